@@ -1,0 +1,112 @@
+//! What a run leaves behind: every sample, and everything needed to judge it. Stored as JSON, one file a run.
+//!
+//! Written by the runner; read by `compare`, the HTML report, the README table and the dashboard export.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Changes when a field changes its meaning or goes away.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// One run of one suite on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// [`SCHEMA_VERSION`] of the writer.
+    pub schema: u32,
+    /// The suite, such as `hash`.
+    pub suite: String,
+    /// When it started, RFC 3339, UTC.
+    pub started: String,
+    /// `quick`, `full` or `custom`.
+    pub mode: String,
+    /// The seed of keys, values and orders.
+    pub seed: u64,
+    /// What was measured on, and what it was built with: field name to value, in reading order
+    /// (`cpu`, `cores`, `memory`, `kernel`, `file system`, `governor`, `commit`, `rustc`, `profile`, …).
+    pub machine: Vec<(String, String)>,
+    /// Probes of memory and disk taken before the run.
+    pub probes: Vec<Probe>,
+    /// Every engine asked for, those skipped included.
+    pub contenders: Vec<Contender>,
+    /// The data set, in one sentence with its source and licence.
+    pub data: String,
+    /// All measurements, in the order taken.
+    pub measurements: Vec<Measurement>,
+}
+
+/// One probe of the machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Such as `fdatasync p50` or `random read 4 KiB`.
+    pub name: String,
+    /// The reading.
+    pub value: f64,
+    /// Its unit.
+    pub unit: String,
+}
+
+/// One engine with one group of settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Contender {
+    /// Unique in the run, such as `cairn mmap` or `sparkey-java UNCOMPRESSED_MEMORYSEGMENT_J22`.
+    pub name: String,
+    /// The family it is drawn with, such as `cairn`, `cairn-sparkey`, `sparkey-java`, `lmdb`.
+    pub family: String,
+    /// Version of the library.
+    pub version: String,
+    /// True for Cairn's own engines.
+    pub ours: bool,
+    /// Every setting that is not the engine's default, and the durability of its build.
+    pub settings: BTreeMap<String, String>,
+    /// Why it did not run, when it did not.
+    pub skipped: Option<String>,
+}
+
+/// What was done: one point of the matrix.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Case {
+    /// `get`, `get_many`, `build`, `open`, `cold get`, `size`, …
+    pub operation: String,
+    /// The data set: `synthetic` or the name of a real one.
+    pub dataset: String,
+    /// Entries in the store.
+    pub entries: u64,
+    /// Typical value length in bytes.
+    pub value_bytes: u32,
+    /// `none`, `snappy`, `zstd`.
+    pub compression: String,
+    /// `present` or `absent` keys, empty where it does not apply.
+    pub keys: String,
+    /// Key distribution: `uniform`, `zipfian 0.99`, …
+    pub distribution: String,
+    /// Threads.
+    pub threads: u32,
+}
+
+/// One metric of one contender in one case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// The contender's name.
+    pub contender: String,
+    /// What was done.
+    pub case: Case,
+    /// `throughput`, `latency`, `bytes per entry`, `index bytes per entry`, `time`, `peak memory`, …
+    pub metric: String,
+    /// `ops/s`, `ns`, `B`, `s`.
+    pub unit: String,
+    /// True when more is better.
+    pub higher_is_better: bool,
+    /// One figure a repetition, each from its own interleaved round (and process, in a full run).
+    pub samples: Vec<f64>,
+    /// Median of the samples with its 95 % bootstrap interval.
+    pub median: f64,
+    /// Lower end of the interval.
+    pub low: f64,
+    /// Upper end of the interval.
+    pub high: f64,
+    /// Latency percentiles in ns over all repetitions (`p50`, `p90`, `p99`, `p99.9`, `max`), where taken per operation.
+    pub percentiles: BTreeMap<String, f64>,
+    /// True when the results read back were checked against the data and agreed.
+    pub verified: bool,
+}

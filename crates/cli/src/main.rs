@@ -1,0 +1,3 @@
+//! One command over Cairn's storage engines and the lab that measures them.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! Varints, hashes, checksums and block compression shared by Cairn's file formats.

@@ -1,0 +1,80 @@
+//! What can go wrong with a constant store, and what to do about it.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::ErrorKind;
+
+/// A failed operation on a constant store.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system failed.
+    #[error(transparent)]
+    Vfs(#[from] cairn_vfs::Error),
+    /// Stored bytes are not what a writer of this format writes.
+    #[error("{} is damaged at offset {offset}: {what}", file.display())]
+    Corruption {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// The file is sound but needs a version, size or feature that is not here.
+    #[error("{} cannot be used: {what}", file.display())]
+    Unsupported {
+        /// The file.
+        file: PathBuf,
+        /// What it asks for, and what is supported.
+        what: String,
+    },
+    /// An argument, option or record is wrong.
+    #[error("{what}")]
+    Invalid {
+        /// The argument, its value and what was expected.
+        what: String,
+    },
+    /// Two files that do not belong together, such as an index and another log.
+    #[error("{} does not belong to {}: {what}", file.display(), other.display())]
+    Mismatch {
+        /// The file that was opened second.
+        file: PathBuf,
+        /// The file it was held against.
+        other: PathBuf,
+        /// Which fields differ, with both values.
+        what: String,
+    },
+    /// An earlier write failed and left this writer unusable: drop it and open the file again.
+    #[error("{} had a failed write before; reopen it", file.display())]
+    Poisoned {
+        /// The file being written.
+        file: PathBuf,
+    },
+}
+
+impl Error {
+    /// A [`Error::Corruption`] of `file` at `offset`.
+    pub fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Error::Corruption { file: file.to_owned(), offset, what: what.into() }
+    }
+
+    /// An [`Error::Invalid`] argument.
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Error::Invalid { what: what.into() }
+    }
+
+    /// What the caller may do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Vfs(error) => error.kind(),
+            Error::Corruption { .. } | Error::Mismatch { .. } => ErrorKind::Corruption,
+            Error::Unsupported { .. } => ErrorKind::Unsupported,
+            Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Poisoned { .. } => ErrorKind::Poisoned,
+        }
+    }
+}
+
+/// The result of an operation on a constant store.
+pub type Result<T> = std::result::Result<T, Error>;

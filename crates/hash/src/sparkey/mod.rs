@@ -1,0 +1,1 @@
+//! Sparkey files, both ways.

@@ -1,0 +1,1 @@
+//! Cairn's own constant table.

@@ -1,0 +1,111 @@
+//! Errors of the operating system, with the file and the operation that met them.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What a caller may do about an error; every Cairn crate sorts its errors into these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// Somebody else holds the resource: try again later.
+    Busy,
+    /// A concurrent change got there first: redo the operation on fresh state.
+    Conflict,
+    /// An argument, option or input record is wrong: correct it.
+    Invalid,
+    /// The file, key or name does not exist.
+    NotFound,
+    /// Stored bytes are not what was written: restore from a copy; reading on is not safe.
+    Corruption,
+    /// The device or the operating system failed: look at the source.
+    Io,
+    /// An earlier failed write left the handle unusable: reopen.
+    Poisoned,
+    /// The operation is not available for this file, version or system.
+    Unsupported,
+}
+
+/// The file-system operation that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[allow(missing_docs)]
+pub enum Operation {
+    Open, Read, Write, SetLen, Allocate, SyncData, SyncDir, Rename, Remove, Link, CreateDir, ReadDir, Stat, Map, Lock,
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Operation::Open => "open",
+            Operation::Read => "read",
+            Operation::Write => "write",
+            Operation::SetLen => "set the length of",
+            Operation::Allocate => "allocate space for",
+            Operation::SyncData => "sync",
+            Operation::SyncDir => "sync the directory",
+            Operation::Rename => "rename",
+            Operation::Remove => "remove",
+            Operation::Link => "link",
+            Operation::CreateDir => "create the directory",
+            Operation::ReadDir => "list the directory",
+            Operation::Stat => "look up",
+            Operation::Map => "map",
+            Operation::Lock => "lock",
+        })
+    }
+}
+
+/// A failed file-system operation.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {operation} {}{}: {source}", path.display(), at(*offset))]
+pub struct Error {
+    /// What was being done.
+    pub operation: Operation,
+    /// The file or directory it was done to.
+    pub path: PathBuf,
+    /// The byte offset, where the operation has one.
+    pub offset: Option<u64>,
+    /// What the operating system said.
+    pub source: io::Error,
+}
+
+fn at(offset: Option<u64>) -> String {
+    offset.map(|offset| format!(" at offset {offset}")).unwrap_or_default()
+}
+
+impl Error {
+    /// Wraps `source`, which `operation` on `path` returned.
+    pub fn new(operation: Operation, path: &Path, source: io::Error) -> Self {
+        Error { operation, path: path.to_owned(), offset: None, source }
+    }
+
+    /// Adds the byte offset of the operation.
+    #[must_use]
+    pub fn at(mut self, offset: u64) -> Self {
+        self.offset = Some(offset);
+        self
+    }
+
+    /// What the caller may do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self.source.kind() {
+            io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::WouldBlock => ErrorKind::Busy,
+            io::ErrorKind::AlreadyExists => ErrorKind::Conflict,
+            io::ErrorKind::Unsupported => ErrorKind::Unsupported,
+            io::ErrorKind::InvalidInput => ErrorKind::Invalid,
+            _ => ErrorKind::Io,
+        }
+    }
+
+    /// True when the device or the quota is full (`ENOSPC`, `EDQUOT`, `EFBIG`).
+    pub fn is_full(&self) -> bool {
+        matches!(
+            self.source.kind(),
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+        )
+    }
+}
+
+/// The result of a file-system operation.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,31 @@
+//! Everything Cairn asks of the operating system, behind traits that a test can own.
+//!
+//! The engines know files through [`Fs`] and [`File`], time through [`Clock`], randomness through [`Rng`] and
+//! threads through [`thread`]. The same engine code therefore runs on the real disk ([`StdFs`]), in memory
+//! ([`MemFs`]) and on a simulated disk that loses power, tears writes and fills up ([`FaultFs`]).
+//!
+//! Durability has one meaning here: data written is *pending* until [`File::sync_data`] returns, a name that was
+//! created, renamed or removed is pending until [`Fs::sync_dir`] of its directory returns.
+
+mod append;
+mod atomic;
+mod clock;
+mod error;
+mod fault;
+mod fs;
+mod map;
+mod mem;
+mod rng;
+mod std_fs;
+pub mod thread;
+
+pub use append::AppendWriter;
+pub use atomic::AtomicFile;
+pub use clock::{Clock, ManualClock, SystemClock};
+pub use error::{Error, ErrorKind, Operation, Result};
+pub use fault::{FaultFs, FaultOptions};
+pub use fs::{Access, Advice, Create, File, FileId, Fs, Metadata, OpenOptions};
+pub use map::Map;
+pub use mem::MemFs;
+pub use rng::{Rng, SeededRng, SystemRng};
+pub use std_fs::StdFs;
