@@ -1,0 +1,197 @@
+//! Decompression with reusable working memory and a hard bound on the output.
+
+use std::cell::RefCell;
+use std::fmt;
+
+use zstd::zstd_safe::{self, DCtx};
+
+use super::Format;
+use super::compressor::at_end;
+use super::dictionary::DecompressionDictionary;
+use crate::{Error, Result};
+
+/// The most output of one zstd block, in bytes; a block takes at least four bytes of input (RFC 8878, 3.1.1.2).
+const ZSTD_BLOCK_BYTES_MAX: u64 = 128 << 10;
+
+thread_local! {
+    static LOCAL: RefCell<Decompressor> = RefCell::new(Decompressor::new());
+}
+
+/// Decompresses blocks of any [`Format`]. Owns the working memory (about 100 KiB for zstd, made at the first zstd
+/// block), so keep it; one a thread serves any number of files and dictionaries.
+#[derive(Default)]
+pub struct Decompressor {
+    zstd: Option<DCtx<'static>>,
+}
+
+impl Decompressor {
+    /// A decompressor that has not allocated anything yet.
+    pub fn new() -> Self {
+        Decompressor::default()
+    }
+
+    /// Runs `work` with the calling thread's own decompressor. Not reentrant: an inner call gets a fresh one.
+    pub fn local<T>(work: impl FnOnce(&mut Decompressor) -> T) -> T {
+        LOCAL.with(|local| match local.try_borrow_mut() {
+            Ok(mut decompressor) => work(&mut decompressor),
+            Err(_) => work(&mut Decompressor::new()),
+        })
+    }
+
+    /// Decompresses the block `input` into the front of `output` and returns how many bytes it gave.
+    ///
+    /// Errors: [`Error::TooLarge`] when the block needs more room than `output` has, [`Error::Decompress`] when it
+    /// is not a sound block. The bytes of `output` are then unspecified.
+    pub fn decompress(&mut self, format: Format, input: &[u8], output: &mut [u8]) -> Result<usize> {
+        match format {
+            Format::None => {
+                let room = output.len();
+                let target = output.get_mut(..input.len()).ok_or_else(|| too_large(input.len(), room))?;
+                target.copy_from_slice(input);
+                Ok(input.len())
+            }
+            Format::Snappy => {
+                snappy_len(input, output.len())?;
+                snap::raw::Decoder::new()
+                    .decompress(input, output)
+                    .map_err(|error| damaged("snappy", input, error.to_string()))
+            }
+            Format::Zstd => {
+                zstd_len(input, output.len())?;
+                let done = self.context()?.decompress(output, input);
+                zstd_result(done, input)
+            }
+        }
+    }
+
+    /// As [`Decompressor::decompress`] for a zstd block that was compressed with `dictionary`.
+    pub fn decompress_with(
+        &mut self,
+        dictionary: &DecompressionDictionary,
+        input: &[u8],
+        output: &mut [u8],
+    ) -> Result<usize> {
+        zstd_len(input, output.len())?;
+        let done = self.context()?.decompress_using_ddict(output, input, &dictionary.tables);
+        zstd_result(done, input)
+    }
+
+    /// Appends what the block `input` holds to `out`, at most `limit` bytes, and returns how many. On an error `out`
+    /// is as before.
+    ///
+    /// Allocates no more than `limit`, than the block claims, and than `input` could expand to.
+    pub fn append(&mut self, format: Format, input: &[u8], out: &mut Vec<u8>, limit: usize) -> Result<usize> {
+        let start = out.len();
+        match format {
+            Format::None => {
+                if input.len() > limit {
+                    return Err(too_large(input.len(), limit));
+                }
+                out.extend_from_slice(input);
+                Ok(input.len())
+            }
+            Format::Snappy => {
+                let len = snappy_len(input, limit)?;
+                out.resize(start + len, 0);
+                let done = snap::raw::Decoder::new().decompress(input, &mut out[start..]);
+                out.truncate(start + done.as_ref().copied().unwrap_or(0));
+                done.map_err(|error| damaged("snappy", input, error.to_string()))
+            }
+            Format::Zstd => {
+                let len = zstd_len(input, limit)?;
+                let context = self.context()?;
+                append_zstd(input, out, len, |out| context.decompress(out, input))
+            }
+        }
+    }
+
+    /// As [`Decompressor::append`] for a zstd block that was compressed with `dictionary`.
+    pub fn append_with(
+        &mut self,
+        dictionary: &DecompressionDictionary,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        limit: usize,
+    ) -> Result<usize> {
+        let len = zstd_len(input, limit)?;
+        let context = self.context()?;
+        append_zstd(input, out, len, |out| context.decompress_using_ddict(out, input, &dictionary.tables))
+    }
+
+    fn context(&mut self) -> Result<&mut DCtx<'static>> {
+        if self.zstd.is_none() {
+            self.zstd = DCtx::try_create();
+        }
+        self.zstd.as_mut().ok_or_else(|| damaged("zstd", &[], "no memory for a context".to_owned()))
+    }
+}
+
+fn append_zstd(
+    input: &[u8],
+    out: &mut Vec<u8>,
+    len: usize,
+    run: impl FnOnce(&mut std::io::Cursor<&mut Vec<u8>>) -> zstd_safe::SafeResult,
+) -> Result<usize> {
+    let start = out.len();
+    out.reserve(len);
+    let done = zstd_result(run(&mut at_end(out)), input);
+    // The vector may have had more room than `len`; a block that used it holds more than its header claims.
+    let done = done.and_then(|used| if used > len { Err(too_large(used, len)) } else { Ok(used) });
+    out.truncate(start + done.as_ref().copied().unwrap_or(0));
+    done
+}
+
+/// The most bytes that `len` bytes of `format` can decompress to.
+///
+/// A bound on what a stored length may claim, so that a garbled one cannot make a reader allocate at will.
+pub fn expansion_max(format: Format, len: usize) -> u64 {
+    let len = len as u64;
+    match format {
+        Format::None => len,
+        // The best element is a copy of 64 bytes in 3.
+        Format::Snappy => len.saturating_mul(22),
+        Format::Zstd => (len / 4).saturating_mul(ZSTD_BLOCK_BYTES_MAX),
+    }
+}
+
+/// The length that a snappy block claims, when it is within both bounds.
+fn snappy_len(input: &[u8], limit: usize) -> Result<usize> {
+    let claimed =
+        snap::raw::decompress_len(input).map_err(|error| damaged("snappy", input, error.to_string()))?;
+    check_claim(Format::Snappy, input, claimed as u64, limit)
+}
+
+/// The length that a zstd frame claims, or the bound where it claims none.
+fn zstd_len(input: &[u8], limit: usize) -> Result<usize> {
+    match zstd_safe::get_frame_content_size(input) {
+        Ok(Some(claimed)) => check_claim(Format::Zstd, input, claimed, limit),
+        Ok(None) => Ok(limit.min(usize::try_from(expansion_max(Format::Zstd, input.len())).unwrap_or(limit))),
+        Err(_) => Err(damaged("zstd", input, "no valid frame header".to_owned())),
+    }
+}
+
+fn check_claim(format: Format, input: &[u8], claimed: u64, limit: usize) -> Result<usize> {
+    let limit = expansion_max(format, input.len()).min(limit as u64);
+    match usize::try_from(claimed) {
+        Ok(len) if claimed <= limit => Ok(len),
+        _ => Err(Error::TooLarge { claimed, limit }),
+    }
+}
+
+fn zstd_result(done: zstd_safe::SafeResult, input: &[u8]) -> Result<usize> {
+    done.map_err(|code| damaged("zstd", input, zstd_safe::get_error_name(code).to_owned()))
+}
+
+fn damaged(format: &'static str, input: &[u8], what: String) -> Error {
+    Error::Decompress { format, len: input.len(), what }
+}
+
+fn too_large(claimed: usize, limit: usize) -> Error {
+    Error::TooLarge { claimed: claimed as u64, limit: limit as u64 }
+}
+
+impl fmt::Debug for Decompressor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Decompressor").field("zstd", &self.zstd.is_some()).finish()
+    }
+}

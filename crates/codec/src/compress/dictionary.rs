@@ -1,0 +1,123 @@
+//! zstd dictionaries: what many small values have in common, learnt once and shared.
+//!
+//! A value of a few dozen bytes has hardly anything to refer back to. A dictionary gives it that: bytes that
+//! samples share, and statistics of their symbols. Writer and reader need the same one.
+
+use std::fmt;
+use std::sync::Arc;
+
+use zstd::zstd_safe::{self, CDict, DDict};
+
+use super::compressor::check_level;
+use crate::{Error, Result};
+
+/// The bytes of a dictionary, as they are stored in a file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Dictionary {
+    bytes: Arc<[u8]>,
+}
+
+impl Dictionary {
+    /// Learns a dictionary of at most `max_bytes` from `samples`.
+    ///
+    /// zstd advises samples of about 100 times the dictionary's size, and 100 KiB as a sensible dictionary for
+    /// many small values. The same samples give the same dictionary. Cost: some seconds for 10 MB of samples.
+    ///
+    /// Errors: [`Error::Dictionary`] when there are too few samples, or they have nothing in common.
+    pub fn train<S: AsRef<[u8]>>(samples: &[S], max_bytes: usize) -> Result<Self> {
+        let total = samples.iter().map(|sample| sample.as_ref().len()).sum();
+        let mut joined = Vec::with_capacity(total);
+        let mut lengths = Vec::with_capacity(samples.len());
+        for sample in samples {
+            joined.extend_from_slice(sample.as_ref());
+            lengths.push(sample.as_ref().len());
+        }
+        let mut bytes = Vec::with_capacity(max_bytes);
+        match zstd_safe::train_from_buffer(&mut bytes, &joined, &lengths) {
+            Ok(_) => Ok(Dictionary { bytes: bytes.into() }),
+            Err(code) => Err(Error::Dictionary {
+                what: format!(
+                    "{} samples of {total} bytes give none of up to {max_bytes} bytes: {}",
+                    samples.len(),
+                    zstd_safe::get_error_name(code)
+                ),
+            }),
+        }
+    }
+
+    /// A dictionary that a file holds. Not checked before [`Dictionary::prepare`].
+    pub fn from_bytes(bytes: &[u8]) -> Self {
+        Dictionary { bytes: bytes.into() }
+    }
+
+    /// What to store.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Digests the dictionary for compression at `level`.
+    ///
+    /// Do it once a file: it costs far more than a small block. The result is shared by cloning.
+    ///
+    /// Errors: [`Error::Level`], and [`Error::Dictionary`] when the bytes are not a dictionary.
+    pub fn for_compression(&self, level: i32) -> Result<CompressionDictionary> {
+        let tables = CDict::try_create(&self.bytes, check_level(level)?).ok_or_else(|| self.unsound())?;
+        Ok(CompressionDictionary { tables: Arc::new(tables) })
+    }
+
+    /// Digests the dictionary for decompression. Once a file, as above.
+    ///
+    /// Errors: [`Error::Dictionary`] when the bytes are not a dictionary.
+    pub fn for_decompression(&self) -> Result<DecompressionDictionary> {
+        let tables = DDict::try_create(&self.bytes).ok_or_else(|| self.unsound())?;
+        Ok(DecompressionDictionary { tables: Arc::new(tables) })
+    }
+
+    fn unsound(&self) -> Error {
+        Error::Dictionary { what: format!("{} bytes are not a sound dictionary", self.bytes.len()) }
+    }
+}
+
+impl fmt::Debug for Dictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Dictionary").field("bytes", &self.bytes.len()).finish()
+    }
+}
+
+/// A dictionary digested for compression at one level, for any number of compressors on any threads.
+#[derive(Clone)]
+pub struct CompressionDictionary {
+    pub(super) tables: Arc<CDict<'static>>,
+}
+
+/// A dictionary digested for decompression, for any number of decompressors on any threads.
+#[derive(Clone)]
+pub struct DecompressionDictionary {
+    pub(super) tables: Arc<DDict<'static>>,
+}
+
+impl CompressionDictionary {
+    /// The memory that the digested tables take, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.tables.sizeof()
+    }
+}
+
+impl DecompressionDictionary {
+    /// The memory that the digested tables take, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.tables.sizeof()
+    }
+}
+
+impl fmt::Debug for CompressionDictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CompressionDictionary").field("memory_bytes", &self.memory_bytes()).finish()
+    }
+}
+
+impl fmt::Debug for DecompressionDictionary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DecompressionDictionary").field("memory_bytes", &self.memory_bytes()).finish()
+    }
+}

@@ -1,0 +1,128 @@
+//! MurmurHash3, the two variants that Sparkey indexes use (Austin Appleby, public domain, 2011).
+//!
+//! The results are those of the reference on a little-endian machine, on any machine. Not for untrusted keys
+//! where an attacker may know the seed: collisions can be made at will.
+
+/// MurmurHash3_x86_32 of `key`.
+#[inline]
+pub fn hash32(key: &[u8], seed: u32) -> u32 {
+    let (blocks, tail) = key.as_chunks::<4>();
+    let mut h = seed;
+    for block in blocks {
+        h ^= mix32(u32::from_le_bytes(*block));
+        h = h.rotate_left(13).wrapping_mul(5).wrapping_add(0xe654_6b64);
+    }
+    // A tail of no bytes mixes to zero, which leaves h alone.
+    h ^= mix32(little_endian(tail) as u32);
+    h ^= key.len() as u32;
+    h = (h ^ h >> 16).wrapping_mul(0x85eb_ca6b);
+    h = (h ^ h >> 13).wrapping_mul(0xc2b2_ae35);
+    h ^ h >> 16
+}
+
+#[inline(always)]
+fn mix32(k: u32) -> u32 {
+    k.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593)
+}
+
+/// The first 64 bits of MurmurHash3_x64_128 of `key`, both halves of its state seeded with `seed`.
+#[inline]
+pub fn hash64(key: &[u8], seed: u32) -> u64 {
+    let (blocks, tail) = key.as_chunks::<16>();
+    let mut h1 = u64::from(seed);
+    let mut h2 = u64::from(seed);
+    for block in blocks {
+        let block = u128::from_le_bytes(*block);
+        h1 ^= mix_low(block as u64);
+        h1 = h1.rotate_left(27).wrapping_add(h2).wrapping_mul(5).wrapping_add(0x52dc_e729);
+        h2 ^= mix_high((block >> 64) as u64);
+        h2 = h2.rotate_left(31).wrapping_add(h1).wrapping_mul(5).wrapping_add(0x3849_5ab5);
+    }
+    let (low, high) = tail.split_at(tail.len().min(8));
+    h1 ^= mix_low(little_endian(low));
+    h2 ^= mix_high(little_endian(high));
+    let len = key.len() as u64;
+    h1 ^= len;
+    h2 ^= len;
+    h1 = h1.wrapping_add(h2);
+    h2 = h2.wrapping_add(h1);
+    finish64(h1).wrapping_add(finish64(h2))
+}
+
+#[inline(always)]
+fn mix_low(k: u64) -> u64 {
+    k.wrapping_mul(0x87c3_7b91_1142_53d5).rotate_left(31).wrapping_mul(0x4cf5_ad43_2745_937f)
+}
+
+#[inline(always)]
+fn mix_high(k: u64) -> u64 {
+    k.wrapping_mul(0x4cf5_ad43_2745_937f).rotate_left(33).wrapping_mul(0x87c3_7b91_1142_53d5)
+}
+
+#[inline(always)]
+fn finish64(mut k: u64) -> u64 {
+    k = (k ^ k >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    k = (k ^ k >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    k ^ k >> 33
+}
+
+/// At most 8 bytes as a little-endian integer.
+///
+/// Two overlapping 4-byte loads, or three of one byte, instead of a loop: every short key ends here.
+#[inline(always)]
+fn little_endian(bytes: &[u8]) -> u64 {
+    let len = bytes.len();
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        (Some(first), Some(last)) => {
+            let low = u64::from(u32::from_le_bytes(*first));
+            let high = u64::from(u32::from_le_bytes(*last));
+            low | high << (8 * (len - 4))
+        }
+        _ => match *bytes {
+            [] => 0,
+            [a] => u64::from(a),
+            [a, b] => u64::from(u16::from_le_bytes([a, b])),
+            [a, b, c, ..] => u64::from(u32::from_le_bytes([a, b, c, 0])),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Goal: these are the hashes that Sparkey files hold. Method: vectors that agree with other implementations
+    /// (docs/src/formats/sparkey.md).
+    #[test]
+    fn known_vectors() {
+        let vectors: [(&[u8], u32, u32, u64, u64); 4] = [
+            (b"", 0, 0x514e_28b7, 0, 0x4610_abe5_6eff_5cb5),
+            (b"a", 0x3c25_69b2, 0x588a_dce8, 0x8555_5565_f659_7889, 0x47ea_e107_3748_cf70),
+            (b"hello", 0x248b_fa47, 0xbb4a_bcad, 0xcbd8_a7b3_41bd_9b02, 0xa78d_dff5_adae_8d10),
+            (b"0123456789abcdefXYZ", 0xf4ba_e38d, 0x94b0_0377, 0x99d3_7502_6c4a_901d, 0x5bca_eeef_21c3_2fdd),
+        ];
+        for (key, h32_0, h32_1, h64_0, h64_1) in vectors {
+            assert_eq!(hash32(key, 0), h32_0, "{key:?}");
+            assert_eq!(hash32(key, 1), h32_1, "{key:?}");
+            assert_eq!(hash64(key, 0), h64_0, "{key:?}");
+            assert_eq!(hash64(key, 1), h64_1, "{key:?}");
+        }
+    }
+
+    /// A second, byte-by-byte way to read a tail, as the reference's fall-through switch does.
+    fn little_endian_slowly(bytes: &[u8]) -> u64 {
+        bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config::cases(256))]
+
+        /// Goal: the overlapping loads equal the plain loop. Method: all lengths from 0 to 8, random bytes.
+        #[test]
+        fn tails(bytes in prop::collection::vec(any::<u8>(), 0..=8)) {
+            prop_assert_eq!(little_endian(&bytes), little_endian_slowly(&bytes));
+        }
+    }
+}
