@@ -30,7 +30,21 @@ pub enum ErrorKind {
 #[non_exhaustive]
 #[allow(missing_docs)]
 pub enum Operation {
-    Open, Read, Write, SetLen, Allocate, SyncData, SyncDir, Rename, Remove, Link, CreateDir, ReadDir, Stat, Map, Lock,
+    Open,
+    Read,
+    Write,
+    SetLen,
+    Allocate,
+    SyncData,
+    SyncDir,
+    Rename,
+    Remove,
+    Link,
+    CreateDir,
+    ReadDir,
+    Stat,
+    Map,
+    Lock,
 }
 
 impl std::fmt::Display for Operation {

@@ -1,0 +1,98 @@
+//! Replacing a file in one step: readers and crashes see the old file or the new one, nothing between.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::{Error, ErrorKind, File, Fs, OpenOptions, Operation, Result};
+
+/// How often the temporary file may be renamed away between our open and our lock before we give up. Each time
+/// means that another builder finished in that instant.
+const LOCK_ATTEMPTS: usize = 16;
+
+/// A file under construction, which takes the place of `path` at [`AtomicFile::commit`].
+///
+/// It is built as `<path>.tmp`. The name is fixed, so that a crash leaves at most one stray file, and the next build
+/// takes that over; a lock on it keeps two builders apart. Until the commit, and after any failure before it, the
+/// old file at `path` is untouched. Dropping without a commit removes the temporary file (best effort).
+#[derive(Debug)]
+pub struct AtomicFile {
+    fs: Arc<dyn Fs>,
+    file: Arc<dyn File>,
+    temporary: PathBuf,
+    path: PathBuf,
+    /// True once the temporary name is gone, by rename.
+    renamed: bool,
+}
+
+impl AtomicFile {
+    /// Starts an empty file that will become `path`. `Busy` while somebody else is building it.
+    pub fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<AtomicFile> {
+        let Some(name) = path.file_name() else {
+            let source = io::Error::new(io::ErrorKind::InvalidInput, "a file needs a name");
+            return Err(Error::new(Operation::Open, path, source));
+        };
+        let mut temporary_name = name.to_owned();
+        temporary_name.push(".tmp");
+        let temporary = path.with_file_name(temporary_name);
+        for _ in 0..LOCK_ATTEMPTS {
+            let file: Arc<dyn File> = Arc::from(fs.open(&temporary, OpenOptions::create())?);
+            file.try_lock()?;
+            // Between the open and the lock another builder may have renamed this very file to its final place, or
+            // removed it. ORDER: look before the truncation, or we would empty what it has just published.
+            match fs.metadata(&temporary) {
+                Ok(metadata) if metadata.id == file.id() => {}
+                Ok(_) => continue,
+                Err(error) if error.kind() == ErrorKind::NotFound => continue,
+                Err(error) => return Err(error),
+            }
+            let (fs, path) = (Arc::clone(fs), path.to_owned());
+            let atomic = AtomicFile { fs, file, temporary, path, renamed: false };
+            atomic.file.set_len(0)?;
+            return Ok(atomic);
+        }
+        let source =
+            io::Error::new(io::ErrorKind::WouldBlock, "other builders keep replacing the temporary file");
+        Err(Error::new(Operation::Lock, &temporary, source))
+    }
+
+    /// The file to fill.
+    pub fn file(&self) -> &Arc<dyn File> {
+        &self.file
+    }
+
+    /// The name it will have.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the file durable and gives it its name.
+    ///
+    /// On an error before the rename the old file is still there. If only the last step fails, the sync of the
+    /// directory, readers see the new file already, but a power loss may bring the old one back; both are whole.
+    pub fn commit(mut self) -> Result<()> {
+        // ORDER: the content is durable before the name can point to it. The other way round, a crash could leave
+        // the final name on an empty or torn file.
+        self.file.sync_data()?;
+        // ORDER: one rename switches readers from the old file to the new.
+        self.fs.rename(&self.temporary, &self.path)?;
+        self.renamed = true;
+        // ORDER: the caller may act on the new name (delete what it replaces) once it cannot be lost.
+        self.fs.sync_parent(&self.path)
+    }
+}
+
+impl Drop for AtomicFile {
+    fn drop(&mut self) {
+        if self.renamed {
+            return;
+        }
+        // We still hold the lock, but the name may have been taken from us from outside: remove only our own file.
+        if self.fs.metadata(&self.temporary).is_ok_and(|metadata| metadata.id == self.file.id()) {
+            let _ = self.fs.remove(&self.temporary);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

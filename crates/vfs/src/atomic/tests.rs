@@ -1,0 +1,129 @@
+use std::sync::Mutex;
+
+use super::*;
+use crate::{MemFs, Metadata};
+
+fn memory() -> Arc<dyn Fs> {
+    Arc::new(MemFs::new())
+}
+
+fn put(fs: &Arc<dyn Fs>, path: &str, bytes: &[u8]) {
+    let file = fs.open(Path::new(path), OpenOptions::create()).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+}
+
+fn get(fs: &Arc<dyn Fs>, path: &str) -> Vec<u8> {
+    fs.open(Path::new(path), OpenOptions::read()).unwrap().map().unwrap().to_vec()
+}
+
+/// Goal: a commit replaces the old file and leaves no temporary one; readers of the old file keep it.
+#[test]
+fn commit_replaces() {
+    let fs = memory();
+    put(&fs, "a", b"old");
+    let reader = fs.open(Path::new("a"), OpenOptions::read()).unwrap();
+    let new = AtomicFile::create(&fs, Path::new("a")).unwrap();
+    assert_eq!(new.path(), Path::new("a"));
+    new.file().write_all_at(b"new!", 0).unwrap();
+    assert_eq!(get(&fs, "a"), b"old");
+    new.commit().unwrap();
+    assert_eq!(get(&fs, "a"), b"new!");
+    assert_eq!(&*reader.map().unwrap(), b"old");
+    assert!(!fs.exists(Path::new("a.tmp")).unwrap());
+}
+
+/// Goal: dropping leaves the old file and no stray one; leftovers of a crash are taken over, emptied.
+#[test]
+fn drop_cleans_up_and_leftovers_are_reused() {
+    let fs = memory();
+    put(&fs, "a", b"old");
+    put(&fs, "a.tmp", b"left by a crash");
+    let new = AtomicFile::create(&fs, Path::new("a")).unwrap();
+    assert_eq!(new.file().len().unwrap(), 0);
+    new.file().write_all_at(b"half", 0).unwrap();
+    drop(new);
+    assert_eq!(get(&fs, "a"), b"old");
+    assert!(!fs.exists(Path::new("a.tmp")).unwrap());
+}
+
+/// Goal: one builder at a time; the next may start when the first is done, either way.
+#[test]
+fn second_builder_is_busy() {
+    let fs = memory();
+    let first = AtomicFile::create(&fs, Path::new("a")).unwrap();
+    first.file().write_all_at(b"one", 0).unwrap();
+    assert_eq!(AtomicFile::create(&fs, Path::new("a")).unwrap_err().kind(), ErrorKind::Busy);
+    first.commit().unwrap();
+    assert_eq!(get(&fs, "a"), b"one", "the refused builder must not have touched it");
+    drop(AtomicFile::create(&fs, Path::new("a")).unwrap());
+    AtomicFile::create(&fs, Path::new("a")).unwrap().commit().unwrap();
+    assert_eq!(get(&fs, "a"), b"");
+}
+
+/// Goal: paths without a file name are refused.
+#[test]
+fn needs_a_name() {
+    for path in ["", "/", ".."] {
+        assert_eq!(AtomicFile::create(&memory(), Path::new(path)).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}
+
+/// Publishes another builder's temporary file in the instant between our open of it and our lock on it.
+#[derive(Debug)]
+struct Racing {
+    inner: Arc<dyn Fs>,
+    /// How many more times to do so.
+    races: Mutex<usize>,
+}
+
+impl Fs for Racing {
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>> {
+        let file = self.inner.open(path, options)?;
+        let mut races = self.races.lock().unwrap();
+        if *races > 0 {
+            *races -= 1;
+            file.write_all_at(b"published", 0)?;
+            self.inner.rename(path, Path::new("a"))?;
+        }
+        Ok(file)
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        self.inner.metadata(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.rename(from, to)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        self.inner.hard_link(from, to)
+    }
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        self.inner.create_dir_all(path)
+    }
+    fn read_dir(&self, path: &Path) -> Result<Vec<PathBuf>> {
+        self.inner.read_dir(path)
+    }
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        self.inner.sync_dir(path)
+    }
+}
+
+/// Goal: a file that was published between open and lock is neither emptied nor kept as ours; endless racing ends
+/// in `Busy`.
+#[test]
+fn lost_race_is_noticed() {
+    let inner = memory();
+    let racing: Arc<dyn Fs> = Arc::new(Racing { inner: Arc::clone(&inner), races: Mutex::new(3) });
+    let ours = AtomicFile::create(&racing, Path::new("a")).unwrap();
+    assert_eq!(get(&inner, "a"), b"published");
+    drop(ours);
+    assert_eq!(get(&inner, "a"), b"published");
+
+    let racing: Arc<dyn Fs> = Arc::new(Racing { inner: Arc::clone(&inner), races: Mutex::new(usize::MAX) });
+    assert_eq!(AtomicFile::create(&racing, Path::new("a")).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(get(&inner, "a"), b"published");
+}

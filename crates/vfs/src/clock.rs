@@ -1,0 +1,141 @@
+//! Time, owned by whoever runs the engine.
+
+use std::fmt::Debug;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// A source of time.
+pub trait Clock: Debug + Send + Sync + 'static {
+    /// Time since an arbitrary start. Never goes back.
+    fn now(&self) -> Duration;
+
+    /// Time since the Unix epoch, by the wall clock. May jump either way.
+    fn wall(&self) -> Duration;
+
+    /// Returns after `duration` of [`Clock::now`] has passed.
+    fn sleep(&self, duration: Duration);
+}
+
+/// The machine's clocks.
+#[derive(Debug, Clone)]
+pub struct SystemClock {
+    start: Instant,
+}
+
+impl SystemClock {
+    /// A clock whose [`Clock::now`] starts at zero here.
+    pub fn new() -> Self {
+        SystemClock { start: Instant::now() }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        SystemClock::new()
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    /// Zero if the machine believes that it is before 1970.
+    fn wall(&self) -> Duration {
+        SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+    }
+
+    fn sleep(&self, duration: Duration) {
+        std::thread::sleep(duration);
+    }
+}
+
+/// A clock that moves only when told to. `sleep` moves it and returns at once.
+#[derive(Debug)]
+pub struct ManualClock {
+    hands: Mutex<Hands>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Hands {
+    now: Duration,
+    wall: Duration,
+}
+
+impl ManualClock {
+    /// Starts with `now` at zero and the wall clock at `wall` since the Unix epoch.
+    pub fn new(wall: Duration) -> Self {
+        ManualClock { hands: Mutex::new(Hands { now: Duration::ZERO, wall }) }
+    }
+
+    /// Lets time pass, on both clocks.
+    pub fn advance(&self, duration: Duration) {
+        self.change(|hands| {
+            hands.now = hands.now.saturating_add(duration);
+            hands.wall = hands.wall.saturating_add(duration);
+        });
+    }
+
+    /// Sets the wall clock, forwards or back, as an operator or a time server does. `now` is unmoved.
+    pub fn jump_to(&self, wall: Duration) {
+        self.change(|hands| hands.wall = wall);
+    }
+
+    /// Moves the wall clock ahead without time passing.
+    pub fn jump_ahead(&self, by: Duration) {
+        self.change(|hands| hands.wall = hands.wall.saturating_add(by));
+    }
+
+    /// Moves the wall clock back without time passing; not before the Unix epoch.
+    pub fn jump_back(&self, by: Duration) {
+        self.change(|hands| hands.wall = hands.wall.saturating_sub(by));
+    }
+
+    fn change<T>(&self, change: impl FnOnce(&mut Hands) -> T) -> T {
+        change(&mut self.hands.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Duration {
+        self.change(|hands| hands.now)
+    }
+
+    fn wall(&self) -> Duration {
+        self.change(|hands| hands.wall)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.advance(duration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the system clock never runs back and its wall clock is past the day this was written.
+    #[test]
+    fn system_clock_moves_on() {
+        let clock = SystemClock::new();
+        let first = clock.now();
+        clock.sleep(Duration::from_nanos(1));
+        assert!(clock.now() > first);
+        assert!(clock.wall() > Duration::from_secs(1_700_000_000));
+    }
+
+    /// Goal: time passes only on request, and a wall-clock jump leaves the monotonic clock alone.
+    #[test]
+    fn manual_clock_obeys() {
+        let year = Duration::from_secs(365 * 86_400);
+        let clock = ManualClock::new(10 * year);
+        clock.advance(Duration::from_secs(3));
+        clock.sleep(Duration::from_secs(4));
+        assert_eq!((clock.now(), clock.wall()), (Duration::from_secs(7), 10 * year + Duration::from_secs(7)));
+        clock.jump_ahead(year);
+        clock.jump_back(20 * year);
+        assert_eq!((clock.now(), clock.wall()), (Duration::from_secs(7), Duration::ZERO));
+        clock.jump_to(year);
+        assert_eq!((clock.now(), clock.wall()), (Duration::from_secs(7), year));
+    }
+}

@@ -1,0 +1,158 @@
+//! Bringing a map into memory ahead of its use, and saying how much of it is there.
+
+use std::io;
+use std::ops::Range;
+
+use rustix::io::Errno;
+use rustix::mm;
+use rustix::process::{Resource, getrlimit};
+
+use super::{Map, Pages};
+
+/// Residency is asked for in pieces of this many pages, which bounds the answer's memory to 64 KiB.
+const MINCORE_PAGES: usize = 64 << 10;
+
+/// What to do about memory that is not resident yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Load {
+    /// Nothing: each page is read at its first use.
+    #[default]
+    None,
+    /// Read everything in now. The kernel may drop it again.
+    Prefetch,
+    /// Read everything in now and keep it there (`mlock`).
+    Lock,
+}
+
+/// What [`Map::load`] achieved.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadReport {
+    /// Bytes of the range, as far as it lies in the map.
+    pub requested_bytes: usize,
+    /// How many of them are in memory now (`mincore`).
+    pub resident_bytes: usize,
+    /// How many of them cannot be dropped.
+    pub locked_bytes: usize,
+    /// Why less was achieved than asked for, for a person to read.
+    pub problem: Option<String>,
+}
+
+impl Map {
+    /// Brings a range into memory. Never fails: the report says what was achieved and what stood in the way.
+    ///
+    /// Costs as many page reads as are missing, plus one `mincore`. A [`Load::Lock`] that the kernel refuses is
+    /// carried out as a [`Load::Prefetch`].
+    pub fn load(&self, range: Range<usize>, load: Load) -> LoadReport {
+        let Some(pages) = self.pages(&range) else { return LoadReport::default() };
+        let requested_bytes = range.end.min(self.len) - range.start;
+        let mut report = LoadReport { requested_bytes, ..LoadReport::default() };
+        match load {
+            Load::None => {}
+            Load::Prefetch => {
+                report.problem = prefetch(&pages).err().map(|e| format!("prefetch failed: {e}"))
+            }
+            // SAFETY: locking changes where pages live, not what they hold; `pages` is mapped, since it covers
+            // bytes of this map.
+            Load::Lock => match unsafe { mm::mlock(pages.start, pages.bytes) } {
+                Ok(()) => {
+                    self.remember_locked(&pages);
+                    report.locked_bytes = requested_bytes;
+                }
+                Err(errno) => {
+                    report.problem = Some(lock_problem(&pages, errno));
+                    if let Err(error) = prefetch(&pages) {
+                        report.problem =
+                            report.problem.map(|lock| format!("{lock}; prefetch failed: {error}"));
+                    }
+                }
+            },
+        }
+        match resident_bytes(&pages, requested_bytes) {
+            Ok(bytes) => report.resident_bytes = bytes,
+            Err(error) => {
+                let unknown = format!("residency is unknown: {error}");
+                report.problem = Some(report.problem.map_or(unknown.clone(), |p| format!("{p}; {unknown}")));
+            }
+        }
+        report
+    }
+}
+
+/// Reads all pages in.
+fn prefetch(pages: &Pages) -> io::Result<()> {
+    // SAFETY: populating reads pages in and changes nothing. Unlike a touch, it reports a page that cannot be
+    // read as an error, not as a signal.
+    match unsafe { mm::madvise(pages.start, pages.bytes, mm::Advice::LinuxPopulateRead) } {
+        // Kernels before 5.14 do not know the advice.
+        Err(Errno::INVAL | Errno::NOSYS) => touch(pages),
+        other => Ok(other?),
+    }
+}
+
+/// Starts read-ahead, then reads one byte of each page.
+fn touch(pages: &Pages) -> io::Result<()> {
+    // SAFETY: a hint that changes nothing.
+    unsafe { mm::madvise(pages.start, pages.bytes, mm::Advice::WillNeed) }?;
+    for offset in (0..pages.bytes).step_by(rustix::param::page_size()) {
+        // SAFETY: the page is mapped readable: it holds a byte of the map. Volatile, or the loop would vanish.
+        unsafe { pages.start.cast::<u8>().add(offset).read_volatile() };
+    }
+    Ok(())
+}
+
+fn lock_problem(pages: &Pages, errno: Errno) -> String {
+    let limit = match getrlimit(Resource::Memlock).current {
+        Some(bytes) => format!("RLIMIT_MEMLOCK is {bytes} bytes"),
+        None => "RLIMIT_MEMLOCK is unlimited".to_owned(),
+    };
+    format!("mlock of {} bytes failed: {} ({limit})", pages.bytes, io::Error::from(errno))
+}
+
+/// How many of the bytes that were asked for lie on resident pages.
+fn resident_bytes(pages: &Pages, requested: usize) -> io::Result<usize> {
+    let page = rustix::param::page_size();
+    let mut states = vec![0_u8; (pages.bytes / page).min(MINCORE_PAGES)];
+    let mut resident = 0;
+    let mut done = 0;
+    while done < pages.bytes {
+        let count = ((pages.bytes - done) / page).min(MINCORE_PAGES);
+        let start = pages.start.wrapping_byte_add(done);
+        // SAFETY: the range is mapped and page-aligned, and `states` has a byte for each of its pages.
+        if unsafe { libc::mincore(start, count * page, states.as_mut_ptr().cast()) } != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        for (index, state) in states.iter().take(count).enumerate() {
+            if state & 1 == 1 {
+                let from = (done + index * page).max(pages.head);
+                let to = (done + (index + 1) * page).min(pages.head + requested);
+                resident += to.saturating_sub(from);
+            }
+        }
+        done += count * page;
+    }
+    Ok(resident)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: kernels without `MADV_POPULATE_READ` still get the range read in. Method: call the fallback on a
+    /// sparse anonymous region, of which nothing is resident before.
+    #[test]
+    fn touch_reads_every_page() {
+        let map = Map::filled(1 << 20, |_| {}).unwrap();
+        let pages = map.pages(&(0..map.len())).unwrap();
+        assert_eq!(resident_bytes(&pages, map.len()).unwrap(), 0);
+        touch(&pages).unwrap();
+        assert_eq!(resident_bytes(&pages, map.len()).unwrap(), map.len());
+    }
+
+    /// Goal: a refused lock can be understood from its text alone.
+    #[test]
+    fn lock_problem_names_errno_and_limit() {
+        let map = Map::from_vec(vec![1; 100]);
+        let problem = lock_problem(&map.pages(&(0..100)).unwrap(), Errno::NOMEM);
+        assert!(problem.contains("RLIMIT_MEMLOCK") && problem.contains("os error 12"), "{problem}");
+    }
+}

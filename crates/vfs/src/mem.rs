@@ -1,0 +1,271 @@
+//! A disk in memory, for tests and for data that need not outlive the process.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::io::Errno;
+
+use crate::checks::{check_direct, check_offset, check_open, check_writable};
+use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation, Result};
+
+pub(crate) mod content;
+pub(crate) mod open;
+pub(crate) mod tree;
+
+use content::{Content, check_end};
+use open::OpenTable;
+use tree::{NameChange, Node, Tree};
+
+/// Files in memory: names lead to inodes, an open file outlives its last name. Errors are those of [`StdFs`] on
+/// Linux. Clones share the files.
+///
+/// It starts with an empty root directory; relative paths begin there. Nothing is ever lost: syncs do nothing.
+///
+/// [`StdFs`]: crate::StdFs
+#[derive(Debug, Clone)]
+pub struct MemFs {
+    shared: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    tree: Tree<Content>,
+    open: OpenTable,
+}
+
+impl MemFs {
+    /// An empty disk.
+    pub fn new() -> Self {
+        MemFs { shared: Arc::new(Mutex::new(State { tree: Tree::new(), open: OpenTable::default() })) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Every change is made whole before anything can panic, so a poisoned state is a consistent one.
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for MemFs {
+    fn default() -> Self {
+        MemFs::new()
+    }
+}
+
+impl State {
+    /// Carries a change out and drops the file that lost its last name by it.
+    fn apply(&mut self, change: &NameChange) {
+        let replaced = self.tree.names(change.dir).ok().and_then(|names| names.get(&change.name).copied());
+        self.tree.apply(change);
+        if let Some(inode) = replaced {
+            self.drop_if_unused(inode);
+        }
+    }
+
+    fn drop_if_unused(&mut self, inode: u64) {
+        if !self.open.is_open(inode) && !self.tree.is_named(inode) {
+            self.tree.forget(inode);
+        }
+    }
+
+    fn open(&mut self, path: &Path, options: OpenOptions) -> io::Result<(u64, u64)> {
+        check_open(options)?;
+        let existing = match options.create {
+            Create::Never => Some(self.tree.lookup(path)?),
+            Create::IfMissing | Create::New => match self.tree.locate(path) {
+                Ok(place) => place.target,
+                // A path such as `/` has no entry, but is there.
+                Err(_) if self.tree.lookup(path).is_ok() => Some(self.tree.lookup(path)?),
+                Err(error) => return Err(error),
+            },
+        };
+        let inode = match existing {
+            Some(_) if options.create == Create::New => return Err(Errno::EXIST.into()),
+            Some(inode) if self.tree.is_dir(inode) => return Err(Errno::ISDIR.into()),
+            Some(inode) => inode,
+            None => {
+                let place = self.tree.locate(path)?;
+                let inode = self.tree.add_file(Content::default());
+                self.tree.apply(&NameChange { dir: place.dir, name: place.name, target: Some(inode) });
+                inode
+            }
+        };
+        Ok((inode, self.open.open(inode)))
+    }
+}
+
+/// `MemFs` has one device. Inodes are numbered within a disk, so ids of two disks can be equal.
+const DEVICE: u64 = 0;
+
+pub(crate) fn metadata_of<F>(tree: &Tree<F>, inode: u64, device: u64, len: impl Fn(&F) -> u64) -> Metadata {
+    let (is_dir, len) = match tree.node(inode) {
+        Some(Node::File(file)) => (false, len(file)),
+        _ => (true, 0),
+    };
+    Metadata { len, is_dir, id: FileId { device, inode } }
+}
+
+impl Fs for MemFs {
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>> {
+        let opened = self.state().open(path, options);
+        let (inode, handle) = opened.map_err(|source| Error::new(Operation::Open, path, source))?;
+        Ok(Box::new(MemFile { fs: self.clone(), path: path.to_owned(), options, inode, handle }))
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        let state = self.state();
+        let inode = state.tree.lookup(path).map_err(|source| Error::new(Operation::Stat, path, source))?;
+        Ok(metadata_of(&state.tree, inode, DEVICE, Content::len))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut state = self.state();
+        let plan = state.tree.plan_rename(from, to);
+        if let Some((set, clear)) = plan.map_err(|source| Error::new(Operation::Rename, from, source))? {
+            state.apply(&set);
+            state.apply(&clear);
+        }
+        Ok(())
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        let mut state = self.state();
+        let plan = state.tree.plan_link(from, to);
+        state.apply(&plan.map_err(|source| Error::new(Operation::Link, to, source))?);
+        Ok(())
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        let mut state = self.state();
+        let plan = state.tree.plan_remove(path);
+        state.apply(&plan.map_err(|source| Error::new(Operation::Remove, path, source))?);
+        Ok(())
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        let created = self.state().tree.create_dirs(path);
+        created.map(|_| ()).map_err(|source| Error::new(Operation::CreateDir, path, source))
+    }
+
+    fn read_dir(&self, path: &Path) -> Result<Vec<PathBuf>> {
+        let state = self.state();
+        let names = state.tree.lookup(path).and_then(|inode| state.tree.names(inode));
+        let names = names.map_err(|source| Error::new(Operation::ReadDir, path, source))?;
+        Ok(names.keys().map(|name| path.join(name)).collect())
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        let state = self.state();
+        let names = state.tree.lookup(path).and_then(|inode| state.tree.names(inode).map(|_| ()));
+        names.map_err(|source| Error::new(Operation::SyncDir, path, source))
+    }
+}
+
+#[derive(Debug)]
+struct MemFile {
+    fs: MemFs,
+    path: PathBuf,
+    options: OpenOptions,
+    inode: u64,
+    handle: u64,
+}
+
+impl MemFile {
+    fn with<T>(
+        &self,
+        operation: Operation,
+        offset: Option<u64>,
+        call: impl FnOnce(&mut Content) -> io::Result<T>,
+    ) -> Result<T> {
+        let mut state = self.fs.state();
+        let content = state.tree.file_mut(self.inode).ok_or_else(|| Errno::BADF.into());
+        content.and_then(call).map_err(|source| Error { operation, path: self.path.clone(), offset, source })
+    }
+
+    fn check_io(&self, buf: &[u8], offset: u64) -> io::Result<()> {
+        check_offset(offset, 0)?;
+        if self.options.direct { check_direct(buf, offset) } else { Ok(()) }
+    }
+
+    fn access(&self) -> Access {
+        self.options.access
+    }
+}
+
+impl File for MemFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn id(&self) -> FileId {
+        FileId { device: DEVICE, inode: self.inode }
+    }
+
+    fn len(&self) -> Result<u64> {
+        self.with(Operation::Stat, None, |content| Ok(content.len()))
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        self.with(Operation::Read, Some(offset), |content| {
+            self.check_io(buf, offset)?;
+            Ok(content.read(buf, offset))
+        })
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        self.with(Operation::Write, Some(offset), |content| {
+            check_writable(self.access())?;
+            self.check_io(buf, offset)?;
+            check_end(offset, buf.len() as u64)?;
+            content.write(buf, offset);
+            Ok(buf.len())
+        })
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        self.with(Operation::SetLen, None, |content| {
+            check_writable(self.access())?;
+            check_offset(len, 0)?;
+            check_end(len, 0)?;
+            content.set_len(len);
+            Ok(())
+        })
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        self.with(Operation::Allocate, Some(offset), |_| {
+            check_writable(self.access())?;
+            check_offset(offset, len)?;
+            if len == 0 { Ok(()) } else { check_end(offset, len) }
+        })
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        Ok(())
+    }
+
+    fn try_lock(&self) -> Result<()> {
+        if self.fs.state().open.try_lock(self.inode, self.handle) {
+            return Ok(());
+        }
+        Err(Error::new(Operation::Lock, &self.path, Errno::WOULDBLOCK.into()))
+    }
+
+    fn advise(&self, _offset: u64, _len: u64, _advice: Advice) {}
+
+    fn map(&self) -> Result<Map> {
+        self.with(Operation::Map, None, |content| content.to_map())
+    }
+}
+
+impl Drop for MemFile {
+    fn drop(&mut self) {
+        let mut state = self.fs.state();
+        if state.open.close(self.inode, self.handle) {
+            state.drop_if_unused(self.inode);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

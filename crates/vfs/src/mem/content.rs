@@ -1,0 +1,258 @@
+//! The bytes of a simulated file: sparse, and copied on write.
+//!
+//! Pages are shared between clones until one of them writes, so that a snapshot of a disk costs a pointer a page.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+use crate::Map;
+
+const PAGE: u64 = 4096;
+
+/// As on ext4 with 4 KiB blocks: offsets of a page fit 32 bits.
+pub(crate) const MAX_FILE_BYTES: u64 = (u32::MAX as u64) * PAGE;
+
+type Page = [u8; PAGE as usize];
+
+/// A file's bytes. Pages that are missing read as zeros.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Content {
+    len: u64,
+    pages: BTreeMap<u64, Arc<Page>>,
+}
+
+impl Content {
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Content {
+        let mut content = Content::default();
+        content.write(bytes, 0);
+        content
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// How many pages it takes up on its disk.
+    pub(crate) fn page_count(&self) -> u64 {
+        self.pages.len() as u64
+    }
+
+    /// How many pages a write of `len` bytes at `offset` would add. Costs a look-up for each.
+    pub(crate) fn missing_pages(&self, offset: u64, len: u64) -> u64 {
+        pages_of(offset, len).filter(|page| !self.pages.contains_key(page)).count() as u64
+    }
+
+    /// Takes up the pages of a range without changing what it reads as.
+    pub(crate) fn reserve(&mut self, offset: u64, len: u64) {
+        let zeros = Arc::new([0; PAGE as usize]);
+        for page in pages_of(offset, len) {
+            self.pages.entry(page).or_insert_with(|| Arc::clone(&zeros));
+        }
+    }
+
+    /// Reads up to the end of the file; says how many bytes.
+    pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> usize {
+        let count = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
+        let mut rest = &mut buf[..count];
+        let mut at = offset;
+        while !rest.is_empty() {
+            let inside = (at % PAGE) as usize;
+            let (piece, tail) = rest.split_at_mut(rest.len().min(PAGE as usize - inside));
+            match self.pages.get(&(at / PAGE)) {
+                Some(page) => piece.copy_from_slice(&page[inside..inside + piece.len()]),
+                None => piece.fill(0),
+            }
+            at += piece.len() as u64;
+            rest = tail;
+        }
+        count
+    }
+
+    /// Writes, growing the file to hold the bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8], offset: u64) {
+        self.put(bytes, offset);
+        if !bytes.is_empty() {
+            self.grow(offset + bytes.len() as u64);
+        }
+    }
+
+    /// Writes without touching the length. What lies past the end stays hidden until [`Content::grow`] reaches it
+    /// or [`Content::trim`] clears it.
+    pub(crate) fn put(&mut self, bytes: &[u8], offset: u64) {
+        let mut rest = bytes;
+        let mut at = offset;
+        while !rest.is_empty() {
+            let inside = (at % PAGE) as usize;
+            let (piece, tail) = rest.split_at(rest.len().min(PAGE as usize - inside));
+            let page = self.pages.entry(at / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
+            Arc::make_mut(page)[inside..inside + piece.len()].copy_from_slice(piece);
+            at += piece.len() as u64;
+            rest = tail;
+        }
+    }
+
+    /// Raises the length to `len` if it is less.
+    pub(crate) fn grow(&mut self, len: u64) {
+        self.len = self.len.max(len);
+    }
+
+    /// Sets the length; what is cut off reads as zeros should the file grow again.
+    pub(crate) fn set_len(&mut self, len: u64) {
+        self.len = len;
+        self.trim();
+    }
+
+    /// Clears what lies past the end.
+    pub(crate) fn trim(&mut self) {
+        let last = self.len / PAGE;
+        let inside = (self.len % PAGE) as usize;
+        self.pages.split_off(&(last + u64::from(inside > 0)));
+        if inside > 0
+            && let Some(page) = self.pages.get_mut(&last)
+            && page[inside..].iter().any(|&byte| byte != 0)
+        {
+            Arc::make_mut(page)[inside..].fill(0);
+        }
+    }
+
+    pub(crate) fn to_vec(&self) -> Vec<u8> {
+        let mut bytes = vec![0; self.len as usize];
+        self.read(&mut bytes, 0);
+        bytes
+    }
+
+    /// A copy in one piece. Holes of a sparse file cost no memory in it.
+    pub(crate) fn to_map(&self) -> io::Result<Map> {
+        const LARGE: u64 = 1 << 20;
+        if self.len < LARGE {
+            return Ok(Map::from_vec(self.to_vec()));
+        }
+        let len = usize::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?;
+        Map::filled(len, |bytes| {
+            for (&index, page) in &self.pages {
+                let start = (index * PAGE) as usize;
+                let end = (start + PAGE as usize).min(len);
+                if start < end {
+                    bytes[start..end].copy_from_slice(&page[..end - start]);
+                }
+            }
+        })
+    }
+
+    /// Feeds length and bytes to `feed` such that equal contents feed equal bytes.
+    pub(crate) fn digest(&self, mut feed: impl FnMut(&[u8])) {
+        feed(&self.len.to_le_bytes());
+        for (index, page) in &self.pages {
+            // A page of zeros reads as no page does.
+            if page.iter().any(|&byte| byte != 0) {
+                feed(&index.to_le_bytes());
+                feed(&page[..]);
+            }
+        }
+    }
+}
+
+/// The largest files that can be, and `EFBIG` past that.
+pub(crate) fn check_end(offset: u64, len: u64) -> io::Result<()> {
+    match offset.checked_add(len) {
+        Some(end) if end <= MAX_FILE_BYTES => Ok(()),
+        _ => Err(Errno::FBIG.into()),
+    }
+}
+
+fn pages_of(offset: u64, len: u64) -> std::ops::Range<u64> {
+    if len == 0 { 0..0 } else { offset / PAGE..(offset + len).div_ceil(PAGE) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Rng, SeededRng};
+
+    /// Goal: reads, writes and cuts agree with a plain `Vec`, and a clone never sees later changes. Method: 2,000
+    /// random steps around page edges, a snapshot checked every so often.
+    #[test]
+    fn agrees_with_a_vec() {
+        let mut rng = SeededRng::new(11);
+        let (mut content, mut model) = (Content::default(), Vec::new());
+        let mut snapshot = (content.clone(), model.clone());
+        for step in 0..2_000 {
+            let offset = rng.below(20_000) as usize;
+            if rng.chance(0.7) {
+                let mut bytes = vec![0; rng.below(9_000) as usize];
+                rng.fill(&mut bytes);
+                content.write(&bytes, offset as u64);
+                if !bytes.is_empty() {
+                    model.resize(model.len().max(offset + bytes.len()), 0);
+                    model[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                }
+            } else {
+                content.set_len(offset as u64);
+                model.resize(offset, 0);
+            }
+            assert_eq!(content.to_vec(), model, "step {step}");
+            let mut buf = vec![1; 5_000];
+            let count = content.read(&mut buf, offset as u64);
+            let expected = model.get(offset..).unwrap_or_default();
+            assert_eq!(buf[..count], expected[..expected.len().min(5_000)]);
+            if step % 100 == 0 {
+                assert_eq!(snapshot.0.to_vec(), snapshot.1);
+                snapshot = (content.clone(), model.clone());
+            }
+        }
+    }
+
+    /// Goal: hidden bytes appear when the length reaches them and are gone after a trim.
+    #[test]
+    fn hidden_bytes() {
+        let mut content = Content::from_bytes(b"ab");
+        content.put(b"XY", 4);
+        assert_eq!(content.to_vec(), b"ab");
+        let mut shown = content.clone();
+        shown.grow(5);
+        assert_eq!(shown.to_vec(), b"ab\0\0X");
+        content.trim();
+        content.grow(6);
+        assert_eq!(content.to_vec(), b"ab\0\0\0\0");
+    }
+
+    /// Goal: space is counted in pages, holes are free, and a reservation takes space but no bytes.
+    #[test]
+    fn space() {
+        let mut content = Content::default();
+        content.write(&[1], 10 * PAGE);
+        assert_eq!((content.len(), content.page_count()), (10 * PAGE + 1, 1));
+        assert_eq!(content.missing_pages(9 * PAGE, 3 * PAGE), 2);
+        content.reserve(9 * PAGE, 3 * PAGE);
+        assert_eq!((content.len(), content.page_count()), (10 * PAGE + 1, 3));
+        assert_eq!(content.missing_pages(9 * PAGE, 3 * PAGE), 0);
+    }
+
+    /// Goal: files far past 4 GiB work and map without taking the memory of their holes.
+    #[test]
+    fn sparse_giants() {
+        let mut content = Content::default();
+        content.write(b"end", 6 << 30);
+        let map = content.to_map().unwrap();
+        assert_eq!((map.len(), &map[6 << 30..]), ((6 << 30) + 3, &b"end"[..]));
+        assert!(check_end(MAX_FILE_BYTES, 1).is_err() && check_end(MAX_FILE_BYTES, 0).is_ok());
+    }
+
+    /// Goal: the digest sees bytes and length, not how they came about.
+    #[test]
+    fn digest_is_of_the_bytes() {
+        let digest = |content: &Content| {
+            let mut bytes = Vec::new();
+            content.digest(|piece| bytes.extend_from_slice(piece));
+            bytes
+        };
+        let (mut a, mut b) = (Content::from_bytes(b"abc"), Content::from_bytes(b"abc"));
+        b.reserve(0, 3 * PAGE);
+        assert_eq!(digest(&a), digest(&b));
+        a.grow(4);
+        assert_ne!(digest(&a), digest(&b));
+    }
+}

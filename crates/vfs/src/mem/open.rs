@@ -1,0 +1,50 @@
+//! Which inodes of a simulated file system are open, and who has locked them.
+
+use std::collections::BTreeMap;
+
+/// Open files by inode.
+#[derive(Debug, Default)]
+pub(crate) struct OpenTable {
+    entries: BTreeMap<u64, Entry>,
+    next_handle: u64,
+}
+
+#[derive(Debug, Default)]
+struct Entry {
+    handles: u64,
+    /// The handle that has the exclusive lock.
+    owner: Option<u64>,
+}
+
+impl OpenTable {
+    /// Counts a new handle, and numbers it.
+    pub(crate) fn open(&mut self, inode: u64) -> u64 {
+        self.entries.entry(inode).or_default().handles += 1;
+        self.next_handle += 1;
+        self.next_handle
+    }
+
+    /// Ends a handle and its lock. True when it was the last of its inode.
+    pub(crate) fn close(&mut self, inode: u64, handle: u64) -> bool {
+        let Some(entry) = self.entries.get_mut(&inode) else { return true };
+        if entry.owner == Some(handle) {
+            entry.owner = None;
+        }
+        entry.handles -= 1;
+        let last = entry.handles == 0;
+        if last {
+            self.entries.remove(&inode);
+        }
+        last
+    }
+
+    /// Takes the lock for `handle`, which may have it already. False when another has it.
+    pub(crate) fn try_lock(&mut self, inode: u64, handle: u64) -> bool {
+        let entry = self.entries.entry(inode).or_default();
+        *entry.owner.get_or_insert(handle) == handle
+    }
+
+    pub(crate) fn is_open(&self, inode: u64) -> bool {
+        self.entries.contains_key(&inode)
+    }
+}

@@ -1,0 +1,268 @@
+//! Names of a simulated file system: directories, and what their entries point to.
+//!
+//! Changes are planned first, with every check that Linux makes, and come out as a list of [`NameChange`]s. A disk
+//! in memory applies them at once; one that loses power also remembers them until a directory sync.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+
+pub(crate) const ROOT: u64 = 1;
+
+/// What a directory holds: names and the inodes behind them.
+pub(crate) type Names = BTreeMap<OsString, u64>;
+
+/// Inodes and the tree of names over them. `F` is what an inode of a file holds. Clones share what neither changes.
+#[derive(Debug, Clone)]
+pub(crate) struct Tree<F> {
+    nodes: BTreeMap<u64, Node<F>>,
+    next: u64,
+}
+
+#[derive(Debug)]
+pub(crate) enum Node<F> {
+    Dir(Arc<Names>),
+    File(Arc<F>),
+}
+
+impl<F> Clone for Node<F> {
+    fn clone(&self) -> Self {
+        match self {
+            Node::Dir(names) => Node::Dir(Arc::clone(names)),
+            Node::File(file) => Node::File(Arc::clone(file)),
+        }
+    }
+}
+
+/// One entry of one directory, set or cleared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NameChange {
+    pub(crate) dir: u64,
+    pub(crate) name: OsString,
+    /// `None` clears the entry.
+    pub(crate) target: Option<u64>,
+}
+
+/// Where a path leads: the directory, the last name, and what is there.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) dir: u64,
+    pub(crate) name: OsString,
+    pub(crate) target: Option<u64>,
+}
+
+impl Place {
+    fn set(self, target: Option<u64>) -> NameChange {
+        NameChange { dir: self.dir, name: self.name, target }
+    }
+}
+
+impl<F> Tree<F> {
+    /// An empty root directory.
+    pub(crate) fn new() -> Self {
+        Tree { nodes: BTreeMap::from([(ROOT, Node::Dir(Arc::default()))]), next: ROOT + 1 }
+    }
+
+    /// The inode behind a path.
+    pub(crate) fn lookup(&self, path: &Path) -> io::Result<u64> {
+        if path.as_os_str().is_empty() {
+            return Err(Errno::NOENT.into());
+        }
+        Ok(*self.walk(path)?.last().unwrap_or(&ROOT))
+    }
+
+    /// Where a path leads, whether or not anything is there. Its directory must be.
+    pub(crate) fn locate(&self, path: &Path) -> io::Result<Place> {
+        let Some(name) = path.file_name() else {
+            // The root, `..` and the like have no entry that could be changed.
+            self.lookup(path)?;
+            return Err(Errno::BUSY.into());
+        };
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let dir = *self.walk(parent)?.last().unwrap_or(&ROOT);
+        let target = self.names(dir)?.get(name).copied();
+        Ok(Place { dir, name: name.to_owned(), target })
+    }
+
+    /// The inodes along a path below the root, from the top.
+    fn walk(&self, path: &Path) -> io::Result<Vec<u64>> {
+        let mut way: Vec<u64> = Vec::new();
+        for component in path.components() {
+            let here = *way.last().unwrap_or(&ROOT);
+            let names = self.names(here)?;
+            match component {
+                Component::RootDir => way.clear(),
+                Component::ParentDir => _ = way.pop(),
+                Component::Normal(name) => way.push(*names.get(name).ok_or(Errno::NOENT)?),
+                Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        Ok(way)
+    }
+
+    /// The entries of a directory; `ENOTDIR` for a file.
+    pub(crate) fn names(&self, dir: u64) -> io::Result<&Names> {
+        match self.nodes.get(&dir) {
+            Some(Node::Dir(names)) => Ok(names),
+            Some(Node::File(_)) => Err(Errno::NOTDIR.into()),
+            None => Err(Errno::NOENT.into()),
+        }
+    }
+
+    pub(crate) fn is_dir(&self, inode: u64) -> bool {
+        matches!(self.nodes.get(&inode), Some(Node::Dir(_)))
+    }
+
+    pub(crate) fn file(&self, inode: u64) -> Option<&F> {
+        match self.nodes.get(&inode) {
+            Some(Node::File(file)) => Some(file),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn file_mut(&mut self, inode: u64) -> Option<&mut F>
+    where
+        F: Clone,
+    {
+        match self.nodes.get_mut(&inode) {
+            Some(Node::File(file)) => Some(Arc::make_mut(file)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn nodes(&self) -> impl Iterator<Item = (u64, &Node<F>)> {
+        self.nodes.iter().map(|(&inode, node)| (inode, node))
+    }
+
+    pub(crate) fn node(&self, inode: u64) -> Option<&Node<F>> {
+        self.nodes.get(&inode)
+    }
+
+    /// An inode for a new file, without a name so far.
+    pub(crate) fn add_file(&mut self, file: F) -> u64 {
+        self.add(Node::File(Arc::new(file)))
+    }
+
+    fn add(&mut self, node: Node<F>) -> u64 {
+        let inode = self.next;
+        self.next += 1;
+        self.nodes.insert(inode, node);
+        inode
+    }
+
+    /// Puts a node under a number of the caller's choice.
+    pub(crate) fn insert(&mut self, inode: u64, node: Node<F>) {
+        self.next = self.next.max(inode + 1);
+        self.nodes.insert(inode, node);
+    }
+
+    /// Forgets the inodes for which `keep` is false.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(u64) -> bool) {
+        self.nodes.retain(|&inode, _| keep(inode));
+    }
+
+    pub(crate) fn forget(&mut self, inode: u64) {
+        self.nodes.remove(&inode);
+    }
+
+    /// True while a name leads to the inode. Costs a look at every name.
+    pub(crate) fn is_named(&self, inode: u64) -> bool {
+        self.nodes.values().any(|node| match node {
+            Node::Dir(names) => names.values().any(|&target| target == inode),
+            Node::File(_) => false,
+        })
+    }
+
+    /// Carries a change out. A directory that is gone is left gone.
+    pub(crate) fn apply(&mut self, change: &NameChange) {
+        if let Some(Node::Dir(names)) = self.nodes.get_mut(&change.dir) {
+            let names = Arc::make_mut(names);
+            match change.target {
+                Some(target) => _ = names.insert(change.name.clone(), target),
+                None => _ = names.remove(&change.name),
+            }
+        }
+    }
+
+    /// Makes a directory and its missing parents; each comes with the change that names it, already applied.
+    pub(crate) fn create_dirs(&mut self, path: &Path) -> io::Result<Vec<NameChange>> {
+        let mut changes = Vec::new();
+        let mut way: Vec<u64> = Vec::new();
+        for component in path.components() {
+            let here = *way.last().unwrap_or(&ROOT);
+            self.names(here)?;
+            match component {
+                Component::RootDir => way.clear(),
+                Component::ParentDir => _ = way.pop(),
+                Component::Normal(name) => way.push(self.enter_or_create(here, name, &mut changes)?),
+                Component::CurDir | Component::Prefix(_) => {}
+            }
+        }
+        // A file at the very end is a conflict; one on the way has failed with ENOTDIR above.
+        if way.last().is_some_and(|&inode| !self.is_dir(inode)) {
+            return Err(Errno::EXIST.into());
+        }
+        Ok(changes)
+    }
+
+    fn enter_or_create(&mut self, here: u64, name: &OsStr, changes: &mut Vec<NameChange>) -> io::Result<u64> {
+        if let Some(&inode) = self.names(here)?.get(name) {
+            return Ok(inode);
+        }
+        let inode = self.add(Node::Dir(Arc::default()));
+        let change = NameChange { dir: here, name: name.to_owned(), target: Some(inode) };
+        self.apply(&change);
+        changes.push(change);
+        Ok(inode)
+    }
+
+    /// Checks a rename. The first change sets the new name, the second clears the old; none when both names mean
+    /// the same file already.
+    pub(crate) fn plan_rename(&self, from: &Path, to: &Path) -> io::Result<Option<(NameChange, NameChange)>> {
+        let from_place = self.locate(from)?;
+        let to_place = self.locate(to)?;
+        let source = from_place.target.ok_or(Errno::NOENT)?;
+        if self.is_dir(source) && self.walk(to.parent().unwrap_or(Path::new("")))?.contains(&source) {
+            return Err(Errno::INVAL.into()); // a directory cannot move into itself
+        }
+        if let Some(target) = to_place.target {
+            if target == source {
+                return Ok(None);
+            }
+            match (self.is_dir(source), self.is_dir(target)) {
+                (false, true) => return Err(Errno::ISDIR.into()),
+                (true, false) => return Err(Errno::NOTDIR.into()),
+                (true, true) if !self.names(target)?.is_empty() => return Err(Errno::NOTEMPTY.into()),
+                _ => {}
+            }
+        }
+        Ok(Some((to_place.set(Some(source)), from_place.set(None))))
+    }
+
+    /// Checks a second name for a file.
+    pub(crate) fn plan_link(&self, from: &Path, to: &Path) -> io::Result<NameChange> {
+        let source = self.lookup(from)?;
+        let place = self.locate(to)?;
+        if place.target.is_some() {
+            return Err(Errno::EXIST.into());
+        }
+        if self.is_dir(source) {
+            return Err(Errno::PERM.into());
+        }
+        Ok(place.set(Some(source)))
+    }
+
+    /// Checks the removal of a file's name.
+    pub(crate) fn plan_remove(&self, path: &Path) -> io::Result<NameChange> {
+        let place = self.locate(path)?;
+        let target = place.target.ok_or(Errno::NOENT)?;
+        if self.is_dir(target) {
+            return Err(Errno::ISDIR.into());
+        }
+        Ok(place.set(None))
+    }
+}

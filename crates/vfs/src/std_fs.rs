@@ -1,0 +1,207 @@
+//! The real disk.
+
+use std::fs;
+use std::io;
+use std::num::NonZeroU64;
+use std::os::fd::AsFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
+use rustix::io::Errno;
+
+use crate::checks::{check_offset, check_open, check_writable};
+use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation, Result};
+
+/// The file system of the machine, through `pread`, `pwrite`, `fdatasync` and friends.
+///
+/// Interrupted calls (`EINTR`) are repeated. Relative paths are relative to the process's working directory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct StdFs;
+
+impl StdFs {
+    /// The machine's file system.
+    pub fn new() -> Self {
+        StdFs
+    }
+}
+
+impl Fs for StdFs {
+    fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>> {
+        let wrap = |source| Error::new(Operation::Open, path, source);
+        check_open(options).map_err(wrap)?;
+        let mut open = fs::OpenOptions::new();
+        open.read(true).write(options.access == Access::ReadWrite);
+        match options.create {
+            Create::Never => {}
+            Create::IfMissing => _ = open.create(true),
+            Create::New => _ = open.create_new(true),
+        }
+        if options.direct {
+            open.custom_flags(OFlags::DIRECT.bits() as i32);
+        }
+        let file = repeat(|| open.open(path)).map_err(|source| match source.raw_os_error() {
+            // The one meaning that EINVAL has here: this file system knows no direct I/O.
+            Some(errno) if options.direct && errno == Errno::INVAL.raw_os_error() => {
+                wrap(io::Error::new(io::ErrorKind::Unsupported, "the file system has no direct I/O"))
+            }
+            _ => wrap(source),
+        })?;
+        let metadata = file.metadata().map_err(wrap)?;
+        if metadata.is_dir() {
+            return Err(wrap(Errno::ISDIR.into()));
+        }
+        Ok(Box::new(StdFile { file, path: path.to_owned(), id: id_of(&metadata), access: options.access }))
+    }
+
+    fn metadata(&self, path: &Path) -> Result<Metadata> {
+        let metadata = fs::metadata(path).map_err(|source| Error::new(Operation::Stat, path, source))?;
+        let is_dir = metadata.is_dir();
+        Ok(Metadata { len: if is_dir { 0 } else { metadata.len() }, is_dir, id: id_of(&metadata) })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::rename(from, to).map_err(|source| Error::new(Operation::Rename, from, source))
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> Result<()> {
+        fs::hard_link(from, to).map_err(|source| Error::new(Operation::Link, to, source))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        fs::remove_file(path).map_err(|source| Error::new(Operation::Remove, path, source))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> Result<()> {
+        fs::create_dir_all(path).map_err(|source| Error::new(Operation::CreateDir, path, source))
+    }
+
+    fn read_dir(&self, path: &Path) -> Result<Vec<PathBuf>> {
+        let wrap = |source| Error::new(Operation::ReadDir, path, source);
+        let entries = fs::read_dir(path).map_err(wrap)?;
+        let mut paths =
+            entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<PathBuf>>>().map_err(wrap)?;
+        paths.sort();
+        Ok(paths)
+    }
+
+    fn sync_dir(&self, path: &Path) -> Result<()> {
+        let mut open = fs::OpenOptions::new();
+        // A plain file would open and sync as well, and prove nothing about names.
+        open.read(true).custom_flags(OFlags::DIRECTORY.bits() as i32);
+        repeat(|| open.open(path))
+            .and_then(|directory| directory.sync_all())
+            .map_err(|source| Error::new(Operation::SyncDir, path, source))
+    }
+}
+
+/// An open descriptor.
+#[derive(Debug)]
+struct StdFile {
+    file: fs::File,
+    path: PathBuf,
+    id: FileId,
+    access: Access,
+}
+
+impl StdFile {
+    fn wrap(&self, operation: Operation) -> impl Fn(io::Error) -> Error {
+        move |source| Error::new(operation, &self.path, source)
+    }
+}
+
+impl File for StdFile {
+    fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn id(&self) -> FileId {
+        self.id
+    }
+
+    fn len(&self) -> Result<u64> {
+        Ok(self.file.metadata().map_err(self.wrap(Operation::Stat))?.len())
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize> {
+        let wrap = |source| Error::new(Operation::Read, &self.path, source).at(offset);
+        check_offset(offset, 0).map_err(wrap)?;
+        repeat(|| self.file.read_at(buf, offset)).map_err(wrap)
+    }
+
+    fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
+        let wrap = |source| Error::new(Operation::Write, &self.path, source).at(offset);
+        check_writable(self.access).and_then(|()| check_offset(offset, 0)).map_err(wrap)?;
+        repeat(|| self.file.write_at(buf, offset)).map_err(wrap)
+    }
+
+    fn set_len(&self, len: u64) -> Result<()> {
+        check_writable(self.access)
+            .and_then(|()| check_offset(len, 0))
+            .and_then(|()| self.file.set_len(len))
+            .map_err(self.wrap(Operation::SetLen))
+    }
+
+    /// Nothing happens where the file system cannot reserve (`EOPNOTSUPP`). The length stays.
+    fn allocate(&self, offset: u64, len: u64) -> Result<()> {
+        let wrap = |source| Error::new(Operation::Allocate, &self.path, source).at(offset);
+        check_writable(self.access).and_then(|()| check_offset(offset, len)).map_err(wrap)?;
+        if len == 0 {
+            return Ok(());
+        }
+        loop {
+            match rustix::fs::fallocate(&self.file, FallocateFlags::KEEP_SIZE, offset, len) {
+                Ok(()) | Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(wrap(errno.into())),
+            }
+        }
+    }
+
+    fn sync_data(&self) -> Result<()> {
+        self.file.sync_data().map_err(self.wrap(Operation::SyncData))
+    }
+
+    fn try_lock(&self) -> Result<()> {
+        match rustix::fs::flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(()),
+            Err(errno) => Err(self.wrap(Operation::Lock)(errno.into())),
+        }
+    }
+
+    fn advise(&self, offset: u64, len: u64, advice: Advice) {
+        let advice = match advice {
+            Advice::Normal => rustix::fs::Advice::Normal,
+            Advice::Sequential => rustix::fs::Advice::Sequential,
+            Advice::Random => rustix::fs::Advice::Random,
+            Advice::WillNeed => rustix::fs::Advice::WillNeed,
+            Advice::DontNeed => rustix::fs::Advice::DontNeed,
+        };
+        // To the kernel a length of 0 means "to the end"; here it means nothing.
+        if let Some(len) = NonZeroU64::new(len) {
+            let _ = rustix::fs::fadvise(&self.file, offset, Some(len), advice);
+        }
+    }
+
+    fn map(&self) -> Result<Map> {
+        let len = self.len()?;
+        Map::of_descriptor(self.file.as_fd(), len).map_err(self.wrap(Operation::Map))
+    }
+}
+
+fn id_of(metadata: &fs::Metadata) -> FileId {
+    FileId { device: metadata.dev(), inode: metadata.ino() }
+}
+
+/// Repeats a call that a signal interrupted before it did anything.
+fn repeat<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+use super::*;
+
+/// Goal: direct I/O either works on aligned buffers or is refused as `Unsupported`. Method: the temporary directory,
+/// and a tmpfs where there is one, which knows direct I/O only on recent kernels.
+#[test]
+fn direct_io_works_or_is_unsupported() {
+    #[repr(align(4096))]
+    struct Aligned([u8; 4096]);
+    let mut directories = vec![tempfile::tempdir().unwrap()];
+    directories.extend(tempfile::tempdir_in("/dev/shm").ok());
+    for directory in directories {
+        let options = OpenOptions { direct: true, ..OpenOptions::create() };
+        match StdFs::new().open(&directory.path().join("direct"), options) {
+            Ok(file) => {
+                assert_eq!(file.write_at(&Aligned([7; 4096]).0, 4096).unwrap(), 4096);
+                let mut back = Aligned([1; 4096]);
+                assert_eq!(file.read_at(&mut back.0, 4096).unwrap(), 4096);
+                assert!(back.0.iter().all(|&byte| byte == 7));
+            }
+            Err(error) => assert_eq!(error.kind(), crate::ErrorKind::Unsupported, "{error}"),
+        }
+    }
+}
+
+/// Goal: messages name the operation, the file and the offset.
+#[test]
+fn errors_say_what_and_where() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("missing");
+    let error = StdFs::new().open(&path, OpenOptions::read()).unwrap_err().to_string();
+    assert!(error.starts_with("cannot open ") && error.contains("missing: No such file"), "{error}");
+    let file = StdFs::new().open(&path, OpenOptions::create()).unwrap();
+    let error = file.read_at(&mut [0; 4], u64::MAX).unwrap_err().to_string();
+    assert!(error.contains("cannot read ") && error.contains("at offset 18446744073709551615"), "{error}");
+}
+
+/// Goal: reserved space does not change the length, and the fall-back paths stay quiet.
+#[test]
+fn allocate_keeps_the_length() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = StdFs::new().open(&directory.path().join("a"), OpenOptions::create()).unwrap();
+    file.allocate(0, 1 << 20).unwrap();
+    file.allocate(5, 0).unwrap();
+    file.advise(0, 0, Advice::DontNeed);
+    file.advise(0, 1 << 20, Advice::Sequential);
+    assert!(file.is_empty().unwrap());
+    assert!(file.map().unwrap().is_empty());
+}
+
+/// Goal: interrupted calls are repeated, other errors are not.
+#[test]
+fn repeat_hides_interrupts() {
+    let mut left = 3;
+    let result = repeat(|| {
+        left -= 1;
+        if left > 0 { Err(io::ErrorKind::Interrupted.into()) } else { Ok(left) }
+    });
+    assert_eq!(result.unwrap(), 0);
+    let mut calls = 0;
+    let result: io::Result<()> = repeat(|| {
+        calls += 1;
+        Err(io::ErrorKind::Other.into())
+    });
+    assert_eq!((result.is_err(), calls), (true, 1));
+}

@@ -1,0 +1,66 @@
+//! Threads. The engines start them here and nowhere else, so that a scheduler under test can stand in later.
+
+use std::io;
+
+pub use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
+
+/// Starts a thread whose name shows in debuggers and profilers (the kernel keeps its first 15 bytes).
+///
+/// Errors: what the operating system says when it has no more threads to give, and `InvalidInput` for a name with
+/// a zero byte.
+pub fn spawn<F, T>(name: &str, f: F) -> io::Result<JoinHandle<T>>
+where
+    F: FnOnce() -> T + Send + 'static,
+    T: Send + 'static,
+{
+    if name.contains('\0') {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a thread name cannot hold a zero byte"));
+    }
+    std::thread::Builder::new().name(name.to_owned()).spawn(f)
+}
+
+/// Runs `f` with a scope in which threads may borrow from the caller; all of them end before it returns.
+/// As [`std::thread::scope`].
+pub fn scope<'env, F, T>(f: F) -> T
+where
+    F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
+{
+    std::thread::scope(f)
+}
+
+/// How many threads can run at once: processors, cut by affinity and control groups; 1 when that is unknown.
+pub fn available_parallelism() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+/// Lets other threads run.
+pub fn yield_now() {
+    std::thread::yield_now();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: threads carry their names and results; a bad name is an error, not a panic.
+    #[test]
+    fn spawn_names_and_returns() {
+        let name = spawn("vfs-test", || std::thread::current().name().map(str::to_owned)).unwrap();
+        assert_eq!(name.join().unwrap().as_deref(), Some("vfs-test"));
+        assert_eq!(spawn("a\0b", || ()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    /// Goal: a scope lets threads borrow and waits for them.
+    #[test]
+    fn scope_borrows() {
+        let numbers = [1, 2, 3];
+        let total: i32 = scope(|s| {
+            let halves =
+                [s.spawn(|| numbers[..1].iter().sum::<i32>()), s.spawn(|| numbers[1..].iter().sum())];
+            halves.into_iter().map(|half| half.join().unwrap()).sum()
+        });
+        assert_eq!(total, 6);
+        assert!(available_parallelism() >= 1);
+        yield_now();
+    }
+}
