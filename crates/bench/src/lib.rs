@@ -1,4 +1,30 @@
 //! The lab: one workload description, one runner, one report for every storage engine.
+//!
+//! A figure is a comparison: ours and the peers, same data, same durability, same machine, interleaved in one run,
+//! with an interval, and only after what was read back has been checked. `docs/src/method.md` says how and why.
 #![deny(unsafe_code)]
 
+pub mod digest;
+pub mod engine;
+pub mod error;
+pub mod histogram;
+pub mod peers;
 pub mod results;
+pub mod scratch;
+pub mod stats;
+pub mod workload;
+
+use std::env;
+use std::path::PathBuf;
+
+pub use error::{Error, Result};
+
+/// Where the setup script keeps what it fetched for the peers: `CAIRN_CACHE`, else `.cache/cairn` in the home
+/// directory, else in the working directory.
+pub fn cache_dir() -> PathBuf {
+    match (env::var_os("CAIRN_CACHE"), env::var_os("HOME")) {
+        (Some(cache), _) => cache.into(),
+        (None, Some(home)) => PathBuf::from(home).join(".cache/cairn"),
+        (None, None) => PathBuf::from(".cache/cairn"),
+    }
+}

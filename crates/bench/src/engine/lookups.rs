@@ -1,0 +1,88 @@
+//! The loops over prepared keys, compiled once for every engine.
+//!
+//! An engine says how it walks a batch and hands each answer to a closure; what is done with the answers — adding
+//! them up, reading the clock between them — is the same for all, so that no engine is measured by another ruler.
+
+use cairn_vfs::Clock;
+
+use super::Session;
+use crate::digest::Digest;
+use crate::error::Result;
+use crate::histogram::Latencies;
+use crate::workload::KeyBatch;
+
+/// How an engine answers prepared keys.
+pub trait Lookups {
+    /// Looks up one key after the other and calls `visit` with each answer, in order.
+    fn each(&mut self, keys: KeyBatch<'_>, visit: impl FnMut(Option<&[u8]>)) -> Result<()>;
+
+    /// Looks keys up by the engine's batch operation and calls `visit` with each key's position and answer, in any
+    /// order. Without one: [`Lookups::each`].
+    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        let mut position = 0;
+        self.each(keys, |value| {
+            visit(position, value);
+            position += 1;
+        })
+    }
+}
+
+impl<L: Lookups> Session for L {
+    #[inline(never)]
+    fn run(&mut self, keys: KeyBatch<'_>) -> Result<Digest> {
+        let mut digest = Digest::default();
+        let mut position = 0;
+        self.each(keys, |value| {
+            digest.add_answer(position, value);
+            position += 1;
+        })?;
+        Ok(digest)
+    }
+
+    #[inline(never)]
+    fn run_batched(&mut self, keys: KeyBatch<'_>) -> Result<Digest> {
+        let mut digest = Digest::default();
+        self.each_batched(keys, |position, value| digest.add_answer(position, value))?;
+        Ok(digest)
+    }
+
+    #[inline(never)]
+    fn run_timed(&mut self, keys: KeyBatch<'_>, clock: &dyn Clock, latencies: &mut Latencies) -> Result<Digest> {
+        let mut digest = Digest::default();
+        let mut position = 0;
+        let mut before = clock.now();
+        self.each(keys, |value| {
+            latencies.record(clock.now() - before);
+            digest.add_answer(position, value);
+            position += 1;
+            // Read again: neither the histogram nor the digest belongs to the next lookup.
+            before = clock.now();
+        })?;
+        Ok(digest)
+    }
+}
+
+/// Answers every key with the same value and looks nothing up: what the loop, the keys and the digest cost.
+#[derive(Debug)]
+pub struct Baseline {
+    value: Vec<u8>,
+}
+
+impl Baseline {
+    /// Every answer is `value_bytes` long.
+    pub fn new(value_bytes: usize) -> Self {
+        Baseline { value: vec![b'x'; value_bytes] }
+    }
+}
+
+impl Lookups for Baseline {
+    #[inline]
+    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
+        for key in keys.iter() {
+            // The length must come from the key, or the compiler would lift the work out of the loop.
+            let len = if std::hint::black_box(key).is_empty() { 0 } else { self.value.len() };
+            visit(Some(&self.value[..len]));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,84 @@
+//! What can go wrong in the lab.
+
+use std::path::PathBuf;
+
+use crate::digest::Digest;
+
+/// A failed step of a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system failed.
+    #[error(transparent)]
+    Vfs(#[from] cairn_vfs::Error),
+    /// One of Cairn's constant stores failed.
+    #[error(transparent)]
+    Hash(#[from] cairn_hash::Error),
+    /// A store that is compared failed. Its own message follows its name.
+    #[error("{engine}: {what}")]
+    Engine {
+        /// The store.
+        engine: String,
+        /// Its message, and what was being done.
+        what: String,
+    },
+    /// A store returned something else than the data holds, so its figures are worth nothing.
+    #[error("wrong results from {contender} in {case}: expected {expected}, got {got}")]
+    WrongResult {
+        /// The contender.
+        contender: String,
+        /// The case, and where in the read order.
+        case: String,
+        /// Computed from the data set itself.
+        expected: Digest,
+        /// Computed from what the store returned.
+        got: Digest,
+    },
+    /// An option is wrong.
+    #[error("{what}")]
+    Invalid {
+        /// The option, its value and what was expected.
+        what: String,
+    },
+    /// An input file does not hold what it should.
+    #[error("{}{}: {what}", file.display(), line.map(|line| format!(", line {line}")).unwrap_or_default())]
+    Input {
+        /// The file.
+        file: PathBuf,
+        /// The line, counted from 1, where there is one.
+        line: Option<u64>,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// Another process that the lab started failed.
+    #[error("{program} {what}")]
+    Process {
+        /// What was run.
+        program: String,
+        /// How it ended and the end of what it said.
+        what: String,
+    },
+    /// The run was told to stop, or its time was up.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+impl Error {
+    /// An [`Error::Engine`] with the message of a peer's own error.
+    pub fn engine(engine: &str, what: impl std::fmt::Display) -> Self {
+        Error::Engine { engine: engine.to_owned(), what: what.to_string() }
+    }
+
+    /// An [`Error::Invalid`] option.
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Error::Invalid { what: what.into() }
+    }
+
+    /// An [`Error::Process`].
+    pub fn process(program: impl std::fmt::Display, what: impl Into<String>) -> Self {
+        Error::Process { program: program.to_string(), what: what.into() }
+    }
+}
+
+/// The result of a step of a run.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,90 @@
+//! CDB through cdb2: D. J. Bernstein's constant database, two probes into a mapped file.
+//!
+//! The crate maps the file but copies the key and the value of every lookup to the heap; its figures are those of
+//! the crate, not the best that the format allows.
+
+use std::path::Path;
+
+use cairn_vfs::{Fs, OpenOptions, StdFs};
+use cdb2::{CDB, CDBWriter};
+
+use crate::engine::lookups::Lookups;
+use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::error::{Error, Result};
+use crate::workload::{Dataset, KeyBatch};
+
+const NAME: &str = "cdb";
+
+/// CDB files of at most 4 GiB.
+#[derive(Debug, Default)]
+pub struct Cdb;
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::engine(NAME, error)
+}
+
+impl ConstantStore for Cdb {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn family(&self) -> &str {
+        "cdb"
+    }
+
+    fn version(&self) -> String {
+        "cdb2 0.8".to_owned()
+    }
+
+    fn build_settings(&self) -> Settings {
+        settings([("durability", "sync (file synced after the crate's rename)")])
+    }
+
+    fn variants(&self) -> Vec<Variant> {
+        let settings = settings([("values", "copied to the heap by the crate")]);
+        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false }]
+    }
+
+    fn supports(&self, compression: Compression) -> bool {
+        compression == Compression::None
+    }
+
+    fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {
+        let path = dir.join("data.cdb");
+        let mut writer = CDBWriter::create(&path).map_err(fail)?;
+        for (key, value) in data.iter() {
+            writer.add(key, value).map_err(fail)?;
+        }
+        writer.finish().map_err(fail)?;
+        let fs = StdFs::new();
+        fs.open(&path, OpenOptions::write())?.sync_data()?;
+        fs.sync_dir(dir)?;
+        // A header of 256 tables, and two slots of 8 bytes a record in them.
+        Ok(Built { index_bytes: Some(2048 + 16 * data.len() as u64) })
+    }
+
+    fn open(&self, dir: &Path, _: usize) -> Result<Box<dyn ConstantReader>> {
+        Ok(Box::new(Reader(CDB::open(dir.join("data.cdb")).map_err(fail)?)))
+    }
+}
+
+struct Reader(CDB);
+
+impl ConstantReader for Reader {
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(Shared(&self.0)))
+    }
+}
+
+struct Shared<'a>(&'a CDB);
+
+impl Lookups for Shared<'_> {
+    #[inline]
+    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
+        for key in keys.iter() {
+            let value = self.0.get(key).transpose().map_err(fail)?;
+            visit(value.as_deref());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! LMDB through heed: a memory-mapped B+tree, the usual answer to "read-mostly and embedded".
+#![allow(unsafe_code)]
+
+use std::path::Path;
+
+use cairn_vfs::{Fs, OpenOptions, StdFs};
+use heed::types::Bytes;
+use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, WithoutTls};
+
+use crate::engine::lookups::Lookups;
+use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::error::{Error, Result};
+use crate::workload::{Dataset, KeyBatch};
+
+const NAME: &str = "lmdb";
+
+/// Readers are one a thread; LMDB's default of 126 is over our 32 already.
+const PAGE_BYTES: u64 = 4096;
+
+/// LMDB with the settings for a file that is written once.
+#[derive(Debug, Default)]
+pub struct Lmdb;
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::engine(NAME, error)
+}
+
+impl ConstantStore for Lmdb {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn family(&self) -> &str {
+        "lmdb"
+    }
+
+    fn version(&self) -> String {
+        let version = heed::lmdb_version();
+        format!("{}.{}.{} (heed 0.23)", version.major, version.minor, version.patch)
+    }
+
+    fn build_settings(&self) -> Settings {
+        settings([
+            ("input", "sorted first, the sort included in the time"),
+            ("put flags", "MDB_APPEND"),
+            ("transactions", "one"),
+            ("durability", "sync (one commit)"),
+        ])
+    }
+
+    fn variants(&self) -> Vec<Variant> {
+        let settings = settings([
+            ("flags", "MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD"),
+            ("transactions", "one a thread, kept open"),
+        ]);
+        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false }]
+    }
+
+    fn supports(&self, compression: Compression) -> bool {
+        compression == Compression::None
+    }
+
+    fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {
+        // Address space, not memory: leaves of 4 KiB split at worst in half, and large values take whole pages.
+        let pages = data.total_bytes() / PAGE_BYTES * 4 + data.len() as u64 * 2 + 1024;
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.map_size((pages * PAGE_BYTES) as usize);
+        // SAFETY: the directory is this run's own; nobody else opens, cuts or rewrites the file while it is mapped.
+        let env = unsafe { options.open(dir) }.map_err(fail)?;
+        let txn = env.write_txn().map_err(fail)?;
+        let mut stat = None;
+        env.create_databases_and_commit(txn, |opener, txn| {
+            let db: Database<'_, Bytes, Bytes> = opener.create_database(txn, None)?;
+            for index in data.sorted() {
+                let index = index as usize;
+                db.put_with_flags(txn, PutFlags::APPEND, data.key(index), data.value(index))?;
+            }
+            stat = Some(db.stat(txn)?);
+            heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(db))
+        })
+        .map_err(fail)?;
+        Ok(Built { index_bytes: stat.map(|stat| stat.branch_pages as u64 * PAGE_BYTES) })
+    }
+
+    fn open(&self, dir: &Path, _: usize) -> Result<Box<dyn ConstantReader>> {
+        let len = StdFs::new().open(&dir.join("data.mdb"), OpenOptions::read())?.len()?;
+        let mut options = EnvOpenOptions::new().read_txn_without_tls();
+        options.map_size((len.max(1).next_multiple_of(PAGE_BYTES)) as usize);
+        // SAFETY: NO_LOCK needs that nobody writes while we read, and the builder has gone.
+        unsafe {
+            options.flags(EnvFlags::READ_ONLY | EnvFlags::NO_LOCK | EnvFlags::NO_READ_AHEAD);
+        }
+        // SAFETY: as in `build`.
+        let env = unsafe { options.open(dir) }.map_err(fail)?;
+        Ok(Box::new(Reader { env }))
+    }
+}
+
+struct Reader {
+    env: Env<WithoutTls>,
+}
+
+impl ConstantReader for Reader {
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        let txn = self.env.read_txn().map_err(fail)?;
+        let opened = self.env.open_databases_and_commit(txn, |opener, txn| {
+            let db: Option<Database<'_, Bytes, Bytes>> = opener.open_database(txn, None)?;
+            heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(db))
+        });
+        let db = opened.map_err(fail)?.commit().flatten().ok_or_else(|| fail("the file holds no database"))?;
+        Ok(Box::new(Transaction { db, txn: self.env.read_txn().map_err(fail)? }))
+    }
+}
+
+struct Transaction<'env> {
+    db: Database<'env, Bytes, Bytes>,
+    txn: RoTxn<'env, WithoutTls>,
+}
+
+impl Lookups for Transaction<'_> {
+    #[inline]
+    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
+        for key in keys.iter() {
+            visit(self.db.get(&self.txn, key).map_err(fail)?);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,17 @@
+//! The stores that Cairn is compared with, each as one who knows it well would set it up for this work. Every setting
+//! that is not a default is recorded with the figures.
+
+#[cfg(feature = "peers")]
+pub mod cdb;
+#[cfg(feature = "peers")]
+pub mod lmdb;
+#[cfg(feature = "peers")]
+pub mod redb;
+#[cfg(feature = "peers")]
+pub mod rocksdb;
+pub mod sparkey_java;
+#[cfg(feature = "peers")]
+pub mod sqlite;
+
+#[cfg(all(test, feature = "peers"))]
+mod tests;

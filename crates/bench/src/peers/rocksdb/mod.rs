@@ -1,0 +1,228 @@
+//! RocksDB, read-only, from a shared library that is found at run time: its build would take a quarter of an hour,
+//! and the library inside its Java package exports the C interface whole.
+//!
+//! Loaded as an expert would load data that never changes: sorted, into one table file, moved into the last level.
+
+mod ffi;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
+
+use self::ffi::{Api, Batch, Db, OpenOptions, TableWriter};
+use crate::engine::lookups::Lookups;
+use crate::engine::{
+    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, data_files, settings,
+};
+use crate::error::{Error, Result};
+use crate::scratch::Scratch;
+use crate::workload::{Dataset, KeyBatch};
+
+const NAME: &str = "rocksdb";
+
+/// Over every data set of the suite, so that a warm lookup decompresses and reads nothing.
+const CACHE_BYTES: usize = 4 << 30;
+
+/// Keys in a batched lookup; RocksDB itself works in groups of 32.
+const BATCH_KEYS: usize = 32;
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::engine(NAME, error)
+}
+
+/// Where the shared library is looked for: `CAIRN_ROCKSDB_LIB`, else `lib/librocksdb.so` in the cache directory.
+pub fn library_path() -> PathBuf {
+    match env::var_os("CAIRN_ROCKSDB_LIB") {
+        Some(path) => path.into(),
+        None => crate::cache_dir().join("lib/librocksdb.so"),
+    }
+}
+
+/// RocksDB, once its library is loaded.
+#[derive(Debug)]
+pub struct RocksDb {
+    api: Arc<Api>,
+    version: String,
+}
+
+impl RocksDb {
+    /// Loads the library and asks a small store for its version.
+    ///
+    /// Errors: no such library, or not a RocksDB; the message says where it was looked for.
+    pub fn find() -> Result<RocksDb> {
+        let path = library_path();
+        if !StdFs::new().exists(&path)? {
+            return Err(fail(format!(
+                "no library at {}; the setup script fetches it, or set CAIRN_ROCKSDB_LIB",
+                path.display()
+            )));
+        }
+        let api = Api::load(&path)?;
+        let scratch = Scratch::temporary("rocksdb")?;
+        drop(Db::open(&api, scratch.path(), options(Compression::None, false), false)?);
+        let version = version_of(scratch.path())?.ok_or_else(|| fail("the library does not say its version"))?;
+        Ok(RocksDb { api, version })
+    }
+}
+
+/// Opening a store writes its options, and the version above them.
+fn version_of(dir: &Path) -> Result<Option<String>> {
+    for file in data_files(dir)? {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if name.starts_with("OPTIONS") {
+            let map = StdFs::new().open(&file, FileOptions::read())?.map()?;
+            let text = String::from_utf8_lossy(&map[..]).into_owned();
+            let line = text.lines().find_map(|line| line.trim().strip_prefix("rocksdb_version="));
+            return Ok(line.map(str::to_owned));
+        }
+    }
+    Ok(None)
+}
+
+fn options(compression: Compression, mmap_reads: bool) -> OpenOptions {
+    OpenOptions {
+        compression: match compression {
+            Compression::None => 0,
+            Compression::Snappy => 1,
+            Compression::Zstd => 7,
+        },
+        mmap_reads,
+        cache_bytes: CACHE_BYTES,
+        block_bytes: 4096,
+        filter_bits: 10.0,
+        hash_ratio: 0.75,
+    }
+}
+
+impl ConstantStore for RocksDb {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn family(&self) -> &str {
+        "rocksdb"
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn build_settings(&self) -> Settings {
+        settings([
+            ("input", "sorted first, the sort included in the time"),
+            ("load", "SstFileWriter, one file, moved into the last level"),
+            ("block size", "4096"),
+            ("filter", "bloom, 10 bits a key"),
+            ("data block index", "binary and hash, ratio 0.75"),
+            ("durability", "sync (file and manifest)"),
+        ])
+    }
+
+    fn variants(&self) -> Vec<Variant> {
+        let common = [("open", "for read only"), ("max_open_files", "-1"), ("lookup", "pinned")];
+        let variant = |name: &str, pairs: [(&str, &str); 3]| {
+            let mut settings = settings(common);
+            settings.extend(crate::engine::settings(pairs));
+            Variant { name: name.to_owned(), settings, batched: true, loads_at_open: false }
+        };
+        vec![
+            variant(
+                "rocksdb cache",
+                [("block cache", "HyperClock, 4 GiB"), ("mmap reads", "no"), ("verify checksums", "yes")],
+            ),
+            variant(
+                "rocksdb mmap",
+                [("block cache", "HyperClock, 4 GiB"), ("mmap reads", "yes"), ("verify checksums", "no")],
+            ),
+        ]
+    }
+
+    fn supports(&self, _: Compression) -> bool {
+        true
+    }
+
+    fn build(&self, dir: &Path, data: &Dataset, compression: Compression) -> Result<Built> {
+        let options = options(compression, false);
+        let file = dir.join("load.sst");
+        let mut table = TableWriter::create(&self.api, &file, options)?;
+        for index in data.sorted() {
+            let index = index as usize;
+            table.put(data.key(index), data.value(index))?;
+        }
+        table.finish()?;
+        let db = Db::open(&self.api, dir, options, false)?;
+        db.ingest(&file)?;
+        let properties = db.property(c"rocksdb.aggregated-table-properties").unwrap_or_default();
+        drop(db);
+        StdFs::new().sync_dir(dir)?;
+        Ok(Built { index_bytes: index_bytes(&properties) })
+    }
+
+    fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>> {
+        Ok(Box::new(Reader(Db::open(&self.api, dir, options(Compression::None, variant == 1), true)?)))
+    }
+}
+
+/// Index and filter blocks, from the text of the table properties: `; index block size (…)=123; filter block
+/// size=45;`.
+fn index_bytes(properties: &str) -> Option<u64> {
+    let size = |name: &str| {
+        let field = properties.split(';').find(|field| field.trim_start().starts_with(name))?;
+        field.rsplit(['=', ':']).next()?.trim().parse::<u64>().ok()
+    };
+    Some(size("index block size")? + size("filter block size")?)
+}
+
+struct Reader(Db);
+
+impl ConstantReader for Reader {
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(Cursor { db: &self.0, batch: Batch::default() }))
+    }
+}
+
+struct Cursor<'a> {
+    db: &'a Db,
+    batch: Batch,
+}
+
+impl Lookups for Cursor<'_> {
+    #[inline]
+    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
+        for key in keys.iter() {
+            self.db.get(key, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        let mut batch: Vec<&[u8]> = Vec::with_capacity(BATCH_KEYS);
+        let mut first = 0;
+        let mut keys = keys.iter();
+        loop {
+            batch.clear();
+            batch.extend(keys.by_ref().take(BATCH_KEYS));
+            if batch.is_empty() {
+                return Ok(());
+            }
+            self.db.get_many(&batch, &mut self.batch, |position, value| visit(first + position, value))?;
+            first += batch.len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: the sizes are found in RocksDB's own words, and their absence is no number.
+    #[test]
+    fn index_bytes_are_read_from_properties() {
+        let text = "# data blocks=9; raw key size=5; index block size (user-key? 1, delta-value? 1)=1200; \
+                    # index partitions=0; filter block size=340; ";
+        assert_eq!(index_bytes(text), Some(1540));
+        assert_eq!(index_bytes("# data blocks=9;"), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Directories that a run fills and leaves no trace of.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::{Fs, Rng, StdFs, SystemRng};
+
+use crate::error::{Error, Result};
+
+/// A directory that is removed with all that is in it when this is dropped.
+#[derive(Debug)]
+pub struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// A new directory in `parent`, which is made when missing. `label` shows in its name.
+    pub fn in_dir(parent: &Path, label: &str) -> Result<Scratch> {
+        let mut rng = SystemRng::new().map_err(|error| Error::invalid(format!("no randomness: {error}")))?;
+        let path = parent.join(format!("cairn-{label}-{:016x}", rng.next_u64()));
+        StdFs::new().create_dir_all(&path)?;
+        Ok(Scratch { path })
+    }
+
+    /// A new directory where the system keeps temporary files.
+    pub fn temporary(label: &str) -> Result<Scratch> {
+        Scratch::in_dir(&std::env::temp_dir(), label)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// A directory inside, made when missing.
+    pub fn dir(&self, name: &str) -> Result<PathBuf> {
+        let path = self.path.join(name);
+        StdFs::new().create_dir_all(&path)?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Whatever cannot be removed stays for the user to see; there is nobody to tell.
+        let _ = remove_tree(&self.path);
+    }
+}
+
+/// Removes a directory and all that is in it. Fine when there is none.
+pub fn remove_tree(path: &Path) -> Result<()> {
+    let fs = StdFs::new();
+    if !fs.exists(path)? {
+        return Ok(());
+    }
+    for entry in fs.read_dir(path)? {
+        if fs.metadata(&entry)?.is_dir {
+            // BOUND: as deep as the stores nest their directories, which is two.
+            remove_tree(&entry)?;
+        } else {
+            fs.remove(&entry)?;
+        }
+    }
+    std::fs::remove_dir(path)
+        .map_err(|source| cairn_vfs::Error::new(cairn_vfs::Operation::Remove, path, source).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a scratch directory takes files and directories with it, and two have different names.
+    #[test]
+    fn removes_itself() {
+        let (one, two) = (Scratch::temporary("test").unwrap(), Scratch::temporary("test").unwrap());
+        assert_ne!(one.path(), two.path());
+        let inner = one.dir("a").unwrap();
+        let fs = StdFs::new();
+        fs.open(&inner.join("file"), cairn_vfs::OpenOptions::create_new()).unwrap();
+        let path = one.path().to_owned();
+        drop(one);
+        assert!(!fs.exists(&path).unwrap());
+        remove_tree(&path).unwrap();
+        assert!(fs.exists(two.path()).unwrap());
+    }
+}

@@ -1,0 +1,218 @@
+//! Medians, intervals and ratios, made for few and noisy samples.
+//!
+//! Intervals are percentile bootstraps (Efron and Tibshirani, "An Introduction to the Bootstrap", 1993, chapter 13)
+//! of the median: they assume no shape of the noise. Samples of two contenders come from the same interleaved
+//! rounds, so a ratio resamples rounds, not samples, and a disturbance that hit both cancels out.
+
+use cairn_vfs::{Rng, SeededRng};
+
+/// Resamples behind an interval; its ends then vary by well under a percent of its width.
+const RESAMPLES: usize = 4_000;
+
+/// The share of resamples inside an interval.
+const CONFIDENCE: f64 = 0.95;
+
+/// A sample whose modified Z-score is over this is an outlier (Iglewicz and Hoaglin, 1993).
+const OUTLIER_SCORE: f64 = 3.5;
+
+/// A figure with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// The median, or the ratio of medians.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+impl Estimate {
+    /// True when 1 lies outside: for a ratio, that the two differ by more than the noise.
+    pub fn excludes_one(&self) -> bool {
+        self.low > 1.0 || self.high < 1.0
+    }
+}
+
+/// The middle of the samples; the mean of the middle two of an even number; 0 of none.
+pub fn median(samples: &[f64]) -> f64 {
+    let mut sorted = samples.to_vec();
+    median_of(&mut sorted)
+}
+
+fn median_of(samples: &mut [f64]) -> f64 {
+    if samples.is_empty() {
+        return 0.0;
+    }
+    samples.sort_unstable_by(f64::total_cmp);
+    let middle = samples.len() / 2;
+    if samples.len() % 2 == 1 { samples[middle] } else { (samples[middle - 1] + samples[middle]) / 2.0 }
+}
+
+/// The median with its interval. Equal samples and seed give equal ends. One sample is its own interval.
+pub fn estimate(samples: &[f64], seed: u64) -> Estimate {
+    bootstrap(median(samples), seed, |rng, scratch| {
+        resample(samples, rng, scratch);
+        median_of(scratch)
+    })
+}
+
+/// The ratio of the medians of `a` and `b`, sample `i` of both from round `i`.
+///
+/// `None` when the numbers of rounds differ, there are none, or `b`'s median is 0.
+pub fn paired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
+    let center = median(b);
+    if a.len() != b.len() || a.is_empty() || center == 0.0 {
+        return None;
+    }
+    let mut of_b = Vec::with_capacity(b.len());
+    Some(bootstrap(median(a) / center, seed, |rng, of_a| {
+        of_a.clear();
+        of_b.clear();
+        for _ in 0..a.len() {
+            let round = rng.below(a.len() as u64) as usize;
+            of_a.push(a[round]);
+            of_b.push(b[round]);
+        }
+        median_of(of_a) / median_of(&mut of_b)
+    }))
+}
+
+/// The ratio of the medians of `a` and `b` that were taken apart, as in two stored runs.
+///
+/// `None` when one of them is empty or `b`'s median is 0.
+pub fn unpaired_ratio(a: &[f64], b: &[f64], seed: u64) -> Option<Estimate> {
+    let center = median(b);
+    if a.is_empty() || b.is_empty() || center == 0.0 {
+        return None;
+    }
+    let mut of_b = Vec::with_capacity(b.len());
+    Some(bootstrap(median(a) / center, seed, |rng, of_a| {
+        resample(a, rng, of_a);
+        resample(b, rng, &mut of_b);
+        median_of(of_a) / median_of(&mut of_b)
+    }))
+}
+
+/// The geometric mean: the only mean of ratios that does not depend on which side is the base. `None` of none, and
+/// where a value is not positive.
+pub fn geometric_mean(values: &[f64]) -> Option<f64> {
+    if values.is_empty() || values.iter().any(|&value| value.is_nan() || value <= 0.0) {
+        return None;
+    }
+    let logs: f64 = values.iter().map(|value| value.ln()).sum();
+    Some((logs / values.len() as f64).exp())
+}
+
+/// Which samples lie far from the rest, by their modified Z-score on the median absolute deviation. They are kept in
+/// every figure; reports flag them.
+pub fn outliers(samples: &[f64]) -> Vec<bool> {
+    let center = median(samples);
+    let deviations: Vec<f64> = samples.iter().map(|sample| (sample - center).abs()).collect();
+    let spread = median(&deviations);
+    // 0.6745 makes the deviation comparable with a standard deviation. Where more than half of the samples are equal
+    // it is 0, and the mean deviation takes its place.
+    let scale = if spread > 0.0 {
+        spread / 0.6745
+    } else {
+        1.2533 * deviations.iter().sum::<f64>() / samples.len().max(1) as f64
+    };
+    deviations.iter().map(|deviation| scale > 0.0 && deviation / scale > OUTLIER_SCORE).collect()
+}
+
+fn resample(samples: &[f64], rng: &mut SeededRng, out: &mut Vec<f64>) {
+    out.clear();
+    out.extend((0..samples.len()).map(|_| samples[rng.below(samples.len() as u64) as usize]));
+}
+
+fn bootstrap(value: f64, seed: u64, mut draw: impl FnMut(&mut SeededRng, &mut Vec<f64>) -> f64) -> Estimate {
+    let mut rng = SeededRng::new(seed);
+    let mut scratch = Vec::new();
+    let mut drawn: Vec<f64> = (0..RESAMPLES).map(|_| draw(&mut rng, &mut scratch)).collect();
+    drawn.retain(|value| value.is_finite());
+    if drawn.is_empty() {
+        return Estimate { value, low: value, high: value };
+    }
+    drawn.sort_unstable_by(f64::total_cmp);
+    let tail = (1.0 - CONFIDENCE) / 2.0;
+    let last = (drawn.len() - 1) as f64;
+    let at = |quantile: f64| drawn[(quantile * last).round() as usize];
+    Estimate { value, low: at(tail), high: at(1.0 - tail) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn noisy(rng: &mut SeededRng, center: f64, noise: f64, count: usize) -> Vec<f64> {
+        (0..count).map(|_| center * (1.0 + noise * (rng.unit() - 0.5))).collect()
+    }
+
+    /// Goal: the middle, for odd, even, one and none, in any order.
+    #[test]
+    fn median_is_the_middle() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 3.0, 2.0]), 2.5);
+        assert_eq!(median(&[7.0]), 7.0);
+        assert_eq!(median(&[]), 0.0);
+    }
+
+    /// Goal: the interval covers the true median about as often as it says. Method: 400 sets of 15 samples around
+    /// 100 with a seed each; between 90 % and 99 % of the intervals hold it. Equal seeds give equal intervals.
+    #[test]
+    fn intervals_cover() {
+        let mut rng = SeededRng::new(5);
+        let covered = (0..400)
+            .filter(|&seed| {
+                let interval = estimate(&noisy(&mut rng, 100.0, 0.2, 15), seed);
+                interval.low <= 100.0 && 100.0 <= interval.high
+            })
+            .count();
+        assert!((360..=396).contains(&covered), "{covered}");
+        let samples = [5.0, 6.0, 4.0, 5.5, 5.2];
+        assert_eq!(estimate(&samples, 1), estimate(&samples, 1));
+        let one = estimate(&[3.0], 1);
+        assert_eq!((one.value, one.low, one.high), (3.0, 3.0, 3.0));
+    }
+
+    /// Goal: pairing pays. Method: rounds of very different speed in which `a` is always 1.5 times `b`: the paired
+    /// ratio is exact, the unpaired one cannot even tell them apart.
+    #[test]
+    fn pairing_cancels_disturbances() {
+        let b = [10.0, 30.0, 14.0, 22.0, 90.0, 12.0, 55.0];
+        let a = b.map(|sample| 1.5 * sample);
+        let paired = paired_ratio(&a, &b, 1).unwrap();
+        assert!(paired.excludes_one() && (paired.high - paired.low).abs() < 1e-9, "{paired:?}");
+        assert!(!unpaired_ratio(&a, &b, 1).unwrap().excludes_one());
+        assert!(!paired_ratio(&b, &b, 1).unwrap().excludes_one());
+    }
+
+    /// Goal: no ratio where there is none.
+    #[test]
+    fn ratios_refuse_nonsense() {
+        assert_eq!(paired_ratio(&[1.0], &[1.0, 2.0], 1), None);
+        assert_eq!(paired_ratio(&[], &[], 1), None);
+        assert_eq!(unpaired_ratio(&[1.0], &[0.0], 1), None);
+        assert!(unpaired_ratio(&[2.0; 3], &[1.0; 9], 1).unwrap().excludes_one());
+    }
+
+    /// Goal: the geometric mean of a ratio and its inverse is 1.
+    #[test]
+    fn geometric_mean_is_symmetric() {
+        assert!((geometric_mean(&[4.0, 0.25]).unwrap() - 1.0).abs() < 1e-12);
+        assert_eq!(geometric_mean(&[]), None);
+        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+    }
+
+    /// Goal: one wild sample among quiet ones is flagged, and nothing among equal or evenly spread ones; also where
+    /// the median deviation is 0.
+    #[test]
+    fn outliers_are_flagged() {
+        let flags = outliers(&[10.0, 10.1, 9.9, 10.2, 30.0]);
+        assert_eq!(flags, [false, false, false, false, true]);
+        assert!(!outliers(&[1.0; 5]).contains(&true));
+        assert!(!outliers(&[1.0, 2.0, 3.0, 4.0, 5.0]).contains(&true));
+        let mostly_equal: Vec<f64> = [5.0; 19].into_iter().chain([50.0]).collect();
+        assert_eq!(outliers(&mostly_equal).iter().filter(|&&flag| flag).count(), 1);
+        assert!(outliers(&[]).is_empty());
+    }
+}

@@ -1,0 +1,136 @@
+//! Real records from a file: CSV or TSV with a header line. The key is one column, the value the whole line.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use cairn_vfs::{Fs, OpenOptions};
+use serde::{Deserialize, Serialize};
+
+use super::Arena;
+use crate::error::{Error, Result};
+
+/// What stands between the columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Separator {
+    /// Commas; fields may be quoted, with line breaks inside.
+    Comma,
+    /// Tabs; quotes are ordinary characters.
+    Tab,
+}
+
+impl Separator {
+    /// Tab for `.tsv` and `.tab`, comma for anything else.
+    pub fn of(path: &Path) -> Self {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("tsv" | "tab") => Separator::Tab,
+            _ => Separator::Comma,
+        }
+    }
+}
+
+/// The records of a file, each key once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Records {
+    /// The keys, in the order of their last lines.
+    pub keys: Arena,
+    /// The line of each key, without its line break.
+    pub values: Arena,
+    /// Lines whose key came again later; the last one counts, as in every store.
+    pub overwritten: u64,
+    /// Lines with an empty key, left out because some of the stores refuse them.
+    pub keyless: u64,
+}
+
+impl Records {
+    /// Reads `path`, whose first line names the columns. `column` is one of those names, or a number counted from 1.
+    ///
+    /// Errors: those of the file system, and [`Error::Input`] naming the line that does not fit, a column that is
+    /// not there, or a file without records. Costs one pass and the memory of the keys and lines.
+    pub fn read(fs: &dyn Fs, path: &Path, separator: Separator, column: &str) -> Result<Records> {
+        let map = fs.open(path, OpenOptions::read())?.map()?;
+        let mut reader = csv::ReaderBuilder::new()
+            .delimiter(if separator == Separator::Tab { b'\t' } else { b',' })
+            .quoting(separator == Separator::Comma)
+            .flexible(true)
+            .from_reader(&map[..]);
+        let refuse = |line: Option<u64>, what: String| Error::Input { file: path.to_owned(), line, what };
+        let header = reader.byte_headers().map_err(|error| refuse(Some(1), error.to_string()))?;
+        let at = find_column(header, column).ok_or_else(|| {
+            let names: Vec<_> = header.iter().map(String::from_utf8_lossy).collect();
+            refuse(Some(1), format!("no column {column:?}; the header has {}", names.join(", ")))
+        })?;
+
+        let mut lines = Lines::default();
+        let mut record = csv::ByteRecord::new();
+        loop {
+            let start = reader.position().byte() as usize;
+            let line = reader.position().line();
+            match reader.read_byte_record(&mut record) {
+                Ok(false) => break,
+                Ok(true) => {}
+                Err(error) => return Err(refuse(Some(line), error.to_string())),
+            }
+            let Some(key) = record.get(at) else {
+                return Err(refuse(Some(line), format!("{} columns; the key is in column {}", record.len(), at + 1)));
+            };
+            // Blank lines before a record are skipped by the parser and counted into its bytes.
+            let text = map[start..reader.position().byte() as usize].trim_ascii_start();
+            lines.add(key, trim_line_break(text));
+        }
+        if lines.keys.is_empty() {
+            return Err(refuse(None, "no records after the header".to_owned()));
+        }
+        Ok(lines.without_overwritten())
+    }
+}
+
+fn find_column(header: &csv::ByteRecord, column: &str) -> Option<usize> {
+    let by_name = header.iter().position(|name| name == column.as_bytes());
+    by_name.or_else(|| {
+        let number: usize = column.parse().ok()?;
+        (1..=header.len()).contains(&number).then(|| number - 1)
+    })
+}
+
+fn trim_line_break(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Everything read, keys repeated.
+#[derive(Default)]
+struct Lines {
+    keys: Arena,
+    values: Arena,
+    keyless: u64,
+}
+
+impl Lines {
+    fn add(&mut self, key: &[u8], line: &[u8]) {
+        if key.is_empty() {
+            self.keyless += 1;
+            return;
+        }
+        self.keys.push(key);
+        self.values.push(line);
+    }
+
+    fn without_overwritten(self) -> Records {
+        let Lines { keys, values, keyless } = self;
+        let last: HashMap<&[u8], usize> = keys.iter().enumerate().map(|(index, key)| (key, index)).collect();
+        let overwritten = (keys.len() - last.len()) as u64;
+        if overwritten == 0 {
+            drop(last);
+            return Records { keys, values, overwritten, keyless };
+        }
+        let (mut kept_keys, mut kept_values) = (Arena::default(), Arena::default());
+        for (index, key) in keys.iter().enumerate() {
+            if last.get(key) == Some(&index) {
+                kept_keys.push(key);
+                kept_values.push(values.get(index));
+            }
+        }
+        Records { keys: kept_keys, values: kept_values, overwritten, keyless }
+    }
+}
