@@ -1,0 +1,54 @@
+# Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: demo test lint soak bench-quick bench-full bench-hash report compat fuzz docs clean help
+
+# CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
+ENV := . scripts/env.sh;
+CAIRN = $(ENV) scripts/setup build && cargo build --profile bench -p cairn && "$$CARGO_TARGET_DIR/release/cairn"
+# Peers that need more than Rust; what cannot be had here is skipped with a line that says so.
+PEERS := scripts/setup --optional java peers
+
+demo: ## build a store from a public data set and compare it with its peers on this machine
+	@scripts/setup build data && $(PEERS)
+	@$(CAIRN) bench hash --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid
+
+test: ## run every test, Java compatibility included
+	@scripts/setup build java tools
+	@$(ENV) cargo test --quiet --workspace --doc && CAIRN_REQUIRE_JAVA=1 cargo nextest run --workspace $(ARGS)
+
+lint: ## formatting, clippy, documentation, dependencies, scripts
+	@scripts/setup build tools && scripts/lint
+
+soak: ## the tests with their counts raised to hours
+	@scripts/setup build java tools
+	@$(ENV) CAIRN_SOAK=1 CAIRN_REQUIRE_JAVA=1 cargo nextest run --workspace --cargo-profile release --no-fail-fast $(ARGS)
+
+bench-quick: ## every suite with few repetitions, some minutes
+	@$(PEERS) && $(CAIRN) bench hash --quick $(ARGS)
+
+bench-full: ## every suite with the repetitions that published figures need
+	@$(PEERS) && $(CAIRN) bench hash --full $(ARGS)
+
+bench-hash: ## the constant store; ARGS="..." goes to `cairn bench hash`
+	@$(PEERS) && $(CAIRN) bench hash $(ARGS)
+
+report: ## the HTML report of the newest run in benchmark-results/, or of ARGS="RUN.json"
+	@$(CAIRN) bench report $(ARGS)
+
+compat: ## exchange files with Sparkey's own Java library
+	@scripts/setup build java tools
+	@$(ENV) CAIRN_REQUIRE_JAVA=1 cargo nextest run -p cairn-hash --test sparkey_java $(ARGS)
+
+fuzz: ## fuzz every decoder for SECONDS=30 each (needs a nightly Rust)
+	@scripts/fuzz $(or $(SECONDS),30)
+
+docs: ## the book, and a check of its links
+	@scripts/setup tools && scripts/check-docs
+	@$(ENV) mdbook build docs --dest-dir "$$CAIRN_CACHE/book" && echo "$$CAIRN_CACHE/book/index.html"
+
+clean: ## remove build output; fetched things in the cache stay
+	@$(ENV) cargo clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  %-12s %s\n", $$1, $$2}' Makefile
