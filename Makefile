@@ -18,7 +18,7 @@ test: ## run every test, Java compatibility included
 	@$(ENV) cargo test --quiet --workspace --doc && CAIRN_REQUIRE_JAVA=1 cargo nextest run --workspace $(ARGS)
 
 lint: ## formatting, clippy, documentation, dependencies, scripts
-	@scripts/setup build tools && scripts/lint
+	@scripts/setup build lint && scripts/lint
 
 soak: ## the tests with their counts raised to hours
 	@scripts/setup build java tools
