@@ -57,6 +57,33 @@ impl fmt::Display for Digest {
     }
 }
 
+/// What the Java side sums over a whole read order before it is timed: less than a [`Digest`], since it is written
+/// again in another language.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Outline {
+    /// Keys that were found.
+    pub found: u64,
+    /// Sum over non-empty values of length + 31 * first byte + 17 * last byte.
+    pub sum: u64,
+}
+
+impl Outline {
+    /// Adds a value that was found.
+    pub fn add(&mut self, value: &[u8]) {
+        self.found += 1;
+        if let (Some(&first), Some(&last)) = (value.first(), value.last()) {
+            let weighted = value.len() as u64 + 31 * u64::from(first) + 17 * u64::from(last);
+            self.sum = self.sum.wrapping_add(weighted);
+        }
+    }
+
+    /// The outline of both.
+    #[must_use]
+    pub fn merge(self, other: Outline) -> Outline {
+        Outline { found: self.found + other.found, sum: self.sum.wrapping_add(other.sum) }
+    }
+}
+
 /// Reads every byte of `value`, eight at a time. Not a hash: it has to cost less than a lookup.
 #[inline]
 pub fn checksum(value: &[u8]) -> u64 {

@@ -4,12 +4,18 @@
 //! with an interval, and only after what was read back has been checked. `docs/src/method.md` says how and why.
 #![deny(unsafe_code)]
 
+pub mod catalog;
 pub mod digest;
 pub mod engine;
 pub mod error;
 pub mod histogram;
+pub mod page_cache;
 pub mod peers;
+pub mod process;
+pub mod procfs;
+pub mod report;
 pub mod results;
+pub mod runner;
 pub mod scratch;
 pub mod stats;
 pub mod workload;

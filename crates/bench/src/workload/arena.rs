@@ -94,6 +94,12 @@ impl<'a> KeyBatch<'a> {
         self.len() == 0
     }
 
+    /// The first `count` of them, or all if there are fewer.
+    #[must_use]
+    pub fn first(self, count: usize) -> KeyBatch<'a> {
+        KeyBatch { bytes: self.bytes, offsets: &self.offsets[..=count.min(self.len())] }
+    }
+
     /// The keys in order. A step costs about a nanosecond: the bytes lie one after the other.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = &'a [u8]> {

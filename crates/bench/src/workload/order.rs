@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{Arena, Dataset, Distribution, KeyBatch, Lookup, Sampler};
-use crate::digest::Digest;
+use crate::digest::{Digest, Outline};
 
 /// Keys handed to a store at a time. Between chunks the runner looks at the clock and compares the digest, which
 /// adds some 50 ns to a thousand lookups.
@@ -14,6 +14,7 @@ pub const CHUNK_KEYS: usize = 1024;
 pub struct ReadOrder {
     keys: Arena,
     expected: Vec<Digest>,
+    outlines: Vec<Outline>,
 }
 
 impl ReadOrder {
@@ -27,6 +28,7 @@ impl ReadOrder {
         let mean_key = dataset.key(0).len() + 4;
         let mut keys = Arena::with_capacity(count, count * mean_key);
         let mut expected = vec![Digest::default(); count.div_ceil(CHUNK_KEYS)];
+        let mut outlines = vec![Outline::default(); expected.len()];
         let absent = (lookup == Lookup::Absent).then(|| dataset.absent_keys());
         for position in 0..count {
             let index = sampler.draw() as usize;
@@ -34,11 +36,13 @@ impl ReadOrder {
                 Some(absent) => keys.push_with(|out| absent.write(index, out)),
                 None => {
                     keys.push(dataset.key(index));
-                    expected[position / CHUNK_KEYS].add(position % CHUNK_KEYS, dataset.value(index));
+                    let value = dataset.value(index);
+                    expected[position / CHUNK_KEYS].add(position % CHUNK_KEYS, value);
+                    outlines[position / CHUNK_KEYS].add(value);
                 }
             }
         }
-        ReadOrder { keys, expected }
+        ReadOrder { keys, expected, outlines }
     }
 
     /// How many keys.
@@ -59,6 +63,11 @@ impl ReadOrder {
     /// The keys of chunk `index` and the digest of the right answers.
     pub fn chunk(&self, index: usize) -> (KeyBatch<'_>, Digest) {
         (self.keys.batch(self.range(index)), self.expected[index])
+    }
+
+    /// What the Java side must find in chunk `index`.
+    pub fn outline(&self, index: usize) -> Outline {
+        self.outlines[index]
     }
 
     /// All keys at once.

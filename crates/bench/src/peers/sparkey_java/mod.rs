@@ -1,0 +1,295 @@
+//! Sparkey's own Java library, run by JMH in a process of its own.
+//!
+//! Which readers there are is asked, not listed: of every JDK that is installed, and for every file, since some
+//! readers open uncompressed files only. The Java side and its file formats: `testing/java/README.md`.
+
+mod frames;
+mod jdk;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock};
+use serde::Deserialize;
+
+pub use self::frames::{write_keys, write_records};
+pub use self::jdk::{Jdk, installed};
+use crate::digest::Outline;
+use crate::engine::{Compression, Settings, settings};
+use crate::error::{Error, Result};
+use crate::process::{self, Stop};
+use crate::runner::job::BuildOutcome;
+
+/// The family of all its contenders.
+pub const FAMILY: &str = "sparkey-java";
+
+/// Block size of compressed logs in bytes, for Cairn's Sparkey writer as well.
+pub const BLOCK_BYTES: u32 = 4096;
+
+/// How Sparkey's index is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Construction {
+    /// In a hash table in memory, by random writes.
+    InMemory,
+    /// By an external sort.
+    Sorting,
+}
+
+impl Construction {
+    /// Both.
+    pub const ALL: [Construction; 2] = [Construction::InMemory, Construction::Sorting];
+
+    /// The contender that builds so.
+    pub fn contender(self) -> &'static str {
+        match self {
+            Construction::InMemory => "sparkey-java in-memory build",
+            Construction::Sorting => "sparkey-java sorting build",
+        }
+    }
+
+    fn word(self) -> &'static str {
+        match self {
+            Construction::InMemory => "IN_MEMORY",
+            Construction::Sorting => "SORTING",
+        }
+    }
+}
+
+/// How a value is taken out of a reader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Api {
+    /// `getAsEntry`, the value read into a buffer that the thread keeps.
+    Entry,
+    /// `getAsByteArray`, a new array for every value.
+    Bytes,
+}
+
+impl Api {
+    fn word(self) -> &'static str {
+        match self {
+            Api::Entry => "entry",
+            Api::Bytes => "bytes",
+        }
+    }
+}
+
+/// The jar and the JDKs that can run it.
+#[derive(Debug)]
+pub struct SparkeyJava {
+    jar: PathBuf,
+    jdks: Vec<Jdk>,
+    /// Sparkey's version, as the jar says.
+    pub version: String,
+}
+
+/// One way for Java to read a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JavaReader {
+    /// Sparkey's name for it.
+    pub name: String,
+    /// How values are taken out.
+    pub api: Api,
+    jdk: Jdk,
+}
+
+impl JavaReader {
+    /// The contender's name.
+    pub fn contender(&self) -> String {
+        format!("sparkey-java {} {} (JDK {})", self.name, self.api.word(), self.jdk.major)
+    }
+
+    /// How it runs.
+    pub fn settings(&self) -> Settings {
+        settings([
+            ("harness", "JMH, throughput mode, keys prepared as arrays, one process a repetition"),
+            ("jvm", &self.jdk.description),
+            ("api", self.api.word()),
+            ("block size", "4096 where compressed"),
+        ])
+    }
+}
+
+/// What a reader is asked under JMH.
+#[derive(Debug, Clone, Copy)]
+pub struct JavaRun<'a> {
+    /// The store's index; the log lies beside it.
+    pub index: &'a Path,
+    /// The keys, as [`write_keys`] writes them.
+    pub keys: &'a Path,
+    /// What they must give.
+    pub expected: Outline,
+    /// Threads.
+    pub threads: u32,
+    /// Iterations of the same length before the measured ones.
+    pub warm_up: u32,
+    /// Measured iterations.
+    pub iterations: u32,
+    /// Length of one, in seconds.
+    pub seconds: f64,
+}
+
+#[derive(Deserialize)]
+struct BuildReport {
+    write_seconds: f64,
+    hash_seconds: f64,
+    log_bytes: u64,
+    index_bytes: u64,
+    peak_rss_bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct BenchReport {
+    ops_per_second: Vec<f64>,
+}
+
+/// Where the jar is looked for: `CAIRN_SPARKEY_JAR`, else `java/sparkey-bench.jar` in the cache directory.
+pub fn jar_path() -> PathBuf {
+    match env::var_os("CAIRN_SPARKEY_JAR") {
+        Some(path) => path.into(),
+        None => crate::cache_dir().join("java/sparkey-bench.jar"),
+    }
+}
+
+impl SparkeyJava {
+    /// Finds the jar and every JDK that can run it, newest first.
+    ///
+    /// Errors: [`Error::Engine`] saying what is missing and where it was looked for.
+    pub fn find(stop: &Stop) -> Result<SparkeyJava> {
+        let jar = jar_path();
+        let fail = |what: String| Error::engine(FAMILY, what);
+        if !StdFs::new().exists(&jar)? {
+            return Err(fail(format!(
+                "no jar at {}; the setup script builds it, or set CAIRN_SPARKEY_JAR",
+                jar.display()
+            )));
+        }
+        let mut java = SparkeyJava { jar, jdks: Vec::new(), version: String::new() };
+        let candidates = installed();
+        if candidates.is_empty() {
+            return Err(fail("no JDK in JAVA_HOME, PATH or the system's JVM directory".to_owned()));
+        }
+        let mut refused = Vec::new();
+        for launcher in candidates {
+            let said = java.command(&launcher, &["version"]).and_then(|command| process::run(command, b"", stop));
+            match said.map(|line| Jdk::from_version(&launcher, &line)) {
+                Ok(Some((jdk, version))) => {
+                    java.jdks.push(jdk);
+                    java.version = version;
+                }
+                Ok(None) => refused.push(format!("{} does not say its version", launcher.display())),
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => refused.push(error.to_string()),
+            }
+        }
+        if java.jdks.is_empty() {
+            return Err(fail(refused.join("; ")));
+        }
+        java.jdks.sort_by_key(|jdk| std::cmp::Reverse(jdk.major));
+        java.jdks.dedup_by(|a, b| a.description == b.description);
+        Ok(java)
+    }
+
+    /// The JDKs, newest first.
+    pub fn jdks(&self) -> &[Jdk] {
+        &self.jdks
+    }
+
+    /// How a store is built.
+    pub fn build_settings(&self, construction: Construction) -> Settings {
+        settings([
+            ("construction", construction.word()),
+            ("jvm", &self.jdks[0].description),
+            ("input", "read from a file of length-prefixed records"),
+            ("block size", "4096 where compressed"),
+            ("peak memory", "of the whole JVM"),
+            ("durability", "sync (by the lab after Sparkey is done, the time added)"),
+        ])
+    }
+
+    /// Builds the store of `records` (see [`write_records`]) with its index at `index`, on the newest JDK.
+    pub fn build(
+        &self,
+        records: &Path,
+        index: &Path,
+        compression: Compression,
+        construction: Construction,
+        stop: &Stop,
+    ) -> Result<BuildOutcome> {
+        let (compression, block) = (compression.to_string().to_uppercase(), BLOCK_BYTES.to_string());
+        let mut command = self.command(&self.jdks[0].launcher, &["build"])?;
+        command.arg("--input").arg(records).arg("--out").arg(index);
+        command.args(["--compression", &compression, "--block", &block, "--construction", construction.word()]);
+        let report: BuildReport = parse(&process::run(command, b"", stop)?)?;
+        // Sparkey leaves its files to the kernel; every other build in the table ends on stable storage.
+        let clock = SystemClock::new();
+        let start = clock.now();
+        let fs = StdFs::new();
+        for path in [index.to_owned(), index.with_extension("spl")] {
+            fs.open(&path, OpenOptions::write())?.sync_data()?;
+        }
+        fs.sync_parent(index)?;
+        let sync_seconds = (clock.now() - start).as_secs_f64();
+        Ok(BuildOutcome {
+            seconds: report.write_seconds + report.hash_seconds + sync_seconds,
+            disk_bytes: report.log_bytes + report.index_bytes,
+            index_bytes: Some(report.index_bytes),
+            peak_memory_bytes: Some(report.peak_rss_bytes),
+        })
+    }
+
+    /// Every reader of every JDK that opens this store, each with each of `apis`.
+    pub fn readers(&self, index: &Path, apis: &[Api], stop: &Stop) -> Result<Vec<JavaReader>> {
+        let mut readers = Vec::new();
+        for jdk in &self.jdks {
+            let mut command = self.command(&jdk.launcher, &["readers"])?;
+            command.arg("--index").arg(index);
+            for name in process::run(command, b"", stop)?.lines().filter(|line| !line.is_empty()) {
+                let with_api = |&api| JavaReader { name: name.to_owned(), api, jdk: jdk.clone() };
+                readers.extend(apis.iter().map(with_api));
+            }
+        }
+        Ok(readers)
+    }
+
+    /// Runs a reader in a new JVM; one figure in lookups a second for each measured iteration.
+    ///
+    /// The Java side looks every key up once before that and compares with `expected`. Errors: its own words when
+    /// the answers are wrong or the reader fails.
+    pub fn bench(&self, reader: &JavaReader, run: &JavaRun<'_>, stop: &Stop) -> Result<Vec<f64>> {
+        let json = run.keys.with_extension("json");
+        let mut command = self.command(&reader.jdk.launcher, &["bench", "--forks", "0"])?;
+        command.args(["--reader", &reader.name, "--api", reader.api.word()]);
+        command.arg("--index").arg(run.index).arg("--keys").arg(run.keys).arg("--json").arg(&json);
+        for (name, value) in [
+            ("--threads", u64::from(run.threads)),
+            ("--warmup", u64::from(run.warm_up)),
+            ("--iterations", u64::from(run.iterations)),
+            ("--expect-found", run.expected.found),
+            ("--expect-digest", run.expected.sum),
+        ] {
+            command.arg(name).arg(value.to_string());
+        }
+        command.arg("--seconds").arg(run.seconds.to_string());
+        process::run(command, b"", stop)?;
+        let map = StdFs::new().open(&json, OpenOptions::read())?.map()?;
+        let report: BenchReport = parse(&String::from_utf8_lossy(&map[..]))?;
+        if report.ops_per_second.is_empty() || report.ops_per_second.iter().any(|&rate| !rate.is_finite()) {
+            return Err(Error::engine(FAMILY, format!("{} measured nothing", reader.contender())));
+        }
+        Ok(report.ops_per_second)
+    }
+
+    fn command(&self, launcher: &Path, arguments: &[&str]) -> Result<Command> {
+        let mut command = Command::new(launcher);
+        command.arg("-cp").arg(&self.jar).arg("cairn.Main").args(arguments);
+        Ok(command)
+    }
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(json: &str) -> Result<T> {
+    serde_json::from_str(json).map_err(|error| Error::engine(FAMILY, format!("its answer cannot be read: {error}")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+use super::*;
+use crate::scratch::Scratch;
+use crate::workload::{Dataset, Distribution, KeyShape, Lookup, ReadOrder, ValueShape};
+
+/// Goal: Java builds a store, its readers answer right by both APIs, and a wrong expectation is refused. Method: a
+/// small store per compression and construction; without jar or JDK the message says where they were looked for.
+#[test]
+fn java_builds_and_reads_or_says_what_is_missing() {
+    let stop = Stop::default();
+    let java = match SparkeyJava::find(&stop) {
+        Ok(java) => java,
+        Err(error) => {
+            let text = error.to_string();
+            return assert!(text.contains("CAIRN_SPARKEY_JAR") || text.contains("JDK"), "{text}");
+        }
+    };
+    let scratch = Scratch::temporary("java").unwrap();
+    let data = Dataset::synthetic(2_000, &KeyShape::default(), &ValueShape::Numbered { padding: 50 });
+    let order = ReadOrder::new(&data, Distribution::Uniform, Lookup::Present, 3_000, 1);
+    let (records, keys) = (scratch.path().join("records"), scratch.path().join("keys"));
+    write_records(&records, &data).unwrap();
+    let expected = write_keys(&keys, &order, usize::MAX).unwrap();
+    assert_eq!(expected.found, 3_000);
+    for (compression, construction) in [(Compression::None, Construction::InMemory), (Compression::Zstd, Construction::Sorting)] {
+        let index = scratch.dir(&compression.to_string()).unwrap().join("data.spi");
+        let built = java.build(&records, &index, compression, construction, &stop).unwrap();
+        assert!(built.index_bytes.unwrap() > 16_000 && built.disk_bytes > built.index_bytes.unwrap());
+        let readers = java.readers(&index, &[Api::Entry, Api::Bytes], &stop).unwrap();
+        assert!(readers.len() >= 2, "{readers:?}");
+        let run = |expected| JavaRun {
+            index: &index, keys: &keys, expected, threads: 2, warm_up: 0, iterations: 2, seconds: 0.01,
+        };
+        let reader = &readers[readers.len() - 1];
+        assert_eq!(java.bench(reader, &run(expected), &stop).unwrap().len(), 2);
+        let wrong = Outline { sum: expected.sum + 1, ..expected };
+        let error = java.bench(reader, &run(wrong), &stop).unwrap_err().to_string();
+        assert!(error.contains("digest"), "{error}");
+    }
+}
+
+/// Goal: frames are as documented, and a limit ends after whole chunks with the outline of just those.
+#[test]
+fn frames_are_as_documented() {
+    let scratch = Scratch::temporary("frames").unwrap();
+    let path = scratch.path().join("file");
+    let data = Dataset::synthetic(2, &KeyShape::default(), &ValueShape::default());
+    write_records(&path, &data).unwrap();
+    let bytes = StdFs::new().open(&path, OpenOptions::read()).unwrap().map().unwrap();
+    let expected: &[u8] = b"\x05\0\0\0\x01\0\0\0key_00\x05\0\0\0\x01\0\0\0key_11";
+    assert_eq!(&bytes[..], expected);
+
+    let order = ReadOrder::new(&data, Distribution::Sequential, Lookup::Present, 5_000, 1);
+    let outline = write_keys(&path, &order, 1_025).unwrap();
+    let bytes = StdFs::new().open(&path, OpenOptions::read()).unwrap().map().unwrap();
+    assert_eq!((outline.found, bytes.len()), (2_048, 2_048 * 9));
+    assert_eq!(&bytes[..18], b"\x05\0\0\0key_0\x05\0\0\0key_1");
+    // length + 31 * first + 17 * last, for the digits 0 and 1 in turn.
+    assert_eq!(outline.sum, 1_024 * ((1 + 48 * 48) + (1 + 48 * 49)));
+}

@@ -1,0 +1,153 @@
+//! Other processes: the lab's own fresh ones, and Java.
+
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cairn_vfs::{Clock, SystemClock, thread};
+
+use crate::error::{Error, Result};
+
+/// How often a child is asked whether it has ended.
+const POLL: Duration = Duration::from_millis(3);
+
+/// What of a failed process's last words goes into the error.
+const LAST_WORDS_BYTES: usize = 600;
+
+/// Tells a run to end early with what it has: set from outside (Ctrl-C), or by its time running out.
+#[derive(Debug, Clone)]
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    clock: SystemClock,
+    limit: Option<Duration>,
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Stop::after(None)
+    }
+}
+
+impl Stop {
+    /// Stops when asked, or after `limit` from now.
+    pub fn after(limit: Option<Duration>) -> Self {
+        Stop { asked: Arc::new(AtomicBool::new(false)), clock: SystemClock::new(), limit }
+    }
+
+    /// Asks all clones of this to stop.
+    pub fn ask(&self) {
+        self.asked.store(true, Ordering::Relaxed);
+    }
+
+    /// True when the run should end.
+    pub fn is_reached(&self) -> bool {
+        self.asked.load(Ordering::Relaxed) || self.limit.is_some_and(|limit| self.clock.now() >= limit)
+    }
+
+    /// [`Error::Interrupted`] when the run should end.
+    pub fn check(&self) -> Result<()> {
+        if self.is_reached() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}
+
+/// Runs a program to its end and returns what it wrote to standard output.
+///
+/// `input` becomes its standard input. When `stop` is reached the program is killed. Errors: [`Error::Process`] with
+/// its last words when it cannot be started or fails, [`Error::Interrupted`].
+pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let refuse = |what: String| Error::process(&program, what);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| refuse(format!("cannot be started: {error}")))?;
+    let (mut stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let (ended, output, last_words) = thread::scope(|scope| {
+        // Each pipe has its own thread: a child that waits for one of them must not wait for ever.
+        scope.spawn(move || {
+            // A child that does not read its input says why on its way out.
+            let _ = stdin.take().map(|mut pipe| pipe.write_all(input));
+        });
+        let output = scope.spawn(move || read_all(&mut stdout));
+        let last_words = scope.spawn(move || read_all(&mut stderr));
+        let ended = wait(&mut child, stop);
+        (ended, output.join().unwrap_or_default(), last_words.join().unwrap_or_default())
+    });
+    let status = ended.map_err(|error| refuse(format!("cannot be waited for: {error}")))?;
+    let Some(status) = status else { return Err(Error::Interrupted) };
+    let output = String::from_utf8_lossy(&output).into_owned();
+    if status.success() {
+        return Ok(output);
+    }
+    let words = String::from_utf8_lossy(&last_words).into_owned();
+    let words = words.trim();
+    let words = if words.is_empty() { output.trim() } else { words };
+    let mut start = words.len().saturating_sub(LAST_WORDS_BYTES);
+    while !words.is_char_boundary(start) {
+        start += 1;
+    }
+    Err(refuse(format!("ended with {status}: {}", &words[start..])))
+}
+
+/// `None` when the child was killed because `stop` was reached.
+fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<Option<std::process::ExitStatus>> {
+    let clock = SystemClock::new();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if stop.is_reached() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        clock.sleep(POLL);
+    }
+}
+
+fn read_all(pipe: &mut Option<impl Read>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    if let Some(pipe) = pipe {
+        // What arrived before an error is still worth showing.
+        let _ = pipe.read_to_end(&mut bytes);
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    /// Goal: input goes in and output comes out, both larger than a pipe holds.
+    #[test]
+    fn input_and_output_pass() {
+        let input = "0123456789abcdef\n".repeat(20_000);
+        assert_eq!(run(shell("cat"), input.as_bytes(), &Stop::default()).unwrap(), input);
+    }
+
+    /// Goal: a failure names the program, its status and its last words; a missing program is an error too.
+    #[test]
+    fn failures_say_why() {
+        let error = run(shell("echo some words; echo no such store >&2; exit 3"), b"", &Stop::default());
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("sh") && text.contains("3") && text.contains("no such store"), "{text}");
+        assert!(run(Command::new("/no/such/program"), b"", &Stop::default()).is_err());
+    }
+
+    /// Goal: a stop that is reached ends a child that would not end.
+    #[test]
+    fn stop_kills() {
+        let stop = Stop::after(Some(Duration::ZERO));
+        assert!(matches!(run(shell("read line; sleep 1000"), b"", &stop), Err(Error::Interrupted)));
+        let stop = Stop::default();
+        assert!(stop.check().is_ok());
+        stop.clone().ask();
+        assert!(matches!(stop.check(), Err(Error::Interrupted)));
+    }
+}
