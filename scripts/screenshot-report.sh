@@ -141,7 +141,7 @@ done
 # Pictures of the whole page: ask how tall it is, then open a window of that height.
 for view in wide:1280 phone:390; do
   width=${view#*:}
-  { cat "$report"; printf '<script>document.body.dataset.answer=document.documentElement.scrollHeight</script>\n'; } >"$work/tall.html"
+  { cat "$report"; printf '<script>document.body.dataset.answer=document.documentElement.scrollHeight+60</script>\n'; } >"$work/tall.html"
   tall=$(in_frame "$width" tall.html)
   for theme in light dark; do
     cp "$report" "$work/page.html"

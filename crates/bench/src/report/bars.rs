@@ -1,0 +1,244 @@
+//! Horizontal bars: one contender a row, best first, with its interval and every sample.
+//!
+//! ```text
+//!   ● cairn mmap                         5.83 M/s  5.70 to 5.96     name left, figures right
+//!   ████████████████████████├──●─┤                                  bar from zero, whisker, samples
+//! ```
+//! Where the figures spread over more than two decades a bar from zero would hide the small ones; the row then shows
+//! its median as a tick on a logarithmic axis, without a bar, as a length on such an axis means nothing.
+
+use super::format;
+use super::html::escape;
+use super::model::{Look, is_exact};
+use super::scale::{Scale, positive_range, prefix_base};
+use super::svg::{self, Anchor, Frame, line, percent, px, text};
+use crate::results::Measurement;
+
+const ROW: f64 = 37.0;
+const LABEL_Y: f64 = 12.0;
+const BAR_Y: f64 = 18.0;
+const BAR_HEIGHT: f64 = 11.0;
+const AXIS_HEIGHT: f64 = 24.0;
+/// Above this ratio between the largest and the smallest figure the axis turns logarithmic.
+const LOG_FROM: f64 = 150.0;
+
+/// One row.
+#[derive(Debug)]
+pub(super) struct Bar<'a> {
+    /// What stands beside it. Not escaped.
+    pub(super) label: String,
+    /// Colour and marker of its family.
+    pub(super) look: Look,
+    /// Its figures.
+    pub(super) measurement: &'a Measurement,
+    /// The part of the median that is drawn darker, from zero on, such as the index of a store.
+    pub(super) part: Option<f64>,
+}
+
+/// A chart of bars.
+#[derive(Debug)]
+pub(super) struct BarChart<'a> {
+    /// Unique on the page.
+    pub(super) id: String,
+    /// What is shown. Not escaped.
+    pub(super) title: String,
+    /// What one operation is called in the tooltip, such as `lookup`; empty where a rate has no such reading.
+    pub(super) per: &'a str,
+    /// The rows, in any order.
+    pub(super) bars: Vec<Bar<'a>>,
+}
+
+impl BarChart<'_> {
+    /// Chart and caption; a sentence where no bar has a figure.
+    pub(super) fn render(mut self) -> String {
+        self.bars.retain(|bar| bar.measurement.median.is_finite());
+        let Some(first) = self.bars.first() else {
+            return "<p class=\"nothing\">No figures.</p>".to_owned();
+        };
+        let higher = first.measurement.higher_is_better;
+        let unit = first.measurement.unit.clone();
+        self.bars.sort_by(|a, b| {
+            let order = a.measurement.median.total_cmp(&b.measurement.median);
+            if higher { order.reverse() } else { order }
+        });
+
+        let scale = self.scale(&unit);
+        let rows_height = ROW * self.bars.len() as f64;
+        let mut body = axis(&scale, &unit, rows_height);
+        for (index, bar) in self.bars.iter().enumerate() {
+            body += &self.row(bar, &scale, ROW * index as f64);
+        }
+        body += &dots(&self.bars, &scale, rows_height);
+        let direction = if higher { "longer is better" } else { "shorter is better" };
+        let sense = match (scale.is_log(), higher) {
+            (false, _) => direction,
+            (true, true) => "further right is better, log scale",
+            (true, false) => "further left is better, log scale",
+        };
+        let title = escape(&self.title);
+        let frame = Frame {
+            id: &self.id,
+            title: &self.title,
+            desc: &self.description(),
+            height: rows_height + AXIS_HEIGHT,
+            left: 0.0,
+            right: 0.0,
+            under: "",
+        };
+        format!(
+            "<div class=\"chart bars\"><h3>{title} <small>{sense}</small></h3>{}</div>",
+            svg::chart(frame, &body)
+        )
+    }
+
+    fn scale(&self, unit: &str) -> Scale {
+        let mut values: Vec<f64> = Vec::new();
+        for Bar { measurement: m, .. } in &self.bars {
+            values.extend([m.median, m.high, m.low].into_iter().chain(m.samples.iter().copied()));
+        }
+        let (min, max) = positive_range(&values);
+        let parts = self.bars.iter().any(|bar| bar.part.is_some());
+        if max / min > LOG_FROM && !parts {
+            Scale::log(min, max)
+        } else {
+            Scale::from_zero(max, 4, prefix_base(unit))
+        }
+    }
+
+    fn row(&self, bar: &Bar<'_>, scale: &Scale, top: f64) -> String {
+        let m = bar.measurement;
+        let side = if bar.look.ours { "ours" } else { "peer" };
+        let unsure = if m.verified { "" } else { " <tspan class=\"bad\">not verified</tspan>" };
+        let name = format!("{}{unsure}", svg::label(&bar.label));
+        let figure = format!(
+            "<tspan class=\"w ci\">{}\u{2002}</tspan><tspan class=\"fig\">{}</tspan>",
+            escape(&spread_text(m)),
+            escape(&format::quantity(m.median, &m.unit))
+        );
+        let mut out = format!("<g class=\"bar {side}\" data-tip=\"{}\">", escape(&self.tip(bar)));
+        out += &format!("<rect class=\"hit\" x=\"0\" y=\"{}\" width=\"100%\" height=\"{ROW}\"/>", px(top));
+        out += &svg::row_marker(bar.look, top + LABEL_Y - 4.0);
+        out += &text("name", 0.0, 17.0, top + LABEL_Y, Anchor::Start, &name);
+        out += &text("val", 1.0, 0.0, top + LABEL_Y, Anchor::End, &figure);
+        out += &marks(bar, scale, top + BAR_Y);
+        out + "</g>"
+    }
+
+    fn tip(&self, bar: &Bar<'_>) -> String {
+        let m = bar.measurement;
+        let mut lines = vec![bar.label.clone(), format::quantity(m.median, &m.unit)];
+        if let Some(interval) = interval_of(m) {
+            lines.push(format!("95 % interval {interval}"));
+        }
+        if let Some(part) = bar.part {
+            let rest = (m.median - part).max(0.0);
+            lines.push(format!(
+                "index {}, data {}",
+                format::quantity(part, &m.unit),
+                format::quantity(rest, &m.unit)
+            ));
+        }
+        if !self.per.is_empty() && m.unit == "ops/s" && m.median > 0.0 {
+            let each = f64::from(m.case.threads.max(1)) / m.median * 1e9;
+            lines.push(format!("{} a {} on each thread", format::quantity(each, "ns"), self.per));
+        }
+        let finite: Vec<f64> = m.samples.iter().copied().filter(|s| s.is_finite()).collect();
+        if finite.len() > 1 {
+            let (min, max) = finite.iter().fold((f64::MAX, f64::MIN), |(a, b), s| (a.min(*s), b.max(*s)));
+            lines.push(format!("{} samples, {}", finite.len(), format::interval(min, max, &m.unit)));
+        }
+        if !m.verified {
+            lines.push("Results were not verified.".to_owned());
+        }
+        lines.join("\n")
+    }
+
+    fn description(&self) -> String {
+        let row = |bar: &Bar<'_>| {
+            format!("{} {}", bar.label, format::quantity(bar.measurement.median, &bar.measurement.unit))
+        };
+        let rows: Vec<String> = self.bars.iter().map(row).collect();
+        format!("{} rows, best first: {}.", rows.len(), rows.join("; "))
+    }
+}
+
+/// The interval of a measurement, where it has one that is wider than a point.
+pub(super) fn interval_of(m: &Measurement) -> Option<String> {
+    let known = m.low.is_finite() && m.high.is_finite() && m.high > m.low;
+    known.then(|| format::interval(m.low, m.high, &m.unit))
+}
+
+fn spread_text(m: &Measurement) -> String {
+    match interval_of(m) {
+        Some(interval) => interval,
+        None if m.samples.len() == 1 && !is_exact(m) => "one sample".to_owned(),
+        None => String::new(),
+    }
+}
+
+fn axis(scale: &Scale, unit: &str, bottom: f64) -> String {
+    let last = scale.ticks().len().saturating_sub(1);
+    let crowded = scale.ticks().len() > 5;
+    let mut out = String::new();
+    for (index, value) in scale.ticks().iter().enumerate() {
+        let x = scale.place(*value);
+        let anchor = match index {
+            0 if x < 0.02 => Anchor::Start,
+            _ if index == last && x > 0.98 => Anchor::End,
+            _ => Anchor::Middle,
+        };
+        out += &line("grid", (x, 0.0), (x, bottom));
+        // Every other label of a crowded axis needs a wide chart.
+        let class = if crowded && index % 2 == 1 { "tick w" } else { "tick" };
+        out += &text(class, x, 0.0, bottom + 16.0, anchor, &escape(&format::tick(*value, unit)));
+    }
+    out
+}
+
+fn marks(bar: &Bar<'_>, scale: &Scale, top: f64) -> String {
+    let m = bar.measurement;
+    let (middle, end) = (top + BAR_HEIGHT / 2.0, scale.place(m.median));
+    let rect = |class: &str, from: f64, to: f64| {
+        let (x, width) = (percent(from), percent((to - from).max(0.0)));
+        format!(
+            "<rect class=\"{class}\" x=\"{x}\" y=\"{}\" width=\"{width}\" height=\"{BAR_HEIGHT}\"/>",
+            px(top)
+        )
+    };
+    let mut out = String::new();
+    match (scale.is_log(), bar.part) {
+        (true, _) => out += &line("median", (end, top - 1.0), (end, top + BAR_HEIGHT + 1.0)),
+        (false, None) => out += &rect("fill", 0.0, end),
+        (false, Some(part)) => {
+            let split = scale.place(part.min(m.median));
+            out += &rect("fill part", 0.0, split);
+            out += &rect("fill", split, end);
+        }
+    }
+    if m.low.is_finite() && m.high.is_finite() && m.high > m.low {
+        let (low, high) = (scale.place(m.low), scale.place(m.high));
+        out += &line("whisker", (low, middle), (high, middle));
+        out += &line("whisker", (low, middle - 4.0), (low, middle + 4.0));
+        out += &line("whisker", (high, middle - 4.0), (high, middle + 4.0));
+    }
+    out
+}
+
+/// Every sample of every row as a dot, all in one path: strokes of no length with round ends, in a coordinate system
+/// that stretches without stretching them. One element instead of hundreds.
+fn dots(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
+    let mut path = String::new();
+    for (index, bar) in bars.iter().enumerate() {
+        let samples: Vec<f64> = bar.measurement.samples.iter().copied().filter(|s| s.is_finite()).collect();
+        if samples.len() < 2 {
+            continue;
+        }
+        // In the order taken, from top to bottom, so that equal samples stay apart and a drift can be seen.
+        let step = BAR_HEIGHT / samples.len() as f64;
+        for (turn, sample) in samples.iter().enumerate() {
+            let y = ROW * index as f64 + BAR_Y + step * (turn as f64 + 0.5);
+            path += &format!("M{:.1} {:.1}h0", scale.place(*sample) * 1000.0, y);
+        }
+    }
+    svg::stretched("dots", height, &path)
+}

@@ -1,0 +1,240 @@
+//! Line charts: how a figure changes over threads, entries or percentiles.
+//!
+//! ```text
+//!    4 M/s ┤            ___●───  ● cairn mmap      direct labels, moved apart where lines end close together;
+//!    2 M/s ┤     ●────●─────■──  ■ lmdb            a legend below takes their place on a narrow chart
+//!          └─────┬────┬─────┬──
+//!                1    2     8   threads
+//! ```
+
+use super::format;
+use super::html::escape;
+use super::model::Look;
+use super::scale::{Scale, prefix_base};
+use super::svg::{self, Anchor, Frame, line, px, text};
+
+const PLOT_HEIGHT: f64 = 250.0;
+const TOP: f64 = 10.0;
+const AXIS_HEIGHT: f64 = 42.0;
+const LABEL_GAP: f64 = 16.0;
+const DIRECT_CHARS: usize = 26;
+
+/// One labelled place on the x axis.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Stop {
+    /// Fraction of the width.
+    pub(super) place: f64,
+    /// What stands below it. Not escaped.
+    pub(super) label: String,
+}
+
+/// One point of a line.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Point {
+    /// Index of its stop.
+    pub(super) stop: usize,
+    /// Its figure.
+    pub(super) y: f64,
+    /// Its interval, where it has one.
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+/// One line.
+#[derive(Debug, Clone)]
+pub(super) struct Series {
+    /// The contender. Not escaped.
+    pub(super) label: String,
+    /// Colour and marker of its family.
+    pub(super) look: Look,
+    /// In the order of the stops.
+    pub(super) points: Vec<Point>,
+}
+
+/// A chart of lines.
+#[derive(Debug)]
+pub(super) struct LineChart<'a> {
+    /// Unique on the page.
+    pub(super) id: String,
+    /// What is shown. Not escaped.
+    pub(super) title: &'a str,
+    /// Which way is better, such as `higher is better`.
+    pub(super) sense: &'a str,
+    /// What the x axis counts.
+    pub(super) x_title: &'a str,
+    /// Where the x axis is labelled.
+    pub(super) stops: Vec<Stop>,
+    /// Unit of the y axis.
+    pub(super) unit: &'a str,
+    /// The lines, in any order; ours are drawn on top.
+    pub(super) series: Vec<Series>,
+    /// Vertical marks: place and text, such as the number of cores.
+    pub(super) marks: Vec<(f64, String)>,
+}
+
+impl LineChart<'_> {
+    /// Chart and legend; a sentence where there is no figure.
+    pub(super) fn render(mut self) -> String {
+        for series in &mut self.series {
+            series.points.retain(|point| point.y.is_finite() && point.y > 0.0);
+        }
+        self.series.retain(|series| !series.points.is_empty());
+        if self.series.is_empty() {
+            return "<p class=\"nothing\">No figures.</p>".to_owned();
+        }
+        self.series.sort_by_key(|series| series.look.ours);
+
+        let values: Vec<f64> = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.y)).collect();
+        let scale = Scale::fitting(&values, 5, prefix_base(self.unit));
+        let labels: Vec<String> = scale.ticks().iter().map(|tick| format::tick(*tick, self.unit)).collect();
+        let left = labels.iter().map(|label| svg::text_width(label)).fold(24.0, f64::max) + 10.0;
+        let direct = self.series.iter().map(|s| svg::text_width(&format::shorten(&s.label, DIRECT_CHARS)));
+        let right = direct.fold(40.0, f64::max) + 34.0;
+
+        let mut body = self.grid(&scale, &labels);
+        let ends = self.label_places(&scale);
+        for (series, end) in self.series.iter().zip(ends) {
+            body += &self.series_marks(series, &scale, end);
+        }
+        let log = if scale.is_log() { ", log scale" } else { "" };
+        let frame = Frame {
+            id: &self.id,
+            title: self.title,
+            desc: &self.description(),
+            height: PLOT_HEIGHT + TOP + AXIS_HEIGHT,
+            left,
+            right,
+            under: &self.legend(),
+        };
+        format!(
+            "<div class=\"chart lines\"><h3>{} <small>{}{log}</small></h3>{}</div>",
+            escape(self.title),
+            escape(self.sense),
+            svg::chart(frame, &body)
+        )
+    }
+
+    fn grid(&self, scale: &Scale, labels: &[String]) -> String {
+        let mut out = String::new();
+        for (value, label) in scale.ticks().iter().zip(labels) {
+            let y = height_of(scale, *value);
+            out += &line("grid", (0.0, y), (1.0, y));
+            out += &text("tick", 0.0, -10.0, y + 4.0, Anchor::End, &escape(label));
+        }
+        let bottom = TOP + PLOT_HEIGHT;
+        for stop in &self.stops {
+            out += &line("grid faint", (stop.place, TOP), (stop.place, bottom));
+            out += &text("tick", stop.place, 0.0, bottom + 18.0, Anchor::Middle, &escape(&stop.label));
+        }
+        for (place, label) in &self.marks {
+            out += &line("mark", (*place, TOP), (*place, bottom));
+            out += &text("tick mark-label", *place, 6.0, bottom - 7.0, Anchor::Start, &escape(label));
+        }
+        out += &line("axis", (0.0, bottom), (1.0, bottom));
+        out + &text("tick", 0.5, 0.0, bottom + 36.0, Anchor::Middle, &escape(self.x_title))
+    }
+
+    /// Where the direct labels stand: beside the ends of their lines, moved apart.
+    fn label_places(&self, scale: &Scale) -> Vec<f64> {
+        let end_of = |series: &Series| series.points.last().map_or(TOP, |point| height_of(scale, point.y));
+        let ends: Vec<f64> = self.series.iter().map(end_of).collect();
+        svg::spread(&ends, LABEL_GAP, TOP, TOP + PLOT_HEIGHT)
+    }
+
+    fn series_marks(&self, series: &Series, scale: &Scale, label_y: f64) -> String {
+        let (class, side) = (series.look.class(), if series.look.ours { "ours" } else { "peer" });
+        let place_of = |point: &Point| self.stops.get(point.stop).map_or(0.5, |stop| stop.place);
+        let mut out = format!("<g class=\"series {side} {class}\">");
+
+        let corner =
+            |point: &Point| format!("{} {}", px(place_of(point) * 1000.0), px(height_of(scale, point.y)));
+        let corners: Vec<String> = series.points.iter().map(corner).collect();
+        out += &svg::stretched("stroke", TOP + PLOT_HEIGHT, &format!("M{}", corners.join("L")));
+        for point in &series.points {
+            let x = place_of(point);
+            if let Some((low, high)) = point.interval {
+                out += &line("whisker", (x, height_of(scale, low)), (x, height_of(scale, high)));
+            }
+            out += &svg::marker(series.look, x, height_of(scale, point.y), &self.tip(series, point));
+        }
+        out += &self.direct_label(series, scale, label_y);
+        out + "</g>"
+    }
+
+    fn direct_label(&self, series: &Series, scale: &Scale, y: f64) -> String {
+        let Some(last) = series.points.last() else { return String::new() };
+        let reaches_edge = self.stops.get(last.stop).is_some_and(|stop| stop.place > 0.999);
+        let leader = if reaches_edge {
+            format!("<path class=\"leader\" d=\"M7 {}L18 {}\"/>", px(height_of(scale, last.y)), px(y))
+        } else {
+            String::new()
+        };
+        let look = series.look;
+        format!(
+            "<svg class=\"w over\" x=\"100%\">{leader}<use class=\"mk {}\" href=\"#{}\" x=\"25\" y=\"{}\"/>\
+             <text class=\"name\" x=\"34\" y=\"{}\">{}</text></svg>",
+            look.class(),
+            look.marker(),
+            px(y),
+            px(y + 4.0),
+            escape(&format::shorten(&series.label, DIRECT_CHARS))
+        )
+    }
+
+    fn tip(&self, series: &Series, point: &Point) -> String {
+        let stop = self.stops.get(point.stop).map_or("", |stop| stop.label.as_str());
+        let mut out =
+            format!("{}\n{} at {stop} {}", series.label, format::quantity(point.y, self.unit), self.x_title);
+        if let Some((low, high)) = point.interval {
+            out += &format!("\n95 % interval {}", format::interval(low, high, self.unit));
+        }
+        out
+    }
+
+    fn legend(&self) -> String {
+        let item = |series: &Series| {
+            let class = if series.look.ours { " class=\"ours\"" } else { "" };
+            format!("<li{class}>{}{}</li>", svg::key(series.look), escape(&series.label))
+        };
+        let mut ours_first: Vec<&Series> = self.series.iter().collect();
+        ours_first.sort_by_key(|series| series.look.family);
+        format!("<ul class=\"legend n\">{}</ul>", ours_first.into_iter().map(item).collect::<String>())
+    }
+
+    fn description(&self) -> String {
+        let end = |series: &Series| {
+            let ends = series.points.first().zip(series.points.last());
+            let figures = ends.map(|(first, last)| {
+                let at = |point: &Point| self.stops.get(point.stop).map_or("", |stop| stop.label.as_str());
+                let (from, to) = (format::quantity(first.y, self.unit), format::quantity(last.y, self.unit));
+                format!("{from} at {} to {to} at {}", at(first), at(last))
+            });
+            format!("{}: {}", series.label, figures.unwrap_or_default())
+        };
+        let all: Vec<String> = self.series.iter().rev().map(end).collect();
+        format!("Lines over {}. {}.", self.x_title, all.join("; "))
+    }
+}
+
+fn height_of(scale: &Scale, value: f64) -> f64 {
+    TOP + PLOT_HEIGHT * (1.0 - scale.place(value))
+}
+
+/// Stops at the distinct `values`, on a logarithmic axis that ends at the first and the last.
+pub(super) fn log_stops(values: &[u64], label: impl Fn(u64) -> String) -> Vec<Stop> {
+    let mut distinct = values.to_vec();
+    distinct.sort_unstable();
+    distinct.dedup();
+    let scale = Scale::log_at(&distinct.iter().map(|value| *value as f64).collect::<Vec<_>>());
+    distinct.into_iter().map(|value| Stop { place: scale.place(value as f64), label: label(value) }).collect()
+}
+
+/// Evenly spaced stops, for axes of names.
+pub(super) fn even_stops(labels: &[String]) -> Vec<Stop> {
+    let last = labels.len().saturating_sub(1).max(1) as f64;
+    let place = |index: usize| if labels.len() == 1 { 0.5 } else { index as f64 / last };
+    labels
+        .iter()
+        .enumerate()
+        .map(|(index, label)| Stop { place: place(index), label: label.clone() })
+        .collect()
+}

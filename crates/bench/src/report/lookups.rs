@@ -1,0 +1,304 @@
+//! The figures about lookups: throughput, how it scales with threads and entries, and latency.
+
+use super::bars::{Bar, BarChart, interval_of};
+use super::figure::{self, Figure, Variant};
+use super::format;
+use super::html::{escape, list};
+use super::lines::{LineChart, Point, Series, Stop, even_stops, log_stops};
+use super::model::{Area, Dim, Look, Model, Value, is_batched};
+use super::table;
+use crate::results::Measurement;
+
+/// Without these a chart of one case is complete: batched and single lookups stand side by side.
+const HEADLINE_DIMS: [Dim; 7] = [
+    Dim::Dataset,
+    Dim::Entries,
+    Dim::ValueBytes,
+    Dim::Compression,
+    Dim::Keys,
+    Dim::Distribution,
+    Dim::Threads,
+];
+
+/// Throughput of point lookups, the figure that the page opens with.
+pub(super) fn headline<'a>(model: &Model<'a>) -> Figure<'static> {
+    let dims = HEADLINE_DIMS.to_vec();
+    let mut variants = Vec::new();
+    for (index, (key, slice)) in figure::slices(throughputs(model), &dims).into_iter().enumerate() {
+        let bar = |m: &&'a Measurement| Bar {
+            label: lookup_label(m),
+            look: model.look(&m.contender),
+            measurement: m,
+            part: None,
+        };
+        let rows: Vec<(String, &Measurement)> = slice.iter().map(|m| (lookup_label(m), *m)).collect();
+        let chart = BarChart {
+            id: format!("lookups-{index}"),
+            title: "Point lookups a second, all threads together".to_owned(),
+            per: "lookup",
+            bars: slice.iter().map(bar).collect(),
+        };
+        let body = chart.render() + &table::folded_bars(&rows) + &absent(model, &slice);
+        variants.push(Variant { key, contenders: slice.len(), body });
+    }
+    Figure {
+        id: "lookups",
+        title: "Point lookups",
+        lead: "Bars are medians, whiskers 95 % intervals, dots the samples in the order they were taken, from top to \
+               bottom. Cairn’s own contenders are bold and coloured."
+            .to_owned(),
+        dims,
+        variants,
+    }
+}
+
+/// Throughput over threads, in total and on each thread.
+pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
+    let dims = without(Dim::Threads);
+    let mut variants = Vec::new();
+    for (index, (key, slice)) in figure::slices(throughputs(model), &dims).into_iter().enumerate() {
+        let threads: Vec<u64> = slice.iter().map(|m| u64::from(m.case.threads)).collect();
+        let stops = log_stops(&threads, |value| value.to_string());
+        if stops.len() < 2 {
+            continue;
+        }
+        let stop_of = |m: &Measurement| stop_index(&stops, &m.case.threads.to_string());
+        let total = champions(model, &slice, &stop_of, &|_| 1.0);
+        let each = champions(model, &slice, &stop_of, &|m| f64::from(m.case.threads.max(1)));
+        let marks = core_mark(model, &stops);
+        let chart = |id: String, title: &'static str, series: Vec<Series>| {
+            LineChart {
+                id,
+                title,
+                sense: "higher is better",
+                x_title: "threads",
+                stops: stops.clone(),
+                unit: "ops/s",
+                series,
+                marks: marks.clone(),
+            }
+            .render()
+        };
+        let table = series_table("Contender", &stops, &total, "ops/s");
+        let body = chart(format!("threads-{index}"), "All threads together", total)
+            + &chart(format!("threads-each-{index}"), "On each thread", each)
+            + &table;
+        variants.push(Variant { key, contenders: contenders_in(&slice), body });
+    }
+    Figure {
+        id: "threads",
+        title: "Scaling over threads",
+        lead: "Of each family the contender that is fastest over the threads shown. Past the number of cores a total \
+               that stays level is as good as it gets; the figure on each thread then falls by itself."
+            .to_owned(),
+        dims,
+        variants,
+    }
+}
+
+/// Throughput over the number of entries.
+pub(super) fn over_entries(model: &Model<'_>) -> Figure<'static> {
+    let dims = without(Dim::Entries);
+    let mut variants = Vec::new();
+    for (index, (key, slice)) in figure::slices(throughputs(model), &dims).into_iter().enumerate() {
+        let entries: Vec<u64> = slice.iter().map(|m| m.case.entries).collect();
+        let stops = log_stops(&entries, format::count);
+        if stops.len() < 2 {
+            continue;
+        }
+        let stop_of = |m: &Measurement| stop_index(&stops, &format::count(m.case.entries));
+        let series = champions(model, &slice, &stop_of, &|_| 1.0);
+        let table = series_table("Contender", &stops, &series, "ops/s");
+        let chart = LineChart {
+            id: format!("entries-{index}"),
+            title: "Lookups a second by size of the store",
+            sense: "higher is better",
+            x_title: "entries, log scale",
+            stops,
+            unit: "ops/s",
+            series,
+            marks: Vec::new(),
+        };
+        variants.push(Variant { key, contenders: contenders_in(&slice), body: chart.render() + &table });
+    }
+    Figure {
+        id: "entries",
+        title: "Scaling over entries",
+        lead: "Of each family the contender that is fastest over the sizes shown. A store that outgrows the caches \
+               shows it here: what falls steeply waits for memory more often."
+            .to_owned(),
+        dims,
+        variants,
+    }
+}
+
+/// Latency percentiles, where they were taken.
+pub(super) fn latency(model: &Model<'_>) -> Figure<'static> {
+    let dims = Dim::ALL.to_vec();
+    let measured = model.run.measurements.iter().filter(|m| !m.percentiles.is_empty());
+    let mut variants = Vec::new();
+    for (index, (key, slice)) in figure::slices(measured, &dims).into_iter().enumerate() {
+        let mut names: Vec<&String> = slice.iter().flat_map(|m| m.percentiles.keys()).collect();
+        names.sort_by(|a, b| rank(a).total_cmp(&rank(b)).then_with(|| a.cmp(b)));
+        names.dedup();
+        let labels: Vec<String> = names.into_iter().cloned().collect();
+        let stops = even_stops(&labels);
+        let series = tails(model, &slice, &labels);
+        let table = series_table("Contender", &stops, &series, "ns");
+        let chart = LineChart {
+            id: format!("latency-{index}"),
+            title: "Latency by percentile",
+            sense: "lower is better",
+            x_title: "percentile",
+            stops,
+            unit: "ns",
+            series,
+            marks: Vec::new(),
+        };
+        variants.push(Variant { key, contenders: contenders_in(&slice), body: chart.render() + &table });
+    }
+    Figure {
+        id: "latency",
+        title: "Latency",
+        lead: "Over all repetitions, from the median to the single slowest operation; of each family the contender \
+               with the lowest median. Timing each operation by itself costs something, so these are a little above \
+               what the throughput suggests."
+            .to_owned(),
+        dims,
+        variants,
+    }
+}
+
+fn throughputs<'a>(model: &Model<'a>) -> impl Iterator<Item = &'a Measurement> + use<'a> {
+    model.in_area(Area::Lookup).filter(|m| m.metric == "throughput")
+}
+
+fn without(dim: Dim) -> Vec<Dim> {
+    Dim::ALL.into_iter().filter(|other| *other != dim).collect()
+}
+
+/// The contender, with the operation where that is not a single lookup.
+pub(super) fn lookup_label(m: &Measurement) -> String {
+    if is_batched(&m.case.operation) {
+        format!("{} · {}", m.contender, m.case.operation)
+    } else {
+        m.contender.clone()
+    }
+}
+
+fn contenders_in(slice: &[&Measurement]) -> usize {
+    let mut names: Vec<&str> = slice.iter().map(|m| m.contender.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    names.len()
+}
+
+/// Who ran but has no figure in this case, so that an absence is not mistaken for an oversight.
+pub(super) fn absent(model: &Model<'_>, slice: &[&Measurement]) -> String {
+    let missing = model.ran().filter(|contender| !slice.iter().any(|m| m.contender == contender.name));
+    let names: Vec<String> = missing.map(|contender| escape(&contender.name)).collect();
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"note\">Not measured in this case: {}.</p>", list(&names))
+    }
+}
+
+fn stop_index(stops: &[Stop], label: &str) -> Option<usize> {
+    stops.iter().position(|stop| stop.label == label)
+}
+
+/// Of each family the line with the most points and, among those, the best geometric mean.
+fn champions(
+    model: &Model<'_>,
+    slice: &[&Measurement],
+    stop_of: &dyn Fn(&Measurement) -> Option<usize>,
+    divisor: &dyn Fn(&Measurement) -> f64,
+) -> Vec<Series> {
+    let mut lines: Vec<(Look, Series, f64)> = Vec::new();
+    for m in slice.iter().filter(|m| m.median.is_finite() && m.median > 0.0) {
+        let Some(stop) = stop_of(m) else { continue };
+        let by = divisor(m);
+        let interval = interval_of(m).map(|_| (m.low / by, m.high / by));
+        let point = Point { stop, y: m.median / by, interval };
+        let gain = if m.higher_is_better { m.median.ln() } else { -m.median.ln() };
+        if let Some((_, line, sum)) = lines.iter_mut().find(|(_, line, _)| line.label == m.contender) {
+            line.points.push(point);
+            *sum += gain;
+        } else {
+            let look = model.look(&m.contender);
+            lines.push((look, Series { label: m.contender.clone(), look, points: vec![point] }, gain));
+        }
+    }
+    let mut out: Vec<(Series, f64)> = Vec::new();
+    for (look, mut line, sum) in lines {
+        line.points.sort_by_key(|point| point.stop);
+        let mean = sum / line.points.len() as f64;
+        match out.iter_mut().find(|(other, _)| other.look == look) {
+            Some(best) if (line.points.len(), mean) > (best.0.points.len(), best.1) => *best = (line, mean),
+            Some(_) => {}
+            None => out.push((line, mean)),
+        }
+    }
+    out.into_iter().map(|(line, _)| line).collect()
+}
+
+/// Of each family the contender with the lowest first percentile.
+fn tails(model: &Model<'_>, slice: &[&Measurement], labels: &[String]) -> Vec<Series> {
+    let mut out: Vec<Series> = Vec::new();
+    for m in slice {
+        let points: Vec<Point> = labels
+            .iter()
+            .enumerate()
+            .filter_map(|(stop, label)| {
+                m.percentiles.get(label).map(|y| Point { stop, y: *y, interval: None })
+            })
+            .filter(|point| point.y.is_finite())
+            .collect();
+        let line = Series { label: m.contender.clone(), look: model.look(&m.contender), points };
+        let first = |line: &Series| line.points.first().map_or(f64::INFINITY, |point| point.y);
+        match out.iter_mut().find(|other| other.look == line.look) {
+            Some(best) if first(&line) < first(best) => *best = line,
+            Some(_) => {}
+            None => out.push(line),
+        }
+    }
+    out
+}
+
+/// Where a percentile's name puts it: `p50` below `p99.9`, `min` first and `max` last.
+fn rank(name: &str) -> f64 {
+    match name {
+        "min" => -1.0,
+        "max" => 101.0,
+        other => other.trim_start_matches('p').parse().unwrap_or(100.5),
+    }
+}
+
+/// A mark at the number of cores, where the machine says it and the axis reaches it.
+fn core_mark(model: &Model<'_>, stops: &[Stop]) -> Vec<(f64, String)> {
+    let named = |name: &str| matches!(name, "cores" | "cpus" | "logical cores");
+    let field = model.run.machine.iter().find(|(name, _)| named(name)).map(|(_, value)| value.as_str());
+    let digits = field.map(|value| value.chars().take_while(char::is_ascii_digit).collect::<String>());
+    let Some(cores) = digits.filter(|digits| !digits.is_empty() && digits != "1") else { return Vec::new() };
+    let place = stops.iter().find(|stop| stop.label == cores).map(|stop| stop.place);
+    place.map(|place| (place, format!("{cores} cores"))).into_iter().collect()
+}
+
+fn series_table(corner: &str, stops: &[Stop], series: &[Series], unit: &str) -> String {
+    let mut headers = vec![corner.to_owned()];
+    headers.extend(stops.iter().map(|stop| stop.label.clone()));
+    let row = |line: &Series| {
+        let cell = |stop: usize| {
+            let point = line.points.iter().find(|point| point.stop == stop);
+            escape(&point.map_or_else(|| format::NONE.to_owned(), |point| format::quantity(point.y, unit)))
+        };
+        std::iter::once(escape(&line.label)).chain((0..stops.len()).map(cell)).collect()
+    };
+    table::folded(&headers, &series.iter().map(row).collect::<Vec<Vec<String>>>())
+}
+
+/// The key of the headline's first choice, which the verdict speaks of too.
+pub(super) fn plainest(figure: &Figure<'_>) -> Option<Vec<(Dim, Value)>> {
+    figure.first().map(|variant| figure.dims.iter().copied().zip(variant.key.iter().cloned()).collect())
+}

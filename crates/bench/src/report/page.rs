@@ -1,0 +1,126 @@
+//! The page: header, sections in reading order, and what makes it one file without any other.
+
+use super::compare;
+use super::costs;
+use super::figure::Figure;
+use super::format;
+use super::html::{embed_json, escape, plural};
+use super::lookups;
+use super::model::Model;
+use super::setup;
+use super::svg::SYMBOLS;
+use super::table;
+use super::verdict::Verdict;
+use super::verdict_page;
+use crate::results::Run;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Nothing may be fetched and nothing sent: the page carries all it needs.
+const POLICY: &str =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
+
+/// The whole document.
+pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
+    let model = Model::new(run);
+    let verdict = Verdict::new(&model);
+    let headline = lookups::headline(&model);
+    let choice = lookups::plainest(&headline).unwrap_or_default();
+
+    let mut sections: Vec<(&str, &str, String)> =
+        vec![("verdict", "Verdict", verdict_page::section(&model, &verdict, &choice))];
+    if let Some(other) = other {
+        sections.push(("comparison", "Comparison", compare::section(&model, other)));
+    }
+    let figures: [(&str, Figure<'_>); 9] = [
+        ("Lookups", headline),
+        ("Threads", lookups::over_threads(&model)),
+        ("Entries", lookups::over_entries(&model)),
+        ("Latency", lookups::latency(&model)),
+        ("Build", costs::build(&model)),
+        ("Space", costs::size(&model)),
+        ("Trade-off", costs::trade_off(&model)),
+        ("Cold", costs::cold(&model)),
+        ("Other", costs::other(&model)),
+    ];
+    for (name, figure) in &figures {
+        sections.push((figure.id, name, figure.render()));
+    }
+    sections.push(("all", "All figures", table::everything(&model)));
+    sections.push(("contenders", "Contenders", setup::contenders(&model)));
+    sections.push(("machine", "Machine", setup::machine(run)));
+    sections.push(("repeat", "Repeat", setup::repeat(run)));
+    sections.retain(|(_, _, body)| !body.is_empty());
+
+    let links: String =
+        sections.iter().map(|(id, name, _)| format!("<a href=\"#{id}\">{name}</a>")).collect();
+    let main: String = sections.into_iter().map(|(_, _, body)| body).collect();
+    let title = escape(&title(run));
+    // A run always serialises; should that ever change, the page stays readable and the download says so.
+    let json = serde_json::to_string(run)
+        .unwrap_or_else(|error| serde_json::json!({ "error": error.to_string() }).to_string());
+    format!(
+        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\
+         <meta name=\"color-scheme\" content=\"light dark\"><meta name=\"generator\" content=\"cairn\">\
+         <link rel=\"icon\" href=\"data:,\"><title>{title}</title><style>{STYLE}</style></head><body>{SYMBOLS}\
+         <a class=\"skip\" href=\"#main\">Skip to the verdict</a>{header}\
+         <nav aria-label=\"Sections\"><div class=\"links\">{links}</div>\
+         <button type=\"button\" id=\"theme\" aria-label=\"Switch between light and dark\">◐</button></nav>\
+         <main id=\"main\">{main}</main><footer><p>{foot}</p></footer><div id=\"tip\" role=\"tooltip\" hidden></div>\
+         <script type=\"application/json\" id=\"run\">{json}</script><script>{SCRIPT}</script></body></html>\n",
+        header = header(run, &title),
+        foot = footer(run),
+        json = embed_json(&json)
+    )
+}
+
+fn title(run: &Run) -> String {
+    match run.suite.as_str() {
+        "hash" => "Constant stores, measured".to_owned(),
+        "" => "Storage engines, measured".to_owned(),
+        suite => format!("{suite}, measured"),
+    }
+}
+
+fn header(run: &Run, title: &str) -> String {
+    let field = |names: &[&str]| {
+        let found =
+            run.machine.iter().find(|(name, value)| names.contains(&name.as_str()) && !value.is_empty());
+        found.map(|(_, value)| escape(value))
+    };
+    let ran = run.contenders.iter().filter(|contender| contender.skipped.is_none()).count();
+    let chip = |name: &str, value: Option<String>| {
+        value.map_or_else(String::new, |value| format!("<div><dt>{name}</dt><dd>{value}</dd></div>"))
+    };
+    let chips = [
+        chip("Started", Some(escape(&format::moment(&run.started)))),
+        chip("Machine", field(&["cpu"])),
+        chip("Cores", field(&["cores", "cpus"])),
+        chip("Memory", field(&["memory"])),
+        chip("File system", field(&["file system"])),
+        chip("Kernel", field(&["kernel"])),
+        chip("Commit", field(&["commit"])),
+        chip("Mode", Some(escape(&run.mode))),
+    ]
+    .concat();
+    format!(
+        "<header><p class=\"mark\">Cairn lab</p><h1>{title}</h1><p class=\"data\">{}</p>\
+         <p class=\"data\">{} in {} on the same data and the same machine.</p><dl class=\"chips\">{chips}</dl></header>",
+        escape(&run.data),
+        plural(ran, "contender"),
+        plural(run.measurements.len(), "measurement")
+    )
+}
+
+fn footer(run: &Run) -> String {
+    format!(
+        "Made by the Cairn lab from one results file (schema {}, suite {}, seed {}). Intervals are 95 % bootstrap intervals of \
+         the median. The page loads nothing from anywhere.",
+        run.schema,
+        escape(&run.suite),
+        run.seed
+    )
+}

@@ -1,0 +1,195 @@
+//! How much better one side is than the other, with a 95 % interval.
+//!
+//! Intervals of single ratios are the lab's own bootstraps ([`crate::stats`]). Several cases are summed up by the
+//! geometric mean of their ratios; its interval adds the logarithmic half-widths of the cases in quadrature, each
+//! side by itself, as the cases were measured independently of each other. The seed is fixed: one run always gives one
+//! report.
+
+use super::model;
+use crate::results::Measurement;
+use crate::stats;
+
+const SEED: u64 = 1;
+
+/// What a ratio's interval says about its two sides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// The whole interval is above one.
+    Better,
+    /// The whole interval is below one.
+    Worse,
+    /// The interval holds one, or there were too few samples for an interval.
+    Unclear,
+}
+
+/// The advantage of one side over another: above one is better, whichever way the metric points.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Ratio {
+    /// The ratio of the medians, or the geometric mean of several.
+    pub(super) point: f64,
+    /// The 95 % interval; none where either side has a single sample of something that varies.
+    pub(super) interval: Option<(f64, f64)>,
+}
+
+impl Ratio {
+    /// What can be said with 95 % confidence.
+    pub(super) fn outcome(self) -> Outcome {
+        match self.interval {
+            Some((low, _)) if low > 1.0 => Outcome::Better,
+            Some((_, high)) if high < 1.0 => Outcome::Worse,
+            _ => Outcome::Unclear,
+        }
+    }
+}
+
+/// One case, measured on both sides.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Pair<'m> {
+    /// The side that the ratio speaks for.
+    pub(super) subject: &'m Measurement,
+    /// The side it is held against.
+    pub(super) against: &'m Measurement,
+}
+
+/// The ratio of two measurements of one run. Where both come from the same interleaved rounds, rounds are resampled,
+/// so that a disturbance which hit both sides cancels out. None where a ratio has no meaning: a figure is missing or
+/// not positive.
+pub(super) fn within(pair: Pair<'_>) -> Option<Ratio> {
+    let same_rounds =
+        pair.subject.case == pair.against.case && pair.subject.samples.len() == pair.against.samples.len();
+    between(pair, if same_rounds { stats::paired_ratio } else { stats::unpaired_ratio })
+}
+
+/// The ratio of two measurements of different runs. None as in [`within`].
+pub(super) fn across(pair: Pair<'_>) -> Option<Ratio> {
+    between(pair, stats::unpaired_ratio)
+}
+
+/// The geometric mean of the ratios. None without any; no interval where one of them has none.
+pub(super) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
+    if ratios.is_empty() {
+        return None;
+    }
+    let cases = ratios.len() as f64;
+    let log_point = ratios.iter().map(|ratio| ratio.point.ln()).sum::<f64>() / cases;
+    let mut squares = Some((0.0, 0.0));
+    for ratio in ratios {
+        squares = squares.zip(ratio.interval).map(|((below, above), (low, high))| {
+            // Medians of resamples can lie beside the median of the samples: an end never crosses the point.
+            let (down, up) = ((ratio.point / low).ln().max(0.0), (high / ratio.point).ln().max(0.0));
+            (below + down * down, above + up * up)
+        });
+    }
+    let interval = squares.map(|(below, above)| {
+        let (down, up): (f64, f64) = (below.sqrt() / cases, above.sqrt() / cases);
+        ((log_point - down).exp(), (log_point + up).exp())
+    });
+    Some(Ratio { point: log_point.exp(), interval })
+}
+
+type Bootstrap = fn(&[f64], &[f64], u64) -> Option<stats::Estimate>;
+
+fn between(pair: Pair<'_>, bootstrap: Bootstrap) -> Option<Ratio> {
+    let (subject, against) = (pair.subject, pair.against);
+    let usable = |value: f64| value.is_finite() && value > 0.0;
+    if !usable(subject.median) || !usable(against.median) {
+        return None;
+    }
+    let (top, bottom) = if subject.higher_is_better { (subject, against) } else { (against, subject) };
+    let point = top.median / bottom.median;
+    if model::is_exact(subject) && model::is_exact(against) {
+        return Some(Ratio { point, interval: Some((point, point)) });
+    }
+    let enough = |m: &Measurement| m.samples.len() >= 2 && m.samples.iter().copied().all(usable);
+    let estimate =
+        if enough(top) && enough(bottom) { bootstrap(&top.samples, &bottom.samples, SEED) } else { None };
+    // The ends hold the point in all but contrived samples; there a chart with a point beside its interval misleads.
+    let interval = estimate.map(|estimate| (estimate.low.min(point), estimate.high.max(point)));
+    Some(Ratio { point, interval })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::measurement;
+
+    fn pair<'m>(subject: &'m Measurement, against: &'m Measurement) -> Pair<'m> {
+        Pair { subject, against }
+    }
+
+    /// Goal: the interval holds the point, excludes one when sides are apart, and holds one when they overlap.
+    /// Method: clear win, clear loss, overlap.
+    #[test]
+    fn outcomes_follow_the_samples() {
+        let fast = measurement("a", "get", "throughput", &[10.0, 10.2, 9.9, 10.1, 10.0]);
+        let slow = measurement("b", "get", "throughput", &[5.0, 5.1, 4.9, 5.0, 5.2]);
+        let noisy = measurement("c", "get", "throughput", &[4.0, 18.0, 9.0, 12.0, 7.0]);
+        let win = within(pair(&fast, &slow)).unwrap();
+        let (low, high) = win.interval.unwrap();
+        assert!(low <= win.point && win.point <= high && low > 1.8 && high < 2.2, "{win:?}");
+        assert_eq!(win.outcome(), Outcome::Better);
+        assert_eq!(within(pair(&slow, &fast)).unwrap().outcome(), Outcome::Worse);
+        assert_eq!(within(pair(&fast, &noisy)).unwrap().outcome(), Outcome::Unclear);
+    }
+
+    /// Goal: where less is better the ratio turns round. Method: half the time is an advantage of two.
+    #[test]
+    fn less_is_better_turns_the_ratio() {
+        let mut short = measurement("a", "build", "time", &[1.0, 1.0]);
+        let mut long = measurement("b", "build", "time", &[2.0, 2.0]);
+        short.higher_is_better = false;
+        long.higher_is_better = false;
+        let ratio = within(pair(&short, &long)).unwrap();
+        assert!((ratio.point - 2.0).abs() < 1e-9);
+        assert_eq!(ratio.outcome(), Outcome::Better);
+    }
+
+    /// Goal: no interval, and so no verdict, from single samples, unless the metric is exact. Method: both.
+    #[test]
+    fn one_sample_decides_nothing_that_varies() {
+        let one = measurement("a", "get", "throughput", &[10.0]);
+        let other = measurement("b", "get", "throughput", &[1.0]);
+        let ratio = within(pair(&one, &other)).unwrap();
+        assert_eq!((ratio.interval, ratio.outcome()), (None, Outcome::Unclear));
+        let small = measurement("a", "size", "bytes per entry", &[10.0]);
+        let large = measurement("b", "size", "bytes per entry", &[20.0]);
+        assert_eq!(within(pair(&small, &large)).unwrap().outcome(), Outcome::Better);
+    }
+
+    /// Goal: figures without a ratio give none. Method: NaN, zero, negative, empty samples.
+    #[test]
+    fn nonsense_has_no_ratio() {
+        let good = measurement("a", "get", "throughput", &[1.0, 2.0]);
+        for bad in [f64::NAN, 0.0, -1.0, f64::INFINITY] {
+            let other = measurement("b", "get", "throughput", &[bad, bad]);
+            assert!(within(pair(&good, &other)).is_none());
+            assert!(within(pair(&other, &good)).is_none());
+        }
+    }
+
+    /// Goal: the geometric mean of 2 and 8 is 4; many cases narrow its interval; one without an interval takes it away.
+    /// Method: ratios made by hand.
+    #[test]
+    fn means_are_geometric() {
+        let ratio = |point: f64, width: f64| Ratio { point, interval: Some((point / width, point * width)) };
+        let two = mean(&[ratio(2.0, 1.0), ratio(8.0, 1.0)]).unwrap();
+        assert!((two.point - 4.0).abs() < 1e-9);
+        let (low, high) = mean(&[ratio(2.0, 1.5); 4]).unwrap().interval.unwrap();
+        let width = 1.5_f64.sqrt();
+        assert!((low - 2.0 / width).abs() < 1e-9 && (high - 2.0 * width).abs() < 1e-9);
+        assert_eq!(mean(&[ratio(2.0, 1.5)]), Some(mean(&[ratio(2.0, 1.5); 1]).unwrap()));
+        assert_eq!(mean(&[ratio(2.0, 1.0), Ratio { point: 2.0, interval: None }]).unwrap().interval, None);
+        assert!(mean(&[]).is_none());
+    }
+
+    /// Goal: rounds are paired within a run and not across runs. Method: rounds of very different speed in which one
+    /// side is always 1.5 times the other.
+    #[test]
+    fn rounds_pair_only_within_a_run() {
+        let slow = [10.0, 30.0, 14.0, 22.0, 90.0, 12.0, 55.0];
+        let base = measurement("b", "get", "throughput", &slow);
+        let faster = measurement("a", "get", "throughput", &slow.map(|sample| 1.5 * sample));
+        assert_eq!(within(pair(&faster, &base)).unwrap().outcome(), Outcome::Better);
+        assert_eq!(across(pair(&faster, &base)).unwrap().outcome(), Outcome::Unclear);
+    }
+}

@@ -1,0 +1,185 @@
+// Comfort on top of a page that reads without it: theme, tooltips, choices, sorting, filtering, downloads.
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const all = (selector, from = document) => Array.from(from.querySelectorAll(selector));
+  root.classList.add("js");
+
+  // Theme: the system decides until the reader does; #dark and #light decide for links and screenshots.
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const asked = location.hash.slice(1);
+  if (asked === "dark" || asked === "light") root.dataset.theme = asked;
+  document.getElementById("theme").addEventListener("click", () => {
+    const now = root.dataset.theme || (system.matches ? "dark" : "light");
+    root.dataset.theme = now === "dark" ? "light" : "dark";
+  });
+
+  // Browsers show the title of an SVG as a tooltip, which would cover ours. Readers of screens keep it as a label.
+  const adopt = (from) => {
+    for (const svg of all("svg[role=img]", from)) {
+      const title = svg.querySelector(":scope > title");
+      if (!title) continue;
+      svg.setAttribute("aria-label", title.textContent);
+      svg.setAttribute("aria-describedby", svg.querySelector(":scope > desc").id);
+      svg.removeAttribute("aria-labelledby");
+      title.remove();
+    }
+    for (const cell of all("td[data-tip]", from)) cell.tabIndex = 0;
+  };
+  adopt(document);
+
+  // Tooltips. On charts of points the nearest one counts, so that a finger need not hit it.
+  const tip = document.getElementById("tip");
+  const REACH = 26;
+  const nearest = (chart, x, y) => {
+    let found = null;
+    let best = REACH;
+    for (const mark of all("[data-tip]", chart)) {
+      const box = mark.getBoundingClientRect();
+      const far = Math.hypot(box.x + box.width / 2 - x, box.y + box.height / 2 - y);
+      if (far < best) [best, found] = [far, mark];
+    }
+    return found;
+  };
+  const show = (mark, x, y) => {
+    const lines = mark.dataset.tip.split("\n");
+    const head = document.createElement("b");
+    head.textContent = lines.shift();
+    tip.replaceChildren(head, lines.join("\n"));
+    tip.hidden = false;
+    const { width, height } = tip.getBoundingClientRect();
+    const left = Math.min(Math.max(8, x + 14), innerWidth - width - 8);
+    const top = y + 18 + height > innerHeight ? y - height - 12 : y + 18;
+    tip.style.left = `${Math.max(8, left)}px`;
+    tip.style.top = `${Math.max(8, top)}px`;
+  };
+  const hide = () => { tip.hidden = true; };
+  const point = (event) => {
+    if (!(event.target instanceof Element)) return;
+    const chart = event.target.closest(".lines svg[role=img], .scatter svg[role=img]");
+    const mark = event.target.closest("[data-tip]") || (chart && nearest(chart, event.clientX, event.clientY));
+    if (mark) show(mark, event.clientX, event.clientY); else hide();
+  };
+  document.addEventListener("pointermove", point);
+  document.addEventListener("pointerdown", point);
+  document.addEventListener("focusin", (event) => {
+    if (!event.target.matches("td[data-tip]")) return;
+    const box = event.target.getBoundingClientRect();
+    show(event.target, box.left, box.bottom - 18);
+  });
+  document.addEventListener("focusout", hide);
+  document.addEventListener("scroll", hide, { passive: true });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") hide(); });
+
+  // Choices: every case is drawn already and waits in a template. Not every combination was measured; then the
+  // nearest one that has the value just chosen is shown, and the other selectors follow it.
+  for (const figure of all(".figure")) {
+    const form = figure.querySelector("form.pick");
+    if (!form) continue;
+    const selects = all("select", form);
+    const view = figure.querySelector(".view");
+    const said = form.querySelector(".said");
+    const variants = all("template", figure).map((template) => ({ key: template.dataset.key.split("."), template }));
+    selects.forEach((changed, place) => changed.addEventListener("change", () => {
+      const wanted = selects.map((select) => select.value);
+      const matches = (variant) => variant.key.filter((value, index) => value === wanted[index]).length;
+      const fitting = variants.filter((variant) => variant.key[place] === wanted[place]);
+      const chosen = fitting.reduce((best, variant) => (matches(variant) > matches(best) ? variant : best));
+      const moved = selects.filter((select, index) => select.value !== chosen.key[index]);
+      selects.forEach((select, index) => { select.value = chosen.key[index]; });
+      said.textContent = moved.length
+        ? "That combination was not measured; this is the nearest one that was."
+        : "";
+      const open = view.querySelector("details")?.open;
+      view.replaceChildren(chosen.template.content.cloneNode(true));
+      adopt(view);
+      const details = view.querySelector("details");
+      if (details && open) details.open = true;
+    }));
+  }
+
+  // The big table: sort by any column, filter by words and by the first columns.
+  const table = document.getElementById("rows");
+  if (table) {
+    const body = table.tBodies[0];
+    const rows = Array.from(body.rows);
+    const heads = Array.from(table.tHead.rows[0].cells);
+    const valueOf = (row, column) => {
+      const cell = row.cells[column];
+      if (cell.dataset.v === undefined) return cell.textContent;
+      return cell.dataset.v === "" ? null : Number(cell.dataset.v);
+    };
+    const compare = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+    heads.forEach((head, column) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = head.textContent;
+      head.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const sign = head.getAttribute("aria-sort") === "ascending" ? -1 : 1;
+        for (const other of heads) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", sign > 0 ? "ascending" : "descending");
+        const keyed = rows.map((row) => [valueOf(row, column), row]);
+        // Rows without a figure stay last either way.
+        keyed.sort(([a], [b]) => (a === null || b === null ? (a === null) - (b === null) : sign * compare(a, b)));
+        body.append(...keyed.map(([, row]) => row));
+      });
+    });
+
+    const form = document.querySelector("form.filters");
+    const words = document.getElementById("filter");
+    const count = document.getElementById("shown-rows");
+    const pickers = heads.slice(0, 3).map((head, column) => {
+      const label = document.createElement("label");
+      const select = document.createElement("select");
+      const values = [...new Set(rows.map((row) => row.cells[column].textContent))].sort();
+      select.append(new Option("all", ""), ...values.map((value) => new Option(value, value)));
+      label.append(head.textContent, select);
+      form.insertBefore(label, count);
+      return { column, select };
+    });
+    const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+    const apply = () => {
+      const needles = words.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of rows) {
+        const text = texts.get(row);
+        const fits = needles.every((needle) => text.includes(needle))
+          && pickers.every(({ column, select }) => !select.value || row.cells[column].textContent === select.value);
+        row.hidden = !fits;
+        shown += fits;
+      }
+      count.textContent = shown === rows.length ? `${shown} rows` : `${shown} of ${rows.length} rows`;
+    };
+    form.addEventListener("input", apply);
+    form.addEventListener("submit", (event) => event.preventDefault());
+  }
+
+  // Downloads, from the run that the page carries.
+  const json = document.getElementById("run").textContent;
+  const save = (name, type, text) => {
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([text], { type }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  };
+  const run = JSON.parse(json);
+  const stem = `cairn-${run.suite}-${run.started}`.replace(/[^A-Za-z0-9.-]+/g, "-");
+  document.getElementById("save-json").addEventListener("click", () => {
+    save(`${stem}.json`, "application/json", `${JSON.stringify(run, null, 1)}\n`);
+  });
+  document.getElementById("save-csv").addEventListener("click", () => {
+    const flat = run.measurements.map(({ case: point, percentiles, samples, ...rest }) => (
+      { ...rest, ...point, samples: samples.join(" "), ...percentiles }));
+    const columns = [...new Set(flat.flatMap(Object.keys))];
+    const quote = (value) => {
+      const text = String(value ?? "");
+      // A leading formula character would run in a spreadsheet.
+      const safe = /^[=+@\t\r]|^-[^\d]/.test(text) ? `'${text}` : text;
+      return /[",\n\r]/.test(safe) ? `"${safe.replaceAll("\"", "\"\"")}"` : safe;
+    };
+    const lines = [columns, ...flat.map((row) => columns.map((column) => row[column]))];
+    save(`${stem}.csv`, "text/csv", lines.map((line) => line.map(quote).join(",")).join("\r\n"));
+  });
+})();

@@ -1,0 +1,182 @@
+//! Tables: the one with every measurement, and the small ones that stand beside each chart for readers who cannot or
+//! would rather not look at it.
+
+use std::collections::BTreeMap;
+
+use super::bars::interval_of;
+use super::forest;
+use super::format;
+use super::html::{escape, plural};
+use super::model::{self, Dim, Model};
+use super::ratio::{self, Pair};
+use super::svg;
+use crate::results::{Case, Measurement};
+
+/// Figures stand right, so that their digits line up.
+const NUMBER: &str = " class=\"num\"";
+
+/// A folded table beside a chart. Headers are plain text, cells are markup.
+pub(super) fn folded(headers: &[String], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head: String =
+        headers.iter().map(|header| format!("<th scope=\"col\">{}</th>", escape(header))).collect();
+    let row = |cells: &Vec<String>| {
+        let cell = |(index, cell): (usize, &String)| {
+            if index == 0 { format!("<th scope=\"row\">{cell}</th>") } else { format!("<td>{cell}</td>") }
+        };
+        format!("<tr>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>())
+    };
+    let body: String = rows.iter().map(row).collect();
+    format!(
+        "<details class=\"figures\"><summary>Figures as a table</summary><div class=\"scroll\" tabindex=\"0\">\
+         <table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
+    )
+}
+
+/// The folded table of some measurements: contender, median, interval, samples.
+pub(super) fn folded_bars(rows: &[(String, &Measurement)]) -> String {
+    let headers = ["Contender", "Median", "95 % interval", "Samples"].map(str::to_owned);
+    let row = |(label, m): &(String, &Measurement)| {
+        let interval = interval_of(m).map_or_else(|| format::NONE.to_owned(), |text| escape(&text));
+        vec![
+            escape(label),
+            escape(&format::quantity(m.median, &m.unit)),
+            interval,
+            m.samples.len().to_string(),
+        ]
+    };
+    folded(&headers, &rows.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The best of ours in each case, by metric, which every row of the big table is held against.
+struct Standard<'a> {
+    ours: BTreeMap<(&'a str, &'a Case), &'a Measurement>,
+}
+
+impl<'a> Standard<'a> {
+    fn new(model: &Model<'a>) -> Self {
+        let mut ours: BTreeMap<(&str, &Case), &Measurement> = BTreeMap::new();
+        for m in model.run.measurements.iter().filter(|m| m.verified && model.look(&m.contender).ours) {
+            let entry = ours.entry((m.metric.as_str(), &m.case)).or_insert(m);
+            *entry = model::better(entry, m);
+        }
+        Standard { ours }
+    }
+
+    /// Sort key, class and text of the column that holds Cairn's best against this row.
+    fn cell(&self, model: &Model<'_>, m: &Measurement) -> (f64, &'static str, String) {
+        let nothing = (f64::NAN, "", format::NONE.to_owned());
+        if model.look(&m.contender).ours {
+            return nothing;
+        }
+        let pair = self.ours.get(&(m.metric.as_str(), &m.case)).map(|subject| Pair { subject, against: m });
+        match pair.and_then(ratio::within) {
+            Some(ratio) => {
+                let outcome = ratio.outcome();
+                let text = format!("{} {}", forest::sign(ratio), forest::in_words(ratio));
+                (ratio.point, forest::tone(outcome), text)
+            }
+            None => nothing,
+        }
+    }
+}
+
+/// Every measurement of the run in one table that the script makes sortable and filterable.
+pub(super) fn everything(model: &Model<'_>) -> String {
+    let dims = varying_dims(model);
+    let standard = Standard::new(model);
+    let rows: String = model.run.measurements.iter().map(|m| row(model, &standard, &dims, m)).collect();
+    let column = |(label, class): (&str, &str)| {
+        format!("<th scope=\"col\"{class}><span class=\"sort\">{label}</span></th>")
+    };
+    let first = [
+        ("Contender", ""),
+        ("Operation", ""),
+        ("Metric", ""),
+        ("Median", NUMBER),
+        ("95 % interval", NUMBER),
+        ("Cairn’s best against it", NUMBER),
+    ];
+    let is_number = |dim: Dim| matches!(dim, Dim::Entries | Dim::ValueBytes | Dim::Threads);
+    let middle = dims.iter().map(|dim| (dim.label(), if is_number(*dim) { NUMBER } else { "" }));
+    let last = [("Samples", NUMBER), ("Verified", ""), ("Unit", "")];
+    let heads: String = first.into_iter().chain(middle).chain(last).map(column).collect();
+    let total = model.run.measurements.len();
+    let constant = constant_dims(model, &dims);
+    format!(
+        "<section id=\"all\" class=\"broad\"><h2>All measurements</h2>\
+         <p class=\"lead\">Every figure of the run. The ratio holds the best of Cairn’s own contenders against the row, \
+         in the same case: above 1× Cairn is better, ▼ marks a loss, <b>~</b> a difference that is not significant at 95 %.{constant}</p>\
+         <form class=\"pick filters\" autocomplete=\"off\"><label class=\"grow\">Filter\
+         <input type=\"search\" placeholder=\"words that a row must contain\" id=\"filter\"></label>\
+         <p class=\"said\" role=\"status\" id=\"shown-rows\">{}</p></form>\
+         <div class=\"scroll tall\" tabindex=\"0\"><table class=\"big\" id=\"rows\"><caption class=\"hidden\">All measurements of the run</caption>\
+         <thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></section>",
+        plural(total, "row"),
+    )
+}
+
+fn varying_dims(model: &Model<'_>) -> Vec<Dim> {
+    let varies = |dim: &Dim| {
+        let mut values = model.run.measurements.iter().map(|m| dim.of(&m.case));
+        let first = values.next();
+        values.any(|value| Some(value) != first)
+    };
+    Dim::ALL.into_iter().filter(|dim| *dim != Dim::Operation && varies(dim)).collect()
+}
+
+/// What holds for every row, said once instead of in a column of its own.
+fn constant_dims(model: &Model<'_>, shown: &[Dim]) -> String {
+    let Some(first) = model.run.measurements.first() else { return String::new() };
+    let hidden = |dim: &Dim| *dim != Dim::Operation && !shown.contains(dim);
+    let rest: Vec<Dim> = Dim::ALL.into_iter().filter(hidden).collect();
+    let text = model::describe(&first.case, &rest);
+    if text.is_empty() { String::new() } else { format!(" All rows: {}.", escape(&text)) }
+}
+
+fn row(model: &Model<'_>, standard: &Standard<'_>, dims: &[Dim], m: &Measurement) -> String {
+    let look = model.look(&m.contender);
+    let number = |value: f64| {
+        if value.is_finite() { format!(" data-v=\"{value}\"") } else { " data-v=\"\"".to_owned() }
+    };
+    let interval = interval_of(m).unwrap_or_else(|| format::NONE.to_owned());
+    let (sort, tone, against) = standard.cell(model, m);
+    let mut out = format!(
+        "<tr{}><th scope=\"row\">{}{}</th><td>{}</td><td>{}</td><td class=\"num\"{}>{}</td><td class=\"num\"{}>{}</td>\
+         <td class=\"num {tone}\"{}>{}</td>",
+        if look.ours { " class=\"ours\"" } else { "" },
+        svg::key(look),
+        escape(&m.contender),
+        escape(&m.case.operation),
+        escape(&m.metric),
+        number(m.median),
+        escape(&format::quantity(m.median, &m.unit)),
+        // Sorts by width: the least certain figures last.
+        number((m.high - m.low) / m.median),
+        escape(&interval),
+        number(sort),
+        escape(&against)
+    );
+    for dim in dims {
+        let value = dim.of(&m.case);
+        let sort = match &value {
+            model::Value::Number(value) => format!(" data-v=\"{value}\" class=\"num\""),
+            model::Value::Text(_) => String::new(),
+        };
+        let shown = if value == model::Value::Text(String::new()) {
+            format::NONE.to_owned()
+        } else {
+            dim.option(&value)
+        };
+        out += &format!("<td{sort}>{}</td>", escape(&shown));
+    }
+    let samples = m.samples.len();
+    let verified = if m.verified { "<td>yes</td>" } else { "<td class=\"bad\">no</td>" };
+    out += &format!(
+        "<td class=\"num\" data-v=\"{samples}\">{samples}</td>{verified}<td>{}</td></tr>",
+        escape(&m.unit)
+    );
+    out
+}

@@ -1,0 +1,197 @@
+//! The verdict: who is ahead of whom in what, computed from the figures by one rule for wins and losses.
+//!
+//! For each case and metric the best of Cairn's contenders is held against the best of each peer family, by median.
+//! A topic (an operation and a metric) sums its cases up by the geometric mean of their ratios. A side is ahead where
+//! the 95 % interval of the ratio excludes one. Measurements whose results were not verified take no part.
+
+use std::collections::BTreeMap;
+
+use super::matrix::Cell;
+use super::model::{self, Dim, Family, Model, Value, is_batched};
+use super::ratio::{self, Pair, Ratio};
+use crate::results::{Case, Measurement};
+
+/// One operation and metric, as a column of the verdict.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Topic {
+    /// In plain words. Not escaped.
+    pub(super) label: String,
+    operation: String,
+    metric: String,
+}
+
+/// The whole verdict.
+#[derive(Debug)]
+pub(super) struct Verdict<'a> {
+    /// In reading order.
+    pub(super) topics: Vec<Topic>,
+    /// The peers that were measured, in the run's order.
+    pub(super) peers: Vec<Family<'a>>,
+    /// By place of the topic and of the peer.
+    cells: BTreeMap<(usize, usize), Cell<'a>>,
+    /// All verified measurements by topic metric and comparable case.
+    groups: BTreeMap<(String, Case), Vec<&'a Measurement>>,
+}
+
+/// What several measurements must share to be held against each other.
+///
+/// Building, opening and sizes are compared whatever number of threads each engine can put to them; batched lookups
+/// are compared with the best way each engine has to look up many keys, which may be one by one.
+fn comparable(case: &Case, area: model::Area) -> Case {
+    let mut key = case.clone();
+    match area {
+        model::Area::Build | model::Area::Size => key.threads = 0,
+        model::Area::Cold if case.operation == "open" => key.threads = 0,
+        _ => {}
+    }
+    key
+}
+
+impl<'a> Verdict<'a> {
+    /// Computes every cell, one bootstrap for each case and peer.
+    pub(super) fn new(model: &Model<'a>) -> Self {
+        let mut topics: Vec<Topic> = Vec::new();
+        let mut groups: BTreeMap<(String, Case), Vec<&'a Measurement>> = BTreeMap::new();
+        for m in model.run.measurements.iter().filter(|m| m.verified) {
+            let topic = Topic::of(m);
+            if !topics.contains(&topic) {
+                topics.push(topic);
+            }
+            groups.entry((m.metric.clone(), comparable(&m.case, model::area(m)))).or_default().push(m);
+        }
+        topics.sort_by_key(Topic::rank);
+        let peers: Vec<Family<'a>> =
+            model.families.iter().filter(|family| !family.look.ours).cloned().collect();
+        let mut out = Verdict { topics, peers, cells: BTreeMap::new(), groups };
+        out.fill(model);
+        out.peers.clone().iter().enumerate().rev().for_each(|(index, _)| out.drop_unmeasured(index));
+        out
+    }
+
+    /// The cell of a topic and a peer, by their places.
+    pub(super) fn cell(&self, topic: usize, peer: usize) -> Option<&Cell<'a>> {
+        self.cells.get(&(topic, peer))
+    }
+
+    /// Cairn's best and each family's best in the case of `topic` that `choice` names.
+    pub(super) fn pairs_at(
+        &self,
+        model: &Model<'a>,
+        topic: &Topic,
+        choice: &[(Dim, Value)],
+    ) -> Vec<(Family<'a>, Pair<'a>)> {
+        let matches = |case: &Case| {
+            case.operation == topic.operation
+                && choice
+                    .iter()
+                    .all(|(dim, value)| *dim == Dim::Operation || dim.of(case) == *value || free(*dim, case))
+        };
+        let key = self.groups.keys().find(|(metric, case)| *metric == topic.metric && matches(case));
+        let Some(key) = key else { return Vec::new() };
+        let subject = self.best_of(model, key, None);
+        let against = |peer: &Family<'a>| {
+            let pair = subject.zip(self.best_of(model, key, Some(peer.look.family)));
+            pair.map(|(subject, against)| (peer.clone(), Pair { subject, against }))
+        };
+        self.peers.iter().filter_map(against).collect()
+    }
+
+    fn fill(&mut self, model: &Model<'a>) {
+        let mut found: BTreeMap<(usize, usize), Vec<(Pair<'a>, Ratio)>> = BTreeMap::new();
+        for key in self.groups.keys() {
+            let topic = self.topics.iter().position(|t| t.metric == key.0 && t.operation == key.1.operation);
+            let (Some(topic), Some(subject)) = (topic, self.best_of(model, key, None)) else { continue };
+            for (place, peer) in self.peers.iter().enumerate() {
+                let against = self.best_of(model, key, Some(peer.look.family));
+                let pair = against.map(|against| Pair { subject, against });
+                if let Some(case) = pair.and_then(|pair| ratio::within(pair).map(|ratio| (pair, ratio))) {
+                    found.entry((topic, place)).or_default().push(case);
+                }
+            }
+        }
+        self.cells =
+            found.into_iter().filter_map(|(place, cases)| Some((place, Cell::new(cases)?))).collect();
+    }
+
+    /// The best of ours (`None`) or of one family in a comparable case.
+    fn best_of(
+        &self,
+        model: &Model<'a>,
+        key: &(String, Case),
+        family: Option<usize>,
+    ) -> Option<&'a Measurement> {
+        let wanted = |m: &&&'a Measurement| {
+            let look = model.look(&m.contender);
+            family.map_or(look.ours, |family| look.family == family && !look.ours)
+        };
+        let group = |key: &(String, Case)| self.groups.get(key).map(Vec::as_slice).unwrap_or_default();
+        let own = group(key);
+        let single = if is_batched(&key.1.operation) {
+            let case = Case { operation: "get".to_owned(), ..key.1.clone() };
+            group(&(key.0.clone(), case))
+        } else {
+            &[]
+        };
+        model::best(own.iter().chain(single).filter(wanted).copied())
+    }
+
+    /// Takes a peer without any cell out of the verdict; the report names it among the skipped.
+    fn drop_unmeasured(&mut self, peer: usize) {
+        if self.cells.keys().any(|(_, other)| *other == peer) {
+            return;
+        }
+        self.peers.remove(peer);
+        let cells = std::mem::take(&mut self.cells);
+        let moved = |(topic, other): (usize, usize)| (topic, if other > peer { other - 1 } else { other });
+        self.cells = cells.into_iter().map(|(place, cell)| (moved(place), cell)).collect();
+    }
+}
+
+/// Dimensions that [`comparable`] or the operation itself takes out of a case.
+fn free(dim: Dim, case: &Case) -> bool {
+    match dim {
+        Dim::Threads => case.threads == 0 || !matches!(case.operation.as_str(), "get" | "get_many"),
+        Dim::Keys => case.keys.is_empty(),
+        Dim::Distribution => case.distribution.is_empty() || case.keys.is_empty(),
+        _ => false,
+    }
+}
+
+impl Topic {
+    /// The topic of a measurement.
+    pub(super) fn of(m: &Measurement) -> Topic {
+        let (operation, metric) = (m.case.operation.as_str(), m.metric.as_str());
+        let label = match (operation, metric) {
+            ("get", "throughput") => "Point lookups".to_owned(),
+            ("get", "latency") => "Lookup latency".to_owned(),
+            (batch, "throughput") if is_batched(batch) => "Batched lookups".to_owned(),
+            (_, "peak memory") => format!("Memory to {operation}"),
+            ("build", "time") => "Build time".to_owned(),
+            ("build", "throughput") => "Build speed".to_owned(),
+            ("open", "time") => "Open time".to_owned(),
+            (_, "bytes per entry") => "Bytes per entry".to_owned(),
+            (_, "index bytes per entry") => "Index bytes per entry".to_owned(),
+            ("cold get", _) => format!("Cold lookups, {metric}"),
+            _ if metric.contains(operation) => metric.to_owned(),
+            _ => format!("{operation}, {metric}"),
+        };
+        Topic { label, operation: operation.to_owned(), metric: metric.to_owned() }
+    }
+
+    /// Reading order: what a store is chosen for first.
+    pub(super) fn rank(&self) -> (usize, String) {
+        let known = [
+            "Point lookups",
+            "Batched lookups",
+            "Lookup latency",
+            "Build time",
+            "Build speed",
+            "Memory to build",
+            "Bytes per entry",
+            "Index bytes per entry",
+            "Open time",
+        ];
+        let place = known.iter().position(|label| *label == self.label).unwrap_or(known.len());
+        (place, self.label.clone())
+    }
+}
