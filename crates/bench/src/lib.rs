@@ -11,6 +11,7 @@ pub mod error;
 pub mod histogram;
 pub mod page_cache;
 pub mod peers;
+pub mod probe;
 pub mod process;
 pub mod procfs;
 pub mod report;
@@ -18,6 +19,8 @@ pub mod results;
 pub mod runner;
 pub mod scratch;
 pub mod stats;
+pub mod suite_hash;
+pub mod time;
 pub mod workload;
 
 use std::env;

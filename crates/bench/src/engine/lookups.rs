@@ -27,6 +27,26 @@ pub trait Lookups {
     }
 }
 
+/// Hands `keys` to `look_up` in slices of `batch_keys`; it gets the position of the first of them among all.
+pub fn in_batches(
+    keys: KeyBatch<'_>,
+    batch_keys: usize,
+    mut look_up: impl FnMut(usize, &[&[u8]]) -> Result<()>,
+) -> Result<()> {
+    let mut batch: Vec<&[u8]> = Vec::with_capacity(batch_keys);
+    let mut first = 0;
+    let mut keys = keys.iter();
+    loop {
+        batch.clear();
+        batch.extend(keys.by_ref().take(batch_keys));
+        if batch.is_empty() {
+            return Ok(());
+        }
+        look_up(first, &batch)?;
+        first += batch.len();
+    }
+}
+
 impl<L: Lookups> Session for L {
     #[inline(never)]
     fn run(&mut self, keys: KeyBatch<'_>) -> Result<Digest> {

@@ -4,6 +4,8 @@
 //! files that are measured as contenders of their own. The clock runs around whole chunks of keys, so going through
 //! `dyn` costs nothing that could be seen: the loop over the keys is compiled inside each engine (see [`lookups`]).
 
+pub mod cairn_sparkey;
+pub mod cairn_table;
 pub mod lookups;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -78,6 +80,15 @@ pub struct Variant {
     pub batched: bool,
     /// Whether opening reads all of it, so that lookups are never cold.
     pub loads_at_open: bool,
+    /// Some ways make sense for compressed stores only, or for uncompressed ones only.
+    pub compressed: Option<bool>,
+}
+
+impl Variant {
+    /// Whether it is worth measuring where values are kept so.
+    pub fn suits(&self, compression: Compression) -> bool {
+        self.compressed.is_none_or(|compressed| compressed == (compression != Compression::None))
+    }
 }
 
 /// What a build left behind, besides the time that the runner took.

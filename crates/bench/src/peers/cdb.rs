@@ -42,7 +42,7 @@ impl ConstantStore for Cdb {
 
     fn variants(&self) -> Vec<Variant> {
         let settings = settings([("values", "copied to the heap by the crate")]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false }]
+        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
     }
 
     fn supports(&self, compression: Compression) -> bool {

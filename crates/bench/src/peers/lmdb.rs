@@ -53,7 +53,7 @@ impl ConstantStore for Lmdb {
             ("flags", "MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD"),
             ("transactions", "one a thread, kept open"),
         ]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false }]
+        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
     }
 
     fn supports(&self, compression: Compression) -> bool {

@@ -51,7 +51,7 @@ impl ConstantStore for Redb {
 
     fn variants(&self) -> Vec<Variant> {
         let settings = settings([("cache", "4 GiB"), ("transactions", "one a thread, kept open")]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false }]
+        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
     }
 
     fn supports(&self, compression: Compression) -> bool {

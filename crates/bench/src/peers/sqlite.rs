@@ -53,7 +53,7 @@ impl ConstantStore for Sqlite {
             ("mmap_size", "2 GiB"),
             ("connections", "one a thread, statement prepared once"),
         ]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false }]
+        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
     }
 
     fn supports(&self, compression: Compression) -> bool {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
 
 use self::ffi::{Api, Batch, Db, OpenOptions, TableWriter};
-use crate::engine::lookups::Lookups;
+use crate::engine::lookups::{Lookups, in_batches};
 use crate::engine::{
     Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, data_files, settings,
 };
@@ -125,7 +125,7 @@ impl ConstantStore for RocksDb {
         let variant = |name: &str, pairs: [(&str, &str); 3]| {
             let mut settings = settings(common);
             settings.extend(crate::engine::settings(pairs));
-            Variant { name: name.to_owned(), settings, batched: true, loads_at_open: false }
+            Variant { name: name.to_owned(), settings, batched: true, loads_at_open: false, compressed: None }
         };
         vec![
             variant(
@@ -198,18 +198,9 @@ impl Lookups for Cursor<'_> {
     }
 
     fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
-        let mut batch: Vec<&[u8]> = Vec::with_capacity(BATCH_KEYS);
-        let mut first = 0;
-        let mut keys = keys.iter();
-        loop {
-            batch.clear();
-            batch.extend(keys.by_ref().take(BATCH_KEYS));
-            if batch.is_empty() {
-                return Ok(());
-            }
-            self.db.get_many(&batch, &mut self.batch, |position, value| visit(first + position, value))?;
-            first += batch.len();
-        }
+        in_batches(keys, BATCH_KEYS, |first, keys| {
+            self.db.get_many(keys, &mut self.batch, |position, value| visit(first + position, value))
+        })
     }
 }
 

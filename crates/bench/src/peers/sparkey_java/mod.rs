@@ -79,6 +79,8 @@ impl Api {
 pub struct SparkeyJava {
     jar: PathBuf,
     jdks: Vec<Jdk>,
+    /// Readers of an uncompressed store, each with the JDK that offers it.
+    offered: Vec<(String, Jdk)>,
     /// Sparkey's version, as the jar says.
     pub version: String,
 }
@@ -164,7 +166,7 @@ impl SparkeyJava {
                 jar.display()
             )));
         }
-        let mut java = SparkeyJava { jar, jdks: Vec::new(), version: String::new() };
+        let mut java = SparkeyJava { jar, jdks: Vec::new(), offered: Vec::new(), version: String::new() };
         let candidates = installed();
         if candidates.is_empty() {
             return Err(fail("no JDK in JAVA_HOME, PATH or the system's JVM directory".to_owned()));
@@ -187,6 +189,7 @@ impl SparkeyJava {
         }
         java.jdks.sort_by_key(|jdk| std::cmp::Reverse(jdk.major));
         java.jdks.dedup_by(|a, b| a.description == b.description);
+        java.offered = java.reader_names(None, stop)?;
         Ok(java)
     }
 
@@ -238,18 +241,27 @@ impl SparkeyJava {
         })
     }
 
+    /// Every reader of every JDK that opens an uncompressed store, each with each of `apis`.
+    pub fn offered(&self, apis: &[Api]) -> Vec<JavaReader> {
+        with_apis(&self.offered, apis)
+    }
+
     /// Every reader of every JDK that opens this store, each with each of `apis`.
     pub fn readers(&self, index: &Path, apis: &[Api], stop: &Stop) -> Result<Vec<JavaReader>> {
-        let mut readers = Vec::new();
+        Ok(with_apis(&self.reader_names(Some(index), stop)?, apis))
+    }
+
+    fn reader_names(&self, index: Option<&Path>, stop: &Stop) -> Result<Vec<(String, Jdk)>> {
+        let mut names = Vec::new();
         for jdk in &self.jdks {
             let mut command = self.command(&jdk.launcher, &["readers"])?;
-            command.arg("--index").arg(index);
-            for name in process::run(command, b"", stop)?.lines().filter(|line| !line.is_empty()) {
-                let with_api = |&api| JavaReader { name: name.to_owned(), api, jdk: jdk.clone() };
-                readers.extend(apis.iter().map(with_api));
+            if let Some(index) = index {
+                command.arg("--index").arg(index);
             }
+            let lines = process::run(command, b"", stop)?;
+            names.extend(lines.lines().filter(|line| !line.is_empty()).map(|line| (line.to_owned(), jdk.clone())));
         }
-        Ok(readers)
+        Ok(names)
     }
 
     /// Runs a reader in a new JVM; one figure in lookups a second for each measured iteration.
@@ -285,6 +297,11 @@ impl SparkeyJava {
         command.arg("-cp").arg(&self.jar).arg("cairn.Main").args(arguments);
         Ok(command)
     }
+}
+
+fn with_apis(names: &[(String, Jdk)], apis: &[Api]) -> Vec<JavaReader> {
+    let reader = |(name, jdk): &(String, Jdk), api| JavaReader { name: name.clone(), api, jdk: jdk.clone() };
+    names.iter().flat_map(|known| apis.iter().map(move |&api| reader(known, api))).collect()
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(json: &str) -> Result<T> {

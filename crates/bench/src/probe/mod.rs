@@ -1,0 +1,73 @@
+//! What the run is measured on. Taken before it, in a few seconds, and stored with it: a figure without its machine
+//! cannot be judged.
+
+mod disk;
+mod machine;
+mod memory;
+
+use std::path::Path;
+
+use cairn_vfs::{Clock, SystemClock};
+
+pub use machine::describe;
+
+use crate::error::Result;
+use crate::results::Probe;
+
+/// How much the probes do.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProbeEffort {
+    /// Size of the file that the disk is probed with.
+    pub file_bytes: u64,
+    /// At most this long for each of the disk's four probes.
+    pub seconds: f64,
+    /// The largest array that memory is probed with.
+    pub memory_bytes: usize,
+}
+
+impl ProbeEffort {
+    /// About four seconds on an ordinary disk.
+    pub fn quick() -> Self {
+        ProbeEffort { file_bytes: 256 << 20, seconds: 1.0, memory_bytes: 256 << 20 }
+    }
+}
+
+/// Probes memory, and the disk that `dir` is on.
+pub fn measure(dir: &Path, effort: ProbeEffort) -> Result<Vec<Probe>> {
+    let clock = SystemClock::new();
+    let mut probes = memory::latencies(&clock, effort.memory_bytes);
+    probes.extend(disk::speeds(dir, &clock, effort)?);
+    probes.push(probe("clock overhead", crate::histogram::clock_overhead(&clock) as f64, "ns"));
+    Ok(probes)
+}
+
+/// One reading.
+pub fn probe(name: impl Into<String>, value: f64, unit: &str) -> Probe {
+    Probe { name: name.into(), value, unit: unit.to_owned() }
+}
+
+fn elapsed_seconds<T>(clock: &dyn Clock, work: impl FnOnce() -> T) -> (T, f64) {
+    let start = clock.now();
+    let result = work();
+    (result, (clock.now() - start).as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    /// Goal: every probe gives a positive reading and the names that the report looks for are there. Method: tiny
+    /// sizes in the working directory.
+    #[test]
+    fn probes_read_something() {
+        let scratch = Scratch::in_dir(&std::env::current_dir().unwrap(), "probe-test").unwrap();
+        let effort = ProbeEffort { file_bytes: 4 << 20, seconds: 0.05, memory_bytes: 1 << 20 };
+        let probes = measure(scratch.path(), effort).unwrap();
+        assert!(probes.iter().all(|probe| probe.value >= 0.0 && !probe.unit.is_empty()), "{probes:?}");
+        for name in ["memory latency 32 KiB", "sequential write 1 MiB", "random read 4 KiB", "fdatasync p50", "fdatasync p99"] {
+            let found = probes.iter().find(|probe| probe.name.starts_with(name));
+            assert!(found.is_some_and(|probe| probe.value > 0.0), "{name}: {probes:?}");
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Who takes part, and what the report says of each.
+
+use super::options::Options;
+use super::recorder::Recorder;
+use super::Progress;
+use crate::catalog::Catalog;
+use crate::engine::{ConstantStore, Settings};
+use crate::peers::sparkey_java::{self, Construction, JavaReader, SparkeyJava};
+use crate::results::Contender;
+
+/// The stores, Java, and the list of contenders that grows as Java's readers are found.
+pub(super) struct Contenders<'a> {
+    pub(super) stores: Vec<Box<dyn ConstantStore>>,
+    pub(super) java: Option<&'a SparkeyJava>,
+    known: Vec<Contender>,
+}
+
+impl<'a> Contenders<'a> {
+    pub(super) fn new(
+        catalog: Catalog,
+        java: std::result::Result<&'a SparkeyJava, &Contender>,
+        options: &Options,
+    ) -> Self {
+        let mut known: Vec<Contender> = catalog.stores.iter().flat_map(|store| contenders_of(&**store)).collect();
+        known.extend(catalog.skipped);
+        match java {
+            Ok(java) => known.extend(Construction::ALL.map(|construction| java_builder(java, construction))),
+            Err(skipped) => known.push(skipped.clone()),
+        }
+        // A filter that leaves a store out also leaves out why it could not have run.
+        if let Some(filter) = options.effective_filter() {
+            known.retain(|contender| contender.skipped.is_none() || contender.name.contains(filter));
+        }
+        Contenders { stores: catalog.stores, java: java.ok(), known }
+    }
+
+    /// Tells the user who cannot run.
+    pub(super) fn note_skipped(&self, progress: &dyn Progress) {
+        for contender in &self.known {
+            if let Some(reason) = &contender.skipped {
+                progress.note(&format!("{} is left out: {reason}", contender.name));
+            }
+        }
+    }
+
+    /// Adds a reader that Java offers, once.
+    pub(super) fn add_java_reader(&mut self, java: &SparkeyJava, reader: &JavaReader) {
+        let name = reader.contender();
+        if self.known.iter().any(|contender| contender.name == name) {
+            return;
+        }
+        self.known.push(Contender {
+            name,
+            family: sparkey_java::FAMILY.to_owned(),
+            version: java.version.clone(),
+            ours: false,
+            settings: reader.settings(),
+            skipped: None,
+        });
+    }
+
+    /// Everybody who has a figure or a reason for having none.
+    pub(super) fn finish(self, recorder: &Recorder) -> Vec<Contender> {
+        let mut listed = Vec::new();
+        for mut contender in self.known {
+            let problems: Vec<&str> = recorder.problems_of(&contender.name).collect();
+            if recorder.has_figures(&contender.name) {
+                for (index, problem) in problems.iter().enumerate() {
+                    contender.settings.insert(format!("not measured {}", index + 1), (*problem).to_owned());
+                }
+            } else if let Some(problem) = problems.first() {
+                contender.skipped = Some((*problem).to_owned());
+            } else if contender.skipped.is_none() {
+                continue;
+            }
+            listed.push(contender);
+        }
+        listed
+    }
+}
+
+/// The contender that builds and those that read; one and the same where a store has only one way to read and gives
+/// it its own name.
+fn contenders_of(store: &dyn ConstantStore) -> Vec<Contender> {
+    let contender = |name: &str, settings: Settings| Contender {
+        name: name.to_owned(),
+        family: store.family().to_owned(),
+        version: store.version(),
+        ours: store.ours(),
+        settings,
+        skipped: None,
+    };
+    let build: Settings =
+        store.build_settings().into_iter().map(|(name, value)| (format!("build: {name}"), value)).collect();
+    let variants = store.variants();
+    let mut contenders = Vec::new();
+    if variants.iter().all(|variant| variant.name != store.name()) {
+        contenders.push(contender(store.name(), build.clone()));
+    }
+    for variant in variants {
+        let mut settings = build.clone();
+        settings.extend(variant.settings);
+        contenders.push(contender(&variant.name, settings));
+    }
+    contenders
+}
+
+fn java_builder(java: &SparkeyJava, construction: Construction) -> Contender {
+    Contender {
+        name: construction.contender().to_owned(),
+        family: sparkey_java::FAMILY.to_owned(),
+        version: java.version.clone(),
+        ours: false,
+        settings: java.build_settings(construction),
+        skipped: None,
+    }
+}

@@ -1,0 +1,214 @@
+//! One data set in one compression, from building to cleaning up.
+
+use std::collections::BTreeSet;
+
+use cairn_vfs::{Rng, SeededRng};
+
+use super::Progress;
+use super::build::Builder;
+use super::contenders::Contenders;
+use super::options::Options;
+use super::plan::Group;
+use super::recorder::{Metric, Recorder, case_name};
+use crate::engine::ConstantStore;
+use crate::error::{Error, Result};
+use crate::peers::sparkey_java::{Construction, SparkeyJava};
+use crate::probe::probe;
+use crate::process::Stop;
+use crate::results::{Case, Probe};
+use crate::runner::bench::Bench;
+use crate::runner::job::{Cell, Operation, Subject};
+use crate::scratch::Scratch;
+use crate::workload::{Distribution, Lookup};
+
+/// A group while it is measured.
+pub(super) struct GroupRun<'a, 'java> {
+    pub(super) options: &'a Options,
+    pub(super) group: &'a Group,
+    pub(super) contenders: &'a mut Contenders<'java>,
+    pub(super) recorder: &'a mut Recorder,
+    pub(super) progress: &'a dyn Progress,
+    pub(super) stop: &'a Stop,
+    pub(super) bench: Bench,
+    pub(super) scratch: Scratch,
+    /// Names of the builders whose files have given right answers.
+    pub(super) verified: BTreeSet<String>,
+    rng: SeededRng,
+    steps: (usize, usize),
+    baseline: Option<Probe>,
+}
+
+impl<'a, 'java> GroupRun<'a, 'java> {
+    pub(super) fn new(
+        options: &'a Options,
+        group: &'a Group,
+        contenders: &'a mut Contenders<'java>,
+        recorder: &'a mut Recorder,
+        progress: &'a dyn Progress,
+        stop: &'a Stop,
+    ) -> Result<Self> {
+        progress.step(0, 0, "preparing the records");
+        Ok(GroupRun {
+            options,
+            group,
+            contenders,
+            recorder,
+            progress,
+            stop,
+            bench: Bench::new(&group.source, options.seed, options.effort)?,
+            scratch: Scratch::in_dir(&options.work_dir, super::NAME)?,
+            verified: BTreeSet::new(),
+            rng: SeededRng::new(options.seed).fork(&group.name()),
+            steps: (0, 0),
+            baseline: None,
+        })
+    }
+
+    /// Measures everything that the filter lets through.
+    pub(super) fn measure(&mut self) -> Result<()> {
+        let builders = self.builders();
+        if builders.is_empty() {
+            return Ok(());
+        }
+        self.steps = (0, self.expected_steps(builders.len()));
+        let built = self.build(builders)?;
+        let subjects = self.subjects(&built);
+        if self.group.openings {
+            self.openings(&subjects, false)?;
+        }
+        let java = built.contains(&Builder::Java(Construction::InMemory));
+        let java_readers = if java { self.java_readers()? } else { Vec::new() };
+        let lookups = self.lookups(&subjects, &java_readers);
+        let outcome = lookups.and_then(|()| self.verify_rest(&subjects));
+        // Also when the run is stopped here: what was checked until now counts.
+        self.mark_verified(&subjects);
+        outcome?;
+        if self.group.openings {
+            let outcome = self.openings(&subjects, true);
+            self.mark_verified(&subjects);
+            outcome?;
+        }
+        let ns = self.bench.baseline_ns()?;
+        self.baseline = Some(probe(format!("load generation, {}", self.group.name()), ns, "ns"));
+        Ok(())
+    }
+
+    /// What keys, loop and check cost in this group, once it has been measured.
+    pub(super) fn baseline(&mut self) -> Option<Probe> {
+        self.baseline.take()
+    }
+
+    pub(super) fn java(&self) -> Option<&'java SparkeyJava> {
+        self.contenders.java
+    }
+
+    /// Begins a step; ends the run when it is time.
+    pub(super) fn step(&mut self, what: &str) -> Result<()> {
+        self.stop.check()?;
+        self.steps.0 += 1;
+        self.steps.1 = self.steps.1.max(self.steps.0);
+        self.progress.step(self.steps.0, self.steps.1, what);
+        Ok(())
+    }
+
+    /// True when the filter lets a contender's case through.
+    pub(super) fn wanted(&self, contender: &str, case: &Case) -> bool {
+        let filter = self.options.effective_filter();
+        filter.is_none_or(|filter| case_name(super::NAME, case, contender).contains(filter))
+    }
+
+    pub(super) fn case(&self, operation: &str) -> Case {
+        self.group.case(operation, self.bench.data())
+    }
+
+    pub(super) fn record(&mut self, contender: &str, case: &Case, metric: Metric, value: f64) {
+        if self.wanted(contender, case) {
+            self.recorder.add(contender, case, metric, value);
+        }
+    }
+
+    /// A contender's failure: noted and survived, unless the run is to end. One that answers wrong loses all that it
+    /// has in this group.
+    pub(super) fn survive(&mut self, contender: &str, case: &Case, error: Error) -> Result<()> {
+        if matches!(error, Error::Interrupted) {
+            return Err(error);
+        }
+        self.progress.note(&format!("{contender}, {}: {error}", case.operation));
+        if matches!(error, Error::WrongResult { .. }) {
+            self.recorder.disqualify(contender, &self.case(""), error.to_string());
+        } else {
+            self.recorder.discard(contender, case, error.to_string());
+        }
+        Ok(())
+    }
+
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        for index in (1..items.len()).rev() {
+            let other = self.rng.below(index as u64 + 1) as usize;
+            items.swap(index, other);
+        }
+    }
+
+    pub(super) fn store(&self, name: &str) -> Result<&dyn ConstantStore> {
+        let found = self.contenders.stores.iter().find(|store| store.name() == name);
+        found.map(|store| &**store).ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))
+    }
+
+    /// Marks the figures of builds, sizes and openings of every store that gave right answers.
+    fn mark_verified(&mut self, subjects: &[Subject]) {
+        let readers = subjects.iter().filter(|subject| self.verified.contains(&subject.store));
+        let readers = readers.map(|subject| subject.contender.as_str());
+        for name in self.verified.iter().map(String::as_str).chain(readers) {
+            self.recorder.verify(name, &self.group.case("", self.bench.data()));
+        }
+    }
+
+    fn expected_steps(&self, builders: usize) -> usize {
+        let rounds = self.options.rounds as usize;
+        let variants: usize = self.contenders.stores.iter().map(|store| store.variants().len()).sum();
+        let openings = if self.group.openings { 2 * rounds } else { 0 };
+        let lookups = if self.options.fresh_reads { variants * rounds } else { self.group.cells.len() * rounds };
+        builders * self.group.build_rounds as usize + openings + lookups
+    }
+
+    fn subjects(&self, built: &[Builder]) -> Vec<Subject> {
+        let mut subjects = Vec::new();
+        for builder in built {
+            let Builder::Store(index) = builder else { continue };
+            let store = &self.contenders.stores[*index];
+            for (variant, description) in store.variants().into_iter().enumerate() {
+                if !description.suits(self.group.compression) {
+                    continue;
+                }
+                let dir = self.scratch.path().join(store.name());
+                subjects.push(Subject { store: store.name().to_owned(), variant, contender: description.name, dir });
+            }
+        }
+        subjects
+    }
+
+    /// Checks the stores that no lookup has checked, because the filter wanted only their builds or their opening.
+    fn verify_rest(&mut self, subjects: &[Subject]) -> Result<()> {
+        let first = Cell {
+            operation: Operation::Get,
+            lookup: Lookup::Present,
+            distribution: Distribution::Uniform,
+            threads: 1,
+        };
+        for subject in subjects {
+            if self.verified.contains(&subject.store) {
+                continue;
+            }
+            self.stop.check()?;
+            let opened = self.store(&subject.store)?.open(&subject.dir, subject.variant);
+            match opened.and_then(|reader| self.bench.warm_up(&subject.contender, &*reader, first)) {
+                Ok(()) => _ = self.verified.insert(subject.store.clone()),
+                Err(error) => {
+                    let case = self.case("");
+                    self.survive(&subject.store, &case, error)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,113 @@
+//! Sparkey's Java readers within a group.
+
+use std::path::PathBuf;
+
+use super::group::GroupRun;
+use super::recorder;
+use crate::digest::Outline;
+use crate::engine::Compression;
+use crate::error::Result;
+use crate::peers::sparkey_java::{Construction, JavaReader, JavaRun, write_keys};
+use crate::results::Case;
+use crate::runner::job::{Cell, Operation};
+use crate::stats;
+use crate::workload::{Distribution, Lookup};
+
+/// Where Java's store is, in the group's directory.
+pub(super) const STORE_DIR: &str = "sparkey-java";
+
+/// Its index; the log lies beside it.
+pub(super) const INDEX_FILE: &str = "data.spi";
+
+/// The files of prepared keys, one for each kind of lookup, with what they must give.
+pub(super) struct JavaKeys(Vec<(Lookup, Distribution, PathBuf, Outline)>);
+
+impl GroupRun<'_, '_> {
+    fn java_index(&self) -> PathBuf {
+        self.scratch.path().join(STORE_DIR).join(INDEX_FILE)
+    }
+
+    /// The readers that open this group's file, in every JDK.
+    pub(super) fn java_readers(&mut self) -> Result<Vec<JavaReader>> {
+        let Some(java) = self.java() else { return Ok(Vec::new()) };
+        match java.readers(&self.java_index(), &self.options.java.apis, self.stop) {
+            Ok(readers) => {
+                for reader in &readers {
+                    self.contenders.add_java_reader(java, reader);
+                }
+                Ok(readers)
+            }
+            Err(error) => {
+                let case = self.case("open");
+                self.survive(crate::peers::sparkey_java::FAMILY, &case, error)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    /// Writes the keys that the cells need, where Java takes part.
+    pub(super) fn java_keys(&mut self, readers: &[JavaReader]) -> Result<JavaKeys> {
+        let mut keys = JavaKeys(Vec::new());
+        if readers.is_empty() {
+            return Ok(keys);
+        }
+        let keys_max = match self.group.compression {
+            Compression::None => usize::MAX,
+            Compression::Snappy | Compression::Zstd => self.options.java.keys_max_compressed,
+        };
+        for cell in self.group.cells.iter().filter(|cell| cell.operation == Operation::Get) {
+            if keys.find(cell).is_none() {
+                let path = self.scratch.path().join(format!("keys-{}", keys.0.len()));
+                let expected = write_keys(&path, self.bench.order(cell.lookup, cell.distribution), keys_max)?;
+                keys.0.push((cell.lookup, cell.distribution, path, expected));
+            }
+        }
+        Ok(keys)
+    }
+
+    /// One JVM: in a fresh-process run the median of its iterations is one repetition, otherwise each is.
+    pub(super) fn java_repetitions(
+        &mut self,
+        reader: &JavaReader,
+        cell: Cell,
+        case: &Case,
+        keys: &JavaKeys,
+    ) -> Result<()> {
+        // JMH measures throughput; its batches and latencies would not be ours.
+        let (Operation::Get, Some(java), Some((path, expected))) = (cell.operation, self.java(), keys.find(&cell)) else {
+            return Ok(());
+        };
+        let effort = &self.options.java;
+        let run = JavaRun {
+            index: &self.java_index(),
+            keys: path,
+            expected,
+            threads: cell.threads,
+            warm_up: effort.warm_up,
+            iterations: effort.iterations,
+            seconds: effort.seconds,
+        };
+        let name = reader.contender();
+        match java.bench(reader, &run, self.stop) {
+            Ok(rates) if self.options.fresh_reads => {
+                self.verified.insert(Construction::InMemory.contender().to_owned());
+                self.recorder.add(&name, case, recorder::THROUGHPUT, stats::median(&rates));
+            }
+            Ok(rates) => {
+                self.verified.insert(Construction::InMemory.contender().to_owned());
+                for rate in rates {
+                    self.recorder.add(&name, case, recorder::THROUGHPUT, rate);
+                }
+            }
+            Err(error) => self.survive(&name, case, error)?,
+        }
+        Ok(())
+    }
+}
+
+impl JavaKeys {
+    fn find(&self, cell: &Cell) -> Option<(&PathBuf, Outline)> {
+        let same = self.0.iter().find(|(lookup, distribution, ..)| (*lookup, *distribution) == (cell.lookup, cell.distribution));
+        same.map(|(_, _, path, expected)| (path, *expected))
+    }
+}

@@ -1,0 +1,135 @@
+//! The suite of constant stores: Cairn's readers and writers against their peers, over the matrix of Sparkey's own
+//! benchmark guide and a real data set.
+//!
+//! ```text
+//!   options ─► plan: groups, one for each data set and compression
+//!                 └─► group: build ─ size ─ open ─ lookups ─ cold lookups      (group.rs and its neighbours)
+//!                        └─► recorder: samples ─► medians and intervals ─► Run
+//! ```
+
+mod build;
+mod contenders;
+mod group;
+mod java;
+mod lookups;
+mod openings;
+mod options;
+mod plan;
+mod recorder;
+
+use cairn_vfs::{Clock, StdFs, SystemClock};
+
+pub use options::{DataFile, JavaEffort, Matrix, Mode, Options};
+pub use plan::{Group, estimate_seconds, plan};
+pub use recorder::case_name;
+
+use self::contenders::Contenders;
+use self::group::GroupRun;
+use self::recorder::Recorder;
+use crate::catalog::{self, Catalog};
+use crate::error::{Error, Result};
+use crate::peers::sparkey_java::{self, SparkeyJava};
+use crate::probe;
+use crate::process::Stop;
+use crate::results::{Run, SCHEMA_VERSION};
+use crate::time::rfc3339;
+
+/// The suite's name in stored runs.
+pub const NAME: &str = "hash";
+
+/// Hears how a run goes. Called from the thread that runs the suite.
+pub trait Progress {
+    /// Group `index` of `count` begins; `name` says what it is about.
+    fn group(&self, index: usize, count: usize, name: &str);
+
+    /// Step `done` of `total` of the group begins.
+    fn step(&self, done: usize, total: usize, what: &str);
+
+    /// Something the user should know and that the run survives: a contender that cannot run, a full disk.
+    fn note(&self, line: &str);
+}
+
+/// Says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Progress for Silent {
+    fn group(&self, _: usize, _: usize, _: &str) {}
+    fn step(&self, _: usize, _: usize, _: &str) {}
+    fn note(&self, _: &str) {}
+}
+
+/// Runs the suite with every store that is here.
+///
+/// What fails on the way — a contender, a library that is not there, a full disk — is noted in the result and the
+/// rest goes on. When `stop` is reached the run ends with what it has. Errors: options that make no sense, a data
+/// file that cannot be read, a work directory that cannot be written.
+pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    let java = match SparkeyJava::find(stop) {
+        Ok(java) => Ok(java),
+        Err(error) => Err(catalog::skipped(sparkey_java::FAMILY, sparkey_java::FAMILY, &error)),
+    };
+    run_with(options, catalog::all(), java.as_ref(), progress, stop)
+}
+
+/// As [`run`], with stores of the caller's choice. `java` is Sparkey's, or why it is skipped.
+pub fn run_with(
+    options: &Options,
+    catalog: Catalog,
+    java: std::result::Result<&SparkeyJava, &crate::results::Contender>,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Run> {
+    options.check()?;
+    let clock = SystemClock::new();
+    let started = rfc3339(clock.wall());
+    let fs = StdFs::new();
+    cairn_vfs::Fs::create_dir_all(&fs, &options.work_dir)?;
+    let mut probes = match options.probes {
+        Some(effort) => probe::measure(&options.work_dir, effort)?,
+        None => Vec::new(),
+    };
+
+    let mut contenders = Contenders::new(catalog, java, options);
+    contenders.note_skipped(progress);
+    let groups = plan(options);
+    let mut recorder = Recorder::new(options.seed);
+    for (index, group) in groups.iter().enumerate() {
+        progress.group(index, groups.len(), &group.name());
+        let mut run = match GroupRun::new(options, group, &mut contenders, &mut recorder, progress, stop) {
+            // A data file that cannot be read spoils the whole run; better now than after an hour.
+            Err(error) if index == 0 => return Err(error),
+            Err(error) => {
+                progress.note(&format!("{}: {error}", group.name()));
+                continue;
+            }
+            Ok(run) => run,
+        };
+        match run.measure() {
+            Ok(()) => {}
+            Err(Error::Interrupted) => {
+                progress.note("stopped early; what was measured so far is kept");
+                break;
+            }
+            Err(error) => progress.note(&format!("{}: {error}", group.name())),
+        }
+        if let Some(baseline) = run.baseline() {
+            probes.push(baseline);
+        }
+    }
+    Ok(Run {
+        schema: SCHEMA_VERSION,
+        suite: NAME.to_owned(),
+        started,
+        mode: options.mode.to_string(),
+        seed: options.seed,
+        machine: probe::describe(&options.work_dir),
+        probes,
+        contenders: contenders.finish(&recorder),
+        data: options.data_sentence(),
+        measurements: recorder.finish(),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,63 @@
+//! Opening the stores of a group, with their files in memory and without.
+
+use super::group::GroupRun;
+use super::recorder;
+use crate::error::{Error, Result};
+use crate::results::Case;
+use crate::runner::job::{Cell, Operation, Subject};
+use crate::workload::{Distribution, Lookup};
+
+impl GroupRun<'_, '_> {
+    /// Opens each store anew in every round and asks it for one key; with `cold`, after its files have been dropped
+    /// from memory, and then for a thousand keys.
+    pub(super) fn openings(&mut self, subjects: &[Subject], cold: bool) -> Result<()> {
+        let open = self.case(if cold { "cold open" } else { "open" });
+        let get = self.cold_get_case();
+        let mut turns: Vec<&Subject> = Vec::new();
+        for subject in subjects {
+            let name = &subject.contender;
+            if self.wanted(name, &open) || (cold && self.wanted(name, &get)) {
+                turns.push(subject);
+            }
+        }
+        for round in 0..self.options.rounds {
+            self.step(&format!("{}, round {}", open.operation, round + 1))?;
+            self.shuffle(&mut turns);
+            let mut failed = Vec::new();
+            for &subject in &turns {
+                if let Err(error) = self.open_once(subject, cold, &open, &get) {
+                    if cold {
+                        self.recorder.discard(&subject.contender, &get, error.to_string());
+                    }
+                    self.survive(&subject.contender, &open, error)?;
+                    failed.push(subject.contender.clone());
+                }
+            }
+            turns.retain(|subject| !failed.contains(&subject.contender));
+        }
+        Ok(())
+    }
+
+    fn cold_get_case(&self) -> Case {
+        let cell = Cell {
+            operation: Operation::GetTimed,
+            lookup: Lookup::Present,
+            distribution: Distribution::Uniform,
+            threads: 1,
+        };
+        Case { operation: "cold get".to_owned(), ..self.group.cell_case(cell, self.bench.data()) }
+    }
+
+    fn open_once(&mut self, subject: &Subject, cold: bool, open: &Case, get: &Case) -> Result<()> {
+        // Not through `self.store`, which would borrow the bench as well.
+        let found = self.contenders.stores.iter().find(|store| store.name() == subject.store);
+        let store = found.ok_or_else(|| Error::invalid(format!("no store is called {:?}", subject.store)))?;
+        let opening = self.bench.open_once(&**store, subject, cold)?;
+        let loads_at_open = store.variants().get(subject.variant).is_some_and(|variant| variant.loads_at_open);
+        self.record(&subject.contender, open, recorder::TIME, opening.first_answer_seconds);
+        if cold && !loads_at_open && self.wanted(&subject.contender, get) {
+            self.recorder.add_latencies(&subject.contender, get, opening.mean_ns, &opening.latencies);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,204 @@
+//! The cases of a run, in the order in which they are measured: what matters most comes first, so that a run that is
+//! stopped early has it.
+
+use std::collections::HashSet;
+
+use super::options::{Matrix, Options};
+use crate::engine::Compression;
+use crate::results::Case;
+use crate::runner::job::{Cell, DataSource, Operation};
+use crate::workload::{Dataset, Distribution, KeyShape, Lookup, ValueShape};
+
+/// One data set in one compression: the stores are built once (or a few times, where that is measured) and all cells
+/// are measured on them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// The records.
+    pub source: DataSource,
+    /// What stands for the value length in results; `None` takes the data's mean.
+    pub value_bytes: Option<u32>,
+    /// How values are kept.
+    pub compression: Compression,
+    /// The lookups.
+    pub cells: Vec<Cell>,
+    /// How often everything is built. From 2 on, build times are published.
+    pub build_rounds: u32,
+    /// Whether opening, and lookups with nothing cached, are measured.
+    pub openings: bool,
+}
+
+impl Group {
+    /// In a few words: `synthetic 1000000 x 6 B, none`.
+    pub fn name(&self) -> String {
+        let compression = self.compression;
+        match &self.source {
+            DataSource::Synthetic { entries, values, .. } => {
+                format!("synthetic, {entries} entries, {} B values, {compression}", values.typical_bytes())
+            }
+            DataSource::File { name, .. } => format!("{name}, {compression}"),
+        }
+    }
+
+    /// The case of an operation on this group.
+    pub fn case(&self, operation: &str, data: &Dataset) -> Case {
+        Case {
+            operation: operation.to_owned(),
+            dataset: data.name().to_owned(),
+            entries: data.len() as u64,
+            value_bytes: self.value_bytes.unwrap_or_else(|| data.mean_value_bytes()),
+            compression: self.compression.to_string(),
+            keys: String::new(),
+            distribution: String::new(),
+            threads: 0,
+        }
+    }
+
+    /// The case of a cell.
+    pub fn cell_case(&self, cell: Cell, data: &Dataset) -> Case {
+        let operation = if cell.operation == Operation::GetMany { "get_many" } else { "get" };
+        Case {
+            keys: cell.lookup.to_string(),
+            distribution: cell.distribution.to_string(),
+            threads: cell.threads,
+            ..self.case(operation, data)
+        }
+    }
+}
+
+/// All groups of a run.
+pub fn plan(options: &Options) -> Vec<Group> {
+    match &options.matrix {
+        Some(matrix) => matrix_plan(options, matrix),
+        None => quick_plan(options),
+    }
+}
+
+fn cell(operation: Operation, lookup: Lookup, threads: u32) -> Cell {
+    Cell { operation, lookup, distribution: Distribution::Uniform, threads }
+}
+
+fn file_source(options: &Options) -> Option<DataSource> {
+    options.data.as_ref().map(|data| DataSource::File {
+        path: data.path.clone(),
+        name: data.name.clone(),
+        separator: data.separator,
+        column: data.column.clone(),
+    })
+}
+
+fn synthetic(entries: u64, value_bytes: u32) -> DataSource {
+    let values = ValueShape::Numbered { padding: value_bytes.saturating_sub(6) };
+    DataSource::Synthetic { entries, keys: KeyShape::default(), values }
+}
+
+fn quick_plan(options: &Options) -> Vec<Group> {
+    use Compression::{None as Plain, Snappy, Zstd};
+    use Lookup::{Absent, Present};
+    use Operation::{Get, GetMany, GetTimed};
+    let main = vec![
+        cell(Get, Present, 1),
+        cell(GetMany, Present, 1),
+        cell(Get, Absent, 1),
+        cell(Get, Present, 2),
+        cell(GetTimed, Present, 1),
+    ];
+    let short = vec![cell(Get, Present, 1), cell(GetMany, Present, 1)];
+    let one = vec![cell(Get, Present, 1)];
+    let group = |source: &DataSource, compression, cells: &Vec<Cell>, thorough: bool| Group {
+        source: source.clone(),
+        value_bytes: value_label(source),
+        compression,
+        cells: cells.clone(),
+        build_rounds: if thorough { options.rounds } else { 1 },
+        openings: thorough,
+    };
+    let (short_values, long_values) = (synthetic(1_000_000, 6), synthetic(1_000_000, 56));
+    match file_source(options) {
+        Some(file) => vec![
+            group(&file, Plain, &main, true),
+            group(&short_values, Plain, &main, false),
+            group(&long_values, Plain, &short, false),
+            group(&file, Snappy, &one, false),
+            group(&file, Zstd, &one, false),
+        ],
+        None => vec![
+            group(&short_values, Plain, &main, true),
+            group(&long_values, Plain, &short, false),
+            group(&long_values, Snappy, &one, false),
+            group(&long_values, Zstd, &one, false),
+            group(&synthetic(100_000, 6), Plain, &short, false),
+        ],
+    }
+}
+
+fn matrix_plan(options: &Options, matrix: &Matrix) -> Vec<Group> {
+    let mut sources: Vec<DataSource> = file_source(options).into_iter().collect();
+    for &entries in &matrix.entries {
+        sources.extend(matrix.value_bytes.iter().map(|&bytes| synthetic(entries, bytes)));
+    }
+    let cells = matrix_cells(matrix);
+    let mut groups = Vec::new();
+    for source in &sources {
+        for &compression in &matrix.compressions {
+            groups.push(Group {
+                source: source.clone(),
+                value_bytes: value_label(source),
+                compression,
+                cells: cells.clone(),
+                build_rounds: options.rounds,
+                openings: true,
+            });
+        }
+    }
+    groups
+}
+
+fn matrix_cells(matrix: &Matrix) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for &threads in &matrix.threads {
+        for &lookup in &matrix.lookups {
+            cells.push(cell(Operation::Get, lookup, threads));
+            cells.push(cell(Operation::GetMany, lookup, threads));
+        }
+    }
+    if let Some(&lookup) = matrix.lookups.first() {
+        cells.push(cell(Operation::GetTimed, lookup, 1));
+    }
+    let mut seen = HashSet::new();
+    cells.retain(|cell| seen.insert((cell.operation, cell.lookup, cell.threads)));
+    cells
+}
+
+fn value_label(source: &DataSource) -> Option<u32> {
+    match source {
+        DataSource::Synthetic { values, .. } => Some(values.typical_bytes()),
+        DataSource::File { .. } => None,
+    }
+}
+
+/// About how long a run takes, in seconds, with `contenders` in process and `java_readers` of Java's. For people who
+/// wonder whether to wait, not for schedulers.
+pub fn estimate_seconds(options: &Options, contenders: usize, java_readers: usize) -> f64 {
+    // Seconds a million entries, over all stores of a catalog; a JVM's start, checking pass included.
+    const BUILD: f64 = 12.0;
+    const JVM: f64 = 1.5;
+    const PROCESS: f64 = 0.3;
+    let rounds = f64::from(options.rounds);
+    let java_run = f64::from(options.java.warm_up + options.java.iterations) * options.java.seconds + JVM;
+    let java_runs = if options.fresh_reads { rounds } else { 1.0 };
+    let mut seconds = 0.0;
+    for group in plan(options) {
+        let entries = match group.source {
+            DataSource::Synthetic { entries, .. } => entries as f64,
+            DataSource::File { .. } => 200_000.0,
+        };
+        let java_cells = group.cells.iter().filter(|cell| cell.operation == Operation::Get).count() as f64;
+        let cells = group.cells.len() as f64 * options.effort.seconds * rounds;
+        let start = options.effort.warm_up_seconds.min(entries * 0.5e-6) + PROCESS;
+        let starts = if options.fresh_reads { rounds } else { 1.0 };
+        seconds += BUILD * entries / 1e6 * f64::from(group.build_rounds);
+        seconds += contenders as f64 * (cells + start * starts);
+        seconds += java_readers as f64 * java_cells * java_run * java_runs;
+    }
+    seconds
+}

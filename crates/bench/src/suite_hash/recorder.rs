@@ -1,0 +1,252 @@
+//! Collects samples and turns them into measurements.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::histogram::Latencies;
+use crate::results::{Case, Measurement};
+use crate::stats;
+
+/// A metric: its name, its unit, and which way is better.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Metric {
+    pub(super) name: &'static str,
+    pub(super) unit: &'static str,
+    pub(super) higher_is_better: bool,
+}
+
+pub(super) const THROUGHPUT: Metric = Metric { name: "throughput", unit: "ops/s", higher_is_better: true };
+pub(super) const LATENCY: Metric = Metric { name: "latency", unit: "ns", higher_is_better: false };
+pub(super) const TIME: Metric = Metric { name: "time", unit: "s", higher_is_better: false };
+pub(super) const PEAK_MEMORY: Metric = Metric { name: "peak memory", unit: "B", higher_is_better: false };
+pub(super) const BYTES: Metric = Metric { name: "bytes per entry", unit: "B", higher_is_better: false };
+pub(super) const INDEX_BYTES: Metric = Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
+
+/// The name that filters see and dashboards show: `hash::get/dataset=synthetic/entries=1000000/…/cairn mmap`.
+pub fn case_name(suite: &str, case: &Case, contender: &str) -> String {
+    let Case { operation, dataset, entries, value_bytes, compression, keys, distribution, threads } = case;
+    let mut name =
+        format!("{suite}::{operation}/dataset={dataset}/entries={entries}/value={value_bytes}/compression={compression}");
+    if !keys.is_empty() {
+        name += &format!("/keys={keys}/distribution={distribution}/threads={threads}");
+    }
+    name + "/" + contender
+}
+
+#[derive(Debug)]
+struct Series {
+    contender: String,
+    case: Case,
+    metric: Metric,
+    samples: Vec<f64>,
+    latencies: Option<Latencies>,
+    verified: bool,
+}
+
+/// All samples of a run, in the order in which their series began.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    seed: u64,
+    series: Vec<Series>,
+    /// Contender and the reason, for what could not be measured.
+    problems: Vec<(String, String)>,
+    /// Contenders and cases that failed once: later repetitions do not count either.
+    failed: HashSet<(String, Case)>,
+    /// Contenders that answered wrong, with a case of the store in question.
+    disqualified: Vec<(String, Case)>,
+}
+
+impl Recorder {
+    pub(super) fn new(seed: u64) -> Self {
+        Recorder {
+            seed,
+            series: Vec::new(),
+            problems: Vec::new(),
+            failed: HashSet::new(),
+            disqualified: Vec::new(),
+        }
+    }
+
+    /// Adds one repetition's figure.
+    pub(super) fn add(&mut self, contender: &str, case: &Case, metric: Metric, value: f64) {
+        if let Some(series) = self.series(contender, case, metric) {
+            series.samples.push(value);
+        }
+    }
+
+    /// Adds one repetition's figure and the latencies behind it.
+    pub(super) fn add_latencies(&mut self, contender: &str, case: &Case, value: f64, latencies: &Latencies) {
+        let Some(series) = self.series(contender, case, LATENCY) else { return };
+        series.samples.push(value);
+        match &mut series.latencies {
+            Some(all) => all.merge(latencies),
+            none => *none = Some(latencies.clone()),
+        }
+    }
+
+    /// Drops what a contender has in a case, because a repetition failed: a figure with a failure in it is none.
+    pub(super) fn discard(&mut self, contender: &str, case: &Case, reason: String) {
+        self.series.retain(|series| series.contender != contender || series.case != *case);
+        self.failed.insert((contender.to_owned(), case.clone()));
+        self.problem(contender, format!("{}: {reason}", case_name("", case, "").trim_matches([':', '/'])));
+    }
+
+    /// Drops everything that a contender has on a store, because what it returned was wrong. `store` is any case of
+    /// that store.
+    pub(super) fn disqualify(&mut self, contender: &str, store: &Case, reason: String) {
+        self.disqualified.push((contender.to_owned(), store.clone()));
+        self.series.retain(|series| series.contender != contender || !same_store(&series.case, store));
+        self.problem(contender, reason);
+    }
+
+    /// Marks what was measured without looking anything up — builds and sizes — as checked.
+    pub(super) fn verify(&mut self, builder: &str, store: &Case) {
+        for series in &mut self.series {
+            series.verified |= series.contender == builder && same_store(&series.case, store);
+        }
+    }
+
+    /// Notes why a contender has no figures somewhere.
+    pub(super) fn problem(&mut self, contender: &str, reason: String) {
+        let known = (contender.to_owned(), reason);
+        if !self.problems.contains(&known) {
+            self.problems.push(known);
+        }
+    }
+
+    /// The reasons noted for a contender.
+    pub(super) fn problems_of<'a>(&'a self, contender: &'a str) -> impl Iterator<Item = &'a str> {
+        self.problems.iter().filter(move |(name, _)| name == contender).map(|(_, reason)| reason.as_str())
+    }
+
+    /// True when a contender has a figure.
+    pub(super) fn has_figures(&self, contender: &str) -> bool {
+        self.series.iter().any(|series| series.contender == contender)
+    }
+
+    /// True when a contender answered wrong on the store of a case.
+    pub(super) fn is_disqualified(&self, contender: &str, case: &Case) -> bool {
+        self.disqualified.iter().any(|(name, store)| name == contender && same_store(store, case))
+    }
+
+    /// `None` for a case that has failed.
+    fn series(&mut self, contender: &str, case: &Case, metric: Metric) -> Option<&mut Series> {
+        if self.failed.contains(&(contender.to_owned(), case.clone())) || self.is_disqualified(contender, case) {
+            return None;
+        }
+        let same = |series: &Series| series.contender == contender && series.metric == metric && series.case == *case;
+        // The wanted series is nearly always among the last: they are filled round by round.
+        let index = self.series.iter().rposition(same).unwrap_or_else(|| {
+            let (contender, case) = (contender.to_owned(), case.clone());
+            // Lookups are checked as they are made. A key distribution tells them from the rest.
+            let verified = !case.distribution.is_empty();
+            self.series.push(Series { contender, case, metric, samples: Vec::new(), latencies: None, verified });
+            self.series.len() - 1
+        });
+        self.series.get_mut(index)
+    }
+
+    /// The measurements. Lookups in here have passed their check: what did not was discarded.
+    pub(super) fn finish(self) -> Vec<Measurement> {
+        let seed = self.seed;
+        self.series.into_iter().map(|series| measurement(series, seed)).collect()
+    }
+}
+
+fn measurement(series: Series, seed: u64) -> Measurement {
+    let Series { contender, case, metric, samples, latencies, verified } = series;
+    let estimate = stats::estimate(&samples, seed);
+    Measurement {
+        contender,
+        case,
+        metric: metric.name.to_owned(),
+        unit: metric.unit.to_owned(),
+        higher_is_better: metric.higher_is_better,
+        samples,
+        median: estimate.value,
+        low: estimate.low,
+        high: estimate.high,
+        percentiles: latencies.map_or_else(BTreeMap::new, |latencies| latencies.percentiles()),
+        verified,
+    }
+}
+
+/// True when both cases are about the same files.
+fn same_store(a: &Case, b: &Case) -> bool {
+    a.dataset == b.dataset
+        && a.entries == b.entries
+        && a.value_bytes == b.value_bytes
+        && a.compression == b.compression
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn case(operation: &str) -> Case {
+        Case {
+            operation: operation.to_owned(),
+            dataset: "synthetic".to_owned(),
+            entries: 10,
+            value_bytes: 6,
+            compression: "none".to_owned(),
+            keys: String::new(),
+            distribution: String::new(),
+            threads: 0,
+        }
+    }
+
+    /// Goal: samples of a series come together whatever the order they arrive in, and a failed case leaves nothing
+    /// but its reason.
+    #[test]
+    fn series_gather_and_failures_vanish() {
+        let mut recorder = Recorder::new(1);
+        for round in 1..=3 {
+            for name in ["a", "b"] {
+                recorder.add(name, &case("build"), TIME, f64::from(round));
+                recorder.add(name, &case("size"), BYTES, 20.0);
+            }
+        }
+        recorder.discard("b", &case("build"), "no space".to_owned());
+        assert!(recorder.has_figures("b") && !recorder.has_figures("c"));
+        recorder.add("b", &case("build"), TIME, 4.0);
+        recorder.verify("a", &case("get"));
+        let problems: Vec<&str> = recorder.problems_of("b").collect();
+        assert_eq!(problems, ["build/dataset=synthetic/entries=10/value=6/compression=none: no space"]);
+        let measurements = recorder.finish();
+        let shown: Vec<_> =
+            measurements.iter().map(|m| (m.contender.as_str(), m.metric.as_str(), m.median, m.verified)).collect();
+        assert_eq!(
+            shown,
+            [("a", "time", 2.0, true), ("a", "bytes per entry", 20.0, true), ("b", "bytes per entry", 20.0, false)]
+        );
+    }
+
+    /// Goal: who answers wrong loses everything about that store and keeps what it has on another.
+    #[test]
+    fn wrong_answers_cost_the_store() {
+        let mut recorder = Recorder::new(1);
+        let other = Case { entries: 11, ..case("size") };
+        for case in [case("build"), case("size"), other.clone()] {
+            recorder.add("a", &case, BYTES, 1.0);
+        }
+        recorder.disqualify("a", &case("get"), "wrong".to_owned());
+        recorder.add("a", &case("get_many"), BYTES, 1.0);
+        assert_eq!(recorder.problems_of("a").collect::<Vec<_>>(), ["wrong"]);
+        let left: Vec<Case> = recorder.finish().into_iter().map(|m| m.case).collect();
+        assert_eq!(left, [other]);
+    }
+
+    /// Goal: names are stable and say everything that tells cases apart.
+    #[test]
+    fn names_say_everything() {
+        let lookup = Case { keys: "absent".to_owned(), distribution: "uniform".to_owned(), threads: 8, ..case("get") };
+        assert_eq!(
+            case_name("hash", &lookup, "cairn mmap"),
+            "hash::get/dataset=synthetic/entries=10/value=6/compression=none/keys=absent/distribution=uniform/threads=8/cairn mmap"
+        );
+        assert_eq!(
+            case_name("hash", &case("build"), "lmdb"),
+            "hash::build/dataset=synthetic/entries=10/value=6/compression=none/lmdb"
+        );
+    }
+}

@@ -1,0 +1,387 @@
+//! The suite on stores that the tests own: in memory, wrong, full, and all the real ones at toy size.
+
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cairn_vfs::{Fs, OpenOptions};
+
+use super::*;
+use crate::engine::lookups::Lookups;
+use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::results::{Contender, Measurement};
+use crate::scratch::Scratch;
+use crate::workload::{Dataset, KeyBatch, Lookup};
+
+type Records = Arc<HashMap<Vec<u8>, Vec<u8>>>;
+
+/// What a store of the tests does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// One value in a thousand is another one.
+    WrongValue,
+    /// Says that nothing is there, which is very fast.
+    FindsNothing,
+    /// Finds keys that are not there.
+    FindsAll,
+    /// The disk is full.
+    NoSpace,
+}
+
+/// A hash map that leaves a file behind.
+#[derive(Debug)]
+struct Toy {
+    name: &'static str,
+    fault: Fault,
+    built: Mutex<HashMap<std::path::PathBuf, Records>>,
+}
+
+impl Toy {
+    fn new(name: &'static str, fault: Fault) -> Box<Toy> {
+        Box::new(Toy { name, fault, built: Mutex::default() })
+    }
+}
+
+impl ConstantStore for Toy {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn family(&self) -> &str {
+        "toy"
+    }
+
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+
+    fn build_settings(&self) -> Settings {
+        settings([("durability", "memory")])
+    }
+
+    fn variants(&self) -> Vec<Variant> {
+        let variant = |way: &str, batched| Variant {
+            name: format!("{} {way}", self.name),
+            settings: Settings::new(),
+            batched,
+            loads_at_open: false,
+            compressed: None,
+        };
+        vec![variant("one", false), variant("two", true)]
+    }
+
+    fn supports(&self, compression: Compression) -> bool {
+        compression != Compression::Snappy
+    }
+
+    fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {
+        if self.fault == Fault::NoSpace {
+            return Err(Error::engine(self.name, "no space left on device"));
+        }
+        let file = StdFs::new().open(&dir.join("data"), OpenOptions::create_new())?;
+        file.write_all_at(&[1; 5_000], 0)?;
+        let records: HashMap<_, _> = data.iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        self.built.lock().unwrap().insert(dir.to_owned(), Arc::new(records));
+        Ok(Built { index_bytes: Some(1_000) })
+    }
+
+    fn open(&self, dir: &Path, _: usize) -> Result<Box<dyn ConstantReader>> {
+        let records = self.built.lock().unwrap().get(dir).cloned();
+        let records = records.ok_or_else(|| Error::engine(self.name, "nothing was built"))?;
+        Ok(Box::new(ToyReader { records, fault: self.fault }))
+    }
+}
+
+struct ToyReader {
+    records: Records,
+    fault: Fault,
+}
+
+impl ConstantReader for ToyReader {
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(ToySession { reader: self, asked: 0 }))
+    }
+}
+
+struct ToySession<'a> {
+    reader: &'a ToyReader,
+    asked: usize,
+}
+
+impl Lookups for ToySession<'_> {
+    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
+        for key in keys.iter() {
+            self.asked += 1;
+            let value = self.reader.records.get(key).map(Vec::as_slice);
+            visit(match self.reader.fault {
+                Fault::WrongValue if self.asked % 1_000 == 0 => Some(b"something else"),
+                Fault::FindsNothing => None,
+                Fault::FindsAll => value.or(Some(b"")),
+                _ => value,
+            });
+        }
+        Ok(())
+    }
+}
+
+#[derive(Default)]
+struct Log {
+    groups: RefCell<Vec<String>>,
+    notes: RefCell<Vec<String>>,
+    stop_after: Option<(usize, Stop)>,
+    steps: RefCell<usize>,
+}
+
+impl Progress for Log {
+    fn group(&self, _: usize, _: usize, name: &str) {
+        self.groups.borrow_mut().push(name.to_owned());
+    }
+
+    fn step(&self, done: usize, total: usize, _: &str) {
+        assert!(done <= total);
+        *self.steps.borrow_mut() += 1;
+        if let Some((limit, stop)) = &self.stop_after
+            && *self.steps.borrow() > *limit
+        {
+            stop.ask();
+        }
+    }
+
+    fn note(&self, line: &str) {
+        self.notes.borrow_mut().push(line.to_owned());
+    }
+}
+
+fn toy_options(work: &Scratch) -> Options {
+    let mut options = Options::quick();
+    options.rounds = 3;
+    options.effort = crate::runner::job::Effort { order_keys: 3_000, warm_up_seconds: 5.0, seconds: 0.001 };
+    options.probes = None;
+    options.work_dir = work.path().to_owned();
+    options.matrix = Some(Matrix {
+        entries: vec![2_000],
+        value_bytes: vec![6],
+        compressions: vec![Compression::None],
+        threads: vec![1, 2],
+        lookups: vec![Lookup::Present, Lookup::Absent],
+    });
+    options
+}
+
+fn work_dir() -> Scratch {
+    Scratch::in_dir(&std::env::current_dir().unwrap(), "suite-test").unwrap()
+}
+
+fn no_java() -> Contender {
+    catalog::skipped("sparkey-java", "sparkey-java", &Error::engine("sparkey-java", "no JDK"))
+}
+
+fn catalog(stores: Vec<Box<Toy>>) -> Catalog {
+    let stores = stores.into_iter().map(|store| store as Box<dyn ConstantStore>).collect();
+    Catalog { stores, skipped: Vec::new() }
+}
+
+fn run_toys(options: &Options, stores: Vec<Box<Toy>>, log: &Log, stop: &Stop) -> Run {
+    run_with(options, catalog(stores), Err(&no_java()), log, stop).unwrap()
+}
+
+fn of<'a>(run: &'a Run, contender: &str) -> Vec<&'a Measurement> {
+    run.measurements.iter().filter(|m| m.contender == contender).collect()
+}
+
+/// Goal: a run has every cell, every metric and every repetition, leaves no files behind and says who was left out.
+#[test]
+fn a_run_is_complete() {
+    let work = work_dir();
+    let log = Log::default();
+    let run = run_toys(&toy_options(&work), vec![Toy::new("toy", Fault::None)], &log, &Stop::default());
+    let shown: BTreeSet<(String, &str, &str, u32, usize)> = run
+        .measurements
+        .iter()
+        .map(|m| (m.contender.clone(), m.case.operation.as_str(), m.metric.as_str(), m.case.threads, m.samples.len()))
+        .collect();
+    let mut expected = BTreeSet::new();
+    let mut expect = |name: &str, operation, metric, threads, samples| {
+        expected.insert((name.to_owned(), operation, metric, threads, samples));
+    };
+    expect("toy", "build", "time", 0, 3);
+    expect("toy", "size", "bytes per entry", 0, 1);
+    expect("toy", "size", "index bytes per entry", 0, 1);
+    for name in ["toy one", "toy two"] {
+        expect(name, "open", "time", 0, 3);
+        expect(name, "cold open", "time", 0, 3);
+        expect(name, "cold get", "latency", 1, 3);
+        expect(name, "get", "latency", 1, 3);
+        for threads in [1, 2] {
+            expect(name, "get", "throughput", threads, 3);
+        }
+    }
+    expect("toy two", "get_many", "throughput", 1, 3);
+    expect("toy two", "get_many", "throughput", 2, 3);
+    // On a file system in memory nothing gets cold; the run survives that too.
+    let is_cold = |operation: &str| operation.starts_with("cold");
+    let without_cold = |set: &BTreeSet<(String, &str, &str, u32, usize)>| {
+        set.iter().filter(|(_, operation, ..)| !is_cold(operation)).map(|entry| format!("{entry:?}")).collect::<Vec<_>>()
+    };
+    assert_eq!(without_cold(&shown), without_cold(&expected));
+    assert!(run.measurements.iter().all(|m| m.median > 0.0 && m.low <= m.median && m.median <= m.high));
+    assert!(run.measurements.iter().all(|m| m.verified));
+    let size = of(&run, "toy").into_iter().find(|m| m.metric == "bytes per entry").unwrap();
+    assert_eq!((size.median, size.case.entries, size.case.value_bytes), (2.5, 2_000, 6));
+    let latency = of(&run, "toy one").into_iter().find(|m| m.case.operation == "get" && m.metric == "latency").unwrap();
+    assert!(latency.percentiles["p50"] <= latency.percentiles["p99"]);
+    assert_eq!((run.mode.as_str(), run.suite.as_str(), run.schema), ("quick", "hash", SCHEMA_VERSION));
+    let skipped = run.contenders.iter().find(|contender| contender.name == "sparkey-java").unwrap();
+    assert!(skipped.skipped.as_ref().unwrap().contains("no JDK"));
+    assert!(log.notes.borrow()[0].contains("sparkey-java is left out"));
+    assert!(run.probes.iter().any(|probe| probe.name.starts_with("load generation")));
+    assert_eq!(StdFs::new().read_dir(work.path()).unwrap(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Goal: no engine wins by doing nothing, or by doing something else. Method: stores with planted faults beside a
+/// right one; the wrong ones have no figure left where their answers were wrong, and the reason is recorded.
+#[test]
+fn wrong_answers_are_not_published() {
+    let work = work_dir();
+    for fault in [Fault::WrongValue, Fault::FindsNothing, Fault::FindsAll] {
+        let stores = vec![Toy::new("right", Fault::None), Toy::new("wrong", fault)];
+        let run = run_toys(&toy_options(&work), stores, &Log::default(), &Stop::default());
+        for name in ["wrong one", "wrong two"] {
+            assert!(of(&run, name).is_empty(), "{fault:?}: {:?}", of(&run, name));
+            let contender = run.contenders.iter().find(|contender| contender.name == name).unwrap();
+            assert!(contender.skipped.as_ref().unwrap().contains("wrong results from wrong"), "{contender:?}");
+        }
+        assert!(of(&run, "wrong").iter().all(|m| !m.verified || fault == Fault::FindsAll));
+        assert!(of(&run, "right two").len() >= 6 && of(&run, "right").iter().all(|m| m.verified));
+    }
+}
+
+/// Goal: a store whose disk is full is left out with the reason, and the others are measured.
+#[test]
+fn full_disks_are_survived() {
+    let work = work_dir();
+    let stores = vec![Toy::new("full", Fault::NoSpace), Toy::new("right", Fault::None)];
+    let run = run_toys(&toy_options(&work), stores, &Log::default(), &Stop::default());
+    for name in ["full", "full one", "full two"] {
+        let contender = run.contenders.iter().find(|contender| contender.name == name).unwrap();
+        assert!(contender.skipped.as_ref().unwrap().contains("no space left"), "{contender:?}");
+    }
+    assert!(!of(&run, "right one").is_empty());
+}
+
+/// Goal: a filter measures only what it names, still checks it, and a dashboard ignores it.
+#[test]
+fn filters_and_dashboards() {
+    let work = work_dir();
+    let stores = || vec![Toy::new("a", Fault::None), Toy::new("b", Fault::None)];
+    let mut options = toy_options(&work);
+    options.filter = Some("hash::build/".to_owned());
+    let run = run_toys(&options, stores(), &Log::default(), &Stop::default());
+    assert_eq!(run.measurements.len(), 2);
+    assert!(run.measurements.iter().all(|m| m.case.operation == "build" && m.verified));
+
+    options.filter = Some("keys=absent/distribution=uniform/threads=2/b".to_owned());
+    let run = run_toys(&options, stores(), &Log::default(), &Stop::default());
+    let shown: BTreeSet<_> =
+        run.measurements.iter().map(|m| (m.contender.as_str(), m.case.operation.as_str())).collect();
+    assert_eq!(shown, BTreeSet::from([("b one", "get"), ("b two", "get"), ("b two", "get_many")]));
+    let names: Vec<_> = run.contenders.iter().map(|contender| contender.name.as_str()).collect();
+    assert_eq!(names, ["b one", "b two"]);
+
+    options.for_dashboard = true;
+    let run = run_toys(&options, stores(), &Log::default(), &Stop::default());
+    assert!(run.measurements.len() > 20);
+}
+
+/// Goal: a run that is stopped keeps what it has. Method: stop at the fifth step and at the twelfth.
+#[test]
+fn stopping_keeps_what_there_is() {
+    let work = work_dir();
+    let mut known = 0;
+    for limit in [5, 12] {
+        let stop = Stop::default();
+        let log = Log { stop_after: Some((limit, stop.clone())), ..Log::default() };
+        let run = run_toys(&toy_options(&work), vec![Toy::new("toy", Fault::None)], &log, &stop);
+        assert!(run.measurements.len() > known, "{limit}");
+        known = run.measurements.len();
+        assert!(log.notes.borrow().iter().any(|note| note.contains("stopped early")));
+    }
+    let over = Stop::after(Some(Duration::ZERO));
+    let run = run_toys(&toy_options(&work), vec![Toy::new("toy", Fault::None)], &Log::default(), &over);
+    assert!(run.measurements.is_empty());
+}
+
+/// Goal: every real store of this program runs through the suite and answers right, in each compression that it
+/// knows. Method: toy sizes, a real file beside synthetic records.
+#[test]
+fn all_stores_run() {
+    let work = work_dir();
+    let path = work.path().join("words.tsv");
+    let file = StdFs::new().open(&path, OpenOptions::create_new()).unwrap();
+    let lines: String = (0..3_000).map(|n| format!("word{n}\t{}\tsome text {n}\n", n % 7)).collect();
+    file.write_all_at(format!("word\tcount\tnote\n{lines}").as_bytes(), 0).unwrap();
+    let mut options = toy_options(&work);
+    options.rounds = 2;
+    options.data = Some(DataFile::new(&path, "word"));
+    if let Some(matrix) = &mut options.matrix {
+        matrix.compressions = Compression::ALL.to_vec();
+        matrix.lookups = vec![Lookup::Present, Lookup::Absent];
+        matrix.threads = vec![2];
+    }
+    let log = Log::default();
+    let run = run_with(&options, catalog::all(), Err(&no_java()), &log, &Stop::default()).unwrap();
+    assert_eq!(log.groups.borrow().len(), 6);
+    let wrong: Vec<_> = log.notes.borrow().iter().filter(|note| !note.contains("left out")).cloned().collect();
+    assert!(wrong.iter().all(|note| note.contains("stay in memory")), "{wrong:?}");
+    let measured: BTreeSet<&str> = run.measurements.iter().map(|m| m.contender.as_str()).collect();
+    for store in catalog::all().stores {
+        for variant in store.variants() {
+            assert!(measured.contains(variant.name.as_str()), "{} has no figures", variant.name);
+        }
+    }
+    assert!(run.measurements.iter().any(|m| m.case.dataset == "words" && m.case.entries == 3_000));
+    assert!(run.data.starts_with("words: key column `word`"));
+}
+
+/// Goal: options that make no sense are refused by name before anything is built.
+#[test]
+fn options_are_checked() {
+    let refuse = |change: &dyn Fn(&mut Options), word: &str| {
+        let mut options = Options::full();
+        options.fresh_reads = false;
+        options.check().unwrap();
+        change(&mut options);
+        let text = options.check().unwrap_err().to_string();
+        assert!(text.contains(word), "{text}");
+    };
+    fn matrix(options: &mut Options) -> &mut Matrix {
+        options.matrix.as_mut().unwrap()
+    }
+    refuse(&|options| options.rounds = 0, "rounds");
+    refuse(&|options| options.fresh_reads = true, "worker");
+    refuse(&|options| options.effort.seconds = 0.0, "seconds");
+    refuse(&|options| matrix(options).entries = vec![0], "entries 0");
+    refuse(&|options| matrix(options).entries.clear(), "no entries");
+    refuse(&|options| matrix(options).value_bytes = vec![5], "value bytes 5");
+    refuse(&|options| matrix(options).threads = vec![0], "threads 0");
+}
+
+/// Goal: the full plan is the matrix of Sparkey's guide and the quick one its core, the real data first.
+#[test]
+fn plans_cover_the_matrix() {
+    let groups = plan(&Options::full());
+    assert_eq!(groups.len(), 3 * 2 * 3);
+    assert!(groups.iter().all(|group| group.cells.len() == 5 * 2 * 2 + 1 && group.build_rounds == 5));
+    let mut quick = Options::quick();
+    assert!(plan(&quick)[0].openings && plan(&quick).len() == 5);
+    quick.data = Some(DataFile::new("/data/names.csv", "id"));
+    let groups = plan(&quick);
+    assert_eq!(groups[0].name(), "names, none");
+    assert!(groups[0].build_rounds == 5 && groups[1].build_rounds == 1);
+    let quick_seconds = estimate_seconds(&quick, 12, 4);
+    assert!((60.0..600.0).contains(&quick_seconds), "{quick_seconds}");
+    assert!(estimate_seconds(&Options::full(), 12, 8) > 10.0 * quick_seconds);
+}
