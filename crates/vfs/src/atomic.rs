@@ -38,16 +38,17 @@ impl AtomicFile {
         for _ in 0..LOCK_ATTEMPTS {
             let file: Arc<dyn File> = Arc::from(fs.open(&temporary, OpenOptions::create())?);
             file.try_lock()?;
+            // From here on a failure cleans up: dropping `atomic` removes the file if the name still means it.
+            let (fs, temporary, path) = (Arc::clone(fs), temporary.clone(), path.to_owned());
+            let atomic = AtomicFile { fs, file, temporary, path, renamed: false };
             // Between the open and the lock another builder may have renamed this very file to its final place, or
             // removed it. ORDER: look before the truncation, or we would empty what it has just published.
-            match fs.metadata(&temporary) {
-                Ok(metadata) if metadata.id == file.id() => {}
+            match atomic.fs.metadata(&atomic.temporary) {
+                Ok(metadata) if metadata.id == atomic.file.id() => {}
                 Ok(_) => continue,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             }
-            let (fs, path) = (Arc::clone(fs), path.to_owned());
-            let atomic = AtomicFile { fs, file, temporary, path, renamed: false };
             atomic.file.set_len(0)?;
             return Ok(atomic);
         }

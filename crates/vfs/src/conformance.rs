@@ -3,7 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{Advice, ErrorKind, File, Fs, MemFs, OpenOptions, Result, StdFs};
+use crate::{Advice, ErrorKind, FaultFs, FaultOptions, File, Fs, MemFs, OpenOptions, Result, StdFs};
+
+pub(crate) mod random;
 
 /// A file system under test and a directory of it that is empty.
 struct Subject<'a> {
@@ -231,4 +233,14 @@ fn std_fs_conforms() {
 fn mem_fs_conforms() {
     check(&MemFs::new(), Path::new("/some/where"));
     check(&MemFs::new(), Path::new("relative"));
+}
+
+/// Goal: so does the disk that loses power, as long as it does not; also while it records and captures.
+#[test]
+fn fault_fs_conforms() {
+    check(&FaultFs::new(FaultOptions::default()), Path::new("/some/where"));
+    let busy = FaultFs::new(FaultOptions { record: true, quota_bytes: Some(1 << 20), ..Default::default() });
+    busy.capture_crash_points();
+    check(&busy, Path::new("relative"));
+    assert!(!busy.take_crash_points().is_empty() && !busy.log().is_empty());
 }

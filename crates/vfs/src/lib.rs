@@ -17,7 +17,7 @@ mod clock;
 #[cfg(test)]
 mod conformance;
 mod error;
-// mod fault;
+pub mod fault;
 mod fs;
 mod map;
 mod mem;
@@ -29,7 +29,7 @@ pub use append::AppendWriter;
 pub use atomic::AtomicFile;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{Error, ErrorKind, Operation, Result};
-// pub use fault::{FaultFs, FaultOptions};
+pub use fault::{CrashImage, FaultFs, FaultOptions};
 pub use fs::{Access, Advice, Create, File, FileId, Fs, Metadata, OpenOptions};
 pub use map::{Load, LoadReport, Map};
 pub use mem::MemFs;

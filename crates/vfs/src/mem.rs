@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 
 use crate::checks::{check_direct, check_offset, check_open, check_writable};
-use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation, Result};
+use crate::{Access, Advice, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation, Result};
 
 pub(crate) mod content;
 pub(crate) mod open;
@@ -15,7 +15,7 @@ pub(crate) mod tree;
 
 use content::{Content, check_end};
 use open::OpenTable;
-use tree::{NameChange, Node, Tree};
+use tree::{Found, NameChange, Node, Tree};
 
 /// Files in memory: names lead to inodes, an open file outlives its last name. Errors are those of [`StdFs`] on
 /// Linux. Clones share the files.
@@ -70,23 +70,11 @@ impl State {
 
     fn open(&mut self, path: &Path, options: OpenOptions) -> io::Result<(u64, u64)> {
         check_open(options)?;
-        let existing = match options.create {
-            Create::Never => Some(self.tree.lookup(path)?),
-            Create::IfMissing | Create::New => match self.tree.locate(path) {
-                Ok(place) => place.target,
-                // A path such as `/` has no entry, but is there.
-                Err(_) if self.tree.lookup(path).is_ok() => Some(self.tree.lookup(path)?),
-                Err(error) => return Err(error),
-            },
-        };
-        let inode = match existing {
-            Some(_) if options.create == Create::New => return Err(Errno::EXIST.into()),
-            Some(inode) if self.tree.is_dir(inode) => return Err(Errno::ISDIR.into()),
-            Some(inode) => inode,
-            None => {
-                let place = self.tree.locate(path)?;
+        let inode = match self.tree.find_file(path, options.create)? {
+            Found::Existing(inode) => inode,
+            Found::Missing(place) => {
                 let inode = self.tree.add_file(Content::default());
-                self.tree.apply(&NameChange { dir: place.dir, name: place.name, target: Some(inode) });
+                self.tree.apply(&place.set(Some(inode)));
                 inode
             }
         };

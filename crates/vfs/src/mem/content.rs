@@ -10,7 +10,8 @@ use rustix::io::Errno;
 
 use crate::Map;
 
-const PAGE: u64 = 4096;
+/// Unit of sharing, and of space on the simulated disk.
+pub(crate) const PAGE: u64 = 4096;
 
 /// As on ext4 with 4 KiB blocks: offsets of a page fit 32 bits.
 pub(crate) const MAX_FILE_BYTES: u64 = (u32::MAX as u64) * PAGE;
@@ -40,9 +41,23 @@ impl Content {
         self.pages.len() as u64
     }
 
-    /// How many pages a write of `len` bytes at `offset` would add. Costs a look-up for each.
+    /// How many pages a write of `len` bytes at `offset` would add. Costs a look-up for each page that is there.
     pub(crate) fn missing_pages(&self, offset: u64, len: u64) -> u64 {
-        pages_of(offset, len).filter(|page| !self.pages.contains_key(page)).count() as u64
+        let pages = pages_of(offset, len);
+        pages.end - pages.start - self.pages.range(pages).count() as u64
+    }
+
+    /// How many of `len` bytes at `offset` can be written when `free` more pages can be had.
+    pub(crate) fn fitting(&self, offset: u64, len: u64, mut free: u64) -> u64 {
+        for page in pages_of(offset, len) {
+            if !self.pages.contains_key(&page) {
+                if free == 0 {
+                    return (page * PAGE).saturating_sub(offset);
+                }
+                free -= 1;
+            }
+        }
+        len
     }
 
     /// Takes up the pages of a range without changing what it reads as.
@@ -56,7 +71,13 @@ impl Content {
     /// Reads up to the end of the file; says how many bytes.
     pub(crate) fn read(&self, buf: &mut [u8], offset: u64) -> usize {
         let count = self.len.saturating_sub(offset).min(buf.len() as u64) as usize;
-        let mut rest = &mut buf[..count];
+        self.peek(&mut buf[..count], offset);
+        count
+    }
+
+    /// Reads all of `buf`, hidden bytes past the end included.
+    pub(crate) fn peek(&self, buf: &mut [u8], offset: u64) {
+        let mut rest = buf;
         let mut at = offset;
         while !rest.is_empty() {
             let inside = (at % PAGE) as usize;
@@ -68,7 +89,6 @@ impl Content {
             at += piece.len() as u64;
             rest = tail;
         }
-        count
     }
 
     /// Writes, growing the file to hold the bytes.
@@ -226,6 +246,9 @@ mod tests {
         content.write(&[1], 10 * PAGE);
         assert_eq!((content.len(), content.page_count()), (10 * PAGE + 1, 1));
         assert_eq!(content.missing_pages(9 * PAGE, 3 * PAGE), 2);
+        assert_eq!(content.fitting(9 * PAGE + 5, 3 * PAGE, 1), 2 * PAGE - 5);
+        assert_eq!(content.fitting(9 * PAGE, 3 * PAGE, 0), 0);
+        assert_eq!(content.fitting(9 * PAGE, 3 * PAGE, 2), 3 * PAGE);
         content.reserve(9 * PAGE, 3 * PAGE);
         assert_eq!((content.len(), content.page_count()), (10 * PAGE + 1, 3));
         assert_eq!(content.missing_pages(9 * PAGE, 3 * PAGE), 0);

@@ -20,7 +20,13 @@ impl OpenTable {
     /// Counts a new handle, and numbers it.
     pub(crate) fn open(&mut self, inode: u64) -> u64 {
         self.entries.entry(inode).or_default().handles += 1;
+        let handle = self.next_handle;
         self.next_handle += 1;
+        handle
+    }
+
+    /// What the next handle will be called.
+    pub(crate) fn next_handle(&self) -> u64 {
         self.next_handle
     }
 

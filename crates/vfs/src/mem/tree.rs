@@ -11,6 +11,8 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
+use crate::Create;
+
 pub(crate) const ROOT: u64 = 1;
 
 /// What a directory holds: names and the inodes behind them.
@@ -55,8 +57,15 @@ pub(crate) struct Place {
     pub(crate) target: Option<u64>,
 }
 
+/// What stands behind a path that is to be opened.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Existing(u64),
+    Missing(Place),
+}
+
 impl Place {
-    fn set(self, target: Option<u64>) -> NameChange {
+    pub(crate) fn set(self, target: Option<u64>) -> NameChange {
         NameChange { dir: self.dir, name: self.name, target }
     }
 }
@@ -86,6 +95,26 @@ impl<F> Tree<F> {
         let dir = *self.walk(parent)?.last().unwrap_or(&ROOT);
         let target = self.names(dir)?.get(name).copied();
         Ok(Place { dir, name: name.to_owned(), target })
+    }
+
+    /// What an open finds: the inode of a file, or the place to create one.
+    pub(crate) fn find_file(&self, path: &Path, create: Create) -> io::Result<Found> {
+        let inode = match (create, self.locate(path)) {
+            (Create::Never, _) => self.lookup(path)?,
+            (_, Ok(place)) => match place.target {
+                Some(inode) => inode,
+                None => return Ok(Found::Missing(place)),
+            },
+            // A path such as `/` has no entry that could be made, but is there.
+            (_, Err(error)) => self.lookup(path).map_err(|_| error)?,
+        };
+        if create == Create::New {
+            return Err(Errno::EXIST.into());
+        }
+        if self.is_dir(inode) {
+            return Err(Errno::ISDIR.into());
+        }
+        Ok(Found::Existing(inode))
     }
 
     /// The inodes along a path below the root, from the top.
@@ -160,6 +189,14 @@ impl<F> Tree<F> {
         self.nodes.insert(inode, node);
     }
 
+    /// All files, whether named or not.
+    pub(crate) fn files(&self) -> impl Iterator<Item = (u64, &F)> {
+        self.nodes.iter().filter_map(|(&inode, node)| match node {
+            Node::File(file) => Some((inode, &**file)),
+            Node::Dir(_) => None,
+        })
+    }
+
     /// Forgets the inodes for which `keep` is false.
     pub(crate) fn retain(&mut self, mut keep: impl FnMut(u64) -> bool) {
         self.nodes.retain(|&inode, _| keep(inode));
@@ -230,6 +267,9 @@ impl<F> Tree<F> {
             return Err(Errno::INVAL.into()); // a directory cannot move into itself
         }
         if let Some(target) = to_place.target {
+            if target != source && self.walk(from)?.contains(&target) {
+                return Err(Errno::NOTEMPTY.into()); // nothing can replace a directory that it is in
+            }
             if target == source {
                 return Ok(None);
             }

@@ -1,0 +1,240 @@
+//! Everything a crash image is drawn from: files with their pending changes, names with theirs.
+//!
+//! Names work as bytes do: `tree` shows what programs see, `durable` what the disk has, `pending_names` the changes
+//! between. Clones share what neither changes, so that a snapshot costs a pointer for each inode.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use super::options::SyncFailure;
+use super::pending::FileState;
+use crate::mem::content::{Content, PAGE};
+use crate::mem::open::OpenTable;
+use crate::mem::tree::{NameChange, Names, Node, Place, ROOT, Tree};
+
+#[derive(Debug, Clone)]
+pub(super) struct Disk {
+    pub(super) tree: Tree<FileState>,
+    /// The entries of each directory as the disk has them.
+    pub(super) durable: BTreeMap<u64, Arc<Names>>,
+    /// In the order they were made.
+    pub(super) pending_names: Arc<Vec<PendingName>>,
+    /// Number of the next pending change.
+    sequence: u64,
+    /// Grows with every change of this struct.
+    version: u64,
+}
+
+/// A change of a name that no directory sync has covered yet.
+///
+/// A rename is two: it sets the new name, then clears the old one. They share a `group`, the sequence of the first.
+/// The second reaches the disk only together with or after the first: no file system in use drops a file that is
+/// being renamed from both names ("link before unlink", Ganger and Patt's soft updates, 1994).
+#[derive(Debug, Clone)]
+pub(super) struct PendingName {
+    pub(super) sequence: u64,
+    pub(super) group: u64,
+    pub(super) change: NameChange,
+}
+
+impl PendingName {
+    fn entry(&self) -> (u64, OsString) {
+        (self.change.dir, self.change.name.clone())
+    }
+}
+
+impl Disk {
+    pub(super) fn new() -> Disk {
+        Disk::settled(Tree::new(), BTreeMap::from([(ROOT, Arc::default())]))
+    }
+
+    /// A disk on which nothing is pending.
+    pub(super) fn settled(tree: Tree<FileState>, durable: BTreeMap<u64, Arc<Names>>) -> Disk {
+        Disk { tree, durable, pending_names: Arc::default(), sequence: 0, version: 0 }
+    }
+
+    pub(super) fn version(&self) -> u64 {
+        self.version
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        self.version += 1;
+        self.sequence += 1;
+        self.sequence
+    }
+
+    /// Creates an empty file; its name is pending.
+    pub(super) fn create_file(&mut self, place: Place) -> u64 {
+        let inode = self.tree.add_file(FileState::default());
+        self.change_name(place.set(Some(inode)));
+        inode
+    }
+
+    /// Puts a file onto the disk as if it had always been there, with its directories.
+    pub(super) fn install(&mut self, path: &Path, content: Content) -> io::Result<()> {
+        if let Some(parent) = path.parent() {
+            for change in self.tree.create_dirs(parent)? {
+                self.settle(&change);
+            }
+        }
+        let place = self.tree.locate(path)?;
+        if place.target.is_some_and(|inode| self.tree.is_dir(inode)) {
+            return Err(rustix::io::Errno::ISDIR.into());
+        }
+        let inode = self.tree.add_file(FileState::settled(content));
+        let change = place.set(Some(inode));
+        self.tree.apply(&change);
+        self.settle(&change);
+        self.version += 1;
+        Ok(())
+    }
+
+    /// Makes directories; their names are pending.
+    pub(super) fn create_dirs(&mut self, path: &Path) -> io::Result<()> {
+        for change in self.tree.create_dirs(path)? {
+            self.change_name(change);
+        }
+        Ok(())
+    }
+
+    /// Changes one name, pending.
+    pub(super) fn change_name(&mut self, change: NameChange) {
+        let group = self.next_sequence();
+        self.push_name(group, group, change);
+    }
+
+    /// Carries out a rename, pending.
+    pub(super) fn rename(&mut self, set: NameChange, clear: NameChange) {
+        let group = self.next_sequence();
+        self.push_name(group, group, set);
+        let sequence = self.next_sequence();
+        self.push_name(sequence, group, clear);
+    }
+
+    fn push_name(&mut self, sequence: u64, group: u64, change: NameChange) {
+        self.tree.apply(&change);
+        Arc::make_mut(&mut self.pending_names).push(PendingName { sequence, group, change });
+    }
+
+    /// Applies a change to the names that the disk has.
+    fn settle(&mut self, change: &NameChange) {
+        apply_to(&mut self.durable, change);
+    }
+
+    /// Makes the names of a directory durable.
+    pub(super) fn sync_dir(&mut self, dir: u64) {
+        self.version += 1;
+        let (mut covered, mut rest): (Vec<_>, Vec<_>) =
+            self.pending_names.iter().cloned().partition(|item| item.change.dir == dir);
+        // The old name of a rename out of this directory is cleared now, so the new name has to be there first,
+        // and with it whatever happened to that name before.
+        let firsts: Vec<PendingName> = rest
+            .iter()
+            .filter(|item| covered.iter().any(|second| second.group == item.sequence))
+            .cloned()
+            .collect();
+        for first in firsts {
+            let (before, after): (Vec<_>, Vec<_>) = rest
+                .into_iter()
+                .partition(|item| item.sequence <= first.sequence && item.entry() == first.entry());
+            covered.extend(before);
+            rest = after;
+        }
+        covered.sort_by_key(|item| item.sequence);
+        for item in &covered {
+            self.settle(&item.change);
+        }
+        self.pending_names = Arc::new(rest);
+    }
+
+    /// Fails to make the names of a directory durable.
+    pub(super) fn fail_sync_dir(&mut self, dir: u64, failure: SyncFailure) {
+        self.version += 1;
+        if failure == SyncFailure::Kept {
+            return;
+        }
+        // Both halves of a rename share its fate, and so does everything that happened to their names.
+        let mut lost: BTreeSet<(u64, OsString)> = BTreeSet::new();
+        let mut groups: BTreeSet<u64> = BTreeSet::new();
+        loop {
+            let before = (lost.len(), groups.len());
+            for item in self.pending_names.iter() {
+                if item.change.dir == dir || lost.contains(&item.entry()) || groups.contains(&item.group) {
+                    lost.insert(item.entry());
+                    groups.insert(item.group);
+                }
+            }
+            if before == (lost.len(), groups.len()) {
+                break;
+            }
+        }
+        Arc::make_mut(&mut self.pending_names).retain(|item| !lost.contains(&item.entry()));
+        if failure == SyncFailure::Lost {
+            for (dir, name) in lost {
+                let target = self.durable.get(&dir).and_then(|names| names.get(&name)).copied();
+                self.tree.apply(&NameChange { dir, name, target });
+            }
+        }
+    }
+
+    pub(super) fn write(&mut self, inode: u64, offset: u64, bytes: Arc<[u8]>) {
+        let sequence = self.next_sequence();
+        if let Some(file) = self.tree.file_mut(inode) {
+            file.write(sequence, offset, bytes);
+        }
+    }
+
+    pub(super) fn set_len(&mut self, inode: u64, len: u64) {
+        let sequence = self.next_sequence();
+        if let Some(file) = self.tree.file_mut(inode) {
+            file.set_len(sequence, len);
+        }
+    }
+
+    /// Changes a file in a way that is not a pending change.
+    pub(super) fn with_file(&mut self, inode: u64, change: impl FnOnce(&mut FileState)) {
+        self.version += 1;
+        if let Some(file) = self.tree.file_mut(inode) {
+            change(file);
+        }
+    }
+
+    /// Bytes that files with a name, or still open, take up.
+    pub(super) fn used_bytes(&self, open: &OpenTable) -> u64 {
+        let mut named = BTreeSet::new();
+        for (_, node) in self.tree.nodes() {
+            if let Node::Dir(names) = node {
+                named.extend(names.values().copied());
+            }
+        }
+        let kept = self.tree.files().filter(|(inode, _)| named.contains(inode) || open.is_open(*inode));
+        kept.map(|(_, file)| file.live.page_count() * PAGE).sum()
+    }
+
+    /// Forgets inodes that neither a program nor a crash can reach any more.
+    pub(super) fn collect_garbage(&mut self, open: &OpenTable) {
+        let mut reached: BTreeSet<u64> = BTreeSet::new();
+        let mut todo: Vec<u64> = vec![ROOT];
+        todo.extend(self.pending_names.iter().filter_map(|item| item.change.target));
+        while let Some(inode) = todo.pop() {
+            if reached.insert(inode) {
+                todo.extend(self.tree.names(inode).into_iter().flat_map(|names| names.values()));
+                todo.extend(self.durable.get(&inode).into_iter().flat_map(|names| names.values()));
+            }
+        }
+        self.tree.retain(|inode| reached.contains(&inode) || open.is_open(inode));
+        self.durable.retain(|dir, _| reached.contains(dir));
+    }
+}
+
+/// Applies a change to a set of directories.
+pub(super) fn apply_to(dirs: &mut BTreeMap<u64, Arc<Names>>, change: &NameChange) {
+    let names = Arc::make_mut(dirs.entry(change.dir).or_default());
+    match change.target {
+        Some(target) => _ = names.insert(change.name.clone(), target),
+        None => _ = names.remove(&change.name),
+    }
+}

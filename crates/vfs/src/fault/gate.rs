@@ -1,0 +1,94 @@
+//! The gate every operation passes: it counts, loses power at the appointed operation, and deals out faults.
+
+use std::io;
+
+use rustix::io::Errno;
+
+use super::options::{Fault, Rule, When};
+use crate::Operation;
+
+/// Number of kinds in [`Operation`].
+const KINDS: usize = Operation::Lock as usize + 1;
+
+#[derive(Debug, Default)]
+pub(super) struct Gate {
+    /// Operations admitted so far; the index of the next one.
+    operations: u64,
+    by_kind: [u64; KINDS],
+    injected: u64,
+    rules: Vec<Rule>,
+    crash_at: Option<u64>,
+    powered_off: bool,
+}
+
+impl Gate {
+    /// Counts the operation. Fails when there is no power, else says what is to go wrong with it.
+    pub(super) fn admit(&mut self, operation: Operation) -> io::Result<Option<Fault>> {
+        if self.crash_at.is_some_and(|index| self.operations >= index) {
+            self.powered_off = true;
+        }
+        if self.powered_off {
+            return Err(io::Error::other("the power was lost"));
+        }
+        let index = self.operations;
+        self.operations += 1;
+        let of_kind = &mut self.by_kind[operation as usize];
+        let nth = *of_kind;
+        *of_kind += 1;
+        let hit = self.rules.iter().find(|rule| {
+            let distance = match rule.when {
+                When::Index(at) => index.checked_sub(at),
+                When::Nth(kind, n) if kind == operation => nth.checked_sub(n),
+                When::Nth(..) => None,
+            };
+            // A call that is interrupted for ever would hang its caller, rightly: let every other one through.
+            let again = |d: u64| rule.persistent && (rule.fault != Fault::Interrupted || d.is_multiple_of(2));
+            rule.fault.applies_to(operation) && distance.is_some_and(|d| d == 0 || again(d))
+        });
+        let fault = hit.map(|rule| rule.fault);
+        self.injected += u64::from(fault.is_some());
+        Ok(fault)
+    }
+
+    /// The error of a fault that is one, and otherwise the fault, for the operation to act out.
+    pub(super) fn fail(fault: Option<Fault>) -> io::Result<Option<Fault>> {
+        match fault {
+            Some(Fault::Io) => Err(Errno::IO.into()),
+            Some(Fault::Full) => Err(Errno::NOSPC.into()),
+            Some(Fault::Interrupted) => Err(Errno::INTR.into()),
+            other => Ok(other),
+        }
+    }
+
+    pub(super) fn inject(&mut self, rule: Rule) {
+        self.rules.push(rule);
+    }
+
+    pub(super) fn clear_rules(&mut self) {
+        self.rules.clear();
+    }
+
+    pub(super) fn crash_at(&mut self, index: u64) {
+        self.crash_at = Some(index);
+    }
+
+    pub(super) fn power_off(&mut self) {
+        self.powered_off = true;
+    }
+
+    pub(super) fn is_powered_off(&self) -> bool {
+        self.powered_off
+    }
+
+    pub(super) fn operations(&self) -> u64 {
+        self.operations
+    }
+
+    pub(super) fn operations_of(&self, operation: Operation) -> u64 {
+        self.by_kind[operation as usize]
+    }
+
+    pub(super) fn injected(&self) -> u64 {
+        self.injected
+    }
+}

@@ -1,0 +1,102 @@
+//! One file as the cache shows it, as the disk has it, and the changes between.
+//!
+//! ```text
+//!   durable   what certainly survives
+//!      + pending[0], pending[1], ...      in the order they were made
+//!   = live    what reads show
+//! ```
+//!
+//! The equation fails after a sync that lost its changes and left them in the cache ([`SyncFailure::CacheOnly`]);
+//! then `diverged` is set, and later syncs write only what is pending.
+
+use std::sync::Arc;
+
+use super::options::SyncFailure;
+use crate::mem::content::Content;
+
+#[derive(Debug, Clone, Default)]
+pub(super) struct FileState {
+    pub(super) live: Content,
+    pub(super) durable: Content,
+    pub(super) pending: Vec<PendingData>,
+    pub(super) diverged: bool,
+}
+
+/// A change of a file's bytes or length that no sync has covered yet.
+#[derive(Debug, Clone)]
+pub(super) struct PendingData {
+    /// Position among all pending changes of the disk, names included.
+    pub(super) sequence: u64,
+    pub(super) change: DataChange,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum DataChange {
+    Write {
+        offset: u64,
+        bytes: Arc<[u8]>,
+        /// The write made the file longer. A crash draws that separately from the bytes.
+        grows: bool,
+    },
+    SetLen(u64),
+}
+
+impl FileState {
+    /// A file that has been on the disk for ever.
+    pub(super) fn settled(content: Content) -> FileState {
+        FileState { live: content.clone(), durable: content, pending: Vec::new(), diverged: false }
+    }
+
+    /// True when the disk has exactly what the cache shows.
+    pub(super) fn is_settled(&self) -> bool {
+        self.pending.is_empty() && !self.diverged
+    }
+
+    pub(super) fn write(&mut self, sequence: u64, offset: u64, bytes: Arc<[u8]>) {
+        let grows = offset + bytes.len() as u64 > self.live.len();
+        self.live.write(&bytes, offset);
+        self.pending.push(PendingData { sequence, change: DataChange::Write { offset, bytes, grows } });
+    }
+
+    pub(super) fn set_len(&mut self, sequence: u64, len: u64) {
+        self.live.set_len(len);
+        self.pending.push(PendingData { sequence, change: DataChange::SetLen(len) });
+    }
+
+    pub(super) fn sync(&mut self) {
+        self.durable = self.all_applied();
+        self.pending.clear();
+    }
+
+    /// What the disk has when every pending change reaches it.
+    pub(super) fn all_applied(&self) -> Content {
+        if !self.diverged {
+            return self.live.clone(); // the same, and shares its pages
+        }
+        let mut content = self.durable.clone();
+        for item in &self.pending {
+            match &item.change {
+                DataChange::Write { offset, bytes, .. } => content.write(bytes, *offset),
+                DataChange::SetLen(len) => content.set_len(*len),
+            }
+        }
+        content
+    }
+
+    pub(super) fn fail_sync(&mut self, failure: SyncFailure) {
+        match failure {
+            SyncFailure::Kept => {}
+            SyncFailure::CacheOnly => {
+                self.diverged |= !self.pending.is_empty();
+                self.pending.clear();
+            }
+            SyncFailure::Lost => *self = FileState::settled(self.durable.clone()),
+        }
+    }
+
+    /// Changes stored bytes behind everybody's back: in the cache and on the disk.
+    pub(super) fn corrupt(&mut self, change: impl Fn(&mut Content)) {
+        change(&mut self.live);
+        change(&mut self.durable);
+    }
+}

@@ -1,0 +1,187 @@
+//! The simulated machine behind its lock: the disk, who has it open, what goes wrong next.
+
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::crash::CrashImage;
+use super::disk::Disk;
+use super::gate::Gate;
+use super::log::LoggedOperation;
+use super::options::{Fault, FaultOptions};
+use super::point::CrashPoint;
+use crate::checks::check_open;
+use crate::mem::open::OpenTable;
+use crate::mem::tree::Found;
+use crate::{OpenOptions, Operation, SeededRng};
+
+/// The operations so far. Shared with crash points, each of which knows how many of them it had seen.
+pub(super) type Log = Arc<Mutex<Vec<Arc<LoggedOperation>>>>;
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) disk: Disk,
+    pub(super) open: OpenTable,
+    pub(super) gate: Gate,
+    pub(super) options: Arc<FaultOptions>,
+    pub(super) quota_bytes: Option<u64>,
+    pub(super) rng: SeededRng,
+    /// Inode and offset of the last read, for the fault that repeats it.
+    pub(super) last_read: Option<(u64, u64)>,
+    log: Option<Log>,
+    captured: Option<Captured>,
+}
+
+/// Crash points gathered while a workload runs.
+#[derive(Debug, Default)]
+struct Captured {
+    points: Vec<CrashPoint>,
+    /// The disk's version at the last point.
+    version: Option<u64>,
+}
+
+impl State {
+    pub(super) fn new(options: Arc<FaultOptions>, disk: Disk, rng: SeededRng) -> State {
+        State {
+            disk,
+            open: OpenTable::default(),
+            gate: Gate::default(),
+            quota_bytes: options.quota_bytes,
+            rng,
+            last_read: None,
+            log: options.record.then(Log::default),
+            captured: None,
+            options,
+        }
+    }
+
+    /// Lets an operation through the gate: counts and logs it, and says what is to go wrong with it. A fault that is
+    /// an error comes out as one, except for a sync, which has to act on it.
+    pub(super) fn begin(
+        &mut self,
+        operation: Operation,
+        describe: impl FnOnce() -> LoggedOperation,
+    ) -> io::Result<Option<Fault>> {
+        let fault = self.gate.admit(operation)?;
+        self.capture(self.gate.operations() - 1);
+        self.note(describe);
+        match operation {
+            Operation::SyncData | Operation::SyncDir => Ok(fault),
+            _ => Gate::fail(fault),
+        }
+    }
+
+    /// Adds to the log, if one is kept and there is power.
+    pub(super) fn note(&self, describe: impl FnOnce() -> LoggedOperation) {
+        if let Some(log) = &self.log
+            && !self.gate.is_powered_off()
+        {
+            log.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::new(describe()));
+        }
+    }
+
+    pub(super) fn log(&self) -> Vec<LoggedOperation> {
+        self.log_prefix(usize::MAX).iter().map(|operation| LoggedOperation::clone(operation)).collect()
+    }
+
+    pub(super) fn take_log(&mut self) -> Option<Log> {
+        self.log.take()
+    }
+
+    pub(super) fn put_log(&mut self, log: Option<Log>) {
+        self.log = log;
+    }
+
+    fn log_prefix(&self, len: usize) -> Vec<Arc<LoggedOperation>> {
+        self.log.as_ref().map(|log| prefix(log, len)).unwrap_or_default()
+    }
+
+    /// Continues the log of an earlier life.
+    pub(super) fn continue_log(&mut self, earlier: Option<&(Log, usize)>, image: CrashImage) {
+        if let Some((log, len)) = earlier {
+            let mut entries = prefix(log, *len);
+            entries.push(Arc::new(LoggedOperation::Crash(image)));
+            self.log = Some(Arc::new(Mutex::new(entries)));
+        }
+    }
+
+    /// Where a crash would strike now.
+    pub(super) fn crash_point(&self, operation: u64) -> CrashPoint {
+        let log = self
+            .log
+            .as_ref()
+            .map(|log| (Arc::clone(log), log.lock().unwrap_or_else(PoisonError::into_inner).len()));
+        CrashPoint {
+            operation,
+            disk: self.disk.clone(),
+            options: Arc::clone(&self.options),
+            quota_bytes: self.quota_bytes,
+            rng: self.rng.clone(),
+            log,
+        }
+    }
+
+    pub(super) fn start_capture(&mut self) {
+        self.captured = Some(Captured::default());
+    }
+
+    pub(super) fn take_captured(&mut self) -> Vec<CrashPoint> {
+        self.capture(self.gate.operations());
+        self.captured.take().map(|captured| captured.points).unwrap_or_default()
+    }
+
+    /// Remembers the disk as it is before operation `index`. Where nothing changed since the last point, that point
+    /// moves here: what was acknowledged meanwhile must be on the same disk.
+    fn capture(&mut self, index: u64) {
+        let version = self.disk.version();
+        match &mut self.captured {
+            None => return,
+            Some(captured) if captured.version == Some(version) => {
+                if let Some(last) = captured.points.last_mut() {
+                    last.operation = index;
+                }
+                return;
+            }
+            Some(captured) => captured.version = Some(version),
+        }
+        let point = self.crash_point(index);
+        if let Some(captured) = &mut self.captured {
+            captured.points.push(point);
+        }
+    }
+
+    /// Opens or creates a file: its inode and handle.
+    pub(super) fn open(&mut self, path: &Path, options: OpenOptions) -> io::Result<(u64, u64)> {
+        let handle = self.open.next_handle();
+        self.begin(Operation::Open, || LoggedOperation::Open { handle, path: path.to_owned(), options })?;
+        check_open(options)?;
+        let inode = match self.disk.tree.find_file(path, options.create)? {
+            Found::Existing(inode) => inode,
+            Found::Missing(place) => self.disk.create_file(place),
+        };
+        Ok((inode, self.open.open(inode)))
+    }
+
+    pub(super) fn close(&mut self, inode: u64, handle: u64) {
+        self.note(|| LoggedOperation::Close { handle });
+        self.open.close(inode, handle);
+    }
+
+    /// Syncs a directory, or fails to.
+    pub(super) fn sync_dir(&mut self, path: &Path) -> io::Result<()> {
+        let fault = self.begin(Operation::SyncDir, || LoggedOperation::SyncDir { path: path.to_owned() })?;
+        let dir = self.disk.tree.lookup(path)?;
+        self.disk.tree.names(dir)?;
+        match fault {
+            Some(Fault::Lost) => {}
+            Some(Fault::Io | Fault::Full) => self.disk.fail_sync_dir(dir, self.options.sync_failure),
+            _ => self.disk.sync_dir(dir),
+        }
+        self.disk.collect_garbage(&self.open);
+        Gate::fail(fault).map(|_| ())
+    }
+}
+
+fn prefix(log: &Log, len: usize) -> Vec<Arc<LoggedOperation>> {
+    log.lock().unwrap_or_else(PoisonError::into_inner).iter().take(len).cloned().collect()
+}
