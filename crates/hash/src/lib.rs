@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod error;
+mod prefetch;
 pub mod sparkey;
 pub mod table;
 

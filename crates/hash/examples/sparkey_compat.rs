@@ -1,0 +1,138 @@
+//! Writes and reads Sparkey files for the compatibility suite, which drives it beside Sparkey's own library.
+//!
+//! ```text
+//! sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed>   operations on standard input
+//! sparkey_compat dump <base.spi>                                                   live entries to standard output
+//! sparkey_compat get <base.spi>                                                    keys in, values out
+//! ```
+//!
+//! An operation is `u8` 0 for put and 1 for delete, `u32` key length, `u32` value length, key, value; a key is `u32`
+//! length and bytes; an answer is `u32` length and bytes, or 0xffffffff for an absent key. All little-endian. Hash 0
+//! means the width that fits; seed 0 a random one.
+
+use std::error::Error;
+use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
+
+use cairn_hash::sparkey::{
+    Compression, HashWidth, IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader, build_index,
+};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+const USAGE: &str = "usage: sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed> \
+                     | dump <base.spi> | get <base.spi>";
+
+fn main() -> Outcome {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match arguments[..] {
+        ["write", path, compression, block, hash, seed] => {
+            let log = LogOptions::default()
+                .compression(match compression {
+                    "none" => Compression::None,
+                    "snappy" => Compression::Snappy,
+                    "zstd" => Compression::ZSTD,
+                    other => return Err(format!("unknown compression {other}; {USAGE}").into()),
+                })
+                .block_bytes(block.parse()?)
+                .replace(true);
+            let mut index = IndexOptions::default().hash_width(match hash {
+                "0" => HashWidth::Auto,
+                "4" => HashWidth::Bits32,
+                "8" => HashWidth::Bits64,
+                other => return Err(format!("unknown hash size {other}; {USAGE}").into()),
+            });
+            match seed.parse::<i64>()? {
+                0 => {}
+                // Java's seeds are signed.
+                seed => index = index.seed(seed as u32),
+            }
+            write(path, &log, &index)
+        }
+        ["dump", path] => dump(path),
+        ["get", path] => get(path),
+        _ => Err(USAGE.into()),
+    }
+}
+
+fn write(path: &str, log: &LogOptions, index: &IndexOptions) -> Outcome {
+    let mut input = BufReader::with_capacity(1 << 20, io::stdin().lock());
+    let mut writer = LogWriter::create(path, log)?;
+    let (mut key, mut value) = (Vec::new(), Vec::new());
+    let mut kind = [0];
+    while read_start(&mut input, &mut kind)? {
+        let (key_bytes, value_bytes) = (read_u32(&mut input)?, read_u32(&mut input)?);
+        read_bytes(&mut input, key_bytes, &mut key)?;
+        read_bytes(&mut input, value_bytes, &mut value)?;
+        match kind[0] {
+            0 => writer.put(&key, &value)?,
+            1 => _ = writer.delete(&key)?,
+            other => return Err(format!("operation {other}, expected 0 or 1").into()),
+        }
+    }
+    writer.close()?;
+    build_index(path, index)?;
+    Ok(())
+}
+
+fn dump(path: &str) -> Outcome {
+    let reader = SparkeyReader::open(path, &ReaderOptions::default())?;
+    let mut output = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let mut scan = reader.scan();
+    while let Some(mut entry) = scan.next_entry()? {
+        let value = entry.value()?;
+        output.write_all(&[0])?;
+        output.write_all(&u32::try_from(entry.key().len())?.to_le_bytes())?;
+        output.write_all(&u32::try_from(value.len())?.to_le_bytes())?;
+        output.write_all(entry.key())?;
+        output.write_all(&value)?;
+    }
+    Ok(output.flush()?)
+}
+
+fn get(path: &str) -> Outcome {
+    let reader = SparkeyReader::open(path, &ReaderOptions::default())?;
+    let mut input = BufReader::with_capacity(1 << 20, io::stdin().lock());
+    let mut output = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let mut key = Vec::new();
+    let mut length = [0; 4];
+    while read_start(&mut input, &mut length)? {
+        read_bytes(&mut input, u32::from_le_bytes(length), &mut key)?;
+        match reader.get(&key)? {
+            Some(value) => {
+                output.write_all(&u32::try_from(value.len())?.to_le_bytes())?;
+                output.write_all(&value)?;
+            }
+            None => output.write_all(&u32::MAX.to_le_bytes())?,
+        }
+    }
+    Ok(output.flush()?)
+}
+
+/// Fills `bytes`; false at the end of the input.
+fn read_start(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
+    let (first, rest) = bytes.split_at_mut(1);
+    loop {
+        match input.read(first) {
+            Ok(0) => return Ok(false),
+            Ok(_) => return input.read_exact(rest).map(|()| true),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn read_u32(input: &mut impl Read) -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    input.read_exact(&mut bytes)?;
+    Ok(u32::from_le_bytes(bytes))
+}
+
+fn read_bytes(input: &mut impl Read, count: u32, out: &mut Vec<u8>) -> Outcome {
+    out.clear();
+    let read = input.by_ref().take(u64::from(count)).read_to_end(out)?;
+    if read != count as usize {
+        return Err(format!("the input ended {} bytes too early", count as usize - read).into());
+    }
+    Ok(())
+}

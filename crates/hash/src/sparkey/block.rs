@@ -1,0 +1,104 @@
+//! One compressed block of a log.
+//!
+//! ```text
+//! varint(compressed_bytes)  compressed bytes       its position is the offset of the varint
+//! ```
+//!
+//! Decompressed, a block either begins with a record head, or holds nothing but the rest of a record that began in
+//! an earlier block. Both integers of a head always lie in one block.
+
+use cairn_codec::compress::Decompressor;
+use cairn_codec::varint;
+
+use super::log::{Log, Source};
+use super::record::RecordHead;
+use crate::Result;
+
+/// Bytes of a file, read by position.
+#[derive(Debug, Default)]
+pub(super) struct RawWindow {
+    bytes: Vec<u8>,
+    /// File offset of the first byte.
+    start: u64,
+}
+
+impl RawWindow {
+    /// A window that reuses the memory of an older one.
+    pub fn reusing(mut bytes: Vec<u8>) -> Self {
+        bytes.clear();
+        RawWindow { bytes, start: 0 }
+    }
+
+    pub fn into_memory(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// The bytes from `offset` on: at least `wanted` of them, or all up to the log's end. Reads `read_ahead`
+    /// bytes at a time; allocates no more than the larger of the two, nor than the log has.
+    pub fn from<'w>(
+        &'w mut self,
+        log: &'w Log,
+        offset: u64,
+        wanted: u64,
+        read_ahead: u64,
+    ) -> Result<&'w [u8]> {
+        let left = log.end.saturating_sub(offset);
+        let wanted = wanted.min(left);
+        let file = match log.source() {
+            Source::Memory(bytes) => return Ok(bytes.get(offset as usize..).unwrap_or_default()),
+            Source::File(file) => file,
+        };
+        let window_end = self.start + self.bytes.len() as u64;
+        if offset < self.start || offset + wanted > window_end {
+            let count = wanted.max(read_ahead.min(left));
+            self.bytes.clear();
+            self.bytes.resize(count as usize, 0);
+            self.start = offset;
+            if let Err(error) = file.read_exact_at(&mut self.bytes, offset) {
+                self.bytes.clear();
+                return Err(error.into());
+            }
+        }
+        Ok(self.bytes.get((offset - self.start) as usize..).unwrap_or_default())
+    }
+}
+
+/// Decompresses the block at `position` into `out`, whose old content is dropped, and returns the position of the
+/// next block.
+pub(super) fn read_block(
+    log: &Log,
+    position: u64,
+    raw: &mut RawWindow,
+    read_ahead: u64,
+    out: &mut Vec<u8>,
+) -> Result<u64> {
+    out.clear();
+    let head = raw.from(log, position, varint::MAX_BYTES as u64, read_ahead)?;
+    let (compressed_bytes, head_bytes) =
+        varint::decode(head).map_err(|error| log.corruption(position, format!("block length: {error}")))?;
+    let start = position + head_bytes as u64;
+    let left = log.end - start;
+    if compressed_bytes > left {
+        let what =
+            format!("block of {compressed_bytes} compressed bytes, but the log ends {left} bytes further on");
+        return Err(log.corruption(position, what));
+    }
+    let compressed = raw.from(log, start, compressed_bytes, read_ahead)?;
+    let compressed = compressed.get(..compressed_bytes as usize).unwrap_or_default();
+    let limit = log.header.block_bytes as usize;
+    Decompressor::local(|decompressor| decompressor.append(log.header.compression, compressed, out, limit))
+        .map_err(|error| log.corruption(position, error.to_string()))?;
+    Ok(start + compressed_bytes)
+}
+
+/// Where in the decompressed `block` each record starts. A record that runs on into the next block is the last.
+pub(super) fn record_offsets(block: &[u8]) -> cairn_codec::Result<Vec<u32>> {
+    let mut offsets = Vec::new();
+    let mut at = 0;
+    while at < block.len() {
+        let head = RecordHead::decode(&block[at..])?;
+        offsets.push(at as u32);
+        at = usize::try_from(head.record_bytes()).map_or(block.len(), |bytes| at.saturating_add(bytes));
+    }
+    Ok(offsets)
+}

@@ -1,0 +1,193 @@
+//! Decompressed blocks, kept for good.
+//!
+//! A lookup in a compressed log costs the decompression of a block, some microseconds; finding it here costs a
+//! cache miss. Blocks are only ever added. So readers need no lock, a value can be borrowed for as long as the
+//! reader lives, and once the budget is spent the cache stays as it is: what came first is served fast, the rest
+//! is decompressed at each lookup.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cairn_codec::compress::Format;
+
+use super::log_header::{LOG_HEADER_BYTES, LogHeader};
+
+/// A block may lie in this many neighbouring places. Four keep more than 95 % of the places usable.
+const WAYS: usize = 4;
+
+/// Bookkeeping of the allocator for the two boxes of a block, roughly.
+const OVERHEAD_BYTES: u64 = 32;
+
+/// A decompressed block.
+#[derive(Debug)]
+pub(super) struct CachedBlock {
+    /// Position of the block in the log.
+    pub position: u64,
+    /// Position of the block after it.
+    pub next: u64,
+    pub bytes: Box<[u8]>,
+    /// Where each record starts. Empty for a block that only continues a record.
+    pub offsets: Box<[u32]>,
+}
+
+impl CachedBlock {
+    fn memory_bytes(&self) -> u64 {
+        self.bytes.len() as u64 + 4 * self.offsets.len() as u64 + OVERHEAD_BYTES
+    }
+}
+
+/// An insert-only map from position to block, for any number of threads.
+#[derive(Debug)]
+pub(super) struct BlockCache {
+    /// Made at the first insertion: a reader of an uncompressed log never pays for it. A power of two, or none.
+    places: OnceLock<Box<[OnceLock<CachedBlock>]>>,
+    place_count: usize,
+    budget_bytes: u64,
+    used_bytes: AtomicU64,
+}
+
+impl BlockCache {
+    /// A cache of at most `budget_bytes`, its own tables counted, for the log of `header`.
+    pub fn new(header: &LogHeader, budget_bytes: u64) -> Self {
+        let place_bytes = size_of::<OnceLock<CachedBlock>>() as u64;
+        let compressed = header.compression != Format::None;
+        // Blocks are nearly full, unless records are large; twice as many places as expected blocks.
+        let block_bytes = u64::from(header.block_bytes.max(1));
+        let blocks = header.put_bytes.saturating_add(header.delete_bytes) / block_bytes + 1;
+        // A garbled header must not make room for more blocks than the file can hold, at two bytes each at least.
+        let stored = (header.data_end - LOG_HEADER_BYTES as u64) / 2;
+        let affordable = budget_bytes / (block_bytes / 2 + place_bytes);
+        let wanted = blocks.saturating_mul(2).min(affordable).min(stored);
+        let place_count = if compressed && wanted >= WAYS as u64 { 1usize << wanted.ilog2() } else { 0 };
+        BlockCache {
+            places: OnceLock::new(),
+            place_count,
+            budget_bytes: budget_bytes.saturating_sub(place_count as u64 * place_bytes),
+            used_bytes: AtomicU64::new(0),
+        }
+    }
+
+    /// The block at `position`, if it is here.
+    #[inline]
+    pub fn get(&self, position: u64) -> Option<&CachedBlock> {
+        let places = self.places.get()?;
+        self.ways(position)
+            .filter_map(|place| places.get(place)?.get())
+            .find(|block| block.position == position)
+    }
+
+    /// True when [`BlockCache::insert`] of a block at `position` may succeed, so that building one is worth it.
+    pub fn has_room(&self, position: u64) -> bool {
+        if self.place_count == 0 || self.used_bytes.load(Ordering::Relaxed) >= self.budget_bytes {
+            return false;
+        }
+        let Some(places) = self.places.get() else { return true };
+        self.ways(position).any(|place| places.get(place).is_some_and(|place| place.get().is_none()))
+    }
+
+    /// Adds a block and returns it, or the equal one that another thread was faster to add. `None` when the budget
+    /// or the places for it are used up.
+    pub fn insert(&self, block: CachedBlock) -> Option<&CachedBlock> {
+        if self.place_count == 0 {
+            return None;
+        }
+        let bytes = block.memory_bytes();
+        let before = self.used_bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > self.budget_bytes {
+            self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+            return None;
+        }
+        let places = self.places.get_or_init(|| (0..self.place_count).map(|_| OnceLock::new()).collect());
+        let position = block.position;
+        let mut block = Some(block);
+        for place in self.ways(position) {
+            let Some(place) = places.get(place) else { continue };
+            if let Some(added) = block.take() {
+                block = place.set(added).err();
+            }
+            let added = block.is_none();
+            match place.get() {
+                Some(found) if found.position == position => {
+                    if !added {
+                        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+                    }
+                    return Some(found);
+                }
+                _ => {}
+            }
+        }
+        self.used_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        None
+    }
+
+    /// Bytes of the blocks that are here.
+    pub fn used_bytes(&self) -> u64 {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// The places for a block at `position`. Only called while there are places.
+    fn ways(&self, position: u64) -> impl Iterator<Item = usize> + use<> {
+        // Fibonacci hashing: positions differ mostly in their low bits.
+        let hash = (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
+        let mask = self.place_count.wrapping_sub(1);
+        (0..WAYS).map(move |way| hash.wrapping_add(way) & mask)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(block_bytes: u32, put_bytes: u64) -> LogHeader {
+        LogHeader { put_bytes, data_end: put_bytes, ..LogHeader::new(1, Format::Snappy, block_bytes) }
+    }
+
+    fn block(position: u64) -> CachedBlock {
+        let bytes = vec![position as u8; 1000].into();
+        CachedBlock { position, next: position + 100, bytes, offsets: Box::new([0]) }
+    }
+
+    /// Goal: what was inserted is found unchanged, the budget holds, and nothing else appears. Method: ten times as
+    /// many blocks as the budget allows.
+    #[test]
+    fn budget_holds() {
+        let budget = 100_000;
+        let cache = BlockCache::new(&header(1000, 1_000_000), budget);
+        let kept: Vec<u64> =
+            (0..1000).map(|n| 84 + 100 * n).filter(|&at| cache.insert(block(at)).is_some()).collect();
+        assert!((50..100).contains(&kept.len()), "{}", kept.len());
+        for at in (0..1000).map(|n| 84 + 100 * n) {
+            match cache.get(at) {
+                Some(found) => {
+                    assert!(kept.contains(&at) && found.position == at && found.bytes[0] == at as u8)
+                }
+                None => assert!(!kept.contains(&at)),
+            }
+        }
+        let places = cache.place_count * size_of::<OnceLock<CachedBlock>>();
+        assert!(cache.used_bytes() + places as u64 <= budget);
+        assert_eq!(cache.used_bytes(), kept.len() as u64 * block(0).memory_bytes());
+    }
+
+    /// Goal: a second insertion gives the first block and costs nothing.
+    #[test]
+    fn second_insertion_is_free() {
+        let cache = BlockCache::new(&header(1000, 1_000_000), 100_000);
+        let first: *const CachedBlock = cache.insert(block(84)).unwrap();
+        let used = cache.used_bytes();
+        assert!(std::ptr::eq(first, cache.insert(block(84)).unwrap()));
+        assert_eq!(cache.used_bytes(), used);
+    }
+
+    /// Goal: no budget, or no compression, means no cache. Method: try to insert.
+    #[test]
+    fn disabled() {
+        let uncompressed = LogHeader { put_bytes: 1_000_000, ..LogHeader::new(1, Format::None, 1000) };
+        for (header, budget) in [(header(1000, 1_000_000), 0), (uncompressed, 1 << 20)] {
+            let cache = BlockCache::new(&header, budget);
+            assert!(!cache.has_room(84));
+            assert!(cache.insert(block(84)).is_none());
+            assert!(cache.get(84).is_none());
+        }
+    }
+}

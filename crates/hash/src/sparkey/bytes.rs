@@ -1,0 +1,47 @@
+//! Little-endian fields of the fixed headers.
+
+/// The `u32` at `at`; 0 beyond the end, where no caller looks.
+#[inline]
+pub(super) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u32::from_le_bytes(*field))
+}
+
+/// The `u64` at `at`; 0 beyond the end, where no caller looks.
+#[inline]
+pub(super) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |field| u64::from_le_bytes(*field))
+}
+
+/// Writes the fields of a header one after the other.
+#[derive(Debug)]
+pub(super) struct FieldWriter<const N: usize> {
+    bytes: [u8; N],
+    at: usize,
+}
+
+impl<const N: usize> FieldWriter<N> {
+    pub fn new() -> Self {
+        FieldWriter { bytes: [0; N], at: 0 }
+    }
+
+    pub fn u32(self, value: u32) -> Self {
+        self.put(&value.to_le_bytes())
+    }
+
+    pub fn u64(self, value: u64) -> Self {
+        self.put(&value.to_le_bytes())
+    }
+
+    fn put(mut self, field: &[u8]) -> Self {
+        let end = self.at + field.len();
+        self.bytes[self.at..end].copy_from_slice(field);
+        self.at = end;
+        self
+    }
+
+    /// The header, all of whose bytes were written.
+    pub fn finish(self) -> [u8; N] {
+        debug_assert_eq!(self.at, N);
+        self.bytes
+    }
+}

@@ -1,0 +1,237 @@
+//! An open index, and how to find an address in it.
+//!
+//! Robin Hood hashing with linear probing: on the way from its home slot an entry takes the place of any other that
+//! is nearer to its own home. So a lookup may stop at the first slot whose entry is nearer to its home than the
+//! lookup is to its own: the wanted entry would have taken that place.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use cairn_codec::murmur3;
+use cairn_vfs::{Advice, File, Load, LoadReport, Map};
+
+use super::index_header::{INDEX_HEADER_BYTES, IndexHeader};
+use super::log::not_in_memory;
+use super::options::Mode;
+use super::slot::{Ring, Slot};
+use crate::prefetch::prefetch;
+use crate::{Error, Result};
+
+/// Slots that a lookup reads at once from a file: nearly always enough for a whole probe.
+const WINDOW_SLOTS: u64 = 64;
+
+/// An open index.
+#[derive(Debug)]
+pub(super) struct Index {
+    pub path: PathBuf,
+    pub header: IndexHeader,
+    pub ring: Ring,
+    bytes: Bytes,
+}
+
+#[derive(Debug)]
+enum Bytes {
+    /// The whole file; its length was checked against the header.
+    Map(Map),
+    File(Arc<dyn File>),
+}
+
+/// A way to read slots.
+pub(super) trait Slots {
+    /// Slot number `slot`, which is below the capacity.
+    fn read(&mut self, slot: u64) -> Result<Slot>;
+}
+
+/// Slots in memory.
+pub(super) struct MemorySlots<'a, const H: usize, const A: usize>(pub &'a [u8]);
+
+impl<const H: usize, const A: usize> MemorySlots<'_, H, A> {
+    /// Asks for the cache line of a slot, and the next if the slot may reach into it.
+    #[inline(always)]
+    pub fn prefetch(&self, slot: u64) {
+        let at = slot as usize * (H + A);
+        prefetch(self.0, at);
+        prefetch(self.0, at + 2 * (H + A) - 1);
+    }
+
+    #[inline(always)]
+    pub fn get(&self, slot: u64) -> Slot {
+        let at = slot as usize * (H + A);
+        Slot::decode::<H, A>(self.0.get(at..at + H + A).unwrap_or_default())
+    }
+}
+
+impl<const H: usize, const A: usize> Slots for MemorySlots<'_, H, A> {
+    #[inline(always)]
+    fn read(&mut self, slot: u64) -> Result<Slot> {
+        Ok(self.get(slot))
+    }
+}
+
+/// Slots read from a file, some at a time.
+struct FileSlots<'a> {
+    header: &'a IndexHeader,
+    file: &'a dyn File,
+    window_slots: u64,
+    window: Vec<u8>,
+    first: u64,
+}
+
+impl Slots for FileSlots<'_> {
+    fn read(&mut self, slot: u64) -> Result<Slot> {
+        let slot_bytes = self.header.slot_bytes();
+        let held = self.window.len() as u64 / slot_bytes;
+        if slot < self.first || slot >= self.first + held {
+            let count = self.window_slots.min(self.header.capacity.get() - slot);
+            self.first = slot;
+            self.window.resize((count * slot_bytes) as usize, 0);
+            self.file.read_exact_at(&mut self.window, self.header.slot_offset(slot))?;
+        }
+        let at = ((slot - self.first) * slot_bytes) as usize;
+        let bytes = self.window.get(at..).unwrap_or_default();
+        Ok(match (self.header.hash_bytes, self.header.address_bytes) {
+            (4, 4) => Slot::decode::<4, 4>(bytes),
+            (4, _) => Slot::decode::<4, 8>(bytes),
+            (_, 4) => Slot::decode::<8, 4>(bytes),
+            (_, _) => Slot::decode::<8, 8>(bytes),
+        })
+    }
+}
+
+impl Index {
+    /// Reads and checks the header of `file`, and maps or loads the file as `mode` says.
+    pub fn open(file: Arc<dyn File>, mode: Mode) -> Result<Index> {
+        let header = IndexHeader::read(&*file)?;
+        let path = file.path().to_owned();
+        let bytes = match mode {
+            Mode::Mmap => Bytes::Map(file.map()?),
+            Mode::Heap => Bytes::Map(Map::copy_of(&*file)?),
+            Mode::Pread => Bytes::File(file),
+        };
+        if let Bytes::Map(map) = &bytes
+            && Some(map.len() as u64) != header.file_bytes()
+        {
+            let what = format!("the file changed its length to {} bytes while it was opened", map.len());
+            return Err(Error::corruption(&path, map.len() as u64, what));
+        }
+        Ok(Index { path, header, ring: Ring::new(header.capacity), bytes })
+    }
+
+    /// The hash by which this index places `key`.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        hash_key(self.header.hash_bytes, self.header.seed, key)
+    }
+
+    /// Goes through the addresses stored under `hash` until `check` finds something behind one of them.
+    #[inline]
+    pub fn find<T>(&self, hash: u64, check: impl FnMut(u64) -> Result<Option<T>>) -> Result<Option<T>> {
+        let bytes = match &self.bytes {
+            Bytes::Map(map) => map.get(INDEX_HEADER_BYTES..).unwrap_or_default(),
+            Bytes::File(file) => return self.probe(self.file_slots(&**file, WINDOW_SLOTS), hash, check),
+        };
+        match (self.header.hash_bytes, self.header.address_bytes) {
+            (4, 4) => self.probe(MemorySlots::<4, 4>(bytes), hash, check),
+            (4, _) => self.probe(MemorySlots::<4, 8>(bytes), hash, check),
+            (_, 4) => self.probe(MemorySlots::<8, 4>(bytes), hash, check),
+            (_, _) => self.probe(MemorySlots::<8, 8>(bytes), hash, check),
+        }
+    }
+
+    #[inline(always)]
+    pub fn probe<T>(
+        &self,
+        mut slots: impl Slots,
+        hash: u64,
+        mut check: impl FnMut(u64) -> Result<Option<T>>,
+    ) -> Result<Option<T>> {
+        let mut slot = self.ring.home(hash);
+        let mut displacement = 0;
+        loop {
+            let found = slots.read(slot)?;
+            if found.is_empty() {
+                return Ok(None);
+            }
+            if found.hash == hash {
+                if let Some(found) = check(found.address)? {
+                    return Ok(Some(found));
+                }
+            } else if self.ring.displacement(slot, found.hash) < displacement {
+                return Ok(None);
+            }
+            // BOUND: an entry this far from home contradicts the header, whose maximum is at most the number of
+            // entries.
+            if displacement > self.header.displacement_max {
+                return Err(self.too_far(slot));
+            }
+            slot = self.ring.after(slot);
+            displacement += 1;
+        }
+    }
+
+    #[cold]
+    fn too_far(&self, slot: u64) -> Error {
+        let most = self.header.displacement_max;
+        let what = format!("slot {slot} is further from its home than {most} slots, the most by the header");
+        Error::corruption(&self.path, self.header.slot_offset(slot), what)
+    }
+
+    /// All slots from the first to the last.
+    pub fn for_each_slot(&self, mut visit: impl FnMut(u64, Slot) -> Result<()>) -> Result<()> {
+        let mut file_slots = match &self.bytes {
+            Bytes::Map(_) => None,
+            Bytes::File(file) => Some(self.file_slots(&**file, WINDOW_SLOTS * WINDOW_SLOTS)),
+        };
+        for slot in 0..self.ring.capacity {
+            let found = match &mut file_slots {
+                None => self.slot_in_memory(slot),
+                Some(slots) => slots.read(slot)?,
+            };
+            visit(slot, found)?;
+        }
+        Ok(())
+    }
+
+    fn slot_in_memory(&self, slot: u64) -> Slot {
+        let bytes = self.memory().unwrap_or_default();
+        match (self.header.hash_bytes, self.header.address_bytes) {
+            (4, 4) => MemorySlots::<4, 4>(bytes).get(slot),
+            (4, _) => MemorySlots::<4, 8>(bytes).get(slot),
+            (_, 4) => MemorySlots::<8, 4>(bytes).get(slot),
+            (_, _) => MemorySlots::<8, 8>(bytes).get(slot),
+        }
+    }
+
+    /// The bytes of the slots, when they are in memory.
+    #[inline]
+    pub fn memory(&self) -> Option<&[u8]> {
+        match &self.bytes {
+            Bytes::Map(map) => map.get(INDEX_HEADER_BYTES..),
+            Bytes::File(_) => None,
+        }
+    }
+
+    fn file_slots<'a>(&'a self, file: &'a dyn File, window_slots: u64) -> FileSlots<'a> {
+        FileSlots { header: &self.header, file, window_slots, window: Vec::new(), first: 0 }
+    }
+
+    /// Brings the index into memory and says how far that went.
+    pub fn load(&self, load: Load) -> LoadReport {
+        match &self.bytes {
+            Bytes::Map(map) => map.load(0..map.len(), load),
+            Bytes::File(_) => not_in_memory(self.header.file_bytes().unwrap_or(0), load),
+        }
+    }
+
+    pub fn advise(&self, advice: Advice) {
+        if let Bytes::Map(map) = &self.bytes {
+            map.advise(0..map.len(), advice);
+        }
+    }
+}
+
+/// The hash of `key` with `hash_bytes` of 4 or 8.
+#[inline]
+pub(super) fn hash_key(hash_bytes: u32, seed: u32, key: &[u8]) -> u64 {
+    if hash_bytes == 4 { u64::from(murmur3::hash32(key, seed)) } else { murmur3::hash64(key, seed) }
+}

@@ -1,0 +1,332 @@
+//! Builds an index from a log.
+//!
+//! The index is built beside its place and moved there when it is complete and durable, so that readers and crashes
+//! see the old one or the new one. It comes out byte for byte as sparkey-java's, given the same log, seed and
+//! construction; `docs/src/formats/sparkey.md` says where the format leaves a choice.
+
+use std::num::NonZeroU64;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{Advice, AtomicFile, File, Fs, StdFs};
+
+use super::cursor::{Cursor, match_put};
+use super::index::hash_key;
+use super::index_header::{ENTRY_BITS_MAX, IndexHeader};
+use super::index_sort::{SortEntry, Sorter};
+use super::log::{Log, open_file};
+use super::log_scan::LogScan;
+use super::log_writer::random_u32;
+use super::options::{Construction, HashWidth, IndexOptions, Mode};
+use super::paths::{index_path, log_path};
+use super::record::RecordKind;
+use super::robin_hood::RobinHood;
+use super::slot::{Ring, Slot};
+use super::slot_store::{MemoryStore, PagedStore, SlotStore};
+use crate::{Error, Result};
+
+/// From this many puts on, 32 bits of hash bring too many keys together.
+const WIDE_HASH_PUTS: u64 = 1 << 23;
+/// The highest log offset, in bits, that an address of four bytes is used for.
+const NARROW_ADDRESS_BITS: u32 = 30;
+/// Memory for decompressed blocks while a build looks up keys that occur more than once.
+const BLOCK_CACHE_BYTES: u64 = 64 << 20;
+/// Records that are hashed ahead of their insertion, so that their slots arrive from memory meanwhile.
+const BATCH: usize = 64;
+
+/// What a build did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct IndexSummary {
+    /// The header that was written.
+    pub header: IndexHeader,
+    /// True when the entries were sorted first.
+    pub sorted: bool,
+}
+
+/// Builds the index of the log at `path` (either file's name) on the real file system.
+///
+/// Cost: one pass over the log, with [`Construction::Sorting`] one more over its keys' hashes, and a read of an
+/// older record for each key that occurs again. Errors: [`Error::Corruption`] of the log; `Busy` when somebody else
+/// is building the same index; [`Error::Invalid`] for options out of range or memory that is not there. The old
+/// index is then still in place.
+pub fn build_index(path: impl AsRef<Path>, options: &IndexOptions) -> Result<IndexSummary> {
+    build_index_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
+}
+
+/// [`build_index`] on any file system.
+pub fn build_index_in(
+    fs: &Arc<dyn Fs>,
+    path: impl AsRef<Path>,
+    options: &IndexOptions,
+) -> Result<IndexSummary> {
+    let log_file = open_file(fs, &log_path(&path))?;
+    let (index, summary) = prepare_index(fs, log_file, &index_path(&path), options)?;
+    index.commit()?;
+    Ok(summary)
+}
+
+/// Builds an index of `log_file` that becomes `index_path` when it is committed.
+pub(super) fn prepare_index(
+    fs: &Arc<dyn Fs>,
+    log_file: Arc<dyn File>,
+    index_path: &Path,
+    options: &IndexOptions,
+) -> Result<(AtomicFile, IndexSummary)> {
+    options.check()?;
+    let log = Log::open(log_file, Mode::Mmap, BLOCK_CACHE_BYTES)?;
+    let header = plan(&log, options, index_path)?;
+    let index = AtomicFile::create(fs, index_path)?;
+    let (sorted, memory_bytes) = match options.construction {
+        Construction::InMemory => (false, 0),
+        Construction::Sorting { memory_bytes } => (true, memory_bytes),
+        Construction::Auto { memory_bytes } => {
+            (header.file_bytes().is_none_or(|bytes| bytes > memory_bytes), memory_bytes)
+        }
+    };
+    log.advise(if sorted { Advice::Normal } else { Advice::Sequential });
+    let build = Build { fs, log: &log, header, index: &index, memory_bytes };
+    let header = match (header.hash_bytes, header.address_bytes) {
+        (4, 4) => build.run::<4, 4>(sorted),
+        (4, _) => build.run::<4, 8>(sorted),
+        (_, 4) => build.run::<8, 4>(sorted),
+        (_, _) => build.run::<8, 8>(sorted),
+    }?;
+    Ok((index, IndexSummary { header, sorted }))
+}
+
+/// Chooses the sizes, as sparkey-java does.
+fn plan(log: &Log, options: &IndexOptions, index_path: &Path) -> Result<IndexHeader> {
+    let header = &log.header;
+    if header.puts > header.data_end {
+        // More than one put a byte can only be strongly compressed data, or a garbled header that would have us
+        // allocate slots for nothing.
+        check_counts(log, count_records(log)?)?;
+    }
+    // One record a block needs no number; an uncompressed log has no blocks, whatever its header says.
+    let block_entries = if log.is_compressed() { header.block_entries_max } else { 0 };
+    let entry_bits = block_entries.max(1).next_power_of_two().ilog2();
+    let seed = match options.seed {
+        Some(seed) => seed,
+        None => random_u32(index_path)?,
+    };
+    let wide = match options.hash_width {
+        HashWidth::Auto => header.puts >= WIDE_HASH_PUTS,
+        HashWidth::Bits32 => false,
+        HashWidth::Bits64 => true,
+    };
+    let narrow_address =
+        entry_bits <= NARROW_ADDRESS_BITS && header.data_end <= 1 << (NARROW_ADDRESS_BITS - entry_bits);
+    if entry_bits > ENTRY_BITS_MAX || header.data_end > i64::MAX as u64 >> (entry_bits + 1) {
+        let what = format!(
+            "positions up to {} with {entry_bits} bits for the entry exceed an address",
+            header.data_end
+        );
+        return Err(Error::Unsupported { file: log.path.clone(), what });
+    }
+    let capacity = (header.puts as f64 * options.sparsity.unwrap_or(IndexOptions::SPARSITY_MIN)) as u64 | 1;
+    Ok(IndexHeader {
+        identifier: header.identifier,
+        seed,
+        data_end: header.data_end,
+        key_bytes_max: header.key_bytes_max,
+        value_bytes_max: header.value_bytes_max,
+        puts: header.puts,
+        garbage_bytes: 0,
+        entries: 0,
+        address_bytes: if narrow_address { 4 } else { 8 },
+        hash_bytes: if wide { 8 } else { 4 },
+        capacity: NonZeroU64::new(capacity).unwrap_or(NonZeroU64::MIN),
+        displacement_max: 0,
+        entry_bits,
+        collisions: 0,
+        displacement_total: 0,
+    })
+}
+
+fn count_records(log: &Log) -> Result<[u64; 2]> {
+    let mut counts = [0; 2];
+    let mut scan = LogScan::new(log);
+    while let Some(entry) = scan.next_entry()? {
+        counts[(entry.kind() == RecordKind::Delete) as usize] += 1;
+    }
+    Ok(counts)
+}
+
+/// Holds the number of puts and deletes found against the header.
+fn check_counts(log: &Log, [puts, deletes]: [u64; 2]) -> Result<()> {
+    let header = &log.header;
+    if (puts, deletes) == (header.puts, header.deletes) {
+        return Ok(());
+    }
+    let what = format!(
+        "{puts} puts and {deletes} deletes in the log, {} and {} by its header",
+        header.puts, header.deletes
+    );
+    Err(log.corruption(16, what))
+}
+
+/// One build.
+struct Build<'a> {
+    fs: &'a Arc<dyn Fs>,
+    log: &'a Log,
+    header: IndexHeader,
+    index: &'a AtomicFile,
+    memory_bytes: u64,
+}
+
+impl Build<'_> {
+    fn run<const H: usize, const A: usize>(&self, sorted: bool) -> Result<IndexHeader> {
+        if sorted {
+            let file = Arc::clone(self.index.file());
+            self.fill(PagedStore::<H, A>::new(&self.header, file)?, Self::insert_sorted)
+        } else {
+            self.fill(MemoryStore::<H, A>::new(&self.header)?, Self::insert_in_log_order)
+        }
+    }
+
+    /// Fills the slots and writes the index.
+    fn fill<S: SlotStore>(
+        &self,
+        store: S,
+        insert: impl FnOnce(&Self, &mut RobinHood<S>) -> Result<()>,
+    ) -> Result<IndexHeader> {
+        let mut table = RobinHood::new(store, Ring::new(self.header.capacity));
+        insert(self, &mut table)?;
+        let statistics = table.statistics()?;
+        let header = IndexHeader {
+            garbage_bytes: table.garbage_bytes,
+            entries: table.entries,
+            displacement_max: statistics.displacement_max,
+            collisions: statistics.collisions,
+            displacement_total: statistics.displacement_total,
+            ..self.header
+        };
+        let file = self.index.file();
+        table.store.finish(file)?;
+        file.write_all_at(&header.encode(), 0)?;
+        Ok(header)
+    }
+
+    fn hash(&self, key: &[u8]) -> u64 {
+        hash_key(self.header.hash_bytes, self.header.seed, key)
+    }
+
+    fn insert_in_log_order<S: SlotStore>(&self, table: &mut RobinHood<S>) -> Result<()> {
+        let mut batch = Batch::default();
+        let mut lookups = Cursor::for_lookup(self.log);
+        let mut counts = [0; 2];
+        let mut scan = LogScan::new(self.log);
+        while let Some(entry) = scan.next_entry()? {
+            counts[(entry.kind() == RecordKind::Delete) as usize] += 1;
+            let slot = Slot {
+                hash: self.hash(entry.key()),
+                address: self.address(entry.position(), entry.number_in_block())?,
+            };
+            table.store.prefetch(table.ring.home(slot.hash));
+            batch.push(slot, entry.kind(), entry.key());
+            if batch.items.len() == BATCH {
+                self.apply(&mut batch, table, &mut lookups)?;
+            }
+        }
+        self.apply(&mut batch, table, &mut lookups)?;
+        check_counts(self.log, counts)
+    }
+
+    fn apply<S: SlotStore>(
+        &self,
+        batch: &mut Batch,
+        table: &mut RobinHood<S>,
+        lookups: &mut Cursor<'_>,
+    ) -> Result<()> {
+        let mut start = 0;
+        for &(slot, kind, end) in &batch.items {
+            let key = batch.keys.get(start..end).unwrap_or_default();
+            let same_key = |address| self.record_bytes_if(lookups, address, key);
+            match kind {
+                RecordKind::Put => table.insert(slot, same_key)?,
+                RecordKind::Delete => table.remove(slot.hash, same_key)?,
+            }
+            start = end;
+        }
+        batch.items.clear();
+        batch.keys.clear();
+        Ok(())
+    }
+
+    fn insert_sorted<S: SlotStore>(&self, table: &mut RobinHood<S>) -> Result<()> {
+        let mut sorter = Sorter::new(self.fs, self.index.path(), self.memory_bytes);
+        let mut counts = [0; 2];
+        let mut scan = LogScan::new(self.log);
+        while let Some(entry) = scan.next_entry()? {
+            let is_put = entry.kind() == RecordKind::Put;
+            counts[!is_put as usize] += 1;
+            let hash = self.hash(entry.key());
+            let address = self.address(entry.position(), entry.number_in_block())?;
+            let address_and_kind = address << 1 | u64::from(is_put);
+            sorter.push(SortEntry { home: table.ring.home(hash), address_and_kind, hash })?;
+        }
+        drop(scan);
+        check_counts(self.log, counts)?;
+        let mut sorted = sorter.finish()?;
+        let (mut lookups, mut key) = (Cursor::for_lookup(self.log), Vec::new());
+        while let Some(entry) = sorted.next()? {
+            let slot = Slot { hash: entry.hash, address: entry.address_and_kind >> 1 };
+            let mut key_is_read = false;
+            let same_key = |address| {
+                // Most hashes occur once, so most keys are never read again.
+                if !key_is_read {
+                    self.read_key(&mut lookups, slot.address, &mut key)?;
+                    key_is_read = true;
+                }
+                self.record_bytes_if(&mut lookups, address, &key)
+            };
+            if entry.address_and_kind & 1 == 1 {
+                table.insert(slot, same_key)?;
+            } else {
+                table.remove(slot.hash, same_key)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn address(&self, position: u64, number_in_block: u64) -> Result<u64> {
+        let bits = self.header.entry_bits;
+        if number_in_block >= 1 << bits {
+            let most = self.log.header.block_entries_max;
+            let what = format!(
+                "record number {number_in_block} of its block, by the header a block has at most {most}"
+            );
+            return Err(self.log.corruption(position, what));
+        }
+        Ok(position << bits | number_in_block)
+    }
+
+    /// The size of the PUT record at `address` if its key is `key`.
+    fn record_bytes_if(&self, lookups: &mut Cursor<'_>, address: u64, key: &[u8]) -> Result<Option<u64>> {
+        let (position, entry) = self.header.split(address);
+        Ok(match_put(lookups, position, entry, key)?.map(|head| head.record_bytes()))
+    }
+
+    fn read_key(&self, lookups: &mut Cursor<'_>, address: u64, key: &mut Vec<u8>) -> Result<()> {
+        let (position, entry) = self.header.split(address);
+        let head = lookups.seek(position, entry)?;
+        key.clear();
+        lookups.append_to(head.key_bytes, key)
+    }
+}
+
+/// Records that were read but not inserted yet.
+#[derive(Debug, Default)]
+struct Batch {
+    /// With each, where its key ends in `keys`.
+    items: Vec<(Slot, RecordKind, usize)>,
+    keys: Vec<u8>,
+}
+
+impl Batch {
+    fn push(&mut self, slot: Slot, kind: RecordKind, key: &[u8]) {
+        self.keys.extend_from_slice(key);
+        self.items.push((slot, kind, self.keys.len()));
+    }
+}

@@ -1,0 +1,216 @@
+//! The header of a log (`.spl`).
+//!
+//! ```text
+//!  0 magic 95 9c b3 49    4 major = 1             8 minor = 0           12 identifier
+//! 16 puts          u64   24 deletes       u64    32 data_end     u64   40 key_bytes_max u64
+//! 48 value_bytes_max u64 56 delete_bytes  u64    64 compression  u32   68 block_bytes   u32
+//! 72 put_bytes     u64   80 block_entries_max u32                      84 records
+//! ```
+//!
+//! `data_end` is the commit marker: bytes after it do not exist. The header is rewritten in place at every flush.
+//! It lies within the first 512 bytes of the file, so one write of it is one sector on the medium, and devices
+//! write sectors whole. That, and nothing in the file, protects it from being torn.
+
+use std::path::Path;
+
+use cairn_codec::compress::{Format, expansion_max};
+use cairn_vfs::File;
+
+use super::bytes::{FieldWriter, u32_at, u64_at};
+use crate::{Error, Result};
+
+/// The size of a log's header in bytes, and the offset of its first record.
+pub(super) const LOG_HEADER_BYTES: usize = 84;
+
+const MAGIC: u32 = 0x49b3_9c95;
+const INDEX_MAGIC: u32 = super::index_header::MAGIC;
+const MAJOR: u32 = 1;
+const MINOR: u32 = 0;
+
+/// The smallest block that Sparkey's own writers accept: both lengths of a record must fit into one.
+pub(super) const BLOCK_BYTES_MIN: u32 = 10;
+/// The largest block: Java holds its size in a signed integer.
+pub(super) const BLOCK_BYTES_MAX: u32 = i32::MAX as u32;
+/// Java reads a key's length plus one into a signed integer and refuses files with longer keys.
+pub(super) const KEY_BYTES_MAX: u64 = i32::MAX as u64 - 1;
+
+const _: () = assert!(LOG_HEADER_BYTES <= 512, "the header must lie within one sector");
+
+/// What the header of a log says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LogHeader {
+    /// A random number that the log's indexes carry too.
+    pub identifier: u32,
+    /// PUT records ever appended, overwritten ones counted.
+    pub puts: u64,
+    /// DELETE records ever appended.
+    pub deletes: u64,
+    /// Offset just past the last committed byte.
+    pub data_end: u64,
+    /// Length of the longest key ever put, in bytes.
+    pub key_bytes_max: u64,
+    /// Length of the longest value ever put, in bytes.
+    pub value_bytes_max: u64,
+    /// Bytes of all DELETE records before compression.
+    pub delete_bytes: u64,
+    /// How blocks are compressed.
+    pub compression: Format,
+    /// The most bytes of a block before compression. Means nothing in an uncompressed log.
+    pub block_bytes: u32,
+    /// Bytes of all PUT records before compression.
+    pub put_bytes: u64,
+    /// The most records that start in one block. 0 or 1 in an uncompressed log, by the writer.
+    pub block_entries_max: u32,
+}
+
+impl LogHeader {
+    /// The header of an empty log.
+    pub(super) fn new(identifier: u32, compression: Format, block_bytes: u32) -> Self {
+        LogHeader {
+            identifier,
+            puts: 0,
+            deletes: 0,
+            data_end: LOG_HEADER_BYTES as u64,
+            key_bytes_max: 0,
+            value_bytes_max: 0,
+            delete_bytes: 0,
+            compression,
+            block_bytes,
+            put_bytes: 0,
+            block_entries_max: 0,
+        }
+    }
+
+    pub(super) fn encode(&self) -> [u8; LOG_HEADER_BYTES] {
+        let compression = match self.compression {
+            Format::None => 0,
+            Format::Snappy => 1,
+            Format::Zstd => 2,
+        };
+        FieldWriter::new()
+            .u32(MAGIC)
+            .u32(MAJOR)
+            .u32(MINOR)
+            .u32(self.identifier)
+            .u64(self.puts)
+            .u64(self.deletes)
+            .u64(self.data_end)
+            .u64(self.key_bytes_max)
+            .u64(self.value_bytes_max)
+            .u64(self.delete_bytes)
+            .u32(compression)
+            .u32(self.block_bytes)
+            .u64(self.put_bytes)
+            .u32(self.block_entries_max)
+            .finish()
+    }
+
+    /// Reads and checks the header of an open log.
+    pub(super) fn read(file: &dyn File) -> Result<Self> {
+        let (path, len) = (file.path(), file.len()?);
+        if len < LOG_HEADER_BYTES as u64 {
+            let what =
+                format!("a log begins with {LOG_HEADER_BYTES} bytes of header, the file has {len} bytes");
+            return Err(Error::corruption(path, 0, what));
+        }
+        let mut bytes = [0; LOG_HEADER_BYTES];
+        file.read_exact_at(&mut bytes, 0)?;
+        LogHeader::decode(path, &bytes, len)
+    }
+
+    /// Decodes a header and checks everything that can be checked without reading records.
+    pub(super) fn decode(path: &Path, bytes: &[u8; LOG_HEADER_BYTES], file_bytes: u64) -> Result<Self> {
+        check_magic(path, u32_at(bytes, 0), MAGIC, INDEX_MAGIC, ["a Sparkey log", "a Sparkey index"])?;
+        let (major, minor) = (u32_at(bytes, 4), u32_at(bytes, 8));
+        if major != MAJOR || minor > MINOR {
+            let what = format!("log version {major}.{minor}; {MAJOR}.{MINOR} is supported");
+            return Err(Error::Unsupported { file: path.to_owned(), what });
+        }
+        let compression = match u32_at(bytes, 64) {
+            0 => Format::None,
+            1 => Format::Snappy,
+            2 => Format::Zstd,
+            other => {
+                let what = format!("compression {other}; 0 (none), 1 (snappy) and 2 (zstd) are known");
+                return Err(Error::Unsupported { file: path.to_owned(), what });
+            }
+        };
+        let header = LogHeader {
+            identifier: u32_at(bytes, 12),
+            puts: u64_at(bytes, 16),
+            deletes: u64_at(bytes, 24),
+            data_end: u64_at(bytes, 32),
+            key_bytes_max: u64_at(bytes, 40),
+            value_bytes_max: u64_at(bytes, 48),
+            delete_bytes: u64_at(bytes, 56),
+            compression,
+            block_bytes: u32_at(bytes, 68),
+            put_bytes: u64_at(bytes, 72),
+            block_entries_max: u32_at(bytes, 80),
+        };
+        header.check(path, file_bytes)?;
+        Ok(header)
+    }
+
+    fn check(&self, path: &Path, file_bytes: u64) -> Result<()> {
+        let wrong = |offset, what: String| Err(Error::corruption(path, offset, what));
+        if self.data_end < LOG_HEADER_BYTES as u64 || self.data_end > file_bytes {
+            let range = format!("{LOG_HEADER_BYTES}..={file_bytes}, the length of the file");
+            return wrong(32, format!("data_end is {}, expected {range}", self.data_end));
+        }
+        let block_range = BLOCK_BYTES_MIN..=BLOCK_BYTES_MAX;
+        if self.compression != Format::None && !block_range.contains(&self.block_bytes) {
+            return wrong(68, format!("block size is {}, expected {block_range:?}", self.block_bytes));
+        }
+        let most = self.records_max();
+        for (offset, name, count) in [(16, "puts", self.puts), (24, "deletes", self.deletes)] {
+            if count > most {
+                return wrong(
+                    offset,
+                    format!("{count} {name} cannot fit, the data holds at most {most} records"),
+                );
+            }
+        }
+        for (offset, name, bytes) in [(40, "key", self.key_bytes_max), (48, "value", self.value_bytes_max)] {
+            if bytes > self.expanded_bytes_max() {
+                return wrong(
+                    offset,
+                    format!("longest {name} has {bytes} bytes, more than the data can hold"),
+                );
+            }
+        }
+        if self.block_entries_max > BLOCK_BYTES_MAX {
+            return wrong(
+                80,
+                format!("{} entries a block, expected at most {BLOCK_BYTES_MAX}", self.block_entries_max),
+            );
+        }
+        Ok(())
+    }
+
+    /// The most bytes that the records can take before compression.
+    pub(super) fn expanded_bytes_max(&self) -> u64 {
+        let stored = self.data_end - LOG_HEADER_BYTES as u64;
+        expansion_max(self.compression, usize::try_from(stored).unwrap_or(usize::MAX))
+    }
+
+    /// The most records that the data can hold: the smallest has two bytes.
+    fn records_max(&self) -> u64 {
+        self.expanded_bytes_max() / 2
+    }
+}
+
+/// Tells a file of this kind from the other kind and from foreign files.
+pub(super) fn check_magic(path: &Path, found: u32, wanted: u32, other: u32, kinds: [&str; 2]) -> Result<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    let [kind, other_kind] = kinds;
+    let what = if found == other {
+        format!("this is {other_kind}, {kind} was expected")
+    } else {
+        format!("not {kind}: magic {found:#010x}, expected {wanted:#010x}")
+    };
+    Err(Error::corruption(path, 0, what))
+}

@@ -1,0 +1,167 @@
+//! All records of a log, in the order in which they were written.
+
+use std::borrow::Cow;
+use std::io;
+
+use super::cursor::Cursor;
+use super::log::Log;
+use super::record::{RecordHead, RecordKind};
+use crate::Result;
+
+/// Goes through the records of a log from the first to the last. Ends at the first error.
+///
+/// Not an [`Iterator`], because an entry borrows the scan: nothing is copied or allocated per record, and values
+/// that nobody asks for are passed over (in an uncompressed log without reading them).
+#[derive(Debug)]
+pub struct LogScan<'a> {
+    log: &'a Log,
+    cursor: Cursor<'a>,
+    /// The head of the current record.
+    head: RecordHead,
+    /// The key of the current record, unless it can be borrowed from the log.
+    key: Vec<u8>,
+    borrowed_key: Option<&'a [u8]>,
+    /// Bytes of the current record's value that are still ahead of the cursor.
+    value_left: u64,
+    /// Records that began in the current block, the current one counted.
+    begun: u64,
+    position: u64,
+    failed: bool,
+}
+
+impl<'a> LogScan<'a> {
+    pub(super) fn new(log: &'a Log) -> Self {
+        LogScan {
+            log,
+            cursor: Cursor::for_scan(log),
+            head: RecordHead::delete(0),
+            key: Vec::new(),
+            borrowed_key: None,
+            value_left: 0,
+            begun: 0,
+            position: 0,
+            failed: false,
+        }
+    }
+
+    /// The next record, or `None` after the last one and after an error.
+    ///
+    /// Errors: [`Error::Corruption`](crate::Error::Corruption) at a garbled record or block; [`Error::Vfs`](crate::Error::Vfs).
+    pub fn next_entry(&mut self) -> Result<Option<LogEntry<'_, 'a>>> {
+        if self.failed {
+            return Ok(None);
+        }
+        self.failed = true;
+        let more = self.advance()?;
+        self.failed = false;
+        Ok(more.then_some(LogEntry { scan: self }))
+    }
+
+    /// The entry that [`LogScan::next_entry`] gave last.
+    pub(super) fn current(&mut self) -> Option<LogEntry<'_, 'a>> {
+        (self.begun > 0 && !self.failed).then_some(LogEntry { scan: self })
+    }
+
+    fn advance(&mut self) -> Result<bool> {
+        self.finish_record()?;
+        let Some(position) = self.cursor.record_position(&mut self.begun)? else { return Ok(false) };
+        self.position = position;
+        self.begun += 1;
+        self.head = self.cursor.head()?;
+        self.borrowed_key = self.log.flat().and_then(|_| self.cursor.borrow(self.head.key_bytes));
+        if self.borrowed_key.is_some() {
+            self.cursor.skip(self.head.key_bytes)?;
+        } else {
+            self.key.clear();
+            self.cursor.append_to(self.head.key_bytes, &mut self.key)?;
+        }
+        self.value_left = self.head.value_bytes;
+        Ok(true)
+    }
+
+    /// Passes what is left of the current record.
+    fn finish_record(&mut self) -> Result<()> {
+        let left = std::mem::take(&mut self.value_left);
+        self.cursor.skip(left)?;
+        let spilled =
+            self.begun > 0 && self.cursor.block_position().is_some_and(|block| block != self.position);
+        if spilled && !self.cursor.at_block_end() {
+            let what = "a block goes on after the end of a record that began in an earlier block".to_owned();
+            return Err(self.cursor.corruption_here(what));
+        }
+        Ok(())
+    }
+}
+
+/// One record of a [`LogScan`].
+#[derive(Debug)]
+pub struct LogEntry<'s, 'a> {
+    scan: &'s mut LogScan<'a>,
+}
+
+impl<'a> LogEntry<'_, 'a> {
+    /// What the record does.
+    pub fn kind(&self) -> RecordKind {
+        self.scan.head.kind
+    }
+
+    /// The key.
+    pub fn key(&self) -> &[u8] {
+        self.scan.borrowed_key.unwrap_or(&self.scan.key)
+    }
+
+    /// Length of the value in bytes; 0 for a DELETE.
+    pub fn value_bytes(&self) -> u64 {
+        self.scan.head.value_bytes
+    }
+
+    /// Bytes of the record before compression.
+    pub fn record_bytes(&self) -> u64 {
+        self.scan.head.record_bytes()
+    }
+
+    /// Where the record is: its offset, or that of the compressed block in which it begins.
+    pub fn position(&self) -> u64 {
+        self.scan.position
+    }
+
+    /// How many records begin before it in its block; 0 in an uncompressed log.
+    pub fn number_in_block(&self) -> u64 {
+        self.scan.begun - 1
+    }
+
+    /// What is left of the value: borrowed from an uncompressed log in memory, else copied.
+    pub fn value(&mut self) -> Result<Cow<'a, [u8]>> {
+        let left = self.scan.value_left;
+        if self.scan.log.flat().is_some()
+            && let Some(value) = self.scan.cursor.borrow(left)
+        {
+            self.scan.cursor.skip(left)?;
+            self.scan.value_left = 0;
+            return Ok(Cow::Borrowed(value));
+        }
+        let mut value = Vec::new();
+        self.read_value(&mut value)?;
+        Ok(Cow::Owned(value))
+    }
+
+    /// Appends what is left of the value to `out`.
+    pub fn read_value(&mut self, out: &mut Vec<u8>) -> Result<()> {
+        let left = std::mem::take(&mut self.scan.value_left);
+        let done = self.scan.cursor.append_to(left, out);
+        self.scan.failed |= done.is_err();
+        done
+    }
+}
+
+/// The value, or what is left of it, as a stream.
+impl io::Read for LogEntry<'_, '_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let scan = &mut *self.scan;
+        let done = scan.cursor.read_some(scan.value_left, buf);
+        scan.failed |= done.is_err();
+        let count = done.map_err(io::Error::other)?;
+        scan.value_left -= count as u64;
+        Ok(count)
+    }
+}

@@ -1,0 +1,340 @@
+//! Writes a log: appends records, and commits them by rewriting the header.
+//!
+//! ```text
+//! flush:  records -> file   [sync]   header -> file   [sync]
+//! ```
+//!
+//! Only what lies before the header's `data_end` exists. With [`LogOptions::sync`] the records are on stable storage
+//! before the header that counts them is written, so a power loss leaves the old header or the new one, and either
+//! is true. The header is written by one call and lies within one sector; see [`log_header`](super::log_header) for
+//! what that rests on. Without `sync`, a crash of the process is harmless, but a power loss may keep the new header
+//! and lose the records: Sparkey has no checksum by which a reader could tell.
+
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_codec::compress::{Compression, Format};
+use cairn_vfs::{AppendWriter, ErrorKind, File, Fs, OpenOptions, Operation, Rng, StdFs, SystemRng};
+
+use super::block_writer::BlockWriter;
+use super::log_header::{KEY_BYTES_MAX, LogHeader};
+use super::options::LogOptions;
+use super::paths::{index_path, log_path};
+use super::record::{RecordHead, RecordKind};
+use crate::{Error, Result};
+
+/// Records are handed to the kernel in pieces of this size.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// A streamed value passes through a buffer of this size.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Appends to a log. One writer at a time, which an advisory lock enforces among Cairn's own; readers are free.
+///
+/// After a failed write every further call is [`Error::Poisoned`]: what reached the file is unknown. The records of
+/// the last successful flush are safe; open the log again with [`LogWriter::append`]. Dropping a writer loses what
+/// was not flushed.
+#[derive(Debug)]
+pub struct LogWriter {
+    path: PathBuf,
+    file: Arc<dyn File>,
+    header: LogHeader,
+    out: AppendWriter,
+    /// `None` in an uncompressed log.
+    blocks: Option<BlockWriter>,
+    sync: bool,
+    poisoned: bool,
+}
+
+impl LogWriter {
+    /// Creates an empty log at `path` (`.spl` is added where missing) on the real file system.
+    ///
+    /// Errors: `Conflict` when there is one already and [`LogOptions::replace`] is off, `Busy` when somebody is
+    /// writing the one to be replaced, [`Error::Invalid`] for options out of range.
+    pub fn create(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
+        LogWriter::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
+    }
+
+    /// [`LogWriter::create`] on any file system.
+    pub fn create_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
+        options.check()?;
+        let path = log_path(path);
+        if options.replace {
+            remove_old(fs, &path)?;
+        }
+        let file: Arc<dyn File> = Arc::from(fs.open(&path, OpenOptions::create_new())?);
+        file.try_lock()?;
+        let writer = LogWriter::on_new_file(file, options)?;
+        if options.sync {
+            // ORDER: an empty log is a log, so its name becomes durable only together with its header.
+            writer.file.sync_data()?;
+            fs.sync_parent(&path)?;
+        }
+        Ok(writer)
+    }
+
+    /// Opens the log at `path` to append to it, on the real file system. What an interrupted writer left after the
+    /// last commit is cut off. Of the options, only [`LogOptions::sync`] and zstd's level matter: the rest stands
+    /// in the log.
+    ///
+    /// Errors: `NotFound`; `Busy` when another writer has it; [`Error::Corruption`] for a damaged header.
+    pub fn append(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
+        LogWriter::append_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
+    }
+
+    /// [`LogWriter::append`] on any file system.
+    pub fn append_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
+        let path = log_path(path);
+        let file = open_locked(fs, &path)?;
+        let mut header = LogHeader::read(&*file)?;
+        let compression = match (header.compression, options.compression) {
+            (Format::None, _) => Compression::None,
+            (Format::Snappy, _) => Compression::Snappy,
+            (Format::Zstd, Compression::Zstd { level }) => Compression::Zstd { level },
+            (Format::Zstd, _) => Compression::ZSTD,
+        };
+        if header.compression == Format::None {
+            // Java writes 1 here. The C library derives an address layout from that which Java on newer machines
+            // cannot read; 0 is good for all.
+            header.block_entries_max = 0;
+        }
+        if file.len()? > header.data_end {
+            file.set_len(header.data_end)?;
+        }
+        LogWriter::with_header(file, header, compression, options.sync)
+    }
+
+    /// An empty log in an empty file that the caller has for itself.
+    pub(super) fn on_new_file(file: Arc<dyn File>, options: &LogOptions) -> Result<LogWriter> {
+        options.check()?;
+        let identifier = match options.identifier {
+            Some(identifier) => identifier,
+            None => random_u32(file.path())?,
+        };
+        let compression = options.compression;
+        let block_bytes = if compression == Compression::None { 0 } else { options.block_bytes };
+        let header = LogHeader::new(identifier, compression.format(), block_bytes);
+        let writer = LogWriter::with_header(file, header, compression, options.sync)?;
+        writer.file.write_all_at(&header.encode(), 0)?;
+        Ok(writer)
+    }
+
+    fn with_header(
+        file: Arc<dyn File>,
+        header: LogHeader,
+        compression: Compression,
+        sync: bool,
+    ) -> Result<LogWriter> {
+        let blocks = match compression {
+            Compression::None => None,
+            _ => Some(BlockWriter::new(compression, header.block_bytes, header.block_entries_max)?),
+        };
+        let path = file.path().to_owned();
+        let out = AppendWriter::new(Arc::clone(&file), header.data_end, BUFFER_BYTES);
+        Ok(LogWriter { path, file, header, out, blocks, sync, poisoned: false })
+    }
+
+    /// Adds `key` with `value`; an older value of `key` becomes garbage.
+    ///
+    /// Errors: [`Error::Invalid`] for a key of 2 GiB, which other readers could not take; else as any write.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let head = self.put_head(key, value.len() as u64)?;
+        self.write(|writer| {
+            writer.begin(&head, key)?;
+            writer.add(value)?;
+            writer.end(&head)
+        })
+    }
+
+    /// Adds `key` with a value of exactly `value_bytes`, read from `value` as it is written.
+    ///
+    /// Errors: as [`LogWriter::put`]. A `value` that fails or ends early leaves half a record behind, and the writer
+    /// poisoned; what was flushed before is safe.
+    pub fn put_stream(&mut self, key: &[u8], value_bytes: u64, value: &mut dyn Read) -> Result<()> {
+        let head = self.put_head(key, value_bytes)?;
+        self.write(|writer| {
+            writer.begin(&head, key)?;
+            let mut left = value_bytes;
+            let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(left).unwrap_or(COPY_BYTES))];
+            while left > 0 {
+                let room = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                let count = match value.read(&mut buffer[..room]) {
+                    Ok(0) => {
+                        return Err(Error::invalid(format!(
+                            "the value ended {left} bytes before its {value_bytes}"
+                        )));
+                    }
+                    Ok(count) => count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => {
+                        return Err(Error::invalid(format!("the value could not be read: {error}")));
+                    }
+                };
+                writer.add(&buffer[..count])?;
+                left -= count as u64;
+            }
+            writer.end(&head)
+        })
+    }
+
+    /// Removes `key`. Says whether a record was needed: a key that is longer than any that was put cannot be there,
+    /// and a record of it would stop sparkey-java from reading the log.
+    pub fn delete(&mut self, key: &[u8]) -> Result<bool> {
+        self.check()?;
+        if key.len() as u64 > self.header.key_bytes_max {
+            return Ok(false);
+        }
+        let head = RecordHead::delete(key.len() as u64);
+        self.write(|writer| {
+            writer.begin(&head, key)?;
+            writer.end(&head)
+        })?;
+        Ok(true)
+    }
+
+    /// Commits what was added: readers that open the log from now on see it. In a compressed log this ends a block.
+    ///
+    /// Cost: with [`LogOptions::sync`] two syncs of the file.
+    pub fn flush(&mut self) -> Result<()> {
+        self.write(|writer| {
+            if let Some(blocks) = &mut writer.blocks {
+                blocks.close_block(&mut writer.out)?;
+                writer.header.block_entries_max = blocks.entries_max();
+            }
+            // ORDER: the records, then the header that counts them; with `sync`, each on stable storage before the
+            // next step. The other way round a power loss could leave a header over records that are not there.
+            writer.out.flush()?;
+            if writer.sync {
+                writer.file.sync_data()?;
+            }
+            writer.header.data_end = writer.out.position();
+            writer.file.write_all_at(&writer.header.encode(), 0)?;
+            if writer.sync {
+                writer.file.sync_data()?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Flushes, and gives up the lock.
+    pub fn close(mut self) -> Result<()> {
+        self.flush()
+    }
+
+    /// The header as the next flush will write it, but for `data_end` and `block_entries_max`, which are those of
+    /// the last.
+    pub fn header(&self) -> &LogHeader {
+        &self.header
+    }
+
+    /// The log's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn put_head(&self, key: &[u8], value_bytes: u64) -> Result<RecordHead> {
+        self.check()?;
+        let key_bytes = key.len() as u64;
+        if key_bytes > KEY_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "a key has {key_bytes} bytes, expected at most {KEY_BYTES_MAX}"
+            )));
+        }
+        let head = RecordHead::put(key_bytes, value_bytes);
+        let end = self.out.position().checked_add(head.record_bytes());
+        if end.is_none_or(|end| end > i64::MAX as u64) {
+            return Err(Error::invalid(format!("a value of {value_bytes} bytes does not fit into a file")));
+        }
+        Ok(head)
+    }
+
+    fn begin(&mut self, head: &RecordHead, key: &[u8]) -> Result<()> {
+        match &mut self.blocks {
+            Some(blocks) => {
+                blocks.begin(head, &mut self.out)?;
+                blocks.add(key, &mut self.out)
+            }
+            None => {
+                let mut bytes = [0; RecordHead::BYTES_MAX];
+                head.encode(&mut bytes);
+                self.out.write_all(&bytes[..head.head_bytes])?;
+                Ok(self.out.write_all(key)?)
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8]) -> Result<()> {
+        match &mut self.blocks {
+            Some(blocks) => blocks.add(bytes, &mut self.out),
+            None => Ok(self.out.write_all(bytes)?),
+        }
+    }
+
+    /// Ends a record and counts it.
+    fn end(&mut self, head: &RecordHead) -> Result<()> {
+        if let Some(blocks) = &mut self.blocks {
+            blocks.end(&mut self.out)?;
+        }
+        let header = &mut self.header;
+        match head.kind {
+            RecordKind::Put => {
+                header.puts += 1;
+                header.put_bytes += head.record_bytes();
+                header.key_bytes_max = header.key_bytes_max.max(head.key_bytes);
+                header.value_bytes_max = header.value_bytes_max.max(head.value_bytes);
+            }
+            RecordKind::Delete => {
+                header.deletes += 1;
+                header.delete_bytes += head.record_bytes();
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs one step; from its first error on, no other is run.
+    fn write(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        self.check()?;
+        let done = step(self);
+        self.poisoned = done.is_err();
+        done
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.poisoned { Err(Error::Poisoned { file: self.path.clone() }) } else { Ok(()) }
+    }
+}
+
+/// Opens a log for writing and takes its lock.
+fn open_locked(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
+    let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::write())?);
+    file.try_lock()?;
+    // Between the open and the lock the log may have been replaced; the lock would then be on a file without a name.
+    if fs.metadata(path)?.id != file.id() {
+        let source = io::Error::new(io::ErrorKind::WouldBlock, "the log was replaced while it was opened");
+        return Err(cairn_vfs::Error::new(Operation::Lock, path, source).into());
+    }
+    Ok(file)
+}
+
+/// Removes a log that is to be replaced, and its index first: an index without its log is useless, and never wrong.
+fn remove_old(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    let _lock = match open_locked(fs, path) {
+        Ok(file) => Some(file),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
+    };
+    for old in [index_path(path), path.to_owned()] {
+        match fs.remove(&old) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// A number for an identifier or a seed.
+pub(super) fn random_u32(path: &Path) -> Result<u32> {
+    let mut rng = SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
+    Ok(rng.next_u64() as u32)
+}

@@ -1,0 +1,249 @@
+//! Looks keys up in an index and its log.
+//!
+//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a lock. A lookup in an
+//! uncompressed log costs two dependent cache misses, one in the index and one in the log; of a key that is absent
+//! nearly always one.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::{Advice, File, Fs, Load, LoadReport, StdFs};
+
+use super::cursor::Cursor;
+use super::hit::{Hit, Located, match_anywhere, match_cached, match_flat};
+use super::index::Index;
+use super::index_header::IndexHeader;
+use super::live::LiveScan;
+use super::log::{Log, open_file};
+use super::log_header::LogHeader;
+use super::log_scan::LogScan;
+use super::options::ReaderOptions;
+use super::paths::{index_path, log_path};
+use super::value_reader::ValueReader;
+use crate::Result;
+
+/// An index and its log, opened for lookups.
+///
+/// It shows the log as it was when the index was built, even when more was appended since. Sparkey files carry no
+/// checksums: what the file system garbles in a key or a value cannot be noticed here. What is noticed, lengths and
+/// positions that make no sense, is an [`Error::Corruption`](crate::Error::Corruption).
+#[derive(Debug)]
+pub struct SparkeyReader {
+    pub(super) index: Index,
+    pub(super) log: Log,
+    load: LoadSummary,
+}
+
+/// What loading at open achieved.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LoadSummary {
+    /// For the index.
+    pub index: LoadReport,
+    /// For the log, as far as the index covers it.
+    pub log: LoadReport,
+}
+
+/// What the headers say, and what the reader holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SparkeyInfo {
+    /// Path of the index.
+    pub index_path: PathBuf,
+    /// Path of the log.
+    pub log_path: PathBuf,
+    /// The index's header.
+    pub index: IndexHeader,
+    /// The log's header.
+    pub log: LogHeader,
+    /// Length of the index in bytes.
+    pub index_bytes: u64,
+    /// Memory of the blocks that the cache holds now.
+    pub block_cache_bytes: u64,
+}
+
+impl SparkeyReader {
+    /// Opens the index and the log at `path` (either file's name, or what they share) on the real file system.
+    ///
+    /// Cost: reads the two headers; with [`Mode::Heap`](super::Mode::Heap) the files; with a load option what that
+    /// says. Errors: [`Error::Corruption`](crate::Error::Corruption) and
+    /// [`Error::Unsupported`](crate::Error::Unsupported) say what was found where;
+    /// [`Error::Mismatch`](crate::Error::Mismatch) when the two do not belong together.
+    pub fn open(path: impl AsRef<Path>, options: &ReaderOptions) -> Result<SparkeyReader> {
+        SparkeyReader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
+    }
+
+    /// [`SparkeyReader::open`] on any file system.
+    pub fn open_in(
+        fs: &Arc<dyn Fs>,
+        path: impl AsRef<Path>,
+        options: &ReaderOptions,
+    ) -> Result<SparkeyReader> {
+        SparkeyReader::open_pair_in(fs, index_path(&path), log_path(&path), options)
+    }
+
+    /// [`SparkeyReader::open_in`] for files whose names have nothing in common.
+    pub fn open_pair_in(
+        fs: &Arc<dyn Fs>,
+        index: impl AsRef<Path>,
+        log: impl AsRef<Path>,
+        options: &ReaderOptions,
+    ) -> Result<SparkeyReader> {
+        // ORDER: the index first. Opened the other way round, an index could be found that was built after the log
+        // was looked at, and cover more of it than that look showed.
+        let index = open_file(fs, index.as_ref())?;
+        SparkeyReader::from_files(index, open_file(fs, log.as_ref())?, options)
+    }
+
+    pub(super) fn from_files(
+        index: Arc<dyn File>,
+        log: Arc<dyn File>,
+        options: &ReaderOptions,
+    ) -> Result<Self> {
+        let index = Index::open(index, options.index_mode)?;
+        let mut log = Log::open(log, options.log_mode, options.block_cache_bytes)?;
+        index.header.check_log(&index.path, &log.header, &log.path)?;
+        log.cut(index.header.data_end);
+        index.advise(Advice::Random);
+        log.advise(Advice::Random);
+        let mut reader = SparkeyReader { index, log, load: LoadSummary::default() };
+        reader.load = reader.load(options.index_load, options.log_load);
+        Ok(reader)
+    }
+
+    /// The value of `key`: borrowed where the log is in memory and not compressed, or its block is cached.
+    ///
+    /// Cost: two dependent cache misses and no allocation when borrowed; else up to a read of the index, a read of
+    /// the log and the decompression of a block.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        match self.find(key)? {
+            None => Ok(None),
+            Some(Hit::Borrowed(value)) => Ok(Some(Cow::Borrowed(value))),
+            Some(hit) => Ok(Some(hit.into_cow()?)),
+        }
+    }
+
+    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is absent. Does not
+    /// allocate once `value` is large enough.
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        match self.find(key)? {
+            None => Ok(false),
+            Some(hit) => hit.append_to(value).map(|()| true),
+        }
+    }
+
+    /// True when `key` has a value. Costs as much as [`SparkeyReader::get`], but never reads the value.
+    #[inline]
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.find(key)?.is_some())
+    }
+
+    /// A stream over the value of `key`, for values that should not be in memory at once.
+    pub fn value_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
+        let mut cursor = Cursor::for_lookup(&self.log);
+        let found = self.index.find(self.index.hash(key), |address| {
+            let (position, entry) = self.index.header.split(address);
+            match_anywhere(&mut cursor, position, entry, key)
+        })?;
+        Ok(found.map(|located| match located {
+            Located::Borrowed(value) => ValueReader::new(cursor, value.len() as u64),
+            Located::AtCursor(value_bytes) => ValueReader::new(cursor, value_bytes),
+        }))
+    }
+
+    /// Finds `key`.
+    #[inline]
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Hit<'_>>> {
+        let hash = self.index.hash(key);
+        let Some(bytes) = self.log.flat() else { return self.find_anywhere(key, hash) };
+        let found = self.index.find(hash, |address| self.check_flat(bytes, address, key))?;
+        Ok(found.map(Hit::Borrowed))
+    }
+
+    /// Holds the record at `address` of an uncompressed log in memory against `key`.
+    #[inline(always)]
+    pub(super) fn check_flat<'a>(
+        &'a self,
+        bytes: &'a [u8],
+        address: u64,
+        key: &[u8],
+    ) -> Result<Option<&'a [u8]>> {
+        let (position, entry) = self.index.header.split(address);
+        if entry != 0 {
+            return Err(self
+                .log
+                .corruption(position, format!("entry {entry} of a block in an uncompressed log")));
+        }
+        match_flat(&self.log, bytes, position, key)
+    }
+
+    fn find_anywhere(&self, key: &[u8], hash: u64) -> Result<Option<Hit<'_>>> {
+        let mut cursor = None;
+        let found = self.index.find(hash, |address| self.check_anywhere(&mut cursor, address, key))?;
+        Ok(match (found, cursor) {
+            (Some(Located::Borrowed(value)), _) => Some(Hit::Borrowed(value)),
+            (Some(Located::AtCursor(value_bytes)), Some(cursor)) => Some(Hit::Stream(cursor, value_bytes)),
+            _ => None,
+        })
+    }
+
+    /// Holds the record at `address` against `key`, with a cursor that is made when it is needed.
+    #[inline]
+    pub(super) fn check_anywhere<'a>(
+        &'a self,
+        cursor: &mut Option<Cursor<'a>>,
+        address: u64,
+        key: &[u8],
+    ) -> Result<Option<Located<'a>>> {
+        let (position, entry) = self.index.header.split(address);
+        if let Some(known) = match_cached(&self.log, position, entry, key) {
+            return Ok(known.map(Located::Borrowed));
+        }
+        let cursor = cursor.get_or_insert_with(|| Cursor::for_lookup(&self.log));
+        match_anywhere(cursor, position, entry, key)
+    }
+
+    /// All records of the part of the log that the index covers, dead ones included, in the order of writing.
+    pub fn scan_log(&self) -> LogScan<'_> {
+        LogScan::new(&self.log)
+    }
+
+    /// The live entries, in the order in which they were written.
+    pub fn scan(&self) -> LiveScan<'_> {
+        LiveScan::new(self)
+    }
+
+    /// Number of keys that have a value.
+    pub fn len(&self) -> u64 {
+        self.index.header.entries
+    }
+
+    /// True when no key has a value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the headers say, and what the reader holds.
+    pub fn info(&self) -> SparkeyInfo {
+        SparkeyInfo {
+            index_path: self.index.path.clone(),
+            log_path: self.log.path.clone(),
+            index: self.index.header,
+            log: self.log.header,
+            index_bytes: self.index.header.file_bytes().unwrap_or(u64::MAX),
+            block_cache_bytes: self.log.blocks.used_bytes(),
+        }
+    }
+
+    /// What the loads that the options asked for achieved.
+    pub fn load_summary(&self) -> &LoadSummary {
+        &self.load
+    }
+
+    /// Brings the files into memory, or pins them there, now. Never fails: the summary says what was achieved.
+    pub fn load(&self, index: Load, log: Load) -> LoadSummary {
+        LoadSummary { index: self.index.load(index), log: self.log.load(log) }
+    }
+}

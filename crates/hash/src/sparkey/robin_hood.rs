@@ -1,0 +1,159 @@
+//! Robin Hood insertion and deletion, as sparkey-java does them: the same input in the same order gives the same
+//! slots.
+
+use super::slot::{Ring, Slot};
+use super::slot_store::SlotStore;
+use crate::{Error, Result};
+
+/// A table under construction.
+#[derive(Debug)]
+pub(super) struct RobinHood<S> {
+    pub store: S,
+    pub ring: Ring,
+    /// Live keys.
+    pub entries: u64,
+    /// Bytes of the PUT records that were overwritten or deleted, before compression.
+    pub garbage_bytes: u64,
+}
+
+/// What the header of an index says about its slots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Statistics {
+    pub displacement_max: u64,
+    pub displacement_total: u64,
+    pub collisions: u64,
+}
+
+impl<S: SlotStore> RobinHood<S> {
+    /// An empty table over empty slots.
+    pub fn new(store: S, ring: Ring) -> Self {
+        RobinHood { store, ring, entries: 0, garbage_bytes: 0 }
+    }
+
+    /// Puts an entry. `same_key` says of the address of another entry with an equal hash whether it has the same
+    /// key: then the size of its record, which becomes garbage.
+    #[inline]
+    pub fn insert(&mut self, new: Slot, mut same_key: impl FnMut(u64) -> Result<Option<u64>>) -> Result<()> {
+        let mut carried = new;
+        let mut slot = self.ring.home(new.hash);
+        let mut displacement = 0;
+        let mut evicting = false;
+        // BOUND: a free slot is met in at most one round, unless there are more keys than slots.
+        for _ in 0..self.ring.capacity {
+            let found = self.store.get(slot)?;
+            if found.is_empty() {
+                self.store.set(slot, carried)?;
+                self.entries += 1;
+                return Ok(());
+            }
+            if found.hash == carried.hash
+                && !evicting
+                && let Some(bytes) = same_key(found.address)?
+            {
+                self.store.set(slot, carried)?;
+                self.garbage_bytes += bytes;
+                return Ok(());
+            }
+            let other = self.ring.displacement(slot, found.hash);
+            // Among entries of one home slot the order is by address, which makes the table deterministic.
+            if other < displacement || (other == displacement && carried.address < found.address) {
+                self.store.set(slot, carried)?;
+                carried = found;
+                displacement = other;
+                evicting = true;
+            }
+            slot = self.ring.after(slot);
+            displacement += 1;
+        }
+        Err(Error::invalid(format!(
+            "the log holds more keys than the {} slots that its header calls for",
+            self.ring.capacity
+        )))
+    }
+
+    /// Removes a key, if it is there, and closes the gap. `same_key` as above.
+    #[inline]
+    pub fn remove(&mut self, hash: u64, mut same_key: impl FnMut(u64) -> Result<Option<u64>>) -> Result<()> {
+        let mut slot = self.ring.home(hash);
+        // BOUND: as for insertion.
+        for displacement in 0..self.ring.capacity {
+            let found = self.store.get(slot)?;
+            if found.is_empty() {
+                return Ok(());
+            }
+            if found.hash == hash
+                && let Some(bytes) = same_key(found.address)?
+            {
+                self.entries -= 1;
+                self.garbage_bytes += bytes;
+                return self.close_gap(slot);
+            }
+            if self.ring.displacement(slot, found.hash) < displacement {
+                return Ok(());
+            }
+            slot = self.ring.after(slot);
+        }
+        Ok(())
+    }
+
+    /// Moves the entries behind the gap at `gap` one slot back, up to one that is free or holds an entry at home.
+    fn close_gap(&mut self, mut gap: u64) -> Result<()> {
+        for _ in 0..self.ring.capacity {
+            let next = self.ring.after(gap);
+            let found = self.store.get(next)?;
+            if found.is_empty() || self.ring.displacement(next, found.hash) == 0 {
+                break;
+            }
+            self.store.set(gap, found)?;
+            gap = next;
+        }
+        self.store.set(gap, Slot::EMPTY)
+    }
+
+    /// Goes over all slots once.
+    pub fn statistics(&mut self) -> Result<Statistics> {
+        let mut counter = StatisticsCounter::new(self.ring);
+        for slot in 0..self.ring.capacity {
+            counter.add(slot, self.store.get(slot)?);
+        }
+        Ok(counter.finish())
+    }
+}
+
+/// Computes [`Statistics`] from all slots in order.
+#[derive(Debug)]
+pub(super) struct StatisticsCounter {
+    ring: Ring,
+    statistics: Statistics,
+    /// Hash of the slot before, when it is used.
+    previous: Option<u64>,
+    first: Option<u64>,
+}
+
+impl StatisticsCounter {
+    pub fn new(ring: Ring) -> Self {
+        StatisticsCounter { ring, statistics: Statistics::default(), previous: None, first: None }
+    }
+
+    #[inline]
+    pub fn add(&mut self, slot: u64, found: Slot) {
+        if found.is_empty() {
+            self.previous = None;
+            return;
+        }
+        let displacement = self.ring.displacement(slot, found.hash);
+        self.statistics.displacement_max = self.statistics.displacement_max.max(displacement);
+        self.statistics.displacement_total += displacement;
+        self.statistics.collisions += u64::from(self.previous == Some(found.hash));
+        self.previous = Some(found.hash);
+        if slot == 0 {
+            self.first = Some(found.hash);
+        }
+    }
+
+    /// The first and the last slot are neighbours too, even when they are one and the same.
+    pub fn finish(mut self) -> Statistics {
+        self.statistics.collisions += u64::from(self.previous.is_some() && self.previous == self.first);
+        self.statistics
+    }
+}

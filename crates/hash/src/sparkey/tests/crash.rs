@@ -1,0 +1,1 @@
+//! Power loss, failing and full disks.

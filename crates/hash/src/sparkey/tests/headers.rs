@@ -1,0 +1,158 @@
+//! Headers: both ways, and every check on open.
+
+use super::*;
+use crate::Error;
+
+/// A small store whose headers the tests change.
+fn store(compression: Compression) -> Store {
+    let ops = [put("alpha", "1"), put("beta", "22"), put("gamma", "333"), delete("beta")];
+    let log = LogOptions::default().compression(compression).identifier(7);
+    Store::build(&ops, &log, &IndexOptions::default().seed(1))
+}
+
+/// Opens a store after `change` of one of its files.
+fn open_changed(
+    compression: Compression,
+    name: &str,
+    change: impl Fn(&mut Vec<u8>),
+) -> crate::Result<SparkeyReader> {
+    let store = store(compression);
+    let mut bytes = store.read(name);
+    change(&mut bytes);
+    store.write(name, &bytes);
+    store.open(&ReaderOptions::default())
+}
+
+fn set(at: usize, field: &[u8]) -> impl Fn(&mut Vec<u8>) + '_ {
+    move |bytes| bytes[at..at + field.len()].copy_from_slice(field)
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Expected {
+    Corruption(u64),
+    Unsupported,
+    Mismatch,
+}
+
+fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected: Expected) {
+    let error = result.expect_err(what);
+    let (file, found) = match &error {
+        Error::Corruption { file, offset, .. } => (file, Expected::Corruption(*offset)),
+        Error::Unsupported { file, .. } => (file, Expected::Unsupported),
+        Error::Mismatch { file, .. } => (file, Expected::Mismatch),
+        other => panic!("{what}: {other}"),
+    };
+    let expected_file = if expected == Expected::Mismatch { INDEX } else { name };
+    assert_eq!((file.as_path(), found), (Path::new(expected_file), expected), "{what}: {error}");
+}
+
+/// Goal: each field of a log's header that makes no sense is an error that names it. Method: change one at a time.
+#[test]
+fn log_header_checks() {
+    use Expected::{Corruption, Mismatch, Unsupported};
+    let huge = u64::MAX.to_le_bytes();
+    let cases: [(&str, usize, &[u8], Expected); 16] = [
+        ("magic", 0, b"\0", Corruption(0)),
+        ("an index's magic", 0, &[0x8f, 0x31, 0x11, 0x9a], Corruption(0)),
+        ("major too new", 4, &[2], Unsupported),
+        ("major too old", 4, &[0], Unsupported),
+        ("minor too new", 8, &[1], Unsupported),
+        ("another identifier", 12, &[8], Mismatch),
+        ("absurd puts", 16, &huge, Corruption(16)),
+        ("more puts than fit", 16, &[30, 0], Corruption(16)),
+        ("absurd deletes", 24, &huge, Corruption(24)),
+        ("data_end before the data", 32, &[83], Corruption(32)),
+        ("data_end after the file", 32, &[0, 1], Corruption(32)),
+        ("data_end before the index's", 32, &[100], Mismatch),
+        ("absurd key", 40, &huge, Corruption(40)),
+        ("absurd value", 48, &huge, Corruption(48)),
+        ("unknown compression", 64, &[3], Unsupported),
+        ("absurd entries a block", 80, &[255; 4], Corruption(80)),
+    ];
+    for (what, at, field, expected) in cases {
+        check(what, LOG, open_changed(Compression::None, LOG, set(at, field)), expected);
+    }
+    for block_bytes in [0u32, 9, 1 << 31] {
+        let result = open_changed(Compression::Snappy, LOG, set(68, &block_bytes.to_le_bytes()));
+        check("block size", LOG, result, Corruption(68));
+    }
+    for shorter in ["puts", "key", "value"] {
+        let at =
+            ["", "", "puts", "", "", "key", "value"].iter().position(|&name| name == shorter).unwrap() * 8;
+        check(shorter, LOG, open_changed(Compression::None, LOG, set(at, &[0])), Mismatch);
+    }
+}
+
+/// Goal: each field of an index's header that makes no sense is an error that names it. Method: as above.
+#[test]
+fn index_header_checks() {
+    use Expected::{Corruption, Mismatch, Unsupported};
+    let huge = u64::MAX.to_le_bytes();
+    let cases: [(&str, usize, &[u8], Expected); 19] = [
+        ("magic", 0, b"\0", Corruption(0)),
+        ("a log's magic", 0, &[0x95, 0x9c, 0xb3, 0x49], Corruption(0)),
+        ("major", 4, &[2], Unsupported),
+        ("minor too new", 8, &[2], Unsupported),
+        ("another identifier", 12, &[8], Mismatch),
+        ("data_end in the header", 20, &[83], Corruption(20)),
+        ("data_end after the log's", 20, &[0, 1], Mismatch),
+        ("a longer key", 28, &[200], Mismatch),
+        ("a longer value", 36, &[200], Mismatch),
+        ("more puts", 44, &[200], Mismatch),
+        ("more entries than puts", 60, &[4], Corruption(60)),
+        ("address of 5 bytes", 68, &[5], Corruption(68)),
+        ("hash of 0 bytes", 72, &[0], Corruption(72)),
+        ("no slots", 76, &[0; 8], Corruption(76)),
+        ("too many slots", 76, &[9], Corruption(76)),
+        ("absurdly many slots", 76, &huge, Corruption(76)),
+        ("absurd displacement", 84, &huge, Corruption(84)),
+        ("absurd entry bits", 92, &[63], Corruption(92)),
+        ("absurd collisions", 96, &huge, Corruption(96)),
+    ];
+    for (what, at, field, expected) in cases {
+        check(what, INDEX, open_changed(Compression::None, INDEX, set(at, field)), expected);
+    }
+    assert!(open_changed(Compression::None, INDEX, set(8, &[0])).is_ok(), "index version 1.0 is read as 1.1");
+    let longer = open_changed(Compression::None, INDEX, |bytes| bytes.push(0));
+    check("a byte too many", INDEX, longer, Corruption(76));
+}
+
+/// Goal: swapped and foreign files are told from what they should be. Method: the log as the index and the reverse,
+/// empty files, text.
+#[test]
+fn foreign_files() {
+    let store = store(Compression::None);
+    let (log, index) = (store.read(LOG), store.read(INDEX));
+    let swapped = Store::from_bytes(&index, &log).open(&ReaderOptions::default()).unwrap_err();
+    assert!(swapped.to_string().contains("this is a Sparkey log, a Sparkey index was expected"), "{swapped}");
+    for foreign in [&b""[..], b"short", &b"#!/bin/sh\n".repeat(30)] {
+        for (log, index) in [(foreign, &index[..]), (&log, foreign)] {
+            let error = Store::from_bytes(log, index).open(&ReaderOptions::default()).unwrap_err();
+            assert!(matches!(error, Error::Corruption { offset: 0, .. }), "{error}");
+        }
+    }
+    let error = SparkeyReader::open_in(&store.fs, "missing", &ReaderOptions::default()).unwrap_err();
+    assert_eq!(error.kind(), cairn_vfs::ErrorKind::NotFound);
+}
+
+/// Goal: an index that covers less than the log shows the store as it was, and one that covers more is refused.
+/// Method: append after indexing; then put the older log back under the newer index.
+#[test]
+fn older_index() {
+    let store = store(Compression::None);
+    let (old_log, old_index) = (store.read(LOG), store.read(INDEX));
+    let mut writer = LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();
+    apply(
+        &mut writer,
+        &[put("beta", "new"), delete("alpha"), put("a longer key than any", &"x".repeat(100))],
+    );
+    writer.close().unwrap();
+    let reader = store.reader();
+    assert_eq!(scanned(&reader), store.live);
+    reader.verify().unwrap();
+    build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap();
+    assert_eq!(store.reader().get(b"beta").unwrap().as_deref(), Some(&b"new"[..]));
+    let newer = Store::from_bytes(&old_log, &store.read(INDEX)).open(&ReaderOptions::default());
+    assert!(matches!(newer, Err(Error::Mismatch { .. })));
+    assert!(Store::from_bytes(&store.read(LOG), &old_index).open(&ReaderOptions::default()).is_ok());
+}

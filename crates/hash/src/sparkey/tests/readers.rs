@@ -1,0 +1,143 @@
+//! Readers: modes, batches, loads, threads.
+
+use cairn_vfs::{Load, StdFs};
+
+use super::*;
+
+/// Goal: batches of every size around the group size answer every key once, in every mode. Method: present, absent and
+/// repeated keys.
+#[test]
+fn batches_of_any_size() {
+    let ops: Vec<Op> = (0..500).map(|n| put(&format!("key {n}"), &"v".repeat(n))).collect();
+    for compression in [Compression::None, Compression::ZSTD] {
+        let log = LogOptions::default().compression(compression).block_bytes(600);
+        let store = Store::build(&ops, &log, &IndexOptions::default());
+        for (mode, cache) in [(Mode::Mmap, 0), (Mode::Mmap, 1 << 20), (Mode::Pread, 0)] {
+            let options = ReaderOptions::default().mode(mode).block_cache_bytes(cache);
+            let reader = store.open(&options).unwrap();
+            for size in [0, 1, 2, 31, 32, 33, 64, 100] {
+                let keys: Vec<String> = (0..size).map(|n| format!("key {}", (n * 37) % 700)).collect();
+                let mut answers = vec![0; size];
+                reader
+                    .get_many(&keys, |number, value| {
+                        answers[number] += 1;
+                        let id = (number * 37) % 700;
+                        assert_eq!(value.map(<[u8]>::len), (id < 500).then_some(id));
+                    })
+                    .unwrap();
+                assert!(answers.iter().all(|&count| count == 1), "{size}: {answers:?}");
+            }
+        }
+    }
+}
+
+/// Goal: keys with equal hashes are told apart, one by one and in batches. Method: keys whose 32-bit hashes collide,
+/// found by trying.
+#[test]
+fn colliding_hashes() {
+    let mut by_hash = std::collections::HashMap::new();
+    let mut pairs = Vec::new();
+    for n in 0u32.. {
+        let key = n.to_string();
+        let hash = cairn_codec::murmur3::hash32(key.as_bytes(), 1);
+        if let Some(other) = by_hash.insert(hash, key.clone()) {
+            pairs.push((other, key));
+            if pairs.len() == 3 {
+                break;
+            }
+        }
+    }
+    // Of the last pair only one key is there.
+    let present: Vec<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).take(5).collect();
+    let ops: Vec<Op> = present.iter().map(|key| put(key, &format!("value of {key}"))).collect();
+    let store = Store::build(
+        &ops,
+        &LogOptions::default(),
+        &IndexOptions::default().seed(1).hash_width(HashWidth::Bits32),
+    );
+    let reader = store.reader();
+    assert_eq!(reader.info().index.collisions, 2);
+    let keys: Vec<&String> = pairs.iter().flat_map(|(a, b)| [a, b]).collect();
+    for key in &keys {
+        assert_eq!(
+            reader.get(key.as_bytes()).unwrap().as_deref(),
+            store.live.get(key.as_bytes()).map(|v| &v[..])
+        );
+    }
+    reader
+        .get_many(&keys, |number, value| {
+            assert_eq!(value, store.live.get(keys[number].as_bytes()).map(|v| &v[..]))
+        })
+        .unwrap();
+    reader.verify().unwrap();
+}
+
+/// Goal: values are borrowed where they can be: mapped and uncompressed, or from a cached block. Method: look at what
+/// a lookup gives.
+#[test]
+fn borrows_where_possible() {
+    use std::borrow::Cow::{Borrowed, Owned};
+    let ops = [put("a", "1"), put("b", "2"), Op::Put(b"long".to_vec(), vec![b'x'; 5000])];
+    let plain = Store::build(&ops, &LogOptions::default(), &IndexOptions::default());
+    assert!(matches!(plain.reader().get(b"long"), Ok(Some(Borrowed(_)))));
+    let pread = plain.open(&ReaderOptions::default().mode(Mode::Pread)).unwrap();
+    assert!(matches!(pread.get(b"a"), Ok(Some(Owned(_)))));
+    let log = LogOptions::default().compression(Compression::Snappy).block_bytes(1000);
+    let packed = Store::build(&ops, &log, &IndexOptions::default());
+    let reader = packed.reader();
+    assert_eq!(reader.info().block_cache_bytes, 0);
+    assert!(matches!(reader.get(b"b"), Ok(Some(Borrowed(_)))));
+    assert!(reader.info().block_cache_bytes > 0);
+    assert!(matches!(reader.get(b"a"), Ok(Some(Borrowed(_)))));
+    assert!(matches!(reader.get(b"long"), Ok(Some(Owned(_)))));
+    let uncached = packed.open(&ReaderOptions::default().block_cache_bytes(0)).unwrap();
+    assert!(matches!(uncached.get(b"a"), Ok(Some(Owned(_)))));
+}
+
+/// Goal: one reader serves many threads. Method: four threads look up all keys through one small block cache.
+#[test]
+fn shared_by_threads() {
+    let ops: Vec<Op> = (0..2000).map(|n| put(&format!("key {n}"), &format!("value {n}"))).collect();
+    let log = LogOptions::default().compression(Compression::Snappy).block_bytes(300);
+    let store = Store::build(&ops, &log, &IndexOptions::default());
+    for cache in [0, 20_000, 1 << 20] {
+        let reader = store.open(&ReaderOptions::default().block_cache_bytes(cache)).unwrap();
+        cairn_vfs::thread::scope(|scope| {
+            for start in 0..4 {
+                let (reader, live) = (&reader, &store.live);
+                scope.spawn(move || {
+                    for (key, value) in live.iter().skip(start * 500).chain(live.iter().take(start * 500)) {
+                        assert_eq!(reader.get(key).unwrap().as_deref(), Some(&value[..]));
+                    }
+                });
+            }
+        });
+    }
+}
+
+/// Goal: loads say what they achieved, on the real file system. Method: prefetch and lock both files of a small store.
+#[test]
+fn loads_report() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
+    let mut writer = LogWriter::create(&path, &LogOptions::default()).unwrap();
+    apply(&mut writer, &(0..1000).map(|n| put(&n.to_string(), "value")).collect::<Vec<_>>());
+    writer.close().unwrap();
+    build_index(&path, &IndexOptions::default()).unwrap();
+    for mode in [Mode::Mmap, Mode::Heap] {
+        let options = ReaderOptions::default().mode(mode).index_load(Load::Prefetch).log_load(Load::Lock);
+        let reader = SparkeyReader::open(&path, &options).unwrap();
+        let (info, load) = (reader.info(), reader.load_summary());
+        assert_eq!(load.index.requested_bytes as u64, info.index_bytes);
+        assert_eq!(load.log.requested_bytes as u64, info.log.data_end);
+        assert_eq!(load.index.resident_bytes, load.index.requested_bytes);
+        assert_eq!(load.log.resident_bytes, load.log.requested_bytes);
+    }
+    let options = ReaderOptions::default().mode(Mode::Pread).index_load(Load::Prefetch);
+    let reader = SparkeyReader::open(&path, &options).unwrap();
+    assert!(reader.load_summary().index.problem.is_some());
+    assert!(reader.load_summary().log.problem.is_none());
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let (index, log) = (index_path(&path), log_path(&path));
+    assert!(SparkeyReader::open_pair_in(&fs, index, log, &ReaderOptions::default()).is_ok());
+}

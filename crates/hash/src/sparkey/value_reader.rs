@@ -1,0 +1,35 @@
+//! A value as a stream, so that a large one never has to be in memory at once.
+
+use std::io;
+
+use super::cursor::Cursor;
+
+/// Reads one value from front to back. Made by [`SparkeyReader::value_reader`](super::SparkeyReader::value_reader).
+///
+/// Holds one window of the file, or one decompressed block. A damaged block ends in an [`io::Error`] that carries
+/// the [`Error`](crate::Error).
+#[derive(Debug)]
+pub struct ValueReader<'a> {
+    cursor: Cursor<'a>,
+    left: u64,
+}
+
+impl<'a> ValueReader<'a> {
+    /// `cursor` is at the first of `value_bytes`.
+    pub(super) fn new(cursor: Cursor<'a>, value_bytes: u64) -> Self {
+        ValueReader { cursor, left: value_bytes }
+    }
+
+    /// Bytes that are still to come.
+    pub fn remaining(&self) -> u64 {
+        self.left
+    }
+}
+
+impl io::Read for ValueReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.cursor.read_some(self.left, buf).map_err(io::Error::other)?;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}

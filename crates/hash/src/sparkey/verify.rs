@@ -1,0 +1,238 @@
+//! Checks everything in an index and its log that the format allows to check.
+
+use std::collections::HashSet;
+
+use cairn_codec::checksum::xxh3_64;
+
+use super::cursor::Cursor;
+use super::live::is_live;
+use super::log_scan::{LogEntry, LogScan};
+use super::reader::SparkeyReader;
+use super::record::RecordKind;
+use super::robin_hood::StatisticsCounter;
+use super::slot::Slot;
+use crate::{Error, Result};
+
+/// What [`SparkeyReader::verify`] went through without finding anything wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// PUT records.
+    pub puts: u64,
+    /// DELETE records.
+    pub deletes: u64,
+    /// Live keys.
+    pub entries: u64,
+    /// Slots of the index.
+    pub slots: u64,
+    /// Bytes of all records before compression.
+    pub record_bytes: u64,
+    /// Bytes of the PUT records that are overwritten or deleted, before compression.
+    pub garbage_bytes: u64,
+}
+
+/// Sums over the records of the log.
+#[derive(Debug, Default)]
+struct Totals {
+    puts: u64,
+    deletes: u64,
+    put_bytes: u64,
+    delete_bytes: u64,
+    live: u64,
+    live_bytes: u64,
+    key_bytes_max: u64,
+    value_bytes_max: u64,
+}
+
+impl SparkeyReader {
+    /// Reads everything that the index covers and holds it against the headers and against each other.
+    ///
+    /// Checked: every slot points to a PUT record whose key has the slot's hash, no further from its home than an
+    /// entry may be; every key has its last value, and none if it was deleted last; the counts, sizes, displacements
+    /// and collisions in the headers. Not checked, because Sparkey has no checksums: the bytes of keys that are not
+    /// in the index any more, and of values.
+    ///
+    /// Cost: one pass over index and log with a lookup for each slot and each record, and eight bytes of memory for
+    /// each key that is deleted. Errors: [`Error::Corruption`] at the first contradiction.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        self.verify_slots()?;
+        let totals = self.verify_records()?;
+        self.verify_totals(&totals)?;
+        Ok(VerifyReport {
+            puts: totals.puts,
+            deletes: totals.deletes,
+            entries: totals.live,
+            slots: self.index.ring.capacity,
+            record_bytes: totals.put_bytes + totals.delete_bytes,
+            garbage_bytes: totals.put_bytes - totals.live_bytes,
+        })
+    }
+
+    fn verify_slots(&self) -> Result<()> {
+        let (index, header) = (&self.index, &self.index.header);
+        let wrong = |offset, what: String| Err(Error::corruption(&index.path, offset, what));
+        let mut cursor = Cursor::for_lookup(&self.log);
+        let mut counter = StatisticsCounter::new(index.ring);
+        let mut key = Vec::new();
+        let (mut entries, mut ends) = (0, [Slot::EMPTY; 2]);
+        index.for_each_slot(|slot, found| {
+            counter.add(slot, found);
+            // The entry after a free slot is at home; after a used one it is at most one slot further from home.
+            let before = std::mem::replace(&mut ends[1], found);
+            if slot == 0 {
+                ends[0] = found;
+            } else {
+                self.verify_neighbours(slot - 1, before, slot, found)?;
+            }
+            if found.is_empty() {
+                return match found.hash {
+                    0 => Ok(()),
+                    hash => wrong(header.slot_offset(slot), format!("an empty slot with hash {hash:#x}")),
+                };
+            }
+            entries += 1;
+            let (position, number) = header.split(found.address);
+            let head = cursor.seek(position, number)?;
+            if head.kind == RecordKind::Delete {
+                return wrong(
+                    header.slot_offset(slot),
+                    format!("slot points to a DELETE record at {position}"),
+                );
+            }
+            key.clear();
+            cursor.append_to(head.key_bytes, &mut key)?;
+            let hash = index.hash(&key);
+            if hash != found.hash {
+                let what = format!("slot has hash {:#x}, the key at {position} has {hash:#x}", found.hash);
+                return wrong(header.slot_offset(slot), what);
+            }
+            Ok(())
+        })?;
+        self.verify_neighbours(index.ring.capacity - 1, ends[1], 0, ends[0])?;
+        if entries != header.entries {
+            return wrong(60, format!("{} entries by the header, {entries} used slots", header.entries));
+        }
+        let found = counter.finish();
+        let fields = [
+            (84, "largest displacement", header.displacement_max, found.displacement_max),
+            (96, "number of collisions", header.collisions, found.collisions),
+            (104, "total displacement", header.displacement_total, found.displacement_total),
+        ];
+        match fields.iter().find(|(_, _, header, found)| header != found) {
+            Some((offset, name, header, found)) => {
+                wrong(*offset, format!("{name} is {found}, the header says {header}"))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that a lookup for the entry of a slot would not stop at the slot before it.
+    fn verify_neighbours(&self, slot_before: u64, before: Slot, slot: u64, found: Slot) -> Result<()> {
+        let ring = &self.index.ring;
+        let most = if before.is_empty() { 0 } else { ring.displacement(slot_before, before.hash) + 1 };
+        let displacement = ring.displacement(slot, found.hash);
+        if found.is_empty() || displacement <= most {
+            return Ok(());
+        }
+        let what = format!(
+            "slot {slot} is {displacement} slots from its home and out of reach, expected at most {most}"
+        );
+        Err(Error::corruption(&self.index.path, self.index.header.slot_offset(slot), what))
+    }
+
+    fn verify_records(&self) -> Result<Totals> {
+        let mut totals = Totals::default();
+        let mut cursor = Cursor::for_lookup(&self.log);
+        // Keys whose PUT was met, which are absent, and whose DELETE was not met yet.
+        let mut vanished = HashSet::new();
+        let mut scan = LogScan::new(&self.log);
+        while let Some(entry) = scan.next_entry()? {
+            let latest = self.latest(&mut cursor, &entry)?;
+            let here = (entry.position(), entry.number_in_block());
+            match entry.kind() {
+                RecordKind::Put => {
+                    totals.add_put(&entry, is_live(self, &entry)?);
+                    match latest {
+                        None => _ = vanished.insert(xxh3_64(entry.key())),
+                        Some(latest) if latest < here => return Err(self.outdated(&entry, latest)),
+                        Some(_) => {}
+                    }
+                }
+                RecordKind::Delete => {
+                    totals.deletes += 1;
+                    totals.delete_bytes += entry.record_bytes();
+                    vanished.remove(&xxh3_64(entry.key()));
+                    if let Some(latest) = latest.filter(|&latest| latest < here) {
+                        return Err(self.outdated(&entry, latest));
+                    }
+                }
+            }
+        }
+        if vanished.is_empty() {
+            return Ok(totals);
+        }
+        let what = format!("{} keys of the log are missing, although they were not deleted", vanished.len());
+        Err(Error::corruption(&self.index.path, super::index_header::INDEX_HEADER_BYTES as u64, what))
+    }
+
+    /// Where the index finds the key of `entry`.
+    fn latest<'a>(&'a self, cursor: &mut Cursor<'a>, entry: &LogEntry<'_, '_>) -> Result<Option<(u64, u64)>> {
+        let key = entry.key();
+        self.index.find(self.index.hash(key), |address| {
+            let place = self.index.header.split(address);
+            Ok(super::cursor::match_put(cursor, place.0, place.1, key)?.map(|_| place))
+        })
+    }
+
+    fn outdated(&self, entry: &LogEntry<'_, '_>, latest: (u64, u64)) -> Error {
+        let what = format!(
+            "the index finds the key of the record at {} in an older one, number {} at {}",
+            entry.position(),
+            latest.1,
+            latest.0
+        );
+        Error::corruption(&self.index.path, super::index_header::INDEX_HEADER_BYTES as u64, what)
+    }
+
+    fn verify_totals(&self, totals: &Totals) -> Result<()> {
+        let (index, log) = (&self.index.header, &self.log.header);
+        let garbage = totals.put_bytes - totals.live_bytes;
+        let mut fields = vec![
+            (&self.index.path, 44, "number of puts", index.puts, totals.puts),
+            (&self.index.path, 60, "number of entries", index.entries, totals.live),
+            (&self.index.path, 28, "longest key", index.key_bytes_max, totals.key_bytes_max),
+            (&self.index.path, 36, "longest value", index.value_bytes_max, totals.value_bytes_max),
+        ];
+        // The C library counts the DELETE records as garbage too.
+        if index.garbage_bytes != garbage + totals.delete_bytes {
+            fields.push((&self.index.path, 52, "size of the garbage", index.garbage_bytes, garbage));
+        }
+        if index.data_end == log.data_end {
+            fields.extend([
+                (&self.log.path, 16, "number of puts", log.puts, totals.puts),
+                (&self.log.path, 24, "number of deletes", log.deletes, totals.deletes),
+                (&self.log.path, 56, "size of the deletes", log.delete_bytes, totals.delete_bytes),
+                (&self.log.path, 72, "size of the puts", log.put_bytes, totals.put_bytes),
+            ]);
+        }
+        match fields.iter().find(|(_, _, _, header, found)| header != found) {
+            Some((path, offset, name, header, found)) => {
+                Err(Error::corruption(path, *offset, format!("{name} is {found}, the header says {header}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+impl Totals {
+    fn add_put(&mut self, entry: &LogEntry<'_, '_>, live: bool) {
+        self.puts += 1;
+        self.put_bytes += entry.record_bytes();
+        self.key_bytes_max = self.key_bytes_max.max(entry.key().len() as u64);
+        self.value_bytes_max = self.value_bytes_max.max(entry.value_bytes());
+        if live {
+            self.live += 1;
+            self.live_bytes += entry.record_bytes();
+        }
+    }
+}
