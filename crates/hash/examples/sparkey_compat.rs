@@ -1,9 +1,12 @@
 //! Writes and reads Sparkey files for the compatibility suite, which drives it beside Sparkey's own library.
 //!
 //! ```text
-//! sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed>   operations on standard input
-//! sparkey_compat dump <base.spi>                                                   live entries to standard output
-//! sparkey_compat get <base.spi>                                                    keys in, values out
+//! sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed>   operations in, log and index out
+//! sparkey_compat append <base.spl>                        operations in, at the end of a log that is there
+//! sparkey_compat index <base.spl> <hash 0|4|8> <seed> <memory|sorting>             indexes a log that is there
+//! sparkey_compat dump <base.spi>                          live entries to standard output
+//! sparkey_compat get <base.spi>                           keys in, values out
+//! sparkey_compat verify <base.spi>                        checks everything
 //! ```
 //!
 //! An operation is `u8` 0 for put and 1 for delete, `u32` key length, `u32` value length, key, value; a key is `u32`
@@ -14,50 +17,72 @@ use std::error::Error;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Write};
 
 use cairn_hash::sparkey::{
-    Compression, HashWidth, IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader, build_index,
+    Compression, Construction, HashWidth, IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader,
+    build_index,
 };
 
 type Outcome = Result<(), Box<dyn Error>>;
 
 const USAGE: &str = "usage: sparkey_compat write <base.spl> <none|snappy|zstd> <block> <hash 0|4|8> <seed> \
-                     | dump <base.spi> | get <base.spi>";
+                     | append <base.spl> | index <base.spl> <hash 0|4|8> <seed> <memory|sorting> \
+                     | dump <base.spi> | get <base.spi> | verify <base.spi>";
 
 fn main() -> Outcome {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match arguments[..] {
         ["write", path, compression, block, hash, seed] => {
-            let log = LogOptions::default()
-                .compression(match compression {
-                    "none" => Compression::None,
-                    "snappy" => Compression::Snappy,
-                    "zstd" => Compression::ZSTD,
-                    other => return Err(format!("unknown compression {other}; {USAGE}").into()),
-                })
-                .block_bytes(block.parse()?)
-                .replace(true);
-            let mut index = IndexOptions::default().hash_width(match hash {
-                "0" => HashWidth::Auto,
-                "4" => HashWidth::Bits32,
-                "8" => HashWidth::Bits64,
-                other => return Err(format!("unknown hash size {other}; {USAGE}").into()),
-            });
-            match seed.parse::<i64>()? {
-                0 => {}
-                // Java's seeds are signed.
-                seed => index = index.seed(seed as u32),
-            }
-            write(path, &log, &index)
+            let log = log_options(compression)?.block_bytes(block.parse()?).replace(true);
+            write(LogWriter::create(path, &log)?)?;
+            build_index(path, &index_options(hash, seed)?)?;
+            Ok(())
+        }
+        ["append", path] => write(LogWriter::append(path, &LogOptions::default())?),
+        ["index", path, hash, seed, construction] => {
+            let construction = match construction {
+                "memory" => Construction::InMemory,
+                // As little as there can be, so that more than a few thousand records go through a file.
+                "sorting" => Construction::Sorting { memory_bytes: IndexOptions::MEMORY_BYTES_MIN },
+                other => return Err(format!("unknown construction {other}; {USAGE}").into()),
+            };
+            build_index(path, &index_options(hash, seed)?.construction(construction))?;
+            Ok(())
         }
         ["dump", path] => dump(path),
         ["get", path] => get(path),
+        ["verify", path] => {
+            SparkeyReader::open(path, &ReaderOptions::default())?.verify()?;
+            Ok(())
+        }
         _ => Err(USAGE.into()),
     }
 }
 
-fn write(path: &str, log: &LogOptions, index: &IndexOptions) -> Outcome {
+fn log_options(compression: &str) -> Result<LogOptions, Box<dyn Error>> {
+    Ok(LogOptions::default().compression(match compression {
+        "none" => Compression::None,
+        "snappy" => Compression::Snappy,
+        "zstd" => Compression::ZSTD,
+        other => return Err(format!("unknown compression {other}; {USAGE}").into()),
+    }))
+}
+
+fn index_options(hash: &str, seed: &str) -> Result<IndexOptions, Box<dyn Error>> {
+    let options = IndexOptions::default().hash_width(match hash {
+        "0" => HashWidth::Auto,
+        "4" => HashWidth::Bits32,
+        "8" => HashWidth::Bits64,
+        other => return Err(format!("unknown hash size {other}; {USAGE}").into()),
+    });
+    Ok(match seed.parse::<i64>()? {
+        0 => options,
+        // Java's seeds are signed.
+        seed => options.seed(seed as u32),
+    })
+}
+
+fn write(mut writer: LogWriter) -> Outcome {
     let mut input = BufReader::with_capacity(1 << 20, io::stdin().lock());
-    let mut writer = LogWriter::create(path, log)?;
     let (mut key, mut value) = (Vec::new(), Vec::new());
     let mut kind = [0];
     while read_start(&mut input, &mut kind)? {
@@ -70,9 +95,7 @@ fn write(path: &str, log: &LogOptions, index: &IndexOptions) -> Outcome {
             other => return Err(format!("operation {other}, expected 0 or 1").into()),
         }
     }
-    writer.close()?;
-    build_index(path, index)?;
-    Ok(())
+    Ok(writer.close()?)
 }
 
 fn dump(path: &str) -> Outcome {
