@@ -10,9 +10,11 @@ fn main() {
     let version = Command::new(rustc).arg("--version").output();
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     println!("cargo::rustc-env=CAIRN_RUSTC={}", version.unwrap_or_default());
-    for (name, variable) in
-        [("CAIRN_TARGET", "TARGET"), ("CAIRN_OPT_LEVEL", "OPT_LEVEL"), ("CAIRN_RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS")]
-    {
+    for (name, variable) in [
+        ("CAIRN_TARGET", "TARGET"),
+        ("CAIRN_OPT_LEVEL", "OPT_LEVEL"),
+        ("CAIRN_RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS"),
+    ] {
         // Cargo separates flags by a character that no flag holds.
         let value = env::var(variable).unwrap_or_default().replace('\u{1f}', " ");
         println!("cargo::rustc-env={name}={value}");

@@ -17,7 +17,8 @@ pub struct Catalog {
 
 /// Every constant store that this program was built with and whose libraries are here.
 pub fn all() -> Catalog {
-    let mut catalog = Catalog { stores: vec![Box::new(CairnTable), Box::new(CairnSparkey)], skipped: Vec::new() };
+    let mut catalog =
+        Catalog { stores: vec![Box::new(CairnTable), Box::new(CairnSparkey)], skipped: Vec::new() };
     add_peers(&mut catalog);
     catalog
 }
@@ -30,7 +31,8 @@ pub fn store(name: &str) -> Result<Box<dyn ConstantStore>> {
     if let Some(store) = stores.into_iter().find(|store| store.name() == name) {
         return Ok(store);
     }
-    let reason = skipped.into_iter().find(|contender| contender.name == name).and_then(|contender| contender.skipped);
+    let reason =
+        skipped.into_iter().find(|contender| contender.name == name).and_then(|contender| contender.skipped);
     Err(match reason {
         Some(reason) => Error::engine(name, reason),
         None => Error::invalid(format!("no store is called {name:?}")),

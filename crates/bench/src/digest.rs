@@ -136,7 +136,8 @@ mod tests {
     /// Goal: the order of answering does not matter, the pairing of keys and values does.
     #[test]
     fn digest_ties_values_to_positions() {
-        let (mut forward, mut backward, mut swapped) = (Digest::default(), Digest::default(), Digest::default());
+        let (mut forward, mut backward, mut swapped) =
+            (Digest::default(), Digest::default(), Digest::default());
         forward.add(0, b"one");
         forward.add(1, b"two");
         backward.add(1, b"two");

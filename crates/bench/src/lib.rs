@@ -5,6 +5,8 @@
 #![deny(unsafe_code)]
 
 pub mod catalog;
+pub mod compare;
+pub mod dashboard;
 pub mod digest;
 pub mod engine;
 pub mod error;
@@ -19,7 +21,12 @@ pub mod results;
 pub mod runner;
 pub mod scratch;
 pub mod stats;
+pub mod store;
 pub mod suite_hash;
+pub mod table;
+#[cfg(test)]
+mod testing;
+pub mod text;
 pub mod time;
 pub mod workload;
 

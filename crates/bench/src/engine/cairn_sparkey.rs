@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use cairn_hash::sparkey::{
-    Compression as Sparkey, IndexOptions, LogOptions, LogWriter, Mode, ReaderOptions, SparkeyReader, build_index,
-    index_path,
+    Compression as Sparkey, IndexOptions, LogOptions, LogWriter, Mode, ReaderOptions, SparkeyReader,
+    build_index, index_path,
 };
 use cairn_vfs::{Fs, StdFs};
 
@@ -151,7 +151,11 @@ impl Lookups for Borrowing<'_> {
         Ok(())
     }
 
-    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn each_batched(
+        &mut self,
+        keys: KeyBatch<'_>,
+        mut visit: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
         in_batches(keys, BATCH_KEYS, |first, keys| {
             Ok(self.0.get_many(keys, |position, value| visit(first + position, value))?)
         })
@@ -173,7 +177,11 @@ impl Lookups for Copying<'_> {
         Ok(())
     }
 
-    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn each_batched(
+        &mut self,
+        keys: KeyBatch<'_>,
+        mut visit: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
         in_batches(keys, BATCH_KEYS, |first, keys| {
             Ok(self.reader.get_many(keys, |position, value| visit(first + position, value))?)
         })

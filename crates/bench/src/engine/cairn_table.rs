@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use cairn_hash::table::{self, Builder, BuildOptions, Mode, Reader, ReaderOptions};
+use cairn_hash::table::{self, BuildOptions, Builder, Mode, Reader, ReaderOptions};
 
 use super::lookups::{Lookups, in_batches};
 use super::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
@@ -117,7 +117,11 @@ impl Lookups for Borrowing<'_> {
         Ok(())
     }
 
-    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn each_batched(
+        &mut self,
+        keys: KeyBatch<'_>,
+        mut visit: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
         in_batches(keys, BATCH_KEYS, |first, keys| {
             Ok(self.0.get_many(keys, |position, value| visit(first + position, value))?)
         })
@@ -139,7 +143,11 @@ impl Lookups for Copying<'_> {
         Ok(())
     }
 
-    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn each_batched(
+        &mut self,
+        keys: KeyBatch<'_>,
+        mut visit: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
         in_batches(keys, BATCH_KEYS, |first, keys| {
             Ok(self.reader.get_many(keys, |position, value| visit(first + position, value))?)
         })

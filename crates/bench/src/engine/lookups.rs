@@ -18,7 +18,11 @@ pub trait Lookups {
 
     /// Looks keys up by the engine's batch operation and calls `visit` with each key's position and answer, in any
     /// order. Without one: [`Lookups::each`].
-    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn each_batched(
+        &mut self,
+        keys: KeyBatch<'_>,
+        mut visit: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
         let mut position = 0;
         self.each(keys, |value| {
             visit(position, value);
@@ -67,7 +71,12 @@ impl<L: Lookups> Session for L {
     }
 
     #[inline(never)]
-    fn run_timed(&mut self, keys: KeyBatch<'_>, clock: &dyn Clock, latencies: &mut Latencies) -> Result<Digest> {
+    fn run_timed(
+        &mut self,
+        keys: KeyBatch<'_>,
+        clock: &dyn Clock,
+        latencies: &mut Latencies,
+    ) -> Result<Digest> {
         let mut digest = Digest::default();
         let mut position = 0;
         let mut before = clock.now();

@@ -145,7 +145,12 @@ pub trait Session {
     fn run_batched(&mut self, keys: KeyBatch<'_>) -> Result<Digest>;
 
     /// As [`Session::run`], reading the clock around each lookup.
-    fn run_timed(&mut self, keys: KeyBatch<'_>, clock: &dyn Clock, latencies: &mut Latencies) -> Result<Digest>;
+    fn run_timed(
+        &mut self,
+        keys: KeyBatch<'_>,
+        clock: &dyn Clock,
+        latencies: &mut Latencies,
+    ) -> Result<Digest>;
 }
 
 /// The files of a store directly in `dir`, without lock files, which hold no data.

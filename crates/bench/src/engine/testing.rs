@@ -23,7 +23,9 @@ pub(crate) fn check_store(store: &dyn ConstantStore) {
         let bytes = data_bytes(scratch.path()).unwrap();
         assert!(bytes > 50_000, "{} keeps 3,000 records in {bytes} bytes", store.name());
         assert!(built.index_bytes.is_none_or(|index| index > 0 && index < bytes), "{built:?} of {bytes}");
-        for (index, variant) in store.variants().iter().enumerate().filter(|(_, variant)| variant.suits(compression)) {
+        for (index, variant) in
+            store.variants().iter().enumerate().filter(|(_, variant)| variant.suits(compression))
+        {
             let reader = store.open(scratch.path(), index).unwrap();
             for order in &orders {
                 check_reader(&*reader, order, &format!("{} {compression}", variant.name));

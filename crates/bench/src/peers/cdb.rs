@@ -9,7 +9,9 @@ use cairn_vfs::{Fs, OpenOptions, StdFs};
 use cdb2::{CDB, CDBWriter};
 
 use crate::engine::lookups::Lookups;
-use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::engine::{
+    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
+};
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
@@ -42,7 +44,13 @@ impl ConstantStore for Cdb {
 
     fn variants(&self) -> Vec<Variant> {
         let settings = settings([("values", "copied to the heap by the crate")]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
+        vec![Variant {
+            name: NAME.to_owned(),
+            settings,
+            batched: false,
+            loads_at_open: false,
+            compressed: None,
+        }]
     }
 
     fn supports(&self, compression: Compression) -> bool {

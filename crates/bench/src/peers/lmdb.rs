@@ -8,7 +8,9 @@ use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, WithoutTls};
 
 use crate::engine::lookups::Lookups;
-use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::engine::{
+    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
+};
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
@@ -53,7 +55,13 @@ impl ConstantStore for Lmdb {
             ("flags", "MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD"),
             ("transactions", "one a thread, kept open"),
         ]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
+        vec![Variant {
+            name: NAME.to_owned(),
+            settings,
+            batched: false,
+            loads_at_open: false,
+            compressed: None,
+        }]
     }
 
     fn supports(&self, compression: Compression) -> bool {
@@ -107,7 +115,8 @@ impl ConstantReader for Reader {
             let db: Option<Database<'_, Bytes, Bytes>> = opener.open_database(txn, None)?;
             heed::Result::Ok(CommitOrAbort::<_, ()>::Commit(db))
         });
-        let db = opened.map_err(fail)?.commit().flatten().ok_or_else(|| fail("the file holds no database"))?;
+        let db =
+            opened.map_err(fail)?.commit().flatten().ok_or_else(|| fail("the file holds no database"))?;
         Ok(Box::new(Transaction { db, txn: self.env.read_txn().map_err(fail)? }))
     }
 }

@@ -3,11 +3,14 @@
 use std::path::Path;
 
 use redb::{
-    Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata, TableDefinition,
+    Database, Durability, ReadOnlyDatabase, ReadOnlyTable, ReadableDatabase, ReadableTableMetadata,
+    TableDefinition,
 };
 
 use crate::engine::lookups::Lookups;
-use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::engine::{
+    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
+};
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
@@ -51,7 +54,13 @@ impl ConstantStore for Redb {
 
     fn variants(&self) -> Vec<Variant> {
         let settings = settings([("cache", "4 GiB"), ("transactions", "one a thread, kept open")]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
+        vec![Variant {
+            name: NAME.to_owned(),
+            settings,
+            batched: false,
+            loads_at_open: false,
+            compressed: None,
+        }]
     }
 
     fn supports(&self, compression: Compression) -> bool {

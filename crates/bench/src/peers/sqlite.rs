@@ -6,7 +6,9 @@ use cairn_vfs::{Fs, StdFs};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::engine::lookups::Lookups;
-use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::engine::{
+    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
+};
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
@@ -53,7 +55,13 @@ impl ConstantStore for Sqlite {
             ("mmap_size", "2 GiB"),
             ("connections", "one a thread, statement prepared once"),
         ]);
-        vec![Variant { name: NAME.to_owned(), settings, batched: false, loads_at_open: false, compressed: None }]
+        vec![Variant {
+            name: NAME.to_owned(),
+            settings,
+            batched: false,
+            loads_at_open: false,
+            compressed: None,
+        }]
     }
 
     fn supports(&self, compression: Compression) -> bool {

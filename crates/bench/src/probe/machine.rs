@@ -19,7 +19,10 @@ pub fn describe(data_dir: &Path) -> Vec<(String, String)> {
         ("kernel", procfs::line("/proc/sys/kernel/osrelease")),
         ("file system", file_system(data_dir)),
         ("governor", Some(procfs::line(governor).unwrap_or_else(|| "none visible".to_owned()))),
-        ("huge pages", procfs::line("/sys/kernel/mm/transparent_hugepage/enabled").map(|line| selected(&line))),
+        (
+            "huge pages",
+            procfs::line("/sys/kernel/mm/transparent_hugepage/enabled").map(|line| selected(&line)),
+        ),
         ("load before the run", procfs::line("/proc/loadavg").map(|line| load(&line))),
         ("commit", commit()),
         ("rustc", said(env!("CAIRN_RUSTC"))),
@@ -144,7 +147,10 @@ mod tests {
     fn this_machine_is_described() {
         let fields = describe(Path::new("."));
         for name in ["cores", "memory", "kernel", "file system", "rustc", "profile"] {
-            assert!(fields.iter().any(|(field, value)| field == name && !value.is_empty()), "{name}: {fields:?}");
+            assert!(
+                fields.iter().any(|(field, value)| field == name && !value.is_empty()),
+                "{name}: {fields:?}"
+            );
         }
         assert_eq!(selected("always [madvise] never"), "madvise");
         assert_eq!(load("0.10 0.20 0.30 1/100 4242"), "0.10 0.20 0.30");

@@ -19,7 +19,9 @@ struct Line(u32);
 /// them, so the largest includes the cost of address translation.
 pub fn latencies(clock: &dyn Clock, bytes_max: usize) -> Vec<Probe> {
     let sizes = SIZES.into_iter().filter(|&bytes| bytes <= bytes_max);
-    sizes.map(|bytes| probe(format!("memory latency {}", size_name(bytes)), chase(clock, bytes), "ns")).collect()
+    sizes
+        .map(|bytes| probe(format!("memory latency {}", size_name(bytes)), chase(clock, bytes), "ns"))
+        .collect()
 }
 
 fn chase(clock: &dyn Clock, bytes: usize) -> f64 {

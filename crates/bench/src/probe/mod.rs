@@ -65,7 +65,13 @@ mod tests {
         let effort = ProbeEffort { file_bytes: 4 << 20, seconds: 0.05, memory_bytes: 1 << 20 };
         let probes = measure(scratch.path(), effort).unwrap();
         assert!(probes.iter().all(|probe| probe.value >= 0.0 && !probe.unit.is_empty()), "{probes:?}");
-        for name in ["memory latency 32 KiB", "sequential write 1 MiB", "random read 4 KiB", "fdatasync p50", "fdatasync p99"] {
+        for name in [
+            "memory latency 32 KiB",
+            "sequential write 1 MiB",
+            "random read 4 KiB",
+            "fdatasync p50",
+            "fdatasync p99",
+        ] {
             let found = probes.iter().find(|probe| probe.name.starts_with(name));
             assert!(found.is_some_and(|probe| probe.value > 0.0), "{name}: {probes:?}");
         }

@@ -80,7 +80,12 @@ impl Bench {
         self.reading(contender, reader, cell).measure(seconds)
     }
 
-    fn reading<'a>(&'a mut self, contender: &'a str, reader: &'a dyn ConstantReader, cell: Cell) -> Reading<'a> {
+    fn reading<'a>(
+        &'a mut self,
+        contender: &'a str,
+        reader: &'a dyn ConstantReader,
+        cell: Cell,
+    ) -> Reading<'a> {
         self.order(cell.lookup, cell.distribution);
         let Bench { orders, clock, clock_overhead_ns, .. } = self;
         let order = orders.iter().find(|(l, d, _)| (*l, *d) == (cell.lookup, cell.distribution));
@@ -109,7 +114,12 @@ impl Bench {
     }
 
     /// Builds a store in the empty directory `dir`.
-    pub fn build(&self, store: &dyn ConstantStore, dir: &Path, compression: Compression) -> Result<BuildOutcome> {
+    pub fn build(
+        &self,
+        store: &dyn ConstantStore,
+        dir: &Path,
+        compression: Compression,
+    ) -> Result<BuildOutcome> {
         let memory = PeakMemory::start();
         let start = self.clock.now();
         let built = store.build(dir, &self.data, compression)?;

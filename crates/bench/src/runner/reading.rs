@@ -52,7 +52,10 @@ impl Reading<'_> {
             return Ok(Sample::latency(&latencies));
         }
         // Each thread has its own elapsed time: where there are more threads than processors they do not end together.
-        let rates = self.threads(until)?.into_iter().map(|thread| thread.lookups as f64 / thread.elapsed.as_secs_f64());
+        let rates = self
+            .threads(until)?
+            .into_iter()
+            .map(|thread| thread.lookups as f64 / thread.elapsed.as_secs_f64());
         Ok(Sample::rate(rates.sum()))
     }
 
@@ -67,10 +70,13 @@ impl Reading<'_> {
         let barrier = Barrier::new(count);
         thread::scope(|scope| {
             let barrier = &barrier;
-            let spawned: Vec<_> =
-                (0..count).map(|index| scope.spawn(move || self.thread(index, count, barrier, until))).collect();
+            let spawned: Vec<_> = (0..count)
+                .map(|index| scope.spawn(move || self.thread(index, count, barrier, until)))
+                .collect();
             let joined = spawned.into_iter().map(|thread| {
-                thread.join().unwrap_or_else(|_| Err(Error::engine(self.contender, "a thread of it panicked")))
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err(Error::engine(self.contender, "a thread of it panicked")))
             });
             joined.collect()
         })
@@ -83,7 +89,12 @@ impl Reading<'_> {
         self.run(&mut *session?, index * self.order.chunks() / count, until)
     }
 
-    fn run(&self, session: &mut (dyn Session + '_), first_chunk: usize, until: Until) -> Result<ThreadResult> {
+    fn run(
+        &self,
+        session: &mut (dyn Session + '_),
+        first_chunk: usize,
+        until: Until,
+    ) -> Result<ThreadResult> {
         let chunks = self.order.chunks();
         let mut latencies = Latencies::new(self.clock_overhead_ns);
         let mut lookups = 0;

@@ -26,7 +26,8 @@ impl Worker {
     ///
     /// Errors: [`Error::Process`] when the system does not say what is running.
     pub fn this_program() -> Result<Worker> {
-        let program = std::env::current_exe().map_err(|error| Error::process("this program", error.to_string()))?;
+        let program =
+            std::env::current_exe().map_err(|error| Error::process("this program", error.to_string()))?;
         Ok(Worker { program, arguments: vec!["bench-worker".to_owned()] })
     }
 
@@ -35,7 +36,8 @@ impl Worker {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
         let program = self.program.display();
-        let input = serde_json::to_vec(job).map_err(|error| Error::process(program.to_string(), error.to_string()))?;
+        let input = serde_json::to_vec(job)
+            .map_err(|error| Error::process(program.to_string(), error.to_string()))?;
         let output = process::run(command, &input, stop)?;
         match serde_json::from_str(&output) {
             Ok(JobResult::Failed(what)) => Err(Error::process("a worker", format!("failed: {what}"))),

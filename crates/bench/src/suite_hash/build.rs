@@ -46,7 +46,8 @@ impl GroupRun<'_, '_> {
     fn store_is_wanted(&self, store: &dyn ConstantStore) -> bool {
         let builds = ["build", "size"].map(|operation| self.case(operation));
         let opens = ["open", "cold open", "cold get"].map(|operation| self.case(operation));
-        let of_variant = |case: &Case| store.variants().iter().any(|variant| self.wanted(&variant.name, case));
+        let of_variant =
+            |case: &Case| store.variants().iter().any(|variant| self.wanted(&variant.name, case));
         builds.iter().any(|case| self.wanted(store.name(), case))
             || self.lookup_cases().iter().any(of_variant)
             || (self.group.openings && opens.iter().any(of_variant))
@@ -55,7 +56,8 @@ impl GroupRun<'_, '_> {
     fn java_is_wanted(&self) -> bool {
         let readers = self.java().map(|java| java.offered(&self.options.java.apis)).unwrap_or_default();
         let cases = self.lookup_cases();
-        let reads = readers.iter().any(|reader| cases.iter().any(|case| self.wanted(&reader.contender(), case)));
+        let reads =
+            readers.iter().any(|reader| cases.iter().any(|case| self.wanted(&reader.contender(), case)));
         let name = Construction::InMemory.contender();
         reads || ["build", "size"].iter().any(|operation| self.wanted(name, &self.case(operation)))
     }

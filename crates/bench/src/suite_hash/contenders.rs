@@ -1,8 +1,8 @@
 //! Who takes part, and what the report says of each.
 
+use super::Progress;
 use super::options::Options;
 use super::recorder::Recorder;
-use super::Progress;
 use crate::catalog::Catalog;
 use crate::engine::{ConstantStore, Settings};
 use crate::peers::sparkey_java::{self, Construction, JavaReader, SparkeyJava};
@@ -21,7 +21,8 @@ impl<'a> Contenders<'a> {
         java: std::result::Result<&'a SparkeyJava, &Contender>,
         options: &Options,
     ) -> Self {
-        let mut known: Vec<Contender> = catalog.stores.iter().flat_map(|store| contenders_of(&**store)).collect();
+        let mut known: Vec<Contender> =
+            catalog.stores.iter().flat_map(|store| contenders_of(&**store)).collect();
         known.extend(catalog.skipped);
         match java {
             Ok(java) => known.extend(Construction::ALL.map(|construction| java_builder(java, construction))),

@@ -167,7 +167,8 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         let rounds = self.options.rounds as usize;
         let variants: usize = self.contenders.stores.iter().map(|store| store.variants().len()).sum();
         let openings = if self.group.openings { 2 * rounds } else { 0 };
-        let lookups = if self.options.fresh_reads { variants * rounds } else { self.group.cells.len() * rounds };
+        let lookups =
+            if self.options.fresh_reads { variants * rounds } else { self.group.cells.len() * rounds };
         builders * self.group.build_rounds as usize + openings + lookups
     }
 
@@ -181,7 +182,12 @@ impl<'a, 'java> GroupRun<'a, 'java> {
                     continue;
                 }
                 let dir = self.scratch.path().join(store.name());
-                subjects.push(Subject { store: store.name().to_owned(), variant, contender: description.name, dir });
+                subjects.push(Subject {
+                    store: store.name().to_owned(),
+                    variant,
+                    contender: description.name,
+                    dir,
+                });
             }
         }
         subjects

@@ -74,7 +74,9 @@ impl GroupRun<'_, '_> {
         keys: &JavaKeys,
     ) -> Result<()> {
         // JMH measures throughput; its batches and latencies would not be ours.
-        let (Operation::Get, Some(java), Some((path, expected))) = (cell.operation, self.java(), keys.find(&cell)) else {
+        let (Operation::Get, Some(java), Some((path, expected))) =
+            (cell.operation, self.java(), keys.find(&cell))
+        else {
             return Ok(());
         };
         let effort = &self.options.java;
@@ -107,7 +109,10 @@ impl GroupRun<'_, '_> {
 
 impl JavaKeys {
     fn find(&self, cell: &Cell) -> Option<(&PathBuf, Outline)> {
-        let same = self.0.iter().find(|(lookup, distribution, ..)| (*lookup, *distribution) == (cell.lookup, cell.distribution));
+        let same = self
+            .0
+            .iter()
+            .find(|(lookup, distribution, ..)| (*lookup, *distribution) == (cell.lookup, cell.distribution));
         same.map(|(_, _, path, expected)| (path, *expected))
     }
 }

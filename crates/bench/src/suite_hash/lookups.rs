@@ -172,8 +172,12 @@ impl GroupRun<'_, '_> {
     fn fresh_repetition(&mut self, subject: &Subject) -> Result<()> {
         let store = self.store(&subject.store)?;
         let batched = store.variants().get(subject.variant).is_some_and(|variant| variant.batched);
-        let cases: Vec<(Cell, Case)> =
-            self.group.cells.iter().map(|&cell| (cell, self.group.cell_case(cell, self.bench.data()))).collect();
+        let cases: Vec<(Cell, Case)> = self
+            .group
+            .cells
+            .iter()
+            .map(|&cell| (cell, self.group.cell_case(cell, self.bench.data())))
+            .collect();
         let taking_part: Vec<(Cell, Case)> = cases
             .into_iter()
             .filter(|(cell, case)| self.takes_part(&subject.contender, batched, *cell, case))
@@ -200,7 +204,8 @@ impl GroupRun<'_, '_> {
     /// One result a cell; a process that fails as a whole fails every cell.
     fn fresh_samples(&self, job: &Job, cells: usize) -> Result<Vec<Result<Sample>>> {
         let worker = self.options.worker.as_ref();
-        let worker = worker.ok_or_else(|| Error::invalid("fresh processes for lookups need a worker program"))?;
+        let worker =
+            worker.ok_or_else(|| Error::invalid("fresh processes for lookups need a worker program"))?;
         let failure = match worker.run(job, self.stop) {
             Ok(JobResult::Read(samples)) if samples.len() == cells => {
                 let named = |what: String| Error::process("a worker", format!("said: {what}"));

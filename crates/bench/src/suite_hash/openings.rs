@@ -53,7 +53,8 @@ impl GroupRun<'_, '_> {
         let found = self.contenders.stores.iter().find(|store| store.name() == subject.store);
         let store = found.ok_or_else(|| Error::invalid(format!("no store is called {:?}", subject.store)))?;
         let opening = self.bench.open_once(&**store, subject, cold)?;
-        let loads_at_open = store.variants().get(subject.variant).is_some_and(|variant| variant.loads_at_open);
+        let loads_at_open =
+            store.variants().get(subject.variant).is_some_and(|variant| variant.loads_at_open);
         self.record(&subject.contender, open, recorder::TIME, opening.first_answer_seconds);
         if cold && !loads_at_open && self.wanted(&subject.contender, get) {
             self.recorder.add_latencies(&subject.contender, get, opening.mean_ns, &opening.latencies);

@@ -80,7 +80,8 @@ impl DataFile {
     /// Named by its file, columns separated as its extension says.
     pub fn new(path: impl Into<PathBuf>, column: &str) -> Self {
         let path = path.into();
-        let name = path.file_stem().map_or_else(|| "data".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let name =
+            path.file_stem().map_or_else(|| "data".to_owned(), |stem| stem.to_string_lossy().into_owned());
         let separator = Separator::of(&path);
         DataFile { path, name, column: column.to_owned(), separator, source: String::new() }
     }
@@ -183,20 +184,26 @@ impl Options {
     /// Checks that the parts make sense by themselves and together. Errors: [`Error::Invalid`] naming the option.
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 {
-            return Err(Error::invalid("rounds 0: expected at least one, five for an interval that means something"));
+            return Err(Error::invalid(
+                "rounds 0: expected at least one, five for an interval that means something",
+            ));
         }
         if self.fresh_reads && self.worker.is_none() {
             return Err(Error::invalid("fresh processes for lookups need a worker program"));
         }
         let seconds = self.effort.seconds;
         if !(seconds > 0.0 && seconds <= 3600.0) {
-            return Err(Error::invalid(format!("{seconds} seconds a repetition: expected over 0 and at most 3600")));
+            return Err(Error::invalid(format!(
+                "{seconds} seconds a repetition: expected over 0 and at most 3600"
+            )));
         }
         let Some(matrix) = &self.matrix else { return Ok(()) };
         if matrix.entries.is_empty() && self.data.is_none() {
             return Err(Error::invalid("no entries and no data file: expected one of them"));
         }
-        if let Some(entries) = matrix.entries.iter().find(|&&entries| entries == 0 || entries > u64::from(u32::MAX)) {
+        if let Some(entries) =
+            matrix.entries.iter().find(|&&entries| entries == 0 || entries > u64::from(u32::MAX))
+        {
             return Err(Error::invalid(format!("entries {entries}: expected 1 to {}", u32::MAX)));
         }
         if let Some(bytes) = matrix.value_bytes.iter().find(|&&bytes| bytes < 6) {

@@ -19,13 +19,15 @@ pub(super) const LATENCY: Metric = Metric { name: "latency", unit: "ns", higher_
 pub(super) const TIME: Metric = Metric { name: "time", unit: "s", higher_is_better: false };
 pub(super) const PEAK_MEMORY: Metric = Metric { name: "peak memory", unit: "B", higher_is_better: false };
 pub(super) const BYTES: Metric = Metric { name: "bytes per entry", unit: "B", higher_is_better: false };
-pub(super) const INDEX_BYTES: Metric = Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
+pub(super) const INDEX_BYTES: Metric =
+    Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
 
 /// The name that filters see and dashboards show: `hash::get/dataset=synthetic/entries=1000000/…/cairn mmap`.
 pub fn case_name(suite: &str, case: &Case, contender: &str) -> String {
     let Case { operation, dataset, entries, value_bytes, compression, keys, distribution, threads } = case;
-    let mut name =
-        format!("{suite}::{operation}/dataset={dataset}/entries={entries}/value={value_bytes}/compression={compression}");
+    let mut name = format!(
+        "{suite}::{operation}/dataset={dataset}/entries={entries}/value={value_bytes}/compression={compression}"
+    );
     if !keys.is_empty() {
         name += &format!("/keys={keys}/distribution={distribution}/threads={threads}");
     }
@@ -130,16 +132,27 @@ impl Recorder {
 
     /// `None` for a case that has failed.
     fn series(&mut self, contender: &str, case: &Case, metric: Metric) -> Option<&mut Series> {
-        if self.failed.contains(&(contender.to_owned(), case.clone())) || self.is_disqualified(contender, case) {
+        if self.failed.contains(&(contender.to_owned(), case.clone()))
+            || self.is_disqualified(contender, case)
+        {
             return None;
         }
-        let same = |series: &Series| series.contender == contender && series.metric == metric && series.case == *case;
+        let same = |series: &Series| {
+            series.contender == contender && series.metric == metric && series.case == *case
+        };
         // The wanted series is nearly always among the last: they are filled round by round.
         let index = self.series.iter().rposition(same).unwrap_or_else(|| {
             let (contender, case) = (contender.to_owned(), case.clone());
             // Lookups are checked as they are made. A key distribution tells them from the rest.
             let verified = !case.distribution.is_empty();
-            self.series.push(Series { contender, case, metric, samples: Vec::new(), latencies: None, verified });
+            self.series.push(Series {
+                contender,
+                case,
+                metric,
+                samples: Vec::new(),
+                latencies: None,
+                verified,
+            });
             self.series.len() - 1
         });
         self.series.get_mut(index)
@@ -213,11 +226,17 @@ mod tests {
         let problems: Vec<&str> = recorder.problems_of("b").collect();
         assert_eq!(problems, ["build/dataset=synthetic/entries=10/value=6/compression=none: no space"]);
         let measurements = recorder.finish();
-        let shown: Vec<_> =
-            measurements.iter().map(|m| (m.contender.as_str(), m.metric.as_str(), m.median, m.verified)).collect();
+        let shown: Vec<_> = measurements
+            .iter()
+            .map(|m| (m.contender.as_str(), m.metric.as_str(), m.median, m.verified))
+            .collect();
         assert_eq!(
             shown,
-            [("a", "time", 2.0, true), ("a", "bytes per entry", 20.0, true), ("b", "bytes per entry", 20.0, false)]
+            [
+                ("a", "time", 2.0, true),
+                ("a", "bytes per entry", 20.0, true),
+                ("b", "bytes per entry", 20.0, false)
+            ]
         );
     }
 
@@ -239,7 +258,8 @@ mod tests {
     /// Goal: names are stable and say everything that tells cases apart.
     #[test]
     fn names_say_everything() {
-        let lookup = Case { keys: "absent".to_owned(), distribution: "uniform".to_owned(), threads: 8, ..case("get") };
+        let lookup =
+            Case { keys: "absent".to_owned(), distribution: "uniform".to_owned(), threads: 8, ..case("get") };
         assert_eq!(
             case_name("hash", &lookup, "cairn mmap"),
             "hash::get/dataset=synthetic/entries=10/value=6/compression=none/keys=absent/distribution=uniform/threads=8/cairn mmap"

@@ -10,7 +10,9 @@ use cairn_vfs::{Fs, OpenOptions};
 
 use super::*;
 use crate::engine::lookups::Lookups;
-use crate::engine::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use crate::engine::{
+    Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
+};
 use crate::results::{Contender, Measurement};
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, KeyBatch, Lookup};
@@ -201,7 +203,15 @@ fn a_run_is_complete() {
     let shown: BTreeSet<(String, &str, &str, u32, usize)> = run
         .measurements
         .iter()
-        .map(|m| (m.contender.clone(), m.case.operation.as_str(), m.metric.as_str(), m.case.threads, m.samples.len()))
+        .map(|m| {
+            (
+                m.contender.clone(),
+                m.case.operation.as_str(),
+                m.metric.as_str(),
+                m.case.threads,
+                m.samples.len(),
+            )
+        })
         .collect();
     let mut expected = BTreeSet::new();
     let mut expect = |name: &str, operation, metric, threads, samples| {
@@ -224,14 +234,18 @@ fn a_run_is_complete() {
     // On a file system in memory nothing gets cold; the run survives that too.
     let is_cold = |operation: &str| operation.starts_with("cold");
     let without_cold = |set: &BTreeSet<(String, &str, &str, u32, usize)>| {
-        set.iter().filter(|(_, operation, ..)| !is_cold(operation)).map(|entry| format!("{entry:?}")).collect::<Vec<_>>()
+        set.iter()
+            .filter(|(_, operation, ..)| !is_cold(operation))
+            .map(|entry| format!("{entry:?}"))
+            .collect::<Vec<_>>()
     };
     assert_eq!(without_cold(&shown), without_cold(&expected));
     assert!(run.measurements.iter().all(|m| m.median > 0.0 && m.low <= m.median && m.median <= m.high));
     assert!(run.measurements.iter().all(|m| m.verified));
     let size = of(&run, "toy").into_iter().find(|m| m.metric == "bytes per entry").unwrap();
     assert_eq!((size.median, size.case.entries, size.case.value_bytes), (2.5, 2_000, 6));
-    let latency = of(&run, "toy one").into_iter().find(|m| m.case.operation == "get" && m.metric == "latency").unwrap();
+    let latency =
+        of(&run, "toy one").into_iter().find(|m| m.case.operation == "get" && m.metric == "latency").unwrap();
     assert!(latency.percentiles["p50"] <= latency.percentiles["p99"]);
     assert_eq!((run.mode.as_str(), run.suite.as_str(), run.schema), ("quick", "hash", SCHEMA_VERSION));
     let skipped = run.contenders.iter().find(|contender| contender.name == "sparkey-java").unwrap();
@@ -252,7 +266,10 @@ fn wrong_answers_are_not_published() {
         for name in ["wrong one", "wrong two"] {
             assert!(of(&run, name).is_empty(), "{fault:?}: {:?}", of(&run, name));
             let contender = run.contenders.iter().find(|contender| contender.name == name).unwrap();
-            assert!(contender.skipped.as_ref().unwrap().contains("wrong results from wrong"), "{contender:?}");
+            assert!(
+                contender.skipped.as_ref().unwrap().contains("wrong results from wrong"),
+                "{contender:?}"
+            );
         }
         assert!(of(&run, "wrong").iter().all(|m| !m.verified || fault == Fault::FindsAll));
         assert!(of(&run, "right two").len() >= 6 && of(&run, "right").iter().all(|m| m.verified));
@@ -334,7 +351,8 @@ fn all_stores_run() {
     let log = Log::default();
     let run = run_with(&options, catalog::all(), Err(&no_java()), &log, &Stop::default()).unwrap();
     assert_eq!(log.groups.borrow().len(), 6);
-    let wrong: Vec<_> = log.notes.borrow().iter().filter(|note| !note.contains("left out")).cloned().collect();
+    let wrong: Vec<_> =
+        log.notes.borrow().iter().filter(|note| !note.contains("left out")).cloned().collect();
     assert!(wrong.iter().all(|note| note.contains("stay in memory")), "{wrong:?}");
     let measured: BTreeSet<&str> = run.measurements.iter().map(|m| m.contender.as_str()).collect();
     for store in catalog::all().stores {

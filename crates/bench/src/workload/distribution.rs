@@ -99,7 +99,9 @@ impl FromStr for Distribution {
         let parsed = match words.as_slice() {
             ["uniform"] => Distribution::Uniform,
             ["sequential"] => Distribution::Sequential,
-            ["latest", rest @ ..] if rest.len() <= 1 => Distribution::Latest { theta: number(rest.first(), 0.99)? },
+            ["latest", rest @ ..] if rest.len() <= 1 => {
+                Distribution::Latest { theta: number(rest.first(), 0.99)? }
+            }
             ["zipfian", rest @ .., "clustered"] if rest.len() <= 1 => {
                 Distribution::Zipfian { theta: number(rest.first(), 0.99)?, scrambled: false }
             }

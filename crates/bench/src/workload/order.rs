@@ -22,7 +22,13 @@ impl ReadOrder {
     ///
     /// `count` should be as large as the data set, or at least so large that the values read do not fit into the
     /// processor's caches; otherwise a run measures those. Costs the keys' bytes and 8 more for each.
-    pub fn new(dataset: &Dataset, distribution: Distribution, lookup: Lookup, count: usize, seed: u64) -> Self {
+    pub fn new(
+        dataset: &Dataset,
+        distribution: Distribution,
+        lookup: Lookup,
+        count: usize,
+        seed: u64,
+    ) -> Self {
         let count = count.max(1);
         let mut sampler = Sampler::new(distribution, dataset.len() as u64, seed);
         let mean_key = dataset.key(0).len() + 4;

@@ -72,7 +72,10 @@ impl Records {
                 Err(error) => return Err(refuse(Some(line), error.to_string())),
             }
             let Some(key) = record.get(at) else {
-                return Err(refuse(Some(line), format!("{} columns; the key is in column {}", record.len(), at + 1)));
+                return Err(refuse(
+                    Some(line),
+                    format!("{} columns; the key is in column {}", record.len(), at + 1),
+                ));
             };
             // Blank lines before a record are skipped by the parser and counted into its bytes.
             let text = map[start..reader.position().byte() as usize].trim_ascii_start();

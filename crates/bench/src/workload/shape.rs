@@ -105,9 +105,9 @@ impl ValueShape {
 
     pub(super) fn check(&self) -> Result<()> {
         match *self {
-            ValueShape::Range { min, max } if min > max => {
-                Err(Error::invalid(format!("values of {min} to {max} bytes: expected the smaller number first")))
-            }
+            ValueShape::Range { min, max } if min > max => Err(Error::invalid(format!(
+                "values of {min} to {max} bytes: expected the smaller number first"
+            ))),
             _ => Ok(()),
         }
     }

@@ -82,7 +82,9 @@ fn laws_put_their_weight_where_they_say() {
 /// Goal: what `Display` writes, `FromStr` reads; nonsense is refused with the words that would do.
 #[test]
 fn distributions_read_back() {
-    for text in ["uniform", "sequential", "zipfian 0.99", "zipfian 1.2 clustered", "latest 0.5", "hot set 0.1 0.9"] {
+    for text in
+        ["uniform", "sequential", "zipfian 0.99", "zipfian 1.2 clustered", "latest 0.5", "hot set 0.1 0.9"]
+    {
         assert_eq!(text.parse::<Distribution>().unwrap().to_string(), text);
     }
     assert_eq!("zipfian".parse::<Distribution>().unwrap().to_string(), "zipfian 0.99");
@@ -198,7 +200,10 @@ fn records_refuse_and_real_keys_can_be_absent() {
 /// Goal: a workload that makes no sense is refused by name, and a sensible one survives JSON.
 #[test]
 fn workload_checks_and_serialises() {
-    let workload = Workload { distribution: Distribution::HotSet { fraction: 0.2, probability: 0.8 }, ..Default::default() };
+    let workload = Workload {
+        distribution: Distribution::HotSet { fraction: 0.2, probability: 0.8 },
+        ..Default::default()
+    };
     workload.check().unwrap();
     let json = serde_json::to_string(&workload).unwrap();
     assert_eq!(serde_json::from_str::<Workload>(&json).unwrap(), workload);

@@ -272,9 +272,8 @@ impl Db {
     pub(super) fn get(&self, key: &[u8], visit: impl FnOnce(Option<&[u8]>)) -> Result<()> {
         let mut error = ptr::null_mut();
         // SAFETY: an open store, its read options, a key of this length, a place for the error.
-        let slice = unsafe {
-            (self.api.get_pinned)(self.db, self.read, key.as_ptr().cast(), key.len(), &mut error)
-        };
+        let slice =
+            unsafe { (self.api.get_pinned)(self.db, self.read, key.as_ptr().cast(), key.len(), &mut error) };
         self.api.check(error)?;
         // SAFETY: null or a slice that is ours.
         unsafe { self.visit(slice, visit) };

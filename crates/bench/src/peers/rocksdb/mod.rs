@@ -62,7 +62,8 @@ impl RocksDb {
         let api = Api::load(&path)?;
         let scratch = Scratch::temporary("rocksdb")?;
         drop(Db::open(&api, scratch.path(), options(Compression::None, false), false)?);
-        let version = version_of(scratch.path())?.ok_or_else(|| fail("the library does not say its version"))?;
+        let version =
+            version_of(scratch.path())?.ok_or_else(|| fail("the library does not say its version"))?;
         Ok(RocksDb { api, version })
     }
 }
@@ -197,7 +198,11 @@ impl Lookups for Cursor<'_> {
         Ok(())
     }
 
-    fn each_batched(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(usize, Option<&[u8]>)) -> Result<()> {
+    fn each_batched(
+        &mut self,
+        keys: KeyBatch<'_>,
+        mut visit: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
         in_batches(keys, BATCH_KEYS, |first, keys| {
             self.db.get_many(keys, &mut self.batch, |position, value| visit(first + position, value))
         })

@@ -61,7 +61,8 @@ mod tests {
     /// Goal: versions old and new are understood, other words are not.
     #[test]
     fn versions_are_read() {
-        let read = |line: &str| Jdk::from_version(Path::new("/j"), line).map(|(jdk, sparkey)| (jdk.major, sparkey));
+        let read =
+            |line: &str| Jdk::from_version(Path::new("/j"), line).map(|(jdk, sparkey)| (jdk.major, sparkey));
         let line = |vm: &str| format!("sparkey 3.2.5, jmh 1.37, OpenJDK 64-Bit Server VM {vm}\n");
         assert_eq!(read(&line("17.0.15+6-Debian-1")), Some((17, "3.2.5".to_owned())));
         assert_eq!(read(&line("25+36")), Some((25, "3.2.5".to_owned())));

@@ -173,7 +173,8 @@ impl SparkeyJava {
         }
         let mut refused = Vec::new();
         for launcher in candidates {
-            let said = java.command(&launcher, &["version"]).and_then(|command| process::run(command, b"", stop));
+            let said =
+                java.command(&launcher, &["version"]).and_then(|command| process::run(command, b"", stop));
             match said.map(|line| Jdk::from_version(&launcher, &line)) {
                 Ok(Some((jdk, version))) => {
                     java.jdks.push(jdk);
@@ -222,7 +223,14 @@ impl SparkeyJava {
         let (compression, block) = (compression.to_string().to_uppercase(), BLOCK_BYTES.to_string());
         let mut command = self.command(&self.jdks[0].launcher, &["build"])?;
         command.arg("--input").arg(records).arg("--out").arg(index);
-        command.args(["--compression", &compression, "--block", &block, "--construction", construction.word()]);
+        command.args([
+            "--compression",
+            &compression,
+            "--block",
+            &block,
+            "--construction",
+            construction.word(),
+        ]);
         let report: BuildReport = parse(&process::run(command, b"", stop)?)?;
         // Sparkey leaves its files to the kernel; every other build in the table ends on stable storage.
         let clock = SystemClock::new();
@@ -259,7 +267,9 @@ impl SparkeyJava {
                 command.arg("--index").arg(index);
             }
             let lines = process::run(command, b"", stop)?;
-            names.extend(lines.lines().filter(|line| !line.is_empty()).map(|line| (line.to_owned(), jdk.clone())));
+            names.extend(
+                lines.lines().filter(|line| !line.is_empty()).map(|line| (line.to_owned(), jdk.clone())),
+            );
         }
         Ok(names)
     }
@@ -305,7 +315,8 @@ fn with_apis(names: &[(String, Jdk)], apis: &[Api]) -> Vec<JavaReader> {
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|error| Error::engine(FAMILY, format!("its answer cannot be read: {error}")))
+    serde_json::from_str(json)
+        .map_err(|error| Error::engine(FAMILY, format!("its answer cannot be read: {error}")))
 }
 
 #[cfg(test)]

@@ -21,14 +21,22 @@ fn java_builds_and_reads_or_says_what_is_missing() {
     write_records(&records, &data).unwrap();
     let expected = write_keys(&keys, &order, usize::MAX).unwrap();
     assert_eq!(expected.found, 3_000);
-    for (compression, construction) in [(Compression::None, Construction::InMemory), (Compression::Zstd, Construction::Sorting)] {
+    for (compression, construction) in
+        [(Compression::None, Construction::InMemory), (Compression::Zstd, Construction::Sorting)]
+    {
         let index = scratch.dir(&compression.to_string()).unwrap().join("data.spi");
         let built = java.build(&records, &index, compression, construction, &stop).unwrap();
         assert!(built.index_bytes.unwrap() > 16_000 && built.disk_bytes > built.index_bytes.unwrap());
         let readers = java.readers(&index, &[Api::Entry, Api::Bytes], &stop).unwrap();
         assert!(readers.len() >= 2, "{readers:?}");
         let run = |expected| JavaRun {
-            index: &index, keys: &keys, expected, threads: 2, warm_up: 0, iterations: 2, seconds: 0.01,
+            index: &index,
+            keys: &keys,
+            expected,
+            threads: 2,
+            warm_up: 0,
+            iterations: 2,
+            seconds: 0.01,
         };
         let reader = &readers[readers.len() - 1];
         assert_eq!(java.bench(reader, &run(expected), &stop).unwrap().len(), 2);

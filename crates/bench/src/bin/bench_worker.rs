@@ -1,0 +1,10 @@
+//! A worker for programs that embed the lab and cannot run themselves again: one job on standard input, its result on
+//! standard output. The `cairn` command has the same behind a hidden argument.
+
+use std::io::{self, Read, Write};
+
+fn main() -> io::Result<()> {
+    let mut job = String::new();
+    io::stdin().read_to_string(&mut job)?;
+    io::stdout().write_all(cairn_bench::runner::worker::serve(&job).as_bytes())
+}

@@ -1,0 +1,261 @@
+//! Two stored runs side by side: what got better, what got worse, and what is noise.
+
+use serde::Serialize;
+
+use crate::results::{Case, Measurement, Run};
+use crate::stats::{self, Estimate};
+use crate::text::{self, Align, Table};
+
+/// Fewer repetitions than this on either side cannot show that a time changed.
+const SAMPLES_MIN: usize = 3;
+
+/// One metric of one contender in one case, in both runs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Row {
+    /// The contender's name.
+    pub contender: String,
+    /// What was done.
+    pub case: Case,
+    /// What was measured.
+    pub metric: String,
+    /// Its unit.
+    pub unit: String,
+    /// The first run's figure.
+    pub a: Figure,
+    /// The second run's.
+    pub b: Figure,
+    /// How much better the second run is: over 1 is better, whichever way the metric goes. `None` where a figure is 0.
+    pub gain: Option<Figure>,
+    /// False where the interval of the gain contains 1, or there are too few repetitions to tell.
+    pub significant: bool,
+}
+
+/// A value with its 95 % interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figure {
+    /// The median, or the ratio of medians.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Repetitions far from the others; they are part of the figure all the same.
+    pub outliers: usize,
+}
+
+/// What two runs have in common, and what not.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// In the order of the second run.
+    pub rows: Vec<Row>,
+    /// The geometric mean of all gains; `None` without any.
+    pub geometric_mean: Option<f64>,
+    /// Figures that only the first run has.
+    pub only_in_a: usize,
+    /// Figures that only the second run has.
+    pub only_in_b: usize,
+    /// Fields in which machine or build differ: name, first run's value, second run's.
+    pub differences: Vec<(String, String, String)>,
+}
+
+/// Compares run `b` with run `a`, the earlier one.
+pub fn compare(a: &Run, b: &Run) -> Comparison {
+    let same = |x: &Measurement, y: &Measurement| {
+        x.contender == y.contender && x.metric == y.metric && x.unit == y.unit && x.case == y.case
+    };
+    let mut rows = Vec::new();
+    for measured in &b.measurements {
+        if let Some(before) = a.measurements.iter().find(|before| same(before, measured)) {
+            rows.push(row(before, measured, b.seed));
+        }
+    }
+    let gains: Vec<f64> = rows.iter().filter_map(|row| Some(row.gain?.value)).collect();
+    Comparison {
+        geometric_mean: stats::geometric_mean(&gains),
+        only_in_a: a.measurements.len() - rows.len(),
+        only_in_b: b.measurements.len() - rows.len(),
+        differences: differences(a, b),
+        rows,
+    }
+}
+
+fn row(a: &Measurement, b: &Measurement, seed: u64) -> Row {
+    let gain = if b.higher_is_better {
+        stats::unpaired_ratio(&b.samples, &a.samples, seed)
+    } else {
+        stats::unpaired_ratio(&a.samples, &b.samples, seed)
+    };
+    // Sizes are counted: one is enough, and any difference is one.
+    let counted = b.metric.contains("bytes per entry");
+    let enough = counted || a.samples.len().min(b.samples.len()) >= SAMPLES_MIN;
+    Row {
+        contender: b.contender.clone(),
+        case: b.case.clone(),
+        metric: b.metric.clone(),
+        unit: b.unit.clone(),
+        a: figure(a),
+        b: figure(b),
+        gain: gain.map(|Estimate { value, low, high }| Figure { value, low, high, outliers: 0 }),
+        significant: enough && gain.is_some_and(|gain| gain.excludes_one()),
+    }
+}
+
+fn figure(measurement: &Measurement) -> Figure {
+    let Measurement { median: value, low, high, ref samples, .. } = *measurement;
+    Figure { value, low, high, outliers: stats::outliers(samples).into_iter().filter(|&flag| flag).count() }
+}
+
+/// Machine fields that are in both and differ; the load at the time is no property of the machine.
+fn differences(a: &Run, b: &Run) -> Vec<(String, String, String)> {
+    let mut found = Vec::new();
+    for (name, after) in b.machine.iter().filter(|(name, _)| name != "load before the run") {
+        if let Some((_, before)) = a.machine.iter().find(|(known, _)| known == name)
+            && before != after
+        {
+            found.push((name.clone(), before.clone(), after.clone()));
+        }
+    }
+    found
+}
+
+impl Comparison {
+    /// A table for people, with `~` where nothing can be told from noise.
+    pub fn to_text(&self) -> String {
+        let mut table = Table::new(&[
+            ("case", Align::Left),
+            ("contender", Align::Left),
+            ("metric", Align::Left),
+            ("before", Align::Right),
+            ("after", Align::Right),
+            ("better by", Align::Right),
+            ("95 % interval", Align::Left),
+        ]);
+        for row in &self.rows {
+            let (gain, interval) = match row.gain {
+                Some(gain) if row.significant => (
+                    text::ratio(gain.value),
+                    format!("{} to {}", text::ratio(gain.low), text::ratio(gain.high)),
+                ),
+                _ => ("~".to_owned(), String::new()),
+            };
+            table.row(vec![
+                text::case(&row.case),
+                row.contender.clone(),
+                row.metric.clone(),
+                marked(row.a, &row.unit),
+                marked(row.b, &row.unit),
+                gain,
+                interval,
+            ]);
+        }
+        let mut out = table.to_text();
+        if let Some(mean) = self.geometric_mean {
+            out += &format!("\ngeometric mean of {} ratios: {}\n", self.rows.len(), text::ratio(mean));
+        }
+        if self.rows.iter().any(|row| row.a.outliers + row.b.outliers > 0) {
+            out += "* some repetitions lie far from the others; they are counted\n";
+        }
+        if self.only_in_a + self.only_in_b > 0 {
+            out += &format!("only before: {}, only after: {}\n", self.only_in_a, self.only_in_b);
+        }
+        for (name, before, after) in &self.differences {
+            out += &format!("{name} differs: {before} before, {after} after\n");
+        }
+        out
+    }
+
+    /// The same as JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_else(|_| "{}".to_owned()) + "\n"
+    }
+}
+
+fn marked(figure: Figure, unit: &str) -> String {
+    let mark = if figure.outliers > 0 { "*" } else { "" };
+    format!("{}{mark}", text::value(figure.value, unit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::sample_run;
+
+    fn scaled(run: &Run, contender: &str, metric: &str, factor: f64) -> Run {
+        let mut run = run.clone();
+        for measurement in
+            run.measurements.iter_mut().filter(|m| m.contender == contender && m.metric == metric)
+        {
+            measurement.samples.iter_mut().for_each(|sample| *sample *= factor);
+            measurement.median *= factor;
+        }
+        run
+    }
+
+    /// Goal: a gain is a gain whichever way the metric goes. Method: twice the throughput, half the time, and half
+    /// the bytes all show as 2; the rest is `~`, also against itself.
+    #[test]
+    fn gains_point_one_way() {
+        let before = sample_run();
+        let mut after = scaled(&before, "lmdb", "throughput", 2.0);
+        after = scaled(&after, "lmdb", "time", 0.5);
+        after = scaled(&after, "lmdb", "bytes per entry", 0.5);
+        let comparison = compare(&before, &after);
+        for row in &comparison.rows {
+            let gain = row.gain.unwrap();
+            if row.contender == "lmdb" {
+                assert!((gain.value - 2.0).abs() < 1e-9 && row.significant, "{row:?}");
+            } else {
+                assert!((gain.value - 1.0).abs() < 1e-9 && !row.significant, "{row:?}");
+            }
+        }
+        let expected = 2_f64.powf(3.0 / comparison.rows.len() as f64);
+        assert!((comparison.geometric_mean.unwrap() - expected).abs() < 1e-9);
+        let text = comparison.to_text();
+        assert_eq!(text.matches("2.00x to 2.00x").count(), 1, "{text}");
+        assert!(text.contains(" ~") && text.contains("geometric mean of 9 ratios"), "{text}");
+    }
+
+    /// Goal: noise and single timings are not called changes. Method: a difference of 1 % in samples that spread by
+    /// 4 %, and one of 100 % in a single timing.
+    #[test]
+    fn noise_is_no_change() {
+        let before = sample_run();
+        let after = scaled(&before, "cairn mmap", "throughput", 1.01);
+        assert!(compare(&before, &after).rows.iter().all(|row| !row.significant));
+        let mut one = scaled(&before, "lmdb", "time", 2.0);
+        for measurement in &mut one.measurements {
+            measurement.samples.truncate(1);
+        }
+        let row = compare(&before, &one)
+            .rows
+            .into_iter()
+            .find(|row| row.contender == "lmdb" && row.metric == "time");
+        assert!(!row.unwrap().significant);
+    }
+
+    /// Goal: what cannot be compared is counted, differing machines are named, outliers are flagged, JSON is JSON.
+    #[test]
+    fn the_rest_is_said() {
+        let before = sample_run();
+        let mut after = before.clone();
+        after.measurements.remove(0);
+        after.measurements[0].contender = "new".to_owned();
+        after.measurements[3].samples[0] *= 10.0;
+        after.machine[1].1 = "4".to_owned();
+        let comparison = compare(&before, &after);
+        assert_eq!((comparison.only_in_a, comparison.only_in_b), (2, 1));
+        assert_eq!(comparison.differences, [("cores".to_owned(), "2".to_owned(), "4".to_owned())]);
+        let text = comparison.to_text();
+        assert!(
+            text.contains("only before: 2, only after: 1")
+                && text.contains("cores differs: 2 before, 4 after")
+        );
+        assert!(text.contains("* some repetitions"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&comparison.to_json()).unwrap();
+        assert_eq!(json["rows"].as_array().unwrap().len(), comparison.rows.len());
+        assert_eq!(
+            compare(&before, &Run { measurements: Vec::new(), ..before.clone() }).geometric_mean,
+            None
+        );
+    }
+}

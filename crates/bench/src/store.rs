@@ -1,0 +1,123 @@
+//! Runs on disk: one JSON file each, named by suite and start.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::{AtomicFile, Fs, OpenOptions};
+
+use crate::error::{Error, Result};
+use crate::results::{Run, SCHEMA_VERSION};
+
+/// Where runs are kept, from the working directory.
+pub const RESULTS_DIR: &str = "benchmark-results";
+
+/// Saves `run` in `dir`, which is made when missing, and returns the file's path.
+///
+/// The file appears whole or not at all, and never replaces another: a second run of the same second gets a number.
+pub fn save(fs: &Arc<dyn Fs>, dir: &Path, run: &Run) -> Result<PathBuf> {
+    fs.create_dir_all(dir)?;
+    let stamp: String = run.started.chars().filter(|c| !matches!(c, '-' | ':')).collect();
+    let name = |number: usize| match number {
+        0 => format!("{}-{stamp}.json", run.suite),
+        _ => format!("{}-{stamp}-{number}.json", run.suite),
+    };
+    let mut path = dir.join(name(0));
+    let mut number = 0;
+    while fs.exists(&path)? {
+        number += 1;
+        path = dir.join(name(number));
+    }
+    let mut json = serde_json::to_vec_pretty(run).map_err(|error| Error::Input {
+        file: path.clone(),
+        line: None,
+        what: error.to_string(),
+    })?;
+    json.push(b'\n');
+    let file = AtomicFile::create(fs, &path)?;
+    file.file().write_all_at(&json, 0)?;
+    file.commit()?;
+    Ok(path)
+}
+
+/// Reads a stored run. Errors: [`Error::Input`] for a file that is none, or of another schema.
+pub fn load(fs: &dyn Fs, path: &Path) -> Result<Run> {
+    let map = fs.open(path, OpenOptions::read())?.map()?;
+    let refuse = |line, what: String| Error::Input { file: path.to_owned(), line, what };
+    let value: serde_json::Value = serde_json::from_slice(&map[..])
+        .map_err(|error| refuse(Some(error.line() as u64), format!("not a stored run: {error}")))?;
+    let schema = value.get("schema").and_then(serde_json::Value::as_u64);
+    if schema != Some(u64::from(SCHEMA_VERSION)) {
+        let found = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
+        return Err(refuse(None, format!("schema {found}, expected {SCHEMA_VERSION}")));
+    }
+    serde_json::from_value(value).map_err(|error| refuse(None, format!("not a stored run: {error}")))
+}
+
+/// The newest run of `suite` in `dir`, by its name. `None` when there is none.
+pub fn latest(fs: &dyn Fs, dir: &Path, suite: &str) -> Result<Option<PathBuf>> {
+    if !fs.exists(dir)? {
+        return Ok(None);
+    }
+    let is_run = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with(&format!("{suite}-")) && name.ends_with(".json")
+    };
+    // Without their extension names sort by time, numbered ones after the first of their second.
+    Ok(fs.read_dir(dir)?.into_iter().filter(is_run).max_by_key(|path| path.with_extension("")))
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::{FaultFs, FaultOptions, MemFs};
+
+    use super::*;
+    use crate::testing::sample_run;
+
+    /// Goal: a run comes back as it was, a second one of the same second gets a name of its own, and the newest is
+    /// found.
+    #[test]
+    fn runs_come_back() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let dir = Path::new("/results");
+        assert_eq!(latest(&*fs, dir, "hash").unwrap(), None);
+        let run = sample_run();
+        let first = save(&fs, dir, &run).unwrap();
+        assert_eq!(first, dir.join("hash-20261121T050100Z.json"));
+        let second = save(&fs, dir, &run).unwrap();
+        assert_eq!(second, dir.join("hash-20261121T050100Z-1.json"));
+        assert_eq!(load(&*fs, &first).unwrap(), run);
+        assert_eq!(latest(&*fs, dir, "hash").unwrap(), Some(second));
+        let older = save(&fs, dir, &Run { started: "2025-01-01T00:00:00Z".to_owned(), ..run }).unwrap();
+        assert_ne!(latest(&*fs, dir, "hash").unwrap(), Some(older));
+        assert_eq!(latest(&*fs, dir, "kv").unwrap(), None);
+    }
+
+    /// Goal: foreign files and other schemas are refused with what was found.
+    #[test]
+    fn foreign_files_are_refused() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        for (name, text, word) in [
+            ("/a.json", "{\n\"schema\": 1,,", "line 2"),
+            ("/b.json", "{\"schema\": 99}", "schema 99, expected 1"),
+            ("/c.json", "[1, 2]", "schema none"),
+            ("/d.json", "{\"schema\": 1}", "missing field"),
+        ] {
+            let file = fs.open(Path::new(name), OpenOptions::create_new()).unwrap();
+            file.write_all_at(text.as_bytes(), 0).unwrap();
+            let error = load(&*fs, Path::new(name)).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains(name), "{error}");
+        }
+        assert!(load(&*fs, Path::new("/none.json")).is_err());
+    }
+
+    /// Goal: a full disk is an error and leaves no half of a run. Method: a quota under the run's size.
+    #[test]
+    fn full_disk_leaves_nothing() {
+        let faults = FaultFs::new(FaultOptions::seeded(1));
+        faults.set_quota(Some(600));
+        let fs: Arc<dyn Fs> = Arc::new(faults);
+        let error = save(&fs, Path::new("/results"), &sample_run()).unwrap_err();
+        assert!(matches!(&error, Error::Vfs(error) if error.is_full()), "{error}");
+        assert_eq!(latest(&*fs, Path::new("/results"), "hash").unwrap(), None);
+    }
+}
