@@ -53,11 +53,11 @@ impl BlockCache {
         let compressed = header.compression != Format::None;
         // Blocks are nearly full, unless records are large; twice as many places as expected blocks.
         let block_bytes = u64::from(header.block_bytes.max(1));
-        let blocks = header.put_bytes.saturating_add(header.delete_bytes) / block_bytes + 1;
+        let blocks = header.put_bytes.saturating_add(header.delete_bytes) / block_bytes;
         // A garbled header must not make room for more blocks than the file can hold, at two bytes each at least.
         let stored = (header.data_end - LOG_HEADER_BYTES as u64) / 2;
         let affordable = budget_bytes / (block_bytes / 2 + place_bytes);
-        let wanted = blocks.saturating_mul(2).min(affordable).min(stored);
+        let wanted = blocks.saturating_add(1).saturating_mul(2).min(affordable).min(stored);
         let place_count = if compressed && wanted >= WAYS as u64 { 1usize << wanted.ilog2() } else { 0 };
         BlockCache {
             places: OnceLock::new(),

@@ -172,12 +172,14 @@ impl LogHeader {
                 );
             }
         }
-        for (offset, name, bytes) in [(40, "key", self.key_bytes_max), (48, "value", self.value_bytes_max)] {
+        for (offset, name, bytes) in [
+            (40, "longest key", self.key_bytes_max),
+            (48, "longest value", self.value_bytes_max),
+            (56, "size of the deletes", self.delete_bytes),
+            (72, "size of the puts", self.put_bytes),
+        ] {
             if bytes > self.expanded_bytes_max() {
-                return wrong(
-                    offset,
-                    format!("longest {name} has {bytes} bytes, more than the data can hold"),
-                );
+                return wrong(offset, format!("{name} is {bytes} bytes, more than the data can hold"));
             }
         }
         if self.block_entries_max > BLOCK_BYTES_MAX {

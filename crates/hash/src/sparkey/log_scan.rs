@@ -68,6 +68,11 @@ impl<'a> LogScan<'a> {
         self.position = position;
         self.begun += 1;
         self.head = self.cursor.head()?;
+        if self.head.record_bytes() > self.log.header.expanded_bytes_max() {
+            let what =
+                format!("a record claims {} bytes, more than the log can hold", self.head.record_bytes());
+            return Err(self.cursor.corruption_here(what));
+        }
         self.borrowed_key = self.log.flat().and_then(|_| self.cursor.borrow(self.head.key_bytes));
         if self.borrowed_key.is_some() {
             self.cursor.skip(self.head.key_bytes)?;

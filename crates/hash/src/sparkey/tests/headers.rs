@@ -51,7 +51,7 @@ fn check(what: &str, name: &str, result: crate::Result<SparkeyReader>, expected:
 fn log_header_checks() {
     use Expected::{Corruption, Mismatch, Unsupported};
     let huge = u64::MAX.to_le_bytes();
-    let cases: [(&str, usize, &[u8], Expected); 16] = [
+    let cases: [(&str, usize, &[u8], Expected); 18] = [
         ("magic", 0, b"\0", Corruption(0)),
         ("an index's magic", 0, &[0x8f, 0x31, 0x11, 0x9a], Corruption(0)),
         ("major too new", 4, &[2], Unsupported),
@@ -63,9 +63,11 @@ fn log_header_checks() {
         ("absurd deletes", 24, &huge, Corruption(24)),
         ("data_end before the data", 32, &[83], Corruption(32)),
         ("data_end after the file", 32, &[0, 1], Corruption(32)),
-        ("data_end before the index's", 32, &[100], Mismatch),
+        ("data_end before the index's", 32, &[112], Mismatch),
         ("absurd key", 40, &huge, Corruption(40)),
         ("absurd value", 48, &huge, Corruption(48)),
+        ("absurd size of deletes", 56, &huge, Corruption(56)),
+        ("absurd size of puts", 72, &huge, Corruption(72)),
         ("unknown compression", 64, &[3], Unsupported),
         ("absurd entries a block", 80, &[255; 4], Corruption(80)),
     ];

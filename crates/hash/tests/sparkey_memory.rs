@@ -1,0 +1,123 @@
+//! Damaged Sparkey files must not make a reader or an index builder allocate at will.
+//!
+//! This is a test program of its own, because it counts what the allocator gives out.
+#![allow(clippy::unwrap_used, reason = "a test program")]
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use cairn_hash::sparkey::{
+    Compression, Construction, IndexOptions, LogOptions, LogReader, LogWriter, Mode, ReaderOptions,
+    SparkeyReader, build_index_in,
+};
+use cairn_vfs::{Fs, MemFs, OpenOptions};
+
+/// Passes everything on to the system and keeps count.
+struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call is passed on unchanged to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        let held = HELD.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
+        PEAK.fetch_max(held, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`, which is the same here.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
+        // SAFETY: the pointer came from `System` with this layout.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const LOG: &str = "x.spl";
+const INDEX: &str = "x.spi";
+
+/// What a store of less than a kilobyte may need: buffers of fixed sizes, and blocks as far as so many compressed bytes
+/// could expand.
+const BYTES_MAX: usize = 256 << 10;
+
+fn build(compression: Compression) -> [Vec<u8>; 2] {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = LogOptions::default().compression(compression).block_bytes(200).identifier(7);
+    let mut writer = LogWriter::create_in(&fs, LOG, &options).unwrap();
+    for n in 0..10 {
+        writer.put(format!("key {n}").as_bytes(), format!("value {n}").repeat(n).as_bytes()).unwrap();
+    }
+    writer.put(b"key 3", b"new").unwrap();
+    writer.delete(b"key 5").unwrap();
+    writer.close().unwrap();
+    build_index_in(&fs, LOG, &IndexOptions::default().seed(1)).unwrap();
+    [LOG, INDEX].map(|name| fs.open(Path::new(name), OpenOptions::read()).unwrap().map().unwrap().to_vec())
+}
+
+fn store(files: &[Vec<u8>; 2]) -> Arc<dyn Fs> {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    for (name, bytes) in [LOG, INDEX].into_iter().zip(files) {
+        fs.open(Path::new(name), OpenOptions::create()).unwrap().write_all_at(bytes, 0).unwrap();
+    }
+    fs
+}
+
+/// Does everything that can be done with two files; what fails, fails. Returns the most memory held at once.
+fn exercise(files: &[Vec<u8>; 2]) -> usize {
+    let fs = store(files);
+    let before = HELD.load(Ordering::Relaxed);
+    PEAK.store(before, Ordering::Relaxed);
+    for mode in [Mode::Mmap, Mode::Pread] {
+        if let Ok(log) = LogReader::open_in(&fs, LOG, mode) {
+            let mut scan = log.scan();
+            while let Ok(Some(mut entry)) = scan.next_entry() {
+                let _ = entry.value();
+            }
+        }
+        if let Ok(reader) = SparkeyReader::open_in(&fs, LOG, &ReaderOptions::default().mode(mode)) {
+            for n in 0..12 {
+                let _ = reader.get(format!("key {n}").as_bytes());
+            }
+            let _ = reader.verify();
+        }
+    }
+    for construction in [Construction::InMemory, Construction::Sorting { memory_bytes: 1 << 16 }] {
+        let _ = build_index_in(&fs, LOG, &IndexOptions::default().construction(construction));
+    }
+    PEAK.load(Ordering::Relaxed) - before
+}
+
+/// Goal: memory stays in proportion to the files, whatever a bit or a field says. Method: every bit flip, and every eight
+/// bytes set to the largest value, in both files of a store in each compression; look at the most memory held.
+#[test]
+fn damage_does_not_allocate_at_will() {
+    for compression in [Compression::None, Compression::Snappy, Compression::ZSTD] {
+        let sound = build(compression);
+        let mut most = 0;
+        for file in 0..2 {
+            for at in 0..sound[file].len() {
+                for bit in 0..8 {
+                    let mut files = sound.clone();
+                    files[file][at] ^= 1 << bit;
+                    most = most.max(exercise(&files));
+                }
+                for width in [4, 8] {
+                    for byte in [0x7f, 0xff] {
+                        let mut files = sound.clone();
+                        let end = sound[file].len().min(at + width);
+                        files[file][at..end].fill(byte);
+                        most = most.max(exercise(&files));
+                    }
+                }
+            }
+        }
+        assert!(most <= BYTES_MAX, "{compression:?}: {most} bytes were held at once");
+        assert!(most > 10_000, "{compression:?}: only {most} bytes were held, so nothing was counted");
+    }
+}
