@@ -29,11 +29,10 @@ pub fn line(path: &str) -> Option<String> {
 /// The value of `name` in a file of `name: value` lines.
 pub fn field(path: &str, name: &str) -> Option<String> {
     let text = text(path)?;
-    let value = text.lines().find_map(|line| {
+    text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name).then(|| value.trim().to_owned())
-    });
-    value
+    })
 }
 
 /// How far this process's memory rose since a moment.

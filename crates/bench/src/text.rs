@@ -114,13 +114,13 @@ pub fn ratio(value: f64) -> String {
 pub fn count(count: u64) -> String {
     match count {
         0 => "0".to_owned(),
-        _ if count % 1_000_000 == 0 => format!("{} M", count / 1_000_000),
-        _ if count % 1_000 == 0 => format!("{} k", count / 1_000),
+        _ if count.is_multiple_of(1_000_000) => format!("{} M", count / 1_000_000),
+        _ if count.is_multiple_of(1_000) => format!("{} k", count / 1_000),
         _ => {
             let digits = count.to_string();
             let mut out = String::new();
             for (index, digit) in digits.chars().enumerate() {
-                if index > 0 && (digits.len() - index) % 3 == 0 {
+                if index > 0 && (digits.len() - index).is_multiple_of(3) {
                     out.push(',');
                 }
                 out.push(digit);

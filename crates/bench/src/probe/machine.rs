@@ -119,11 +119,10 @@ fn commit() -> Option<String> {
 
 fn packed(git: &Path, name: &str) -> Option<String> {
     let text = procfs::text(git.join("packed-refs").to_str()?)?;
-    let commit = text.lines().find_map(|line| {
+    text.lines().find_map(|line| {
         let (commit, reference) = line.split_once(' ')?;
         (reference == name).then(|| commit.to_owned())
-    });
-    commit
+    })
 }
 
 #[cfg(test)]

@@ -140,18 +140,10 @@ impl GroupRun<'_, '_> {
 
     fn build_java(&self, construction: Construction, records: &Path) -> Result<BuildOutcome> {
         let java = self.java().ok_or_else(|| Error::invalid("there is no Java"))?;
-        let dir = self.scratch.path().join(match construction {
-            Construction::InMemory => super::java::STORE_DIR,
-            Construction::Sorting => "sparkey-java-sorting",
-        });
+        let dir = self.java_dir(construction);
         remove_tree(&dir)?;
         StdFs::new().create_dir_all(&dir)?;
-        let index = dir.join(super::java::INDEX_FILE);
-        let outcome = java.build(records, &index, self.group.compression, construction, self.stop);
-        if construction == Construction::Sorting {
-            remove_tree(&dir)?;
-        }
-        outcome
+        java.build(records, &self.java_index(construction), self.group.compression, construction, self.stop)
     }
 
     fn record_build(&mut self, name: &str, outcome: BuildOutcome, round: u32) {

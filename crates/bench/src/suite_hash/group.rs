@@ -76,9 +76,9 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         if self.group.openings {
             self.openings(&subjects, false)?;
         }
-        let java = built.contains(&Builder::Java(Construction::InMemory));
-        let java_readers = if java { self.java_readers()? } else { Vec::new() };
-        let lookups = self.lookups(&subjects, &java_readers);
+        let by_java = |construction| built.contains(&Builder::Java(construction));
+        let java_readers = if by_java(Construction::InMemory) { self.java_readers()? } else { Vec::new() };
+        let lookups = self.lookups(&subjects, &java_readers, by_java(Construction::Sorting));
         let outcome = lookups.and_then(|()| self.verify_rest(&subjects));
         // Also when the run is stopped here: what was checked until now counts.
         self.mark_verified(&subjects);

@@ -10,27 +10,59 @@ use crate::error::Result;
 use crate::peers::sparkey_java::{Construction, JavaReader, JavaRun, write_keys};
 use crate::results::Case;
 use crate::runner::job::{Cell, Operation};
+use crate::scratch::remove_tree;
 use crate::stats;
 use crate::workload::{Distribution, Lookup};
-
-/// Where Java's store is, in the group's directory.
-pub(super) const STORE_DIR: &str = "sparkey-java";
-
-/// Its index; the log lies beside it.
-pub(super) const INDEX_FILE: &str = "data.spi";
 
 /// The files of prepared keys, one for each kind of lookup, with what they must give.
 pub(super) struct JavaKeys(Vec<(Lookup, Distribution, PathBuf, Outline)>);
 
 impl GroupRun<'_, '_> {
-    fn java_index(&self) -> PathBuf {
-        self.scratch.path().join(STORE_DIR).join(INDEX_FILE)
+    /// Where Java builds a store.
+    pub(super) fn java_dir(&self, construction: Construction) -> PathBuf {
+        self.scratch.path().join(match construction {
+            Construction::InMemory => "sparkey-java",
+            Construction::Sorting => "sparkey-java-sorting",
+        })
+    }
+
+    /// Its index; the log lies beside it.
+    pub(super) fn java_index(&self, construction: Construction) -> PathBuf {
+        self.java_dir(construction).join("data.spi")
+    }
+
+    /// Looks all keys up in the store that was built by sorting, which no case measures, so that its build counts.
+    pub(super) fn check_java_sorting(&mut self, readers: &[JavaReader], keys: &JavaKeys) -> Result<()> {
+        let (Some(java), Some(reader), Some((_, _, path, expected))) =
+            (self.java(), readers.first(), keys.0.first())
+        else {
+            return Ok(());
+        };
+        let index = self.java_index(Construction::Sorting);
+        let run = JavaRun {
+            index: &index,
+            keys: path,
+            expected: *expected,
+            threads: 1,
+            warm_up: 0,
+            iterations: 1,
+            seconds: 0.01,
+        };
+        let name = Construction::Sorting.contender();
+        match java.bench(reader, &run, self.stop) {
+            Ok(_) => _ = self.verified.insert(name.to_owned()),
+            Err(error) => {
+                let case = self.case("build");
+                self.survive(name, &case, error)?;
+            }
+        }
+        remove_tree(&self.java_dir(Construction::Sorting))
     }
 
     /// The readers that open this group's file, in every JDK.
     pub(super) fn java_readers(&mut self) -> Result<Vec<JavaReader>> {
         let Some(java) = self.java() else { return Ok(Vec::new()) };
-        match java.readers(&self.java_index(), &self.options.java.apis, self.stop) {
+        match java.readers(&self.java_index(Construction::InMemory), &self.options.java.apis, self.stop) {
             Ok(readers) => {
                 for reader in &readers {
                     self.contenders.add_java_reader(java, reader);
@@ -81,7 +113,7 @@ impl GroupRun<'_, '_> {
         };
         let effort = &self.options.java;
         let run = JavaRun {
-            index: &self.java_index(),
+            index: &self.java_index(Construction::InMemory),
             keys: path,
             expected,
             threads: cell.threads,

@@ -27,9 +27,17 @@ enum Turn<'s> {
 }
 
 impl GroupRun<'_, '_> {
-    /// Measures all cells.
-    pub(super) fn lookups(&mut self, subjects: &[Subject], java: &[JavaReader]) -> Result<()> {
+    /// Measures all cells. `sorted_by_java` says that Java has built a store by sorting, which wants a check.
+    pub(super) fn lookups(
+        &mut self,
+        subjects: &[Subject],
+        java: &[JavaReader],
+        sorted_by_java: bool,
+    ) -> Result<()> {
         let keys = self.java_keys(java)?;
+        if sorted_by_java {
+            self.check_java_sorting(java, &keys)?;
+        }
         if self.options.fresh_reads {
             return self.fresh_lookups(subjects, java, &keys);
         }

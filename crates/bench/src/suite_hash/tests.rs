@@ -42,8 +42,8 @@ struct Toy {
 }
 
 impl Toy {
-    fn new(name: &'static str, fault: Fault) -> Box<Toy> {
-        Box::new(Toy { name, fault, built: Mutex::default() })
+    fn new(name: &'static str, fault: Fault) -> Toy {
+        Toy { name, fault, built: Mutex::default() }
     }
 }
 
@@ -119,7 +119,7 @@ impl Lookups for ToySession<'_> {
             self.asked += 1;
             let value = self.reader.records.get(key).map(Vec::as_slice);
             visit(match self.reader.fault {
-                Fault::WrongValue if self.asked % 1_000 == 0 => Some(b"something else"),
+                Fault::WrongValue if self.asked.is_multiple_of(1_000) => Some(b"something else"),
                 Fault::FindsNothing => None,
                 Fault::FindsAll => value.or(Some(b"")),
                 _ => value,
@@ -181,12 +181,12 @@ fn no_java() -> Contender {
     catalog::skipped("sparkey-java", "sparkey-java", &Error::engine("sparkey-java", "no JDK"))
 }
 
-fn catalog(stores: Vec<Box<Toy>>) -> Catalog {
-    let stores = stores.into_iter().map(|store| store as Box<dyn ConstantStore>).collect();
+fn catalog(stores: Vec<Toy>) -> Catalog {
+    let stores = stores.into_iter().map(|store| Box::new(store) as Box<dyn ConstantStore>).collect();
     Catalog { stores, skipped: Vec::new() }
 }
 
-fn run_toys(options: &Options, stores: Vec<Box<Toy>>, log: &Log, stop: &Stop) -> Run {
+fn run_toys(options: &Options, stores: Vec<Toy>, log: &Log, stop: &Stop) -> Run {
     run_with(options, catalog(stores), Err(&no_java()), log, stop).unwrap()
 }
 
