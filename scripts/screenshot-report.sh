@@ -7,7 +7,7 @@
 #   - the page logs anything to the console at level warning or error, or a script dies;
 #   - the page scrolls sideways;
 #   - a chart's text leaves its section, or two texts of a chart overlap, in any choice of any selector;
-#   - choosing, sorting, filtering or switching the theme does not do what it should.
+#   - choosing, sorting, filtering, tooltips, saving or switching the theme do not do what they should.
 set -euo pipefail
 
 report=${1:?usage: screenshot-report.sh REPORT.html OUTDIR}
@@ -39,7 +39,7 @@ console_is_clean() {
 cat >"$work/probe.js" <<'PROBE'
 (() => {
   const faults = [];
-  const note = (text) => { if (faults.length < 20) faults.push(text); };
+  const note = (text) => { if (faults.length < 8) faults.push(text); };
   addEventListener("error", (event) => note(`script: ${event.message}`));
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const name = (node) => JSON.stringify(node.textContent.trim().slice(0, 40));
@@ -103,6 +103,22 @@ cat >"$work/probe.js" <<'PROBE'
       filter.value = "";
       filter.dispatchEvent(new Event("input", { bubbles: true }));
       if (rows.some((row) => row.hidden)) note("an empty filter hides rows");
+    }
+    const mark = document.querySelector("[data-tip]");
+    if (mark) {
+      const box = boxOf(mark);
+      mark.dispatchEvent(new PointerEvent("pointermove", { bubbles: true, clientX: box.left + 1, clientY: box.top + 1 }));
+      const tip = document.getElementById("tip");
+      if (tip.hidden || !tip.textContent.includes(mark.dataset.tip.split("\n")[0])) note("no tooltip on a mark");
+      if (boxOf(tip).right > innerWidth) note("the tooltip leaves the window");
+    }
+    const saved = [];
+    URL.createObjectURL = (blob) => { saved.push(blob); return "data:,"; };
+    HTMLAnchorElement.prototype.click = function () { saved.push(this.download); };
+    for (const kind of ["json", "csv"]) {
+      document.getElementById(`save-${kind}`).click();
+      const [blob, file] = saved.splice(0);
+      if (!blob || blob.size < 2 || !file.endsWith(`.${kind}`)) note(`saving ${kind} saves nothing`);
     }
     const ground = () => getComputedStyle(document.body).backgroundColor;
     const before = ground();

@@ -1,8 +1,9 @@
-//! Writes a report of made-up figures, to look at its layout: `cargo run -p cairn-bench --example report_demo -- OUT.html`.
+//! Writes a report of made-up figures, to look at its layout:
+//! `cargo run -p cairn-bench --example report_demo -- OUT.html [--matrix] [--compare]`.
 //!
 //! Nothing is measured. The figures come from a small model with noise and are labelled as synthetic on the page; the
 //! shapes (who is near whom, what falls with size and threads) are chosen so that every chart has something to show,
-//! losses of Cairn's included.
+//! losses of Cairn's included. The cases are those of a quick run, or with `--matrix` those of a full one.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -14,127 +15,149 @@ use cairn_bench::results::{Case, Contender, Measurement, Probe, Run, SCHEMA_VERS
 use cairn_vfs::{AtomicFile, Fs, StdFs};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("usage: report_demo OUT.html [--compare]")?;
-    let run = synthetic_run(1, 1.0);
-    let earlier = std::env::args().any(|argument| argument == "--compare").then(|| synthetic_run(2, 0.86));
+    let path = std::env::args().nth(1).ok_or("usage: report_demo OUT.html [--matrix] [--compare]")?;
+    let asked = |flag: &str| std::env::args().any(|argument| argument == flag);
+    let run = synthetic_run(1, 1.0, asked("--matrix"));
+    let earlier = asked("--compare").then(|| synthetic_run(2, 0.86, asked("--matrix")));
     let html = render_html(&run, earlier.as_ref());
-    write(Path::new(&path), html.as_bytes())
+
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let file = AtomicFile::create(&fs, Path::new(&path))?;
+    file.file().write_all_at(html.as_bytes(), 0)?;
+    Ok(file.commit()?)
 }
 
-/// An engine of the model.
+/// A store of the model.
 struct Engine {
+    /// The contender that builds, and the family.
     name: &'static str,
-    family: &'static str,
     version: &'static str,
-    settings: &'static [(&'static str, &'static str)],
-    /// A lookup of a present key among a million, ns.
-    lookup_ns: f64,
-    /// The same, when 64 keys are handed over at once.
-    batch_ns: Option<f64>,
+    durability: &'static str,
+    /// The ways to read it.
+    readers: &'static [Reader],
     /// How much slower for each tenfold of entries.
     growth: f64,
     /// Codecs beside none, with how many times slower they make a lookup.
     codecs: &'static [(&'static str, f64)],
+    /// Building, ns an entry; with the memory it takes, bytes an entry, where that is known.
+    build_ns: f64,
+    build_bytes: Option<f64>,
+    /// Index and overhead, bytes an entry, and whether the index can be told from the data.
+    index_bytes: f64,
+    index_known: bool,
+}
+
+/// One way to read a store.
+struct Reader {
+    /// What follows the store's name; empty where it has one way only.
+    way: &'static str,
+    /// A lookup of a present key among a million, ns; and the same when 64 keys are handed over at once.
+    lookup_ns: f64,
+    batch_ns: Option<f64>,
     /// Throughput of two threads over that of one.
     two_threads: f64,
-    /// Building, ns an entry.
-    build_ns: f64,
-    /// Memory while building, bytes an entry.
-    build_bytes: f64,
-    /// Index and overhead, bytes an entry.
-    index_bytes: f64,
-    /// Whether the index can be told from the data.
-    index_known: bool,
-    /// Opening, seconds.
-    open_s: f64,
-    /// A lookup with nothing cached, ns.
-    cold_ns: f64,
+    /// Opening in seconds, and a lookup with nothing cached in ns; none of both for readers in another process.
+    cold: Option<(f64, f64)>,
+}
+
+const fn reader(
+    way: &'static str,
+    lookup_ns: f64,
+    batch_ns: Option<f64>,
+    two_threads: f64,
+    cold: Option<(f64, f64)>,
+) -> Reader {
+    Reader { way, lookup_ns, batch_ns, two_threads, cold }
 }
 
 const SPARKEY_CODECS: &[(&str, f64)] = &[("snappy", 6.0), ("zstd", 14.0)];
 
 #[rustfmt::skip]
 const ENGINES: &[Engine] = &[
-    Engine { name: "cairn mmap", family: "cairn", version: "0.1.0", settings: &[("reader", "mmap"), ("load", "prefetch"), ("durability", "Sync")],
-        lookup_ns: 118.0, batch_ns: Some(34.0), growth: 1.35, codecs: &[("zstd", 4.1)], two_threads: 1.95,
-        build_ns: 210.0, build_bytes: 9.0, index_bytes: 3.9, index_known: true, open_s: 95e-6, cold_ns: 118e3 },
-    Engine { name: "cairn heap", family: "cairn", version: "0.1.0", settings: &[("reader", "heap"), ("durability", "Sync")],
-        lookup_ns: 109.0, batch_ns: Some(33.0), growth: 1.36, codecs: &[("zstd", 4.1)], two_threads: 1.96,
-        build_ns: 211.0, build_bytes: 9.0, index_bytes: 3.9, index_known: true, open_s: 14e-3, cold_ns: 21e6 },
-    Engine { name: "cairn pread", family: "cairn", version: "0.1.0", settings: &[("reader", "pread"), ("durability", "Sync")],
-        lookup_ns: 640.0, batch_ns: None, growth: 1.2, codecs: &[("zstd", 2.0)], two_threads: 1.9,
-        build_ns: 209.0, build_bytes: 9.0, index_bytes: 3.9, index_known: true, open_s: 88e-6, cold_ns: 109e3 },
-    Engine { name: "cairn-sparkey mmap", family: "cairn-sparkey", version: "0.1.0", settings: &[("reader", "mmap"), ("hash", "64 bit"), ("durability", "Sync")],
-        lookup_ns: 171.0, batch_ns: Some(61.0), growth: 1.6, codecs: SPARKEY_CODECS, two_threads: 1.94,
-        build_ns: 260.0, build_bytes: 24.0, index_bytes: 20.8, index_known: true, open_s: 80e-6, cold_ns: 204e3 },
-    Engine { name: "sparkey-java UNCOMPRESSED_MEMORYSEGMENT_J22", family: "sparkey-java", version: "3.2.5 on JDK 25", settings: &[("jmh", "-f 1 -wi 3 -i 5"), ("durability", "Buffered")],
-        lookup_ns: 371.0, batch_ns: None, growth: 1.55, codecs: &[], two_threads: 1.9,
-        build_ns: 680.0, build_bytes: 31.0, index_bytes: 20.8, index_known: true, open_s: 2.1e-3, cold_ns: 261e3 },
-    Engine { name: "sparkey-java SINGLE_THREADED_MMAP_JDK8", family: "sparkey-java", version: "3.2.5 on JDK 17", settings: &[("jmh", "-f 1 -wi 3 -i 5"), ("durability", "Buffered")],
-        lookup_ns: 492.0, batch_ns: None, growth: 1.55, codecs: SPARKEY_CODECS, two_threads: 1.6,
-        build_ns: 690.0, build_bytes: 31.0, index_bytes: 20.8, index_known: true, open_s: 1.9e-3, cold_ns: 258e3 },
-    Engine { name: "lmdb", family: "lmdb", version: "0.9.33", settings: &[("map size", "16 GiB"), ("flags", "NOTLS RDONLY"), ("durability", "Sync")],
-        lookup_ns: 405.0, batch_ns: None, growth: 1.5, codecs: &[], two_threads: 1.93,
-        build_ns: 420.0, build_bytes: 2.0, index_bytes: 28.0, index_known: false, open_s: 61e-6, cold_ns: 310e3 },
-    Engine { name: "sqlite", family: "sqlite", version: "3.54.1", settings: &[("journal", "off for the build"), ("mmap_size", "16 GiB"), ("table", "WITHOUT ROWID"), ("durability", "Sync")],
-        lookup_ns: 1910.0, batch_ns: None, growth: 1.4, codecs: &[], two_threads: 1.7,
-        build_ns: 980.0, build_bytes: 4.0, index_bytes: 17.0, index_known: false, open_s: 310e-6, cold_ns: 402e3 },
-    Engine { name: "redb", family: "redb", version: "4.4.0", settings: &[("cache", "1 GiB"), ("durability", "Sync")],
-        lookup_ns: 720.0, batch_ns: None, growth: 1.5, codecs: &[], two_threads: 1.6,
-        build_ns: 1350.0, build_bytes: 38.0, index_bytes: 41.0, index_known: false, open_s: 3.3e-3, cold_ns: 395e3 },
-    Engine { name: "rocksdb", family: "rocksdb", version: "10.4.2", settings: &[("mode", "read-only"), ("filter", "ribbon 10 bits"), ("block cache", "1 GiB"), ("durability", "Sync")],
-        lookup_ns: 1480.0, batch_ns: Some(890.0), growth: 1.3, codecs: &[("snappy", 1.4), ("zstd", 2.1)], two_threads: 1.85,
-        build_ns: 890.0, build_bytes: 66.0, index_bytes: 6.8, index_known: false, open_s: 18e-3, cold_ns: 290e3 },
-    Engine { name: "cdb", family: "cdb", version: "0.8.0", settings: &[("durability", "Buffered")],
-        lookup_ns: 238.0, batch_ns: None, growth: 1.6, codecs: &[], two_threads: 1.94,
-        build_ns: 165.0, build_bytes: 17.0, index_bytes: 24.0, index_known: true, open_s: 55e-6, cold_ns: 240e3 },
+    Engine { name: "cairn", version: "0.1.0", durability: "sync", growth: 1.35, codecs: &[("zstd", 4.1)],
+        build_ns: 210.0, build_bytes: Some(9.0), index_bytes: 3.9, index_known: true, readers: &[
+        reader(" mmap", 118.0, Some(34.0), 1.95, Some((95e-6, 118e3))),
+        reader(" heap", 109.0, Some(33.0), 1.96, Some((14e-3, 240.0))),
+        reader(" pread", 640.0, None, 1.9, Some((88e-6, 109e3)))] },
+    Engine { name: "cairn-sparkey", version: "0.1.0", durability: "sync", growth: 1.6, codecs: SPARKEY_CODECS,
+        build_ns: 260.0, build_bytes: Some(24.0), index_bytes: 20.8, index_known: true, readers: &[
+        reader(" mmap", 171.0, Some(61.0), 1.94, Some((80e-6, 204e3)))] },
+    Engine { name: "lmdb", version: "0.9.33", durability: "sync", growth: 1.5, codecs: &[],
+        build_ns: 420.0, build_bytes: None, index_bytes: 28.0, index_known: false, readers: &[
+        reader("", 405.0, None, 1.93, Some((61e-6, 310e3)))] },
+    Engine { name: "sqlite", version: "3.54.1", durability: "sync", growth: 1.4, codecs: &[],
+        build_ns: 980.0, build_bytes: None, index_bytes: 17.0, index_known: false, readers: &[
+        reader("", 1910.0, None, 1.7, Some((310e-6, 402e3)))] },
+    Engine { name: "redb", version: "4.4.0", durability: "sync", growth: 1.5, codecs: &[],
+        build_ns: 1350.0, build_bytes: None, index_bytes: 41.0, index_known: false, readers: &[
+        reader("", 720.0, None, 1.6, Some((3.3e-3, 395e3)))] },
+    Engine { name: "rocksdb", version: "10.4.2", durability: "sync", growth: 1.3, codecs: &[("snappy", 1.4), ("zstd", 2.1)],
+        build_ns: 890.0, build_bytes: None, index_bytes: 6.8, index_known: true, readers: &[
+        reader(" block cache", 1480.0, Some(890.0), 1.85, Some((18e-3, 290e3))),
+        reader(" mmap", 1210.0, Some(770.0), 1.8, Some((19e-3, 300e3)))] },
+    Engine { name: "cdb", version: "0.8.0", durability: "buffered", growth: 1.6, codecs: &[],
+        build_ns: 165.0, build_bytes: None, index_bytes: 24.0, index_known: true, readers: &[
+        reader("", 238.0, None, 1.94, Some((55e-6, 240e3)))] },
+    Engine { name: "sparkey-java", version: "3.2.5", durability: "buffered", growth: 1.55, codecs: SPARKEY_CODECS,
+        build_ns: 680.0, build_bytes: Some(310.0), index_bytes: 20.8, index_known: true, readers: &[
+        reader(" UNCOMPRESSED_MEMORYSEGMENT_J22 bytes (JDK 25)", 371.0, None, 1.9, None),
+        reader(" UNCOMPRESSED_MEMORYSEGMENT_J22 string (JDK 25)", 455.0, None, 1.9, None),
+        reader(" SINGLE_THREADED_MEMORYSEGMENT_J22 bytes (JDK 25)", 402.0, None, 1.8, None),
+        reader(" SINGLE_THREADED_MEMORYSEGMENT_J22 string (JDK 25)", 488.0, None, 1.8, None),
+        reader(" POOLED_MEMORYSEGMENT_J22 bytes (JDK 25)", 431.0, None, 1.5, None),
+        reader(" SINGLE_THREADED_MMAP_JDK8 bytes (JDK 17)", 492.0, None, 1.6, None),
+        reader(" SINGLE_THREADED_MMAP_JDK8 bytes (JDK 25)", 470.0, None, 1.6, None),
+        reader(" POOLED_MMAP_JDK8 bytes (JDK 17)", 533.0, None, 1.4, None),
+        reader(" POOLED_MMAP_JDK8 bytes (JDK 25)", 512.0, None, 1.4, None)] },
 ];
 
+impl Engine {
+    fn ours(&self) -> bool {
+        self.name.starts_with("cairn")
+    }
+
+    fn builder(&self) -> &'static str {
+        if self.name == "sparkey-java" { "sparkey-java in-memory build" } else { self.name }
+    }
+
+    fn contender(&self, name: &str, settings: &[(&str, &str)]) -> Contender {
+        let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Contender {
+            name: name.to_owned(),
+            family: self.name.to_owned(),
+            version: self.version.to_owned(),
+            ours: self.ours(),
+            settings: settings.iter().map(owned).collect(),
+            skipped: None,
+        }
+    }
+}
+
 /// The whole made-up run; `speed` scales Cairn's own lookups, for a second run to compare with.
-fn synthetic_run(seed: u64, speed: f64) -> Run {
+fn synthetic_run(seed: u64, speed: f64, matrix: bool) -> Run {
     let mut noise = Noise(seed);
     let mut measurements = Vec::new();
-    for entries in [100_000_u64, 1_000_000, 10_000_000] {
-        for value_bytes in [6_u32, 56] {
-            for engine in ENGINES {
-                let codecs = std::iter::once(("none", 1.0)).chain(engine.codecs.iter().copied());
-                for codec in codecs {
-                    let store = Store { engine, entries, value_bytes, codec, speed };
-                    store.lookups(&mut noise, &mut measurements);
-                    store.costs(&mut noise, &mut measurements);
-                }
+    for store in if matrix { matrix_stores() } else { quick_stores() } {
+        for engine in ENGINES {
+            let codecs = || std::iter::once(&("none", 1.0)).chain(engine.codecs);
+            if let Some((_, slower)) = codecs().find(|(name, _)| *name == store.compression) {
+                let made_up = MadeUp { engine, store, slower: *slower, speed };
+                made_up.costs(&mut noise, &mut measurements);
+                engine.readers.iter().for_each(|reader| made_up.read(reader, &mut noise, &mut measurements));
             }
         }
     }
     if let Some(redb) = measurements.iter_mut().find(|m| m.contender == "redb" && m.metric == "throughput") {
         redb.verified = false;
     }
-    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
-    let probe =
-        |name: &str, value: f64, unit: &str| Probe { name: name.to_owned(), value, unit: unit.to_owned() };
     Run {
         schema: SCHEMA_VERSION,
         suite: "hash".to_owned(),
         started: if seed == 1 { "2026-03-02T09:41:07Z" } else { "2026-02-24T16:03:52Z" }.to_owned(),
-        mode: "full".to_owned(),
+        mode: if matrix { "full" } else { "quick" }.to_owned(),
         seed: 20_260_301,
-        machine: vec![
-            pair("cpu", "No machine: synthetic figures"),
-            pair("cores", "2"),
-            pair("memory", "24 GiB"),
-            pair("kernel", "Linux 6.18"),
-            pair("file system", "ext4"),
-            pair("governor", "performance"),
-            pair("commit", if seed == 1 { "0123abc" } else { "fedcba9" }),
-            pair("rustc", "1.95.0"),
-            pair("profile", "bench, LTO thin, one codegen unit"),
-        ],
-        probes: vec![
-            probe("fdatasync p50", 48_300.0, "ns"),
-            probe("sequential read", 1.9e9, "B/s"),
-            probe("random read 4 KiB", 214e6, "B/s"),
-            probe("memory latency, 1 GiB", 96.4, "ns"),
-        ],
+        machine: machine(seed),
+        probes: probes(),
         contenders: contenders(),
         data: "SYNTHETIC FIGURES: a demonstration of the layout, nothing here was measured. A real run names its data set \
                with source and licence."
@@ -143,105 +166,199 @@ fn synthetic_run(seed: u64, speed: f64) -> Run {
     }
 }
 
-fn contenders() -> Vec<Contender> {
-    let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-    let ran = ENGINES.iter().map(|engine| Contender {
-        name: engine.name.to_owned(),
-        family: engine.family.to_owned(),
-        version: engine.version.to_owned(),
-        ours: engine.family.starts_with("cairn"),
-        settings: engine.settings.iter().map(owned).collect(),
-        skipped: None,
-    });
-    let skipped = Contender {
-        name: "sparkey-java POOLED_MMAP_JDK11".to_owned(),
-        family: "sparkey-java".to_owned(),
-        version: "3.2.5".to_owned(),
-        ours: false,
-        settings: BTreeMap::new(),
-        skipped: Some("needs a JDK 11; found 17 and 25".to_owned()),
-    };
-    ran.chain([skipped]).collect()
+fn machine(seed: u64) -> Vec<(String, String)> {
+    let commit = if seed == 1 { "0123abc" } else { "fedcba9" };
+    let fields = [
+        ("cpu", "No machine: synthetic figures"),
+        ("cores", "2"),
+        ("memory", "24.0 GiB"),
+        ("kernel", "6.18"),
+        ("file system", "ext4 on a made-up disk"),
+        ("governor", "none visible"),
+        ("load before the run", "0.10 0.20 0.30"),
+        ("commit", commit),
+        ("rustc", "1.95.0"),
+        ("profile", "opt-level 3"),
+    ];
+    fields.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec()
 }
 
-/// One engine with one data set.
-struct Store<'a> {
-    engine: &'a Engine,
+fn probes() -> Vec<Probe> {
+    let probe = |(name, value, unit): (&str, f64, &str)| Probe {
+        name: name.to_owned(),
+        value,
+        unit: unit.to_owned(),
+    };
+    let probes = [
+        ("fdatasync p50", 0.048, "ms"),
+        ("sequential read 1 MiB", 1_913.4, "MB/s"),
+        ("random read 4 KiB", 52_300.0, "reads/s"),
+        ("memory latency 1024 MiB", 96.4, "ns"),
+        ("load generation, synthetic, 1000000 entries, 6 B values, none", 4.1, "ns"),
+    ];
+    probes.map(probe).to_vec()
+}
+
+fn contenders() -> Vec<Contender> {
+    let mut out = Vec::new();
+    for engine in ENGINES {
+        let durability = ("build: durability", engine.durability);
+        if engine.readers.iter().all(|reader| !reader.way.is_empty()) {
+            out.push(engine.contender(engine.builder(), &[durability]));
+        }
+        for Reader { way, .. } in engine.readers {
+            let mode = ("mode", if way.is_empty() { "read-only" } else { way.trim() });
+            out.push(engine.contender(&format!("{}{way}", engine.name), &[durability, mode]));
+        }
+    }
+    let java = ENGINES.iter().find(|engine| engine.name == "sparkey-java");
+    out.extend(java.map(|java| Contender {
+        skipped: Some("needs a JDK 11; found 17 and 25".to_owned()),
+        ..java.contender("sparkey-java POOLED_MMAP_JDK11", &[])
+    }));
+    out
+}
+
+/// A data set in one compression, and what is measured on it.
+#[derive(Clone, Copy)]
+struct Store {
+    dataset: &'static str,
     entries: u64,
     value_bytes: u32,
-    codec: (&'a str, f64),
+    compression: &'static str,
+    threads: &'static [u32],
+    absent: bool,
+    thorough: bool,
+}
+
+fn quick_stores() -> Vec<Store> {
+    let words = Store {
+        dataset: "words",
+        entries: 104_334,
+        value_bytes: 21,
+        compression: "none",
+        threads: &[1, 2],
+        absent: true,
+        thorough: true,
+    };
+    let synthetic =
+        Store { dataset: "synthetic", entries: 1_000_000, value_bytes: 6, thorough: false, ..words };
+    let short = Store { threads: &[1], absent: false, thorough: false, ..words };
+    vec![
+        words,
+        synthetic,
+        Store { dataset: "synthetic", entries: 1_000_000, value_bytes: 56, ..short },
+        Store { compression: "snappy", ..short },
+        Store { compression: "zstd", ..short },
+    ]
+}
+
+fn matrix_stores() -> Vec<Store> {
+    let mut out = Vec::new();
+    for entries in [100_000, 1_000_000, 10_000_000] {
+        for value_bytes in [6, 56] {
+            for compression in ["none", "snappy", "zstd"] {
+                let threads = &[1, 2, 8, 16, 32];
+                let dataset = "synthetic";
+                out.push(Store {
+                    dataset,
+                    entries,
+                    value_bytes,
+                    compression,
+                    threads,
+                    absent: true,
+                    thorough: true,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// One engine with one store.
+struct MadeUp<'a> {
+    engine: &'a Engine,
+    store: Store,
+    slower: f64,
     speed: f64,
 }
 
-impl Store<'_> {
+impl MadeUp<'_> {
     fn case(&self, operation: &str, keys: &str, threads: u32) -> Case {
         Case {
             operation: operation.to_owned(),
-            dataset: "synthetic".to_owned(),
-            entries: self.entries,
-            value_bytes: self.value_bytes,
-            compression: self.codec.0.to_owned(),
+            dataset: self.store.dataset.to_owned(),
+            entries: self.store.entries,
+            value_bytes: self.store.value_bytes,
+            compression: self.store.compression.to_owned(),
             keys: keys.to_owned(),
             distribution: if keys.is_empty() { String::new() } else { "uniform".to_owned() },
             threads,
         }
     }
 
-    fn lookups(&self, noise: &mut Noise, out: &mut Vec<Measurement>) {
-        let engine = self.engine;
-        let ours = engine.family.starts_with("cairn");
-        let size = engine.growth.powf((self.entries as f64 / 1e6).log10());
-        let value = if self.value_bytes > 6 { 1.07 } else { 1.0 };
-        let pace = if ours { self.speed } else { 1.0 };
-        for (keys, share) in [("present", 1.0), ("absent", if ours { 0.52 } else { 0.81 })] {
-            let single = engine.lookup_ns * size * value * self.codec.1 * share / pace;
-            let batch = engine.batch_ns.map(|ns| ns * size * value * self.codec.1 * share / pace);
-            for (operation, each) in [("get", Some(single)), ("get_many", batch)] {
-                let Some(each) = each else { continue };
-                for threads in [1_u32, 2, 8, 16, 32] {
+    fn read(&self, reader: &Reader, noise: &mut Noise, out: &mut Vec<Measurement>) {
+        let name = format!("{}{}", self.engine.name, reader.way);
+        let ours = self.engine.ours();
+        let size = self.engine.growth.powf((self.store.entries as f64 / 1e6).log10());
+        let pace = size * self.slower / if ours { self.speed } else { 1.0 };
+        let kinds: &[(&str, f64)] = if self.store.absent {
+            &[("present", 1.0), ("absent", if ours { 0.52 } else { 0.81 })]
+        } else {
+            &[("present", 1.0)]
+        };
+        for (keys, share) in kinds {
+            for (operation, each) in [("get", Some(reader.lookup_ns)), ("get_many", reader.batch_ns)] {
+                let Some(each) = each.map(|ns| ns * pace * share) else { continue };
+                for threads in self.store.threads {
                     // Past two cores more threads add nothing and cost a little switching.
-                    let gain = if threads == 1 {
+                    let gain = if *threads == 1 {
                         1.0
                     } else {
-                        engine.two_threads * 0.995_f64.powi(threads as i32 - 2)
+                        reader.two_threads * 0.995_f64.powi(*threads as i32 - 2)
                     };
-                    let case = self.case(operation, keys, threads);
-                    let mut m =
-                        noise.measure(engine.name, case, "throughput", "ops/s", 1e9 / each * gain, 0.02);
-                    if operation == "get" && threads <= 2 {
-                        let steps =
-                            [("p50", 0.93), ("p90", 1.6), ("p99", 3.1), ("p99.9", 9.4), ("max", 900.0)];
-                        let tail =
-                            |(name, times): (&str, f64)| (name.to_owned(), each * times * noise.near(0.1));
-                        m.percentiles = steps.map(tail).into_iter().collect();
-                    }
-                    out.push(m);
+                    let case = self.case(operation, keys, *threads);
+                    out.push(noise.measure(&name, case, "throughput", "ops/s", 1e9 / each * gain, 0.02));
                 }
             }
+        }
+        if self.store.absent {
+            let mean = reader.lookup_ns * pace * 1.1;
+            let mut timed = noise.measure(&name, self.case("get", "present", 1), "latency", "ns", mean, 0.02);
+            timed.percentiles = noise.tail(mean);
+            out.push(timed);
+        }
+        if let Some((open, cold)) = reader.cold.filter(|_| self.store.thorough) {
+            out.push(noise.measure(&name, self.case("open", "", 0), "time", "s", open, 0.06));
+            out.push(noise.measure(&name, self.case("cold open", "", 0), "time", "s", open * 9.0, 0.06));
+            // What lies on the heap cannot get cold.
+            if reader.way == " heap" {
+                return;
+            }
+            let mut get =
+                noise.measure(&name, self.case("cold get", "present", 1), "latency", "ns", cold, 0.12);
+            get.percentiles = noise.tail(cold);
+            out.push(get);
         }
     }
 
     fn costs(&self, noise: &mut Noise, out: &mut Vec<Measurement>) {
-        let engine = self.engine;
-        let entries = self.entries as f64;
-        let name = engine.name;
-        let slower = self.codec.1.sqrt();
-        let case = || self.case("build", "", if engine.family == "cairn" { 2 } else { 1 });
-        out.push(noise.measure(name, case(), "time", "s", engine.build_ns * entries * slower / 1e9, 0.03));
-        let memory = 6e6 + engine.build_bytes * entries.min(4e6);
-        out.push(noise.measure(name, case(), "peak memory", "B", memory, 0.01));
-
-        let squeeze = if self.codec.0 == "none" { 1.0 } else { 0.71 };
-        let data = (f64::from(self.value_bytes) + 10.0) * squeeze;
-        let size = || self.case("size", "", 0);
-        out.push(exact(name, size(), "bytes per entry", data + engine.index_bytes));
-        if engine.index_known {
-            out.push(exact(name, size(), "index bytes per entry", engine.index_bytes));
+        let (engine, entries) = (self.engine, self.store.entries as f64);
+        let name = engine.builder();
+        if self.store.thorough {
+            let seconds = engine.build_ns * entries * self.slower.sqrt() / 1e9;
+            out.push(noise.measure(name, self.case("build", "", 0), "time", "s", seconds, 0.03));
+            if let Some(each) = engine.build_bytes {
+                let memory = 6e6 + each * entries.min(4e6);
+                out.push(noise.measure(name, self.case("build", "", 0), "peak memory", "B", memory, 0.01));
+            }
         }
-        let read_in = if engine.name == "cairn heap" { entries / 1e6 } else { 1.0 };
-        out.push(noise.measure(name, self.case("open", "", 1), "time", "s", engine.open_s * read_in, 0.06));
-        let cold = self.case("cold get", "present", 1);
-        out.push(noise.measure(name, cold, "latency", "ns", engine.cold_ns * slower, 0.12));
+        let squeeze = if self.store.compression == "none" { 1.0 } else { 0.71 };
+        let data = (f64::from(self.store.value_bytes) + 10.0) * squeeze;
+        out.push(exact(name, self.case("size", "", 0), "bytes per entry", data + engine.index_bytes));
+        if engine.index_known {
+            out.push(exact(name, self.case("size", "", 0), "index bytes per entry", engine.index_bytes));
+        }
     }
 }
 
@@ -278,6 +395,11 @@ impl Noise {
             ..exact(name, case, metric, value)
         }
     }
+
+    fn tail(&mut self, mean: f64) -> BTreeMap<String, f64> {
+        let steps = [("p50", 0.83), ("p90", 1.5), ("p99", 2.9), ("p99.9", 8.8), ("max", 850.0)];
+        steps.map(|(name, times)| (name.to_owned(), mean * times * self.near(0.1))).into_iter().collect()
+    }
 }
 
 fn exact(name: &str, case: Case, metric: &str, value: f64) -> Measurement {
@@ -294,11 +416,4 @@ fn exact(name: &str, case: Case, metric: &str, value: f64) -> Measurement {
         percentiles: BTreeMap::new(),
         verified: true,
     }
-}
-
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Box<dyn Error>> {
-    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
-    let file = AtomicFile::create(&fs, path)?;
-    file.file().write_all_at(bytes, 0)?;
-    Ok(file.commit()?)
 }

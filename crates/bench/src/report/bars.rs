@@ -68,6 +68,7 @@ impl BarChart<'_> {
         for (index, bar) in self.bars.iter().enumerate() {
             body += &self.row(bar, &scale, ROW * index as f64);
         }
+        body += &whiskers(&self.bars, &scale, rows_height);
         body += &dots(&self.bars, &scale, rows_height);
         let direction = if higher { "longer is better" } else { "shorter is better" };
         let sense = match (scale.is_log(), higher) {
@@ -197,7 +198,7 @@ fn axis(scale: &Scale, unit: &str, bottom: f64) -> String {
 
 fn marks(bar: &Bar<'_>, scale: &Scale, top: f64) -> String {
     let m = bar.measurement;
-    let (middle, end) = (top + BAR_HEIGHT / 2.0, scale.place(m.median));
+    let end = scale.place(m.median);
     let rect = |class: &str, from: f64, to: f64| {
         let (x, width) = (percent(from), percent((to - from).max(0.0)));
         format!(
@@ -215,13 +216,23 @@ fn marks(bar: &Bar<'_>, scale: &Scale, top: f64) -> String {
             out += &rect("fill", split, end);
         }
     }
-    if m.low.is_finite() && m.high.is_finite() && m.high > m.low {
-        let (low, high) = (scale.place(m.low), scale.place(m.high));
-        out += &line("whisker", (low, middle), (high, middle));
-        out += &line("whisker", (low, middle - 4.0), (low, middle + 4.0));
-        out += &line("whisker", (high, middle - 4.0), (high, middle + 4.0));
-    }
     out
+}
+
+/// The intervals of all rows as whiskers, in one path for the whole chart.
+fn whiskers(bars: &[Bar<'_>], scale: &Scale, height: f64) -> String {
+    let mut path = String::new();
+    for (index, Bar { measurement: m, .. }) in bars.iter().enumerate() {
+        if m.low.is_finite() && m.high.is_finite() && m.high > m.low {
+            let middle = ROW * index as f64 + BAR_Y + BAR_HEIGHT / 2.0;
+            let (low, high) = (scale.place(m.low) * 1000.0, scale.place(m.high) * 1000.0);
+            path += &format!(
+                "M{low:.1} {middle:.1}H{high:.1}M{low:.1} {0:.1}v8M{high:.1} {0:.1}v8",
+                middle - 4.0
+            );
+        }
+    }
+    svg::stretched("whiskers", height, &path)
 }
 
 /// Every sample of every row as a dot, all in one path: strokes of no length with round ends, in a coordinate system

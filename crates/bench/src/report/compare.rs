@@ -97,6 +97,9 @@ fn differences(run: &Run, earlier: &Run) -> String {
     format!("<div class=\"trust\"><h3>Different between the runs</h3><ul>{items}</ul></div>")
 }
 
+/// The cases of one contender and topic.
+type Cases<'a> = Vec<(Pair<'a>, Ratio)>;
+
 /// Every contender and topic over all cases, contenders in the order of their families.
 struct Grid<'a> {
     topics: Vec<Topic>,
@@ -112,7 +115,7 @@ impl<'a> Grid<'a> {
             }
         }
         topics.sort_by_key(Topic::rank);
-        let mut groups: BTreeMap<(usize, &'a str), BTreeMap<usize, Vec<(Pair<'a>, Ratio)>>> = BTreeMap::new();
+        let mut groups: BTreeMap<(usize, &'a str), BTreeMap<usize, Cases<'a>>> = BTreeMap::new();
         for change in changes {
             let contender = change.pair.subject.contender.as_str();
             let row = groups.entry((model.look(contender).family, contender)).or_default();

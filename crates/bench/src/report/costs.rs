@@ -5,7 +5,7 @@ use super::bars::{Bar, BarChart};
 use super::figure::{self, Figure, Slices, Variant};
 use super::format;
 use super::html::escape;
-use super::lookups::absent;
+use super::lookups::{absent, leaders};
 use super::model::{Area, Dim, Model, Value, area, is_batched};
 use super::scatter::{Axis, Dot, Scatter};
 use super::table;
@@ -23,7 +23,7 @@ pub(super) fn build(model: &Model<'_>) -> Figure<'static> {
         lead: "From the unsorted input to a store that answers lookups. Compare like with like: the durability of each \
                build stands under <a href=\"#contenders\">contenders</a>."
             .to_owned(),
-        variants: side_by_side(model, "build", slices),
+        variants: side_by_side(model, "build", &STORE_DIMS, slices),
         dims: STORE_DIMS.to_vec(),
     }
 }
@@ -34,8 +34,9 @@ pub(super) fn cold(model: &Model<'_>) -> Figure<'static> {
     Figure {
         id: "cold",
         title: "Opening and cold reads",
-        lead: "Time until a store can answer, and reads after the page cache was dropped, where the disk decides.".to_owned(),
-        variants: side_by_side(model, "cold", slices),
+        lead: "Time from opening a store to its first answer, and the same and single lookups after its files were dropped from \
+               memory, where the disk decides.".to_owned(),
+        variants: side_by_side(model, "cold", &STORE_DIMS, slices),
         dims: STORE_DIMS.to_vec(),
     }
 }
@@ -54,7 +55,7 @@ pub(super) fn other(model: &Model<'_>) -> Figure<'static> {
         id: "other",
         title: "Other measurements",
         lead: String::new(),
-        variants: side_by_side(model, "other", slices),
+        variants: side_by_side(model, "other", &dims, slices),
         dims,
     }
 }
@@ -99,7 +100,7 @@ pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
         let rows: Vec<(String, &Measurement)> = slice.iter().map(|m| (with_metric(m), *m)).collect();
         body += &table::folded_bars(&rows);
         body += &absent(model, &slice);
-        variants.push(Variant { key, contenders: totals.len(), body });
+        variants.push(Variant::new(model, &STORE_DIMS, key, &slice, body));
     }
     Figure {
         id: "size",
@@ -123,20 +124,20 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
         let case_dims = [Dim::Keys, Dim::Distribution, Dim::Threads];
         let cases = figure::slices(slice.iter().copied(), &case_dims);
         let plain =
-            cases.iter().rev().max_by_key(|(key, slice)| figure::plainness(&case_dims, key, slice.len()));
+            cases.iter().rev().max_by_key(|(key, slice)| (figure::plainness(&case_dims, key), slice.len()));
         let Some((case, timed)) = plain else { continue };
-        let dots: Vec<Dot> = timed
+        let dots: Vec<Dot> = leaders(model, timed)
+            .0
             .iter()
             .filter_map(|m| {
-                let size = sized.iter().find(|size| size.contender == m.contender)?;
                 let look = model.look(&m.contender);
+                let size = size_for(model, m, sized)?;
                 Some(Dot { label: m.contender.clone(), look, x: size.median, y: m.median })
             })
             .collect();
         if dots.len() < 2 {
             continue;
         }
-        let contenders = dots.len();
         let table = dots_table(&dots);
         let scatter = Scatter {
             id: format!("trade-{index}"),
@@ -151,7 +152,7 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
             phrases.filter(|phrase| !phrase.is_empty()).map(|phrase| escape(&phrase)).collect();
         let body =
             format!("{}<p class=\"note\">Lookups: {}.</p>{table}", scatter.render(), phrases.join(", "));
-        variants.push(Variant { key: key.clone(), contenders, body });
+        variants.push(Variant::new(model, &STORE_DIMS, key.clone(), timed, body));
     }
     Figure {
         id: "trade-off",
@@ -163,6 +164,22 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
+/// The size of the store that `reader` read. Where builders and readers are contenders of their own, it is the size of
+/// the builder whose name the reader's begins with, or else of the first builder of its family.
+fn size_for<'m>(
+    model: &Model<'_>,
+    reader: &Measurement,
+    sized: &[&'m Measurement],
+) -> Option<&'m Measurement> {
+    let family = model.look(&reader.contender).family;
+    let related = || sized.iter().copied().filter(|size| model.look(&size.contender).family == family);
+    let same = related().find(|size| size.contender == reader.contender);
+    let prefix = related()
+        .filter(|size| reader.contender.starts_with(size.contender.as_str()))
+        .max_by_key(|size| size.contender.len());
+    same.or(prefix).or_else(|| related().next())
+}
+
 fn dots_table(dots: &[Dot]) -> String {
     let headers = ["Contender", "Lookups a second", "Bytes for each entry"].map(str::to_owned);
     let figure = |value: f64, unit: &str| escape(&format::quantity(value, unit));
@@ -171,7 +188,7 @@ fn dots_table(dots: &[Dot]) -> String {
 }
 
 /// Charts of every operation and metric of a slice, in a grid.
-fn side_by_side(model: &Model<'_>, id: &str, slices: Slices<'_>) -> Vec<Variant> {
+fn side_by_side(model: &Model<'_>, id: &str, dims: &[Dim], slices: Slices<'_>) -> Vec<Variant> {
     let mut variants = Vec::new();
     for (index, (key, slice)) in slices.into_iter().enumerate() {
         let mut groups: Vec<(String, Vec<&Measurement>)> = Vec::new();
@@ -192,10 +209,7 @@ fn side_by_side(model: &Model<'_>, id: &str, slices: Slices<'_>) -> Vec<Variant>
             table::folded_bars(&rows),
             absent(model, &slice)
         );
-        let mut names: Vec<&str> = slice.iter().map(|m| m.contender.as_str()).collect();
-        names.sort_unstable();
-        names.dedup();
-        variants.push(Variant { key, contenders: names.len(), body });
+        variants.push(Variant::new(model, dims, key, &slice, body));
     }
     variants
 }

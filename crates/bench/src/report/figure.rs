@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 
 use super::html::escape;
-use super::model::{Dim, Value};
+use super::model::{Dim, Model, Value};
+use super::selector::Selector;
 use crate::results::Measurement;
 
 /// A figure of the page.
@@ -29,10 +30,34 @@ pub(super) struct Figure<'a> {
 pub(super) struct Variant {
     /// A value for each dimension of the figure.
     pub(super) key: Vec<Value>,
-    /// How many contenders it shows.
-    pub(super) contenders: usize,
     /// The chart and its table. Markup.
-    pub(super) body: String,
+    body: String,
+    /// How well it serves as the first one, see [`Variant::new`].
+    rank: Rank,
+}
+
+/// Plain dimensions, coverage of the store, contenders, and closeness to a million entries; more is better.
+type Rank = (usize, usize, usize, i64);
+
+impl Variant {
+    /// A variant of a figure over `dims`, drawn from `slice`.
+    ///
+    /// As the first of its figure it is the better the plainer its case is, the more was measured of its store, the
+    /// more contenders share it and the nearer it is to a million entries, in this order.
+    pub(super) fn new(
+        model: &Model<'_>,
+        dims: &[Dim],
+        key: Vec<Value>,
+        slice: &[&Measurement],
+        body: String,
+    ) -> Self {
+        let mut names: Vec<&str> = slice.iter().map(|m| m.contender.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        let (plain, closeness) = plainness(dims, &key);
+        let coverage = slice.first().map_or(0, |m| model.coverage(&m.case));
+        Variant { rank: (plain, coverage, names.len(), closeness), key, body }
+    }
 }
 
 /// Measurements by what they have in common.
@@ -48,8 +73,8 @@ pub(super) fn slices<'m>(measurements: impl Iterator<Item = &'m Measurement>, di
     out
 }
 
-/// How well a choice serves as the first one: the plainest case that most contenders share, near a million entries.
-pub(super) fn plainness(dims: &[Dim], key: &[Value], contenders: usize) -> (usize, usize, i64) {
+/// How plain a case is, and how near a million entries: more is better.
+pub(super) fn plainness(dims: &[Dim], key: &[Value]) -> (usize, i64) {
     let mut plain = 0;
     let mut distance = 0;
     for (dim, value) in dims.iter().zip(key) {
@@ -60,32 +85,31 @@ pub(super) fn plainness(dims: &[Dim], key: &[Value], contenders: usize) -> (usiz
             (Dim::Distribution, Value::Text(text)) if text == "uniform" => plain += 1,
             (Dim::Operation, Value::Text(text)) if text == "get" => plain += 1,
             (Dim::Entries, Value::Number(entries)) => {
-                distance += (((*entries).max(1) as f64).log10() - 6.0).abs().mul_add(100.0, 0.0) as i64;
+                distance += (100.0 * ((*entries).max(1) as f64 / 1e6).log10().abs()) as i64;
             }
             (Dim::ValueBytes, Value::Number(bytes)) => distance += i64::from(*bytes > 64),
             _ => {}
         }
     }
-    (plain, contenders, -distance)
+    (plain, -distance)
 }
 
 impl Figure<'_> {
     /// The figure as a section; empty without variants.
     pub(super) fn render(&self) -> String {
         let Some(first) = self.first() else { return String::new() };
-        let varying: Vec<(usize, Dim, Vec<Value>)> = self.varying();
+        let keys: Vec<&[Value]> = self.variants.iter().map(|variant| variant.key.as_slice()).collect();
+        let selector = Selector::new(&self.dims, &keys);
         let (id, title) = (escape(self.id), escape(self.title));
         let mut out = format!("<section class=\"figure\" id=\"{id}\"><h2>{title}</h2>");
         if !self.lead.is_empty() {
             out += &format!("<p class=\"lead\">{}</p>", self.lead);
         }
-        if !varying.is_empty() {
-            out += &selectors(&varying, first);
-        }
+        out += &selector.form(&first.key);
         out += &format!("<div class=\"view\" aria-live=\"polite\">{}</div>", self.view(first));
         if self.variants.len() > 1 {
             for variant in &self.variants {
-                let key = choice(&varying, &variant.key);
+                let key = selector.choice(&variant.key);
                 out += &format!("<template data-key=\"{key}\">{}</template>", self.view(variant));
             }
         }
@@ -95,7 +119,7 @@ impl Figure<'_> {
     /// The variant shown first.
     pub(super) fn first(&self) -> Option<&Variant> {
         // max_by_key keeps the last of equals; the first reads better.
-        self.variants.iter().rev().max_by_key(|v| plainness(&self.dims, &v.key, v.contenders))
+        self.variants.iter().rev().max_by_key(|variant| variant.rank)
     }
 
     fn view(&self, variant: &Variant) -> String {
@@ -108,39 +132,4 @@ impl Figure<'_> {
         };
         shown + &variant.body
     }
-
-    /// The dimensions with a choice, where they stand in a key, and their values in order.
-    fn varying(&self) -> Vec<(usize, Dim, Vec<Value>)> {
-        let values_of = |place: usize| {
-            let mut values: Vec<Value> =
-                self.variants.iter().filter_map(|v| v.key.get(place)).cloned().collect();
-            values.sort();
-            values.dedup();
-            values
-        };
-        let all = self.dims.iter().enumerate().map(|(place, dim)| (place, *dim, values_of(place)));
-        all.filter(|(_, _, values)| values.len() > 1).collect()
-    }
-}
-
-fn selectors(varying: &[(usize, Dim, Vec<Value>)], first: &Variant) -> String {
-    let mut out = String::from("<form class=\"pick\" autocomplete=\"off\">");
-    for (place, dim, values) in varying {
-        out += &format!("<label>{}<select>", dim.label());
-        for (index, value) in values.iter().enumerate() {
-            let selected = if first.key.get(*place) == Some(value) { " selected" } else { "" };
-            out += &format!("<option value=\"{index}\"{selected}>{}</option>", escape(&dim.option(value)));
-        }
-        out += "</select></label>";
-    }
-    out + "<p class=\"said\" role=\"status\"></p></form>"
-}
-
-/// A key as the places of its values among the options, such as `0.2.1`.
-fn choice(varying: &[(usize, Dim, Vec<Value>)], key: &[Value]) -> String {
-    let index_of = |place: usize, values: &[Value]| {
-        let found = key.get(place).and_then(|value| values.iter().position(|v| v == value));
-        found.unwrap_or(0).to_string()
-    };
-    varying.iter().map(|(place, _, values)| index_of(*place, values)).collect::<Vec<_>>().join(".")
 }

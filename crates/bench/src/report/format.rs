@@ -31,6 +31,7 @@ pub(super) fn quantity(value: f64, unit: &str) -> String {
         "B" | "bytes" => bytes(value),
         "B/s" => format!("{}/s", bytes(value)),
         "" => number(value),
+        other if (1e3..1e6).contains(&value.abs()) => format!("{} {other}", whole_number(value)),
         other => format!("{} {other}", number(value)),
     }
 }
@@ -162,6 +163,12 @@ fn number(value: f64) -> String {
     if prefix.is_empty() { significant(value) } else { format!("{} {prefix}", significant(digits)) }
 }
 
+/// Units that carry a prefix already, such as `MB/s`, take no second one.
+fn whole_number(value: f64) -> String {
+    let sign = if value < 0.0 { "-" } else { "" };
+    format!("{sign}{}", whole(value.abs().round() as u64))
+}
+
 fn per_second(value: f64) -> String {
     let (digits, prefix) = scaled(value, &DECIMAL);
     format!("{} {prefix}/s", significant(digits))
@@ -217,7 +224,8 @@ mod tests {
             (1_047_552.0, "B", "1.00 MiB"),
             (0.0, "ns", "0.00 ns"),
             (37.0, "", "37"),
-            (1_500.5, "IOPS", "1.50 k IOPS"),
+            (1_900.4, "MB/s", "1\u{202f}900 MB/s"),
+            (-52_300.0, "reads/s", "-52\u{202f}300 reads/s"),
             (0.012, "", "0.012"),
             (f64::NAN, "ns", NONE),
             (f64::INFINITY, "B", NONE),

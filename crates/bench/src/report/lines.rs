@@ -17,7 +17,8 @@ const PLOT_HEIGHT: f64 = 250.0;
 const TOP: f64 = 10.0;
 const AXIS_HEIGHT: f64 = 42.0;
 const LABEL_GAP: f64 = 16.0;
-const DIRECT_CHARS: usize = 26;
+/// Longest direct label.
+pub(super) const DIRECT_CHARS: usize = 26;
 
 /// One labelled place on the x axis.
 #[derive(Debug, Clone, PartialEq)]
@@ -44,6 +45,8 @@ pub(super) struct Point {
 pub(super) struct Series {
     /// The contender. Not escaped.
     pub(super) label: String,
+    /// What fits beside the end of the line, at most [`DIRECT_CHARS`]. Not escaped.
+    pub(super) short: String,
     /// Colour and marker of its family.
     pub(super) look: Look,
     /// In the order of the stops.
@@ -87,7 +90,7 @@ impl LineChart<'_> {
         let scale = Scale::fitting(&values, 5, prefix_base(self.unit));
         let labels: Vec<String> = scale.ticks().iter().map(|tick| format::tick(*tick, self.unit)).collect();
         let left = labels.iter().map(|label| svg::text_width(label)).fold(24.0, f64::max) + 10.0;
-        let direct = self.series.iter().map(|s| svg::text_width(&format::shorten(&s.label, DIRECT_CHARS)));
+        let direct = self.series.iter().map(|s| svg::text_width(&s.short));
         let right = direct.fold(40.0, f64::max) + 34.0;
 
         let mut body = self.grid(&scale, &labels);
@@ -127,7 +130,8 @@ impl LineChart<'_> {
         }
         for (place, label) in &self.marks {
             out += &line("mark", (*place, TOP), (*place, bottom));
-            out += &text("tick mark-label", *place, 6.0, bottom - 7.0, Anchor::Start, &escape(label));
+            let (dx, anchor) = if *place > 0.8 { (-6.0, Anchor::End) } else { (6.0, Anchor::Start) };
+            out += &text("tick mark-label", *place, dx, bottom - 7.0, anchor, &escape(label));
         }
         out += &line("axis", (0.0, bottom), (1.0, bottom));
         out + &text("tick", 0.5, 0.0, bottom + 36.0, Anchor::Middle, &escape(self.x_title))
@@ -176,7 +180,7 @@ impl LineChart<'_> {
             look.marker(),
             px(y),
             px(y + 4.0),
-            escape(&format::shorten(&series.label, DIRECT_CHARS))
+            escape(&series.short)
         )
     }
 

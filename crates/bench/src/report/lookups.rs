@@ -3,11 +3,15 @@
 use super::bars::{Bar, BarChart, interval_of};
 use super::figure::{self, Figure, Variant};
 use super::format;
-use super::html::{escape, list};
-use super::lines::{LineChart, Point, Series, Stop, even_stops, log_stops};
-use super::model::{Area, Dim, Look, Model, Value, is_batched};
+use super::html::{escape, list, plural};
+use super::lines::{DIRECT_CHARS, LineChart, Point, Series, Stop, even_stops, log_stops};
+use super::model::{self, Area, Dim, Look, Model, Value, is_batched};
 use super::table;
 use crate::results::Measurement;
+
+/// A chart with more rows than this shows only the leaders of each family at once.
+const MOST_ROWS: usize = 18;
+const LEADERS: usize = 3;
 
 /// Without these a chart of one case is complete: batched and single lookups stand side by side.
 const HEADLINE_DIMS: [Dim; 7] = [
@@ -25,21 +29,29 @@ pub(super) fn headline<'a>(model: &Model<'a>) -> Figure<'static> {
     let dims = HEADLINE_DIMS.to_vec();
     let mut variants = Vec::new();
     for (index, (key, slice)) in figure::slices(throughputs(model), &dims).into_iter().enumerate() {
-        let bar = |m: &&'a Measurement| Bar {
-            label: lookup_label(m),
-            look: model.look(&m.contender),
-            measurement: m,
-            part: None,
+        let chart = |id: String, rows: &[&'a Measurement]| {
+            let bar = |m: &&'a Measurement| Bar {
+                label: lookup_label(m),
+                look: model.look(&m.contender),
+                measurement: m,
+                part: None,
+            };
+            let title = "Point lookups a second, all threads together".to_owned();
+            BarChart { id, title, per: "lookup", bars: rows.iter().map(bar).collect() }.render()
         };
+        let (shown, rest) = leaders(model, &slice);
+        let mut body = chart(format!("lookups-{index}"), &shown);
+        if !rest.is_empty() {
+            body += &format!(
+                "<details class=\"figures\"><summary>{} of the same families, slower than these</summary>{}</details>",
+                plural(rest.len(), "more row"),
+                chart(format!("lookups-rest-{index}"), &rest)
+            );
+        }
         let rows: Vec<(String, &Measurement)> = slice.iter().map(|m| (lookup_label(m), *m)).collect();
-        let chart = BarChart {
-            id: format!("lookups-{index}"),
-            title: "Point lookups a second, all threads together".to_owned(),
-            per: "lookup",
-            bars: slice.iter().map(bar).collect(),
-        };
-        let body = chart.render() + &table::folded_bars(&rows) + &absent(model, &slice);
-        variants.push(Variant { key, contenders: slice.len(), body });
+        body += &table::folded_bars(&rows);
+        body += &absent(model, &slice);
+        variants.push(Variant::new(model, &dims, key, &slice, body));
     }
     Figure {
         id: "lookups",
@@ -83,7 +95,7 @@ pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
         let body = chart(format!("threads-{index}"), "All threads together", total)
             + &chart(format!("threads-each-{index}"), "On each thread", each)
             + &table;
-        variants.push(Variant { key, contenders: contenders_in(&slice), body });
+        variants.push(Variant::new(model, &dims, key, &slice, body));
     }
     Figure {
         id: "threads",
@@ -119,7 +131,8 @@ pub(super) fn over_entries(model: &Model<'_>) -> Figure<'static> {
             series,
             marks: Vec::new(),
         };
-        variants.push(Variant { key, contenders: contenders_in(&slice), body: chart.render() + &table });
+        let body = chart.render() + &table;
+        variants.push(Variant::new(model, &dims, key, &slice, body));
     }
     Figure {
         id: "entries",
@@ -155,7 +168,8 @@ pub(super) fn latency(model: &Model<'_>) -> Figure<'static> {
             series,
             marks: Vec::new(),
         };
-        variants.push(Variant { key, contenders: contenders_in(&slice), body: chart.render() + &table });
+        let body = chart.render() + &table;
+        variants.push(Variant::new(model, &dims, key, &slice, body));
     }
     Figure {
         id: "latency",
@@ -177,6 +191,26 @@ fn without(dim: Dim) -> Vec<Dim> {
     Dim::ALL.into_iter().filter(|other| *other != dim).collect()
 }
 
+/// The rows to show at once and those to fold away: of a family with many contenders only the best few lead. All stay
+/// in the order given.
+pub(super) fn leaders<'m>(
+    model: &Model<'_>,
+    slice: &[&'m Measurement],
+) -> (Vec<&'m Measurement>, Vec<&'m Measurement>) {
+    if slice.len() <= MOST_ROWS {
+        return (slice.to_vec(), Vec::new());
+    }
+    let leads = |m: &&&'m Measurement| {
+        let rivals = slice.iter().filter(|other| {
+            let related = model.look(&other.contender) == model.look(&m.contender);
+            related && other.case.operation == m.case.operation && !std::ptr::eq(**other, **m)
+        });
+        let ahead = rivals.filter(|other| std::ptr::eq(model::better(m, other), **other)).count();
+        ahead < LEADERS
+    };
+    slice.iter().copied().partition(|m| leads(&m))
+}
+
 /// The contender, with the operation where that is not a single lookup.
 pub(super) fn lookup_label(m: &Measurement) -> String {
     if is_batched(&m.case.operation) {
@@ -186,17 +220,9 @@ pub(super) fn lookup_label(m: &Measurement) -> String {
     }
 }
 
-fn contenders_in(slice: &[&Measurement]) -> usize {
-    let mut names: Vec<&str> = slice.iter().map(|m| m.contender.as_str()).collect();
-    names.sort_unstable();
-    names.dedup();
-    names.len()
-}
-
-/// Who ran but has no figure in this case, so that an absence is not mistaken for an oversight.
+/// Who has figures elsewhere but none in this case, so that an absence is not mistaken for an oversight.
 pub(super) fn absent(model: &Model<'_>, slice: &[&Measurement]) -> String {
-    let missing = model.ran().filter(|contender| !slice.iter().any(|m| m.contender == contender.name));
-    let names: Vec<String> = missing.map(|contender| escape(&contender.name)).collect();
+    let names: Vec<String> = model.missing_from(slice).into_iter().map(escape).collect();
     if names.is_empty() {
         String::new()
     } else {
@@ -227,7 +253,7 @@ fn champions(
             *sum += gain;
         } else {
             let look = model.look(&m.contender);
-            lines.push((look, Series { label: m.contender.clone(), look, points: vec![point] }, gain));
+            lines.push((look, line_of(model, m, vec![point]), gain));
         }
     }
     let mut out: Vec<(Series, f64)> = Vec::new();
@@ -243,6 +269,11 @@ fn champions(
     out.into_iter().map(|(line, _)| line).collect()
 }
 
+fn line_of(model: &Model<'_>, m: &Measurement, points: Vec<Point>) -> Series {
+    let short = model.short_name(&m.contender, DIRECT_CHARS);
+    Series { label: m.contender.clone(), short, look: model.look(&m.contender), points }
+}
+
 /// Of each family the contender with the lowest first percentile.
 fn tails(model: &Model<'_>, slice: &[&Measurement], labels: &[String]) -> Vec<Series> {
     let mut out: Vec<Series> = Vec::new();
@@ -255,7 +286,7 @@ fn tails(model: &Model<'_>, slice: &[&Measurement], labels: &[String]) -> Vec<Se
             })
             .filter(|point| point.y.is_finite())
             .collect();
-        let line = Series { label: m.contender.clone(), look: model.look(&m.contender), points };
+        let line = line_of(model, m, points);
         let first = |line: &Series| line.points.first().map_or(f64::INFINITY, |point| point.y);
         match out.iter_mut().find(|other| other.look == line.look) {
             Some(best) if first(&line) < first(best) => *best = line,

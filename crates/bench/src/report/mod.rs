@@ -27,6 +27,7 @@ mod page;
 mod ratio;
 mod scale;
 mod scatter;
+mod selector;
 mod setup;
 mod svg;
 mod table;

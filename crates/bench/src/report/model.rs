@@ -1,10 +1,10 @@
 //! The run as the report sees it: families in a fixed order with a fixed look, and measurements sorted by what they
 //! are about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::format;
-use crate::results::{Case, Contender, Measurement, Run};
+use crate::results::{Case, Measurement, Run};
 
 /// What a measurement is about, which decides the section that draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -194,6 +194,15 @@ pub(super) struct Model<'a> {
     /// Ours first, then the peers, each in the run's order.
     pub(super) families: Vec<Family<'a>>,
     looks: BTreeMap<&'a str, Look>,
+    /// How many operations and metrics were measured of each store.
+    coverage: BTreeMap<Store<'a>, usize>,
+}
+
+/// What a store holds: data set, entries, value bytes, compression.
+type Store<'a> = (&'a str, u64, u32, &'a str);
+
+fn store_of(case: &Case) -> Store<'_> {
+    (&case.dataset, case.entries, case.value_bytes, &case.compression)
 }
 
 impl<'a> Model<'a> {
@@ -201,8 +210,7 @@ impl<'a> Model<'a> {
     /// own among the peers, so that nothing measured can vanish.
     pub(super) fn new(run: &'a Run) -> Self {
         let listed = run.contenders.iter().map(|c| (c.name.as_str(), c.family.as_str(), c.ours));
-        let known: std::collections::BTreeSet<&str> =
-            run.contenders.iter().map(|c| c.name.as_str()).collect();
+        let known: BTreeSet<&str> = run.contenders.iter().map(|c| c.name.as_str()).collect();
         let strays =
             run.measurements.iter().map(|m| m.contender.as_str()).filter(|name| !known.contains(name));
         let all: Vec<(&str, &str, bool)> = listed.chain(strays.map(|name| (name, name, false))).collect();
@@ -222,7 +230,30 @@ impl<'a> Model<'a> {
                 looks.entry(*name).or_insert(look);
             }
         }
-        Model { run, families, looks }
+        let mut kinds: BTreeMap<Store<'a>, BTreeSet<(&str, &str)>> = BTreeMap::new();
+        for m in &run.measurements {
+            kinds.entry(store_of(&m.case)).or_default().insert((&m.case.operation, &m.metric));
+        }
+        let coverage = kinds.into_iter().map(|(store, kinds)| (store, kinds.len())).collect();
+        Model { run, families, looks, coverage }
+    }
+
+    /// How many operations and metrics were measured of the store of `case`: quick runs look closely at one only.
+    pub(super) fn coverage(&self, case: &Case) -> usize {
+        self.coverage.get(&store_of(case)).copied().unwrap_or(0)
+    }
+
+    /// The contenders with a figure of the same area as `slice` somewhere, but none in it.
+    pub(super) fn missing_from(&self, slice: &[&Measurement]) -> Vec<&'a str> {
+        let Some(area) = slice.first().map(|m| area(m)) else { return Vec::new() };
+        let mut names: Vec<&'a str> = Vec::new();
+        for m in self.in_area(area) {
+            let name = m.contender.as_str();
+            if !names.contains(&name) && !slice.iter().any(|other| other.contender == name) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// How the contender of that name is drawn.
@@ -230,9 +261,12 @@ impl<'a> Model<'a> {
         self.looks.get(contender).copied().unwrap_or(Look { ours: false, family: 0, tone: 6 })
     }
 
-    /// The contenders that ran.
-    pub(super) fn ran(&self) -> impl Iterator<Item = &'a Contender> + use<'a> {
-        self.run.contenders.iter().filter(|contender| contender.skipped.is_none())
+    /// A name that fits beside a line, which stands for its family there: the contender's where it is short, otherwise
+    /// the family's. Not escaped.
+    pub(super) fn short_name(&self, contender: &str, keep: usize) -> String {
+        let family = self.families.get(self.look(contender).family).map_or(contender, |family| family.name);
+        let short = if contender.chars().count() <= keep { contender } else { family };
+        format::shorten(short, keep)
     }
 
     /// The measurements of one area, in the order taken.

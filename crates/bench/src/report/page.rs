@@ -1,5 +1,7 @@
 //! The page: header, sections in reading order, and what makes it one file without any other.
 
+use std::collections::BTreeSet;
+
 use super::compare;
 use super::costs;
 use super::figure::Figure;
@@ -91,7 +93,8 @@ fn header(run: &Run, title: &str) -> String {
             run.machine.iter().find(|(name, value)| names.contains(&name.as_str()) && !value.is_empty());
         found.map(|(_, value)| escape(value))
     };
-    let ran = run.contenders.iter().filter(|contender| contender.skipped.is_none()).count();
+    let ran = || run.contenders.iter().filter(|contender| contender.skipped.is_none());
+    let families: BTreeSet<&str> = ran().map(|contender| contender.family.as_str()).collect();
     let chip = |name: &str, value: Option<String>| {
         value.map_or_else(String::new, |value| format!("<div><dt>{name}</dt><dd>{value}</dd></div>"))
     };
@@ -108,9 +111,14 @@ fn header(run: &Run, title: &str) -> String {
     .concat();
     format!(
         "<header><p class=\"mark\">Cairn lab</p><h1>{title}</h1><p class=\"data\">{}</p>\
-         <p class=\"data\">{} in {} on the same data and the same machine.</p><dl class=\"chips\">{chips}</dl></header>",
+         <p class=\"data\">{}, {}, {}: all in one run on one machine.</p><dl class=\"chips\">{chips}</dl></header>",
         escape(&run.data),
-        plural(ran, "contender"),
+        if families.len() == 1 {
+            "1 family of engines".to_owned()
+        } else {
+            format!("{} families of engines", families.len())
+        },
+        plural(ran().count(), "contender"),
         plural(run.measurements.len(), "measurement")
     )
 }
@@ -118,7 +126,7 @@ fn header(run: &Run, title: &str) -> String {
 fn footer(run: &Run) -> String {
     format!(
         "Made by the Cairn lab from one results file (schema {}, suite {}, seed {}). Intervals are 95 % bootstrap intervals of \
-         the median. The page loads nothing from anywhere.",
+         the median; ratios within the run resample its interleaved rounds. The page loads nothing from anywhere.",
         run.schema,
         escape(&run.suite),
         run.seed

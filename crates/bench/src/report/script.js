@@ -90,11 +90,12 @@
       said.textContent = moved.length
         ? "That combination was not measured; this is the nearest one that was."
         : "";
-      const open = view.querySelector("details")?.open;
+      const open = all("details[open] > summary", view).map((summary) => summary.textContent);
       view.replaceChildren(chosen.template.content.cloneNode(true));
       adopt(view);
-      const details = view.querySelector("details");
-      if (details && open) details.open = true;
+      for (const summary of all("details > summary", view)) {
+        summary.parentElement.open = open.includes(summary.textContent);
+      }
     }));
   }
 

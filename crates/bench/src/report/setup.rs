@@ -39,7 +39,9 @@ pub(super) fn contenders(model: &Model<'_>) -> String {
 
 fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
     let setting = |(name, value): (&String, &String)| {
-        format!("<span class=\"set\"><code>{}</code> {}</span>", escape(name), escape(value))
+        // The runner notes among the settings what a contender could not do.
+        let class = if name.starts_with("not measured") { "set bad" } else { "set" };
+        format!("<span class=\"{class}\"><code>{}</code> {}</span>", escape(name), escape(value))
     };
     let settings: Vec<String> = contender.settings.iter().map(setting).collect();
     let settings = if settings.is_empty() { "all defaults".to_owned() } else { settings.join(" ") };

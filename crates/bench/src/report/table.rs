@@ -11,6 +11,7 @@ use super::model::{self, Dim, Model};
 use super::ratio::{self, Pair};
 use super::svg;
 use crate::results::{Case, Measurement};
+use crate::stats;
 
 /// Figures stand right, so that their digits line up.
 const NUMBER: &str = " class=\"num\"";
@@ -173,9 +174,13 @@ fn row(model: &Model<'_>, standard: &Standard<'_>, dims: &[Dim], m: &Measurement
         out += &format!("<td{sort}>{}</td>", escape(&shown));
     }
     let samples = m.samples.len();
+    let outliers = match stats::outliers(&m.samples).into_iter().filter(|outlier| *outlier).count() {
+        0 => String::new(),
+        count => format!(", {}", plural(count, "outlier")),
+    };
     let verified = if m.verified { "<td>yes</td>" } else { "<td class=\"bad\">no</td>" };
     out += &format!(
-        "<td class=\"num\" data-v=\"{samples}\">{samples}</td>{verified}<td>{}</td></tr>",
+        "<td class=\"num\" data-v=\"{samples}\">{samples}{outliers}</td>{verified}<td>{}</td></tr>",
         escape(&m.unit)
     );
     out

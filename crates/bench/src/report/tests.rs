@@ -121,7 +121,7 @@ fn losses_are_as_visible_as_wins() {
     );
     let opening = between(&text, "Verdict", "Cairn’s best against each peer’s best");
     assert!(opening.contains("Cairn is behind in") && opening.contains("build time"), "{opening}");
-    assert!(opening.contains("▼ 0.50×"), "the tile says it too");
+    assert!(opening.contains("▼ behind quick, the best peer: 0.50×"), "the tile says it too");
 }
 
 /// Goal: results that were not verified decide nothing, and the page says so. Method: take the verification from ours.
@@ -380,4 +380,77 @@ proptest! {
         let run = run(contenders, measurements);
         page(&run, Some(&run));
     }
+}
+
+/// Goal: readers find the size of the store they read, where builders are contenders of their own. Method: two readers
+/// of one builder, and a peer whose readers' names do not begin with the builder's.
+#[test]
+fn readers_meet_the_size_of_their_store() {
+    let names = [("cairn", "cairn", true), ("cairn mmap", "cairn", true), ("cairn heap", "cairn", true)];
+    let peers = [("java in-memory build", "java", false), ("java READER", "java", false)];
+    let contenders =
+        names.into_iter().chain(peers).map(|(name, family, ours)| contender(name, family, ours)).collect();
+    let mut measurements = Vec::new();
+    for (builder, bytes) in [("cairn", 20.0), ("java in-memory build", 37.0)] {
+        let mut size = measurement(builder, "size", "bytes per entry", &[bytes]);
+        (size.case.keys, size.case.distribution, size.case.threads) = (String::new(), String::new(), 0);
+        measurements.push(size);
+    }
+    for reader in ["cairn mmap", "cairn heap", "java READER"] {
+        measurements.push(measurement(reader, "get", "throughput", &[1e6, 1.1e6]));
+    }
+    let text = text_of(&run(contenders, measurements));
+    let section = between(&text, "Speed against space", "All measurements");
+    let rows: Vec<&str> = section.lines().collect();
+    for expected in [
+        ["cairn mmap", "1.10 M/s", "20 B"],
+        ["cairn heap", "1.10 M/s", "20 B"],
+        ["java READER", "1.10 M/s", "37 B"],
+    ] {
+        assert!(rows.windows(3).any(|row| row == expected), "{expected:?} not in {section}");
+    }
+    assert!(!text.contains("Not measured in this case"), "builders do not look up, readers do not build");
+}
+
+/// Goal: a quick run, which looks closely at one store only, opens with that store. Method: builds and openings of the
+/// smaller store only.
+#[test]
+fn the_best_measured_store_comes_first() {
+    let mut run = small_run();
+    run.measurements.retain(|m| m.case.entries == 1_000_000 && m.case.threads == 1);
+    for m in &mut run.measurements {
+        (m.case.entries, m.case.dataset) = (100_000, "words".to_owned());
+    }
+    let mut large: Vec<Measurement> =
+        run.measurements.iter().filter(|m| m.case.operation == "get").cloned().collect();
+    for m in &mut large {
+        (m.case.entries, m.case.dataset) = (1_000_000, "synthetic".to_owned());
+    }
+    run.measurements.extend(large);
+    let text = text_of(&run);
+    assert!(between(&text, "Verdict", "Point lookups").contains("words · 100 k entries"));
+}
+
+/// Goal: of a family with many contenders only the leaders are shown at once, and none is lost. Method: one peer with
+/// thirty readers.
+#[test]
+fn crowds_are_folded() {
+    let readers: Vec<String> = (0..30).map(|index| format!("java reader {index}")).collect();
+    let mut contenders: Vec<Contender> = readers.iter().map(|name| contender(name, "java", false)).collect();
+    contenders.push(contender("cairn", "cairn", true));
+    let speed = |index: usize| 1e5 * (index + 1) as f64;
+    let mut measurements: Vec<Measurement> = readers
+        .iter()
+        .enumerate()
+        .map(|(index, name)| measurement(name, "get", "throughput", &[speed(index), speed(index)]))
+        .collect();
+    measurements.push(measurement("cairn", "get", "throughput", &[1e5, 1e5]));
+    let html = render_html(&run(contenders, measurements), None);
+    let start = html.find("id=\"lookups\"").unwrap();
+    let figure = &html[start..start + html[start..].find("</section>").unwrap()];
+    let (shown, folded) = figure.split_once("27 more rows of the same families").unwrap();
+    assert_eq!((shown.matches("<g class=\"bar").count(), folded.matches("<g class=\"bar").count()), (4, 27));
+    assert!(
+        shown.contains("java reader 29") && shown.contains(">cairn<") && !shown.contains("java reader 26")
+    );
 }

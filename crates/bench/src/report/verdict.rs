@@ -73,6 +73,11 @@ impl<'a> Verdict<'a> {
         self.cells.get(&(topic, peer))
     }
 
+    /// How many cases of how many peers were compared in all.
+    pub(super) fn comparisons(&self) -> usize {
+        self.cells.values().map(|cell| cell.cases().len()).sum()
+    }
+
     /// Cairn's best and each family's best in the case of `topic` that `choice` names.
     pub(super) fn pairs_at(
         &self,
@@ -171,7 +176,8 @@ impl Topic {
             ("open", "time") => "Open time".to_owned(),
             (_, "bytes per entry") => "Bytes per entry".to_owned(),
             (_, "index bytes per entry") => "Index bytes per entry".to_owned(),
-            ("cold get", _) => format!("Cold lookups, {metric}"),
+            ("cold open", "time") => "Cold open".to_owned(),
+            ("cold get", "latency") => "Cold lookups".to_owned(),
             _ if metric.contains(operation) => metric.to_owned(),
             _ => format!("{operation}, {metric}"),
         };
@@ -190,6 +196,8 @@ impl Topic {
             "Bytes per entry",
             "Index bytes per entry",
             "Open time",
+            "Cold open",
+            "Cold lookups",
         ];
         let place = known.iter().position(|label| *label == self.label).unwrap_or(known.len());
         (place, self.label.clone())

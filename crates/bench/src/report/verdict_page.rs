@@ -27,7 +27,7 @@ pub(super) fn section(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, 
         plain_case(model, verdict, choice),
         both_sides(model, verdict, choice),
         overall(verdict),
-        trust(model)
+        trust(model, verdict)
     )
 }
 
@@ -41,20 +41,26 @@ fn tiles(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> S
         let ratio = ratio::within(Pair { subject, against: peer })?;
         let (tone, sign) = (forest::tone(ratio.outcome()), forest::sign(ratio));
         let words = match ratio.outcome() {
-            Outcome::Unclear => "no clear difference from",
-            _ => "the best peer,",
+            Outcome::Better => "ahead of",
+            Outcome::Worse => "behind",
+            Outcome::Unclear => "level with",
         };
         Some(format!(
             "<li class=\"tile {tone}\"><span class=\"what\">{}</span><b>{}</b>\
-             <span class=\"how\">{sign} {} {words} {}</span></li>",
+             <span class=\"how\">{sign} {words} {}, the best peer: {}</span></li>",
             escape(&topic.label),
             escape(&format::quantity(subject.median, &subject.unit)),
-            format::ratio(ratio.point),
-            escape(family)
+            escape(family),
+            format::ratio(ratio.point)
         ))
     };
     let tiles: String = verdict.topics.iter().filter_map(tile).take(8).collect();
-    if tiles.is_empty() { String::new() } else { format!("<ul class=\"tiles\">{tiles}</ul>") }
+    if tiles.is_empty() {
+        return tiles;
+    }
+    let phrases = choice.iter().map(|(dim, value)| dim.phrase(value)).filter(|phrase| !phrase.is_empty());
+    let case = phrases.collect::<Vec<_>>().join(" · ");
+    format!("<p class=\"shown\">{}</p><ul class=\"tiles\">{tiles}</ul>", escape(&case))
 }
 
 fn sentence(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)]) -> String {
@@ -163,7 +169,7 @@ fn both_sides(model: &Model<'_>, verdict: &Verdict<'_>, choice: &[(Dim, Value)])
         format!("<div class=\"side {tone}\"><h3>{title} <small>{total}</small></h3><ul>{items}</ul></div>")
     };
     format!(
-        "<h3>In this case, topic by topic <small>ratio of medians, 95 % interval</small></h3><div class=\"sides\">{}</div>",
+        "<h3>The same case, topic by topic <small>ratio of medians with its 95 % interval; above 1× is better for Cairn, also where less is better</small></h3><div class=\"sides\">{}</div>",
         blocks.map(block).concat()
     )
 }
@@ -201,7 +207,7 @@ fn overall(verdict: &Verdict<'_>) -> String {
 }
 
 /// What a sceptical reader should know before quoting a figure.
-fn trust(model: &Model<'_>) -> String {
+fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     let run = model.run;
     let mut notes: Vec<String> = Vec::new();
     if run.mode == "quick" {
@@ -220,6 +226,12 @@ fn trust(model: &Model<'_>) -> String {
             if wide == 1 { "1 measurement has".to_owned() } else { format!("{wide} measurements have") }
         ));
     }
+    let comparisons = verdict.comparisons();
+    if comparisons >= 20 {
+        notes.push(format!(
+            "The verdict rests on {comparisons} comparisons at 95 %: where nothing differs, one in twenty looks clear by chance."
+        ));
+    }
     let unverified = run.measurements.iter().filter(|m| !m.verified).count();
     if unverified > 0 {
         notes.push(format!(
@@ -236,7 +248,7 @@ fn trust(model: &Model<'_>) -> String {
         ));
     }
     notes.push(
-        "One machine, one data set: on other hardware ratios differ too. The commands to repeat it stand <a href=\"#repeat\">below</a>."
+        "One machine, and the data named above: elsewhere the ratios differ too. The commands to repeat it stand <a href=\"#repeat\">below</a>."
             .to_owned(),
     );
     let items: String = notes.iter().map(|note| format!("<li>{note}</li>")).collect();
