@@ -75,6 +75,8 @@ struct Racing {
     inner: Arc<dyn Fs>,
     /// How many more times to do so.
     races: Mutex<usize>,
+    /// Whether a third builder then starts a new temporary file.
+    and_another: bool,
 }
 
 impl Fs for Racing {
@@ -85,6 +87,9 @@ impl Fs for Racing {
             *races -= 1;
             file.write_all_at(b"published", 0)?;
             self.inner.rename(path, Path::new("a"))?;
+            if self.and_another {
+                self.inner.open(path, OpenOptions::create_new())?;
+            }
         }
         Ok(file)
     }
@@ -112,18 +117,32 @@ impl Fs for Racing {
     }
 }
 
-/// Goal: a file that was published between open and lock is neither emptied nor kept as ours; endless racing ends
-/// in `Busy`.
+/// Goal: a file that was published between open and lock is neither emptied nor kept as ours, whether or not the
+/// temporary name means something new by then; endless racing ends in `Busy`.
 #[test]
 fn lost_race_is_noticed() {
-    let inner = memory();
-    let racing: Arc<dyn Fs> = Arc::new(Racing { inner: Arc::clone(&inner), races: Mutex::new(3) });
-    let ours = AtomicFile::create(&racing, Path::new("a")).unwrap();
-    assert_eq!(get(&inner, "a"), b"published");
-    drop(ours);
-    assert_eq!(get(&inner, "a"), b"published");
+    for and_another in [false, true] {
+        for (races, wins) in [(3, true), (usize::MAX, false)] {
+            let inner = memory();
+            let racing = Racing { inner: Arc::clone(&inner), races: Mutex::new(races), and_another };
+            let ours = AtomicFile::create(&(Arc::new(racing) as Arc<dyn Fs>), Path::new("a"));
+            assert_eq!(get(&inner, "a"), b"published");
+            match ours {
+                Ok(_) => assert!(wins),
+                Err(error) => assert!(!wins && error.kind() == ErrorKind::Busy, "{error}"),
+            }
+            assert_eq!(get(&inner, "a"), b"published");
+        }
+    }
+}
 
-    let racing: Arc<dyn Fs> = Arc::new(Racing { inner: Arc::clone(&inner), races: Mutex::new(usize::MAX) });
-    assert_eq!(AtomicFile::create(&racing, Path::new("a")).unwrap_err().kind(), ErrorKind::Busy);
-    assert_eq!(get(&inner, "a"), b"published");
+/// Goal: dropping removes our temporary file and nobody else's that has come to bear its name.
+#[test]
+fn drop_removes_only_its_own() {
+    let fs = memory();
+    let ours = AtomicFile::create(&fs, Path::new("a")).unwrap();
+    fs.remove(Path::new("a.tmp")).unwrap();
+    put(&fs, "a.tmp", b"theirs");
+    drop(ours);
+    assert_eq!(get(&fs, "a.tmp"), b"theirs");
 }

@@ -211,8 +211,8 @@ impl<'a> Draw<'a> {
                     if *grows {
                         let mut keeps = self.keeps_length(item.sequence);
                         if self.options.append_safe {
-                            appends_intact &= fate == Fate::Whole && keeps;
-                            keeps = appends_intact;
+                            appends_intact &= fate == Fate::Whole;
+                            keeps &= appends_intact;
                         }
                         if keeps {
                             content.grow(offset + bytes.len() as u64);

@@ -127,25 +127,29 @@ impl Disk {
     /// Makes the names of a directory durable.
     pub(super) fn sync_dir(&mut self, dir: u64) {
         self.version += 1;
-        let (mut covered, mut rest): (Vec<_>, Vec<_>) =
-            self.pending_names.iter().cloned().partition(|item| item.change.dir == dir);
-        // The old name of a rename out of this directory is cleared now, so the new name has to be there first,
-        // and with it whatever happened to that name before.
-        let firsts: Vec<PendingName> = rest
-            .iter()
-            .filter(|item| covered.iter().any(|second| second.group == item.sequence))
-            .cloned()
-            .collect();
-        for first in firsts {
-            let (before, after): (Vec<_>, Vec<_>) = rest
-                .into_iter()
-                .partition(|item| item.sequence <= first.sequence && item.entry() == first.entry());
-            covered.extend(before);
-            rest = after;
+        // From the last change to the first, since each can only force earlier ones: the old name of a rename out of
+        // this directory is cleared now, so the new name has to be there before; and a name that must be there as
+        // it is now must have been through what happened to it earlier.
+        let mut entries: BTreeSet<(u64, OsString)> = BTreeSet::new();
+        let mut firsts: BTreeSet<u64> = BTreeSet::new();
+        let mut covered: Vec<bool> = Vec::with_capacity(self.pending_names.len());
+        for item in self.pending_names.iter().rev() {
+            let covers =
+                item.change.dir == dir || firsts.contains(&item.sequence) || entries.contains(&item.entry());
+            if covers {
+                entries.insert(item.entry());
+                firsts.insert(item.group);
+            }
+            covered.push(covers);
         }
-        covered.sort_by_key(|item| item.sequence);
-        for item in &covered {
-            self.settle(&item.change);
+        let mut rest = Vec::new();
+        let covered = covered.into_iter().rev();
+        for (item, covered) in Arc::clone(&self.pending_names).iter().zip(covered) {
+            if covered {
+                self.settle(&item.change);
+            } else {
+                rest.push(item.clone());
+            }
         }
         self.pending_names = Arc::new(rest);
     }

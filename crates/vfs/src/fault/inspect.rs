@@ -90,7 +90,6 @@ impl FaultFs {
             content.peek(&mut blocks[1], second);
             content.put(&blocks[1], first);
             content.put(&blocks[0], second);
-            content.trim();
         })
     }
 

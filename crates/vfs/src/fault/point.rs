@@ -35,7 +35,7 @@ impl CrashPoint {
     /// The disk after the crash. Equal images of equal points are equal disks.
     pub fn image(&self, image: CrashImage) -> FaultFs {
         let disk = self.disk.after_crash(image, &self.options);
-        let mut state = State::new(Arc::clone(&self.options), disk, self.rng.fork("after crash"));
+        let mut state = State::new(Arc::clone(&self.options), disk, self.rng.clone());
         state.quota_bytes = self.quota_bytes;
         state.continue_log(self.log.as_ref(), image);
         FaultFs::from_state(state)

@@ -126,6 +126,30 @@ fn lengths_are_drawn_apart() {
     assert!(seen.iter().all(|bytes| bytes.len() == 3 || bytes.len() == 6));
 }
 
+/// Goal: rewriting the middle of an unsynced append brings no length of its own.
+#[test]
+fn only_growth_brings_a_length() {
+    let fs = quiet();
+    let file = install(&fs, "f", b"");
+    file.write_all_at(&[1; 100], 0).unwrap();
+    file.write_all_at(&[2; 50], 0).unwrap();
+    assert_eq!(over_images(&fs, 200, |fs| read(fs, "f").unwrap().len()), [0, 100].into());
+}
+
+/// Goal: bytes whose length was lost do not come back when recovery makes the file longer again.
+#[test]
+fn hidden_bytes_are_gone() {
+    let fs = quiet();
+    install(&fs, "f", b"old").write_all_at(&[NEW; 10_000], 3).unwrap();
+    let tails = over_images(&fs, 200, |fs| {
+        let file = fs.open(Path::new("f"), OpenOptions::write()).unwrap();
+        let len = file.len().unwrap();
+        file.set_len(10_003).unwrap();
+        (len, read(fs, "f").unwrap()[len as usize..].iter().all(|&byte| byte == 0))
+    });
+    assert_eq!(tails, [(3, true), (10_003, true)].into());
+}
+
 /// Goal: an append-safe disk shows no length without its bytes, over several appends. Control: without the trait it
 /// does.
 #[test]

@@ -157,6 +157,40 @@ fn forced_halves_keep_their_order() {
     assert_eq!(views(&fs), set(&["to/f=moved"]));
 }
 
+/// Goal: and so on along a chain: what the new name replaced must have arrived where it was moved before.
+#[test]
+fn forced_halves_force_others() {
+    let fs = quiet();
+    drop(install(&fs, "a/f", b"1"));
+    drop(install(&fs, "b/f", b"2"));
+    drop(install(&fs, "c/other", b"3"));
+    fs.rename(Path::new("b/f"), Path::new("c/f")).unwrap();
+    fs.rename(Path::new("a/f"), Path::new("b/f")).unwrap();
+    sync(&fs, "a");
+    assert_eq!(views(&fs), set(&["b/f=1 c/f=2 c/other=3"]));
+    assert!(fs.is_settled());
+}
+
+/// Goal: a sync of one directory does not make another's changes durable, nor forget files that these may bring back.
+#[test]
+fn syncs_cover_one_directory() {
+    let fs = quiet();
+    drop(install(&fs, "other/g", b"y"));
+    write(&fs, "f", b"x").sync_data().unwrap();
+    fs.remove(Path::new("f")).unwrap();
+    sync(&fs, "other");
+    assert_eq!(views(&fs), set(&["other/g=y", "f=x other/g=y"]));
+}
+
+/// Goal: a renamed directory is there with its files, under the old name or the new one, not both.
+#[test]
+fn renamed_directories_keep_their_files() {
+    let fs = quiet();
+    drop(install(&fs, "old/x", b"1"));
+    fs.rename(Path::new("old"), Path::new("new")).unwrap();
+    assert_eq!(views(&fs), set(&["old/x=1", "new/x=1"]));
+}
+
 /// Goal: renamed directories end up in one place, and no image holds a loop. Method: two directories moved into each
 /// other in turn; listing all files of 200 images ends.
 #[test]

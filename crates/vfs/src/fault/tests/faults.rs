@@ -205,7 +205,10 @@ fn silent_read_faults() {
     fs.inject(Rule::nth(Operation::Read, 1, Fault::DuplicatedRead));
     assert_eq!(read_at(0), bytes[100..150], "the previous read again");
     assert_eq!(read_at(0), bytes[..50]);
-    fs.inject(Rule::nth(Operation::Read, 3, Fault::BitFlip));
+    assert_eq!(read_at(40), bytes[40..90]);
+    fs.inject(Rule::nth(Operation::Read, 4, Fault::DuplicatedRead));
+    assert_eq!(read_at(0), bytes[40..90], "the latest, not the first");
+    fs.inject(Rule::nth(Operation::Read, 5, Fault::BitFlip));
     assert_eq!(bits_apart(&read_at(0), &bytes[..50]), 1);
     assert_eq!(read_at(0), bytes[..50]);
     fs.inject(Rule::nth(Operation::Map, 0, Fault::BitFlip));

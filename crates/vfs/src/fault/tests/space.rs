@@ -59,6 +59,8 @@ fn reservations_hold() {
         if reserve {
             log.allocate(0, 3 * PAGE).unwrap();
             assert!(log.allocate(3 * PAGE, 2 * PAGE).unwrap_err().is_full());
+            let exact = disk(3);
+            create(&exact, "log").allocate(0, 3 * PAGE).unwrap();
             assert!(log.is_empty().unwrap());
         }
         let other = create(&fs, "other");

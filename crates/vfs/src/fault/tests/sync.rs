@@ -96,6 +96,27 @@ fn directory_syncs() {
     assert_eq!(seen_and_safe(&fs), pair("x", "x"));
 }
 
+/// Goal: a failed directory sync takes with it every rename in a chain that began there. Control: a file moved apart
+/// from the chain arrives.
+#[test]
+fn chains_of_renames_are_lost_whole() {
+    for mode in [SyncFailure::CacheOnly, SyncFailure::Lost] {
+        let fs = disk(mode);
+        drop(install(&fs, "a/f", b"x"));
+        drop(install(&fs, "a/g", b"y"));
+        drop(install(&fs, "b/h", b"z"));
+        fs.create_dir_all(Path::new("c")).unwrap();
+        fs.sync_dir(Path::new("/")).unwrap();
+        fs.rename(Path::new("a/f"), Path::new("b/f")).unwrap();
+        fs.rename(Path::new("b/f"), Path::new("c/f")).unwrap();
+        fs.rename(Path::new("b/h"), Path::new("c/h")).unwrap();
+        fs.inject(Rule::nth(Operation::SyncDir, 1, Fault::Io));
+        fs.sync_dir(Path::new("a")).unwrap_err();
+        ["a", "b", "c"].iter().for_each(|dir| fs.sync_dir(Path::new(dir)).unwrap());
+        assert_eq!(files(&fs.crash_point().image(CrashImage::All)), ["a/f", "a/g", "c/h"], "{mode:?}");
+    }
+}
+
 /// Goal: a rename whose directory sync fails is lost as a whole, on both sides, also between directories; what did
 /// not touch its names stays pending.
 #[test]
