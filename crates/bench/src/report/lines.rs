@@ -14,7 +14,7 @@ use super::scale::{Scale, prefix_base};
 use super::svg::{self, Anchor, Frame, line, px, text};
 
 const PLOT_HEIGHT: f64 = 250.0;
-const TOP: f64 = 10.0;
+const TOP: f64 = 18.0;
 const AXIS_HEIGHT: f64 = 42.0;
 const LABEL_GAP: f64 = 16.0;
 /// Longest direct label.
@@ -90,7 +90,7 @@ impl LineChart<'_> {
         let scale = Scale::fitting(&values, 5, prefix_base(self.unit));
         let labels: Vec<String> = scale.ticks().iter().map(|tick| format::tick(*tick, self.unit)).collect();
         let left = labels.iter().map(|label| svg::text_width(label)).fold(24.0, f64::max) + 10.0;
-        let direct = self.series.iter().map(|s| svg::text_width(&s.short));
+        let direct = self.series.iter().map(|s| 1.1 * svg::text_width(&s.short));
         let right = direct.fold(40.0, f64::max) + 34.0;
 
         let mut body = self.grid(&scale, &labels);
@@ -131,7 +131,7 @@ impl LineChart<'_> {
         for (place, label) in &self.marks {
             out += &line("mark", (*place, TOP), (*place, bottom));
             let (dx, anchor) = if *place > 0.8 { (-6.0, Anchor::End) } else { (6.0, Anchor::Start) };
-            out += &text("tick mark-label", *place, dx, bottom - 7.0, anchor, &escape(label));
+            out += &text("tick mark-label", *place, dx, TOP - 6.0, anchor, &escape(label));
         }
         out += &line("axis", (0.0, bottom), (1.0, bottom));
         out + &text("tick", 0.5, 0.0, bottom + 36.0, Anchor::Middle, &escape(self.x_title))
