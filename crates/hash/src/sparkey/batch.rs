@@ -4,18 +4,14 @@
 //! these stages together, so that the waits of the whole group overlap: hash every key and ask for its slot; find
 //! every candidate address and ask for its record; compare every key.
 
+use super::flat::{Answer, Flat, Probe, Record, Step};
 use super::hit::{Hit, Located};
-use super::index::MemorySlots;
 use super::reader::SparkeyReader;
 use crate::Result;
-use crate::prefetch::prefetch;
 
 /// Lookups that go through the stages together. More than the misses that a core can have under way (10 to 16 on
 /// current ones), few enough for the lines to be still there when they are used.
 const GROUP: usize = 32;
-
-/// A cache line, on all common processors.
-const LINE_BYTES: usize = 64;
 
 impl SparkeyReader {
     /// Looks up all `keys` and calls `found` once for each, with its position in `keys` and its value, or `None` when
@@ -31,122 +27,98 @@ impl SparkeyReader {
     ) -> Result<()> {
         for (number, group) in keys.chunks(GROUP).enumerate() {
             let first = number * GROUP;
-            let Some(slots) = self.index.memory() else {
-                self.get_group_by_reading(group, first, &mut found)?;
+            let Some(flat) = self.flat() else {
+                self.get_by_block(group, first, &mut found)?;
                 continue;
             };
-            let header = &self.index.header;
-            match (header.hash_bytes, header.address_bytes) {
-                (4, 4) => self.get_group(MemorySlots::<4, 4>(slots), group, first, &mut found)?,
-                (4, _) => self.get_group(MemorySlots::<4, 8>(slots), group, first, &mut found)?,
-                (_, 4) => self.get_group(MemorySlots::<8, 4>(slots), group, first, &mut found)?,
-                (_, _) => self.get_group(MemorySlots::<8, 8>(slots), group, first, &mut found)?,
+            match (flat.header.hash_bytes, flat.header.address_bytes) {
+                (4, 4) => self.get_flat::<4, 4, K>(&flat, group, first, &mut found)?,
+                (4, _) => self.get_flat::<4, 8, K>(&flat, group, first, &mut found)?,
+                (_, 4) => self.get_flat::<8, 4, K>(&flat, group, first, &mut found)?,
+                (_, _) => self.get_flat::<8, 8, K>(&flat, group, first, &mut found)?,
             }
         }
         Ok(())
     }
 
+    /// A group whose index and records are in memory.
     #[inline(always)]
-    fn get_group<const H: usize, const A: usize, K: AsRef<[u8]>>(
+    fn get_flat<const H: usize, const A: usize, K: AsRef<[u8]>>(
         &self,
-        slots: MemorySlots<'_, H, A>,
+        flat: &Flat<'_>,
         keys: &[K],
         first: usize,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let mut hashes = [0; GROUP];
         for (key, hash) in keys.iter().zip(&mut hashes) {
-            *hash = self.index.hash(key.as_ref());
-            slots.prefetch(self.index.ring.home(*hash));
+            *hash = flat.hash::<H>(key.as_ref());
+            flat.prefetch_slots::<H, A>(*hash);
         }
-        let flat = self.log.flat();
-        // The first address under each hash; 0 where there is none.
-        let mut addresses = [0; GROUP];
-        for (address, &hash) in addresses.iter_mut().zip(&hashes[..keys.len()]) {
-            let candidate =
-                self.index.probe(MemorySlots::<H, A>(slots.0), hash, |address| Ok(Some(address)))?;
-            *address = candidate.unwrap_or(0);
-            if let (Some(bytes), true) = (flat, *address != 0) {
-                let position = self.index.header.split(*address).0 as usize;
-                prefetch(bytes, position);
-                prefetch(bytes, position.saturating_add(LINE_BYTES));
+        let mut steps = [Step::Absent; GROUP];
+        for (step, &hash) in steps.iter_mut().zip(hashes.iter().take(keys.len())) {
+            *step = Probe::new(flat, hash).next::<H, A>(flat);
+            if let Step::Candidate(address) = *step {
+                flat.prefetch_record(address);
             }
         }
-        match flat {
-            Some(bytes) => self.compare_flat(bytes, keys, &addresses, first, found),
-            None => self.compare_by_block(keys, &addresses, first, found),
-        }
-    }
-
-    #[inline(always)]
-    fn compare_flat<K: AsRef<[u8]>>(
-        &self,
-        bytes: &[u8],
-        keys: &[K],
-        addresses: &[u64; GROUP],
-        first: usize,
-        found: &mut impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        for (number, (key, &address)) in keys.iter().zip(addresses).enumerate() {
+        for (number, (key, step)) in keys.iter().zip(steps).enumerate() {
             let key = key.as_ref();
-            let mut value = None;
-            if address != 0 {
-                value = self.check_flat(bytes, address, key)?;
-                if value.is_none() {
-                    // Another key with this hash came first.
-                    let hash = self.index.hash(key);
-                    value = self.index.find(hash, |address| self.check_flat(bytes, address, key))?;
+            let candidate = match step {
+                Step::Candidate(address) => flat.record(address, key),
+                Step::Absent => {
+                    found(first + number, None);
+                    continue;
                 }
-            }
-            found(first + number, value);
-        }
-        Ok(())
-    }
-
-    /// Takes the candidates in the order of the log, so that each block is decompressed once.
-    fn compare_by_block<K: AsRef<[u8]>>(
-        &self,
-        keys: &[K],
-        addresses: &[u64; GROUP],
-        first: usize,
-        found: &mut impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        let mut order: [u8; GROUP] = std::array::from_fn(|number| number as u8);
-        let order = &mut order[..keys.len()];
-        order.sort_unstable_by_key(|&number| addresses[usize::from(number)]);
-        let (mut cursor, mut buffer) = (None, Vec::new());
-        for &number in order.iter() {
-            let number = usize::from(number);
-            let (key, address) = (keys[number].as_ref(), addresses[number]);
-            let candidate = match address {
-                0 => None,
-                _ => self.check_anywhere(&mut cursor, address, key)?,
+                Step::Unsure => Record::Bad,
             };
-            match (candidate, address) {
-                (Some(Located::Borrowed(value)), _) => found(first + number, Some(value)),
-                (Some(Located::AtCursor(value_bytes)), _) => {
-                    buffer.clear();
-                    if let Some(cursor) = &mut cursor {
-                        cursor.append_to(value_bytes, &mut buffer)?;
-                    }
-                    found(first + number, Some(&buffer));
-                }
-                (None, 0) => found(first + number, None),
-                (None, _) => self.get_one(key, first + number, &mut buffer, found)?,
+            let answer = match candidate {
+                Record::Value(value) => Answer::Found(value),
+                // Another key with this hash came first.
+                Record::OtherKey => flat.get(key),
+                Record::Bad => Answer::Unsure,
+            };
+            match answer {
+                Answer::Found(value) => found(first + number, Some(value)),
+                Answer::Absent => found(first + number, None),
+                Answer::Unsure => self.get_one(key, first + number, &mut Vec::new(), found)?,
             }
         }
         Ok(())
     }
 
-    fn get_group_by_reading<K: AsRef<[u8]>>(
+    /// A group whose records are compressed or have to be read: takes them in the order of the log, so that each block
+    /// is decompressed once.
+    fn get_by_block<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         first: usize,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        let mut buffer = Vec::new();
-        for (number, key) in keys.iter().enumerate() {
-            self.get_one(key.as_ref(), first + number, &mut buffer, found)?;
+        // The first address under each key's hash; 0 where there is none.
+        let mut candidates = [(0, 0); GROUP];
+        for (number, (key, candidate)) in keys.iter().zip(&mut candidates).enumerate() {
+            let hash = self.index.hash(key.as_ref());
+            *candidate = (self.index.find(hash, |address| Ok(Some(address)))?.unwrap_or(0), number);
+        }
+        let candidates = &mut candidates[..keys.len()];
+        candidates.sort_unstable();
+        let (mut cursor, mut buffer) = (None, Vec::new());
+        for &(address, number) in candidates.iter() {
+            let (key, place) = (keys[number].as_ref(), first + number);
+            if address == 0 {
+                found(place, None);
+                continue;
+            }
+            match (self.check_anywhere(&mut cursor, address, key)?, &mut cursor) {
+                (Some(Located::Borrowed(value)), _) => found(place, Some(value)),
+                (Some(Located::AtCursor(value_bytes)), Some(cursor)) => {
+                    buffer.clear();
+                    cursor.append_to(value_bytes, &mut buffer)?;
+                    found(place, Some(&buffer));
+                }
+                _ => self.get_one(key, place, &mut buffer, found)?,
+            }
         }
         Ok(())
     }
@@ -154,17 +126,17 @@ impl SparkeyReader {
     fn get_one(
         &self,
         key: &[u8],
-        number: usize,
+        place: usize,
         buffer: &mut Vec<u8>,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         match self.find(key)? {
-            None => found(number, None),
-            Some(Hit::Borrowed(value)) => found(number, Some(value)),
+            None => found(place, None),
+            Some(Hit::Borrowed(value)) => found(place, Some(value)),
             Some(hit) => {
                 buffer.clear();
                 hit.append_to(buffer)?;
-                found(number, Some(buffer));
+                found(place, Some(buffer));
             }
         }
         Ok(())

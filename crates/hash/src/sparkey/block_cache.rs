@@ -12,8 +12,9 @@ use cairn_codec::compress::Format;
 
 use super::log_header::{LOG_HEADER_BYTES, LogHeader};
 
-/// A block may lie in this many neighbouring places. Four keep more than 95 % of the places usable.
-const WAYS: usize = 4;
+/// A block may lie in this many neighbouring places, the first free one. With half of the places free, hardly any block
+/// in a thousand finds all of them taken.
+const WAYS: usize = 12;
 
 /// Bookkeeping of the allocator for the two boxes of a block, roughly.
 const OVERHEAD_BYTES: u64 = 32;
@@ -39,7 +40,7 @@ impl CachedBlock {
 /// An insert-only map from position to block, for any number of threads.
 #[derive(Debug)]
 pub(super) struct BlockCache {
-    /// Made at the first insertion: a reader of an uncompressed log never pays for it. A power of two, or none.
+    /// Made at the first insertion: a reader of an uncompressed log never pays for it.
     places: OnceLock<Box<[OnceLock<CachedBlock>]>>,
     place_count: usize,
     budget_bytes: u64,
@@ -58,7 +59,7 @@ impl BlockCache {
         let stored = (header.data_end - LOG_HEADER_BYTES as u64) / 2;
         let affordable = budget_bytes / (block_bytes / 2 + place_bytes);
         let wanted = blocks.saturating_add(1).saturating_mul(2).min(affordable).min(stored);
-        let place_count = if compressed && wanted >= WAYS as u64 { 1usize << wanted.ilog2() } else { 0 };
+        let place_count = if compressed { usize::try_from(wanted).unwrap_or(0) } else { 0 };
         BlockCache {
             places: OnceLock::new(),
             place_count,
@@ -71,9 +72,14 @@ impl BlockCache {
     #[inline]
     pub fn get(&self, position: u64) -> Option<&CachedBlock> {
         let places = self.places.get()?;
-        self.ways(position)
-            .filter_map(|place| places.get(place)?.get())
-            .find(|block| block.position == position)
+        for place in self.ways(position) {
+            // A block is never behind a free place.
+            let block = places.get(place)?.get()?;
+            if block.position == position {
+                return Some(block);
+            }
+        }
+        None
     }
 
     /// True when [`BlockCache::insert`] of a block at `position` may succeed, so that building one is worth it.
@@ -125,12 +131,15 @@ impl BlockCache {
         self.used_bytes.load(Ordering::Relaxed)
     }
 
-    /// The places for a block at `position`. Only called while there are places.
+    /// The places for a block at `position`, in the order in which they are tried.
+    #[inline]
     fn ways(&self, position: u64) -> impl Iterator<Item = usize> + use<> {
-        // Fibonacci hashing: positions differ mostly in their low bits.
-        let hash = (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
-        let mask = self.place_count.wrapping_sub(1);
-        (0..WAYS).map(move |way| hash.wrapping_add(way) & mask)
+        // Fibonacci hashing: positions differ mostly in their low bits. The high bits choose the place.
+        let hash = position.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let (count, first) =
+            (self.place_count, ((u128::from(hash) * self.place_count as u128) >> 64) as usize);
+        (0..WAYS.min(count))
+            .map(move |way| if first + way < count { first + way } else { first + way - count })
     }
 }
 
@@ -155,7 +164,7 @@ mod tests {
         let cache = BlockCache::new(&header(1000, 1_000_000), budget);
         let kept: Vec<u64> =
             (0..1000).map(|n| 84 + 100 * n).filter(|&at| cache.insert(block(at)).is_some()).collect();
-        assert!((50..100).contains(&kept.len()), "{}", kept.len());
+        assert!((60..100).contains(&kept.len()), "{}", kept.len());
         for at in (0..1000).map(|n| 84 + 100 * n) {
             match cache.get(at) {
                 Some(found) => {
@@ -167,6 +176,15 @@ mod tests {
         let places = cache.place_count * size_of::<OnceLock<CachedBlock>>();
         assert!(cache.used_bytes() + places as u64 <= budget);
         assert_eq!(cache.used_bytes(), kept.len() as u64 * block(0).memory_bytes());
+    }
+
+    /// Goal: with budget enough, next to every block finds a place. Method: as many blocks as the header promises.
+    #[test]
+    fn places_suffice() {
+        let blocks = 20_000;
+        let cache = BlockCache::new(&header(1000, blocks * 1000), 64 << 20);
+        let kept = (0..blocks).filter(|n| cache.insert(block(84 + 357 * n)).is_some()).count() as u64;
+        assert!(kept * 1000 > blocks * 998, "{kept} of {blocks}");
     }
 
     /// Goal: a second insertion gives the first block and costs nothing.

@@ -3,10 +3,9 @@
 use std::borrow::Cow;
 
 use super::cursor::{Cursor, match_put};
+use super::flat::{Record, match_record};
 use super::log::Log;
-use super::log_header::LOG_HEADER_BYTES;
-use super::record::{RecordHead, RecordKind};
-use crate::{Error, Result};
+use crate::Result;
 
 /// A value that was found.
 #[derive(Debug)]
@@ -49,54 +48,6 @@ impl<'a> Hit<'a> {
     }
 }
 
-/// Holds the record at `position` in the bytes of an uncompressed log against `key`; its value if that is its key.
-#[inline]
-pub(super) fn match_flat<'a>(
-    log: &Log,
-    bytes: &'a [u8],
-    position: u64,
-    key: &[u8],
-) -> Result<Option<&'a [u8]>> {
-    let record = match usize::try_from(position) {
-        Ok(position) if position >= LOG_HEADER_BYTES => bytes.get(position..).unwrap_or_default(),
-        _ => &[],
-    };
-    match_in(record, key).unwrap_or_else(|| Err(bad_record(log, position, record)))
-}
-
-/// Holds the record at the front of `record` against `key`; its value if that is its key. `None` when this is not
-/// all of a PUT record.
-#[inline(always)]
-fn match_in<'a>(record: &'a [u8], key: &[u8]) -> Option<Result<Option<&'a [u8]>>> {
-    let head = RecordHead::decode(record).ok()?;
-    if head.kind == RecordKind::Delete {
-        return None;
-    }
-    if head.key_bytes != key.len() as u64 {
-        return Some(Ok(None));
-    }
-    let (found, rest) = record.get(head.head_bytes..)?.split_at_checked(key.len())?;
-    if found != key {
-        return Some(Ok(None));
-    }
-    Some(Ok(Some(rest.get(..usize::try_from(head.value_bytes).ok()?)?)))
-}
-
-#[cold]
-fn bad_record(log: &Log, position: u64, record: &[u8]) -> Error {
-    let what = match RecordHead::decode(record) {
-        _ if record.is_empty() => {
-            format!("the index points here, the log has {LOG_HEADER_BYTES}..{}", log.end)
-        }
-        Err(error) => format!("record head: {error}"),
-        Ok(head) if head.kind == RecordKind::Delete => "the index points to a DELETE record".to_owned(),
-        Ok(head) => {
-            format!("a record of {} bytes goes beyond the end of the log at {}", head.record_bytes(), log.end)
-        }
-    };
-    log.corruption(position, what)
-}
-
 /// Holds record number `entry` of the cached block at `position`, if it is cached, against `key`. `None` when it
 /// takes more than this to know.
 #[inline]
@@ -108,7 +59,12 @@ pub(super) fn match_cached<'a>(
 ) -> Option<Option<&'a [u8]>> {
     let block = log.blocks.get(position)?;
     let offset = *block.offsets.get(usize::try_from(entry).ok()?)?;
-    match_in(block.bytes.get(offset as usize..)?, key)?.ok()
+    match match_record(block.bytes.get(offset as usize..)?, key) {
+        Record::Value(value) => Some(Some(value)),
+        Record::OtherKey => Some(None),
+        // Garbled, or the last record of the block, which runs on into the next.
+        Record::Bad => None,
+    }
 }
 
 /// Holds record number `entry` at `position`, wherever it is, against `key`. Leaves the cursor at the value.

@@ -14,7 +14,6 @@ use super::index_header::{INDEX_HEADER_BYTES, IndexHeader};
 use super::log::not_in_memory;
 use super::options::Mode;
 use super::slot::{Ring, Slot};
-use crate::prefetch::prefetch;
 use crate::{Error, Result};
 
 /// Slots that a lookup reads at once from a file: nearly always enough for a whole probe.
@@ -37,25 +36,17 @@ enum Bytes {
 }
 
 /// A way to read slots.
-pub(super) trait Slots {
+trait Slots {
     /// Slot number `slot`, which is below the capacity.
     fn read(&mut self, slot: u64) -> Result<Slot>;
 }
 
 /// Slots in memory.
-pub(super) struct MemorySlots<'a, const H: usize, const A: usize>(pub &'a [u8]);
+struct MemorySlots<'a, const H: usize, const A: usize>(&'a [u8]);
 
 impl<const H: usize, const A: usize> MemorySlots<'_, H, A> {
-    /// Asks for the cache line of a slot, and the next if the slot may reach into it.
     #[inline(always)]
-    pub fn prefetch(&self, slot: u64) {
-        let at = slot as usize * (H + A);
-        prefetch(self.0, at);
-        prefetch(self.0, at + 2 * (H + A) - 1);
-    }
-
-    #[inline(always)]
-    pub fn get(&self, slot: u64) -> Slot {
+    fn get(&self, slot: u64) -> Slot {
         let at = slot as usize * (H + A);
         Slot::decode::<H, A>(self.0.get(at..at + H + A).unwrap_or_default())
     }
@@ -139,7 +130,7 @@ impl Index {
     }
 
     #[inline(always)]
-    pub fn probe<T>(
+    fn probe<T>(
         &self,
         mut slots: impl Slots,
         hash: u64,

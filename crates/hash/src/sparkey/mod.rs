@@ -30,6 +30,7 @@ mod block_cache;
 mod block_writer;
 mod bytes;
 mod cursor;
+mod flat;
 mod hit;
 mod index;
 mod index_build;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 use cairn_vfs::{Advice, File, Fs, Load, LoadReport, StdFs};
 
 use super::cursor::Cursor;
-use super::hit::{Hit, Located, match_anywhere, match_cached, match_flat};
+use super::flat::{Answer, Flat};
+use super::hit::{Hit, Located, match_anywhere, match_cached};
 use super::index::Index;
 use super::index_header::IndexHeader;
 use super::live::LiveScan;
@@ -117,10 +118,10 @@ impl SparkeyReader {
     /// the log and the decompression of a block.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
-        match self.find(key)? {
-            None => Ok(None),
-            Some(Hit::Borrowed(value)) => Ok(Some(Cow::Borrowed(value))),
-            Some(hit) => Ok(Some(hit.into_cow()?)),
+        match self.answer(key) {
+            Answer::Found(value) => Ok(Some(Cow::Borrowed(value))),
+            Answer::Absent => Ok(None),
+            Answer::Unsure => self.find(key)?.map(Hit::into_cow).transpose(),
         }
     }
 
@@ -128,16 +129,27 @@ impl SparkeyReader {
     /// allocate once `value` is large enough.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
         value.clear();
-        match self.find(key)? {
-            None => Ok(false),
-            Some(hit) => hit.append_to(value).map(|()| true),
+        match self.answer(key) {
+            Answer::Found(found) => {
+                value.extend_from_slice(found);
+                Ok(true)
+            }
+            Answer::Absent => Ok(false),
+            Answer::Unsure => match self.find(key)? {
+                None => Ok(false),
+                Some(hit) => hit.append_to(value).map(|()| true),
+            },
         }
     }
 
     /// True when `key` has a value. Costs as much as [`SparkeyReader::get`], but never reads the value.
     #[inline]
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.find(key)?.is_some())
+        match self.answer(key) {
+            Answer::Found(_) => Ok(true),
+            Answer::Absent => Ok(false),
+            Answer::Unsure => Ok(self.find(key)?.is_some()),
+        }
     }
 
     /// A stream over the value of `key`, for values that should not be in memory at once.
@@ -153,34 +165,27 @@ impl SparkeyReader {
         }))
     }
 
-    /// Finds `key`.
-    #[inline]
-    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Hit<'_>>> {
-        let hash = self.index.hash(key);
-        let Some(bytes) = self.log.flat() else { return self.find_anywhere(key, hash) };
-        let found = self.index.find(hash, |address| self.check_flat(bytes, address, key))?;
-        Ok(found.map(Hit::Borrowed))
-    }
-
-    /// Holds the record at `address` of an uncompressed log in memory against `key`.
+    /// Looks up `key` by the fast path, if there is one.
     #[inline(always)]
-    pub(super) fn check_flat<'a>(
-        &'a self,
-        bytes: &'a [u8],
-        address: u64,
-        key: &[u8],
-    ) -> Result<Option<&'a [u8]>> {
-        let (position, entry) = self.index.header.split(address);
-        if entry != 0 {
-            return Err(self
-                .log
-                .corruption(position, format!("entry {entry} of a block in an uncompressed log")));
+    fn answer(&self, key: &[u8]) -> Answer<'_> {
+        match self.flat() {
+            Some(flat) => flat.get(key),
+            None => Answer::Unsure,
         }
-        match_flat(&self.log, bytes, position, key)
     }
 
-    fn find_anywhere(&self, key: &[u8], hash: u64) -> Result<Option<Hit<'_>>> {
+    /// Both files as bytes, if they are in memory and the log is not compressed.
+    #[inline(always)]
+    pub(super) fn flat(&self) -> Option<Flat<'_>> {
+        let (slots, log) = (self.index.memory()?, self.log.flat()?);
+        Some(Flat { header: &self.index.header, ring: &self.index.ring, slots, log })
+    }
+
+    /// Finds `key` wherever the files are, and what is wrong with them.
+    #[inline(never)]
+    pub(super) fn find(&self, key: &[u8]) -> Result<Option<Hit<'_>>> {
         let mut cursor = None;
+        let hash = self.index.hash(key);
         let found = self.index.find(hash, |address| self.check_anywhere(&mut cursor, address, key))?;
         Ok(match (found, cursor) {
             (Some(Located::Borrowed(value)), _) => Some(Hit::Borrowed(value)),
