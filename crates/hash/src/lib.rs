@@ -6,6 +6,7 @@
 
 pub mod error;
 mod prefetch;
+mod simd;
 pub mod sparkey;
 pub mod table;
 

@@ -74,11 +74,16 @@ impl Map {
     /// the file, and nothing that happens to the file later can reach it. Errors: `Read` when the file is shorter
     /// than it says, `Map` when there is no memory.
     pub fn copy_of(file: &dyn File) -> Result<Map> {
-        let len = usize::try_from(file.len()?)
+        Map::copy_range(file, 0..file.len()?)
+    }
+
+    /// [`Map::copy_of`] for a part of a file.
+    pub fn copy_range(file: &dyn File, range: Range<u64>) -> Result<Map> {
+        let len = usize::try_from(range.end.saturating_sub(range.start))
             .map_err(|_| Error::new(Operation::Map, file.path(), io::ErrorKind::OutOfMemory.into()))?;
         let mut failure = None;
         let map = Map::filled(len, |bytes| {
-            let mut offset = 0;
+            let mut offset = range.start;
             for chunk in bytes.chunks_mut(COPY_CHUNK_BYTES) {
                 if let Err(error) = file.read_exact_at(chunk, offset) {
                     failure = Some(error);

@@ -4,10 +4,11 @@
 //! these stages together, so that the waits of the whole group overlap: hash every key and ask for its slot; find
 //! every candidate address and ask for its record; compare every key.
 
-use super::flat::{Answer, Flat, Probe, Record, Step};
+use super::flat::{Answer, Flat, Probe, Record, Step, match_record};
 use super::hit::{Hit, Located};
 use super::reader::SparkeyReader;
 use crate::Result;
+use crate::prefetch::prefetch;
 
 /// Lookups that go through the stages together. More than the misses that a core can have under way (10 to 16 on
 /// current ones), few enough for the lines to be still there when they are used.
@@ -18,7 +19,7 @@ impl SparkeyReader {
     /// it is absent. The order of the calls is not that of the keys. The value is borrowed for the call only.
     ///
     /// Cost: for uncompressed files in memory the time of a lookup falls to a fraction, as the misses of 32 lookups
-    /// overlap; in compressed files, keys of one block decompress it once. Errors: as
+    /// overlap, and so in cached blocks; others are decompressed once for all keys in them. Errors: as
     /// [`SparkeyReader::get`]; the first one ends the batch.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
@@ -87,29 +88,49 @@ impl SparkeyReader {
         Ok(())
     }
 
-    /// A group whose records are compressed or have to be read: takes them in the order of the log, so that each block
-    /// is decompressed once.
+    /// A group whose records are compressed or have to be read.
     fn get_by_block<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
         first: usize,
         found: &mut impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        // The first address under each key's hash; 0 where there is none.
-        let mut candidates = [(0, 0); GROUP];
-        for (number, (key, candidate)) in keys.iter().zip(&mut candidates).enumerate() {
-            let hash = self.index.hash(key.as_ref());
-            *candidate = (self.index.find(hash, |address| Ok(Some(address)))?.unwrap_or(0), number);
+        let mut hashes = [0; GROUP];
+        for (key, hash) in keys.iter().zip(&mut hashes) {
+            *hash = self.index.hash(key.as_ref());
+            self.index.prefetch(*hash);
         }
-        let candidates = &mut candidates[..keys.len()];
-        candidates.sort_unstable();
-        let (mut cursor, mut buffer) = (None, Vec::new());
-        for &(address, number) in candidates.iter() {
-            let (key, place) = (keys[number].as_ref(), first + number);
-            if address == 0 {
-                found(place, None);
-                continue;
+        // The first address under each key's hash; 0 where there is none.
+        let mut addresses = [0; GROUP];
+        for (address, &hash) in addresses.iter_mut().zip(hashes.iter().take(keys.len())) {
+            *address = self.index.find(hash, |address| Ok(Some(address)))?.unwrap_or(0);
+        }
+        // Blocks that are cached come first, stage by stage as well.
+        let mut blocks = [None; GROUP];
+        for (block, &address) in blocks.iter_mut().zip(&addresses) {
+            *block = self.log.blocks.get(self.index.header.split(address).0);
+        }
+        let mut records = [None; GROUP];
+        for (record, (block, &address)) in records.iter_mut().zip(blocks.iter().zip(&addresses)) {
+            *record = block.and_then(|block| {
+                let offset = *block.offsets.get(self.index.header.split(address).1 as usize)?;
+                prefetch(&block.bytes, offset as usize);
+                block.bytes.get(offset as usize..)
+            });
+        }
+        // What is left: with its address, so that each block is decompressed once.
+        let mut rest = Vec::new();
+        for (number, ((key, record), address)) in keys.iter().zip(records).zip(addresses).enumerate() {
+            match record.map_or(Record::Bad, |record| match_record(record, key.as_ref())) {
+                Record::Value(value) => found(first + number, Some(value)),
+                _ if address == 0 => found(first + number, None),
+                _ => rest.push((address, number)),
             }
+        }
+        rest.sort_unstable();
+        let (mut cursor, mut buffer) = (None, Vec::new());
+        for (address, number) in rest {
+            let (key, place) = (keys[number].as_ref(), first + number);
             match (self.check_anywhere(&mut cursor, address, key)?, &mut cursor) {
                 (Some(Located::Borrowed(value)), _) => found(place, Some(value)),
                 (Some(Located::AtCursor(value_bytes)), Some(cursor)) => {
@@ -117,6 +138,7 @@ impl SparkeyReader {
                     cursor.append_to(value_bytes, &mut buffer)?;
                     found(place, Some(&buffer));
                 }
+                // Another key with this hash came first.
                 _ => self.get_one(key, place, &mut buffer, found)?,
             }
         }

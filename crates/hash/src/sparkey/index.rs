@@ -14,6 +14,7 @@ use super::index_header::{INDEX_HEADER_BYTES, IndexHeader};
 use super::log::not_in_memory;
 use super::options::Mode;
 use super::slot::{Ring, Slot};
+use crate::prefetch::prefetch;
 use crate::{Error, Result};
 
 /// Slots that a lookup reads at once from a file: nearly always enough for a whole probe.
@@ -112,6 +113,14 @@ impl Index {
     #[inline]
     pub fn hash(&self, key: &[u8]) -> u64 {
         hash_key(self.header.hash_bytes, self.header.seed, key)
+    }
+
+    /// Asks for the cache line of the first slot that may hold `hash`.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        if let Bytes::Map(map) = &self.bytes {
+            prefetch(map, self.header.slot_offset(self.ring.home(hash)) as usize);
+        }
     }
 
     /// Goes through the addresses stored under `hash` until `check` finds something behind one of them.

@@ -160,7 +160,7 @@ fn check_counts(log: &Log, [puts, deletes]: [u64; 2]) -> Result<()> {
         return Ok(());
     }
     let what = format!(
-        "{puts} puts and {deletes} deletes in the log, {} and {} by its header",
+        "{puts} puts and {deletes} deletes found in the log, {} and {} by its header",
         header.puts, header.deletes
     );
     Err(log.corruption(16, what))
@@ -219,6 +219,7 @@ impl Build<'_> {
         let mut scan = LogScan::new(self.log);
         while let Some(entry) = scan.next_entry()? {
             counts[(entry.kind() == RecordKind::Delete) as usize] += 1;
+            self.check_room(counts)?;
             let slot = Slot {
                 hash: self.hash(entry.key()),
                 address: self.address(entry.position(), entry.number_in_block())?,
@@ -261,6 +262,7 @@ impl Build<'_> {
         while let Some(entry) = scan.next_entry()? {
             let is_put = entry.kind() == RecordKind::Put;
             counts[!is_put as usize] += 1;
+            self.check_room(counts)?;
             let hash = self.hash(entry.key());
             let address = self.address(entry.position(), entry.number_in_block())?;
             let address_and_kind = address << 1 | u64::from(is_put);
@@ -288,6 +290,12 @@ impl Build<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The header's number of puts decides the number of slots, so more of them must not come.
+    #[inline]
+    fn check_room(&self, counts: [u64; 2]) -> Result<()> {
+        if counts[0] > self.log.header.puts { check_counts(self.log, counts) } else { Ok(()) }
     }
 
     fn address(&self, position: u64, number_in_block: u64) -> Result<u64> {

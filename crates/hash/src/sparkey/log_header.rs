@@ -27,6 +27,9 @@ const INDEX_MAGIC: u32 = super::index_header::MAGIC;
 const MAJOR: u32 = 1;
 const MINOR: u32 = 0;
 
+/// How often a header that changes under our eyes is read again.
+const READ_ATTEMPTS: usize = 8;
+
 /// The smallest block that Sparkey's own writers accept: both lengths of a record must fit into one.
 pub(super) const BLOCK_BYTES_MIN: u32 = 10;
 /// The largest block: Java holds its size in a signed integer.
@@ -116,7 +119,16 @@ impl LogHeader {
         }
         let mut bytes = [0; LOG_HEADER_BYTES];
         file.read_exact_at(&mut bytes, 0)?;
-        LogHeader::decode(path, &bytes, len)
+        // A writer may be rewriting the header at this moment. What reads the same twice was hardly read halfway.
+        for _ in 0..READ_ATTEMPTS {
+            let before = std::mem::replace(&mut bytes, [0; LOG_HEADER_BYTES]);
+            file.read_exact_at(&mut bytes, 0)?;
+            if bytes == before {
+                break;
+            }
+        }
+        // The file may have grown together with its header.
+        LogHeader::decode(path, &bytes, len.max(file.len()?))
     }
 
     /// Decodes a header and checks everything that can be checked without reading records.

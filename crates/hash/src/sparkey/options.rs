@@ -98,6 +98,8 @@ pub enum HashWidth {
 
 /// How an index is built.
 ///
+/// Memory for decompressed blocks, at most 64 MiB and for compressed logs only, comes on top.
+///
 /// Both ways give a sound index, and equal bytes when no key occurs twice in the log. Else entries of one home slot may
 /// stand in another order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

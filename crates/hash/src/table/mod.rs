@@ -1,1 +1,35 @@
-//! Cairn's own constant table.
+//! Cairn's own constant table: one immutable file, built in one pass, two cache misses to a value.
+//!
+//! Layout: `docs/src/formats/table.md`; why it is so: `docs/src/design/table.md`.
+//! [`Builder`] writes a table, [`Reader`] looks keys up in it. A table never changes once it has its name: new
+//! data is a new file, or a delta generation over it (see [`crate::generations`]).
+
+mod assemble;
+mod batch;
+mod build;
+mod compression;
+mod emit;
+mod format;
+mod ingest;
+mod line;
+mod options;
+mod pages;
+mod probe;
+mod reader;
+mod record;
+mod scan;
+mod source;
+mod stats;
+mod stream;
+mod verify;
+
+pub use build::{BuildSummary, Builder, Progress, Stage};
+pub use options::{BuildOptions, Compression, Mode, ReaderOptions, Trust};
+pub use reader::Reader;
+pub use scan::{Entry, Scan};
+pub use stats::TableInfo;
+pub use stream::ValueReader;
+pub use verify::VerifyReport;
+
+#[cfg(test)]
+mod tests;

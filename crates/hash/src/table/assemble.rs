@@ -1,0 +1,244 @@
+//! The second half of a build: partitions sorted in parallel, written in order, and everything that follows them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+
+use cairn_codec::checksum::xxh3_64;
+use cairn_codec::compress::{CompressionDictionary, Dictionary};
+use cairn_vfs::{AppendWriter, File, Fs};
+
+use super::build::Stage;
+use super::compression::ValueCompressor;
+use super::emit::{Emitted, Shape, emit};
+use super::format::{Header, LINE_BYTES, PAGE_BYTES, Partition, page_align};
+use super::ingest::{Sealed, temporary_file};
+use super::options::BuildOptions;
+use super::pages::build_tree;
+use crate::{Error, Result};
+
+const WRITE_BUFFER_BYTES: usize = 1 << 20;
+const COPY_BYTES: usize = 1 << 20;
+
+/// Appends to the table file and keeps the checksum of every page that went by.
+#[derive(Debug)]
+pub(crate) struct PageWriter {
+    out: AppendWriter,
+    /// The page being filled.
+    page: Vec<u8>,
+    sums: Vec<u64>,
+}
+
+impl PageWriter {
+    /// Starts after the header page, which is written by [`PageWriter::finish`].
+    pub fn new(file: Arc<dyn File>) -> PageWriter {
+        let out = AppendWriter::new(file, PAGE_BYTES, WRITE_BUFFER_BYTES);
+        PageWriter { out, page: Vec::with_capacity(PAGE_BYTES as usize), sums: Vec::new() }
+    }
+
+    /// The file offset of the next byte.
+    pub fn position(&self) -> u64 {
+        self.out.position()
+    }
+
+    /// Appends `bytes`.
+    pub fn write_all(&mut self, mut bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes)?;
+        if !self.page.is_empty() {
+            let (head, rest) = bytes.split_at(bytes.len().min(PAGE_BYTES as usize - self.page.len()));
+            self.page.extend_from_slice(head);
+            bytes = rest;
+            if self.page.len() as u64 == PAGE_BYTES {
+                self.sums.push(xxh3_64(&self.page));
+                self.page.clear();
+            }
+        }
+        let pages = bytes.chunks_exact(PAGE_BYTES as usize);
+        self.page.extend_from_slice(pages.remainder());
+        self.sums.extend(pages.map(xxh3_64));
+        Ok(())
+    }
+
+    /// Fills the page up with zeros and gives the offset of the next one.
+    pub fn pad(&mut self) -> Result<u64> {
+        let zeros = page_align(self.position()) - self.position();
+        self.write_all(&vec![0; zeros as usize])?;
+        Ok(self.position())
+    }
+
+    /// Writes the checksum pages; says where they start, the sum of the topmost, and where they end.
+    fn write_sums(&mut self) -> Result<(u64, u64, u64)> {
+        let start = self.pad()?;
+        let (tree, root_sum) = build_tree(&self.sums);
+        self.out.write_all(&tree)?;
+        Ok((start, root_sum, self.position()))
+    }
+
+    /// Writes what is buffered, and then the header.
+    pub fn finish(self, header: &Header) -> Result<()> {
+        let file = self.out.into_file()?;
+        // ORDER: nothing has to be synced before the header; the file gets its name only after a sync of all of it.
+        file.write_all_at(&header.encode(), 0)?;
+        Ok(())
+    }
+}
+
+/// Everything that the second half needs to know.
+#[derive(Debug)]
+pub(crate) struct Assembly<'a> {
+    pub fs: &'a Arc<dyn Fs>,
+    pub spill_path: PathBuf,
+    pub sealed: &'a Sealed,
+    pub shape: Shape,
+    pub options: &'a BuildOptions,
+    pub dictionary: Option<&'a (Dictionary, CompressionDictionary)>,
+}
+
+/// Index lines on their way to the end of the file: in memory, or (over the limit) in a temporary file.
+#[derive(Debug)]
+struct IndexSpool {
+    memory: Vec<u8>,
+    memory_bytes_max: usize,
+    file: Option<AppendWriter>,
+}
+
+impl Assembly<'_> {
+    /// Writes all sections; gives the complete header.
+    pub fn write(
+        &self,
+        out: &mut PageWriter,
+        mut header: Header,
+        progress: &mut dyn FnMut(Stage, u64, u64),
+    ) -> Result<Header> {
+        header.data_offset = out.pad()?;
+        header.tombstones = 0;
+        let mut spool = IndexSpool {
+            memory: Vec::new(),
+            memory_bytes_max: (self.options.memory_bytes / 4) as usize,
+            file: None,
+        };
+        let mut partitions = Vec::new();
+        let total = header.partitions();
+        self.for_each_partition(&mut |emitted| {
+            let lines = emitted.lines.len() as u64 / LINE_BYTES;
+            partitions.push(Partition {
+                first_line: header.index_lines,
+                home_lines: emitted.home_lines,
+                tail_lines: (lines - u64::from(emitted.home_lines)) as u32,
+                data_start: out.position(),
+                data_bytes: emitted.data.len() as u64,
+            });
+            header.index_lines += lines;
+            header.entries += emitted.entries;
+            header.tombstones += emitted.tombstones;
+            header.key_bytes += emitted.key_bytes;
+            header.value_bytes += emitted.value_bytes;
+            header.value_bytes_max = header.value_bytes_max.max(emitted.value_bytes_max);
+            out.write_all(&emitted.data)?;
+            spool.push(self, &emitted.lines)?;
+            progress(Stage::Sort, partitions.len() as u64, total);
+            Ok(())
+        })?;
+        progress(Stage::Publish, 0, 1);
+        header.data_bytes = out.position() - header.data_offset;
+        header.index_offset = out.pad()?;
+        spool.copy_to(out)?;
+        header.partitions_offset = out.pad()?;
+        for partition in &partitions {
+            out.write_all(&partition.encode())?;
+        }
+        header.dictionary_offset = out.pad()?;
+        if let Some((dictionary, _)) = self.dictionary {
+            header.dictionary_bytes = dictionary.as_bytes().len() as u64;
+            out.write_all(dictionary.as_bytes())?;
+        }
+        (header.sums_offset, header.root_sum, header.file_bytes) = out.write_sums()?;
+        Ok(header)
+    }
+
+    /// Emits all partitions on several threads and hands them to `take` in order.
+    fn for_each_partition(&self, take: &mut dyn FnMut(Emitted) -> Result<()>) -> Result<()> {
+        let partitions = 1usize << self.shape.partition_bits;
+        let next = AtomicUsize::new(0);
+        let threads = self.threads().min(partitions);
+        // Each thread works on one partition and may have one more waiting: that bounds the memory.
+        let (send, receive) = mpsc::sync_channel::<(usize, Result<Emitted>)>(threads);
+        cairn_vfs::thread::scope(|scope| {
+            for _ in 0..threads {
+                let (send, next) = (send.clone(), &next);
+                scope.spawn(move || {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        if index >= partitions || send.send((index, self.emit(index))).is_err() {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(send);
+            let mut early: Vec<(usize, Emitted)> = Vec::new();
+            for due in 0..partitions {
+                let emitted = match early.iter().position(|(index, _)| *index == due) {
+                    Some(position) => early.swap_remove(position).1,
+                    None => loop {
+                        let Ok((index, emitted)) = receive.recv() else {
+                            return Err(Error::invalid("a thread of the build has died"));
+                        };
+                        match emitted? {
+                            emitted if index == due => break emitted,
+                            emitted => early.push((index, emitted)),
+                        }
+                    },
+                };
+                take(emitted)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// As many threads as were asked for, unless their partitions would not fit the memory together.
+    fn threads(&self) -> usize {
+        // A partition is there as records, as (hash, place) pairs, and as output.
+        let partition_bytes = self.sealed.bytes_max(self.shape.partition_bits).saturating_mul(3).max(1);
+        let fitting = (self.options.memory_bytes / 2 / partition_bytes).max(1);
+        self.options.threads.min(fitting.try_into().unwrap_or(usize::MAX))
+    }
+
+    fn emit(&self, index: usize) -> Result<Emitted> {
+        let prepared = self.dictionary.map(|(_, prepared)| prepared);
+        let mut compressor = ValueCompressor::new(self.options.compression, prepared)?;
+        emit(&self.sealed.load(index, self.shape.partition_bits)?, self.shape, &mut compressor)
+    }
+}
+
+impl IndexSpool {
+    fn push(&mut self, assembly: &Assembly<'_>, lines: &[u8]) -> Result<()> {
+        self.memory.extend_from_slice(lines);
+        if self.memory.len() > self.memory_bytes_max {
+            let file = match &mut self.file {
+                Some(file) => file,
+                none => none.insert(temporary_file(assembly.fs, &assembly.spill_path)?),
+            };
+            file.write_all(&self.memory)?;
+            self.memory.clear();
+        }
+        Ok(())
+    }
+
+    fn copy_to(self, out: &mut PageWriter) -> Result<()> {
+        if let Some(file) = self.file {
+            let bytes = file.position();
+            let file = file.into_file()?;
+            let mut piece = vec![0; COPY_BYTES];
+            let mut offset = 0;
+            while offset < bytes {
+                let count = (bytes - offset).min(COPY_BYTES as u64) as usize;
+                file.read_exact_at(&mut piece[..count], offset)?;
+                out.write_all(&piece[..count])?;
+                offset += count as u64;
+            }
+        }
+        out.write_all(&self.memory)
+    }
+}

@@ -1,0 +1,312 @@
+//! Builds a table: takes records in any order, in one pass, under a memory limit.
+//!
+//! 1. `put` hashes a key and appends the record to its partition, in memory or (over the limit) in a temporary file.
+//! 2. `finish` sorts partitions, several at once, and writes their records in hash order as they come.
+//! 3. Index, partition table, dictionary and checksums follow; the header comes last.
+//! 4. The file is synced, renamed to its name, and the directory synced: readers see the old table or the new one.
+
+use std::fmt::Debug;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::compress::{CompressionDictionary, Dictionary};
+use cairn_vfs::{AtomicFile, Fs, Rng, StdFs, SystemRng};
+
+use super::assemble::{Assembly, PageWriter};
+use super::compression::Sampler;
+use super::emit::Shape;
+use super::format::{
+    BLOB_MIN_BYTES, FLAG_DELTA, FLAG_FIXED, FLAG_TAGGED, Header, PAGE_BYTES, PARTITION_BITS_MAX,
+};
+use super::ingest::{Ingest, WaitingRecord};
+use super::options::{BuildOptions, Compression};
+use super::record::{Tag, encode_blob};
+use crate::{Error, Result};
+
+/// Below this many records, a final partition is not worth its entry.
+const PARTITION_RECORDS_MIN: u64 = 4096;
+/// Above this size, in bytes, records are spread over more partitions while there are any.
+const PARTITION_BYTES_MAX: u64 = 4 << 20;
+const MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// Share of the memory for records; the rest is for sorting and for output on its way to the disk.
+const INGEST_SHARE: f64 = 0.6;
+
+/// What a build is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Stage {
+    /// Sorting partitions and writing records; counted in partitions.
+    Sort,
+    /// Writing index and checksums and syncing the file.
+    Publish,
+}
+
+/// Hears how a build gets on. Called from the thread that called `finish`.
+pub trait Progress: Debug + Send {
+    /// `done` of `total` units of `stage` are done.
+    fn advanced(&mut self, stage: Stage, done: u64, total: u64);
+}
+
+/// What a build made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BuildSummary {
+    /// Records given, deletions among them.
+    pub puts: u64,
+    /// Keys in the table.
+    pub entries: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// Bytes of the index in it.
+    pub index_bytes: u64,
+    /// Bytes that went through the temporary file; 0 when memory sufficed.
+    pub spilled_bytes: u64,
+}
+
+/// Builds one table. Dropped before [`Builder::finish`] it leaves nothing behind, and what was at the path stays.
+#[derive(Debug)]
+pub struct Builder {
+    fs: Arc<dyn Fs>,
+    options: BuildOptions,
+    file: AtomicFile,
+    writer: PageWriter,
+    ingest: Ingest,
+    header: Header,
+    widths: Widths,
+    sampler: Option<Sampler>,
+    progress: Option<Box<dyn Progress>>,
+    failed: bool,
+}
+
+/// Whether all keys, and all values, have one length so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Widths {
+    Nothing,
+    Fixed { key: usize, value: usize },
+    Varying,
+}
+
+impl Builder {
+    /// Starts a table at `path` on the real file system. Errors: another build of the same path is under way
+    /// (`Busy`), or an option is out of range.
+    pub fn create(path: impl AsRef<Path>, options: BuildOptions) -> Result<Builder> {
+        let mut rng =
+            SystemRng::new().map_err(|error| Error::invalid(format!("no random seed to be had: {error}")))?;
+        Builder::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options, &mut rng)
+    }
+
+    /// [`Builder::create`] on any file system, with the randomness for the seed and the id.
+    pub fn create_in(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: BuildOptions,
+        rng: &mut dyn Rng,
+    ) -> Result<Builder> {
+        if !(0.1..=0.95).contains(&options.fill) {
+            return Err(Error::invalid(format!("fill is {}, expected 0.1 to 0.95", options.fill)));
+        }
+        if options.memory_bytes < MEMORY_BYTES_MIN {
+            let what =
+                format!("memory is {} bytes, expected at least {MEMORY_BYTES_MIN}", options.memory_bytes);
+            return Err(Error::invalid(what));
+        }
+        if options.threads == 0 {
+            return Err(Error::invalid("threads is 0, expected at least 1"));
+        }
+        super::compression::ValueCompressor::new(options.compression, None)?;
+        let (seed, id) = (rng.next_u64(), rng.next_u64());
+        let header = Header {
+            seed: options.seed.unwrap_or(seed),
+            // 0 means "no parent", so no table may have it.
+            id: options.id.unwrap_or(id).max(1),
+            parent: options.parent,
+            generation: options.generation.unwrap_or(0),
+            ..Header::default()
+        };
+        let file = AtomicFile::create(fs, path)?;
+        let writer = PageWriter::new(file.file().clone());
+        let spill_path = spill_path(path);
+        let ingest = Ingest::new(fs, spill_path, (options.memory_bytes as f64 * INGEST_SHARE) as u64);
+        Ok(Builder {
+            fs: fs.clone(),
+            sampler: Sampler::new(options.compression),
+            options,
+            file,
+            writer,
+            ingest,
+            header,
+            widths: Widths::Nothing,
+            progress: None,
+            failed: false,
+        })
+    }
+
+    /// Tells `progress` how `finish` gets on.
+    pub fn set_progress(&mut self, progress: Box<dyn Progress>) {
+        self.progress = Some(progress);
+    }
+
+    /// Adds a record. Of equal keys the last counts. Values of 32 KiB or more go straight to the file.
+    ///
+    /// Errors: the disk is full or fails; then the builder is of no further use.
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if value.len() as u64 >= BLOB_MIN_BYTES {
+            return self.put_stream(key, value.len() as u64, &mut &value[..]);
+        }
+        if let Some(sampler) = &mut self.sampler {
+            sampler.offer(value);
+        }
+        let width = Widths::Fixed { key: key.len(), value: value.len() };
+        if self.widths != width {
+            self.widths = if self.widths == Widths::Nothing { width } else { Widths::Varying };
+        }
+        self.push(key, value, Tag::Raw)
+    }
+
+    /// Adds a record whose value of `bytes` bytes comes from `value`; long values never are in memory as a whole.
+    ///
+    /// Errors: as [`Builder::put`]; [`Error::Invalid`] when `value` ends early or cannot be read.
+    pub fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
+        if bytes < BLOB_MIN_BYTES {
+            let mut whole = Vec::new();
+            let read = value.take(bytes).read_to_end(&mut whole).map(|count| count as u64);
+            return if matches!(read, Ok(read) if read == bytes) {
+                self.put(key, &whole)
+            } else {
+                Err(cut_off(bytes))
+            };
+        }
+        self.usable()?;
+        self.failed = true;
+        let offset = self.writer.position();
+        let mut left = bytes;
+        let mut piece = vec![0; 256 * 1024];
+        while left > 0 {
+            let wanted = left.min(piece.len() as u64) as usize;
+            match value.read(&mut piece[..wanted]) {
+                Ok(0) => return Err(cut_off(bytes)),
+                Ok(count) => {
+                    self.writer.write_all(&piece[..count])?;
+                    left -= count as u64;
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::invalid(format!("the value cannot be read: {error}"))),
+            }
+        }
+        self.failed = false;
+        self.header.flags |= FLAG_TAGGED;
+        self.widths = Widths::Varying;
+        self.push(key, &encode_blob(offset, bytes), Tag::Blob)
+    }
+
+    /// Deletes `key`: what was put before is dropped, and a delta hides the key of the generations below.
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        if self.options.delta {
+            self.header.flags |= FLAG_TAGGED;
+            self.widths = Widths::Varying;
+        }
+        self.header.tombstones += 1;
+        self.push(key, &[], Tag::Tombstone)
+    }
+
+    #[inline]
+    fn push(&mut self, key: &[u8], stored: &[u8], tag: Tag) -> Result<()> {
+        self.usable()?;
+        let hash = xxh3_64_seeded(key, self.header.seed);
+        self.header.puts += 1;
+        self.header.key_bytes_max = self.header.key_bytes_max.max(key.len() as u64);
+        let pushed = self.ingest.push(WaitingRecord { hash, key, stored, tag });
+        self.failed = pushed.is_err();
+        pushed
+    }
+
+    fn usable(&self) -> Result<()> {
+        if self.failed { Err(Error::Poisoned { file: self.file.path().to_owned() }) } else { Ok(()) }
+    }
+
+    /// Sorts, writes and publishes the table. After an error nothing is published.
+    pub fn finish(mut self) -> Result<BuildSummary> {
+        self.usable()?;
+        let dictionary = self.train()?;
+        let spilled_bytes = self.ingest.spilled_bytes();
+        let deleted = self.header.tombstones > 0;
+        let sealed = self.ingest.seal()?;
+        let mut header = self.header;
+        header.partition_bits =
+            (sealed.records() / PARTITION_RECORDS_MIN).max(1).ilog2().min(PARTITION_BITS_MAX);
+        // From the data alone, not from the memory or the threads: equal input gives equal bytes.
+        while header.partition_bits < PARTITION_BITS_MAX
+            && sealed.bytes_max(header.partition_bits) > PARTITION_BYTES_MAX
+        {
+            header.partition_bits += 1;
+        }
+        if let Widths::Fixed { key, value } = self.widths
+            && key + value > 0
+            && matches!(self.options.compression, Compression::None)
+            && header.flags & FLAG_TAGGED == 0
+        {
+            header.flags |= FLAG_FIXED;
+        }
+        if dictionary.is_some() || !matches!(self.options.compression, Compression::None) {
+            header.flags |= FLAG_TAGGED;
+            header.compression = 1;
+        }
+        if self.options.delta {
+            header.flags |= FLAG_DELTA;
+        }
+        header.blob_bytes = self.writer.position() - PAGE_BYTES;
+        let shape = Shape {
+            partition_bits: header.partition_bits,
+            fixed: header.is_fixed(),
+            tagged: header.is_tagged(),
+            drops_tombstones: deleted && !self.options.delta,
+            fill: self.options.fill,
+        };
+        let assembly = Assembly {
+            fs: &self.fs,
+            spill_path: spill_path(self.file.path()),
+            sealed: &sealed,
+            shape,
+            options: &self.options,
+            dictionary: dictionary.as_ref(),
+        };
+        let mut progress = self.progress;
+        let header = assembly.write(&mut self.writer, header, &mut |stage, done, total| {
+            if let Some(progress) = &mut progress {
+                progress.advanced(stage, done, total);
+            }
+        })?;
+        self.writer.finish(&header)?;
+        self.file.commit()?;
+        Ok(BuildSummary {
+            puts: header.puts,
+            entries: header.entries,
+            file_bytes: header.file_bytes,
+            index_bytes: header.index_bytes(),
+            spilled_bytes,
+        })
+    }
+
+    /// Learns the dictionary from the values sampled, when one was asked for and there is something to learn.
+    fn train(&mut self) -> Result<Option<(Dictionary, CompressionDictionary)>> {
+        let Compression::Zstd { level, dictionary_bytes } = self.options.compression else { return Ok(None) };
+        let Some(dictionary) = self.sampler.take().and_then(|sampler| sampler.train(dictionary_bytes)) else {
+            return Ok(None);
+        };
+        let prepared =
+            dictionary.for_compression(level).map_err(|error| Error::invalid(error.to_string()))?;
+        Ok(Some((dictionary, prepared)))
+    }
+}
+
+/// The temporary file of a build of `path`.
+fn spill_path(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".spill");
+    path.with_file_name(name)
+}
+
+fn cut_off(bytes: u64) -> Error {
+    Error::invalid(format!("the value was announced with {bytes} bytes and ends early"))
+}

@@ -1,0 +1,386 @@
+//! The header, and the map of the file that it holds.
+//!
+//! ```text
+//! page 0        header
+//! blobs         values of BLOB_MIN_BYTES and more, in the order they came
+//! data          records, in hash order, partition after partition
+//! index         lines of 64 bytes, partition after partition
+//! partitions    32 bytes each
+//! dictionary    of the value compression, where there is one
+//! checksums     one xxh3-64 a page of everything between the header and here, then of those pages, up to one page
+//! ```
+//! Every section starts on a page of 4096 bytes and is filled up with zeros. Integers are little-endian.
+//! The header is written last; a file without a sound header is no table.
+
+use std::path::Path;
+
+use cairn_codec::checksum::xxh3_64;
+
+use crate::{Error, Result};
+
+/// The unit of checksums and of alignment, in bytes.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+/// One index line: a cache line of today's processors.
+pub(crate) const LINE_BYTES: u64 = 64;
+/// Values this long or longer live outside the records, so that records stay small and values can be streamed.
+pub(crate) const BLOB_MIN_BYTES: u64 = 32 * 1024;
+/// Partition entry on disk.
+pub(crate) const PARTITION_BYTES: u64 = 32;
+/// More partitions would not fit the first-level data cache beside the rest of a lookup.
+pub(crate) const PARTITION_BITS_MAX: u32 = 8;
+
+const MAGIC: [u8; 8] = *b"CAIRNTBL";
+const VERSION: u32 = 1;
+const CHECKSUM_AT: usize = PAGE_BYTES as usize - 8;
+
+/// Keys all have one length and values all have one length: records carry no lengths, lines no offsets.
+pub(crate) const FLAG_FIXED: u32 = 1;
+/// Records carry a tag: compressed values, blobs or tombstones occur.
+pub(crate) const FLAG_TAGGED: u32 = 2;
+/// This table is a delta: its tombstones hide keys of the generations below.
+pub(crate) const FLAG_DELTA: u32 = 4;
+const FLAGS_KNOWN: u32 = FLAG_FIXED | FLAG_TAGGED | FLAG_DELTA;
+
+/// The header, decoded. Offsets and lengths are in bytes from the start of the file.
+///
+/// ```text
+///   0  magic "CAIRNTBL"      8 version u32      12 flags u32
+///  16  table id              24 parent id       32 generation       40 hash seed
+///  48  entries               56 tombstones      64 puts
+///  72  blob bytes            80 data offset     88 data bytes
+///  96  index offset         104 index lines    112 partitions offset
+/// 120  partition bits u32   124 compression u32
+/// 128  dictionary offset    136 dictionary bytes
+/// 144  checksums offset     152 checksum of the topmost checksum page
+/// 160  file length
+/// 168  key length max       176 value length max
+/// 184  key bytes            192 value bytes (as given, before compression)
+/// 200  zeros ...
+/// 4088 xxh3-64 of the bytes before
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub flags: u32,
+    pub id: u64,
+    pub parent: u64,
+    pub generation: u64,
+    pub seed: u64,
+    pub entries: u64,
+    pub tombstones: u64,
+    pub puts: u64,
+    pub blob_bytes: u64,
+    pub data_offset: u64,
+    pub data_bytes: u64,
+    pub index_offset: u64,
+    pub index_lines: u64,
+    pub partitions_offset: u64,
+    pub partition_bits: u32,
+    pub compression: u32,
+    pub dictionary_offset: u64,
+    pub dictionary_bytes: u64,
+    pub sums_offset: u64,
+    pub root_sum: u64,
+    pub file_bytes: u64,
+    pub key_bytes_max: u64,
+    pub value_bytes_max: u64,
+    pub key_bytes: u64,
+    pub value_bytes: u64,
+}
+
+/// `bytes` rounded up to whole pages.
+pub(crate) fn page_align(bytes: u64) -> u64 {
+    bytes.next_multiple_of(PAGE_BYTES)
+}
+
+impl Header {
+    /// True when every key and every value has one length.
+    pub fn is_fixed(&self) -> bool {
+        self.flags & FLAG_FIXED != 0
+    }
+
+    /// True when records carry a tag.
+    pub fn is_tagged(&self) -> bool {
+        self.flags & FLAG_TAGGED != 0
+    }
+
+    /// True when this is a delta over another generation.
+    pub fn is_delta(&self) -> bool {
+        self.flags & FLAG_DELTA != 0
+    }
+
+    /// How many partitions the index has.
+    pub fn partitions(&self) -> u64 {
+        1 << self.partition_bits
+    }
+
+    /// Bytes of the index and the partition table.
+    pub fn index_bytes(&self) -> u64 {
+        self.index_lines * LINE_BYTES + self.partitions() * PARTITION_BYTES
+    }
+
+    /// The page as it stands on disk.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut page = Vec::with_capacity(PAGE_BYTES as usize);
+        page.extend_from_slice(&MAGIC);
+        page.extend_from_slice(&VERSION.to_le_bytes());
+        page.extend_from_slice(&self.flags.to_le_bytes());
+        for word in [
+            self.id,
+            self.parent,
+            self.generation,
+            self.seed,
+            self.entries,
+            self.tombstones,
+            self.puts,
+            self.blob_bytes,
+            self.data_offset,
+            self.data_bytes,
+            self.index_offset,
+            self.index_lines,
+            self.partitions_offset,
+            u64::from(self.partition_bits) | u64::from(self.compression) << 32,
+            self.dictionary_offset,
+            self.dictionary_bytes,
+            self.sums_offset,
+            self.root_sum,
+            self.file_bytes,
+            self.key_bytes_max,
+            self.value_bytes_max,
+            self.key_bytes,
+            self.value_bytes,
+        ] {
+            page.extend_from_slice(&word.to_le_bytes());
+        }
+        page.resize(CHECKSUM_AT, 0);
+        let sum = xxh3_64(&page);
+        page.extend_from_slice(&sum.to_le_bytes());
+        page
+    }
+
+    /// Reads and checks the first page of `file`, whose length is `file_bytes`.
+    pub fn decode(file: &Path, page: &[u8], file_bytes: u64) -> Result<Header> {
+        let page = page.get(..PAGE_BYTES as usize).ok_or_else(|| {
+            Error::corruption(file, 0, format!("{file_bytes} bytes long, expected at least {PAGE_BYTES}"))
+        })?;
+        if page[..8] != MAGIC {
+            return Err(Error::corruption(
+                file,
+                0,
+                "not a Cairn table: the file does not begin with CAIRNTBL",
+            ));
+        }
+        let version = word32(page, 8);
+        if version != VERSION {
+            let what = format!("format version {version}; this build reads version {VERSION}");
+            return Err(Error::Unsupported { file: file.to_owned(), what });
+        }
+        let found = word64(page, CHECKSUM_AT);
+        let expected = xxh3_64(&page[..CHECKSUM_AT]);
+        if found != expected {
+            let what = format!("header checksum is {found:016x}, expected {expected:016x}");
+            return Err(Error::corruption(file, CHECKSUM_AT as u64, what));
+        }
+        let word = |index: usize| word64(page, 16 + 8 * index);
+        let header = Header {
+            flags: word32(page, 12),
+            id: word(0),
+            parent: word(1),
+            generation: word(2),
+            seed: word(3),
+            entries: word(4),
+            tombstones: word(5),
+            puts: word(6),
+            blob_bytes: word(7),
+            data_offset: word(8),
+            data_bytes: word(9),
+            index_offset: word(10),
+            index_lines: word(11),
+            partitions_offset: word(12),
+            partition_bits: word(13) as u32,
+            compression: (word(13) >> 32) as u32,
+            dictionary_offset: word(14),
+            dictionary_bytes: word(15),
+            sums_offset: word(16),
+            root_sum: word(17),
+            file_bytes: word(18),
+            key_bytes_max: word(19),
+            value_bytes_max: word(20),
+            key_bytes: word(21),
+            value_bytes: word(22),
+        };
+        header.check(file, file_bytes)?;
+        Ok(header)
+    }
+
+    /// The sections follow each other without overlap and end with the file. A sound checksum does not make a
+    /// header true (it may be made on purpose), and everything after relies on these bounds.
+    fn check(&self, file: &Path, file_bytes: u64) -> Result<()> {
+        let wrong = |offset: u64, what: String| Err(Error::corruption(file, offset, what));
+        if self.flags & !FLAGS_KNOWN != 0 {
+            let what = format!("flags {:#x} ask for features that this build does not know", self.flags);
+            return Err(Error::Unsupported { file: file.to_owned(), what });
+        }
+        if self.compression > 1 {
+            let what = format!("compression {} is not known; 0 is none, 1 is zstd", self.compression);
+            return Err(Error::Unsupported { file: file.to_owned(), what });
+        }
+        if self.file_bytes != file_bytes {
+            return wrong(
+                160,
+                format!("the file is {file_bytes} bytes long, its header says {}", self.file_bytes),
+            );
+        }
+        if self.partition_bits > PARTITION_BITS_MAX {
+            return wrong(
+                120,
+                format!("partition bits {}, at most {PARTITION_BITS_MAX}", self.partition_bits),
+            );
+        }
+        let sections = [
+            (80, "data", PAGE_BYTES.checked_add(self.blob_bytes), self.data_offset),
+            (96, "index", self.data_offset.checked_add(self.data_bytes), self.index_offset),
+            (
+                112,
+                "partitions",
+                self.index_lines
+                    .checked_mul(LINE_BYTES)
+                    .and_then(|bytes| bytes.checked_add(self.index_offset)),
+                self.partitions_offset,
+            ),
+            (
+                128,
+                "dictionary",
+                self.partitions_offset.checked_add(self.partitions() * PARTITION_BYTES),
+                self.dictionary_offset,
+            ),
+            (144, "checksums", self.dictionary_offset.checked_add(self.dictionary_bytes), self.sums_offset),
+        ];
+        for (at, name, end_before, start) in sections {
+            let expected = end_before.and_then(|end| end.checked_next_multiple_of(PAGE_BYTES));
+            if expected != Some(start) || start > file_bytes {
+                let what = format!(
+                    "section {name} starts at {start}, expected {expected:?} within {file_bytes} bytes"
+                );
+                return wrong(at, what);
+            }
+        }
+        if self.entries > self.puts || self.tombstones > self.entries {
+            let what =
+                format!("{} entries, {} tombstones of {} puts", self.entries, self.tombstones, self.puts);
+            return wrong(48, what);
+        }
+        if self.is_fixed() && self.is_tagged() {
+            return wrong(12, "flags say both fixed widths and tagged records".to_owned());
+        }
+        if self.is_fixed() && self.key_bytes_max.saturating_add(self.value_bytes_max) >= 2 * BLOB_MIN_BYTES {
+            return wrong(168, format!("fixed widths {} and {}", self.key_bytes_max, self.value_bytes_max));
+        }
+        Ok(())
+    }
+}
+
+/// The little-endian u32 at `at`; the caller has checked the length.
+pub(crate) fn word32(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|b| b.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+/// The little-endian u64 at `at`; the caller has checked the length.
+pub(crate) fn word64(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+/// Where one partition of the hash space has its lines and its records.
+///
+/// ```text
+/// 0 first line u64 | 8 home lines u32 | 12 tail lines u32 | 16 data start u64 | 24 data bytes u64
+/// ```
+/// Lines `[first, first + homes)` are homes; the tail lines after them take what the last homes could not hold.
+/// The data start is an offset in the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Partition {
+    pub first_line: u64,
+    pub home_lines: u32,
+    pub tail_lines: u32,
+    pub data_start: u64,
+    pub data_bytes: u64,
+}
+
+impl Partition {
+    /// As it stands on disk.
+    pub fn encode(&self) -> [u8; PARTITION_BYTES as usize] {
+        let mut bytes = [0; PARTITION_BYTES as usize];
+        bytes[..8].copy_from_slice(&self.first_line.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.home_lines.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.tail_lines.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.data_start.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.data_bytes.to_le_bytes());
+        bytes
+    }
+
+    /// All partitions of a table, checked against its header: consecutive, covering all lines and all data.
+    pub fn decode_all(file: &Path, header: &Header, bytes: &[u8]) -> Result<Box<[Partition]>> {
+        let mut partitions = Vec::with_capacity(header.partitions() as usize);
+        let (mut line, mut data) = (0u64, header.data_offset);
+        for (index, entry) in
+            bytes.chunks_exact(PARTITION_BYTES as usize).take(header.partitions() as usize).enumerate()
+        {
+            let partition = Partition {
+                first_line: word64(entry, 0),
+                home_lines: word32(entry, 8),
+                tail_lines: word32(entry, 12),
+                data_start: word64(entry, 16),
+                data_bytes: word64(entry, 24),
+            };
+            let at = header.partitions_offset + index as u64 * PARTITION_BYTES;
+            if partition.first_line != line || partition.data_start != data || partition.home_lines == 0 {
+                let what = format!(
+                    "partition {index} has {} home lines from line {} and data from {}, expected at least one from line {line} and data from {data}",
+                    partition.home_lines, partition.first_line, partition.data_start
+                );
+                return Err(Error::corruption(file, at, what));
+            }
+            line += u64::from(partition.home_lines) + u64::from(partition.tail_lines);
+            data = data.checked_add(partition.data_bytes).unwrap_or(u64::MAX);
+            partitions.push(partition);
+        }
+        if partitions.len() as u64 != header.partitions()
+            || line != header.index_lines
+            || data != header.data_offset + header.data_bytes
+        {
+            let what = format!(
+                "{} partitions with {line} lines and data up to {data}, the header says {} with {} up to {}",
+                partitions.len(),
+                header.partitions(),
+                header.index_lines,
+                header.data_offset + header.data_bytes
+            );
+            return Err(Error::corruption(file, header.partitions_offset, what));
+        }
+        Ok(partitions.into_boxed_slice())
+    }
+}
+
+/// Where a key's hash sends it: the partition, the home line within it, and the fingerprint.
+///
+/// The three are consecutive digits of the hash, so entries sorted by hash are sorted by all three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Line within the partition, below its home lines.
+    pub home: u32,
+    /// Sixteen bits that tell entries of one home apart.
+    pub fingerprint: u16,
+}
+
+/// The partition of `hash`.
+#[inline]
+pub(crate) fn partition_of(hash: u64, partition_bits: u32) -> usize {
+    // Two shifts: a shift by 64 would overflow when there is one partition.
+    (hash >> 1 >> (63 - partition_bits)) as usize
+}
+
+/// The place of `hash` in a partition of `home_lines` lines (multiply-shift instead of a division).
+#[inline]
+pub(crate) fn place_of(hash: u64, partition_bits: u32, home_lines: u32) -> Place {
+    let product = u128::from(hash << partition_bits) * u128::from(home_lines);
+    Place { home: (product >> 64) as u32, fingerprint: (product as u64 >> 48) as u16 }
+}

@@ -1,0 +1,250 @@
+//! Records on their way in: sorted by the top bits of their hash into partitions, in memory up to a limit, beyond
+//! it in a temporary file.
+//!
+//! ```text
+//! waiting record:  hash u64 | key length u32 | stored length u32 | tag u8 | key | stored value
+//! ```
+//! The temporary file lives as long as the build and never outlives the process: its name is removed as soon as
+//! it is open. When memory is full, every partition's records are written to it, partition after partition, so a
+//! partition is read back in a few long reads.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
+
+use super::format::{PARTITION_BITS_MAX, partition_of, word32, word64};
+use super::record::Tag;
+use crate::{Error, Result};
+
+const HEAD_BYTES: usize = 17;
+const PARTITIONS: usize = 1 << PARTITION_BITS_MAX;
+const CHUNK_BYTES_MAX: usize = 64 * 1024;
+const SPILL_BUFFER_BYTES: usize = 1 << 20;
+
+/// Part of a partition in the temporary file.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    offset: u64,
+    bytes: u64,
+}
+
+/// One partition's records, in the order they came: extents first, then chunks.
+#[derive(Debug, Default)]
+struct Waiting {
+    extents: Vec<Extent>,
+    chunks: Vec<Vec<u8>>,
+    records: u64,
+    bytes: u64,
+}
+
+/// All records waiting to be sorted.
+#[derive(Debug)]
+pub(crate) struct Ingest {
+    waiting: Vec<Waiting>,
+    chunk_bytes: usize,
+    memory_bytes: u64,
+    memory_bytes_max: u64,
+    spill: Option<AppendWriter>,
+    fs: Arc<dyn Fs>,
+    spill_path: PathBuf,
+}
+
+/// A record read back.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct WaitingRecord<'a> {
+    pub hash: u64,
+    pub key: &'a [u8],
+    pub stored: &'a [u8],
+    pub tag: Tag,
+}
+
+impl Ingest {
+    /// Keeps up to `memory_bytes_max` in memory; `spill_path` names the temporary file, should one be needed.
+    pub fn new(fs: &Arc<dyn Fs>, spill_path: PathBuf, memory_bytes_max: u64) -> Ingest {
+        // All partitions have a chunk that is being filled: together they must stay well below the limit.
+        let chunk_bytes = (memory_bytes_max as usize / PARTITIONS / 4).clamp(4096, CHUNK_BYTES_MAX);
+        let mut waiting = Vec::new();
+        waiting.resize_with(PARTITIONS, Waiting::default);
+        Ingest {
+            waiting,
+            chunk_bytes,
+            memory_bytes: 0,
+            memory_bytes_max,
+            spill: None,
+            fs: fs.clone(),
+            spill_path,
+        }
+    }
+
+    /// Takes one record. Errors: the temporary file cannot be written; a key or value of 4 GiB or more.
+    #[inline]
+    pub fn push(&mut self, record: WaitingRecord<'_>) -> Result<()> {
+        let bytes = HEAD_BYTES + record.key.len() + record.stored.len();
+        let (Ok(key_bytes), Ok(stored_bytes)) =
+            (u32::try_from(record.key.len()), u32::try_from(record.stored.len()))
+        else {
+            return Err(Error::invalid(format!("key of {} bytes; keys are below 4 GiB", record.key.len())));
+        };
+        let partition = partition_of(record.hash, PARTITION_BITS_MAX);
+        let has_room = self.waiting[partition]
+            .chunks
+            .last()
+            .is_some_and(|chunk| chunk.capacity() - chunk.len() >= bytes);
+        if !has_room {
+            self.add_chunk(partition, bytes)?;
+        }
+        let waiting = &mut self.waiting[partition];
+        waiting.records += 1;
+        waiting.bytes += bytes as u64;
+        if let Some(chunk) = waiting.chunks.last_mut() {
+            chunk.extend_from_slice(&record.hash.to_le_bytes());
+            chunk.extend_from_slice(&key_bytes.to_le_bytes());
+            chunk.extend_from_slice(&stored_bytes.to_le_bytes());
+            chunk.push(record.tag as u8);
+            chunk.extend_from_slice(record.key);
+            chunk.extend_from_slice(record.stored);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn add_chunk(&mut self, partition: usize, record_bytes: usize) -> Result<()> {
+        let bytes = self.chunk_bytes.max(record_bytes);
+        if self.memory_bytes + bytes as u64 > self.memory_bytes_max {
+            self.spill()?;
+        }
+        self.memory_bytes += bytes as u64;
+        self.waiting[partition].chunks.push(Vec::with_capacity(bytes));
+        Ok(())
+    }
+
+    /// Moves everything in memory to the temporary file.
+    fn spill(&mut self) -> Result<()> {
+        let spill = match &mut self.spill {
+            Some(spill) => spill,
+            none => none.insert(temporary_file(&self.fs, &self.spill_path)?),
+        };
+        for waiting in &mut self.waiting {
+            let offset = spill.position();
+            for chunk in waiting.chunks.drain(..) {
+                spill.write_all(&chunk)?;
+            }
+            let bytes = spill.position() - offset;
+            if bytes > 0 {
+                waiting.extents.push(Extent { offset, bytes });
+            }
+        }
+        self.memory_bytes = 0;
+        Ok(())
+    }
+
+    /// Bytes written to the temporary file so far.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spill.as_ref().map_or(0, AppendWriter::position)
+    }
+
+    /// No more records. What is left in memory stays there.
+    pub fn seal(self) -> Result<Sealed> {
+        let spill = self.spill.map(AppendWriter::into_file).transpose()?;
+        Ok(Sealed { waiting: self.waiting, spill })
+    }
+}
+
+/// Opens a file that nobody else can name and that is gone when it is closed.
+pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWriter> {
+    let file = fs.open(path, OpenOptions::create())?;
+    file.set_len(0)?;
+    fs.remove(path)?;
+    Ok(AppendWriter::new(Arc::from(file), 0, SPILL_BUFFER_BYTES))
+}
+
+/// The records of a build, all there, partition by partition.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    waiting: Vec<Waiting>,
+    spill: Option<Arc<dyn File>>,
+}
+
+impl Sealed {
+    /// Records in all.
+    pub fn records(&self) -> u64 {
+        self.waiting.iter().map(|waiting| waiting.records).sum()
+    }
+
+    /// Bytes of the largest of `1 << bits` final partitions.
+    pub fn bytes_max(&self, bits: u32) -> u64 {
+        self.waiting
+            .chunks(PARTITIONS >> bits)
+            .map(|group| group.iter().map(|waiting| waiting.bytes).sum())
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// The records of final partition `index` of `1 << bits`, in the order they came within each hash.
+    pub fn load(&self, index: usize, bits: u32) -> Result<Segments<'_>> {
+        let mut segments = Segments { owned: Vec::new(), borrowed: Vec::new(), records: 0 };
+        let group = PARTITIONS >> bits;
+        for waiting in self.waiting.iter().skip(index * group).take(group) {
+            segments.records += waiting.records as usize;
+            for extent in &waiting.extents {
+                let mut bytes = vec![0; extent.bytes as usize];
+                if let Some(spill) = &self.spill {
+                    spill.read_exact_at(&mut bytes, extent.offset)?;
+                }
+                segments.owned.push(bytes);
+            }
+            // Extents of one partition precede its chunks; other partitions have other hashes, so the order
+            // between partitions does not matter.
+            segments.borrowed.extend(waiting.chunks.iter().map(Vec::as_slice));
+        }
+        Ok(segments)
+    }
+}
+
+/// A partition's records in memory: pieces, each of whole records.
+#[derive(Debug)]
+pub(crate) struct Segments<'a> {
+    owned: Vec<Vec<u8>>,
+    borrowed: Vec<&'a [u8]>,
+    /// How many records there are.
+    pub records: usize,
+}
+
+impl Segments<'_> {
+    fn segment(&self, index: usize) -> &[u8] {
+        match self.owned.get(index) {
+            Some(bytes) => bytes,
+            None => self.borrowed.get(index - self.owned.len()).copied().unwrap_or_default(),
+        }
+    }
+
+    /// Hash and place of every record; the places ascend in the order the records came.
+    pub fn places(&self) -> Vec<(u64, u64)> {
+        let mut places = Vec::with_capacity(self.records);
+        for index in 0..self.owned.len() + self.borrowed.len() {
+            let bytes = self.segment(index);
+            let mut at = 0;
+            while at < bytes.len() {
+                places.push((word64(bytes, at), (index as u64) << 40 | at as u64));
+                at += HEAD_BYTES + word32(bytes, at + 8) as usize + word32(bytes, at + 12) as usize;
+            }
+        }
+        places
+    }
+
+    /// The record at a place that [`Segments::places`] gave.
+    pub fn record(&self, place: u64) -> WaitingRecord<'_> {
+        let bytes = self.segment((place >> 40) as usize);
+        let at = (place & ((1 << 40) - 1)) as usize;
+        let key_start = at + HEAD_BYTES;
+        let stored_start = key_start + word32(bytes, at + 8) as usize;
+        let end = stored_start + word32(bytes, at + 12) as usize;
+        WaitingRecord {
+            hash: word64(bytes, at),
+            key: bytes.get(key_start..stored_start).unwrap_or_default(),
+            stored: bytes.get(stored_start..end).unwrap_or_default(),
+            tag: Tag::from_bits(u64::from(bytes.get(at + 16).copied().unwrap_or(0))),
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! The walk over index lines that yields the records a key may be in.
+
+use super::format::{LINE_BYTES, PAGE_BYTES, partition_of, place_of};
+use super::line::{Line, LineBytes};
+use super::reader::Reader;
+use crate::{Error, Result};
+
+/// One search in the index. `FIXED` says that records have one width, so that a slot's number gives its place.
+#[derive(Debug)]
+pub(crate) struct Probe<'a, const FIXED: bool> {
+    line: Line<'a>,
+    line_number: u64,
+    /// First line after the partition.
+    line_end: u64,
+    /// Lines walked from the home line.
+    distance: u32,
+    /// Slots of this line that are still to be looked at.
+    matches: u32,
+    fingerprint: u16,
+    /// File offset of the partition's data.
+    data_start: u64,
+    data_bytes: u64,
+}
+
+/// Where the home line of `hash` stands in the file, for prefetching.
+#[inline]
+pub(crate) fn home_line_offset(reader: &Reader, hash: u64) -> u64 {
+    let bits = reader.header.partition_bits;
+    match reader.partitions.get(partition_of(hash, bits)) {
+        Some(partition) => {
+            let line = partition.first_line + u64::from(place_of(hash, bits, partition.home_lines).home);
+            reader.header.index_offset + line * LINE_BYTES
+        }
+        None => 0,
+    }
+}
+
+impl<'a, const FIXED: bool> Probe<'a, FIXED> {
+    /// Reads the home line of `hash`: the first cache miss.
+    #[inline]
+    pub fn new(reader: &'a Reader, hash: u64) -> Result<Self> {
+        let bits = reader.header.partition_bits;
+        let Some(partition) = reader.partitions.get(partition_of(hash, bits)) else {
+            return Err(Error::corruption(
+                &reader.path,
+                reader.header.partitions_offset,
+                "no partition for a hash",
+            ));
+        };
+        let place = place_of(hash, bits, partition.home_lines);
+        let line_number = partition.first_line + u64::from(place.home);
+        let line = line_at(reader, line_number)?;
+        Ok(Probe {
+            line,
+            line_number,
+            line_end: partition.first_line
+                + u64::from(partition.home_lines)
+                + u64::from(partition.tail_lines),
+            distance: 0,
+            matches: line.matches::<FIXED>(place.fingerprint),
+            fingerprint: place.fingerprint,
+            data_start: partition.data_start,
+            data_bytes: partition.data_bytes,
+        })
+    }
+
+    /// The file offset of the next record that may hold the key.
+    #[inline]
+    pub fn next(&mut self, reader: &'a Reader) -> Result<Option<u64>> {
+        // BOUND: the line number grows up to the partition's end.
+        loop {
+            if self.matches != 0 {
+                let slot = self.matches.trailing_zeros() as usize;
+                self.matches &= self.matches - 1;
+                let record = self.record(reader, slot);
+                if record >= self.data_bytes {
+                    return Err(self.bad_line(reader));
+                }
+                return Ok(Some(self.data_start + record));
+            }
+            if !self.line.goes_on(self.fingerprint, self.distance) {
+                return Ok(None);
+            }
+            self.line_number += 1;
+            self.distance += 1;
+            if self.line_number >= self.line_end {
+                return Err(self.bad_line(reader));
+            }
+            self.line = line_at(reader, self.line_number)?;
+            self.matches = self.line.matches::<FIXED>(self.fingerprint);
+        }
+    }
+
+    #[inline]
+    fn record(&self, reader: &Reader, slot: usize) -> u64 {
+        if FIXED {
+            self.line.base() + slot as u64 * (reader.header.key_bytes_max + reader.header.value_bytes_max)
+        } else {
+            self.line.record(slot)
+        }
+    }
+
+    #[cold]
+    fn bad_line(&self, reader: &Reader) -> Error {
+        let at = reader.header.index_offset + self.line_number * LINE_BYTES;
+        Error::corruption(&reader.path, at, "index line points outside its partition")
+    }
+}
+
+/// Index line `number`, on a page that was found sound.
+#[inline]
+pub(crate) fn line_at(reader: &Reader, number: u64) -> Result<Line<'_>> {
+    let offset = reader.header.index_offset + number * LINE_BYTES;
+    let window = reader.window();
+    reader.checker.ensure(&reader.path, window, offset / PAGE_BYTES)?;
+    match window.range(offset, LINE_BYTES).and_then(|bytes| <&LineBytes>::try_from(bytes).ok()) {
+        Some(bytes) => Ok(Line::new(bytes)),
+        None => Err(Error::corruption(&reader.path, offset, "index line beyond the end of the file")),
+    }
+}

@@ -1,0 +1,353 @@
+//! Opens a table and looks keys up in it.
+//!
+//! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a lock. What a lookup
+//! touches: the partition entry (first-level cache), one index line, one record. Two dependent cache misses for a
+//! key that is there, one for a key that is not.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::compress::{DecompressionDictionary, Decompressor, Dictionary, Format};
+use cairn_vfs::{Advice, File, Fs, LoadReport, Map, OpenOptions, StdFs};
+
+use super::format::{Header, PAGE_BYTES, PARTITION_BYTES, Partition};
+use super::options::{Mode, ReaderOptions, Trust};
+use super::pages::{PageChecker, Window};
+use super::probe::Probe;
+use super::record::{RecordHead, Tag, decode_blob};
+use super::source::{self, Scratch};
+use super::stats::TableInfo;
+use super::stream::ValueReader;
+use crate::{Error, Result};
+
+/// An open table.
+#[derive(Debug)]
+pub struct Reader {
+    pub(crate) path: PathBuf,
+    pub(crate) header: Header,
+    pub(crate) partitions: Box<[Partition]>,
+    pub(crate) checker: PageChecker,
+    /// The whole file, or for `Mode::Pread` what follows the data.
+    map: Map,
+    map_start: u64,
+    /// Set for `Mode::Pread`.
+    pub(crate) file: Option<Box<dyn File>>,
+    dictionary: Option<DecompressionDictionary>,
+    pub(crate) options: ReaderOptions,
+    load_report: LoadReport,
+}
+
+/// A record that was found: what its stored value is, and where in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub tag: Tag,
+    pub start: u64,
+    pub bytes: u64,
+}
+
+impl Reader {
+    /// Opens the table at `path` on the real file system.
+    ///
+    /// Cost: reads the header and the partition table (at most 8 KiB); with [`Mode::Heap`] the whole file, with
+    /// [`Mode::Pread`] the index. Errors: [`Error::Corruption`] and [`Error::Unsupported`] say what was found where.
+    pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Reader> {
+        Reader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
+    }
+
+    /// [`Reader::open`] on any file system.
+    pub fn open_in(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions) -> Result<Reader> {
+        let file = fs.open(path, OpenOptions::read())?;
+        let file_bytes = file.len()?;
+        let mut page = vec![0; file_bytes.min(PAGE_BYTES) as usize];
+        file.read_exact_at(&mut page, 0)?;
+        let header = Header::decode(path, &page, file_bytes)?;
+        let checker = PageChecker::new(path, &header, options.trust == Trust::Unchecked)?;
+        let (map, map_start) = match options.mode {
+            Mode::Mmap => (file.map()?, 0),
+            Mode::Heap => (Map::copy_of(&*file)?, 0),
+            Mode::Pread => (source::read_tail(&*file, &header)?, header.index_offset),
+        };
+        if map.len() as u64 != file_bytes - map_start {
+            let what = format!("the file changed its length while it was opened, from {file_bytes} bytes");
+            return Err(Error::corruption(path, file_bytes, what));
+        }
+        if options.mode == Mode::Mmap {
+            map.advise(0..map.len(), Advice::Random);
+        }
+        let load_report = map.load(0..map.len(), options.load);
+        let mut reader = Reader {
+            path: path.to_owned(),
+            header,
+            partitions: Box::default(),
+            checker,
+            map,
+            map_start,
+            file: (options.mode == Mode::Pread).then_some(file),
+            dictionary: None,
+            options,
+            load_report,
+        };
+        reader.read_partitions()?;
+        reader.read_dictionary()?;
+        Ok(reader)
+    }
+
+    fn read_partitions(&mut self) -> Result<()> {
+        let bytes = self.header.partitions() * PARTITION_BYTES;
+        let bytes = self.checked_range(self.header.partitions_offset, bytes)?;
+        self.partitions = Partition::decode_all(&self.path, &self.header, bytes)?;
+        Ok(())
+    }
+
+    fn read_dictionary(&mut self) -> Result<()> {
+        if self.header.dictionary_bytes == 0 {
+            return Ok(());
+        }
+        let at = self.header.dictionary_offset;
+        let bytes = self.checked_range(at, self.header.dictionary_bytes)?;
+        let prepared = Dictionary::from_bytes(bytes).for_decompression();
+        self.dictionary =
+            Some(prepared.map_err(|error| Error::corruption(&self.path, at, error.to_string()))?);
+        Ok(())
+    }
+
+    /// The value of `key`, borrowed where the file is mapped and the value is not compressed.
+    ///
+    /// Cost: two dependent cache misses, or for [`Mode::Pread`] one positional read; no allocation when borrowed.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        if self.file.is_some() {
+            let mut value = Vec::new();
+            return Ok(self.get_into(key, &mut value)?.then_some(Cow::Owned(value)));
+        }
+        match self.find(key, self.hash(key))? {
+            None => Ok(None),
+            Some(found) => self.value(found),
+        }
+    }
+
+    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is absent. Does not
+    /// allocate once `value` is large enough.
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        value.clear();
+        let hash = self.hash(key);
+        if let Some(file) = &self.file {
+            return Scratch::local(|scratch| match self.find_by_reading(&**file, key, hash, scratch)? {
+                Some(found) => self.append_read(&**file, found, scratch, value),
+                None => Ok(false),
+            });
+        }
+        match self.find(key, hash)? {
+            Some(found) => self.append_mapped(found, value),
+            None => Ok(false),
+        }
+    }
+
+    /// True when the table has `key`.
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.find_any(key, self.hash(key))?.is_some_and(|found| found.tag != Tag::Tombstone))
+    }
+
+    /// A stream over the value of `key`, for values that should not be in memory at once.
+    pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
+        match self.find_any(key, self.hash(key))? {
+            Some(found) if found.tag != Tag::Tombstone => ValueReader::new(self, found).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Number of keys that a lookup finds (for a delta: its tombstones not among them).
+    pub fn len(&self) -> u64 {
+        self.header.entries - self.header.tombstones
+    }
+
+    /// True when no lookup finds anything.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// What the header says of the table.
+    pub fn info(&self) -> TableInfo {
+        TableInfo::new(&self.path, &self.header)
+    }
+
+    /// What the load asked for in the options achieved.
+    pub fn load_report(&self) -> &LoadReport {
+        &self.load_report
+    }
+
+    /// The file it reads.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The hash by which this table places `key`.
+    #[inline]
+    pub(crate) fn hash(&self, key: &[u8]) -> u64 {
+        xxh3_64_seeded(key, self.header.seed)
+    }
+
+    /// The bytes in memory.
+    #[inline]
+    pub(crate) fn window(&self) -> Window<'_> {
+        Window { bytes: &self.map, start: self.map_start }
+    }
+
+    /// Checks the pages of a range in the window and gives its bytes.
+    pub(crate) fn checked_range(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
+        let window = self.window();
+        let Some(range) = window.range(offset, bytes) else {
+            let what = format!("{bytes} bytes expected here, the file has {}", self.header.file_bytes);
+            return Err(Error::corruption(&self.path, offset, what));
+        };
+        if bytes > 0 {
+            for page in offset / PAGE_BYTES..=(offset + bytes - 1) / PAGE_BYTES {
+                self.checker.ensure(&self.path, window, page)?;
+            }
+        }
+        Ok(range)
+    }
+
+    /// Finds `key`, whichever way this reader reaches its records.
+    pub(crate) fn find_any(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
+        match &self.file {
+            None => self.find(key, hash),
+            Some(file) => Scratch::local(|scratch| self.find_by_reading(&**file, key, hash, scratch)),
+        }
+    }
+
+    /// Finds `key` in a mapped table.
+    #[inline]
+    pub(crate) fn find(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
+        if self.header.is_fixed() {
+            if key.len() as u64 != self.header.key_bytes_max {
+                return Ok(None);
+            }
+            self.find_in::<true>(key, Probe::new(self, hash)?)
+        } else {
+            self.find_in::<false>(key, Probe::new(self, hash)?)
+        }
+    }
+
+    /// Compares the candidates of `probe` with `key`, in a mapped table.
+    #[inline]
+    pub(crate) fn find_in<'a, const FIXED: bool>(
+        &'a self,
+        key: &[u8],
+        mut probe: Probe<'a, FIXED>,
+    ) -> Result<Option<Found>> {
+        // BOUND: a probe ends with its partition at the latest.
+        while let Some(record) = probe.next(self)? {
+            if let Some(found) = self.match_mapped::<FIXED>(record, key)? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Holds the record at the file offset `start` against `key`.
+    #[inline]
+    pub(crate) fn match_mapped<const FIXED: bool>(&self, start: u64, key: &[u8]) -> Result<Option<Found>> {
+        let (window, path) = (self.window(), &self.path);
+        let (page, data_end) = (start / PAGE_BYTES, self.header.data_offset + self.header.data_bytes);
+        self.checker.ensure(path, window, page)?;
+        let head = if FIXED {
+            let (key_bytes, stored_bytes) = (self.header.key_bytes_max, self.header.value_bytes_max);
+            RecordHead { key_bytes, stored_bytes, tag: Tag::Raw, head_bytes: 0 }
+        } else {
+            // A head that reaches into the next page is rare; the last page of data is followed by the index.
+            if start % PAGE_BYTES > PAGE_BYTES - RecordHead::BYTES_MAX as u64 {
+                self.checker.ensure(path, window, page + 1)?;
+            }
+            let bytes = window.bytes.get((start - window.start) as usize..).unwrap_or_default();
+            RecordHead::decode(bytes, self.header.is_tagged()).ok_or_else(|| self.bad_record(start))?
+        };
+        let end = head.record_bytes().and_then(|bytes| start.checked_add(bytes));
+        let end = end.filter(|&end| end <= data_end).ok_or_else(|| self.bad_record(start))?;
+        if head.key_bytes != key.len() as u64 {
+            return Ok(None);
+        }
+        for page in page + 1..=end.saturating_sub(1) / PAGE_BYTES {
+            self.checker.ensure(path, window, page)?;
+        }
+        let key_start = start + head.head_bytes as u64;
+        let stored = Found { tag: head.tag, start: key_start + head.key_bytes, bytes: head.stored_bytes };
+        Ok((window.range(key_start, head.key_bytes) == Some(key)).then_some(stored))
+    }
+
+    #[cold]
+    pub(crate) fn bad_record(&self, start: u64) -> Error {
+        Error::corruption(&self.path, start, "the record here is garbled or reaches beyond the data")
+    }
+
+    /// The value of a record found in a mapped table.
+    #[inline]
+    pub(crate) fn value(&self, found: Found) -> Result<Option<Cow<'_, [u8]>>> {
+        match found.tag {
+            Tag::Raw => match self.window().range(found.start, found.bytes) {
+                Some(value) => Ok(Some(Cow::Borrowed(value))),
+                None => Err(self.bad_record(found.start)),
+            },
+            Tag::Tombstone => Ok(None),
+            Tag::Blob => {
+                let (offset, bytes) =
+                    self.blob(self.checked_range(found.start, found.bytes)?, found.start)?;
+                Ok(Some(Cow::Borrowed(self.checked_range(offset, bytes)?)))
+            }
+            Tag::Compressed => {
+                let mut value = Vec::new();
+                self.append_mapped(found, &mut value)?;
+                Ok(Some(Cow::Owned(value)))
+            }
+        }
+    }
+
+    fn append_mapped(&self, found: Found, value: &mut Vec<u8>) -> Result<bool> {
+        if found.tag == Tag::Compressed {
+            let stored = self.checked_range(found.start, found.bytes)?;
+            self.decompress(stored, found.start, value)?;
+            return Ok(true);
+        }
+        let found = self.value(found)?;
+        found.iter().for_each(|bytes| value.extend_from_slice(bytes));
+        Ok(found.is_some())
+    }
+
+    /// Decodes and checks a blob reference that stands at the file offset `at`.
+    pub(crate) fn blob(&self, stored: &[u8], at: u64) -> Result<(u64, u64)> {
+        let end = PAGE_BYTES + self.header.blob_bytes;
+        match decode_blob(stored) {
+            Some((offset, bytes))
+                if offset >= PAGE_BYTES && offset.checked_add(bytes).is_some_and(|to| to <= end) =>
+            {
+                Ok((offset, bytes))
+            }
+            found => {
+                let what = format!("blob reference {found:?} is not within the blobs, {PAGE_BYTES}..{end}");
+                Err(Error::corruption(&self.path, at, what))
+            }
+        }
+    }
+
+    /// Appends the value whose compressed form `stored` stands at the file offset `at`.
+    pub(crate) fn decompress(&self, stored: &[u8], at: u64, value: &mut Vec<u8>) -> Result<()> {
+        let wrong = |what: String| Error::corruption(&self.path, at, what);
+        let (bytes, head) = cairn_codec::varint::decode(stored).map_err(|error| wrong(error.to_string()))?;
+        // Longer values are blobs, so a garbled length cannot ask for more than this.
+        if bytes > super::format::BLOB_MIN_BYTES {
+            return Err(wrong(format!("compressed value claims {bytes} bytes")));
+        }
+        let (start, frame) = (value.len(), stored.get(head..).unwrap_or_default());
+        let done = Decompressor::local(|decompressor| match &self.dictionary {
+            Some(dictionary) => decompressor.append_with(dictionary, frame, value, bytes as usize),
+            None => decompressor.append(Format::Zstd, frame, value, bytes as usize),
+        });
+        done.map_err(|error| wrong(error.to_string()))?;
+        if (value.len() - start) as u64 != bytes {
+            return Err(wrong(format!("value has {} bytes, its head says {bytes}", value.len() - start)));
+        }
+        Ok(())
+    }
+}

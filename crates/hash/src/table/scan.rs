@@ -1,0 +1,204 @@
+//! Every entry of a table, in the order of the file (which is the order of the hashes).
+
+use std::borrow::Cow;
+
+use super::format::{PAGE_BYTES, Partition};
+use super::line::{SLOTS, SLOTS_FIXED};
+use super::probe::line_at;
+use super::reader::{Found, Reader};
+use super::record::{RecordHead, Tag};
+use super::source::Scratch;
+use crate::{Error, Result};
+
+/// What one positional read brings in.
+const READ_BYTES: u64 = 64 * PAGE_BYTES;
+
+/// A key and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// The key.
+    pub key: Cow<'a, [u8]>,
+    /// The value.
+    pub value: Cow<'a, [u8]>,
+}
+
+/// Iterates over the live entries of a table. Made by [`Reader::scan`]. Ends at the first error.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    records: Records<'a>,
+}
+
+/// One record, where it stands and what its index slot says of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Record<'a> {
+    pub partition: usize,
+    /// Line within the partition.
+    pub line: u64,
+    pub fingerprint: u16,
+    pub start: u64,
+    pub bytes: u64,
+    pub key: Cow<'a, [u8]>,
+    pub found: Found,
+}
+
+/// Iterates over the records of a table, tombstones among them.
+#[derive(Debug)]
+pub(crate) struct Records<'a> {
+    table: &'a Reader,
+    partition: usize,
+    line: u64,
+    slot: usize,
+    scratch: Scratch,
+    /// The range of the file that `scratch` holds.
+    ready: (u64, u64),
+    failed: bool,
+}
+
+impl Reader {
+    /// All entries, in the order of the file.
+    pub fn scan(&self) -> Scan<'_> {
+        Scan { records: self.records() }
+    }
+
+    pub(crate) fn records(&self) -> Records<'_> {
+        let scratch = Scratch::default();
+        Records { table: self, partition: 0, line: 0, slot: 0, scratch, ready: (0, 0), failed: false }
+    }
+}
+
+impl<'a> Iterator for Scan<'a> {
+    type Item = Result<Entry<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            let record = match self.records.next()? {
+                Ok(record) if record.found.tag == Tag::Tombstone => continue,
+                Ok(record) => record,
+                Err(error) => return Some(Err(error)),
+            };
+            let value = self.records.value(&record);
+            self.records.failed = value.is_err();
+            return Some(value.map(|value| Entry { key: record.key, value }));
+        }
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed {
+            return None;
+        }
+        let record = self.advance().transpose();
+        self.failed = !matches!(record, Some(Ok(_)));
+        record
+    }
+}
+
+impl<'a> Records<'a> {
+    fn advance(&mut self) -> Result<Option<Record<'a>>> {
+        let table = self.table;
+        // BOUND: every turn goes one line on, up to the number of lines in the partition table.
+        while let Some(partition) = table.partitions.get(self.partition) {
+            if self.line == u64::from(partition.home_lines) + u64::from(partition.tail_lines) {
+                (self.partition, self.line, self.slot) = (self.partition + 1, 0, 0);
+                continue;
+            }
+            let line = line_at(table, partition.first_line + self.line)?;
+            let slots = if table.header.is_fixed() { SLOTS_FIXED } else { SLOTS };
+            if let Some(what) = line.problem(slots) {
+                let at = table.header.index_offset + 64 * (partition.first_line + self.line);
+                return Err(Error::corruption(&table.path, at, what));
+            }
+            if self.slot == line.count() {
+                (self.line, self.slot) = (self.line + 1, 0);
+                continue;
+            }
+            let slot = self.slot;
+            self.slot += 1;
+            let offset = match table.header.is_fixed() {
+                true => {
+                    line.base() + slot as u64 * (table.header.key_bytes_max + table.header.value_bytes_max)
+                }
+                false => line.record(slot),
+            };
+            return self.read(partition, line.fingerprint(slot), offset).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// The record that stands `offset` bytes into the data of `partition`.
+    fn read(&mut self, partition: &Partition, fingerprint: u16, offset: u64) -> Result<Record<'a>> {
+        let table = self.table;
+        let start = partition.data_start + offset;
+        let limit = partition.data_start + partition.data_bytes;
+        if offset >= partition.data_bytes {
+            return Err(table.bad_record(start));
+        }
+        let head = self.bytes(start, (limit - start).min(RecordHead::BYTES_MAX as u64))?;
+        let head = match table.header.is_fixed() {
+            true => Some(RecordHead {
+                key_bytes: table.header.key_bytes_max,
+                stored_bytes: table.header.value_bytes_max,
+                tag: Tag::Raw,
+                head_bytes: 0,
+            }),
+            false => RecordHead::decode(&head, table.header.is_tagged()),
+        };
+        let bytes = head.and_then(|head| Some((head, head.record_bytes()?)));
+        let Some((head, bytes)) = bytes.filter(|(_, bytes)| *bytes <= limit - start) else {
+            return Err(table.bad_record(start));
+        };
+        let key_start = start + head.head_bytes as u64;
+        let key = self.bytes(key_start, head.key_bytes)?;
+        let found = Found { tag: head.tag, start: key_start + head.key_bytes, bytes: head.stored_bytes };
+        Ok(Record { partition: self.partition, line: self.line, fingerprint, start, bytes, key, found })
+    }
+
+    /// The value of a record of this iterator; empty for a tombstone.
+    pub(crate) fn value(&mut self, record: &Record<'a>) -> Result<Cow<'a, [u8]>> {
+        let Found { tag, start, bytes } = record.found;
+        let stored = self.bytes(start, bytes)?;
+        match tag {
+            Tag::Raw => Ok(stored),
+            Tag::Tombstone => Ok(Cow::Borrowed(&[])),
+            Tag::Compressed => {
+                let mut value = Vec::new();
+                self.table.decompress(&stored, start, &mut value)?;
+                Ok(Cow::Owned(value))
+            }
+            Tag::Blob => {
+                let (offset, bytes) = self.table.blob(&stored, start)?;
+                match &self.table.file {
+                    None => self.table.checked_range(offset, bytes).map(Cow::Borrowed),
+                    Some(file) => {
+                        // Not through `self.scratch`: the records after this one are still wanted there.
+                        let mut scratch = Scratch::default();
+                        scratch.read(self.table, &**file, offset, bytes)?;
+                        Ok(Cow::Owned(scratch.range(offset, bytes).unwrap_or_default().to_vec()))
+                    }
+                }
+            }
+        }
+    }
+
+    /// Checked bytes of the file: borrowed from the map, or copied out of a large positional read.
+    fn bytes(&mut self, offset: u64, bytes: u64) -> Result<Cow<'a, [u8]>> {
+        let table = self.table;
+        let Some(file) = &table.file else {
+            return table.checked_range(offset, bytes).map(Cow::Borrowed);
+        };
+        if bytes == 0 {
+            return Ok(Cow::Borrowed(&[]));
+        }
+        if offset < self.ready.0 || offset + bytes > self.ready.1 {
+            let data_end = table.header.data_offset + table.header.data_bytes;
+            let end = (offset + bytes).max((offset + READ_BYTES).min(data_end));
+            self.ready = (0, 0);
+            self.scratch.read(table, &**file, offset, end - offset)?;
+            self.ready = (offset, end);
+        }
+        Ok(Cow::Owned(self.scratch.range(offset, bytes).unwrap_or_default().to_vec()))
+    }
+}

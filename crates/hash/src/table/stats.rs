@@ -1,0 +1,113 @@
+//! What a table says of itself.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::format::Header;
+
+/// The header of a table, in the units people ask for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// The file.
+    pub path: PathBuf,
+    /// Its id, by which deltas name their base.
+    pub id: u64,
+    /// The id of the generation below, 0 for a base.
+    pub parent: u64,
+    /// The generation, 0 for a first base.
+    pub generation: u64,
+    /// Keys, tombstones among them.
+    pub entries: u64,
+    /// Keys that are deleted here (only in a delta).
+    pub tombstones: u64,
+    /// Records the builder was given, overwritten ones among them.
+    pub puts: u64,
+    /// Bytes of all keys.
+    pub key_bytes: u64,
+    /// Bytes of all values as given.
+    pub value_bytes: u64,
+    /// The longest key in bytes.
+    pub key_bytes_max: u64,
+    /// The longest value in bytes.
+    pub value_bytes_max: u64,
+    /// Bytes of the records on disk.
+    pub data_bytes: u64,
+    /// Bytes of values kept outside the records.
+    pub blob_bytes: u64,
+    /// Bytes of the index: lines and partitions.
+    pub index_bytes: u64,
+    /// Bytes of the compression dictionary.
+    pub dictionary_bytes: u64,
+    /// Bytes of the file.
+    pub file_bytes: u64,
+    /// True when values may be compressed.
+    pub compressed: bool,
+    /// True when keys have one length and values have one length.
+    pub fixed_width: bool,
+    /// True for a delta generation.
+    pub delta: bool,
+}
+
+impl TableInfo {
+    pub(crate) fn new(path: &Path, header: &Header) -> Self {
+        TableInfo {
+            path: path.to_owned(),
+            id: header.id,
+            parent: header.parent,
+            generation: header.generation,
+            entries: header.entries,
+            tombstones: header.tombstones,
+            puts: header.puts,
+            key_bytes: header.key_bytes,
+            value_bytes: header.value_bytes,
+            key_bytes_max: header.key_bytes_max,
+            value_bytes_max: header.value_bytes_max,
+            data_bytes: header.data_bytes,
+            blob_bytes: header.blob_bytes,
+            index_bytes: header.index_bytes(),
+            dictionary_bytes: header.dictionary_bytes,
+            file_bytes: header.file_bytes,
+            compressed: header.compression != 0,
+            fixed_width: header.is_fixed(),
+            delta: header.is_delta(),
+        }
+    }
+
+    /// Bytes of index for each entry; 0 for an empty table.
+    pub fn index_bytes_per_entry(&self) -> f64 {
+        if self.entries == 0 { 0.0 } else { self.index_bytes as f64 / self.entries as f64 }
+    }
+}
+
+impl fmt::Display for TableInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = if self.delta { "delta over" } else { "base, parent" };
+        writeln!(f, "{}", self.path.display())?;
+        writeln!(
+            f,
+            "  id             {:016x}, generation {}, {kind} {:016x}",
+            self.id, self.generation, self.parent
+        )?;
+        writeln!(
+            f,
+            "  entries        {} ({} tombstones, {} puts)",
+            self.entries, self.tombstones, self.puts
+        )?;
+        writeln!(f, "  keys           {} bytes, longest {}", self.key_bytes, self.key_bytes_max)?;
+        writeln!(f, "  values         {} bytes, longest {}", self.value_bytes, self.value_bytes_max)?;
+        let layout = match (self.fixed_width, self.compressed) {
+            (true, _) => "fixed width",
+            (_, true) => "zstd",
+            _ => "plain",
+        };
+        writeln!(f, "  records        {} bytes, {layout}; blobs {} bytes", self.data_bytes, self.blob_bytes)?;
+        writeln!(
+            f,
+            "  index          {} bytes, {:.2} an entry",
+            self.index_bytes,
+            self.index_bytes_per_entry()
+        )?;
+        write!(f, "  file           {} bytes, dictionary {}", self.file_bytes, self.dictionary_bytes)
+    }
+}

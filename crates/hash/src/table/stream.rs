@@ -1,0 +1,95 @@
+//! A value as a stream, checked page by page, so that a large one never has to be in memory at once.
+
+use std::io::{self, Read};
+
+use super::format::PAGE_BYTES;
+use super::reader::{Found, Reader};
+use super::record::Tag;
+use super::source::Scratch;
+use crate::Result;
+
+/// Pages that one refill brings in.
+const WINDOW_BYTES: u64 = 64 * PAGE_BYTES;
+
+/// Reads one value from front to back. Made by [`Reader::get_reader`].
+#[derive(Debug)]
+pub struct ValueReader<'a> {
+    table: &'a Reader,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The rest of the value stands in the file.
+    InFile { offset: u64, left: u64, scratch: Scratch, ready: (u64, u64) },
+    /// The value was decompressed.
+    InMemory(io::Cursor<Vec<u8>>),
+}
+
+impl<'a> ValueReader<'a> {
+    pub(crate) fn new(table: &'a Reader, found: Found) -> Result<Self> {
+        let in_file =
+            |offset, left| State::InFile { offset, left, scratch: Scratch::default(), ready: (0, 0) };
+        let state = match found.tag {
+            Tag::Raw | Tag::Tombstone => in_file(found.start, found.bytes),
+            Tag::Blob => {
+                let (offset, bytes) = table.blob(&table.stored(found)?, found.start)?;
+                in_file(offset, bytes)
+            }
+            Tag::Compressed => {
+                let mut value = Vec::new();
+                table.decompress(&table.stored(found)?, found.start, &mut value)?;
+                State::InMemory(io::Cursor::new(value))
+            }
+        };
+        Ok(ValueReader { table, state })
+    }
+
+    /// Bytes that are still to come.
+    pub fn remaining(&self) -> u64 {
+        match &self.state {
+            State::InFile { left, .. } => *left,
+            State::InMemory(cursor) => cursor.get_ref().len() as u64 - cursor.position(),
+        }
+    }
+}
+
+impl Reader {
+    /// The stored form of a small value.
+    fn stored(&self, found: Found) -> Result<Vec<u8>> {
+        let Some(file) = &self.file else {
+            return Ok(self.checked_range(found.start, found.bytes)?.to_vec());
+        };
+        let mut scratch = Scratch::default();
+        scratch.read(self, &**file, found.start, found.bytes)?;
+        Ok(scratch.range(found.start, found.bytes).unwrap_or_default().to_vec())
+    }
+}
+
+impl Read for ValueReader<'_> {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let (offset, left, scratch, ready) = match &mut self.state {
+            State::InMemory(cursor) => return cursor.read(buf),
+            State::InFile { offset, left, scratch, ready } => (offset, left, scratch, ready),
+        };
+        let count = (buf.len() as u64).min(*left).min(WINDOW_BYTES - *offset % PAGE_BYTES);
+        if count == 0 {
+            return Ok(0);
+        }
+        let bytes = match &self.table.file {
+            None => self.table.checked_range(*offset, count).map_err(io::Error::other)?,
+            Some(file) => {
+                if *offset < ready.0 || *offset + count > ready.1 {
+                    let refill = (*left).min(WINDOW_BYTES - *offset % PAGE_BYTES);
+                    scratch.read(self.table, &**file, *offset, refill).map_err(io::Error::other)?;
+                    *ready = (*offset, *offset + refill);
+                }
+                scratch.range(*offset, count).unwrap_or_default()
+            }
+        };
+        buf[..bytes.len()].copy_from_slice(bytes);
+        *offset += bytes.len() as u64;
+        *left -= bytes.len() as u64;
+        Ok(bytes.len())
+    }
+}

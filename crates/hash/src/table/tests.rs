@@ -1,0 +1,361 @@
+//! What a table promises, held against a `HashMap`.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{Fs, MemFs, Rng, SeededRng};
+use proptest::prelude::*;
+
+use super::*;
+use crate::Error;
+
+type Model = HashMap<Vec<u8>, Vec<u8>>;
+
+fn fs() -> Arc<dyn Fs> {
+    Arc::new(MemFs::new())
+}
+
+fn options() -> BuildOptions {
+    BuildOptions::default().seed(7).id(9).threads(2).memory_bytes(16 << 20)
+}
+
+fn build(
+    fs: &Arc<dyn Fs>,
+    path: &str,
+    options: BuildOptions,
+    records: &[(Vec<u8>, Vec<u8>)],
+) -> BuildSummary {
+    let mut builder = Builder::create_in(fs, Path::new(path), options, &mut SeededRng::new(1)).unwrap();
+    for (key, value) in records {
+        builder.put(key, value).unwrap();
+    }
+    builder.finish().unwrap()
+}
+
+fn open(fs: &Arc<dyn Fs>, path: &str, mode: Mode) -> Reader {
+    Reader::open_in(fs, Path::new(path), ReaderOptions::default().mode(mode)).unwrap()
+}
+
+/// Everything that can be asked of `reader` agrees with `model`.
+fn agrees(reader: &Reader, model: &Model, absent: &[Vec<u8>]) {
+    assert_eq!(reader.len(), model.len() as u64);
+    let keys: Vec<&Vec<u8>> = model.keys().chain(absent).collect();
+    let mut value = Vec::new();
+    for key in &keys {
+        let expected = model.get(*key);
+        assert_eq!(reader.get(key).unwrap().as_deref(), expected.map(Vec::as_slice));
+        assert_eq!(reader.contains(key).unwrap(), expected.is_some());
+        assert_eq!(reader.get_into(key, &mut value).unwrap(), expected.is_some());
+        assert_eq!(expected.unwrap_or(&Vec::new()), &value);
+        if let Some(expected) = expected {
+            let mut streamed = Vec::new();
+            std::io::Read::read_to_end(&mut reader.get_reader(key).unwrap().unwrap(), &mut streamed).unwrap();
+            assert_eq!(expected, &streamed);
+        }
+    }
+    let mut answers = 0;
+    reader
+        .get_many(&keys, |index, value| {
+            assert_eq!(value, model.get(keys[index]).map(Vec::as_slice));
+            assert_eq!(index, answers);
+            answers += 1;
+        })
+        .unwrap();
+    assert_eq!(answers, keys.len());
+    let scanned: Model = reader
+        .scan()
+        .map(|entry| entry.map(|e| (e.key.into_owned(), e.value.into_owned())).unwrap())
+        .collect();
+    assert_eq!(&scanned, model);
+    assert_eq!(reader.verify().unwrap().entries, model.len() as u64);
+}
+
+fn check_all_modes(options: BuildOptions, records: &[(Vec<u8>, Vec<u8>)]) {
+    let fs = fs();
+    build(&fs, "t.cairn", options, records);
+    let model: Model = records.iter().cloned().collect();
+    let absent: Vec<Vec<u8>> = (0..50u32).map(|n| format!("absent {n}").into_bytes()).collect();
+    for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
+        agrees(&open(&fs, "t.cairn", mode), &model, &absent);
+    }
+}
+
+fn numbered(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
+    (0..count).map(|n| (format!("key_{n}").into_bytes(), format!("value_{n}").into_bytes())).collect()
+}
+
+/// Goal: tables of every size from nothing to many partitions answer right. Method: numbered keys, all readers.
+#[test]
+fn sizes_from_empty_to_many_partitions() {
+    for count in [0, 1, 2, 13, 14, 15, 29, 1000, 20_000] {
+        check_all_modes(options(), &numbered(count));
+    }
+}
+
+/// Goal: equal widths take the path without lengths and answer right. Method: 8-byte keys and values; then one
+/// record of another width, which must switch it off.
+#[test]
+fn fixed_widths() {
+    let mut records: Vec<_> =
+        (0..9000u64).map(|n| (n.to_be_bytes().to_vec(), (n * 3).to_le_bytes().to_vec())).collect();
+    let fs = fs();
+    build(&fs, "t.cairn", options(), &records);
+    assert!(open(&fs, "t.cairn", Mode::Mmap).info().fixed_width);
+    check_all_modes(options(), &records);
+    records.push((b"longer than eight".to_vec(), vec![]));
+    build(&fs, "t.cairn", options(), &records);
+    assert!(!open(&fs, "t.cairn", Mode::Mmap).info().fixed_width);
+    check_all_modes(options(), &records);
+}
+
+/// Goal: empty keys and values, long keys, values around and beyond the blob limit and of 1 MiB. Method: one of each.
+#[test]
+fn odd_sizes() {
+    let mut records = numbered(100);
+    records.push((vec![], b"empty key".to_vec()));
+    records.push((b"empty value".to_vec(), vec![]));
+    records.push((vec![7; 100_000], b"long key".to_vec()));
+    for bytes in [127, 128, 4095, 4096, 16_383, 16_384, 32_767, 32_768, 100_000, 1 << 20] {
+        records.push((format!("v{bytes}").into_bytes(), vec![bytes as u8; bytes]));
+    }
+    check_all_modes(options(), &records);
+    check_all_modes(options().compression(Compression::zstd()), &records);
+}
+
+/// Goal: of equal keys the last counts, and hot keys do not cost quadratic time. Method: one key put 200,000 times.
+#[test]
+fn last_put_wins() {
+    let records: Vec<_> =
+        (0..200_000u32).map(|n| (format!("k{}", n % 3).into_bytes(), n.to_le_bytes().to_vec())).collect();
+    check_all_modes(options(), &records);
+}
+
+/// Goal: deleted keys leave nothing in a base. Method: put, delete, put again.
+#[test]
+fn deletes_in_a_build() {
+    let fs = fs();
+    let mut builder = Builder::create_in(&fs, Path::new("t"), options(), &mut SeededRng::new(1)).unwrap();
+    for (key, value) in numbered(10) {
+        builder.put(&key, &value).unwrap();
+    }
+    builder.delete(b"key_3").unwrap();
+    builder.delete(b"key_4").unwrap();
+    builder.put(b"key_4", b"again").unwrap();
+    builder.delete(b"never there").unwrap();
+    builder.finish().unwrap();
+    let mut model: Model = numbered(10).into_iter().collect();
+    model.remove(&b"key_3"[..]);
+    model.insert(b"key_4".to_vec(), b"again".to_vec());
+    agrees(&open(&fs, "t", Mode::Mmap), &model, &[b"key_3".to_vec(), b"never there".to_vec()]);
+}
+
+/// Goal: memory and threads change nothing in the bytes, and little memory does spill. Method: 40 MB of records
+/// built with 16 MiB and with 1 GiB.
+#[test]
+fn bytes_do_not_depend_on_memory_or_threads() {
+    let fs = fs();
+    let mut rng = SeededRng::new(5);
+    let records: Vec<_> = (0..60_000u64)
+        .map(|n| {
+            let mut value = vec![0; 200 + rng.below(800) as usize];
+            rng.fill(&mut value);
+            ((n % 50_000).to_le_bytes().to_vec(), value)
+        })
+        .collect();
+    let small = build(&fs, "small", options(), &records);
+    let large = build(&fs, "large", options().memory_bytes(1 << 30).threads(1), &records);
+    assert!(small.spilled_bytes > 0 && large.spilled_bytes == 0);
+    let bytes = |path: &str| {
+        let file = fs.open(Path::new(path), cairn_vfs::OpenOptions::read()).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    assert!(bytes("small") == bytes("large"));
+    agrees(&open(&fs, "small", Mode::Pread), &records.iter().cloned().collect(), &[]);
+    assert_eq!(fs.read_dir(Path::new(".")).unwrap().len(), 2, "temporary files are gone");
+}
+
+/// Goal: an index of under six bytes an entry. Method: 100,000 entries.
+#[test]
+fn index_is_small() {
+    let fs = fs();
+    let summary = build(&fs, "t", options(), &numbered(100_000));
+    let per_entry = summary.index_bytes as f64 / summary.entries as f64;
+    assert!(per_entry < 6.0, "{per_entry}");
+}
+
+/// Goal: values with something in common shrink, by a dictionary kept in the file. Method: JSON-like values.
+#[test]
+fn dictionary_compression_shrinks_small_values() {
+    let fs = fs();
+    let records: Vec<_> = (0..20_000u32)
+        .map(|n| {
+            let value =
+                format!("{{\"name\":\"entry {n}\",\"kind\":\"settlement\",\"population\":{}}}", n * 37);
+            (n.to_le_bytes().to_vec(), value.into_bytes())
+        })
+        .collect();
+    build(&fs, "plain", options(), &records);
+    build(&fs, "zstd", options().compression(Compression::zstd()), &records);
+    let (plain, zstd) = (open(&fs, "plain", Mode::Mmap), open(&fs, "zstd", Mode::Mmap));
+    assert!(zstd.info().data_bytes * 2 < plain.info().data_bytes, "{} {}", zstd.info(), plain.info());
+    assert!(zstd.info().dictionary_bytes > 0);
+    agrees(&zstd, &records.iter().cloned().collect(), &[]);
+    agrees(&open(&fs, "zstd", Mode::Pread), &records.iter().cloned().collect(), &[]);
+}
+
+/// Goal: a second builder of one path is told so, and a builder that is dropped leaves the old table alone.
+#[test]
+fn one_builder_at_a_time() {
+    let fs = fs();
+    build(&fs, "t", options(), &numbered(5));
+    let mut first = Builder::create_in(&fs, Path::new("t"), options(), &mut SeededRng::new(1)).unwrap();
+    first.put(b"x", b"y").unwrap();
+    let second = Builder::create_in(&fs, Path::new("t"), options(), &mut SeededRng::new(1));
+    assert_eq!(second.unwrap_err().kind(), cairn_vfs::ErrorKind::Busy);
+    drop(first);
+    agrees(&open(&fs, "t", Mode::Mmap), &numbered(5).into_iter().collect(), &[b"x".to_vec()]);
+    assert_eq!(fs.read_dir(Path::new(".")).unwrap().len(), 1);
+}
+
+/// Goal: options out of range are named. Method: one of each.
+#[test]
+fn bad_options_are_refused() {
+    let fs = fs();
+    for (options, word) in [
+        (options().fill(0.99), "fill"),
+        (options().threads(0), "threads"),
+        (options().memory_bytes(1), "memory"),
+        (options().compression(Compression::Zstd { level: 99, dictionary_bytes: 0 }), "level"),
+    ] {
+        let error = Builder::create_in(&fs, Path::new("t"), options, &mut SeededRng::new(1)).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
+/// Goal: no flipped bit goes unnoticed, and none gives a wrong value. Method: every bit of a small table in turn;
+/// `verify` must fail, and each lookup gives the right value or an error.
+#[test]
+fn every_flipped_bit_is_found() {
+    for compression in [Compression::None, Compression::Zstd { level: 3, dictionary_bytes: 0 }] {
+        let fs = fs();
+        let records = numbered(40);
+        build(&fs, "t", options().compression(compression), &records);
+        let file = fs.open(Path::new("t"), cairn_vfs::OpenOptions::write()).unwrap();
+        let len = file.len().unwrap();
+        for bit in 0..len * 8 {
+            let mut byte = [0];
+            file.read_exact_at(&mut byte, bit / 8).unwrap();
+            file.write_all_at(&[byte[0] ^ 1 << (bit % 8)], bit / 8).unwrap();
+            flipped_is_noticed(&fs, bit, &records);
+            file.write_all_at(&byte, bit / 8).unwrap();
+        }
+        open(&fs, "t", Mode::Mmap).verify().unwrap();
+    }
+}
+
+fn flipped_is_noticed(fs: &Arc<dyn Fs>, bit: u64, records: &[(Vec<u8>, Vec<u8>)]) {
+    let mode = [Mode::Mmap, Mode::Pread][bit as usize % 2];
+    let reader = match Reader::open_in(fs, Path::new("t"), ReaderOptions::default().mode(mode)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            let told = matches!(error, Error::Corruption { .. } | Error::Unsupported { .. });
+            return assert!(told, "bit {bit}: {error}");
+        }
+    };
+    assert!(matches!(reader.verify(), Err(Error::Corruption { .. })), "bit {bit} is not found");
+    for (key, value) in records {
+        match reader.get(key) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(value.as_slice()), "bit {bit}"),
+            Err(error) => assert!(matches!(error, Error::Corruption { .. }), "bit {bit}: {error}"),
+        }
+    }
+}
+
+/// Goal: a table cut off anywhere, or with something behind it, is refused. Method: every length.
+#[test]
+fn every_truncation_is_refused() {
+    let fs = fs();
+    build(&fs, "t", options(), &numbered(40));
+    let file = fs.open(Path::new("t"), cairn_vfs::OpenOptions::write()).unwrap();
+    let len = file.len().unwrap();
+    file.set_len(len + 1).unwrap();
+    for cut in (0..=len + 1).rev().filter(|cut| *cut != len) {
+        file.set_len(cut).unwrap();
+        let opened = Reader::open_in(&fs, Path::new("t"), ReaderOptions::default());
+        assert!(matches!(opened, Err(Error::Corruption { .. })), "{cut} bytes of {len}");
+    }
+}
+
+/// Goal: a header that is sound but says absurd things ends in an error, not in an allocation or a panic. Method:
+/// every field of the header in turn set to extreme values, its checksum made right again.
+#[test]
+fn absurd_headers_are_refused() {
+    let fs = fs();
+    build(&fs, "t", options(), &numbered(40));
+    let file = fs.open(Path::new("t"), cairn_vfs::OpenOptions::write()).unwrap();
+    let mut page = vec![0; 4096];
+    file.read_exact_at(&mut page, 0).unwrap();
+    let before = page.clone();
+    for at in (12..200).step_by(4) {
+        for value in [0, 1, 2, 4, 63, 0xffff, 0x7fff_ffff, u32::MAX] {
+            page.clone_from(&before);
+            page[at..at + 4].copy_from_slice(&u32::to_le_bytes(value));
+            let sum = cairn_codec::checksum::xxh3_64(&page[..4088]);
+            page[4088..].copy_from_slice(&sum.to_le_bytes());
+            file.write_all_at(&page, 0).unwrap();
+            for mode in [Mode::Mmap, Mode::Pread] {
+                let options = ReaderOptions::default().mode(mode).trust(Trust::Unchecked);
+                if let Ok(reader) = Reader::open_in(&fs, Path::new("t"), options) {
+                    let _ = reader.verify();
+                    let _ = reader.scan().count();
+                    numbered(40).iter().for_each(|(key, _)| drop(reader.get(key)));
+                }
+            }
+        }
+    }
+}
+
+/// Goal: garbage behind sound checksums never panics or hangs. Method: unchecked readers over random damage.
+#[test]
+fn unchecked_readers_survive_garbage() {
+    for compression in [Compression::None, Compression::zstd()] {
+        let fs = fs();
+        let records = numbered(300);
+        build(&fs, "t", options().compression(compression), &records);
+        let file = fs.open(Path::new("t"), cairn_vfs::OpenOptions::write()).unwrap();
+        let len = file.len().unwrap();
+        let mut rng = SeededRng::new(11);
+        for _ in 0..2000 {
+            let at = 4096 + rng.below(len - 4096 - 8);
+            let mut before = [0; 8];
+            file.read_exact_at(&mut before, at).unwrap();
+            file.write_all_at(&rng.next_u64().to_le_bytes(), at).unwrap();
+            let options = ReaderOptions::default().trust(Trust::Unchecked);
+            if let Ok(reader) = Reader::open_in(&fs, Path::new("t"), options) {
+                let _ = reader.scan().count();
+                let _ = reader.get_many(&records.iter().map(|r| &r.0).collect::<Vec<_>>(), |_, _| {});
+                records.iter().for_each(|(key, _)| drop(reader.get(key)));
+            }
+            file.write_all_at(&before, at).unwrap();
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Goal: any records, in any order, with any options. Method: small alphabets, so that keys repeat.
+    #[test]
+    fn any_records(
+        records in prop::collection::vec(
+            (prop::collection::vec(0u8..4, 0..6), prop::collection::vec(any::<u8>(), 0..300)), 0..400),
+        zstd in any::<bool>(),
+        fill in 0.1f64..0.95,
+    ) {
+        let compression = if zstd { Compression::zstd() } else { Compression::None };
+        check_all_modes(options().compression(compression).fill(fill), &records);
+    }
+}

@@ -1,0 +1,109 @@
+//! Reads a whole table and holds everything in it against everything else.
+
+use super::format::{Header, PAGE_BYTES, partition_of, place_of};
+use super::reader::Reader;
+use super::record::Tag;
+use crate::{Error, Result};
+
+/// What [`Reader::verify`] found in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct VerifyReport {
+    /// Pages whose checksum was computed, the header among them.
+    pub pages: u64,
+    /// Records read, each in the index line where its hash belongs.
+    pub entries: u64,
+    /// Tombstones among them.
+    pub tombstones: u64,
+    /// Bytes of all values, decompressed.
+    pub value_bytes: u64,
+}
+
+impl std::fmt::Display for VerifyReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let VerifyReport { pages, entries, tombstones, value_bytes } = self;
+        write!(
+            f,
+            "{pages} pages, {entries} entries ({tombstones} tombstones), {value_bytes} value bytes: sound"
+        )
+    }
+}
+
+impl Reader {
+    /// Checks every page against its checksum, every index line against its neighbours, every record against the
+    /// line it is in, every value, and the totals against the header. Finds any single flipped bit.
+    ///
+    /// Cost: one pass over the file and a hash of every key. Errors: the first damage, with its offset.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let mut report = VerifyReport { pages: self.verify_pages()?, ..VerifyReport::default() };
+        let (mut key_bytes, mut value_bytes_max) = (0u64, 0u64);
+        let mut before = None;
+        let mut records = self.records();
+        while let Some(record) = records.next().transpose()? {
+            let hash = self.hash(&record.key);
+            let bits = self.header.partition_bits;
+            let partition = self.partitions.get(record.partition).copied().unwrap_or_default();
+            let place = place_of(hash, bits, partition.home_lines);
+            let belongs = partition_of(hash, bits) == record.partition
+                && u64::from(place.home) <= record.line
+                && place.fingerprint == record.fingerprint;
+            if !belongs || before.is_some_and(|before| before > hash) {
+                let what =
+                    format!("the key here has hash {hash:016x}, which does not belong in this index line");
+                return Err(Error::corruption(&self.path, record.start, what));
+            }
+            let value = records.value(&record)?;
+            before = Some(hash);
+            key_bytes += record.key.len() as u64;
+            report.value_bytes += value.len() as u64;
+            value_bytes_max = value_bytes_max.max(value.len() as u64);
+            report.entries += 1;
+            report.tombstones += u64::from(record.found.tag == Tag::Tombstone);
+        }
+        let header = &self.header;
+        let totals = [
+            ("entries", report.entries, header.entries),
+            ("tombstones", report.tombstones, header.tombstones),
+            ("key bytes", key_bytes, header.key_bytes),
+            ("value bytes", report.value_bytes, header.value_bytes),
+            ("longest value", value_bytes_max, header.value_bytes_max),
+        ];
+        for (name, found, expected) in totals {
+            if found != expected {
+                return Err(Error::corruption(
+                    &self.path,
+                    0,
+                    format!("{name}: found {found}, the header says {expected}"),
+                ));
+            }
+        }
+        Ok(report)
+    }
+
+    /// Computes every checksum anew, whatever is remembered of earlier ones.
+    fn verify_pages(&self) -> Result<u64> {
+        let window = self.window();
+        let pages = self.header.file_bytes / PAGE_BYTES;
+        let mut page_bytes = vec![0; PAGE_BYTES as usize];
+        for page in 0..pages {
+            let content = match (&self.file, window.page(page)) {
+                (Some(file), []) => {
+                    file.read_exact_at(&mut page_bytes, page * PAGE_BYTES)?;
+                    &page_bytes[..]
+                }
+                (_, content) => content,
+            };
+            if page == 0 {
+                if Header::decode(&self.path, content, self.header.file_bytes)? != self.header {
+                    return Err(Error::corruption(
+                        &self.path,
+                        0,
+                        "the header changed since the file was opened",
+                    ));
+                }
+            } else {
+                self.checker.check_bytes(&self.path, window, page, content)?;
+            }
+        }
+        Ok(pages)
+    }
+}
