@@ -14,7 +14,8 @@ final class Reading {
   /** Every live entry, in the order of the log. */
   static void dump(List<String> args) throws Exception {
     Options options = Options.parse(args, 1, "index", "reader", "to");
-    try (SparkeyReader reader = open(options); FrameWriter out = new FrameWriter(target(options))) {
+    SparkeyReader reader = open(options);
+    try (FrameWriter out = new FrameWriter(target(options))) {
       for (SparkeyReader.Entry entry : reader) {
         out.op(FrameWriter.PUT, entry.getKey(), entry.getValue());
       }
@@ -24,8 +25,8 @@ final class Reading {
   /** The answer to every key of a keys file, in its order. */
   static void get(List<String> args) throws Exception {
     Options options = Options.parse(args, 1, "index", "keys", "reader", "to");
-    try (SparkeyReader reader = open(options);
-        FrameReader keys = new FrameReader(new File(options.text("keys")));
+    SparkeyReader reader = open(options);
+    try (FrameReader keys = new FrameReader(new File(options.text("keys")));
         FrameWriter out = new FrameWriter(target(options))) {
       while (!keys.atEnd()) {
         out.answer(reader.getAsByteArray(keys.bytes(keys.length())));
@@ -47,6 +48,10 @@ final class Reading {
     }
   }
 
+  /**
+   * Opens a reader that stays open until the process ends: Sparkey waits a tenth of a second at each close, for other
+   * threads to leave the map, which a suite of a thousand small files would spend most of its time on.
+   */
   private static SparkeyReader open(Options options) throws Exception {
     File index = new File(options.text("index"));
     if (options.has("reader")) {
