@@ -1,0 +1,309 @@
+//! Compatibility with the real thing: Sparkey's own Java library, on every JDK that is installed, reads what
+//! Cairn writes and writes what Cairn reads, and where the format leaves no freedom both write the same bytes.
+//!
+//! The library runs behind `testing/java`, whose jar `scripts/setup java` builds. Without the jar or a JDK the
+//! tests say so and pass; with `CAIRN_REQUIRE_JAVA=1` they fail.
+// The tests exchange real files with another process, so they stand outside the simulated system.
+#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod cases;
+mod jvm;
+mod ours;
+
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cairn_hash::sparkey::Construction;
+use tempfile::TempDir;
+
+use crate::cases::{Case, Op};
+use crate::jvm::{Jvm, difference};
+
+/// Offsets in the header of a log of what two writers may put differently.
+mod log_field {
+    use std::ops::Range;
+    pub const IDENTIFIER: Range<usize> = 12..16;
+    /// Without compression Java stores what it was asked for, C and Cairn 0.
+    pub const BLOCK_BYTES: Range<usize> = 68..72;
+    /// Without compression Java stores 1, C and Cairn 0.
+    pub const MAX_ENTRIES_PER_BLOCK: Range<usize> = 80..84;
+}
+
+/// Compares what each reader answered to [`cases::questions`] about `ops` with what the model says.
+fn check_lookups<R: Debug>(by_reader: &[(R, Vec<Option<Vec<u8>>>)], ops: &[Op], what: &str) {
+    let model = cases::model(ops);
+    let expected: Vec<_> = cases::questions(ops).iter().map(|key| model.get(key).cloned()).collect();
+    for (reader, answers) in by_reader {
+        assert!(*answers == expected, "{what}: lookups by {reader:?} differ from the model");
+    }
+}
+
+/// Everything that one store has to answer, in every way of asking: log, live entries, lookups.
+fn check_ours(log: &Path, ops: &[Op], what: &str) {
+    let index = log.with_extension("spi");
+    assert_eq!(ours::log(log), cases::recorded(ops), "{what}: records of the log");
+    assert_eq!(ours::live(&index), cases::live_in_log_order(ops), "{what}: live entries");
+    check_lookups(&ours::get(&index, &cases::questions(ops)), ops, what);
+}
+
+/// As [`check_ours`], asked of Java: every kind of reader that this JVM has.
+fn check_java(jvm: &mut Jvm, log: &Path, ops: &[Op], what: &str) {
+    let index = log.with_extension("spi");
+    assert_eq!(jvm.log(log), cases::recorded(ops), "{what}: records of the log");
+    assert_eq!(jvm.dump(&index), cases::live_in_log_order(ops), "{what}: live entries");
+    check_lookups(&jvm.get(&index, &cases::questions(ops)), ops, what);
+}
+
+/// An uncompressed log that we wrote or appended to has 0 entries per block, and its index no bits for them: the C
+/// library makes an address layout of Java's 1 that Java on newer machines misreads.
+fn check_no_blocks(log: &Path, case: &Case, what: &str) {
+    if case.compression == "NONE" {
+        assert_eq!(
+            fs::read(log).unwrap()[log_field::MAX_ENTRIES_PER_BLOCK],
+            [0; 4],
+            "{what}: entries per block"
+        );
+        let index = fs::read(log.with_extension("spi")).unwrap();
+        assert_eq!(index[92..96], [0; 4], "{what}: bits of an address that number the entry");
+    }
+}
+
+/// Runs `check` on every JVM, with every case and a fresh path for its log.
+fn on_every_jvm(cases: &[(Case, Vec<Op>)], mut check: impl FnMut(&mut Jvm, &Path, &Case, &[Op], &str)) {
+    for mut jvm in Jvm::all() {
+        for (case, ops) in cases {
+            let folder = scratch(ops);
+            let what = format!("{case:?} on {}", jvm.java.display());
+            check(&mut jvm, &folder.path().join("store.spl"), case, ops, &what);
+        }
+    }
+}
+
+/// Every small list of operations in every shape, with blocks that small records fill and overflow.
+fn small_cases() -> Vec<(Case, Vec<Op>)> {
+    let lists = cases::small();
+    let shapes = |(name, ops): &(&'static str, Vec<Op>)| {
+        let ops = ops.clone();
+        cases::shapes(name, 64).into_iter().map(move |case| (case, ops.clone())).collect::<Vec<_>>()
+    };
+    lists.iter().flat_map(shapes).collect()
+}
+
+/// Random operations in every shape and several block sizes.
+fn random_cases() -> Vec<(Case, Vec<Op>)> {
+    let mut all = Vec::new();
+    // Larger blocks want more operations to fill a few, and take longer for each lookup.
+    for (seed, block, count) in [(1, 16, 600), (2, 300, 1_500), (3, 4096, 3_000), (4, 65_536, 2_000)] {
+        let ops = cases::random(seed, count);
+        all.extend(cases::shapes("random", block).into_iter().map(|case| (case, ops.clone())));
+    }
+    all
+}
+
+/// Goal: what Java writes, Cairn reads. Method: every small and random case written by Java, then the log, the live
+/// entries and all lookups compared with the model.
+#[test]
+fn java_writes_and_we_read() {
+    let all = [small_cases(), random_cases()].concat();
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        jvm.write(log, ops, case, "IN_MEMORY");
+        check_ours(log, ops, what);
+    });
+}
+
+/// Goal: what Cairn writes, Java reads. Method: as above, the other way round.
+#[test]
+fn we_write_and_java_reads() {
+    let all = [small_cases(), random_cases()].concat();
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        ours::write(log, ops, case, Construction::InMemory);
+        check_no_blocks(log, case, what);
+        check_java(jvm, log, ops, what);
+    });
+}
+
+/// Goal: values of 1 MiB, far larger than a block, cross in both directions. Method: as above, the questions too.
+#[test]
+fn large_values_cross() {
+    let ops = cases::large_values();
+    let all: Vec<_> =
+        cases::shapes("1 MiB values", 4096).into_iter().map(|case| (case, ops.clone())).collect();
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        ours::write(log, ops, case, Construction::InMemory);
+        check_java(jvm, log, ops, what);
+        jvm.write(log, ops, case, "IN_MEMORY");
+        check_ours(log, ops, what);
+    });
+}
+
+/// Goal: a million entries cross in both directions. Method: each compression with one hash width; all live entries
+/// compared, which takes a lookup of each, and a sample of present and absent keys asked of every reader.
+#[test]
+fn a_million_entries_cross() {
+    // Each key is put once, so the live entries in the order of the log are the operations themselves.
+    let ops = cases::plain(1_000_000);
+    let sample: Vec<Op> = ops.iter().step_by(499).cloned().collect();
+    let shapes = cases::shapes("1 M entries", 4096).into_iter().enumerate();
+    // Widths alternate: 4 with no compression, 8 with snappy, 4 with zstd.
+    let all: Vec<_> =
+        shapes.filter(|(i, _)| [0, 3, 4].contains(i)).map(|(_, case)| (case, ops.clone())).collect();
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        let index = log.with_extension("spi");
+        ours::write(log, ops, case, Construction::default());
+        assert!(jvm.dump(&index) == ops, "{what}: live entries by Java");
+        check_lookups(&jvm.get(&index, &cases::questions(&sample)), &sample, what);
+        jvm.write(log, ops, case, "IN_MEMORY");
+        assert!(ours::live(&index) == ops, "{what}: live entries by us");
+        check_lookups(&ours::get(&index, &cases::questions(&sample)), &sample, what);
+    });
+}
+
+/// Goal: addresses of 8 bytes, which a log needs when positions and numbers in a block together outgrow 32 bits,
+/// are written and read by both. Method: blocks of 64 KiB filled with thousands of tiny entries each, so that a
+/// small log does; the width in the header is checked, or the case would show nothing.
+#[test]
+fn wide_addresses_cross() {
+    let ops = cases::tiny(5, 30_000);
+    let shapes =
+        cases::shapes("8 byte addresses", 65_536).into_iter().filter(|case| case.compression != "NONE");
+    let all: Vec<_> = shapes.map(|case| (case, ops.clone())).collect();
+    // A lookup in such blocks skips thousands of entries: ask for some.
+    let asked: Vec<Op> = ops.iter().step_by(97).cloned().collect();
+    let questions = cases::questions(&asked);
+    let address_bytes = |log: &Path| fs::read(log.with_extension("spi")).unwrap()[68];
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        ours::write(log, ops, case, Construction::InMemory);
+        assert_eq!(address_bytes(log), 8, "{what}");
+        check_lookups(&jvm.get(&log.with_extension("spi"), &questions), &asked, what);
+        jvm.write(log, ops, case, "IN_MEMORY");
+        assert_eq!(address_bytes(log), 8, "{what}");
+        check_lookups(&ours::get(&log.with_extension("spi"), &questions), &asked, what);
+    });
+}
+
+/// Goal: each goes on with the other's log. Method: one writes the first part, the other appends the second, both
+/// read the whole; then the first appends once more.
+#[test]
+fn each_appends_to_the_others_log() {
+    let mut all = Vec::new();
+    for (seed, block) in [(11, 64), (12, 4096)] {
+        let ops = cases::random(seed, 600);
+        all.extend(cases::shapes("append", block).into_iter().map(|case| (case, ops.clone())));
+    }
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        let (first, rest) = ops.split_at(ops.len() / 3);
+        let (second, third) = rest.split_at(rest.len() / 2);
+
+        jvm.write(log, first, case, "IN_MEMORY");
+        ours::append(log, second, case);
+        check_no_blocks(log, case, what);
+        check_java(jvm, log, &[first, second].concat(), what);
+        jvm.append(log, third, case);
+        check_ours(log, ops, what);
+
+        ours::write(log, first, case, Construction::InMemory);
+        jvm.append(log, second, case);
+        check_ours(log, &[first, second].concat(), what);
+        ours::append(log, third, case);
+        check_java(jvm, log, ops, what);
+    });
+}
+
+/// Goal: an index serves the log that it was made for after the log has grown, as far as it knows it. Method: one
+/// writes log and index, the other appends to the log only; the old index answers with the old entries.
+#[test]
+fn an_old_index_serves_the_old_view() {
+    let ops = cases::random(21, 600);
+    let all: Vec<_> = cases::shapes("old index", 300).into_iter().map(|case| (case, ops.clone())).collect();
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        let (old, new) = ops.split_at(400);
+        let index = log.with_extension("spi");
+        jvm.write(log, old, case, "IN_MEMORY");
+        ours::append_only(log, new);
+        assert_eq!(ours::live(&index), cases::live_in_log_order(old), "{what}");
+        // Keys that only the new part has are among the absent ones.
+        let model = cases::model(old);
+        let questions = cases::questions(ops);
+        let expected: Vec<_> = questions.iter().map(|key| model.get(key).cloned()).collect();
+        for (mode, answers) in ours::get(&index, &questions) {
+            assert!(answers == expected, "{what}: lookups by {mode:?}");
+        }
+        for (reader, answers) in jvm.get(&index, &questions) {
+            assert!(answers == expected, "{what}: lookups by {reader}");
+        }
+    });
+}
+
+/// Goal: uncompressed logs are equal byte for byte, but for the fields in which Sparkey's own two libraries differ.
+/// Method: both write every case; identifier, block size and entries per block are blanked.
+#[test]
+fn uncompressed_logs_are_equal() {
+    let all = [small_cases(), random_cases()].concat();
+    let all: Vec<_> = all.into_iter().filter(|(case, _)| case.compression == "NONE").collect();
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        let blanked = |log: &Path| {
+            let mut bytes = fs::read(log).unwrap();
+            for field in [log_field::IDENTIFIER, log_field::BLOCK_BYTES, log_field::MAX_ENTRIES_PER_BLOCK] {
+                bytes[field].fill(0);
+            }
+            bytes
+        };
+        let theirs = sibling(log, "theirs.spl");
+        jvm.write(&theirs, ops, case, "NONE");
+        ours::write(log, ops, case, Construction::InMemory);
+        assert_eq!(difference(&blanked(log), &blanked(&theirs)), None, "{what}");
+    });
+}
+
+/// Goal: from one log, with one seed, both make the same index byte for byte: header, order of slots, garbage,
+/// displacements. Method: the log of either is indexed by both, in memory.
+#[test]
+fn indexes_of_one_log_are_equal() {
+    let all = [small_cases(), random_cases()].concat();
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        jvm.write(log, ops, case, "IN_MEMORY");
+        let theirs = fs::read(log.with_extension("spi")).unwrap();
+        ours::index(log, case, Construction::InMemory);
+        let mine = fs::read(log.with_extension("spi")).unwrap();
+        assert_eq!(difference(&mine, &theirs), None, "Java's log, {what}");
+
+        ours::write(log, ops, case, Construction::InMemory);
+        let mine = fs::read(log.with_extension("spi")).unwrap();
+        assert_eq!(difference(&mine, &jvm.index(log, case)), None, "our log, {what}");
+    });
+}
+
+/// Goal: an index that Java built by sorting is the one that Cairn builds by sorting, which holds the same slots as
+/// the one built in memory. Method: Java writes with SORTING, Cairn indexes the same log with little memory, so that
+/// it really sorts in pieces; bytes compared.
+#[test]
+fn sorted_indexes_are_equal() {
+    let construction = Construction::Sorting { memory_bytes: 64 << 10 };
+    let mut all = [small_cases(), random_cases()].concat();
+    all.extend(cases::shapes("larger", 4096).into_iter().map(|case| (case, cases::random(31, 20_000))));
+    on_every_jvm(&all, |jvm, log, case, ops, what| {
+        jvm.write(log, ops, case, "SORTING");
+        check_ours(log, ops, what);
+        let theirs = fs::read(log.with_extension("spi")).unwrap();
+        ours::index(log, case, construction);
+        let mine = fs::read(log.with_extension("spi")).unwrap();
+        assert_eq!(difference(&mine, &theirs), None, "{what}");
+    });
+}
+
+/// A folder that goes away: in memory where that can be had, since an index is synced and hundreds of syncs would be
+/// most of the time; on disk for what may not fit there.
+fn scratch(ops: &[Op]) -> TempDir {
+    let bytes: usize = ops.iter().map(Op::len).sum();
+    let memory = Path::new("/dev/shm");
+    if bytes < 4 << 20 && memory.is_dir() {
+        TempDir::new_in(memory).unwrap()
+    } else {
+        TempDir::new().unwrap()
+    }
+}
+
+fn sibling(path: &Path, name: &str) -> PathBuf {
+    path.with_file_name(name)
+}
