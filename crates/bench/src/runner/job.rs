@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Built, Compression};
 use crate::error::Result;
 use crate::histogram::Latencies;
-use crate::workload::{Dataset, Distribution, KeyShape, Lookup, Records, Separator, ValueShape};
+use crate::workload::{Dataset, Distribution, KeyShape, Lookup, Records, Separator, ValueShape, Workload};
 
 /// Where the records come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,12 @@ pub enum DataSource {
 }
 
 impl DataSource {
+    /// The made-up records of a workload.
+    pub fn synthetic(workload: &Workload) -> Self {
+        let Workload { entries, ref keys, ref values, .. } = *workload;
+        DataSource::Synthetic { entries, keys: keys.clone(), values: values.clone() }
+    }
+
     /// Makes or reads the records. The same source always gives the same data set.
     pub fn load(&self) -> Result<Dataset> {
         Ok(match self {
@@ -71,6 +77,15 @@ pub struct Cell {
     pub distribution: Distribution,
     /// By how many threads.
     pub threads: u32,
+}
+
+impl Cell {
+    /// The lookups of a workload on a constant store.
+    pub fn new(operation: Operation, workload: &Workload) -> Self {
+        debug_assert!(workload.read_fraction == 1.0, "nothing can be written to a constant store");
+        let Workload { lookup, distribution, threads, .. } = *workload;
+        Cell { operation, lookup, distribution, threads }
+    }
 }
 
 /// Where a built store is, and which contender opens it.

@@ -19,7 +19,7 @@ use crate::results::{Case, Probe};
 use crate::runner::bench::Bench;
 use crate::runner::job::{Cell, Operation, Subject};
 use crate::scratch::Scratch;
-use crate::workload::{Distribution, Lookup};
+use crate::workload::Workload;
 
 /// A group while it is measured.
 pub(super) struct GroupRun<'a, 'java> {
@@ -195,12 +195,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
 
     /// Checks the stores that no lookup has checked, because the filter wanted only their builds or their opening.
     fn verify_rest(&mut self, subjects: &[Subject]) -> Result<()> {
-        let first = Cell {
-            operation: Operation::Get,
-            lookup: Lookup::Present,
-            distribution: Distribution::Uniform,
-            threads: 1,
-        };
+        let first = Cell::new(Operation::Get, &Workload::default());
         for subject in subjects {
             if self.verified.contains(&subject.store) {
                 continue;

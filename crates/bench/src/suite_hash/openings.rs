@@ -5,7 +5,7 @@ use super::recorder;
 use crate::error::{Error, Result};
 use crate::results::Case;
 use crate::runner::job::{Cell, Operation, Subject};
-use crate::workload::{Distribution, Lookup};
+use crate::workload::Workload;
 
 impl GroupRun<'_, '_> {
     /// Opens each store anew in every round and asks it for one key; with `cold`, after its files have been dropped
@@ -39,12 +39,7 @@ impl GroupRun<'_, '_> {
     }
 
     fn cold_get_case(&self) -> Case {
-        let cell = Cell {
-            operation: Operation::GetTimed,
-            lookup: Lookup::Present,
-            distribution: Distribution::Uniform,
-            threads: 1,
-        };
+        let cell = Cell::new(Operation::GetTimed, &Workload::default());
         Case { operation: "cold get".to_owned(), ..self.group.cell_case(cell, self.bench.data()) }
     }
 

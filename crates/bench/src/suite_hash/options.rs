@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use crate::engine::Compression;
 use crate::error::{Error, Result};
@@ -130,8 +129,6 @@ pub struct Options {
     pub worker: Option<Worker>,
     /// Whether each repetition of lookups gets a process of its own too.
     pub fresh_reads: bool,
-    /// Ends the run early, with what it has.
-    pub time_limit: Option<Duration>,
     /// What the machine is probed with; `None` for not at all.
     pub probes: Option<ProbeEffort>,
 }
@@ -158,7 +155,6 @@ impl Options {
             work_dir: std::env::temp_dir(),
             worker: None,
             fresh_reads: false,
-            time_limit: None,
             probes: Some(ProbeEffort::quick()),
         }
     }

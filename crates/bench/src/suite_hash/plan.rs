@@ -7,7 +7,7 @@ use super::options::{Matrix, Options};
 use crate::engine::Compression;
 use crate::results::Case;
 use crate::runner::job::{Cell, DataSource, Operation};
-use crate::workload::{Dataset, Distribution, KeyShape, Lookup, ValueShape};
+use crate::workload::{Dataset, Lookup, ValueShape, Workload};
 
 /// One data set in one compression: the stores are built once (or a few times, where that is measured) and all cells
 /// are measured on them.
@@ -74,7 +74,7 @@ pub fn plan(options: &Options) -> Vec<Group> {
 }
 
 fn cell(operation: Operation, lookup: Lookup, threads: u32) -> Cell {
-    Cell { operation, lookup, distribution: Distribution::Uniform, threads }
+    Cell::new(operation, &Workload { lookup, threads, ..Workload::default() })
 }
 
 fn file_source(options: &Options) -> Option<DataSource> {
@@ -88,7 +88,7 @@ fn file_source(options: &Options) -> Option<DataSource> {
 
 fn synthetic(entries: u64, value_bytes: u32) -> DataSource {
     let values = ValueShape::Numbered { padding: value_bytes.saturating_sub(6) };
-    DataSource::Synthetic { entries, keys: KeyShape::default(), values }
+    DataSource::synthetic(&Workload { entries, values, ..Workload::default() })
 }
 
 fn quick_plan(options: &Options) -> Vec<Group> {

@@ -4,6 +4,7 @@
 //! Loaded as an expert would load data that never changes: sorted, into one table file, moved into the last level.
 
 mod ffi;
+mod handles;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -11,7 +12,8 @@ use std::sync::Arc;
 
 use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
 
-use self::ffi::{Api, Batch, Db, OpenOptions, TableWriter};
+use self::ffi::Api;
+use self::handles::{Batch, Db, OpenOptions, TableWriter};
 use crate::engine::lookups::{Lookups, in_batches};
 use crate::engine::{
     Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, data_files, settings,
