@@ -10,6 +10,7 @@ mod cases;
 mod jvm;
 mod ours;
 
+use std::env;
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -290,6 +291,30 @@ fn sorted_indexes_are_equal() {
         let mine = fs::read(log.with_extension("spi")).unwrap();
         assert_eq!(difference(&mine, &theirs), None, "{what}");
     });
+}
+
+/// Goal: files that Sparkey's library wrote once stay readable, on machines without Java too. Method: pairs kept under
+/// `testing/compat`, read and indexed anew. With `CAIRN_REWRITE_FIXTURES=1` Java writes them again.
+#[test]
+fn stored_files_read_back() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testing/compat/sparkey-java-3.2.5");
+    let ops = cases::random(41, 60);
+    for case in cases::shapes("stored", 64) {
+        let name = format!("{}-{}.spl", case.compression.to_lowercase(), case.hash_bytes);
+        let stored = folder.join(name);
+        if env::var_os("CAIRN_REWRITE_FIXTURES").is_some() {
+            Jvm::all().first_mut().unwrap().write(&stored, &ops, &case, "IN_MEMORY");
+        }
+        let what = stored.display().to_string();
+        check_ours(&stored, &ops, &what);
+
+        let scratch = scratch(&ops);
+        let copy = scratch.path().join("copy.spl");
+        fs::copy(&stored, &copy).unwrap();
+        ours::index(&copy, &case, Construction::InMemory);
+        let (ours, theirs) = (fs::read(copy.with_extension("spi")), fs::read(stored.with_extension("spi")));
+        assert_eq!(difference(&ours.unwrap(), &theirs.unwrap()), None, "{what}");
+    }
 }
 
 /// A folder that goes away: in memory where that can be had, since an index is synced and hundreds of syncs would be
