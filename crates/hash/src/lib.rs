@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 
 pub mod error;
+pub mod generations;
 mod prefetch;
 mod simd;
 pub mod sparkey;

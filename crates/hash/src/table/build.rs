@@ -121,7 +121,7 @@ impl Builder {
             // 0 means "no parent", so no table may have it.
             id: options.id.unwrap_or(id).max(1),
             parent: options.parent,
-            generation: options.generation.unwrap_or(0),
+            generation: options.generation,
             ..Header::default()
         };
         let file = AtomicFile::create(fs, path)?;

@@ -31,5 +31,8 @@ pub use stats::TableInfo;
 pub use stream::ValueReader;
 pub use verify::VerifyReport;
 
+pub(crate) use reader::Found;
+pub(crate) use record::Tag;
+
 #[cfg(test)]
 mod tests;

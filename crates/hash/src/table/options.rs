@@ -35,7 +35,7 @@ pub struct BuildOptions {
     pub(crate) seed: Option<u64>,
     pub(crate) id: Option<u64>,
     pub(crate) parent: u64,
-    pub(crate) generation: Option<u64>,
+    pub(crate) generation: u64,
     pub(crate) delta: bool,
 }
 
@@ -49,7 +49,7 @@ impl Default for BuildOptions {
             seed: None,
             id: None,
             parent: 0,
-            generation: None,
+            generation: 0,
             delta: false,
         }
     }
@@ -91,6 +91,19 @@ impl BuildOptions {
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = Some(seed);
+        self
+    }
+
+    /// Makes the table a delta over the generation with this id.
+    #[must_use]
+    pub(crate) fn delta_over(mut self, parent: u64) -> Self {
+        (self.delta, self.parent) = (true, parent);
+        self
+    }
+
+    #[must_use]
+    pub(crate) fn generation(mut self, generation: u64) -> Self {
+        self.generation = generation;
         self
     }
 

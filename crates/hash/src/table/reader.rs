@@ -183,6 +183,11 @@ impl Reader {
         &self.path
     }
 
+    /// True when values can be borrowed.
+    pub(crate) fn is_mapped(&self) -> bool {
+        self.file.is_none()
+    }
+
     /// The hash by which this table places `key`.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {

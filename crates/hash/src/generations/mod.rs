@@ -1,0 +1,232 @@
+//! A table with deltas over it: changes without building everything again.
+//!
+//! ```text
+//! words.cairn           the base, generation g
+//! words.cairn.000004    a delta, generation g + 1: new values, and tombstones for deleted keys
+//! words.cairn.000005    a delta over that one
+//! words.cairn.lock      locked by whoever builds, appends or compacts
+//! ```
+//! Each delta names the id of the generation it stands on, so files of different stores cannot be mixed up. All
+//! generations share the base's hash seed: a lookup hashes once and asks the newest first; a generation that does
+//! not have the key costs one cache miss.
+//!
+//! Compacting writes one new base that carries the number of the newest delta it holds. Deltas up to the base's
+//! own number are left-overs of a crash between publishing that base and removing them, and are ignored; a number
+//! above it that is missing in the row is an error.
+
+mod files;
+mod live;
+mod writer;
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::{Create, ErrorKind, FileId, Fs, StdFs};
+
+use crate::table::{Found, Reader, ReaderOptions, Tag, ValueReader};
+use crate::{Error, Result};
+
+pub use live::Live;
+pub use writer::{StoreBuilder, compact, compact_in};
+
+/// A base and the deltas over it, open for reading. `&self`, `Send` and `Sync`, like the readers it is made of.
+#[derive(Debug)]
+pub struct Generations {
+    /// Newest first; the last one is the base.
+    tables: Vec<Reader>,
+    base: FileId,
+    path: PathBuf,
+    fs: Arc<dyn Fs>,
+}
+
+/// Attempts to see one state of a store that is being compacted meanwhile.
+const OPEN_ATTEMPTS: usize = 100;
+
+impl Generations {
+    /// Opens the base at `path` and all deltas over it, on the real file system.
+    ///
+    /// Errors: those of [`Reader::open`] for any of the files; [`Error::Mismatch`] for a delta that does not belong
+    /// here, or one that is missing between two others.
+    pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Generations> {
+        Generations::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
+    }
+
+    /// [`Generations::open`] on any file system.
+    pub fn open_in(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions) -> Result<Generations> {
+        // BOUND: a compaction between two looks at the directory makes another attempt necessary; it takes far
+        // longer than an attempt, so more than two are hardly ever needed.
+        for _ in 0..OPEN_ATTEMPTS {
+            let before = fs.metadata(path)?.id;
+            let opened = Generations::open_once(fs, path, options, before);
+            if fs.metadata(path)?.id == before {
+                return opened;
+            }
+        }
+        let what = format!("it was replaced {OPEN_ATTEMPTS} times while it was opened");
+        Err(Error::Unsupported { file: path.to_owned(), what })
+    }
+
+    fn open_once(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions, base: FileId) -> Result<Generations> {
+        let numbers = files::numbers(&**fs, path)?;
+        let first = Reader::open_in(fs, path, options)?;
+        if first.header.is_delta() {
+            let what = "it is a delta; open the table it stands on".to_owned();
+            return Err(Error::Unsupported { file: path.to_owned(), what });
+        }
+        let base_generation = first.header.generation;
+        let mut tables = vec![first];
+        for number in numbers.into_iter().filter(|number| *number > base_generation) {
+            let delta = Reader::open_in(fs, &files::delta(path, number), options)?;
+            if let Some(below) = tables.last() {
+                belongs(&delta, number, below)?;
+            }
+            tables.push(delta);
+        }
+        tables.reverse();
+        Ok(Generations { tables, base, path: path.to_owned(), fs: fs.clone() })
+    }
+
+    /// The value of `key` in the newest generation that says anything about it.
+    ///
+    /// Cost: that of [`Reader::get`], and one cache miss for each newer generation.
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        if let [table] = &self.tables[..] {
+            return table.get(key);
+        }
+        match self.find(key)? {
+            Some((table, found)) if table.is_mapped() => table.value(found),
+            Some((table, _)) => table.get(key),
+            None => Ok(None),
+        }
+    }
+
+    /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is absent.
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        match self.find(key)? {
+            Some((table, _)) => table.get_into(key, value),
+            None => {
+                value.clear();
+                Ok(false)
+            }
+        }
+    }
+
+    /// True when the store has `key`.
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.find(key)?.is_some())
+    }
+
+    /// A stream over the value of `key`.
+    pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
+        match self.find(key)? {
+            Some((table, _)) => table.get_reader(key),
+            None => Ok(None),
+        }
+    }
+
+    /// Looks all of `keys` up, as [`Reader::get_many`] does. Overlaps cache misses as long as there are no deltas;
+    /// over deltas it looks keys up one by one.
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut found: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        if let [table] = &self.tables[..] {
+            return table.get_many(keys, found);
+        }
+        for (position, key) in keys.iter().enumerate() {
+            found(position, self.get(key.as_ref())?.as_deref());
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` with every live entry, oldest generation first, each key once. Stops at the first error.
+    ///
+    /// Cost: a scan of every generation, and for each entry a lookup in the generations above it.
+    pub fn for_each<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(&[u8], &[u8]) -> std::result::Result<(), E>,
+    ) -> std::result::Result<(), E> {
+        for (position, table) in self.tables.iter().enumerate().rev() {
+            let newer = &self.tables[..position];
+            for entry in table.scan() {
+                let entry = entry?;
+                if find_in(newer, &entry.key)?.is_none() {
+                    visit(&entry.key, &entry.value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Verifies every generation; see [`Reader::verify`]. Gives one report for each, newest first.
+    pub fn verify(&self) -> Result<Vec<crate::table::VerifyReport>> {
+        self.tables.iter().map(Reader::verify).collect()
+    }
+
+    /// The generations, newest first; the last one is the base.
+    pub fn tables(&self) -> &[Reader] {
+        &self.tables
+    }
+
+    /// False when the files behind the path are others by now, so that opening again would show something new.
+    pub fn is_current(&self) -> Result<bool> {
+        let newest = self.newest();
+        let numbers = files::numbers(&*self.fs, &self.path)?;
+        Ok(self.fs.metadata(&self.path)?.id == self.base && numbers.last().is_none_or(|last| *last <= newest))
+    }
+
+    fn newest(&self) -> u64 {
+        self.tables.first().map_or(0, |table| table.header.generation)
+    }
+
+    /// The newest generation that has a value for `key`, unless a newer one deletes it.
+    fn find(&self, key: &[u8]) -> Result<Option<(&Reader, Found)>> {
+        Ok(find_in(&self.tables, key)?.filter(|(_, found)| found.tag != Tag::Tombstone))
+    }
+}
+
+/// The first of `tables` that says anything about `key`; a tombstone says something.
+fn find_in<'a>(tables: &'a [Reader], key: &[u8]) -> Result<Option<(&'a Reader, Found)>> {
+    let Some(first) = tables.first() else { return Ok(None) };
+    let hash = first.hash(key);
+    for table in tables {
+        if let Some(found) = table.find_any(key, hash)? {
+            return Ok(Some((table, found)));
+        }
+    }
+    Ok(None)
+}
+
+/// Checks that `delta`, by its name generation `number`, was made over `below`.
+fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
+    let (header, under) = (&delta.header, &below.header);
+    let expected = (true, under.generation + 1, under.generation + 1, under.id, under.seed);
+    let found = (header.is_delta(), number, header.generation, header.parent, header.seed);
+    if found == expected {
+        return Ok(());
+    }
+    let what = format!(
+        "delta {}, named generation {}, generation {}, parent {:016x}, seed {:016x}; expected true, {}, {}, {:016x}, {:016x}",
+        found.0, found.1, found.2, found.3, found.4, expected.1, expected.2, expected.3, expected.4
+    );
+    Err(Error::Mismatch { file: delta.path().to_owned(), other: below.path().to_owned(), what })
+}
+
+/// Holds the store at `path` against other writers until dropped.
+fn lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn cairn_vfs::File>> {
+    let options = cairn_vfs::OpenOptions { create: Create::IfMissing, ..cairn_vfs::OpenOptions::write() };
+    let file = fs.open(&files::lock(path), options)?;
+    file.try_lock()?;
+    Ok(file)
+}
+
+/// True when the error says that there is no such file.
+fn is_missing(error: &Error) -> bool {
+    error.kind() == ErrorKind::NotFound
+}
+
+#[cfg(test)]
+mod tests;

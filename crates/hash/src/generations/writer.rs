@@ -1,0 +1,174 @@
+//! Whatever changes a store: a new base, a delta over what is there, and a compaction of all of it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::{File, Fs, Rng, StdFs, SystemRng};
+
+use super::{Generations, files, is_missing, lock};
+use crate::table::{BuildOptions, BuildSummary, Builder, Progress, ReaderOptions, Tag, ValueReader};
+use crate::{Error, Result};
+
+/// Builds a base or a delta of a store, with the store locked against other writers.
+#[derive(Debug)]
+pub struct StoreBuilder {
+    builder: Builder,
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+    /// Held until the builder is finished or dropped.
+    lock: Box<dyn File>,
+}
+
+impl StoreBuilder {
+    /// Starts a new base at `path` that takes the place of whatever is there, deltas included.
+    ///
+    /// Errors: `Busy` when somebody else writes this store.
+    pub fn create(path: impl AsRef<Path>, options: BuildOptions) -> Result<StoreBuilder> {
+        StoreBuilder::create_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
+    }
+
+    /// [`StoreBuilder::create`] on any file system.
+    pub fn create_in(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: BuildOptions,
+        rng: &mut dyn Rng,
+    ) -> Result<StoreBuilder> {
+        let lock = lock(fs, path)?;
+        // A number no delta has, so that deltas over the old base are known to be left over.
+        let taken = files::numbers(&**fs, path)?.last().copied().unwrap_or(0);
+        let old = match crate::table::Reader::open_in(fs, path, ReaderOptions::default()) {
+            Ok(old) => old.header.generation,
+            // Missing, or damaged and about to be replaced.
+            Err(_) => 0,
+        };
+        let generation = taken.max(old) + u64::from(taken > 0);
+        StoreBuilder::new(fs, path, path, options.generation(generation), rng, lock)
+    }
+
+    /// Starts a delta over the store at `path`: put what is new, delete what is to go.
+    ///
+    /// Errors: `Busy` when somebody else writes this store; what [`Generations::open`] says of it.
+    pub fn append(path: impl AsRef<Path>, options: BuildOptions) -> Result<StoreBuilder> {
+        StoreBuilder::append_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
+    }
+
+    /// [`StoreBuilder::append`] on any file system.
+    pub fn append_in(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: BuildOptions,
+        rng: &mut dyn Rng,
+    ) -> Result<StoreBuilder> {
+        let lock = lock(fs, path)?;
+        let below = Generations::open_in(fs, path, ReaderOptions::default())?;
+        let Some(top) = below.tables.first().map(|table| &table.header) else {
+            return Err(Error::invalid("a store without a base"));
+        };
+        let number = top.generation + 1;
+        let options = options.seed(top.seed).delta_over(top.id).generation(number);
+        StoreBuilder::new(fs, path, &files::delta(path, number), options, rng, lock)
+    }
+
+    fn new(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        target: &Path,
+        options: BuildOptions,
+        rng: &mut dyn Rng,
+        lock: Box<dyn File>,
+    ) -> Result<StoreBuilder> {
+        let builder = Builder::create_in(fs, target, options, rng)?;
+        Ok(StoreBuilder { builder, fs: fs.clone(), path: path.to_owned(), lock })
+    }
+
+    /// See [`Builder::put`].
+    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.builder.put(key, value)
+    }
+
+    /// See [`Builder::put_stream`].
+    pub fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
+        self.builder.put_stream(key, bytes, value)
+    }
+
+    /// See [`Builder::delete`].
+    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.builder.delete(key)
+    }
+
+    /// See [`Builder::set_progress`].
+    pub fn set_progress(&mut self, progress: Box<dyn Progress>) {
+        self.builder.set_progress(progress);
+    }
+
+    /// Publishes the generation, and removes deltas that a new base has made superfluous.
+    pub fn finish(self) -> Result<BuildSummary> {
+        let summary = self.builder.finish()?;
+        // ORDER: the new base is durable under its name before anything that it replaces is removed.
+        remove_superseded(&self.fs, &self.path)?;
+        drop(self.lock);
+        Ok(summary)
+    }
+}
+
+/// Merges the store at `path` into one new base. Readers that are open keep what they have.
+///
+/// Cost: reads and writes everything, within the memory of `options`. Errors: `Busy` when somebody else writes the
+/// store; after any error the store is as it was.
+pub fn compact(path: impl AsRef<Path>, options: BuildOptions) -> Result<BuildSummary> {
+    compact_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
+}
+
+/// [`compact`] on any file system.
+pub fn compact_in(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    options: BuildOptions,
+    rng: &mut dyn Rng,
+) -> Result<BuildSummary> {
+    let lock = lock(fs, path)?;
+    let all = Generations::open_in(fs, path, ReaderOptions::default())?;
+    let options = options.generation(all.newest());
+    let mut builder = StoreBuilder::new(fs, path, path, options, rng, lock)?;
+    for table in all.tables.iter().rev() {
+        let mut records = table.records();
+        while let Some(record) = records.next().transpose()? {
+            match record.found.tag {
+                Tag::Tombstone => builder.delete(&record.key)?,
+                Tag::Blob => {
+                    let mut value = ValueReader::new(table, record.found)?;
+                    builder.put_stream(&record.key, value.remaining(), &mut value)?;
+                }
+                Tag::Raw | Tag::Compressed => builder.put(&record.key, &records.value(&record)?)?,
+            }
+        }
+    }
+    builder.finish()
+}
+
+/// Removes deltas up to the base's own number.
+fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    let base = crate::table::Reader::open_in(fs, path, ReaderOptions::default())?.header.generation;
+    let superseded: Vec<u64> =
+        files::numbers(&**fs, path)?.into_iter().filter(|number| *number <= base).collect();
+    for number in &superseded {
+        match fs.remove(&files::delta(path, *number)).map_err(Error::from) {
+            Err(error) if !is_missing(&error) => return Err(error),
+            _ => {}
+        }
+    }
+    if !superseded.is_empty() {
+        fs.sync_parent(path)?;
+    }
+    Ok(())
+}
+
+fn real_fs() -> Arc<dyn Fs> {
+    Arc::new(StdFs::new())
+}
+
+fn system_rng() -> Result<SystemRng> {
+    SystemRng::new().map_err(|error| Error::invalid(format!("no random seed to be had: {error}")))
+}

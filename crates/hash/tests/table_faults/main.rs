@@ -1,0 +1,156 @@
+//! Cairn's own tables on a disk that loses power, fails, fills up, lies and rots.
+//!
+//! What must hold: a reader finds the old table whole or the new one whole; a `finish` that returned is never undone;
+//! a table that is damaged is called so; no failed build leaves a file that the next one does not clear away. The
+//! bugs planted to see whether these tests notice: `docs/src/reliability-log.md`.
+//!
+//! `CAIRN_SOAK=1` runs the long form: more images, more rounds. Everything random follows from fixed seeds;
+//! `CAIRN_SEED` asks for others.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test program")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_hash::table::{BuildOptions, BuildSummary, Builder, Compression, Mode, Reader, ReaderOptions};
+use cairn_hash::{Error, Result};
+use cairn_vfs::{FaultFs, Fs, MemFs, OpenOptions, SeededRng};
+
+mod crash;
+mod errors;
+mod readers;
+mod rot;
+
+const TABLE: &str = "t.cairn";
+const MODES: [Mode; 3] = [Mode::Mmap, Mode::Heap, Mode::Pread];
+
+type Model = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// What goes into a table, and how.
+#[derive(Debug, Clone)]
+struct Content {
+    name: &'static str,
+    records: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Deleted after all records were put.
+    deleted: Vec<Vec<u8>>,
+    options: BuildOptions,
+}
+
+impl Content {
+    fn new(name: &'static str, records: Vec<(Vec<u8>, Vec<u8>)>, compression: Compression) -> Content {
+        // One thread, so that the order of operations is the same each time wherever nothing is spilled.
+        let options = BuildOptions::default().seed(7).id(9).threads(1).memory_bytes(16 << 20);
+        Content { name, records, deleted: Vec::new(), options: options.compression(compression) }
+    }
+
+    fn model(&self) -> Model {
+        let mut model: Model = self.records.iter().cloned().collect();
+        self.deleted.iter().for_each(|key| _ = model.remove(key));
+        model
+    }
+
+    /// Puts everything and publishes it.
+    fn build(&self, fs: &Arc<dyn Fs>) -> Result<BuildSummary> {
+        let mut builder =
+            Builder::create_in(fs, Path::new(TABLE), self.options.clone(), &mut SeededRng::new(1))?;
+        for (key, value) in &self.records {
+            builder.put(key, value)?;
+        }
+        for key in &self.deleted {
+            builder.delete(key)?;
+        }
+        builder.finish()
+    }
+
+    /// The bytes of the table on a sound disk.
+    fn bytes(&self) -> Vec<u8> {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        self.build(&fs).unwrap();
+        fs.open(Path::new(TABLE), OpenOptions::read()).unwrap().map().unwrap().to_vec()
+    }
+}
+
+fn numbered(count: u32, value: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+    (0..count).map(|n| (format!("key {n}").into_bytes(), format!("{value} {n}").into_bytes())).collect()
+}
+
+/// What stands there before: some keys of the later contents, with other values.
+fn old() -> Content {
+    Content::new("old", numbered(150, "old value"), Compression::None)
+}
+
+/// One content for each shape of file: lengths stored, fixed widths, compressed, values beside the records.
+fn contents() -> Vec<Content> {
+    let mut plain = Content::new("plain", numbered(300, "new value"), Compression::None);
+    plain.deleted = vec![b"key 5".to_vec(), b"absent".to_vec()];
+    let fixed =
+        (0..500u32).map(|n| (n.to_be_bytes().to_vec(), u64::from(n * 7).to_le_bytes().to_vec())).collect();
+    let json = (0..400u32)
+        .map(|n| (n.to_le_bytes().to_vec(), format!("{{\"name\":\"entry {n}\",\"size\":{n}}}").into_bytes()))
+        .collect();
+    let mut blobs = numbered(20, "small");
+    blobs.extend((0..12u8).map(|n| (vec![b'b', n], vec![n; 40_000 + usize::from(n)])));
+    vec![
+        plain,
+        Content::new("fixed widths", fixed, Compression::None),
+        Content::new("zstd", json, Compression::zstd()),
+        Content::new("blobs", blobs, Compression::None),
+    ]
+}
+
+/// More than the least memory of a build holds, in several partitions and writes.
+fn spilling() -> Content {
+    let records = (0..345u32).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8; 30_000])).collect();
+    Content::new("spilling", records, Compression::None)
+}
+
+fn shared(fs: &FaultFs) -> Arc<dyn Fs> {
+    Arc::new(fs.clone())
+}
+
+fn open(fs: &Arc<dyn Fs>, mode: Mode) -> Result<Reader> {
+    Reader::open_in(fs, Path::new(TABLE), ReaderOptions::default().mode(mode))
+}
+
+/// All entries by a scan.
+fn scanned(reader: &Reader) -> Result<Model> {
+    reader.scan().map(|entry| entry.map(|entry| (entry.key.into_owned(), entry.value.into_owned()))).collect()
+}
+
+/// The table is sound and answers as `model` does: by scan, and key by key.
+fn assert_holds(reader: &Reader, model: &Model, context: &str) {
+    let report = reader.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
+    assert_eq!(report.entries, model.len() as u64, "{context}");
+    for (key, value) in model {
+        let found = reader.get(key).unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert!(found.as_deref() == Some(value), "{context}: {key:?}");
+    }
+    assert_eq!(reader.get(b"absent").unwrap(), None, "{context}");
+    assert!(scanned(reader).unwrap() == *model, "{context}");
+}
+
+/// The names on the disk.
+fn names(fs: &FaultFs) -> Vec<String> {
+    fs.files().iter().map(|path| path.to_string_lossy().into_owned()).collect()
+}
+
+/// True for what a reader may say of a damaged file.
+fn is_damage(error: &Error) -> bool {
+    matches!(error, Error::Corruption { .. } | Error::Unsupported { .. })
+}
+
+fn soak() -> bool {
+    std::env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0")
+}
+
+/// `short`, or in the long form `long`.
+fn rounds(short: u64, long: u64) -> u64 {
+    if soak() { long } else { short }
+}
+
+/// The seed of a test, printed: its own, moved by `CAIRN_SEED`.
+fn seed(own: u64) -> u64 {
+    let moved = std::env::var("CAIRN_SEED").ok().and_then(|seed| seed.parse::<u64>().ok()).unwrap_or(0);
+    println!("CAIRN_SEED={moved} (own seed {own})");
+    own ^ moved.rotate_left(17)
+}

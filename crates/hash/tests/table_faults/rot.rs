@@ -1,0 +1,202 @@
+//! Bytes that are not what was written: found, and never served.
+
+use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::{FaultOptions, Operation, Rng};
+
+use super::*;
+
+/// How a damaged table was met.
+#[derive(Debug, Default)]
+struct Tally {
+    /// Disks on which the file was not what was built.
+    damaged: u64,
+    /// Those of them that opened all the same, so that lookups were tried.
+    opened: u64,
+    /// Lookups that said that the table is damaged.
+    lookups_refused: u64,
+}
+
+/// Looks at a disk whose table may be damaged: `verify` says so exactly when it is, lookups give the right value or
+/// say so too.
+fn meet(disk: &FaultFs, sound: &[u8], model: &Model, tally: &mut Tally, context: &str) {
+    let is_sound = disk.bytes_of(Path::new(TABLE)).as_deref() == Some(sound);
+    tally.damaged += u64::from(!is_sound);
+    for mode in MODES {
+        let reader = match open(&shared(disk), mode) {
+            Ok(reader) => reader,
+            Err(error) => {
+                assert!(!is_sound && is_damage(&error), "{context} {mode:?}: {error}");
+                continue;
+            }
+        };
+        tally.opened += u64::from(!is_sound);
+        for (key, value) in model.iter().step_by(model.len() / 30 + 1) {
+            match reader.get(key) {
+                Ok(found) => assert!(found.as_deref() == Some(value), "{context} {mode:?}: {key:?}"),
+                Err(error) => {
+                    assert!(!is_sound && is_damage(&error), "{context} {mode:?}: {error}");
+                    tally.lookups_refused += 1;
+                }
+            }
+        }
+        match reader.verify() {
+            Ok(_) => assert!(is_sound, "{context} {mode:?}: damage that verify does not see"),
+            Err(error) => assert!(!is_sound && is_damage(&error), "{context} {mode:?}: {error}"),
+        }
+    }
+}
+
+/// Goal: writes that a disk lost, put elsewhere, cut or garbled while saying Ok do not go unnoticed. Method: each of
+/// them at every write of a build of each shape.
+#[test]
+fn writes_that_went_wrong() {
+    let options = FaultOptions::seeded(seed(11));
+    let mut tally = Tally::default();
+    let mut all = contents();
+    all.push(spilling());
+    for content in all {
+        let (sound, model) = (content.bytes(), content.model());
+        let elsewhere = [4096, -4096, 512, 1, 1 << 20].map(|by| Fault::Misdirected { by });
+        for fault in [Fault::Lost, Fault::ZeroTail, Fault::BitFlip].into_iter().chain(elsewhere) {
+            for nth in 0.. {
+                let fs = FaultFs::new(options.clone());
+                fs.inject(Rule::nth(Operation::Write, nth, fault));
+                let context = format!("{}: {fault:?} of write {nth}", content.name);
+                let built = content.build(&shared(&fs));
+                if fs.injected_count() == 0 {
+                    break;
+                }
+                // The temporary file of a spilling build is protected by nothing: what its records became is what
+                // the table then holds. It must not panic.
+                if content.name != "spilling" {
+                    built.unwrap_or_else(|error| panic!("{context}: {error}"));
+                    meet(&fs, &sound, &model, &mut tally, &context);
+                }
+            }
+        }
+    }
+    println!("writes that went wrong: {tally:?}");
+    assert!(tally.damaged >= 50, "{tally:?}");
+}
+
+/// Goal: blocks that were swapped, or that are still those of the table before, are found. Method: every pair of
+/// pages, every page of another table of the same size.
+#[test]
+fn blocks_from_elsewhere() {
+    let options = FaultOptions::seeded(seed(12));
+    let mut tally = Tally::default();
+    for content in contents() {
+        let (sound, model) = (content.bytes(), content.model());
+        let pages = sound.len() as u64 / 4096;
+        let fs = FaultFs::new(options.clone());
+        for first in 0..pages.min(24) {
+            for second in first + 1..pages.min(24) {
+                fs.install(Path::new(TABLE), &sound).unwrap();
+                assert!(fs.swap_blocks(Path::new(TABLE), first * 4096, second * 4096, 4096));
+                meet(&fs, &sound, &model, &mut tally, &format!("{}: {first} and {second}", content.name));
+            }
+        }
+        // The same keys and lengths under another seed and id: the same sections, all pages different.
+        let mut before = content.clone();
+        before.options = before.options.seed(8).id(10);
+        let stale = before.bytes();
+        for page in 0..pages.min(stale.len() as u64 / 4096) as usize {
+            let mut bytes = sound.clone();
+            let range = page * 4096..(page + 1) * 4096;
+            bytes[range.clone()].copy_from_slice(&stale[range]);
+            fs.install(Path::new(TABLE), &bytes).unwrap();
+            // A whole header of the other table is judged by its seed and sums, which do not fit these pages.
+            meet(&fs, &sound, &model, &mut tally, &format!("{}: stale page {page}", content.name));
+        }
+    }
+    println!("blocks from elsewhere: {tally:?}");
+    assert!(tally.damaged > 100, "{tally:?}");
+}
+
+/// Goal: flipped bits of larger tables are found. Method: bits drawn at random, one and several at a time (every bit
+/// of a small table: the unit tests of the table).
+#[test]
+fn flipped_bits() {
+    let mut rng = SeededRng::new(seed(13));
+    let mut tally = Tally::default();
+    for content in contents() {
+        let (sound, model) = (content.bytes(), content.model());
+        let fs = FaultFs::new(FaultOptions::seeded(1));
+        for round in 0..rounds(250, 25_000) {
+            fs.install(Path::new(TABLE), &sound).unwrap();
+            for _ in 0..1 + round % 3 {
+                fs.flip_bit(Path::new(TABLE), rng.below(sound.len() as u64), rng.below(8) as u8);
+            }
+            meet(&fs, &sound, &model, &mut tally, &format!("{} round {round}", content.name));
+        }
+    }
+    println!("flipped bits: {tally:?}");
+    assert!(tally.damaged >= 1000 - 5, "{tally:?}");
+}
+
+/// Goal: a read that returns what is not there gives the right value or an error, and the file, being sound, is served
+/// right afterwards. Method: garble every read and map of opening, looking up and scanning in turn, once and for good.
+#[test]
+fn reads_that_lie() {
+    let options = FaultOptions::seeded(seed(14));
+    let (mut struck, mut refused) = (0, 0);
+    for content in contents() {
+        let (sound, model) = (content.bytes(), content.model());
+        let few: Vec<_> = model.iter().step_by(model.len() / 20 + 1).collect();
+        for mode in MODES {
+            for (fault, persistent) in
+                [(Fault::BitFlip, false), (Fault::BitFlip, true), (Fault::DuplicatedRead, false)]
+            {
+                for nth in 0.. {
+                    let fs = FaultFs::new(options.clone());
+                    fs.install(Path::new(TABLE), &sound).unwrap();
+                    let kind = if mode == Mode::Mmap && nth > 0 { Operation::Map } else { Operation::Read };
+                    let nth_of_kind = if kind == Operation::Map { nth - 1 } else { nth };
+                    fs.inject(Rule { persistent, ..Rule::nth(kind, nth_of_kind, fault) });
+                    let failed = read_everything(&fs, mode, &few, &model);
+                    if fs.injected_count() == 0 {
+                        if kind == Operation::Read && mode == Mode::Mmap {
+                            continue;
+                        }
+                        break;
+                    }
+                    struck += 1;
+                    refused += u64::from(failed);
+                    fs.clear_rules();
+                    assert_holds(&open(&shared(&fs), mode).unwrap(), &model, content.name);
+                }
+            }
+        }
+    }
+    println!("reads that lie: {struck} runs with a fault, {refused} refused");
+    assert!(struck > 100 && refused > 50, "{struck} {refused}");
+}
+
+/// Looks up and scans; true when something was refused. What was not is right.
+fn read_everything(fs: &FaultFs, mode: Mode, few: &[(&Vec<u8>, &Vec<u8>)], model: &Model) -> bool {
+    let reader = match open(&shared(fs), mode) {
+        Ok(reader) => reader,
+        Err(error) => {
+            assert!(is_damage(&error), "{error}");
+            return true;
+        }
+    };
+    let mut failed = false;
+    for (key, value) in few {
+        match reader.get(key) {
+            Ok(found) => assert!(found.as_deref() == Some(value.as_slice()), "{mode:?} {key:?}"),
+            Err(error) => {
+                assert!(is_damage(&error), "{error}");
+                failed = true;
+            }
+        }
+    }
+    match scanned(&reader) {
+        Ok(found) => assert!(found == *model, "{mode:?}"),
+        Err(error) => {
+            assert!(is_damage(&error), "{error}");
+            failed = true;
+        }
+    }
+    failed
+}
