@@ -49,6 +49,12 @@ impl AtomicFile {
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             }
+            // A crash may leave a rename half done: both names mean the published file. Emptying it through the
+            // temporary name would destroy it, and a rename onto itself would do nothing.
+            if atomic.fs.metadata(&atomic.path).is_ok_and(|published| published.id == atomic.file.id()) {
+                atomic.fs.remove(&atomic.temporary)?;
+                continue;
+            }
             atomic.file.set_len(0)?;
             return Ok(atomic);
         }

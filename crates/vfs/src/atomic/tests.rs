@@ -146,3 +146,22 @@ fn drop_removes_only_its_own() {
     drop(ours);
     assert_eq!(get(&fs, "a.tmp"), b"theirs");
 }
+
+/// Goal: a rename that a crash left half done costs nobody the published file. Method: both names on one file, then
+/// a build that is given up, and one that is finished.
+#[test]
+fn half_done_rename_does_not_empty_the_published_file() {
+    let fs = memory();
+    let (path, temporary) = (Path::new("a"), Path::new("a.tmp"));
+    put(&fs, "a", b"old");
+    fs.hard_link(path, temporary).unwrap();
+    drop(AtomicFile::create(&fs, path).unwrap());
+    assert_eq!(get(&fs, "a"), b"old");
+    assert!(!fs.exists(temporary).unwrap());
+    fs.hard_link(path, temporary).unwrap();
+    let new = AtomicFile::create(&fs, path).unwrap();
+    new.file().write_all_at(b"new", 0).unwrap();
+    new.commit().unwrap();
+    assert_eq!(get(&fs, "a"), b"new");
+    assert!(!fs.exists(temporary).unwrap());
+}
