@@ -177,6 +177,9 @@ impl Assembly<'_> {
                 });
             }
             drop(send);
+            // Moved in here, so that returning early closes the channel: else the workers would wait for ever for
+            // room in it, and the scope for them.
+            let receive = receive;
             let mut early: Vec<(usize, Emitted)> = Vec::new();
             for due in 0..partitions {
                 let emitted = match early.iter().position(|(index, _)| *index == due) {

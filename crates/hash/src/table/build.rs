@@ -20,7 +20,7 @@ use super::emit::Shape;
 use super::format::{
     BLOB_MIN_BYTES, FLAG_DELTA, FLAG_FIXED, FLAG_TAGGED, Header, PAGE_BYTES, PARTITION_BITS_MAX,
 };
-use super::ingest::{Ingest, WaitingRecord};
+use super::ingest::{Ingest, WaitingRecord, remove_stray};
 use super::options::{BuildOptions, Compression};
 use super::record::{Tag, encode_blob};
 use crate::{Error, Result};
@@ -127,6 +127,7 @@ impl Builder {
         let file = AtomicFile::create(fs, path)?;
         let writer = PageWriter::new(file.file().clone());
         let spill_path = spill_path(path);
+        remove_stray(fs, &spill_path)?;
         let ingest = Ingest::new(fs, spill_path, (options.memory_bytes as f64 * INGEST_SHARE) as u64);
         Ok(Builder {
             fs: fs.clone(),

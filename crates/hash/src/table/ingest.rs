@@ -11,7 +11,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
+use cairn_vfs::{AppendWriter, ErrorKind, File, Fs, OpenOptions};
 
 use super::format::{PARTITION_BITS_MAX, partition_of, word32, word64};
 use super::record::Tag;
@@ -154,9 +154,20 @@ impl Ingest {
 /// Opens a file that nobody else can name and that is gone when it is closed.
 pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWriter> {
     let file = fs.open(path, OpenOptions::create())?;
-    file.set_len(0)?;
+    // ORDER: the name goes first, so that no later failure leaves it behind. Power loss still can: see
+    // `remove_stray`.
     fs.remove(path)?;
+    file.set_len(0)?;
     Ok(AppendWriter::new(Arc::from(file), 0, SPILL_BUFFER_BYTES))
+}
+
+/// Removes a temporary file whose build lost its machine between the two steps of [`temporary_file`]. The caller
+/// holds the lock of the build, so it is nobody's.
+pub(crate) fn remove_stray(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    match fs.remove(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// The records of a build, all there, partition by partition.

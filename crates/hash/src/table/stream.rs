@@ -81,6 +81,9 @@ impl Read for ValueReader<'_> {
             Some(file) => {
                 if *offset < ready.0 || *offset + count > ready.1 {
                     let refill = (*left).min(WINDOW_BYTES - *offset % PAGE_BYTES);
+                    // ORDER: nothing is ready until the read and its checks are done. What the buffer holds after a
+                    // failed one must not be passed on when the caller asks again.
+                    *ready = (0, 0);
                     scratch.read(self.table, &**file, *offset, refill).map_err(io::Error::other)?;
                     *ready = (*offset, *offset + refill);
                 }
