@@ -4,7 +4,8 @@
 //! records, and only then compares: while one line is on its way, so are the others (group prefetching, Chen et
 //! al., "Improving Hash Join Performance through Prefetching", 2004).
 
-use super::probe::{Probe, home_line_offset};
+use super::fast::Candidate;
+use super::probe::home_line_offset;
 use super::reader::Reader;
 use super::record::Tag;
 use crate::Result;
@@ -12,8 +13,6 @@ use crate::prefetch::prefetch;
 
 /// Keys in flight. Processors keep 10 to 48 misses open per core; more keys only wait in the queue.
 const GROUP: usize = 32;
-/// No record for this key.
-const ABSENT: u64 = u64::MAX;
 
 impl Reader {
     /// Looks all of `keys` up and hands each result to `found`, with the key's position, in the order given.
@@ -57,31 +56,30 @@ impl Reader {
             *hash = self.hash(key.as_ref());
             prefetch(bytes, home_line_offset(self, *hash) as usize);
         }
-        let mut records = [ABSENT; GROUP];
-        for ((record, &hash), key) in records.iter_mut().zip(&hashes).zip(keys) {
-            let key_bytes = key.as_ref().len();
-            if FIXED && key_bytes as u64 != self.header.key_bytes_max {
-                continue;
-            }
-            if let Some(start) = Probe::<FIXED>::new(self, hash)?.next(self)? {
-                *record = start;
+        let mut candidates = [Candidate::Unsure; GROUP];
+        for ((candidate, &hash), key) in candidates.iter_mut().zip(&hashes).zip(keys) {
+            *candidate = self.candidate::<FIXED>(hash);
+            if let Candidate::At(start) = *candidate {
                 prefetch(bytes, start as usize);
                 // A record that runs into the next line shall not wait there.
-                prefetch(bytes, start as usize + key_bytes + 8);
+                prefetch(bytes, start as usize + key.as_ref().len() + 8);
             }
         }
-        for (index, ((key, &record), &hash)) in keys.iter().zip(&records).zip(&hashes).enumerate() {
-            if record == ABSENT {
-                found(index, None);
-                continue;
-            }
-            let at = match self.match_mapped::<FIXED>(record, key.as_ref())? {
-                Some(at) => Some(at),
-                // Another key with this fingerprint stands before it, or instead of it.
-                None => self.find(key.as_ref(), hash)?,
+        for (index, ((key, &candidate), &hash)) in keys.iter().zip(&candidates).zip(&hashes).enumerate() {
+            let key = key.as_ref();
+            let at = match candidate {
+                Candidate::Absent => None,
+                Candidate::At(start) => match self.matches_at::<FIXED>(start, key) {
+                    Some(at) => Some(at),
+                    None => self.find_completely(key, hash)?,
+                },
+                Candidate::Unsure => self.find_completely(key, hash)?,
             };
             match at {
                 None => found(index, None),
+                Some(at) if at.tag == Tag::Raw => {
+                    found(index, bytes.get(at.start as usize..(at.start + at.bytes) as usize));
+                }
                 Some(at) if at.tag == Tag::Compressed => {
                     buffer.clear();
                     let stored = self.checked_range(at.start, at.bytes)?;

@@ -9,6 +9,7 @@ mod batch;
 mod build;
 mod compression;
 mod emit;
+mod fast;
 mod format;
 mod ingest;
 mod line;

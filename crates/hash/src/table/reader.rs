@@ -12,6 +12,7 @@ use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{DecompressionDictionary, Decompressor, Dictionary, Format};
 use cairn_vfs::{Advice, File, Fs, LoadReport, Map, OpenOptions, StdFs};
 
+use super::fast::Candidate;
 use super::format::{Header, PAGE_BYTES, PARTITION_BYTES, Partition};
 use super::options::{Mode, ReaderOptions, Trust};
 use super::pages::{PageChecker, Window};
@@ -118,6 +119,41 @@ impl Reader {
     /// Cost: two dependent cache misses, or for [`Mode::Pread`] one positional read; no allocation when borrowed.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        if self.file.is_none() {
+            let hash = self.hash(key);
+            match if self.header.is_fixed() {
+                self.try_get::<true>(key, hash)
+            } else {
+                self.try_get::<false>(key, hash)
+            } {
+                Some(Some(value)) => return Ok(Some(Cow::Borrowed(value))),
+                Some(None) => return Ok(None),
+                None => {}
+            }
+        }
+        self.get_completely(key)
+    }
+
+    /// The value, or that there is none, or `None` when the fast path cannot tell.
+    #[inline(always)]
+    fn try_get<const FIXED: bool>(&self, key: &[u8], hash: u64) -> Option<Option<&[u8]>> {
+        match self.candidate::<FIXED>(hash) {
+            Candidate::Unsure => None,
+            Candidate::Absent => Some(None),
+            Candidate::At(start) => {
+                let found = self.matches_at::<FIXED>(start, key)?;
+                if found.tag != Tag::Raw {
+                    return None;
+                }
+                let value =
+                    self.window().bytes.get(found.start as usize..(found.start + found.bytes) as usize);
+                value.map(Some)
+            }
+        }
+    }
+
+    #[inline(never)]
+    fn get_completely(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         if self.file.is_some() {
             let mut value = Vec::new();
             return Ok(self.get_into(key, &mut value)?.then_some(Cow::Owned(value)));
@@ -226,6 +262,22 @@ impl Reader {
     /// Finds `key` in a mapped table.
     #[inline]
     pub(crate) fn find(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
+        if !self.header.is_fixed() {
+            match self.candidate::<false>(hash) {
+                Candidate::Absent => return Ok(None),
+                Candidate::At(start) => {
+                    if let Some(found) = self.matches_at::<false>(start, key) {
+                        return Ok(Some(found));
+                    }
+                }
+                Candidate::Unsure => {}
+            }
+        }
+        self.find_completely(key, hash)
+    }
+
+    #[inline(never)]
+    pub(crate) fn find_completely(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
         if self.header.is_fixed() {
             if key.len() as u64 != self.header.key_bytes_max {
                 return Ok(None);

@@ -1,0 +1,87 @@
+//! The lookup that nearly always suffices: pages known to be sound, one index line, the first candidate.
+//!
+//! Whatever is out of the ordinary (a page not checked yet, a second line, a second candidate, a long head) is left
+//! to the complete search in `reader.rs`, which finds the same and knows how to fail. Keeping errors out of this
+//! path more than halves its instructions: results stay in registers.
+
+use super::format::{LINE_BYTES, PAGE_BYTES, partition_of, place_of};
+use super::line::{Line, LineBytes};
+use super::reader::{Found, Reader};
+use super::record::Tag;
+
+/// What one index line says of a hash.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Candidate {
+    /// Ask the complete search.
+    Unsure,
+    /// No key with this hash is in the table.
+    Absent,
+    /// Perhaps the record at this file offset.
+    At(u64),
+}
+
+impl Reader {
+    /// Looks into the home line of `hash`. The table is mapped and of this kind.
+    #[inline(always)]
+    pub(crate) fn candidate<const FIXED: bool>(&self, hash: u64) -> Candidate {
+        let bits = self.header.partition_bits;
+        let Some(partition) = self.partitions.get(partition_of(hash, bits)) else { return Candidate::Unsure };
+        let place = place_of(hash, bits, partition.home_lines);
+        let offset = self.header.index_offset + (partition.first_line + u64::from(place.home)) * LINE_BYTES;
+        if !self.checker.is_sound(offset / PAGE_BYTES) {
+            return Candidate::Unsure;
+        }
+        let bytes = self.window().bytes.get(offset as usize..(offset + LINE_BYTES) as usize);
+        let Some(bytes) = bytes.and_then(|bytes| <&LineBytes>::try_from(bytes).ok()) else {
+            return Candidate::Unsure;
+        };
+        let line = Line::new(bytes);
+        let matches = line.matches::<FIXED>(place.fingerprint);
+        if matches == 0 {
+            return if line.goes_on(place.fingerprint, 0) { Candidate::Unsure } else { Candidate::Absent };
+        }
+        let slot = matches.trailing_zeros() as usize;
+        let record = if FIXED {
+            line.base() + slot as u64 * (self.header.key_bytes_max + self.header.value_bytes_max)
+        } else {
+            line.record(slot)
+        };
+        if record < partition.data_bytes {
+            Candidate::At(partition.data_start + record)
+        } else {
+            Candidate::Unsure
+        }
+    }
+
+    /// Holds the record at `start` against `key`; `None` leaves it to the complete search, also when the key is
+    /// another one.
+    #[inline(always)]
+    pub(crate) fn matches_at<const FIXED: bool>(&self, start: u64, key: &[u8]) -> Option<Found> {
+        let page = start / PAGE_BYTES;
+        if !self.checker.is_sound(page) {
+            return None;
+        }
+        let bytes = self.window().bytes.get(start as usize..)?;
+        let (head_bytes, key_bytes, stored_bytes, tag) = if FIXED {
+            (0, self.header.key_bytes_max as usize, self.header.value_bytes_max as usize, Tag::Raw)
+        } else {
+            // Lengths of one byte each; the two may stand on two pages, and both pages are checked below.
+            let &[key_bytes @ 0..0x80, token @ 0..0x80, ..] = bytes else { return None };
+            match self.header.is_tagged() {
+                false => (2, key_bytes as usize, token as usize, Tag::Raw),
+                true => (2, key_bytes as usize, token as usize >> 2, Tag::from_bits(u64::from(token))),
+            }
+        };
+        let value_at = head_bytes + key_bytes;
+        // What was read so far is believed only if the pages it came from, to the record's end, are sound.
+        let last_page = (start + (value_at + stored_bytes).max(2) as u64 - 1) / PAGE_BYTES;
+        if last_page != page && !(last_page == page + 1 && self.checker.is_sound(last_page)) {
+            return None;
+        }
+        if key_bytes != key.len() || bytes.get(head_bytes..value_at)? != key {
+            return None;
+        }
+        bytes.get(value_at..value_at + stored_bytes)?;
+        Some(Found { tag, start: start + value_at as u64, bytes: stored_bytes as u64 })
+    }
+}
