@@ -2,6 +2,27 @@
 //!
 //! A figure is a comparison: ours and the peers, same data, same durability, same machine, interleaved in one run,
 //! with an interval, and only after what was read back has been checked. `docs/src/method.md` says how and why.
+//!
+//! ```no_run
+//! use std::{path::Path, sync::Arc};
+//!
+//! use cairn_bench::process::Stop;
+//! use cairn_bench::suite_hash::{self, DataFile, Options, Silent};
+//! use cairn_bench::{report, store, table};
+//!
+//! # fn main() -> cairn_bench::Result<()> {
+//! let mut options = Options::quick();
+//! options.data = Some(DataFile::new("places.csv", "id"));
+//! let run = suite_hash::run(&options, &Silent, &Stop::default())?;
+//!
+//! let fs: Arc<dyn cairn_vfs::Fs> = Arc::new(cairn_vfs::StdFs::new());
+//! let file = store::save(&fs, Path::new(store::RESULTS_DIR), &run)?;
+//! println!("{}\n{}", table::to_text(&run), file.display());
+//! let page = report::render_html(&run, None);
+//! # let _ = page;
+//! # Ok(())
+//! # }
+//! ```
 #![deny(unsafe_code)]
 
 pub mod catalog;

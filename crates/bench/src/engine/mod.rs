@@ -94,7 +94,8 @@ impl Variant {
 /// What a build left behind, besides the time that the runner took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Built {
-    /// Bytes that serve finding records rather than holding them, where the format tells them apart.
+    /// Bytes that serve finding records rather than holding them, where a format keeps the two apart: hash tables
+    /// do, sorted files do not.
     pub index_bytes: Option<u64>,
 }
 

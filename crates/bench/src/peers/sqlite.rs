@@ -88,7 +88,7 @@ impl ConstantStore for Sqlite {
         txn.commit().map_err(fail)?;
         connection.close().map_err(|(_, error)| fail(error))?;
         StdFs::new().sync_dir(dir)?;
-        // Inner pages of such a table hold records too, so nothing here is index alone.
+        // The order of the records is the index; inner pages alone would compare with nothing.
         Ok(Built { index_bytes: None })
     }
 

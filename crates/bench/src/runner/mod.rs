@@ -1,4 +1,4 @@
-//! How measurements are taken: what one of them is ([`job`]), how it is carried out ([`bench`]), and how it reaches a
+//! How measurements are taken: what one of them is ([`job`]), how it is carried out ([`mod@bench`]), and how it reaches a
 //! fresh process ([`worker`]).
 //!
 //! ```text

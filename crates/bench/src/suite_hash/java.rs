@@ -97,6 +97,15 @@ impl GroupRun<'_, '_> {
         Ok(keys)
     }
 
+    /// Whether a reader is measured in a cell: JMH measures single lookups, and each way but the first to take values
+    /// out only with one thread.
+    pub(super) fn java_takes_part(&self, reader: &JavaReader, cell: Cell, case: &Case) -> bool {
+        let first = self.options.java.apis.first() == Some(&reader.api);
+        cell.operation == Operation::Get
+            && (first || cell.threads == 1)
+            && self.takes_part(&reader.contender(), false, cell, case)
+    }
+
     /// One JVM: in a fresh-process run the median of its iterations is one repetition, otherwise each is.
     pub(super) fn java_repetitions(
         &mut self,

@@ -82,7 +82,7 @@ impl GroupRun<'_, '_> {
             }
         }
         let java: Vec<&JavaReader> =
-            java.iter().filter(|reader| self.takes_part(&reader.contender(), false, cell, &case)).collect();
+            java.iter().filter(|reader| self.java_takes_part(reader, cell, &case)).collect();
         for round in 0..self.options.rounds {
             self.step(&format!("{}, round {}", describe(cell), round + 1))?;
             let mut turns: Vec<Turn<'_>> = taking_part.iter().map(|&index| Turn::Ours(index)).collect();
@@ -166,7 +166,7 @@ impl GroupRun<'_, '_> {
                     Turn::Java(reader) => {
                         for cell in self.group.cells.clone() {
                             let case = self.group.cell_case(cell, self.bench.data());
-                            if self.takes_part(&name, false, cell, &case) {
+                            if self.java_takes_part(reader, cell, &case) {
                                 self.java_repetitions(reader, cell, &case, keys)?;
                             }
                         }

@@ -96,7 +96,8 @@ pub struct JavaEffort {
     pub iterations: u32,
     /// Seconds of one iteration.
     pub seconds: f64,
-    /// Ways to take values out; each is a contender.
+    /// Ways to take values out; each is a contender. The first is measured with any number of threads, the others with
+    /// one, to show which is faster.
     pub apis: Vec<Api>,
     /// Most keys for compressed stores, whose checking pass takes seconds otherwise.
     pub keys_max_compressed: usize,
@@ -166,7 +167,7 @@ impl Options {
             matrix: Some(Matrix::full()),
             effort: Effort { order_keys: 4 << 20, warm_up_seconds: 3.0, seconds: 0.5 },
             java: JavaEffort {
-                warm_up: 4,
+                warm_up: 3,
                 iterations: 3,
                 seconds: 0.5,
                 apis: vec![Api::Entry, Api::Bytes],

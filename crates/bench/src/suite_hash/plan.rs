@@ -153,12 +153,19 @@ fn matrix_plan(options: &Options, matrix: &Matrix) -> Vec<Group> {
     groups
 }
 
+/// Single lookups of present keys with every number of threads. Absent keys and batches only up to two threads: more
+/// of them are a question of contention, which neither changes. If the matrix has no fewer, they get its first number.
 fn matrix_cells(matrix: &Matrix) -> Vec<Cell> {
+    let few = |threads: u32| threads <= 2 || matrix.threads.first() == Some(&threads);
     let mut cells = Vec::new();
     for &threads in &matrix.threads {
         for &lookup in &matrix.lookups {
-            cells.push(cell(Operation::Get, lookup, threads));
-            cells.push(cell(Operation::GetMany, lookup, threads));
+            if lookup == Lookup::Present || few(threads) {
+                cells.push(cell(Operation::Get, lookup, threads));
+            }
+            if few(threads) {
+                cells.push(cell(Operation::GetMany, lookup, threads));
+            }
         }
     }
     if let Some(&lookup) = matrix.lookups.first() {
@@ -185,6 +192,8 @@ pub fn estimate_seconds(options: &Options, contenders: usize, java_readers: usiz
     const PROCESS: f64 = 0.3;
     let rounds = f64::from(options.rounds);
     let java_run = f64::from(options.java.warm_up + options.java.iterations) * options.java.seconds + JVM;
+    // The second way to take values out is measured with one thread only.
+    let readers = java_readers as f64 / options.java.apis.len().max(1) as f64;
     let java_runs = if options.fresh_reads { rounds } else { 1.0 };
     let mut seconds = 0.0;
     for group in plan(options) {
@@ -192,13 +201,15 @@ pub fn estimate_seconds(options: &Options, contenders: usize, java_readers: usiz
             DataSource::Synthetic { entries, .. } => entries as f64,
             DataSource::File { .. } => 200_000.0,
         };
-        let java_cells = group.cells.iter().filter(|cell| cell.operation == Operation::Get).count() as f64;
+        let gets = group.cells.iter().filter(|cell| cell.operation == Operation::Get);
+        let apis = |cell: &Cell| if cell.threads == 1 { options.java.apis.len() } else { 1 };
+        let java_cells = gets.map(apis).sum::<usize>() as f64;
         let cells = group.cells.len() as f64 * options.effort.seconds * rounds;
         let start = options.effort.warm_up_seconds.min(entries * 0.5e-6) + PROCESS;
         let starts = if options.fresh_reads { rounds } else { 1.0 };
         seconds += BUILD * entries / 1e6 * f64::from(group.build_rounds);
         seconds += contenders as f64 * (cells + start * starts);
-        seconds += java_readers as f64 * java_cells * java_run * java_runs;
+        seconds += readers * java_cells * java_run * java_runs;
     }
     seconds
 }

@@ -70,7 +70,6 @@ functions! {
     open(Opaque, *const c_char, Errors) -> Opaque;
     open_for_read_only(Opaque, *const c_char, c_uchar, Errors) -> Opaque;
     close(Opaque);
-    property_value(Opaque, *const c_char) -> *mut c_char;
     envoptions_create() -> Opaque;
     envoptions_destroy(Opaque);
     sstfilewriter_create(Opaque, Opaque) -> Opaque;

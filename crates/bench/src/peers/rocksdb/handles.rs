@@ -2,7 +2,7 @@
 //! nothing of this peer is `unsafe`.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char};
+use std::ffi::{CString, c_char};
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
@@ -140,20 +140,6 @@ impl Db {
             (self.api.ingestexternalfileoptions_destroy)(options);
         }
         self.api.check(error)
-    }
-
-    /// A property of the store as text.
-    pub(super) fn property(&self, name: &CStr) -> Option<String> {
-        // SAFETY: an open store and a zero-terminated name.
-        let value = unsafe { (self.api.property_value)(self.db, name.as_ptr()) };
-        if value.is_null() {
-            return None;
-        }
-        // SAFETY: a zero-terminated string that the caller owns.
-        let text = unsafe { CStr::from_ptr(value) }.to_string_lossy().into_owned();
-        // SAFETY: allocated by RocksDB, freed once.
-        unsafe { (self.api.free)(value.cast()) };
-        Some(text)
     }
 
     /// Looks a key up; the value is pinned in the block cache while `visit` sees it, not copied.

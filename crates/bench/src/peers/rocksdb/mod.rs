@@ -157,25 +157,15 @@ impl ConstantStore for RocksDb {
         table.finish()?;
         let db = Db::open(&self.api, dir, options, false)?;
         db.ingest(&file)?;
-        let properties = db.property(c"rocksdb.aggregated-table-properties").unwrap_or_default();
         drop(db);
         StdFs::new().sync_dir(dir)?;
-        Ok(Built { index_bytes: index_bytes(&properties) })
+        // Sorted like a B-tree: index blocks alone would compare with nothing.
+        Ok(Built { index_bytes: None })
     }
 
     fn open(&self, dir: &Path, variant: usize) -> Result<Box<dyn ConstantReader>> {
         Ok(Box::new(Reader(Db::open(&self.api, dir, options(Compression::None, variant == 1), true)?)))
     }
-}
-
-/// Index and filter blocks, from the text of the table properties: `; index block size (…)=123; filter block
-/// size=45;`.
-fn index_bytes(properties: &str) -> Option<u64> {
-    let size = |name: &str| {
-        let field = properties.split(';').find(|field| field.trim_start().starts_with(name))?;
-        field.rsplit(['=', ':']).next()?.trim().parse::<u64>().ok()
-    };
-    Some(size("index block size")? + size("filter block size")?)
 }
 
 struct Reader(Db);
@@ -208,19 +198,5 @@ impl Lookups for Cursor<'_> {
         in_batches(keys, BATCH_KEYS, |first, keys| {
             self.db.get_many(keys, &mut self.batch, |position, value| visit(first + position, value))
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Goal: the sizes are found in RocksDB's own words, and their absence is no number.
-    #[test]
-    fn index_bytes_are_read_from_properties() {
-        let text = "# data blocks=9; raw key size=5; index block size (user-key? 1, delta-value? 1)=1200; \
-                    # index partitions=0; filter block size=340; ";
-        assert_eq!(index_bytes(text), Some(1540));
-        assert_eq!(index_bytes("# data blocks=9;"), None);
     }
 }
