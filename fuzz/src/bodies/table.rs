@@ -1,0 +1,98 @@
+//! Cairn's own table.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_codec::checksum::xxh3_64;
+use cairn_hash::table::{Mode, Reader, ReaderOptions, Trust};
+use cairn_vfs::Fs;
+
+use super::disk;
+
+const TABLE: &str = "t";
+const PAGE: usize = 4096;
+/// More than this in a value need not be read to find something.
+const STREAM_BYTES_MAX: u64 = 1 << 20;
+
+/// `how u8 | file`. Bit 0 of `how` makes all checksums right before the file is opened, so that what stands behind
+/// them is reached; bit 1 opens it unchecked.
+///
+/// Beside panics it looks for answers that differ between the ways to ask, and for entries of a table that passed
+/// `verify` and yet are not found.
+pub fn table_open(data: &[u8]) {
+    let Some((how, file)) = data.split_first() else { return };
+    let mut file = file.to_vec();
+    if how & 1 != 0 {
+        repair(&mut file);
+    }
+    let trust = if how & 2 != 0 { Trust::Unchecked } else { Trust::Checked };
+    let fs = disk(&[(TABLE, &file)]);
+    let mapped = exercise(&fs, ReaderOptions::default().trust(trust).mode(Mode::Mmap));
+    let read = exercise(&fs, ReaderOptions::default().trust(trust).mode(Mode::Pread));
+    if let (Some(mapped), Some(read)) = (mapped, read) {
+        assert!(mapped == read, "mapped and read, the same table");
+    }
+}
+
+/// Everything that can be done with a table. Gives its entries when it is sound.
+fn exercise(fs: &Arc<dyn Fs>, options: ReaderOptions) -> Option<BTreeMap<Vec<u8>, Vec<u8>>> {
+    let reader = Reader::open_in(fs, Path::new(TABLE), options).ok()?;
+    let _ = reader.info().to_string();
+    let mut entries = BTreeMap::new();
+    let mut repeated = false;
+    for entry in reader.scan().map_while(Result::ok) {
+        repeated |= entries.insert(entry.key.into_owned(), entry.value.into_owned()).is_some();
+    }
+    let sound = reader.verify().is_ok();
+    let absent: Vec<Vec<u8>> = (0..20u8).map(|n| vec![n; usize::from(n)]).collect();
+    let mut keys: Vec<&Vec<u8>> = entries.keys().take(64).collect();
+    keys.extend(&absent);
+    let mut buffer = Vec::new();
+    for key in &keys {
+        let found = reader.get(key).map(|value| value.map(|value| value.into_owned()));
+        let present = reader.get_into(key, &mut buffer);
+        if let (Ok(found), Ok(present)) = (&found, present) {
+            assert_eq!(found.as_deref(), present.then_some(&buffer[..]), "two ways, one answer");
+        }
+        if sound && !repeated {
+            assert_eq!(found.ok().flatten().as_ref(), entries.get(*key), "a sound table finds its entries");
+        }
+        if let Ok(Some(stream)) = reader.get_reader(key) {
+            let _ = stream.take(STREAM_BYTES_MAX).read_to_end(&mut buffer);
+        }
+    }
+    let _ = reader.get_many(&keys, |_, _| {});
+    (sound && !repeated).then_some(entries)
+}
+
+/// Makes all checksums right: those of the pages, as far as the header says where they stand, and the header's own.
+fn repair(file: &mut Vec<u8>) {
+    const SUMS_OFFSET_AT: usize = 144;
+    const ROOT_SUM_AT: usize = 152;
+    const FILE_BYTES_AT: usize = 160;
+    if file.len() < PAGE {
+        return;
+    }
+    let sums_offset = file.get(SUMS_OFFSET_AT..SUMS_OFFSET_AT + 8).and_then(|word| word.try_into().ok());
+    let sums_offset = usize::try_from(sums_offset.map_or(0, u64::from_le_bytes)).unwrap_or(0);
+    if sums_offset >= 2 * PAGE && sums_offset.is_multiple_of(PAGE) && sums_offset <= file.len() {
+        file.truncate(sums_offset);
+        let mut sums: Vec<u64> = file[PAGE..].chunks(PAGE).map(xxh3_64).collect();
+        loop {
+            let mut level: Vec<u8> = sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
+            level.resize(level.len().next_multiple_of(PAGE), 0);
+            file.extend_from_slice(&level);
+            sums = level.chunks(PAGE).map(xxh3_64).collect();
+            if let [root] = sums[..] {
+                file[ROOT_SUM_AT..ROOT_SUM_AT + 8].copy_from_slice(&root.to_le_bytes());
+                break;
+            }
+        }
+        let length = file.len() as u64;
+        file[FILE_BYTES_AT..FILE_BYTES_AT + 8].copy_from_slice(&length.to_le_bytes());
+    }
+    let sum = xxh3_64(&file[..PAGE - 8]);
+    file[PAGE - 8..PAGE].copy_from_slice(&sum.to_le_bytes());
+}
