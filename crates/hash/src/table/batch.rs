@@ -70,16 +70,16 @@ impl Reader {
             let at = match candidate {
                 Candidate::Absent => None,
                 Candidate::At(start) => match self.matches_at::<FIXED>(start, key) {
-                    Some(at) => Some(at),
-                    None => self.find_completely(key, hash)?,
+                    Some(stored) if stored.tag == Tag::Raw => {
+                        found(index, Some(stored.bytes));
+                        continue;
+                    }
+                    _ => self.find_completely(key, hash)?,
                 },
                 Candidate::Unsure => self.find_completely(key, hash)?,
             };
             match at {
                 None => found(index, None),
-                Some(at) if at.tag == Tag::Raw => {
-                    found(index, bytes.get(at.start as usize..(at.start + at.bytes) as usize));
-                }
                 Some(at) if at.tag == Tag::Compressed => {
                     buffer.clear();
                     let stored = self.checked_range(at.start, at.bytes)?;

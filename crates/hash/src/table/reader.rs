@@ -12,7 +12,7 @@ use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{DecompressionDictionary, Decompressor, Dictionary, Format};
 use cairn_vfs::{Advice, File, Fs, LoadReport, Map, OpenOptions, StdFs};
 
-use super::fast::Candidate;
+use super::fast::{Candidate, Stored};
 use super::format::{Header, PAGE_BYTES, PARTITION_BYTES, Partition};
 use super::options::{Mode, ReaderOptions, Trust};
 use super::pages::{PageChecker, Window};
@@ -141,13 +141,8 @@ impl Reader {
             Candidate::Unsure => None,
             Candidate::Absent => Some(None),
             Candidate::At(start) => {
-                let found = self.matches_at::<FIXED>(start, key)?;
-                if found.tag != Tag::Raw {
-                    return None;
-                }
-                let value =
-                    self.window().bytes.get(found.start as usize..(found.start + found.bytes) as usize);
-                value.map(Some)
+                let stored = self.matches_at::<FIXED>(start, key)?;
+                (stored.tag == Tag::Raw).then_some(Some(stored.bytes))
             }
         }
     }
@@ -266,8 +261,8 @@ impl Reader {
             match self.candidate::<false>(hash) {
                 Candidate::Absent => return Ok(None),
                 Candidate::At(start) => {
-                    if let Some(found) = self.matches_at::<false>(start, key) {
-                        return Ok(Some(found));
+                    if let Some(Stored { tag, bytes, start }) = self.matches_at::<false>(start, key) {
+                        return Ok(Some(Found { tag, start, bytes: bytes.len() as u64 }));
                     }
                 }
                 Candidate::Unsure => {}
