@@ -1,3 +1,65 @@
 //! One command over Cairn's storage engines and the lab that measures them.
+//!
+//! ```text
+//! args      what was typed
+//! hash/     the constant store: build, look up, list, check, change, convert
+//! input/    records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
+//! bench/    runs of the lab, and what can be made of stored ones
+//! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
+//! ```
+//! Exit codes: 0 done or found, 1 error (usage included), 2 not found. A reader that goes away, as `head` does, ends
+//! the command quietly.
+#![forbid(unsafe_code)]
 
-fn main() {}
+mod args;
+mod bench;
+mod error;
+mod hash;
+mod input;
+mod output;
+mod progress;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use cairn_vfs::{Fs, StdFs};
+use clap::Parser;
+
+use args::{BenchCommand, Cli, Command};
+use error::Result;
+use output::Outcome;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors and go to standard output. A closed one is nobody's problem.
+            let _ = error.print();
+            return ExitCode::from(u8::from(error.use_stderr()));
+        }
+    };
+    match run(cli.command) {
+        Ok(Outcome::Done) => ExitCode::SUCCESS,
+        Ok(Outcome::NotFound) => ExitCode::from(2),
+        Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{} {error}", output::error_label());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<Outcome> {
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    match command {
+        Command::Hash { command } => hash::run(&fs, command),
+        Command::Bench { command } => match command {
+            BenchCommand::Hash(args) => bench::run::run(&fs, &args),
+            BenchCommand::Compare(args) => bench::stored::compare(&fs, &args),
+            BenchCommand::Readme(args) => bench::stored::readme(&fs, &args),
+            BenchCommand::Report(args) => bench::stored::report(&fs, &args),
+        },
+        Command::BenchWorker => bench::worker(),
+    }
+}

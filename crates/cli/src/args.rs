@@ -1,0 +1,478 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
+
+/// Embedded storage engines, and the lab that measures them.
+#[derive(Debug, Parser)]
+#[command(name = "cairn", version, about, long_about = None, after_help = EXIT_CODES)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The engines and the lab.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// The constant store: built once in bulk, then read at memory speed
+    Hash {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: HashCommand,
+    },
+    /// Measure engines against their peers on this machine
+    Bench {
+        /// What to measure or to make of measurements.
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
+    /// One job on standard input, its result on standard output; started by the lab itself
+    #[command(hide = true)]
+    BenchWorker,
+}
+
+/// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.
+#[derive(Debug, Subcommand)]
+pub enum HashCommand {
+    /// Build a store from a file or standard input
+    #[command(after_help = "Examples:
+  cairn hash build countries.csv -o countries.cairn --key country
+  cairn hash build users.jsonl -o users.cairn --key id --value name --compression zstd
+  zcat log.tsv.gz | cairn hash build - --format tsv --key 1 -o log.spi
+
+The whole store appears at once: until then, and after an error, the old one serves. Of equal keys the last counts.")]
+    Build(BuildArgs),
+    /// Print the value of a key
+    #[command(after_help = "Examples:
+  cairn hash get countries.cairn Iceland
+  cairn hash get users.spi --hex 00ff17 > value.bin
+
+Exit codes: 0 found, 1 error, 2 not found.")]
+    Get(GetArgs),
+    /// Print the values of many keys
+    #[command(after_help = "Examples:
+  cairn hash mget countries.cairn Iceland Andorra --json
+  cut -f1 ids.tsv | cairn hash mget users.cairn --keys -
+
+Prints a line for each key that is there: key, tab, value. Exit codes: 0 all found, 1 error, 2 some not found.")]
+    Mget(MgetArgs),
+    /// List the entries, in the order of the file
+    #[command(after_help = "Examples:
+  cairn hash scan countries.cairn --limit 10
+  cairn hash scan users.spi --binary | cairn hash build - --format binary -o copy.cairn
+
+Without --json or --binary keys and values are printed as they are, with a tab between and a line break after.")]
+    Scan(ScanArgs),
+    /// Say what a store is and how large
+    #[command(after_help = "Example:\n  cairn hash info countries.cairn --json")]
+    Info(StoreArgs),
+    /// Read everything and check it
+    #[command(after_help = "Example:
+  cairn hash verify countries.cairn
+
+Cairn's own format has checksums: any flipped bit is found. Sparkey's has none: counts, positions and hashes are
+checked, but damage within a value cannot be noticed.")]
+    Verify(StoreArgs),
+    /// Add records to a store
+    #[command(after_help = "Example:
+  cairn hash append countries.cairn more.csv --key country
+
+A `.cairn` store gets a delta beside it, which `rewrite` merges in. A Sparkey log is appended to and indexed anew.")]
+    Append(AppendArgs),
+    /// Remove keys from a store
+    #[command(after_help = "Example:
+  cairn hash delete countries.cairn Atlantis
+
+Exit codes: 0 all were there, 1 error, 2 some were not (the others are removed).")]
+    Delete(DeleteArgs),
+    /// Drop what is dead, merge deltas, change the compression
+    #[command(after_help = "Examples:
+  cairn hash rewrite countries.cairn
+  cairn hash rewrite users.spi -o small.spi --compression zstd")]
+    Rewrite(RewriteArgs),
+    /// Write a store in the other format
+    #[command(after_help = "Examples:
+  cairn hash convert users.spi users.cairn
+  cairn hash convert users.cairn users.spl --compression snappy")]
+    Convert(ConvertArgs),
+    /// Measure it against its peers; the same as `cairn bench hash`
+    Bench(BenchHashArgs),
+}
+
+/// Where records come from.
+#[derive(Debug, Args)]
+pub struct InputArgs {
+    /// File to read, or - for standard input
+    pub input: PathBuf,
+    /// What the input is [default: by its extension]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Column or field with the key: its name, or its number counted from 1 [default: the first column]
+    #[arg(long, value_name = "COLUMN")]
+    pub key: Option<String>,
+    /// Column or field with the value [default: the whole record]
+    #[arg(long, value_name = "COLUMN")]
+    pub value: Option<String>,
+}
+
+/// Formats of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated, with a header line; fields may be quoted
+    Csv,
+    /// Tab-separated, with a header line; quotes are ordinary characters
+    Tsv,
+    /// One JSON object a line
+    Jsonl,
+    /// Apache Parquet with flat columns; a file, not standard input
+    Parquet,
+    /// u32le key length, u32le value length, key, value
+    Binary,
+}
+
+/// How a store is written.
+#[derive(Debug, Clone, Args)]
+pub struct WriteArgs {
+    /// How values are compressed; Cairn's own format has no snappy
+    #[arg(long, value_enum)]
+    pub compression: Option<Codec>,
+    /// Level of zstd
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    pub level: i32,
+    /// Sparkey only: records of this size are compressed together
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "4KiB")]
+    pub block_bytes: u64,
+    /// Memory for records waiting to be sorted; what is over goes to a temporary file
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "1GiB")]
+    pub memory: u64,
+    /// Threads that sort and compress [default: all processors]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+impl WriteArgs {
+    /// The defaults.
+    pub fn unchanged() -> Self {
+        WriteArgs { compression: None, level: 3, block_bytes: 4 << 10, memory: 1 << 30, threads: None }
+    }
+}
+
+/// Compressions of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Codec {
+    /// As they are
+    None,
+    /// Fast; Sparkey only
+    Snappy,
+    /// Small; in Cairn's own format each value by itself, with a trained dictionary
+    Zstd,
+}
+
+/// The two formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Cairn's own single file
+    Cairn,
+    /// Sparkey's pair of log and index
+    Sparkey,
+}
+
+/// `cairn hash build`.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// The records.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Store to write
+    #[arg(short, long, value_name = "STORE")]
+    pub out: PathBuf,
+    /// Format of the store [default: by the extension, .cairn, or .spi or .spl]
+    #[arg(long, value_enum)]
+    pub to: Option<Kind>,
+    /// How.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was built as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Key, as text
+    pub key: String,
+    /// The key is in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Print key and value as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash mget`.
+#[derive(Debug, Args)]
+pub struct MgetArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Keys, as text
+    #[arg(required_unless_present = "keys", conflicts_with = "keys")]
+    pub key: Vec<String>,
+    /// File with one key a line, or - for standard input
+    #[arg(long = "keys", id = "keys", value_name = "FILE")]
+    pub keys_file: Option<PathBuf>,
+    /// Keys are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Print a JSON object a key; the value of one that is absent is null
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash scan`.
+#[derive(Debug, Args)]
+pub struct ScanArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Stop after this many entries
+    #[arg(long, value_name = "COUNT")]
+    pub limit: Option<u64>,
+    /// Print a JSON object an entry
+    #[arg(long, conflicts_with = "binary")]
+    pub json: bool,
+    /// Print what `--format binary` reads
+    #[arg(long)]
+    pub binary: bool,
+}
+
+/// A store and nothing else.
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash append`.
+#[derive(Debug, Args)]
+pub struct AppendArgs {
+    /// Store to add to
+    pub store: PathBuf,
+    /// The records.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How; what is not said stays as the store has it.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was added as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    /// Store to remove from
+    pub store: PathBuf,
+    /// Keys, as text
+    #[arg(required = true)]
+    pub key: Vec<String>,
+    /// Keys are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Say what was removed as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash rewrite`.
+#[derive(Debug, Args)]
+pub struct RewriteArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Store to write [default: in place]
+    #[arg(short, long, value_name = "STORE")]
+    pub out: Option<PathBuf>,
+    /// How; what is not said stays as the store has it.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was written as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// Store to read
+    pub from: PathBuf,
+    /// Store to write
+    pub to: PathBuf,
+    /// How.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was written as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// The lab.
+#[derive(Debug, Subcommand)]
+pub enum BenchCommand {
+    /// The constant store against its peers
+    Hash(BenchHashArgs),
+    /// Hold a stored run against an earlier one
+    #[command(after_help = "Example:
+  cairn bench compare before.json after.json
+
+Over 1 is in favour of the second run; ~ marks what cannot be told from noise.")]
+    Compare(CompareArgs),
+    /// Write the README's results table from a stored run
+    #[command(after_help = "Example:
+  cairn bench readme --run benchmark-results/stored/hash-20260101T000000Z.json
+
+Replaces what stands between <!-- results:begin --> and <!-- results:end -->.")]
+    Readme(ReadmeArgs),
+    /// Write the HTML report of a stored run
+    #[command(after_help = "Examples:
+  cairn bench report
+  cairn bench report run.json -o run.html --baseline earlier.json")]
+    Report(ReportArgs),
+}
+
+/// `cairn bench hash`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn bench hash --quick --data places.csv --key id
+  cairn bench hash --full
+  cairn bench hash 'cairn mmap' --entries 100000
+  cairn bench hash --quick --json > dashboard.json
+
+Ctrl-C ends the run with what it has; a second one ends it at once.")]
+pub struct BenchHashArgs {
+    /// Only what contains this: a part of a case's or a contender's name. Ignored with --json
+    pub filter: Option<String>,
+    /// Some minutes: the main cases [default]
+    #[arg(long, conflicts_with = "full")]
+    pub quick: bool,
+    /// Hours: the whole matrix, each repetition in a fresh process
+    #[arg(long)]
+    pub full: bool,
+    /// CSV or TSV file with a header line, as a data set beside the synthetic ones
+    #[arg(long, value_name = "FILE", requires = "key")]
+    pub data: Option<PathBuf>,
+    /// Column of the data file with the key: its name, or its number counted from 1
+    #[arg(long, value_name = "COLUMN", requires = "data")]
+    pub key: Option<String>,
+    /// Where the data comes from and under which licence, for the report
+    #[arg(long, value_name = "TEXT", requires = "data")]
+    pub source: Option<String>,
+    /// Sizes of the synthetic stores, instead of the usual ones; several with commas
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub entries: Vec<u64>,
+    /// Repetitions of everything [default: 5]
+    #[arg(long, value_name = "COUNT")]
+    pub rounds: Option<u32>,
+    /// End after this many seconds with what there is
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<u64>,
+    /// Directory on the disk to measure; stores are built there [default: the temporary one]
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Directory for the result file
+    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
+    pub results: PathBuf,
+    /// File for the HTML report [default: beside the result file]
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print the figures as the list that dashboards take: name, unit, value
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn bench compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The earlier run
+    pub a: PathBuf,
+    /// The later run
+    pub b: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn bench readme`.
+#[derive(Debug, Args)]
+pub struct ReadmeArgs {
+    /// Stored run [default: the newest in benchmark-results/stored]
+    #[arg(long, value_name = "FILE")]
+    pub run: Option<PathBuf>,
+    /// Page to change
+    #[arg(long, value_name = "FILE", default_value = "README.md")]
+    pub readme: PathBuf,
+}
+
+/// `cairn bench report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    /// Stored run [default: the newest in benchmark-results]
+    pub run: Option<PathBuf>,
+    /// File to write [default: beside the run]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// An earlier run to compare with
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+}
+
+/// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let refuse = || format!("{text:?}: expected a number with B, KiB, MiB, GiB or TiB, such as 512MiB");
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(refuse()),
+    };
+    let number: u64 = number.parse().map_err(|_| refuse())?;
+    number.checked_mul(1 << shift).ok_or_else(refuse)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Goal: clap's own checks find no contradiction among the arguments.
+    #[test]
+    fn arguments_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    /// Goal: sizes are read as people write them; anything else is refused.
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in
+            [("0", 0), ("64", 64), ("4KiB", 4096), ("1 MiB", 1 << 20), ("2g", 2 << 30), ("3TB", 3 << 40)]
+        {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "MiB", "1.5GiB", "-1", "99999999999999999999", "20000000TiB", "1x"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

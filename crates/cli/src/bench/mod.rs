@@ -1,0 +1,33 @@
+//! The lab's commands: a run, and what can be made of stored ones.
+
+pub mod run;
+pub mod stored;
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{AtomicFile, Fs};
+
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Carries out one job from standard input; started by the lab in a fresh process.
+pub fn worker() -> Result<Outcome> {
+    let mut job = String::new();
+    io::stdin().lock().read_to_string(&mut job).map_err(Error::Stdin)?;
+    let mut out = Output::new();
+    out.bytes(cairn_bench::runner::worker::serve(&job).as_bytes())?;
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Writes a file whole or not at all, durably.
+fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
+    if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+        fs.create_dir_all(dir)?;
+    }
+    let file = AtomicFile::create(fs, path)?;
+    file.file().write_all_at(content, 0)?;
+    Ok(file.commit()?)
+}

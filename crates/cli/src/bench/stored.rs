@@ -1,0 +1,73 @@
+//! What can be made of stored runs: a comparison, the README's table, a report.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_bench::report::render_html;
+use cairn_bench::{compare as comparison, store, suite_hash, table};
+use cairn_vfs::{Fs, OpenOptions};
+
+use super::write_file;
+use crate::args::{CompareArgs, ReadmeArgs, ReportArgs};
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Runs that were kept for good, below the directory of all runs.
+const STORED: &str = "stored";
+
+/// Holds run `b` against run `a`.
+pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
+    let (a, b) = (store::load(&**fs, &args.a)?, store::load(&**fs, &args.b)?);
+    let compared = comparison::compare(&a, &b);
+    let mut out = Output::new();
+    let text = if args.json { compared.to_json() } else { compared.to_text() };
+    out.line(text.trim_end())?;
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Puts the table of a run between the markers of a page.
+pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
+    let dir = Path::new(store::RESULTS_DIR).join(STORED);
+    let path = run_or_newest(fs, args.run.as_deref(), &dir)?;
+    let run = store::load(&**fs, &path)?;
+    let file = fs.open(&args.readme, OpenOptions::read())?;
+    let mut page = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut page, 0)?;
+    drop(file);
+    let refuse = |what: String| Error::Input { input: args.readme.display().to_string(), place: None, what };
+    let page = String::from_utf8(page).map_err(|error| refuse(error.to_string()))?;
+    let filled = table::replace_between_markers(&page, &table::to_markdown(&run))
+        .map_err(|error| refuse(error.to_string()))?;
+    if filled != page {
+        write_file(fs, &args.readme, filled.as_bytes())?;
+    }
+    let mut out = Output::new();
+    out.line(format!("{}: the table of {}", args.readme.display(), path.display()))?;
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Writes the HTML report of a run.
+pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
+    let path = run_or_newest(fs, args.run.as_deref(), Path::new(store::RESULTS_DIR))?;
+    let run = store::load(&**fs, &path)?;
+    let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;
+    let target = args.out.clone().unwrap_or_else(|| path.with_extension("html"));
+    if target == path {
+        return Err(Error::usage(format!("{} is the run itself: say -o", target.display())));
+    }
+    write_file(fs, &target, render_html(&run, baseline.as_ref()).as_bytes())?;
+    let mut out = Output::new();
+    out.line(target.display())?;
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+fn run_or_newest(fs: &Arc<dyn Fs>, named: Option<&Path>, dir: &Path) -> Result<PathBuf> {
+    if let Some(path) = named {
+        return Ok(path.to_owned());
+    }
+    store::latest(&**fs, dir, suite_hash::NAME)?
+        .ok_or_else(|| Error::usage(format!("no stored run in {}: make one or name one", dir.display())))
+}

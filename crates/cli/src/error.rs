@@ -1,0 +1,59 @@
+//! What can go wrong in a command, in the words that the user reads.
+
+use std::io;
+
+/// A failed command.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A constant store.
+    #[error(transparent)]
+    Hash(#[from] cairn_hash::Error),
+    /// The file system.
+    #[error(transparent)]
+    Vfs(#[from] cairn_vfs::Error),
+    /// The lab.
+    #[error(transparent)]
+    Bench(#[from] cairn_bench::Error),
+    /// An input is not what it should be.
+    #[error("{input}{}: {what}", place.as_ref().map(|place| format!(", {place}")).unwrap_or_default())]
+    Input {
+        /// The file, or `standard input`.
+        input: String,
+        /// Such as `line 7` or `row 12`.
+        place: Option<String>,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// An argument is wrong in a way that only shows when it is used.
+    #[error("{0}")]
+    Usage(String),
+    /// Standard output does not take what is written.
+    #[error("cannot write to standard output: {0}")]
+    Output(#[source] io::Error),
+    /// Standard input does not give.
+    #[error("cannot read standard input: {0}")]
+    Stdin(#[source] io::Error),
+}
+
+impl Error {
+    /// An [`Error::Usage`].
+    pub fn usage(what: impl Into<String>) -> Self {
+        Error::Usage(what.into())
+    }
+
+    /// The error of a value stream, which may carry one of ours.
+    pub fn of_value(error: io::Error) -> Self {
+        match error.downcast::<cairn_hash::Error>() {
+            Ok(error) => Error::Hash(error),
+            Err(error) => Error::usage(format!("a value cannot be read: {error}")),
+        }
+    }
+
+    /// True when whoever read our output has gone.
+    pub fn is_closed_pipe(&self) -> bool {
+        matches!(self, Error::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// The result of a command or a part of one.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,58 @@
+//! `cairn hash build`.
+
+use std::sync::Arc;
+
+use cairn_vfs::Fs;
+use serde_json::Value;
+
+use super::writer::{Writer, kind_by_extension};
+use crate::args::{BuildArgs, Codec};
+use crate::error::{Error, Result};
+use crate::input;
+use crate::output::{Outcome, Output};
+
+/// Builds a store from an input.
+pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
+    let kind = match args.to {
+        Some(kind) => kind,
+        None => kind_by_extension(&args.out)
+            .map_err(|error| Error::usage(format!("{error}; or say --to cairn or --to sparkey")))?,
+    };
+    let (source, progress) = input::open(fs, &args.input)?;
+    let mut writer =
+        Writer::create(fs, &args.out, kind, &args.write, args.write.compression.unwrap_or(Codec::None))?;
+    pump(source, progress, &mut writer)?;
+    report("built", writer.finish()?, args.json)
+}
+
+/// Hands all records of an input to `sink`.
+pub fn pump(
+    mut source: Box<dyn input::Source>,
+    mut progress: crate::progress::InputProgress,
+    sink: &mut dyn input::Sink,
+) -> Result<u64> {
+    let mut records = 0;
+    while source.feed(sink)? {
+        progress.record();
+        records += 1;
+    }
+    progress.finish();
+    Ok(records)
+}
+
+/// Says what was written: a sentence, or the object itself.
+pub fn report(verb: &str, written: Value, json: bool) -> Result<Outcome> {
+    let mut out = Output::new();
+    if json {
+        out.json(&written)?;
+    } else {
+        let text = |field: &str| {
+            written.get(field).map(|value| value.as_str().map_or(value.to_string(), str::to_owned))
+        };
+        let [store, entries, bytes, index] =
+            ["store", "entries", "file_bytes", "index_bytes"].map(|field| text(field).unwrap_or_default());
+        out.line(format!("{verb} {store}: {entries} entries, {bytes} bytes, {index} of them index"))?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,245 @@
+//! `cairn hash append`, `delete`, `rewrite` and `convert`.
+
+use std::collections::HashSet;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_hash::generations::{self, StoreBuilder};
+use cairn_hash::sparkey::{self, Format, LogReader, LogWriter, Mode};
+use cairn_vfs::Fs;
+use serde_json::{Value, json};
+
+use super::build::{pump, report};
+use super::get::parse_key;
+use super::store::{Store, kind_of};
+use super::writer::{
+    Writer, index_options, kind_by_extension, log_options, rng, summarize_pair, table_options,
+};
+use crate::args::{AppendArgs, Codec, ConvertArgs, DeleteArgs, Kind, RewriteArgs, WriteArgs};
+use crate::error::{Error, Result};
+use crate::input::{self, Sink};
+use crate::output::{self, Outcome, Output};
+use crate::progress::BuildBar;
+
+/// Changes to a store that is there: a delta over a table, or more records in a log.
+#[derive(Debug)]
+enum Change {
+    Table(Box<StoreBuilder>),
+    Sparkey(Box<LogWriter>),
+}
+
+impl Change {
+    fn start(fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs, codec: Codec) -> Result<Change> {
+        match kind_of(&**fs, path)? {
+            Kind::Cairn => {
+                let mut delta =
+                    StoreBuilder::append_in(fs, path, table_options(args, codec)?, &mut rng(path)?)?;
+                delta.set_progress(Box::new(BuildBar::new()));
+                Ok(Change::Table(Box::new(delta)))
+            }
+            Kind::Sparkey => {
+                Ok(Change::Sparkey(Box::new(LogWriter::append_in(fs, path, &log_options(args, codec)?)?)))
+            }
+        }
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        match self {
+            Change::Table(delta) => delta.delete(key)?,
+            Change::Sparkey(log) => _ = log.delete(key)?,
+        }
+        Ok(())
+    }
+
+    fn finish(self, fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs) -> Result<Value> {
+        match self {
+            Change::Table(delta) => {
+                let done = delta.finish()?;
+                Ok(json!({
+                    "store": path.display().to_string(),
+                    "format": "cairn",
+                    "records": done.puts,
+                    "delta_bytes": done.file_bytes,
+                }))
+            }
+            Change::Sparkey(mut log) => {
+                // The log stays locked until its index is there.
+                log.flush()?;
+                sparkey::build_index_in(fs, path, &index_options(args))?;
+                summarize_pair(fs, path)
+            }
+        }
+    }
+}
+
+impl Sink for Change {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match self {
+            Change::Table(delta) => delta.put(key, value)?,
+            Change::Sparkey(log) => log.put(key, value)?,
+        }
+        Ok(())
+    }
+
+    fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
+        match self {
+            Change::Table(delta) => delta.put_stream(key, bytes, value)?,
+            Change::Sparkey(log) => log.put_stream(key, bytes, value)?,
+        }
+        Ok(())
+    }
+}
+
+/// The compression that a store has: what its changes get unless something else is asked for.
+fn codec_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Codec> {
+    Ok(match kind_of(&**fs, path)? {
+        Kind::Cairn => match Store::open(fs, path)? {
+            Store::Table(store) if store.tables().iter().any(|table| table.info().compressed) => Codec::Zstd,
+            _ => Codec::None,
+        },
+        Kind::Sparkey => match LogReader::open_in(fs, path, Mode::Pread)?.header().compression {
+            Format::None => Codec::None,
+            Format::Snappy => Codec::Snappy,
+            Format::Zstd => Codec::Zstd,
+        },
+    })
+}
+
+/// Adds the records of an input. A bad record leaves the store as it was.
+pub fn append(fs: &Arc<dyn Fs>, args: &AppendArgs) -> Result<Outcome> {
+    let had = codec_of(fs, &args.store)?;
+    let is_pair = kind_of(&**fs, &args.store)? == Kind::Sparkey;
+    if is_pair && args.write.compression.is_some_and(|codec| codec != had) {
+        let name = format!("{had:?}").to_lowercase();
+        return Err(Error::usage(format!(
+            "the log is written with compression {name}; `rewrite` can change that"
+        )));
+    }
+    let (source, progress) = input::open(fs, &args.input)?;
+    let mut change = Change::start(fs, &args.store, &args.write, args.write.compression.unwrap_or(had))?;
+    let records = pump(source, progress, &mut change)?;
+    let mut written = change.finish(fs, &args.store, &args.write)?;
+    if let Some(object) = written.as_object_mut() {
+        object.insert("appended".to_owned(), records.into());
+    }
+    let mut out = Output::new();
+    if args.json {
+        out.json(&written)?;
+    } else {
+        out.line(format!("appended {records} records to {}", args.store.display()))?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Removes keys. Those that are not there are named on the way and make the outcome "not found".
+pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
+    let mut keys = Vec::new();
+    for key in &args.key {
+        keys.push(parse_key(key, args.hex)?);
+    }
+    let mut seen = HashSet::new();
+    keys.retain(|key| seen.insert(key.clone()));
+    let store = Store::open(fs, &args.store)?;
+    let (mut there, mut absent) = (Vec::new(), Vec::new());
+    for key in keys {
+        if store.contains(&key)? { there.push(key) } else { absent.push(key) }
+    }
+    drop(store);
+    if !there.is_empty() {
+        let write = WriteArgs::unchanged();
+        let mut change = Change::start(fs, &args.store, &write, Codec::None)?;
+        there.iter().try_for_each(|key| change.delete(key))?;
+        change.finish(fs, &args.store, &write)?;
+    }
+    let mut out = Output::new();
+    if args.json {
+        let absent: Vec<Value> = absent.iter().map(|key| output::record(key, None)).collect();
+        out.json(
+            &json!({ "store": args.store.display().to_string(), "deleted": there.len(), "absent": absent }),
+        )?;
+    } else {
+        for key in &absent {
+            out.line(format!("not there: {}", output::show(key)))?;
+        }
+        out.line(format!("deleted {} keys from {}", there.len(), args.store.display()))?;
+    }
+    out.finish()?;
+    Ok(Outcome::found(absent.is_empty()))
+}
+
+/// Writes the live entries anew.
+pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
+    let kind = kind_of(&**fs, &args.store)?;
+    let codec = match args.write.compression {
+        Some(codec) => codec,
+        None => codec_of(fs, &args.store)?,
+    };
+    let out = args.out.as_deref().unwrap_or(&args.store);
+    if args.out.is_some() && kind_by_extension(out).is_ok_and(|asked| asked != kind) {
+        return Err(Error::usage(format!(
+            "{} is of the other format: use `cairn hash convert`",
+            out.display()
+        )));
+    }
+    let written = match (Store::open(fs, &args.store)?, kind) {
+        (Store::Sparkey(store), _) => {
+            store.rewrite_in(fs, out, &log_options(&args.write, codec)?, &index_options(&args.write))?;
+            summarize_pair(fs, out)?
+        }
+        (store, Kind::Cairn) if same_file(&**fs, &args.store, out)? => {
+            drop(store);
+            let options = table_options(&args.write, codec)?;
+            let done = generations::compact_in(fs, &args.store, options, &mut rng(out)?)?;
+            json!({
+                "store": out.display().to_string(),
+                "format": "cairn",
+                "records": done.puts,
+                "entries": done.entries,
+                "file_bytes": done.file_bytes,
+                "index_bytes": done.index_bytes,
+            })
+        }
+        (store, kind) => copy(fs, &store, out, kind, &args.write, codec)?,
+    };
+    report("rewrote", written, args.json)
+}
+
+/// Whether two names mean one file; a name without a file is another one.
+fn same_file(fs: &dyn Fs, a: &Path, b: &Path) -> Result<bool> {
+    Ok(a == b || (fs.exists(b)? && fs.metadata(a)?.id == fs.metadata(b)?.id))
+}
+
+/// Writes a store in the format that the new name asks for.
+pub fn convert(fs: &Arc<dyn Fs>, args: &ConvertArgs) -> Result<Outcome> {
+    let kind = kind_by_extension(&args.to)?;
+    let store = Store::open(fs, &args.from)?;
+    if kind == kind_of(&**fs, &args.from)? {
+        return Err(Error::usage(format!(
+            "{} has that format already: use `cairn hash rewrite`",
+            args.from.display()
+        )));
+    }
+    let codec = match (args.write.compression, codec_of(fs, &args.from)?) {
+        (Some(codec), _) => codec,
+        // The nearest thing that Cairn's own format has.
+        (None, Codec::Snappy) => Codec::Zstd,
+        (None, codec) => codec,
+    };
+    let written = copy(fs, &store, &args.to, kind, &args.write, codec)?;
+    report("wrote", written, args.json)
+}
+
+fn copy(
+    fs: &Arc<dyn Fs>,
+    store: &Store,
+    to: &Path,
+    kind: Kind,
+    args: &WriteArgs,
+    codec: Codec,
+) -> Result<Value> {
+    let mut writer = Writer::create(fs, to, kind, args, codec)?;
+    store.copy_to(&mut writer)?;
+    writer.finish()
+}

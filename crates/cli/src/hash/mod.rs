@@ -1,0 +1,34 @@
+//! Commands on constant stores.
+
+mod build;
+mod change;
+mod get;
+mod info;
+mod scan;
+mod store;
+mod writer;
+
+use std::sync::Arc;
+
+use cairn_vfs::Fs;
+
+use crate::args::HashCommand;
+use crate::error::Result;
+use crate::output::Outcome;
+
+/// Carries out one of them.
+pub fn run(fs: &Arc<dyn Fs>, command: HashCommand) -> Result<Outcome> {
+    match command {
+        HashCommand::Build(args) => build::build(fs, &args),
+        HashCommand::Get(args) => get::get(fs, &args),
+        HashCommand::Mget(args) => get::mget(fs, &args),
+        HashCommand::Scan(args) => scan::scan(fs, &args),
+        HashCommand::Info(args) => info::info(fs, &args),
+        HashCommand::Verify(args) => info::verify(fs, &args),
+        HashCommand::Append(args) => change::append(fs, &args),
+        HashCommand::Delete(args) => change::delete(fs, &args),
+        HashCommand::Rewrite(args) => change::rewrite(fs, &args),
+        HashCommand::Convert(args) => change::convert(fs, &args),
+        HashCommand::Bench(args) => crate::bench::run::run(fs, &args),
+    }
+}

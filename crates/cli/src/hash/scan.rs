@@ -1,0 +1,32 @@
+//! `cairn hash scan`.
+
+use std::sync::Arc;
+
+use cairn_vfs::Fs;
+
+use super::store::Store;
+use crate::args::ScanArgs;
+use crate::error::Result;
+use crate::output::{self, Outcome, Output};
+
+/// Prints the entries in the order of the file.
+pub fn scan(fs: &Arc<dyn Fs>, args: &ScanArgs) -> Result<Outcome> {
+    let store = Store::open(fs, &args.store)?;
+    let mut out = Output::new();
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    if left > 0 {
+        store.for_each(|key, value| {
+            if args.json {
+                out.json(&output::record(key, Some(value)))?;
+            } else if args.binary {
+                out.binary(key, value)?;
+            } else {
+                out.pair(key, value)?;
+            }
+            left -= 1;
+            Ok(left > 0)
+        })?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,135 @@
+//! An open store of either format.
+
+use std::borrow::Cow;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_hash::generations::Generations;
+use cairn_hash::sparkey::{self, SparkeyReader};
+use cairn_hash::table;
+use cairn_vfs::Fs;
+
+use crate::args::Kind;
+use crate::error::{Error, Result};
+
+/// Values up to this size are taken in one piece when they are copied.
+const WHOLE_VALUE_BYTES: u64 = 1 << 20;
+
+/// A store that is open for reading.
+#[derive(Debug)]
+pub enum Store {
+    /// Cairn's own format: a base and its deltas.
+    Table(Generations),
+    /// Sparkey's.
+    Sparkey(Box<SparkeyReader>),
+}
+
+/// Which format a store has by its name: `.spi` and `.spl` are Sparkey's, anything else is Cairn's own, unless only
+/// a Sparkey pair of that name is there.
+pub fn kind_of(fs: &dyn Fs, path: &Path) -> Result<Kind> {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    if matches!(extension, Some("spi" | "spl")) {
+        return Ok(Kind::Sparkey);
+    }
+    let is_pair = !fs.exists(path)? && fs.exists(&sparkey::index_path(path))?;
+    Ok(if is_pair { Kind::Sparkey } else { Kind::Cairn })
+}
+
+impl Store {
+    /// Opens the store at `path`.
+    pub fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {
+        Ok(match kind_of(&**fs, path)? {
+            Kind::Cairn => Store::Table(Generations::open_in(fs, path, table::ReaderOptions::default())?),
+            Kind::Sparkey => {
+                let reader = SparkeyReader::open_in(fs, path, &sparkey::ReaderOptions::default())?;
+                Store::Sparkey(Box::new(reader))
+            }
+        })
+    }
+
+    /// The value of `key`.
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        Ok(match self {
+            Store::Table(store) => store.get(key)?,
+            Store::Sparkey(store) => store.get(key)?,
+        })
+    }
+
+    /// True when there is a value for `key`.
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(match self {
+            Store::Table(store) => store.contains(key)?,
+            Store::Sparkey(store) => store.contains(key)?,
+        })
+    }
+
+    /// The value of `key` as a stream.
+    pub fn value_reader(&self, key: &[u8]) -> Result<Option<Box<dyn Read + '_>>> {
+        Ok(match self {
+            Store::Table(store) => store.get_reader(key)?.map(|value| Box::new(value) as Box<dyn Read>),
+            Store::Sparkey(store) => store.value_reader(key)?.map(|value| Box::new(value) as Box<dyn Read>),
+        })
+    }
+
+    /// Hands every live entry to `each` until that says false.
+    pub fn for_each(&self, mut each: impl FnMut(&[u8], &[u8]) -> Result<bool>) -> Result<()> {
+        match self {
+            Store::Table(store) => {
+                let visited = store.for_each(|key, value| match each(key, value) {
+                    Ok(true) => Ok(()),
+                    Ok(false) => Err(Ended::Enough),
+                    Err(error) => Err(Ended::Failed(error)),
+                });
+                match visited {
+                    Ok(()) | Err(Ended::Enough) => Ok(()),
+                    Err(Ended::Failed(error)) => Err(error),
+                }
+            }
+            Store::Sparkey(store) => {
+                let mut scan = store.scan();
+                while let Some(mut entry) = scan.next_entry()? {
+                    let value = entry.value()?;
+                    if !each(entry.key(), &value)? {
+                        break;
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands every live entry to a writer; large values of a Sparkey log piece by piece.
+    pub fn copy_to(&self, sink: &mut dyn crate::input::Sink) -> Result<()> {
+        let Store::Sparkey(store) = self else {
+            // Values of a mapped table are borrowed from the map: they cost no memory, however long they are.
+            return self.for_each(|key, value| sink.put(key, value).map(|()| true));
+        };
+        let mut scan = store.scan();
+        let mut value = Vec::new();
+        while let Some(mut entry) = scan.next_entry()? {
+            let bytes = entry.value_bytes();
+            if bytes > WHOLE_VALUE_BYTES {
+                let key = entry.key().to_vec();
+                sink.put_stream(&key, bytes, &mut entry)?;
+            } else {
+                value.clear();
+                entry.read_value(&mut value)?;
+                sink.put(entry.key(), &value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a visit of all entries ended before the last one.
+enum Ended {
+    Enough,
+    Failed(Error),
+}
+
+impl From<cairn_hash::Error> for Ended {
+    fn from(error: cairn_hash::Error) -> Self {
+        Ended::Failed(error.into())
+    }
+}

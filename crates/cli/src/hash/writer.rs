@@ -1,0 +1,215 @@
+//! A store of either format that is being written. Either way it appears whole or not at all.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_hash::generations::StoreBuilder;
+use cairn_hash::sparkey::{self, Construction, IndexOptions, LogOptions, LogWriter};
+use cairn_hash::table::{self, BuildOptions};
+use cairn_vfs::{Fs, Operation, SystemRng};
+use serde_json::{Value, json};
+
+use crate::args::{Codec, Kind, WriteArgs};
+use crate::error::{Error, Result};
+use crate::input::Sink;
+use crate::progress::BuildBar;
+
+/// Writes one store.
+#[derive(Debug)]
+pub enum Writer {
+    /// Cairn's own format.
+    Table {
+        /// What builds it.
+        builder: Box<StoreBuilder>,
+        /// The store.
+        path: PathBuf,
+    },
+    /// Sparkey's.
+    Sparkey(Box<PairWriter>),
+}
+
+impl Writer {
+    /// Starts a store of the given kind at `path`, to take the place of what is there.
+    pub fn create(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        kind: Kind,
+        args: &WriteArgs,
+        codec: Codec,
+    ) -> Result<Writer> {
+        match kind {
+            Kind::Cairn => {
+                let options = table_options(args, codec)?;
+                let mut builder = StoreBuilder::create_in(fs, path, options, &mut rng(path)?)?;
+                builder.set_progress(Box::new(BuildBar::new()));
+                Ok(Writer::Table { builder: Box::new(builder), path: path.to_owned() })
+            }
+            Kind::Sparkey => Ok(Writer::Sparkey(Box::new(PairWriter::create(fs, path, args, codec)?))),
+        }
+    }
+
+    /// Publishes the store and says what was written.
+    pub fn finish(self) -> Result<Value> {
+        match self {
+            Writer::Table { builder, path } => {
+                let done = builder.finish()?;
+                Ok(json!({
+                    "store": path.display().to_string(),
+                    "format": "cairn",
+                    "records": done.puts,
+                    "entries": done.entries,
+                    "file_bytes": done.file_bytes,
+                    "index_bytes": done.index_bytes,
+                }))
+            }
+            Writer::Sparkey(pair) => pair.finish(),
+        }
+    }
+}
+
+impl Sink for Writer {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        match self {
+            Writer::Table { builder, .. } => builder.put(key, value)?,
+            Writer::Sparkey(pair) => pair.log.put(key, value)?,
+        }
+        Ok(())
+    }
+
+    fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
+        match self {
+            Writer::Table { builder, .. } => builder.put_stream(key, bytes, value)?,
+            Writer::Sparkey(pair) => pair.log.put_stream(key, bytes, value)?,
+        }
+        Ok(())
+    }
+}
+
+/// Writes a log and its index beside their places and moves both there at the end. Dropped before that, it removes
+/// what it wrote.
+#[derive(Debug)]
+pub struct PairWriter {
+    log: LogWriter,
+    fs: Arc<dyn Fs>,
+    index_options: IndexOptions,
+    /// What the two files share of their names while they are built.
+    building: Building,
+    path: PathBuf,
+}
+
+/// Removes the unfinished files when it is dropped.
+#[derive(Debug)]
+struct Building {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+}
+
+impl Drop for Building {
+    fn drop(&mut self) {
+        for file in [sparkey::index_path(&self.path), sparkey::log_path(&self.path)] {
+            // Best effort: after a commit they are not there, and a later build replaces them.
+            let _ = self.fs.remove(&file);
+        }
+    }
+}
+
+impl PairWriter {
+    fn create(fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs, codec: Codec) -> Result<PairWriter> {
+        let mut building = sparkey::log_path(path).with_extension("").into_os_string();
+        building.push(".building");
+        let building = PathBuf::from(building);
+        let options = log_options(args, codec)?.replace(true);
+        let log = LogWriter::create_in(fs, &building, &options)?;
+        // Only now are the files ours to remove: another build of the same store has ended in `Busy` above.
+        let building = Building { fs: fs.clone(), path: building };
+        Ok(PairWriter {
+            log,
+            fs: fs.clone(),
+            index_options: index_options(args),
+            building,
+            path: path.to_owned(),
+        })
+    }
+
+    fn finish(mut self) -> Result<Value> {
+        self.log.flush()?;
+        sparkey::build_index_in(&self.fs, &self.building.path, &self.index_options)?;
+        let (log, index) = (sparkey::log_path(&self.path), sparkey::index_path(&self.path));
+        // ORDER: both are on stable storage; the log's name first. The old index refuses the new log, so between
+        // the two renames an open fails and never gives a wrong answer.
+        self.fs.rename(&sparkey::log_path(&self.building.path), &log)?;
+        self.fs.rename(&sparkey::index_path(&self.building.path), &index)?;
+        self.fs.sync_parent(&index)?;
+        summarize_pair(&self.fs, &index)
+    }
+}
+
+/// What stands in the headers of a pair that was just written.
+pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
+    let info = sparkey::SparkeyReader::open_in(fs, path, &sparkey::ReaderOptions::default())?.info();
+    Ok(json!({
+        "store": info.index_path.display().to_string(),
+        "format": "sparkey",
+        "records": info.log.puts,
+        "entries": info.index.entries,
+        "file_bytes": info.log.data_end + info.index_bytes,
+        "index_bytes": info.index_bytes,
+    }))
+}
+
+/// The options of a table. Errors: a compression that the format does not have.
+pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
+    let compression = match codec {
+        Codec::None => table::Compression::None,
+        Codec::Zstd => match table::Compression::zstd() {
+            table::Compression::Zstd { dictionary_bytes, .. } => {
+                table::Compression::Zstd { level: args.level, dictionary_bytes }
+            }
+            other => other,
+        },
+        Codec::Snappy => {
+            return Err(Error::usage(
+                "Cairn's own format has no snappy: expected --compression none or zstd",
+            ));
+        }
+    };
+    let options = BuildOptions::default().compression(compression).memory_bytes(args.memory);
+    Ok(match args.threads {
+        Some(threads) => options.threads(usize::from(threads)),
+        None => options,
+    })
+}
+
+/// The options of a log, whose commits are durable.
+pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
+    let compression = match codec {
+        Codec::None => sparkey::Compression::None,
+        Codec::Snappy => sparkey::Compression::Snappy,
+        Codec::Zstd => sparkey::Compression::Zstd { level: args.level },
+    };
+    let block_bytes = u32::try_from(args.block_bytes).unwrap_or(u32::MAX);
+    Ok(LogOptions::default().compression(compression).block_bytes(block_bytes).sync(true))
+}
+
+/// The options of an index.
+pub fn index_options(args: &WriteArgs) -> IndexOptions {
+    IndexOptions::default().construction(Construction::Auto { memory_bytes: args.memory })
+}
+
+/// The system's randomness, for seeds and ids of what is written to `path`.
+pub fn rng(path: &Path) -> Result<SystemRng> {
+    SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source).into())
+}
+
+/// The format that `path` asks for by its extension.
+pub fn kind_by_extension(path: &Path) -> Result<Kind> {
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("cairn") => Ok(Kind::Cairn),
+        Some("spi" | "spl") => Ok(Kind::Sparkey),
+        _ => Err(Error::usage(format!(
+            "{} does not tell its format by its name: expected .cairn, .spi or .spl",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,140 @@
+//! JSON Lines: one object a line.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::BufRead;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::stream::trim_line_break;
+use super::{Sink, Source, Stream};
+use crate::args::InputArgs;
+use crate::error::{Error, Result};
+
+/// Reads objects. A field that is a string gives its text; a number, true, false, an array or an object gives its
+/// JSON as it stands, so that no digit is lost. The value of a whole record is its line.
+#[derive(Debug)]
+pub struct JsonlSource {
+    reader: Stream,
+    name: String,
+    fields: Fields,
+    line: Vec<u8>,
+    number: u64,
+}
+
+/// The names of the fields that matter.
+#[derive(Debug)]
+struct Fields {
+    key: String,
+    /// `None` for the whole record.
+    value: Option<String>,
+}
+
+/// Their content in one line; of fields that occur twice the last.
+#[derive(Debug, Default)]
+struct Found<'a> {
+    key: Option<&'a RawValue>,
+    value: Option<&'a RawValue>,
+}
+
+impl JsonlSource {
+    /// Nothing is read yet. Errors: no key field was named.
+    pub fn open(reader: Stream, name: String, args: &InputArgs) -> Result<JsonlSource> {
+        let Some(key) = args.key.clone() else {
+            return Err(Error::usage("objects have no first column: name the key's field with --key"));
+        };
+        let fields = Fields { key, value: args.value.clone() };
+        Ok(JsonlSource { reader, name, fields, line: Vec::new(), number: 0 })
+    }
+
+    fn refuse(&self, what: String) -> Error {
+        Error::Input { input: self.name.clone(), place: Some(format!("line {}", self.number)), what }
+    }
+}
+
+impl Source for JsonlSource {
+    fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool> {
+        loop {
+            self.line.clear();
+            self.number += 1;
+            let count = self.reader.read_until(b'\n', &mut self.line);
+            if count.map_err(|error| self.refuse(error.to_string()))? == 0 {
+                return Ok(false);
+            }
+            // Blank lines are no records, above all the one after the last line break.
+            if !self.line.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let line = trim_line_break(&self.line);
+        let text = std::str::from_utf8(line)
+            .map_err(|error| self.refuse(format!("not UTF-8 from byte {} on", error.valid_up_to() + 1)))?;
+        let mut parser = serde_json::Deserializer::from_str(text);
+        let found = (&self.fields)
+            .deserialize(&mut parser)
+            .and_then(|found| parser.end().map(|()| found))
+            .map_err(|error| self.refuse(format!("column {}: {}", error.column(), plain(&error))))?;
+        let field = |name: &str, raw: Option<&RawValue>| match raw.map(|raw| content(raw.get())) {
+            None => Err(self.refuse(format!("no field {name:?}"))),
+            Some(None) => Err(self.refuse(format!("field {name:?} is null, expected a string or a number"))),
+            Some(Some(content)) => Ok(content.into_owned()),
+        };
+        let key = field(&self.fields.key, found.key)?;
+        match &self.fields.value {
+            Some(name) => sink.put(key.as_bytes(), field(name, found.value)?.as_bytes())?,
+            None => sink.put(key.as_bytes(), line)?,
+        }
+        Ok(true)
+    }
+}
+
+/// What a field holds; `None` for null.
+fn content(raw: &str) -> Option<Cow<'_, str>> {
+    match raw.as_bytes().first() {
+        Some(b'"') => serde_json::from_str(raw).ok().map(Cow::Owned),
+        _ if raw == "null" => None,
+        _ => Some(Cow::Borrowed(raw)),
+    }
+}
+
+/// The message without the line number, which is always 1 here.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rsplit_once(" at line ").map_or(text.clone(), |(message, _)| message.to_owned())
+}
+
+impl<'de> DeserializeSeed<'de> for &Fields {
+    type Value = Found<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> std::result::Result<Found<'de>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for &Fields {
+    type Value = Found<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Found<'de>, A::Error> {
+        let mut found = Found::default();
+        while let Some(name) = map.next_key::<Cow<'de, str>>()? {
+            let (is_key, is_value) = (name == self.key, self.value.as_deref() == Some(&*name));
+            if !is_key && !is_value {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            }
+            let raw = map.next_value::<&RawValue>()?;
+            if is_key {
+                found.key = Some(raw);
+            }
+            if is_value {
+                found.value = Some(raw);
+            }
+        }
+        Ok(found)
+    }
+}

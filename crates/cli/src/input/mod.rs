@@ -1,0 +1,136 @@
+//! Records from the outside, one at a time: an input is never in memory as a whole.
+
+mod binary;
+mod csv;
+mod jsonl;
+mod parquet;
+mod stream;
+
+use std::fmt::Debug;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{Advice, Fs, OpenOptions};
+
+use crate::args::{Format, InputArgs};
+use crate::error::{Error, Result};
+use crate::progress::InputProgress;
+pub use stream::read_lines;
+use stream::{FileStream, StdinStream};
+
+/// Bytes that are read from an input at once.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// Takes records.
+pub trait Sink {
+    /// One record.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+
+    /// One record with a value of exactly `bytes` bytes that need not be in memory as a whole.
+    fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()>;
+}
+
+/// Gives records.
+pub trait Source: Debug {
+    /// Hands the next record to `sink`; false at the end.
+    ///
+    /// Errors: [`Error::Input`] naming the place of a record that is not as it should be; those of `sink`.
+    fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool>;
+}
+
+/// What an input is called in messages.
+fn name_of(path: &Path) -> String {
+    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
+}
+
+fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn format_of(args: &InputArgs) -> Result<Format> {
+    if let Some(format) = args.format {
+        return Ok(format);
+    }
+    let extension = args.input.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
+    match extension.to_ascii_lowercase().as_str() {
+        "csv" => Ok(Format::Csv),
+        "tsv" | "tab" => Ok(Format::Tsv),
+        "jsonl" | "ndjson" => Ok(Format::Jsonl),
+        "parquet" | "pq" => Ok(Format::Parquet),
+        "bin" => Ok(Format::Binary),
+        _ => Err(Error::usage(format!(
+            "{} does not tell its format by its name (.csv, .tsv, .jsonl, .parquet, .bin): say --format",
+            name_of(&args.input)
+        ))),
+    }
+}
+
+/// Opens an input, and a bar that shows how far it is read.
+pub fn open(fs: &Arc<dyn Fs>, args: &InputArgs) -> Result<(Box<dyn Source>, InputProgress)> {
+    let (format, name) = (format_of(args)?, name_of(&args.input));
+    if format == Format::Binary && (args.key.is_some() || args.value.is_some()) {
+        return Err(Error::usage("--key and --value name columns, which the binary format does not have"));
+    }
+    if is_stdin(&args.input) {
+        if format == Format::Parquet {
+            return Err(Error::usage(
+                "Parquet is read from its end on: give a file instead of standard input",
+            ));
+        }
+        let progress = InputProgress::new(None);
+        let stream: Stream =
+            BufReader::with_capacity(BUFFER_BYTES, Box::new(StdinStream::new(progress.counter())));
+        return Ok((from_stream(format, stream, name, args)?, progress));
+    }
+    if fs.metadata(&args.input)?.is_dir {
+        return Err(Error::Input {
+            input: name,
+            place: None,
+            what: "is a directory, expected a file".to_owned(),
+        });
+    }
+    let file = fs.open(&args.input, OpenOptions::read())?;
+    let bytes = file.len()?;
+    let progress = InputProgress::new(Some(bytes));
+    if format == Format::Parquet {
+        let source = parquet::ParquetSource::open(file.into(), name, args, progress.counter())?;
+        return Ok((Box::new(source), progress));
+    }
+    file.advise(0, bytes, Advice::Sequential);
+    let stream: Stream =
+        BufReader::with_capacity(BUFFER_BYTES, Box::new(FileStream::new(file, progress.counter())));
+    Ok((from_stream(format, stream, name, args)?, progress))
+}
+
+/// Bytes in order, from a file or standard input.
+type Stream = BufReader<Box<dyn stream::Bytes>>;
+
+fn from_stream(format: Format, stream: Stream, name: String, args: &InputArgs) -> Result<Box<dyn Source>> {
+    Ok(match format {
+        Format::Csv => Box::new(csv::CsvSource::open(stream, b',', name, args)?),
+        Format::Tsv => Box::new(csv::CsvSource::open(stream, b'\t', name, args)?),
+        Format::Jsonl => Box::new(jsonl::JsonlSource::open(stream, name, args)?),
+        Format::Parquet | Format::Binary => Box::new(binary::BinarySource::new(stream, name)),
+    })
+}
+
+/// Finds a column by its name, or else by its number counted from 1.
+fn find_column<'a>(
+    names: impl Iterator<Item = &'a [u8]> + Clone,
+    column: &str,
+    input: &str,
+) -> Result<usize> {
+    if let Some(at) = names.clone().position(|name| name == column.as_bytes()) {
+        return Ok(at);
+    }
+    let count = names.clone().count();
+    match column.parse::<usize>() {
+        Ok(number) if (1..=count).contains(&number) => Ok(number - 1),
+        _ => {
+            let known: Vec<_> = names.map(String::from_utf8_lossy).collect();
+            let what = format!("no column {column:?}; there are {}", known.join(", "));
+            Err(Error::Input { input: input.to_owned(), place: None, what })
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Standard output: text, raw bytes, or JSON; and the label of errors.
+
+use std::env;
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// How a command that did not fail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Exit code 0.
+    Done,
+    /// Exit code 2.
+    NotFound,
+}
+
+impl Outcome {
+    /// [`Outcome::Done`] when `found`.
+    pub fn found(found: bool) -> Self {
+        if found { Outcome::Done } else { Outcome::NotFound }
+    }
+}
+
+/// Standard output, buffered. Call [`Output::finish`] at the end: what is buffered when it is dropped may be lost.
+#[derive(Debug)]
+pub struct Output {
+    out: BufWriter<StdoutLock<'static>>,
+    is_terminal: bool,
+}
+
+impl Output {
+    /// Takes standard output for this command.
+    pub fn new() -> Self {
+        let is_terminal = io::stdout().is_terminal();
+        Output { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), is_terminal }
+    }
+
+    /// Whether a person is reading.
+    pub fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
+    /// Writes bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        self.out.write_all(bytes).map_err(Error::Output)
+    }
+
+    /// Writes a line of text.
+    pub fn line(&mut self, line: impl std::fmt::Display) -> Result<()> {
+        writeln!(self.out, "{line}").map_err(Error::Output)
+    }
+
+    /// Writes a JSON value on a line of its own.
+    pub fn json(&mut self, value: &Value) -> Result<()> {
+        self.line(value)
+    }
+
+    /// Writes a key, a tab, the value and a line break, the bytes as they are.
+    pub fn pair(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.bytes(key)?;
+        self.bytes(b"\t")?;
+        self.bytes(value)?;
+        self.bytes(b"\n")
+    }
+
+    /// Writes a record in the length-prefixed form that `--format binary` reads.
+    pub fn binary(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        for part in [key, value] {
+            let bytes = u32::try_from(part.len()).map_err(|_| {
+                Error::usage(format!(
+                    "a part of {} bytes: the binary form takes up to {}",
+                    part.len(),
+                    u32::MAX
+                ))
+            })?;
+            self.bytes(&bytes.to_le_bytes())?;
+        }
+        self.bytes(key)?;
+        self.bytes(value)
+    }
+
+    /// Hands everything to whoever reads.
+    pub fn finish(mut self) -> Result<()> {
+        self.out.flush().map_err(Error::Output)
+    }
+}
+
+/// Adds `bytes` to a JSON object: as a string called `name` if they are UTF-8, else in hexadecimal as `<name>_hex`.
+pub fn insert_bytes(object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => object.insert(name.to_owned(), text.into()),
+        Err(_) => object.insert(format!("{name}_hex"), to_hex(bytes).into()),
+    };
+}
+
+/// A record as a JSON object; an absent value is `null`.
+pub fn record(key: &[u8], value: Option<&[u8]>) -> Value {
+    let mut object = Map::new();
+    insert_bytes(&mut object, "key", key);
+    match value {
+        Some(value) => insert_bytes(&mut object, "value", value),
+        None => _ = object.insert("value".to_owned(), Value::Null),
+    }
+    Value::Object(object)
+}
+
+/// Lower-case hexadecimal.
+pub fn to_hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The bytes that pairs of hexadecimal digits stand for.
+pub fn from_hex(text: &str) -> Result<Vec<u8>> {
+    let refuse =
+        || Error::usage(format!("{text:?} is no hexadecimal: expected pairs of the digits 0-9 and a-f"));
+    if !text.len().is_multiple_of(2) || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return Err(refuse());
+    }
+    let pairs = (0..text.len()).step_by(2).map(|at| text.get(at..at + 2).unwrap_or_default());
+    pairs.map(|pair| u8::from_str_radix(pair, 16).map_err(|_| refuse())).collect()
+}
+
+/// Shows bytes to a person: text as text, anything else in hexadecimal.
+pub fn show(bytes: &[u8]) -> String {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => format!("{text:?}"),
+        Err(_) => format!("0x{}", to_hex(bytes)),
+    }
+}
+
+/// `error:`, red on a terminal unless `NO_COLOR` is set.
+pub fn error_label() -> String {
+    let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !io::stderr().is_terminal();
+    if plain {
+        return "error:".to_owned();
+    }
+    let style = anstyle::AnsiColor::Red.on_default().bold();
+    format!("{style}error:{style:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: hexadecimal goes both ways, and what is none is refused. Method: all bytes, and texts of wrong length or
+    /// with wrong characters, a two-byte character among them.
+    #[test]
+    fn hexadecimal_goes_both_ways() {
+        let bytes: Vec<u8> = (0..=255).collect();
+        assert_eq!(from_hex(&to_hex(&bytes)).unwrap(), bytes);
+        for wrong in ["a", "0g", "é", "+1"] {
+            assert!(from_hex(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    /// Goal: JSON loses no byte: UTF-8 as text, the rest in hexadecimal, absence as null.
+    #[test]
+    fn json_keeps_every_byte() {
+        let line = |key: &[u8], value: Option<&[u8]>| record(key, value).to_string();
+        assert_eq!(line(b"k\"", Some(b"\xff\x00")), r#"{"key":"k\"","value_hex":"ff00"}"#);
+        assert_eq!(line(b"\x80", None), r#"{"key_hex":"80","value":null}"#);
+    }
+}

@@ -1,0 +1,163 @@
+//! Progress bars on standard error, drawn only where that is a terminal.
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cairn_hash::table::{Progress as BuildProgress, Stage};
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// The bar is told of every this many records; telling it of each would cost more than storing one.
+const RECORDS_PER_TICK: u64 = 4096;
+
+const COUNTED: &str = "{msg:24} {wide_bar} {percent:>3} % {eta}";
+const BYTES: &str = "{msg:24} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}";
+const ENDLESS: &str = "{msg:24} {spinner} {binary_bytes} {binary_bytes_per_sec}";
+
+/// How much of an input is read, and what happens after that.
+#[derive(Debug, Clone)]
+pub struct InputProgress {
+    bar: ProgressBar,
+    read_bytes: Arc<AtomicU64>,
+    records: u64,
+}
+
+impl InputProgress {
+    /// For an input of `total_bytes`, if its length is known.
+    pub fn new(total_bytes: Option<u64>) -> Self {
+        let bar = match total_bytes {
+            Some(bytes) => styled(ProgressBar::new(bytes), BYTES),
+            None => styled(ProgressBar::new_spinner(), ENDLESS),
+        };
+        bar.set_message("reading");
+        InputProgress { bar, read_bytes: Arc::default(), records: 0 }
+    }
+
+    /// Where readers of the input count what they have read.
+    pub fn counter(&self) -> Arc<AtomicU64> {
+        self.read_bytes.clone()
+    }
+
+    /// One more record went through.
+    pub fn record(&mut self) {
+        self.records += 1;
+        if self.records.is_multiple_of(RECORDS_PER_TICK) {
+            self.bar.set_position(self.read_bytes.load(Ordering::Relaxed));
+        }
+    }
+
+    /// The input is at its end.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for InputProgress {
+    /// An error leaves no half bar on the screen.
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The bar of what a table's builder does after the last record.
+#[derive(Debug)]
+pub struct BuildBar {
+    bar: ProgressBar,
+}
+
+impl BuildBar {
+    /// Not shown before the first news.
+    pub fn new() -> Self {
+        BuildBar { bar: ProgressBar::hidden() }
+    }
+}
+
+impl BuildProgress for BuildBar {
+    fn advanced(&mut self, stage: Stage, done: u64, total: u64) {
+        if self.bar.is_hidden() {
+            self.bar = styled(ProgressBar::new(total), COUNTED);
+        }
+        self.bar.set_length(total);
+        self.bar.set_message(match stage {
+            Stage::Sort => "sorting and writing",
+            _ => "publishing",
+        });
+        self.bar.set_position(done);
+    }
+}
+
+impl Drop for BuildBar {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// The bar of a run of the lab. Off a terminal, each group and note is a line on standard error.
+#[derive(Debug)]
+pub struct SuiteBar {
+    bar: RefCell<ProgressBar>,
+}
+
+impl SuiteBar {
+    /// Shown from the first group on.
+    pub fn new() -> Self {
+        SuiteBar { bar: RefCell::new(ProgressBar::hidden()) }
+    }
+
+    fn say(&self, line: &str) {
+        let bar = self.bar.borrow();
+        bar.suspend(|| {
+            // Nobody is there to be told that nobody is there.
+            let _ = writeln!(io::stderr(), "{line}");
+        });
+    }
+}
+
+impl cairn_bench::suite_hash::Progress for SuiteBar {
+    fn group(&self, index: usize, count: usize, name: &str) {
+        self.bar.borrow().finish_and_clear();
+        self.say(&format!("[{}/{count}] {name}", index + 1));
+        if io::stderr().is_terminal() {
+            let template = "      {wide_bar} {pos}/{len} {elapsed} {msg:40}";
+            *self.bar.borrow_mut() = styled(ProgressBar::new(0), template);
+        }
+    }
+
+    fn step(&self, done: usize, total: usize, what: &str) {
+        let bar = self.bar.borrow();
+        bar.set_length(total as u64);
+        bar.set_position(done as u64);
+        bar.set_message(what.to_owned());
+    }
+
+    fn note(&self, line: &str) {
+        self.say(&format!("note: {line}"));
+    }
+}
+
+impl Drop for SuiteBar {
+    fn drop(&mut self) {
+        self.bar.borrow().finish_and_clear();
+    }
+}
+
+fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    match ProgressStyle::with_template(template) {
+        Ok(style) => bar.with_style(style.progress_chars("━╸ ")),
+        Err(_) => bar,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: every template is one that the library knows; a wrong one would silently be replaced.
+    #[test]
+    fn templates_are_known() {
+        for template in [COUNTED, BYTES, ENDLESS] {
+            ProgressStyle::with_template(template).unwrap();
+        }
+    }
+}
