@@ -46,8 +46,7 @@ impl<'a> Line<'a> {
     /// Takes the bytes as a line. Checks nothing: see [`Line::problem`].
     #[inline]
     pub fn new(bytes: &'a LineBytes) -> Self {
-        let [a, b, c, d, e, f, g, h, ..] = *bytes;
-        Line { bytes, head: u64::from_le_bytes([a, b, c, d, e, f, g, h]) }
+        Line { bytes, head: bytes.first_chunk().map_or(0, |head| u64::from_le_bytes(*head)) }
     }
 
     /// Offset of the first record, from the start of the partition's data.
