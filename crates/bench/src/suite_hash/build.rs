@@ -54,7 +54,7 @@ impl GroupRun<'_, '_> {
     }
 
     fn java_is_wanted(&self) -> bool {
-        let readers = self.java().map(|java| java.offered(&self.options.java.apis)).unwrap_or_default();
+        let readers = self.java().map(|java| java.offered(&self.options.java.readers)).unwrap_or_default();
         let cases = self.lookup_cases();
         let reads =
             readers.iter().any(|reader| cases.iter().any(|case| self.wanted(&reader.contender(), case)));

@@ -62,7 +62,7 @@ impl GroupRun<'_, '_> {
     /// The readers that open this group's file, in every JDK.
     pub(super) fn java_readers(&mut self) -> Result<Vec<JavaReader>> {
         let Some(java) = self.java() else { return Ok(Vec::new()) };
-        match java.readers(&self.java_index(Construction::InMemory), &self.options.java.apis, self.stop) {
+        match java.readers(&self.java_index(Construction::InMemory), &self.options.java.readers, self.stop) {
             Ok(readers) => {
                 for reader in &readers {
                     self.contenders.add_java_reader(java, reader);
@@ -100,7 +100,7 @@ impl GroupRun<'_, '_> {
     /// Whether a reader is measured in a cell: JMH measures single lookups, and each way but the first to take values
     /// out only with one thread.
     pub(super) fn java_takes_part(&self, reader: &JavaReader, cell: Cell, case: &Case) -> bool {
-        let first = self.options.java.apis.first() == Some(&reader.api);
+        let first = self.options.java.readers.apis.first() == Some(&reader.api);
         cell.operation == Operation::Get
             && (first || cell.threads == 1)
             && self.takes_part(&reader.contender(), false, cell, case)

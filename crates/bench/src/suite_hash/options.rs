@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::engine::Compression;
 use crate::error::{Error, Result};
-use crate::peers::sparkey_java::Api;
+use crate::peers::sparkey_java::{Api, Choice};
 use crate::probe::ProbeEffort;
 use crate::runner::job::Effort;
 use crate::runner::worker::Worker;
@@ -96,9 +96,9 @@ pub struct JavaEffort {
     pub iterations: u32,
     /// Seconds of one iteration.
     pub seconds: f64,
-    /// Ways to take values out; each is a contender. The first is measured with any number of threads, the others with
-    /// one, to show which is faster.
-    pub apis: Vec<Api>,
+    /// Which readers. The first way to take values out is measured with any number of threads, the others with one, to
+    /// show which is faster.
+    pub readers: Choice,
     /// Most keys for compressed stores, whose checking pass takes seconds otherwise.
     pub keys_max_compressed: usize,
 }
@@ -150,7 +150,7 @@ impl Options {
                 warm_up: 3,
                 iterations: 5,
                 seconds: 0.2,
-                apis: vec![Api::Entry],
+                readers: Choice { apis: vec![Api::Entry, Api::Bytes], every_jdk: false },
                 keys_max_compressed: 100_000,
             },
             work_dir: std::env::temp_dir(),
@@ -170,7 +170,7 @@ impl Options {
                 warm_up: 3,
                 iterations: 3,
                 seconds: 0.5,
-                apis: vec![Api::Entry, Api::Bytes],
+                readers: Choice { apis: vec![Api::Entry, Api::Bytes], every_jdk: true },
                 keys_max_compressed: 400_000,
             },
             fresh_reads: true,

@@ -193,7 +193,7 @@ pub fn estimate_seconds(options: &Options, contenders: usize, java_readers: usiz
     let rounds = f64::from(options.rounds);
     let java_run = f64::from(options.java.warm_up + options.java.iterations) * options.java.seconds + JVM;
     // The second way to take values out is measured with one thread only.
-    let readers = java_readers as f64 / options.java.apis.len().max(1) as f64;
+    let readers = java_readers as f64 / options.java.readers.apis.len().max(1) as f64;
     let java_runs = if options.fresh_reads { rounds } else { 1.0 };
     let mut seconds = 0.0;
     for group in plan(options) {
@@ -202,7 +202,7 @@ pub fn estimate_seconds(options: &Options, contenders: usize, java_readers: usiz
             DataSource::File { .. } => 200_000.0,
         };
         let gets = group.cells.iter().filter(|cell| cell.operation == Operation::Get);
-        let apis = |cell: &Cell| if cell.threads == 1 { options.java.apis.len() } else { 1 };
+        let apis = |cell: &Cell| if cell.threads == 1 { options.java.readers.apis.len() } else { 1 };
         let java_cells = gets.map(apis).sum::<usize>() as f64;
         let cells = group.cells.len() as f64 * options.effort.seconds * rounds;
         let start = options.effort.warm_up_seconds.min(entries * 0.5e-6) + PROCESS;

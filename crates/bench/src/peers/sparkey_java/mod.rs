@@ -74,6 +74,15 @@ impl Api {
     }
 }
 
+/// Which of Java's readers to measure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Ways to take values out; each is a contender.
+    pub apis: Vec<Api>,
+    /// Every reader on every JDK that has it; otherwise on the newest of them.
+    pub every_jdk: bool,
+}
+
 /// The jar and the JDKs that can run it.
 #[derive(Debug)]
 pub struct SparkeyJava {
@@ -249,16 +258,17 @@ impl SparkeyJava {
         })
     }
 
-    /// Every reader of every JDK that opens an uncompressed store, each with each of `apis`.
-    pub fn offered(&self, apis: &[Api]) -> Vec<JavaReader> {
-        with_apis(&self.offered, apis)
+    /// The readers of an uncompressed store.
+    pub fn offered(&self, choice: &Choice) -> Vec<JavaReader> {
+        choose(&self.offered, choice)
     }
 
-    /// Every reader of every JDK that opens this store, each with each of `apis`.
-    pub fn readers(&self, index: &Path, apis: &[Api], stop: &Stop) -> Result<Vec<JavaReader>> {
-        Ok(with_apis(&self.reader_names(Some(index), stop)?, apis))
+    /// The readers that open this store.
+    pub fn readers(&self, index: &Path, choice: &Choice, stop: &Stop) -> Result<Vec<JavaReader>> {
+        Ok(choose(&self.reader_names(Some(index), stop)?, choice))
     }
 
+    /// Names of readers with the JDK that has them, newest JDK first.
     fn reader_names(&self, index: Option<&Path>, stop: &Stop) -> Result<Vec<(String, Jdk)>> {
         let mut names = Vec::new();
         for jdk in &self.jdks {
@@ -309,9 +319,20 @@ impl SparkeyJava {
     }
 }
 
-fn with_apis(names: &[(String, Jdk)], apis: &[Api]) -> Vec<JavaReader> {
-    let reader = |(name, jdk): &(String, Jdk), api| JavaReader { name: name.clone(), api, jdk: jdk.clone() };
-    names.iter().flat_map(|known| apis.iter().map(move |&api| reader(known, api))).collect()
+fn choose(names: &[(String, Jdk)], choice: &Choice) -> Vec<JavaReader> {
+    let mut readers: Vec<JavaReader> = Vec::new();
+    for (name, jdk) in names {
+        let known = |reader: &JavaReader| reader.name == *name && reader.jdk != *jdk;
+        if !choice.every_jdk && readers.iter().any(known) {
+            continue;
+        }
+        readers.extend(choice.apis.iter().map(|&api| JavaReader {
+            name: name.clone(),
+            api,
+            jdk: jdk.clone(),
+        }));
+    }
+    readers
 }
 
 fn parse<T: for<'de> Deserialize<'de>>(json: &str) -> Result<T> {

@@ -15,6 +15,7 @@ fn java_builds_and_reads_or_says_what_is_missing() {
             return assert!(text.contains("CAIRN_SPARKEY_JAR") || text.contains("JDK"), "{text}");
         }
     };
+    let choice = Choice { apis: vec![Api::Entry, Api::Bytes], every_jdk: true };
     let scratch = Scratch::temporary("java").unwrap();
     let data = Dataset::synthetic(2_000, &KeyShape::default(), &ValueShape::Numbered { padding: 50 });
     let order = ReadOrder::new(&data, Distribution::Uniform, Lookup::Present, 3_000, 1);
@@ -28,7 +29,7 @@ fn java_builds_and_reads_or_says_what_is_missing() {
         let index = scratch.dir(&compression.to_string()).unwrap().join("data.spi");
         let built = java.build(&records, &index, compression, construction, &stop).unwrap();
         assert!(built.index_bytes.unwrap() > 16_000 && built.disk_bytes > built.index_bytes.unwrap());
-        let readers = java.readers(&index, &[Api::Entry, Api::Bytes], &stop).unwrap();
+        let readers = java.readers(&index, &choice, &stop).unwrap();
         assert!(readers.len() >= 2, "{readers:?}");
         let run = |expected| JavaRun {
             index: &index,
@@ -65,4 +66,20 @@ fn frames_are_as_documented() {
     assert_eq!(&bytes[..18], b"\x05\0\0\0key_0\x05\0\0\0key_1");
     // length + 31 * first + 17 * last, for the digits 0 and 1 in turn.
     assert_eq!(outline.sum, 1_024 * ((1 + 48 * 48) + (1 + 48 * 49)));
+}
+
+/// Goal: a reader is measured on every JDK or on the newest that has it, with each way to take values out.
+#[test]
+fn readers_are_chosen() {
+    let jdk = |major| Jdk { launcher: PathBuf::new(), major, description: format!("VM {major}") };
+    let names = [("NEW".to_owned(), jdk(25)), ("OLD".to_owned(), jdk(25)), ("OLD".to_owned(), jdk(17))];
+    let choose = |apis: &[Api], every_jdk| -> Vec<String> {
+        let choice = Choice { apis: apis.to_vec(), every_jdk };
+        super::choose(&names, &choice).iter().map(JavaReader::contender).collect()
+    };
+    let newest = choose(&[Api::Entry], false);
+    assert_eq!(newest, ["sparkey-java NEW entry (JDK 25)", "sparkey-java OLD entry (JDK 25)"]);
+    let all = choose(&[Api::Entry, Api::Bytes], true);
+    assert_eq!(all.len(), 6);
+    assert!(all.contains(&"sparkey-java OLD bytes (JDK 17)".to_owned()));
 }
