@@ -79,6 +79,10 @@ impl StoreBuilder {
         rng: &mut dyn Rng,
         lock: Box<dyn File>,
     ) -> Result<StoreBuilder> {
+        // Before the build, so that what they take up is free for it. The lock says that they are nobody's.
+        for stray in files::strays(&**fs, path)? {
+            remove(fs, &stray)?;
+        }
         let builder = Builder::create_in(fs, target, options, rng)?;
         Ok(StoreBuilder { builder, fs: fs.clone(), path: path.to_owned(), lock })
     }
@@ -154,15 +158,20 @@ fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let superseded: Vec<u64> =
         files::numbers(&**fs, path)?.into_iter().filter(|number| *number <= base).collect();
     for number in &superseded {
-        match fs.remove(&files::delta(path, *number)).map_err(Error::from) {
-            Err(error) if !is_missing(&error) => return Err(error),
-            _ => {}
-        }
+        remove(fs, &files::delta(path, *number))?;
     }
     if !superseded.is_empty() {
         fs.sync_parent(path)?;
     }
     Ok(())
+}
+
+/// Removes a file that may be gone already.
+fn remove(fs: &Arc<dyn Fs>, file: &Path) -> Result<()> {
+    match fs.remove(file).map_err(Error::from) {
+        Err(error) if !is_missing(&error) => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn real_fs() -> Arc<dyn Fs> {

@@ -18,6 +18,7 @@ use cairn_vfs::{FaultFs, Fs, MemFs, OpenOptions, SeededRng};
 
 mod crash;
 mod errors;
+mod generations;
 mod readers;
 mod rot;
 
