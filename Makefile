@@ -11,7 +11,8 @@ PEERS := scripts/setup --optional java peers
 
 demo: ## build a store from a public data set and compare it with its peers on this machine
 	@scripts/setup build data && $(PEERS)
-	@$(CAIRN) bench hash --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid
+	@$(CAIRN) bench hash --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid \
+		--source "GeoNames, geonames.org, CC BY 4.0"
 
 test: ## run every test, Java compatibility included
 	@scripts/setup build java tools

@@ -98,17 +98,22 @@ pub struct PairWriter {
     path: PathBuf,
 }
 
-/// Removes the unfinished files when it is dropped.
+/// Removes the unfinished files when it is dropped before they have moved to their places.
 #[derive(Debug)]
 struct Building {
     fs: Arc<dyn Fs>,
     path: PathBuf,
+    moved: bool,
 }
 
 impl Drop for Building {
     fn drop(&mut self) {
+        // Once they have moved, files of these names belong to another build.
+        if self.moved {
+            return;
+        }
         for file in [sparkey::index_path(&self.path), sparkey::log_path(&self.path)] {
-            // Best effort: after a commit they are not there, and a later build replaces them.
+            // Best effort: a later build replaces them.
             let _ = self.fs.remove(&file);
         }
     }
@@ -122,7 +127,7 @@ impl PairWriter {
         let options = log_options(args, codec)?.replace(true);
         let log = LogWriter::create_in(fs, &building, &options)?;
         // Only now are the files ours to remove: another build of the same store has ended in `Busy` above.
-        let building = Building { fs: fs.clone(), path: building };
+        let building = Building { fs: fs.clone(), path: building, moved: false };
         Ok(PairWriter {
             log,
             fs: fs.clone(),
@@ -140,6 +145,7 @@ impl PairWriter {
         // the two renames an open fails and never gives a wrong answer.
         self.fs.rename(&sparkey::log_path(&self.building.path), &log)?;
         self.fs.rename(&sparkey::index_path(&self.building.path), &index)?;
+        self.building.moved = true;
         self.fs.sync_parent(&index)?;
         summarize_pair(&self.fs, &index)
     }

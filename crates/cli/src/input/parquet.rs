@@ -66,6 +66,15 @@ impl ParquetSource {
         };
         let key = find(args.key.as_deref().unwrap_or("1"))?;
         let value = args.value.as_deref().map(find).transpose()?;
+        if value.is_none()
+            && let Some(nested) = fields.iter().find(|field| !field.is_primitive())
+        {
+            let what = format!(
+                "column {:?} is nested, which a record cannot hold: name a --value column",
+                nested.name()
+            );
+            return Err(refuse(what));
+        }
         let wanted: Vec<usize> = match value {
             None => (0..fields.len()).collect(),
             Some(value) => (0..fields.len()).filter(|at| [key, value].contains(at)).collect(),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cairn_vfs::{File, Fs, OpenOptions};
 
-use super::{BUFFER_BYTES, is_stdin};
+use super::{BUFFER_BYTES, is_stdin, name_of};
 use crate::error::{Error, Result};
 
 /// A stream that can be shown in a debugger.
@@ -74,7 +74,10 @@ pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> 
     let mut line = Vec::new();
     loop {
         line.clear();
-        if reader.read_until(b'\n', &mut line).map_err(Error::Stdin)? == 0 {
+        let read = reader.read_until(b'\n', &mut line);
+        let refuse =
+            |error: io::Error| Error::Input { input: name_of(path), place: None, what: error.to_string() };
+        if read.map_err(refuse)? == 0 {
             return Ok(());
         }
         each(trim_line_break(&line))?;

@@ -1,0 +1,99 @@
+//! Appending, deleting, rewriting and converting.
+
+use std::collections::BTreeMap;
+
+use crate::support::{Scratch, binary};
+
+fn content(scratch: &Scratch, store: &str) -> BTreeMap<String, String> {
+    let lines = scratch.run(&format!("hash scan {store} --json")).ended(0).json();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    let entries: Vec<_> = lines.iter().map(|line| (text(&line["key"]), text(&line["value"]))).collect();
+    let map: BTreeMap<_, _> = entries.iter().cloned().collect();
+    assert_eq!(map.len(), entries.len(), "a key twice in {store}");
+    map
+}
+
+/// Goal: append, delete, rewrite and appending again do the same to both formats as to a map. Method: the steps one by
+/// one, the whole content compared and the store verified after each.
+#[test]
+fn changes_follow_a_model() {
+    for store in ["s.cairn", "s.spi"] {
+        let scratch = Scratch::new();
+        let mut model = BTreeMap::new();
+        let csv = |model: &mut BTreeMap<String, String>, from: u32, to: u32, value: &str| {
+            (from..to).fold("k,v\n".to_owned(), |csv, n| {
+                model.insert(format!("key{n}"), format!("{value}{n}"));
+                csv + &format!("key{n},{value}{n}\n")
+            })
+        };
+        let check = |model: &BTreeMap<String, String>| {
+            assert_eq!(&content(&scratch, store), model, "{store}");
+            scratch.run(&format!("hash verify {store}")).ended(0);
+        };
+        scratch.write("a.csv", csv(&mut model, 0, 300, "first"));
+        scratch.run(&format!("hash build a.csv -o {store} --key k --value v")).ended(0);
+        check(&model);
+
+        scratch.write("b.csv", csv(&mut model, 200, 400, "second"));
+        let appended =
+            scratch.run(&format!("hash append {store} b.csv --key k --value v --json")).ended(0).json();
+        assert_eq!(appended[0]["appended"], 200);
+        check(&model);
+
+        for key in ["key0", "key250", "key399"] {
+            model.remove(key);
+        }
+        let deleted =
+            scratch.run(&format!("hash delete {store} key0 key250 nope key399 key0 --json")).ended(2).json();
+        assert_eq!((&deleted[0]["deleted"], &deleted[0]["absent"][0]["key"]), (&3.into(), &"nope".into()));
+        check(&model);
+        scratch.run(&format!("hash get {store} key250")).ended(2);
+        scratch.run(&format!("hash delete {store} key250")).ended(2);
+
+        let rewritten = scratch.run(&format!("hash rewrite {store} --json")).ended(0).json();
+        assert_eq!(rewritten[0]["entries"], model.len());
+        check(&model);
+        assert!(!scratch.names().iter().any(|name| name.contains(".0000")), "{:?}", scratch.names());
+
+        scratch.write("c.csv", csv(&mut model, 0, 1, "third"));
+        scratch.run(&format!("hash append {store} c.csv --key k --value v")).ended(0);
+        check(&model);
+        let other = format!("other.{}", &store[2..]);
+        scratch.run(&format!("hash rewrite {store} -o {other} --compression zstd")).ended(0);
+        assert_eq!(content(&scratch, &other), model);
+        let info = scratch.run(&format!("hash info {other} --json")).ended(0).text();
+        assert!(info.contains("\"compression\":\"zstd\""), "{info}");
+        // What is not said stays as it is.
+        scratch.run(&format!("hash rewrite {other}")).ended(0);
+        assert!(
+            scratch.run(&format!("hash info {other} --json")).text().contains("\"compression\":\"zstd\"")
+        );
+    }
+}
+
+/// Goal: either format becomes the other, with every compression, long values and bytes that are no text, and back.
+#[test]
+fn conversion_goes_both_ways() {
+    let scratch = Scratch::new();
+    let long: Vec<u8> = (0..2_500_000_u32).map(|n| (n / 7) as u8).collect();
+    let records =
+        [binary(b"long", &long), binary(b"", b""), binary(b"\xfe", b"\xff"), binary(b"k", b"v")].concat();
+    scratch.write("in.bin", &records);
+    scratch.run("hash build in.bin -o a.spi --compression snappy").ended(0);
+    let expected = scratch.run("hash scan a.spi --binary").ended(0).out;
+    assert_eq!(expected, records);
+    scratch.run("hash convert a.spi b.cairn").ended(0);
+    for compression in ["none", "snappy", "zstd"] {
+        let out = format!("{compression}.spl");
+        scratch.run(&format!("hash convert b.cairn {out} --compression {compression}")).ended(0);
+        assert_eq!(scratch.run(&format!("hash get {out} long")).ended(0).out, long);
+        assert_eq!(scratch.run(&format!("hash get {out} --hex fe")).ended(0).out, b"\xff");
+        scratch.run(&format!("hash verify {out}")).ended(0);
+        let info = &scratch.run(&format!("hash info {out} --json")).ended(0).json()[0];
+        assert_eq!((&info["compression"], &info["entries"]), (&compression.into(), &4.into()));
+    }
+    scratch.run("hash convert a.spi c.spi").failed(&["rewrite"]);
+    scratch.run("hash convert a.spi c").failed(&[".cairn"]);
+    scratch.run("hash rewrite a.spi -o c.cairn").failed(&["convert"]);
+    scratch.run("hash append a.spi in.bin --compression zstd").failed(&["snappy", "rewrite"]);
+}

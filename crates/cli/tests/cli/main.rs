@@ -1,0 +1,9 @@
+//! The command as people run it: the built program, its output and its exit codes.
+// The tests stand outside of what they test: they make and damage files as anybody might.
+#![allow(clippy::disallowed_methods)]
+
+mod bench;
+mod changes;
+mod formats;
+mod reading;
+mod support;

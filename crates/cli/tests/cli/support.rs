@@ -1,0 +1,127 @@
+//! Runs the program in a scratch directory.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// What a run left behind.
+#[derive(Debug)]
+pub struct Ran {
+    /// The exit code; -1 for a signal.
+    pub code: i32,
+    /// Standard output.
+    pub out: Vec<u8>,
+    /// Standard error.
+    pub err: String,
+}
+
+impl Ran {
+    /// Standard output as text.
+    pub fn text(&self) -> String {
+        String::from_utf8(self.out.clone()).unwrap()
+    }
+
+    /// Standard output as one JSON value a line.
+    pub fn json(&self) -> Vec<serde_json::Value> {
+        self.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// Holds the exit code against `code`.
+    #[track_caller]
+    pub fn ended(self, code: i32) -> Ran {
+        assert_eq!(self.code, code, "out: {}\nerr: {}", String::from_utf8_lossy(&self.out), self.err);
+        self
+    }
+
+    /// Checks that it failed with exit code 1, one line that begins with `error:`, and all of `words` in it.
+    #[track_caller]
+    pub fn failed(self, words: &[&str]) {
+        let ran = self.ended(1);
+        assert!(ran.err.contains("error: ") && !ran.err.contains("panicked"), "{}", ran.err);
+        for word in words {
+            assert!(ran.err.contains(word), "{word:?} is not in: {}", ran.err);
+        }
+    }
+}
+
+/// A scratch directory in which the program runs.
+#[derive(Debug)]
+pub struct Scratch(TempDir);
+
+impl Scratch {
+    /// An empty one.
+    pub fn new() -> Self {
+        Scratch(tempfile::tempdir().unwrap())
+    }
+
+    /// A path in it.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Writes a file in it.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        fs::write(self.path(name), content).unwrap();
+    }
+
+    /// Reads a file in it.
+    pub fn read(&self, name: &str) -> Vec<u8> {
+        fs::read(self.path(name)).unwrap()
+    }
+
+    /// The names in it, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The program with these arguments, separated by blanks.
+    pub fn command(&self, line: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cairn"));
+        command.args(line.split_whitespace()).current_dir(self.0.path());
+        command
+    }
+
+    /// Runs the program.
+    pub fn run(&self, line: &str) -> Ran {
+        self.run_with(line, b"")
+    }
+
+    /// Runs the program with `input` as its standard input.
+    pub fn run_with(&self, line: &str, input: &[u8]) -> Ran {
+        finish(self.command(line), input)
+    }
+
+    /// Runs a shell script in which `cairn` is the program.
+    pub fn shell(&self, script: &str) -> Ran {
+        let mut command = Command::new("bash");
+        let script = format!("cairn() {{ {:?} \"$@\"; }}\n{script}", env!("CARGO_BIN_EXE_cairn"));
+        command.arg("-c").arg(script).current_dir(self.0.path());
+        finish(command, b"")
+    }
+}
+
+fn finish(mut command: Command, input: &[u8]) -> Ran {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    // Inputs here are smaller than a pipe; a program that does not read its input may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(input);
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        out: output.stdout,
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// A record in the length-prefixed form.
+pub fn binary(key: &[u8], value: &[u8]) -> Vec<u8> {
+    let [key_bytes, value_bytes] = [key, value].map(|part| (part.len() as u32).to_le_bytes());
+    [&key_bytes, &value_bytes, key, value].concat()
+}
