@@ -35,7 +35,7 @@ fn options() -> BuildOptions {
 }
 
 /// What the step puts, and what it deletes.
-fn changes(step: Step) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<Vec<u8>>) {
+fn changes(step: Step) -> (Vec<Record>, Vec<Vec<u8>>) {
     let (version, first, count) = match step {
         Step::Create(version) => (version, 0, 40),
         Step::Append(version) => (version, version * 7 % 30, 20),

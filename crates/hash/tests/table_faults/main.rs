@@ -25,20 +25,21 @@ mod rot;
 const TABLE: &str = "t.cairn";
 const MODES: [Mode; 3] = [Mode::Mmap, Mode::Heap, Mode::Pread];
 
+type Record = (Vec<u8>, Vec<u8>);
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
 /// What goes into a table, and how.
 #[derive(Debug, Clone)]
 struct Content {
     name: &'static str,
-    records: Vec<(Vec<u8>, Vec<u8>)>,
+    records: Vec<Record>,
     /// Deleted after all records were put.
     deleted: Vec<Vec<u8>>,
     options: BuildOptions,
 }
 
 impl Content {
-    fn new(name: &'static str, records: Vec<(Vec<u8>, Vec<u8>)>, compression: Compression) -> Content {
+    fn new(name: &'static str, records: Vec<Record>, compression: Compression) -> Content {
         // One thread, so that the order of operations is the same each time wherever nothing is spilled.
         let options = BuildOptions::default().seed(7).id(9).threads(1).memory_bytes(16 << 20);
         Content { name, records, deleted: Vec::new(), options: options.compression(compression) }
@@ -71,7 +72,7 @@ impl Content {
     }
 }
 
-fn numbered(count: u32, value: &str) -> Vec<(Vec<u8>, Vec<u8>)> {
+fn numbered(count: u32, value: &str) -> Vec<Record> {
     (0..count).map(|n| (format!("key {n}").into_bytes(), format!("{value} {n}").into_bytes())).collect()
 }
 
