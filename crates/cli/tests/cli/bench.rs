@@ -9,7 +9,7 @@ fn a_run_goes_all_the_way() {
     let scratch = Scratch::new();
     scratch
         .write("data.csv", (0..500).fold("id,name\n".to_owned(), |csv, n| csv + &format!("{n},name {n}\n")));
-    let run = "bench hash get/dataset=data --data data.csv --key id --source GeoNames --entries 1000 --rounds 1 \
+    let run = "bench hash heap --data data.csv --key id --source GeoNames --entries 1000 --rounds 1 \
                --time-limit 60 --work-dir . --results runs";
     let ran = scratch.run(run).ended(0);
     let out = ran.text();
@@ -28,12 +28,12 @@ fn a_run_goes_all_the_way() {
     scratch.run(&format!("bench report {run} -o r.html --baseline {run}")).ended(0);
     assert!(scratch.read("r.html").len() > html.len());
 
-    scratch.write("README.md", "# A\n<!-- results:begin -->\nold\n<!-- results:end -->\nend\n");
+    scratch.write("README.md", "# A\n<!-- results:begin -->\nstale words\n<!-- results:end -->\nend\n");
     scratch.run("bench readme").failed(&["benchmark-results/stored"]);
     scratch.run(&format!("bench readme --run {run}")).ended(0);
     let page = String::from_utf8(scratch.read("README.md")).unwrap();
     assert!(page.starts_with("# A\n") && page.ends_with("end\n") && page.contains("| cairn"), "{page}");
-    assert!(!page.contains("old"));
+    assert!(!page.contains("stale words"));
     scratch.write("bare.md", "# no markers\n");
     scratch.run(&format!("bench readme --run {run} --readme bare.md")).failed(&["bare.md", "results:begin"]);
 }
