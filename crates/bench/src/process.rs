@@ -80,13 +80,19 @@ pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
         return Ok(output);
     }
     let words = String::from_utf8_lossy(&last_words).into_owned();
-    let words = words.trim();
-    let words = if words.is_empty() { output.trim() } else { words };
-    let mut start = words.len().saturating_sub(LAST_WORDS_BYTES);
-    while !words.is_char_boundary(start) {
+    let words = if words.trim().is_empty() { output } else { words };
+    Err(refuse(format!("ended with {status}: {}", last_words_of(&words))))
+}
+
+/// The end of what a program said, in one line, without the warnings that newer JVMs give on every start.
+fn last_words_of(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("WARNING:"));
+    let line = lines.collect::<Vec<_>>().join(" | ");
+    let mut start = line.len().saturating_sub(LAST_WORDS_BYTES);
+    while !line.is_char_boundary(start) {
         start += 1;
     }
-    Err(refuse(format!("ended with {status}: {}", &words[start..])))
+    line[start..].to_owned()
 }
 
 /// `None` when the child was killed because `stop` was reached.
@@ -138,6 +144,14 @@ mod tests {
         let text = error.unwrap_err().to_string();
         assert!(text.contains("sh") && text.contains("3") && text.contains("no such store"), "{text}");
         assert!(run(Command::new("/no/such/program"), b"", &Stop::default()).is_err());
+    }
+
+    /// Goal: last words are one line, not too long, cut between characters, and without a JVM's warnings.
+    #[test]
+    fn last_words_are_short() {
+        assert_eq!(last_words_of("WARNING: old\n\n one \n two\n"), "one | two");
+        let long = last_words_of(&"é".repeat(1_000));
+        assert!(long.len() <= LAST_WORDS_BYTES && long.chars().all(|c| c == 'é'));
     }
 
     /// Goal: a stop that is reached ends a child that would not end.
