@@ -340,7 +340,7 @@ impl Partition {
                 return Err(Error::corruption(file, at, what));
             }
             line += u64::from(partition.home_lines) + u64::from(partition.tail_lines);
-            data = data.checked_add(partition.data_bytes).unwrap_or(u64::MAX);
+            data = data.saturating_add(partition.data_bytes);
             partitions.push(partition);
         }
         if partitions.len() as u64 != header.partitions()
