@@ -25,10 +25,10 @@ soak: ## the tests with their counts raised to hours
 	@scripts/setup build java tools
 	@$(ENV) CAIRN_SOAK=1 CAIRN_REQUIRE_JAVA=1 cargo nextest run --workspace --cargo-profile release --no-fail-fast $(ARGS)
 
-bench-quick: ## every suite with few repetitions, some minutes
+bench-quick: ## the main cases with few repetitions, some minutes
 	@$(PEERS) && $(CAIRN) bench hash --quick $(ARGS)
 
-bench-full: ## every suite with the repetitions that published figures need
+bench-full: ## the whole matrix with the repetitions that published figures need, hours
 	@$(PEERS) && $(CAIRN) bench hash --full $(ARGS)
 
 bench-hash: ## the constant store; ARGS="..." goes to `cairn bench hash`
