@@ -2,7 +2,7 @@
 //!
 //! The page reads without scripts and without a network. Charts are inline SVG drawn here; the script adds tooltips,
 //! the choice among cases, sorting, filtering, the theme switch and the downloads. All text that comes from a run is
-//! escaped where it meets markup ([`html`]); figures that are not finite are shown as a dash and drawn nowhere.
+//! escaped where it meets markup (`html`); figures that are not finite are shown as a dash and drawn nowhere.
 //!
 //! ```text
 //! Run ─> model    families, looks, areas          ─> figure   choices of the matrix, one variant each

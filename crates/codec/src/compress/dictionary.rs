@@ -45,7 +45,7 @@ impl Dictionary {
         }
     }
 
-    /// A dictionary that a file holds. Not checked before [`Dictionary::prepare`].
+    /// A dictionary that a file holds. Not checked before it is digested.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Dictionary { bytes: bytes.into() }
     }
