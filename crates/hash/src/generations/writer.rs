@@ -107,7 +107,8 @@ impl StoreBuilder {
         self.builder.set_progress(progress);
     }
 
-    /// Publishes the generation, and removes deltas that a new base has made superfluous.
+    /// Publishes the generation, and removes deltas that a new base has made superfluous. An error of that removal
+    /// comes after the publication; readers ignore such deltas, and the next writer removes them.
     pub fn finish(self) -> Result<BuildSummary> {
         let summary = self.builder.finish()?;
         // ORDER: the new base is durable under its name before anything that it replaces is removed.
@@ -120,7 +121,8 @@ impl StoreBuilder {
 /// Merges the store at `path` into one new base. Readers that are open keep what they have.
 ///
 /// Cost: reads and writes everything, within the memory of `options`. Errors: `Busy` when somebody else writes the
-/// store; after any error the store is as it was.
+/// store. After an error the store is as it was, unless only the removal of superseded deltas failed: then it is
+/// compacted, and the next writer removes them.
 pub fn compact(path: impl AsRef<Path>, options: BuildOptions) -> Result<BuildSummary> {
     compact_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
 }

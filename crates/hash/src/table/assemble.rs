@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 
 use cairn_codec::checksum::xxh3_64;
@@ -158,43 +157,30 @@ impl Assembly<'_> {
     }
 
     /// Emits all partitions on several threads and hands them to `take` in order.
+    ///
+    /// Of `n` threads, thread `t` emits partitions `t`, `t + n`, `t + 2n`... and has a channel of its own with room
+    /// for one. So a thread holds at most two partitions, however unequal they are: that bounds the memory.
     fn for_each_partition(&self, take: &mut dyn FnMut(Emitted) -> Result<()>) -> Result<()> {
         let partitions = 1usize << self.shape.partition_bits;
-        let next = AtomicUsize::new(0);
         let threads = self.threads().min(partitions);
-        // Each thread works on one partition and may have one more waiting: that bounds the memory.
-        let (send, receive) = mpsc::sync_channel::<(usize, Result<Emitted>)>(threads);
         cairn_vfs::thread::scope(|scope| {
-            for _ in 0..threads {
-                let (send, next) = (send.clone(), &next);
-                scope.spawn(move || {
-                    loop {
-                        let index = next.fetch_add(1, Ordering::Relaxed);
-                        if index >= partitions || send.send((index, self.emit(index))).is_err() {
-                            return;
-                        }
-                    }
-                });
-            }
-            drop(send);
-            // Moved in here, so that returning early closes the channel: else the workers would wait for ever for
-            // room in it, and the scope for them.
-            let receive = receive;
-            let mut early: Vec<(usize, Emitted)> = Vec::new();
-            for due in 0..partitions {
-                let emitted = match early.iter().position(|(index, _)| *index == due) {
-                    Some(position) => early.swap_remove(position).1,
-                    None => loop {
-                        let Ok((index, emitted)) = receive.recv() else {
-                            return Err(Error::invalid("a thread of the build has died"));
-                        };
-                        match emitted? {
-                            emitted if index == due => break emitted,
-                            emitted => early.push((index, emitted)),
-                        }
-                    },
+            // Dropped when this closure returns early, so that no worker waits for ever for room in its channel,
+            // and the scope for the worker.
+            let receivers: Vec<_> = (0..threads)
+                .map(|first| {
+                    let (send, receive) = mpsc::sync_channel::<Result<Emitted>>(1);
+                    scope.spawn(move || {
+                        let mut mine = (first..partitions).step_by(threads);
+                        while mine.next().is_some_and(|index| send.send(self.emit(index)).is_ok()) {}
+                    });
+                    receive
+                })
+                .collect();
+            for receive in receivers.iter().cycle().take(partitions) {
+                let Ok(emitted) = receive.recv() else {
+                    return Err(Error::invalid("a thread of the build has died"));
                 };
-                take(emitted)?;
+                take(emitted?)?;
             }
             Ok(())
         })
