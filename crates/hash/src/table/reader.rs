@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{DecompressionDictionary, Decompressor, Dictionary, Format};
-use cairn_vfs::{Advice, File, Fs, LoadReport, Map, OpenOptions, StdFs};
+use cairn_vfs::{Advice, File, Fs, Load, LoadReport, Map, OpenOptions, StdFs};
 
 use super::fast::{Candidate, Stored};
 use super::format::{Header, PAGE_BYTES, PARTITION_BYTES, Partition};
@@ -22,6 +22,11 @@ use super::source::{self, Scratch};
 use super::stats::TableInfo;
 use super::stream::ValueReader;
 use crate::{Error, Result};
+
+/// Larger files are mapped without read-ahead. In a smaller one, reading the neighbours of the first cold lookups in
+/// brings the whole file to memory soon, at the cost of few device reads; in a larger one they would only push
+/// each other out.
+const READ_AHEAD_BYTES_MAX: u64 = 1 << 30;
 
 /// An open table.
 #[derive(Debug)]
@@ -37,7 +42,7 @@ pub struct Reader {
     pub(crate) file: Option<Box<dyn File>>,
     dictionary: Option<DecompressionDictionary>,
     pub(crate) options: ReaderOptions,
-    load_report: LoadReport,
+    load_report: Option<LoadReport>,
 }
 
 /// A record that was found: what its stored value is, and where in the file.
@@ -74,10 +79,14 @@ impl Reader {
             let what = format!("the file changed its length while it was opened, from {file_bytes} bytes");
             return Err(Error::corruption(path, file_bytes, what));
         }
-        if options.mode == Mode::Mmap {
+        if options.mode == Mode::Mmap && file_bytes >= READ_AHEAD_BYTES_MAX {
             map.advise(0..map.len(), Advice::Random);
         }
-        let load_report = map.load(0..map.len(), options.load);
+        let load_report = match options.load {
+            // Counting what is resident takes longer than the rest of opening.
+            Load::None => None,
+            load => Some(map.load(0..map.len(), load)),
+        };
         let mut reader = Reader {
             path: path.to_owned(),
             header,
@@ -204,9 +213,11 @@ impl Reader {
         TableInfo::new(&self.path, &self.header)
     }
 
-    /// What the load asked for in the options achieved.
-    pub fn load_report(&self) -> &LoadReport {
-        &self.load_report
+    /// What the load asked for in the options achieved; without one, how much is in memory now.
+    ///
+    /// Cost: one `mincore` over the file when no load was asked for.
+    pub fn load_report(&self) -> LoadReport {
+        self.load_report.clone().unwrap_or_else(|| self.map.load(0..self.map.len(), Load::None))
     }
 
     /// The file it reads.
