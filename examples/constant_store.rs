@@ -1,0 +1,39 @@
+//! Build a constant store, look keys up one by one and in a batch, and check the whole file.
+
+use cairn_hash::table::{BuildOptions, Builder, Compression, Mode, Reader, ReaderOptions};
+
+pub(crate) fn main() -> cairn_hash::Result<()> {
+    let path = std::env::temp_dir().join(format!("cairn-example-store-{}.cairn", std::process::id()));
+
+    // In any order, in one pass; of equal keys the last counts.
+    let options = BuildOptions::default().compression(Compression::zstd()).memory_bytes(256 << 20);
+    let mut builder = Builder::create(&path, options)?;
+    for number in 0..10_000 {
+        builder
+            .put(format!("user:{number}").as_bytes(), format!("{{\"name\":\"user {number}\"}}").as_bytes())?;
+    }
+    let summary = builder.finish()?; // synced, and visible under its name only now
+    println!(
+        "{} entries, {} bytes, {} of them index",
+        summary.entries, summary.file_bytes, summary.index_bytes
+    );
+
+    // Shared between threads as it is.
+    let reader = Reader::open(&path, ReaderOptions::default().mode(Mode::Mmap))?;
+    assert_eq!(reader.get(b"user:42")?.as_deref(), Some(&b"{\"name\":\"user 42\"}"[..]));
+    assert!(!reader.contains(b"user:10000")?);
+
+    // A batch overlaps the cache misses of its lookups.
+    let keys: Vec<String> = (0..20_000).step_by(2).map(|number| format!("user:{number}")).collect();
+    let mut found = 0;
+    reader.get_many(&keys, |_, value| found += u64::from(value.is_some()))?;
+    assert_eq!(found, 5_000);
+
+    println!("{}", reader.verify()?);
+    cleanup(&[path])
+}
+
+fn cleanup(paths: &[std::path::PathBuf]) -> cairn_hash::Result<()> {
+    use cairn_vfs::Fs;
+    paths.iter().try_for_each(|path| Ok(cairn_vfs::StdFs::new().remove(path)?))
+}
