@@ -1,6 +1,6 @@
-//! The lookup that nearly always suffices: pages known to be sound, one index line, the first candidate.
+//! The lookup that nearly always suffices: pages known to be sound, one or two index lines, the first candidate.
 //!
-//! Whatever is out of the ordinary (a page not checked yet, a second line, a second candidate, a long head) is left
+//! Whatever is out of the ordinary (a page not checked yet, a third line, a second candidate, a long head) is left
 //! to the complete search in `reader.rs`, which finds the same and knows how to fail. Keeping errors out of this
 //! path more than halves its instructions: results stay in registers.
 
@@ -46,36 +46,48 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 impl Reader {
-    /// Looks into the home line of `hash`. The table is mapped and of this kind.
+    /// Looks into the home line of `hash` and the one after it. The table is mapped and of this kind.
     #[inline(always)]
     pub(crate) fn candidate<const FIXED: bool>(&self, hash: u64) -> Candidate {
         let bits = self.header.partition_bits;
         let Some(partition) = self.partitions.get(partition_of(hash, bits)) else { return Candidate::Unsure };
         let place = place_of(hash, bits, partition.home_lines);
-        let offset = self.header.index_offset + (partition.first_line + u64::from(place.home)) * LINE_BYTES;
+        let mut offset =
+            self.header.index_offset + (partition.first_line + u64::from(place.home)) * LINE_BYTES;
+        // Hardly any search needs a third line. Whether a second one is still in the partition need not be asked:
+        // a line that is not the partition's last is the only one that says it goes on, and if a garbled one says
+        // so, the key compare or the complete search will tell.
+        for distance in 0..2 {
+            let Some(line) = self.sound_line(offset) else { return Candidate::Unsure };
+            let matches = line.matches::<FIXED>(place.fingerprint);
+            if matches != 0 {
+                let slot = matches.trailing_zeros() as usize;
+                let record = if FIXED {
+                    line.base() + slot as u64 * (self.header.key_bytes_max + self.header.value_bytes_max)
+                } else {
+                    line.record(slot)
+                };
+                return match record < partition.data_bytes {
+                    true => Candidate::At(partition.data_start + record),
+                    false => Candidate::Unsure,
+                };
+            }
+            if !line.goes_on(place.fingerprint, distance) {
+                return Candidate::Absent;
+            }
+            offset += LINE_BYTES;
+        }
+        Candidate::Unsure
+    }
+
+    /// The index line at a file offset, if its page is known to be sound.
+    #[inline(always)]
+    fn sound_line(&self, offset: u64) -> Option<Line<'_>> {
         if !self.checker.is_sound(offset / PAGE_BYTES) {
-            return Candidate::Unsure;
+            return None;
         }
-        let bytes = self.window().bytes.get(offset as usize..(offset + LINE_BYTES) as usize);
-        let Some(bytes) = bytes.and_then(|bytes| <&LineBytes>::try_from(bytes).ok()) else {
-            return Candidate::Unsure;
-        };
-        let line = Line::new(bytes);
-        let matches = line.matches::<FIXED>(place.fingerprint);
-        if matches == 0 {
-            return if line.goes_on(place.fingerprint, 0) { Candidate::Unsure } else { Candidate::Absent };
-        }
-        let slot = matches.trailing_zeros() as usize;
-        let record = if FIXED {
-            line.base() + slot as u64 * (self.header.key_bytes_max + self.header.value_bytes_max)
-        } else {
-            line.record(slot)
-        };
-        if record < partition.data_bytes {
-            Candidate::At(partition.data_start + record)
-        } else {
-            Candidate::Unsure
-        }
+        let bytes = self.window().bytes.get(offset as usize..(offset + LINE_BYTES) as usize)?;
+        <&LineBytes>::try_from(bytes).ok().map(Line::new)
     }
 
     /// Holds the record at `start` against `key`; `None` leaves it to the complete search, also when the key is
