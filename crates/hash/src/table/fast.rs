@@ -9,7 +9,7 @@ use super::line::{Line, LineBytes};
 use super::reader::Reader;
 use super::record::Tag;
 
-/// What one index line says of a hash.
+/// What the index says of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Candidate {
     /// Ask the complete search.

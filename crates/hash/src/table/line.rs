@@ -9,7 +9,7 @@
 //! `base + slot * width`. Entries are in hash order over the whole partition. A line that is full passes what is
 //! left to the next one and says so: overflow 1 when its last slot is at home here (then only keys whose
 //! fingerprint is not below that slot's may be further on), 2 when even the last slot came from a line before.
-//! A search therefore reads one line, and a second one for few keys in a hundred.
+//! A search therefore reads one line, and the next one too for six to eight keys in a hundred (at the default fill).
 
 use super::format::LINE_BYTES;
 

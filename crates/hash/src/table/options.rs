@@ -78,8 +78,9 @@ impl BuildOptions {
         self
     }
 
-    /// Share of the index slots to fill, 0.1 to 0.95. Default 0.82: 5.6 bytes an entry, and one lookup in fifty
-    /// reads a second line. More makes the index smaller and lookups slower.
+    /// Share of the index slots to fill, 0.1 to 0.95. Default 0.82: 5.6 bytes an entry, and eight lookups
+    /// in a hundred of keys that are there, six of keys that are not, read the neighbouring line too. More makes the
+    /// index smaller and such lookups more frequent.
     #[must_use]
     pub fn fill(mut self, fill: f64) -> Self {
         self.fill = fill;

@@ -1,7 +1,7 @@
 //! Opens a table and looks keys up in it.
 //!
 //! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a lock. What a lookup
-//! touches: the partition entry (first-level cache), one index line, one record. Two dependent cache misses for a
+//! touches: the partition entry (first-level cache), one index line (see `line.rs` for when a second), one record. Two dependent cache misses for a
 //! key that is there, one for a key that is not.
 
 use std::borrow::Cow;
