@@ -1,63 +1,117 @@
-//! The one vector operation of a lookup: which of a line's fingerprints equal the wanted one.
+//! The vector operations of a lookup: which of a line's bytes equal the wanted one, and the sum of its first bytes.
 //!
 //! SSE2 belongs to every x86-64 processor, so nothing is detected at run time; other architectures take the
 //! portable form, which compilers vectorise tolerably.
 #![allow(unsafe_code)]
 
-/// A bit for each of the u16 from byte 8 on that equals `wanted`: 14 of them, or 28 when `WIDE`. Higher bits are
-/// undefined.
-#[inline]
 #[cfg(target_arch = "x86_64")]
-pub(crate) fn equal_u16<const WIDE: bool>(line: &[u8; 64], wanted: u16) -> u32 {
+pub(crate) use sse2::{equal_first, equal_second, sum_first};
+
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use portable::{equal_first, equal_second, sum_first};
+
+#[cfg(target_arch = "x86_64")]
+mod sse2 {
     use std::arch::x86_64::*;
-    // SAFETY: SSE2 is part of x86-64; the loads need no alignment and end at byte 40 (or 64) of 64.
-    unsafe {
-        let wanted = _mm_set1_epi16(wanted as i16);
-        let lanes = |at: usize| _mm_cmpeq_epi16(_mm_loadu_si128(line.as_ptr().add(at).cast()), wanted);
-        let low = _mm_movemask_epi8(_mm_packs_epi16(lanes(8), lanes(24))) as u32;
-        if !WIDE {
-            return low;
+
+    /// From byte `32 - n` on: `n` bytes of ones, then zeros.
+    static PREFIX: [u8; 64] = {
+        let mut bytes = [0; 64];
+        let mut at = 0;
+        while at < 32 {
+            bytes[at] = 0xff;
+            at += 1;
         }
-        // Slots 16..24 at byte 40; 20..28 at byte 48, of which the first four are there already.
-        let high = _mm_movemask_epi8(_mm_packs_epi16(lanes(40), lanes(48))) as u32;
-        low | (high & 0xff) << 16 | (high >> 12 & 0xf) << 24
+        bytes
+    };
+
+    /// A bit for each of the 28 bytes from byte 8 on that equals `wanted`.
+    #[inline(always)]
+    pub(crate) fn equal_first(line: &[u8; 64], wanted: u8) -> u32 {
+        equal_32::<8>(line, wanted) & 0xfff_ffff
+    }
+
+    /// A bit for each of the 28 bytes from byte 36 on that equals `wanted`.
+    #[inline(always)]
+    pub(crate) fn equal_second(line: &[u8; 64], wanted: u8) -> u32 {
+        equal_32::<32>(line, wanted) >> 4
+    }
+
+    /// A bit for each of the 32 bytes from byte `AT` on that equals `wanted`.
+    #[inline(always)]
+    fn equal_32<const AT: usize>(line: &[u8; 64], wanted: u8) -> u32 {
+        const { assert!(AT + 32 <= 64) }
+        // SAFETY: SSE2 is part of x86-64; the loads need no alignment and end at byte AT + 32 of 64.
+        unsafe {
+            let wanted = _mm_set1_epi8(wanted as i8);
+            let low = _mm_cmpeq_epi8(_mm_loadu_si128(line.as_ptr().add(AT).cast()), wanted);
+            let high = _mm_cmpeq_epi8(_mm_loadu_si128(line.as_ptr().add(AT + 16).cast()), wanted);
+            _mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16
+        }
+    }
+
+    /// The sum of `count` bytes, at most 31, from byte 8 on.
+    #[inline(always)]
+    pub(crate) fn sum_first(line: &[u8; 64], count: usize) -> u64 {
+        let skip = 32 - (count & 31);
+        // SAFETY: SSE2 is part of x86-64; the loads need no alignment. Those from the line end at byte 40 of 64,
+        // those from the mask at byte skip + 32, and skip is at most 32.
+        unsafe {
+            let masked = |at: usize| {
+                let bytes = _mm_loadu_si128(line.as_ptr().add(8 + at).cast());
+                let mask = _mm_loadu_si128(PREFIX.as_ptr().add(skip + at).cast());
+                _mm_sad_epu8(_mm_and_si128(bytes, mask), _mm_setzero_si128())
+            };
+            let sums = _mm_add_epi64(masked(0), masked(16));
+            _mm_cvtsi128_si64(_mm_add_epi64(sums, _mm_unpackhi_epi64(sums, sums))) as u64
+        }
     }
 }
 
-/// A bit for each of the u16 from byte 8 on that equals `wanted`: 14 of them, or 28 when `WIDE`. Higher bits are
-/// undefined.
-#[inline]
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn equal_u16<const WIDE: bool>(line: &[u8; 64], wanted: u16) -> u32 {
-    portable::<WIDE>(line, wanted)
-}
-
 #[cfg(any(test, not(target_arch = "x86_64")))]
-fn portable<const WIDE: bool>(line: &[u8; 64], wanted: u16) -> u32 {
-    let wanted = wanted.to_le_bytes();
-    let slots = if WIDE { 28 } else { 14 };
-    let lanes = line[8..].chunks_exact(2).take(slots);
-    lanes.enumerate().map(|(slot, lane)| u32::from(lane == wanted) << slot).sum()
+mod portable {
+    /// A bit for each of the 28 bytes from byte 8 on that equals `wanted`.
+    #[inline]
+    pub(crate) fn equal_first(line: &[u8; 64], wanted: u8) -> u32 {
+        equal(&line[8..36], wanted)
+    }
+
+    /// A bit for each of the 28 bytes from byte 36 on that equals `wanted`.
+    #[inline]
+    pub(crate) fn equal_second(line: &[u8; 64], wanted: u8) -> u32 {
+        equal(&line[36..], wanted)
+    }
+
+    #[inline]
+    fn equal(bytes: &[u8], wanted: u8) -> u32 {
+        bytes.iter().enumerate().map(|(slot, &byte)| u32::from(byte == wanted) << slot).sum()
+    }
+
+    /// The sum of `count` bytes, at most 31, from byte 8 on.
+    #[inline]
+    pub(crate) fn sum_first(line: &[u8; 64], count: usize) -> u64 {
+        line[8..8 + (count & 31)].iter().map(|&byte| u64::from(byte)).sum()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Goal: the vector form equals the plain one. Method: every slot in turn holds the wanted value, over a
+    /// Goal: the vector forms equal the plain ones. Method: every byte in turn holds the wanted value, over a
     /// background of near misses.
     #[test]
-    fn vector_form_agrees_with_plain_form() {
-        for slot in 0..28 {
+    fn vector_forms_agree_with_plain_forms() {
+        for at in 0..64 {
             for background in [0u8, 0xff, 0x12] {
                 let mut line = [background; 64];
-                line[8 + 2 * slot..][..2].copy_from_slice(&0x1234u16.to_le_bytes());
-                for wanted in [0x1234, 0x1212, 0x3412, 0xffff, 0] {
-                    assert_eq!(
-                        equal_u16::<true>(&line, wanted) & 0xfff_ffff,
-                        portable::<true>(&line, wanted)
-                    );
-                    assert_eq!(equal_u16::<false>(&line, wanted) & 0x3fff, portable::<false>(&line, wanted));
+                line[at] = 0x34;
+                for wanted in [0x34, 0x12, 0xff, 0] {
+                    assert_eq!(equal_first(&line, wanted), portable::equal_first(&line, wanted));
+                    assert_eq!(equal_second(&line, wanted), portable::equal_second(&line, wanted));
+                }
+                for count in 0..32 {
+                    assert_eq!(sum_first(&line, count), portable::sum_first(&line, count), "{at} {count}");
                 }
             }
         }

@@ -136,6 +136,15 @@ impl Map {
         Ok(Map { start: base.cast(), len, region: Arc::new(region) })
     }
 
+    /// A part of the map, sharing its owner. Ranges past the end are cut. Costs nothing.
+    #[must_use]
+    pub fn slice(&self, range: Range<usize>) -> Map {
+        let end = range.end.min(self.len);
+        let start = range.start.min(end);
+        // In bounds, so that it needs no more than the bytes that `region` owns.
+        Map { start: self.start.wrapping_add(start), len: end - start, region: self.region.clone() }
+    }
+
     /// Hints how a range will be read. Best effort; ranges past the end are cut. Nothing happens to memory that
     /// is not a kernel mapping, nor for `DontNeed` on memory that could not be read in again.
     pub fn advise(&self, range: Range<usize>, advice: Advice) {

@@ -11,10 +11,11 @@ use cairn_vfs::{AppendWriter, File, Fs};
 use super::build::Stage;
 use super::compression::ValueCompressor;
 use super::emit::{Emitted, Shape, emit};
-use super::format::{Header, LINE_BYTES, PAGE_BYTES, Partition, page_align};
+use super::format::{Header, LINE_BYTES, PAGE_BYTES, page_align};
 use super::ingest::{Sealed, temporary_file};
 use super::options::BuildOptions;
 use super::pages::build_tree;
+use super::place::Partition;
 use crate::{Error, Result};
 
 const WRITE_BUFFER_BYTES: usize = 1 << 20;

@@ -4,15 +4,15 @@
 //! records, and only then compares: while one line is on its way, so are the others (group prefetching, Chen et
 //! al., "Improving Hash Join Performance through Prefetching", 2004).
 
-use super::fast::Candidate;
-use super::probe::home_line_offset;
+use super::fast::{Candidate, Home, Kind, for_kind};
+use super::format::LINE_BYTES;
 use super::reader::Reader;
 use super::record::Tag;
 use crate::Result;
 use crate::prefetch::prefetch;
 
 /// Keys in flight. Processors keep 10 to 48 misses open per core; more keys only wait in the queue.
-const GROUP: usize = 32;
+const GROUP: usize = 128;
 
 impl Reader {
     /// Looks all of `keys` up and hands each result to `found`, with the key's position, in the order given.
@@ -34,49 +34,46 @@ impl Reader {
         }
         for (group, keys) in keys.chunks(GROUP).enumerate() {
             let first = group * GROUP;
-            if self.header.is_fixed() {
-                self.get_group::<true, K>(keys, &mut value, |index, value| found(first + index, value))?;
-            } else {
-                self.get_group::<false, K>(keys, &mut value, |index, value| found(first + index, value))?;
-            }
+            let found = |index, value: Option<&[u8]>| found(first + index, value);
+            for_kind!(self.get_group(keys, &mut value, found), or Ok(()))?;
         }
         Ok(())
     }
 
     #[inline]
-    fn get_group<const FIXED: bool, K: AsRef<[u8]>>(
+    fn get_group<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
         &self,
-        keys: &[K],
+        keys: &[impl AsRef<[u8]>],
         buffer: &mut Vec<u8>,
         mut found: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
         let bytes = self.window().bytes;
-        let mut hashes = [0u64; GROUP];
-        for (hash, key) in hashes.iter_mut().zip(keys) {
-            *hash = self.hash(key.as_ref());
-            prefetch(bytes, home_line_offset(self, *hash) as usize);
+        let mut homes = [Home::default(); GROUP];
+        for (home, key) in homes.iter_mut().zip(keys) {
+            *home = self.home(self.hash(key.as_ref()));
+            prefetch(bytes, (self.header.index_offset + home.line * LINE_BYTES) as usize);
         }
         let mut candidates = [Candidate::Unsure; GROUP];
-        for ((candidate, &hash), key) in candidates.iter_mut().zip(&hashes).zip(keys) {
-            *candidate = self.candidate::<FIXED>(hash);
+        for ((candidate, &home), key) in candidates.iter_mut().zip(&homes).zip(keys) {
+            *candidate = self.candidate::<FIXED, TAGGED, CHECKED>(home);
             if let Candidate::At(start) = *candidate {
                 prefetch(bytes, start as usize);
                 // A record that runs into the next line shall not wait there.
                 prefetch(bytes, start as usize + key.as_ref().len() + 8);
             }
         }
-        for (index, ((key, &candidate), &hash)) in keys.iter().zip(&candidates).zip(&hashes).enumerate() {
+        for (index, (key, &candidate)) in keys.iter().zip(&candidates).enumerate() {
             let key = key.as_ref();
             let at = match candidate {
                 Candidate::Absent => None,
-                Candidate::At(start) => match self.matches_at::<FIXED>(start, key) {
+                Candidate::At(start) => match self.matches_at::<FIXED, TAGGED, CHECKED>(start, key) {
                     Some(stored) if stored.tag == Tag::Raw => {
                         found(index, Some(stored.bytes));
                         continue;
                     }
-                    _ => self.find_completely(key, hash)?,
+                    _ => self.find_completely(key, self.hash(key))?,
                 },
-                Candidate::Unsure => self.find_completely(key, hash)?,
+                Candidate::Unsure => self.find_completely(key, self.hash(key))?,
             };
             match at {
                 None => found(index, None),

@@ -1,11 +1,14 @@
 //! Turns one partition's records into index lines and data.
 
+use std::iter;
+
 use super::compression::ValueCompressor;
-use super::format::{LINE_BYTES, place_of};
+use super::format::LINE_BYTES;
 use super::ingest::{Segments, WaitingRecord};
-use super::line::{LineBuilder, Overflow, SLOTS, SLOTS_FIXED};
-use super::record::{self, RecordHead, Tag, decode_blob};
-use crate::Result;
+use super::line::{BASE_END, LineBuilder, LineBytes, Overflow, SLOTS};
+use super::place::{Fingerprint, Place};
+use super::record::{self, Tag, decode_blob};
+use crate::{Error, Result};
 
 /// What all partitions of a table have in common.
 #[derive(Debug, Clone, Copy)]
@@ -38,56 +41,104 @@ pub(crate) fn emit(
     compressor: &mut ValueCompressor,
 ) -> Result<Emitted> {
     let live = live_records(segments, shape);
-    let slots = if shape.fixed { SLOTS_FIXED } else { SLOTS };
-    let home_lines = (live.len() as f64 / (slots as f64 * shape.fill)).ceil().max(1.0) as u32;
+    let home_lines = (live.len() as f64 / (SLOTS as f64 * shape.fill)).ceil().max(1.0) as u32;
     let mut out = Emitted { home_lines, entries: live.len() as u64, ..Emitted::default() };
-    let home = |hash: u64| place_of(hash, shape.partition_bits, home_lines);
-    let mut next = 0;
+    let mut line = LineParts::default();
+    let place = |hash: u64| Place::new(hash.rotate_left(shape.partition_bits), home_lines);
+    let mut places = live.iter().map(|(hash, at)| (place(*hash), *at));
+    let mut next = places.next();
     let mut line_number = 0;
-    let mut starts = Vec::with_capacity(slots);
-    while line_number < home_lines || next < live.len() {
-        let due = live[next..]
-            .iter()
-            .take_while(|(hash, _)| home(*hash).home <= line_number)
-            .take(slots + 1)
-            .count();
-        let taken = &live[next..next + due.min(slots)];
-        let overflow = match taken.last() {
-            Some((last, _)) if due > slots => {
-                if home(*last).home == line_number {
-                    Overflow::Home
-                } else {
-                    Overflow::Passing
-                }
+    while line_number < home_lines || next.is_some() {
+        line.clear(out.data.len());
+        // BOUND: a line has SLOTS slots.
+        while let Some((place, at)) = next.filter(|(place, _)| place.home <= line_number)
+            && line.fingerprints.len() < SLOTS
+        {
+            line.fingerprints.push((place.fingerprint, place.home == line_number));
+            append(&mut out, segments.record(at), shape, compressor)?;
+            line.ends.push(out.data.len());
+            next = places.next();
+        }
+        let overflow = match (next, line.fingerprints.last()) {
+            (Some((place, _)), Some((_, own))) if place.home <= line_number => {
+                if *own { Overflow::Home } else { Overflow::Passing }
             }
             _ => Overflow::None,
         };
-        let base = out.data.len() as u64;
-        starts.clear();
-        let shift = if shape.fixed { 0 } else { unit_shift(segments, taken) };
-        for (_, place) in taken {
-            let record = segments.record(*place);
-            out.data.resize(base as usize + (out.data.len() - base as usize).next_multiple_of(1 << shift), 0);
-            starts.push(out.data.len() as u64 - base);
-            append(&mut out, record, shape, compressor)?;
-        }
-        let builder = LineBuilder {
-            base,
-            fingerprints: taken.iter().map(|(hash, _)| home(*hash).fingerprint).collect(),
-            offsets: if shape.fixed {
-                Vec::new()
-            } else {
-                starts.iter().map(|start| (start >> shift) as u16).collect()
-            },
-            shift,
-            overflow,
-        };
-        out.lines.extend_from_slice(&builder.encode());
-        next += taken.len();
+        let bytes = line.encode(&mut out.data, shape.fixed, overflow)?;
+        out.lines.extend_from_slice(&bytes);
         line_number += 1;
     }
     debug_assert_eq!(out.lines.len() as u64 % LINE_BYTES, 0);
     Ok(out)
+}
+
+/// One line while its records are being laid down. Kept from line to line to spare allocations.
+#[derive(Debug, Default)]
+struct LineParts {
+    fingerprints: Vec<(Fingerprint, bool)>,
+    /// Where the line's data begins in the partition's.
+    base: usize,
+    /// Where each record ends.
+    ends: Vec<usize>,
+    seconds: Vec<u8>,
+}
+
+impl LineParts {
+    fn clear(&mut self, base: usize) {
+        self.base = base;
+        self.fingerprints.clear();
+        self.ends.clear();
+        self.seconds.clear();
+    }
+
+    /// The finished line. Where a record is longer than 255 bytes, moves the line's records in `data` apart so that
+    /// each, but for the first, begins a whole number of units after the one before.
+    fn encode(&mut self, data: &mut Vec<u8>, fixed: bool, overflow: Overflow) -> Result<LineBytes> {
+        if self.base as u64 >= BASE_END {
+            return Err(Error::invalid(format!("more than {BASE_END} bytes of records in one partition")));
+        }
+        let mut shift = 0;
+        if fixed {
+            self.seconds.extend(self.fingerprints.iter().map(|(print, _)| print.second()));
+        } else {
+            let starts = iter::once(self.base).chain(self.ends.iter().copied());
+            let lengths = starts.zip(&self.ends).map(|(start, end)| end - start);
+            // The last one's length is of no use to a lookup.
+            let before_last = self.ends.len().saturating_sub(1);
+            let longest = lengths.clone().take(before_last).max().unwrap_or(0);
+            // BOUND: a record is shorter than 2^33 bytes.
+            while longest.div_ceil(1 << shift) > usize::from(u8::MAX) {
+                shift += 1;
+            }
+            self.seconds.extend(lengths.take(before_last).map(|bytes| bytes.div_ceil(1 << shift) as u8));
+            self.seconds.resize(self.ends.len(), 0);
+            if shift > 0 {
+                self.move_apart(data, shift);
+            }
+        }
+        let builder = LineBuilder {
+            base: self.base as u64,
+            fingerprints: &self.fingerprints,
+            seconds: &self.seconds,
+            shift,
+            overflow,
+        };
+        Ok(builder.encode())
+    }
+
+    fn move_apart(&self, data: &mut Vec<u8>, shift: u32) {
+        let packed = data.split_off(self.base);
+        let mut start = 0;
+        for (&end, &units) in self.ends.iter().zip(&self.seconds) {
+            let end = end - self.base;
+            let begins = data.len();
+            data.extend_from_slice(&packed[start..end]);
+            // The last record has no length and needs no filling up.
+            data.resize(data.len().max(begins + (usize::from(units) << shift)), 0);
+            start = end;
+        }
+    }
 }
 
 /// The records to keep, in hash order: of equal keys the last that came.
@@ -121,23 +172,6 @@ fn live_records(segments: &Segments<'_>, shape: Shape) -> Vec<(u64, u64)> {
         live[first..].reverse();
     }
     live
-}
-
-/// The smallest unit, as a power of two, in which all records of a line start within reach of a u16.
-fn unit_shift(segments: &Segments<'_>, taken: &[(u64, u64)]) -> u32 {
-    // The head is at most 20 bytes and compression never makes a stored value longer than this.
-    let bytes_max = |place: u64| {
-        let record = segments.record(place);
-        (RecordHead::BYTES_MAX + record.key.len() + record.stored.len()) as u64
-    };
-    let (mut shift, sizes): (u32, Vec<u64>) = (0, taken.iter().map(|(_, place)| bytes_max(*place)).collect());
-    let before_last = &sizes[..sizes.len().saturating_sub(1)];
-    while before_last.iter().map(|bytes| bytes.next_multiple_of(1 << shift)).sum::<u64>() >> shift
-        > u64::from(u16::MAX)
-    {
-        shift += 1;
-    }
-    shift
 }
 
 /// Writes one record to the data and counts it.

@@ -1,13 +1,24 @@
-//! The lookup that nearly always suffices: pages known to be sound, one or two index lines, the first candidate.
+//! The lookup that nearly always suffices: pages known to be sound, one index line, the first candidate.
 //!
-//! Whatever is out of the ordinary (a page not checked yet, a third line, a second candidate, a long head) is left
-//! to the complete search in `reader.rs`, which finds the same and knows how to fail. Keeping errors out of this
-//! path more than halves its instructions: results stay in registers.
+//! Whatever is out of the ordinary (a page not checked yet, a second line, a second candidate, a long head) is left
+//! to the complete search in `reader.rs`, which finds the same and knows how to fail. A processor overlaps the
+//! cache misses of as many lookups as fit into its reorder buffer, so each instruction spared here is throughput.
 
-use super::format::{LINE_BYTES, PAGE_BYTES, partition_of, place_of};
-use super::line::{Line, LineBytes};
+use super::format::{LINE_BYTES, PAGE_BYTES};
+use super::line::{Line, SLOTS};
+use super::place::Fingerprint;
 use super::reader::Reader;
 use super::record::Tag;
+
+/// Where the search for a hash begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Home {
+    /// Number of the index line.
+    pub line: u64,
+    /// Where the partition's data begins, in the file.
+    data_start: u64,
+    fingerprint: Fingerprint,
+}
 
 /// What the index says of a hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,75 +56,137 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-impl Reader {
-    /// Looks into the home line of `hash` and the one after it. The table is mapped and of this kind.
-    #[inline(always)]
-    pub(crate) fn candidate<const FIXED: bool>(&self, hash: u64) -> Candidate {
-        let bits = self.header.partition_bits;
-        let Some(partition) = self.partitions.get(partition_of(hash, bits)) else { return Candidate::Unsure };
-        let place = place_of(hash, bits, partition.home_lines);
-        let mut offset =
-            self.header.index_offset + (partition.first_line + u64::from(place.home)) * LINE_BYTES;
-        // Hardly any search needs a third line. Whether a second one is still in the partition need not be asked:
-        // a line that is not the partition's last is the only one that says it goes on, and if a garbled one says
-        // so, the key compare or the complete search will tell.
-        for distance in 0..2 {
-            let Some(line) = self.sound_line(offset) else { return Candidate::Unsure };
-            let matches = line.matches::<FIXED>(place.fingerprint);
-            if matches != 0 {
-                let slot = matches.trailing_zeros() as usize;
-                let record = if FIXED {
-                    line.base() + slot as u64 * (self.header.key_bytes_max + self.header.value_bytes_max)
-                } else {
-                    line.record(slot)
-                };
-                return match record < partition.data_bytes {
-                    true => Candidate::At(partition.data_start + record),
-                    false => Candidate::Unsure,
-                };
-            }
-            if !line.goes_on(place.fingerprint, distance) {
-                return Candidate::Absent;
-            }
-            offset += LINE_BYTES;
+/// What is so for a whole open table, so that the lookup of each key need not ask.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Records with lengths and nothing else; every page was found sound at open.
+    PlainSound,
+    /// The same, pages to be asked for.
+    Plain,
+    /// Records with tags.
+    Tagged,
+    /// Records of one width.
+    Fixed,
+    /// Records that have to be read from the file first. There is no fast way.
+    Read,
+}
+
+/// Calls a function of the reader that is generic over FIXED, TAGGED and CHECKED.
+macro_rules! for_kind {
+    ($self:ident . $function:ident ( $($argument:expr),* ), or $otherwise:expr) => {
+        match $self.kind {
+            Kind::PlainSound => $self.$function::<false, false, false>($($argument),*),
+            Kind::Plain => $self.$function::<false, false, true>($($argument),*),
+            Kind::Tagged => $self.$function::<false, true, true>($($argument),*),
+            Kind::Fixed => $self.$function::<true, false, true>($($argument),*),
+            Kind::Read => $otherwise,
         }
-        Candidate::Unsure
+    };
+}
+pub(crate) use for_kind;
+
+impl Reader {
+    /// The raw value, or that the key is absent, or `None` when only the complete search can tell.
+    #[inline(always)]
+    pub(crate) fn try_get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        match self.kind {
+            Kind::PlainSound => self.try_get_kind::<false, false, false>(key),
+            Kind::Plain => self.try_get_kind::<false, false, true>(key),
+            _ => self.try_get_other(key),
+        }
     }
 
-    /// The index line at a file offset, if its page is known to be sound.
+    /// The less usual kinds: not worth their instructions in every caller.
+    #[inline(never)]
+    fn try_get_other(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        for_kind!(self.try_get_kind(key), or None)
+    }
+
     #[inline(always)]
-    fn sound_line(&self, offset: u64) -> Option<Line<'_>> {
-        if !self.checker.is_sound(offset / PAGE_BYTES) {
-            return None;
+    fn try_get_kind<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
+        &self,
+        key: &[u8],
+    ) -> Option<Option<&[u8]>> {
+        match self.candidate::<FIXED, TAGGED, CHECKED>(self.home(self.hash(key))) {
+            Candidate::Unsure => None,
+            Candidate::Absent => Some(None),
+            Candidate::At(start) => {
+                let stored = self.matches_at::<FIXED, TAGGED, CHECKED>(start, key)?;
+                (!TAGGED || stored.tag == Tag::Raw).then_some(Some(stored.bytes))
+            }
         }
-        let bytes = self.window().bytes.get(offset as usize..(offset + LINE_BYTES) as usize)?;
-        <&LineBytes>::try_from(bytes).ok().map(Line::new)
+    }
+
+    /// Where the search for `hash` begins.
+    #[inline(always)]
+    pub(crate) fn home(&self, hash: u64) -> Home {
+        let (partition, place) = self.partitions.find(hash);
+        let line = partition.first_line + u64::from(place.home);
+        Home { line, data_start: partition.data_start, fingerprint: place.fingerprint }
+    }
+
+    /// Looks into the home line. The table is mapped and of this kind.
+    #[inline(always)]
+    pub(crate) fn candidate<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
+        &self,
+        Home { line, data_start, fingerprint }: Home,
+    ) -> Candidate {
+        if CHECKED && !self.checker.is_sound(self.index_page + line / (PAGE_BYTES / LINE_BYTES)) {
+            return Candidate::Unsure;
+        }
+        let Some(line) = self.lines().get(line as usize).map(Line::new) else { return Candidate::Unsure };
+        let slot = line.first_home::<FIXED>(fingerprint) as usize;
+        if slot < SLOTS {
+            let record = if FIXED {
+                line.base() + slot as u64 * (self.header.key_bytes_max + self.header.value_bytes_max)
+            } else {
+                line.record(slot)
+            };
+            return Candidate::At(data_start + record);
+        }
+        if line.is_last() { Candidate::Absent } else { Candidate::Unsure }
     }
 
     /// Holds the record at `start` against `key`; `None` leaves it to the complete search, also when the key is
     /// another one.
     #[inline(always)]
-    pub(crate) fn matches_at<const FIXED: bool>(&self, start: u64, key: &[u8]) -> Option<Stored<'_>> {
-        let page = start / PAGE_BYTES;
-        if !self.checker.is_sound(page) {
+    pub(crate) fn matches_at<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
+        &self,
+        start: u64,
+        key: &[u8],
+    ) -> Option<Stored<'_>> {
+        if CHECKED && !self.checker.is_sound(start / PAGE_BYTES) {
             return None;
         }
         let bytes = self.window().bytes.get(start as usize..)?;
         let (head_bytes, key_bytes, stored_bytes, tag) = if FIXED {
             (0, self.header.key_bytes_max as usize, self.header.value_bytes_max as usize, Tag::Raw)
         } else {
-            // Lengths of one byte each; the two may stand on two pages, and both pages are checked below.
-            let &[key_bytes @ 0..0x80, token @ 0..0x80, ..] = bytes else { return None };
-            match self.header.is_tagged() {
-                false => (2, key_bytes as usize, token as usize, Tag::Raw),
-                true => (2, key_bytes as usize, token as usize >> 2, Tag::from_bits(u64::from(token))),
+            // A key of up to 127 bytes, a value of up to 16 KiB; pages that the head runs into are checked below.
+            let (key_bytes, token, head_bytes) = match *bytes {
+                [key, token, ..] if (key | token) < 0x80 => (key, usize::from(token), 2),
+                [key @ 0..0x80, low, high @ 0..0x80, ..] => {
+                    (key, usize::from(low & 0x7f) | usize::from(high) << 7, 3)
+                }
+                _ => return None,
+            };
+            match TAGGED {
+                false => (head_bytes, usize::from(key_bytes), token, Tag::Raw),
+                true => (head_bytes, usize::from(key_bytes), token >> 2, Tag::from_bits(token as u64)),
             }
         };
-        let value_at = head_bytes + key_bytes;
-        // What was read so far is believed only if the pages it came from, to the record's end, are sound.
-        let last_page = (start + (value_at + stored_bytes).max(2) as u64 - 1) / PAGE_BYTES;
-        if last_page != page && !(last_page == page + 1 && self.checker.is_sound(last_page)) {
+        if key_bytes != key.len() {
             return None;
+        }
+        let value_at = head_bytes + key_bytes;
+        if CHECKED {
+            // What was read so far is believed only if the pages it came from, to the record's end, are sound.
+            let (page, last) = (start / PAGE_BYTES, start + (value_at + stored_bytes).max(3) as u64 - 1);
+            if last / PAGE_BYTES != page
+                && !(last / PAGE_BYTES == page + 1 && self.checker.is_sound(page + 1))
+            {
+                return None;
+            }
         }
         let record = bytes.get(head_bytes..value_at + stored_bytes)?;
         let (found, bytes) = record.split_at_checked(key_bytes)?;

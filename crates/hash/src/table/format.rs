@@ -30,10 +30,11 @@ pub(crate) const PARTITION_BYTES: u64 = 32;
 pub(crate) const PARTITION_BITS_MAX: u32 = 8;
 
 const MAGIC: [u8; 8] = *b"CAIRNTBL";
-const VERSION: u32 = 1;
+/// Version 1 (lines of 14 slots with offsets of 16 bits) was never in a release.
+const VERSION: u32 = 2;
 const CHECKSUM_AT: usize = PAGE_BYTES as usize - 8;
 
-/// Keys all have one length and values all have one length: records carry no lengths, lines no offsets.
+/// Keys all have one length and values all have one length: records carry no lengths, and lines more fingerprint.
 pub(crate) const FLAG_FIXED: u32 = 1;
 /// Records carry a tag: compressed values, blobs or tombstones occur.
 pub(crate) const FLAG_TAGGED: u32 = 2;
@@ -171,7 +172,8 @@ impl Header {
         }
         let version = word32(page, 8);
         if version != VERSION {
-            let what = format!("format version {version}; this build reads version {VERSION}");
+            let what =
+                format!("format version {version}; this build reads version {VERSION}, so build the table anew");
             return Err(Error::Unsupported { file: file.to_owned(), what });
         }
         let found = word64(page, CHECKSUM_AT);
@@ -287,100 +289,4 @@ pub(crate) fn word32(bytes: &[u8], at: usize) -> u32 {
 /// The little-endian u64 at `at`; the caller has checked the length.
 pub(crate) fn word64(bytes: &[u8], at: usize) -> u64 {
     bytes.get(at..at + 8).and_then(|b| b.try_into().ok()).map_or(0, u64::from_le_bytes)
-}
-
-/// Where one partition of the hash space has its lines and its records.
-///
-/// ```text
-/// 0 first line u64 | 8 home lines u32 | 12 tail lines u32 | 16 data start u64 | 24 data bytes u64
-/// ```
-/// Lines `[first, first + homes)` are homes; the tail lines after them take what the last homes could not hold.
-/// The data start is an offset in the file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Partition {
-    pub first_line: u64,
-    pub home_lines: u32,
-    pub tail_lines: u32,
-    pub data_start: u64,
-    pub data_bytes: u64,
-}
-
-impl Partition {
-    /// As it stands on disk.
-    pub fn encode(&self) -> [u8; PARTITION_BYTES as usize] {
-        let mut bytes = [0; PARTITION_BYTES as usize];
-        bytes[..8].copy_from_slice(&self.first_line.to_le_bytes());
-        bytes[8..12].copy_from_slice(&self.home_lines.to_le_bytes());
-        bytes[12..16].copy_from_slice(&self.tail_lines.to_le_bytes());
-        bytes[16..24].copy_from_slice(&self.data_start.to_le_bytes());
-        bytes[24..].copy_from_slice(&self.data_bytes.to_le_bytes());
-        bytes
-    }
-
-    /// All partitions of a table, checked against its header: consecutive, covering all lines and all data.
-    pub fn decode_all(file: &Path, header: &Header, bytes: &[u8]) -> Result<Box<[Partition]>> {
-        let mut partitions = Vec::with_capacity(header.partitions() as usize);
-        let (mut line, mut data) = (0u64, header.data_offset);
-        for (index, entry) in
-            bytes.chunks_exact(PARTITION_BYTES as usize).take(header.partitions() as usize).enumerate()
-        {
-            let partition = Partition {
-                first_line: word64(entry, 0),
-                home_lines: word32(entry, 8),
-                tail_lines: word32(entry, 12),
-                data_start: word64(entry, 16),
-                data_bytes: word64(entry, 24),
-            };
-            let at = header.partitions_offset + index as u64 * PARTITION_BYTES;
-            if partition.first_line != line || partition.data_start != data || partition.home_lines == 0 {
-                let what = format!(
-                    "partition {index} has {} home lines from line {} and data from {}, expected at least one from line {line} and data from {data}",
-                    partition.home_lines, partition.first_line, partition.data_start
-                );
-                return Err(Error::corruption(file, at, what));
-            }
-            line += u64::from(partition.home_lines) + u64::from(partition.tail_lines);
-            data = data.saturating_add(partition.data_bytes);
-            partitions.push(partition);
-        }
-        if partitions.len() as u64 != header.partitions()
-            || line != header.index_lines
-            || data != header.data_offset + header.data_bytes
-        {
-            let what = format!(
-                "{} partitions with {line} lines and data up to {data}, the header says {} with {} up to {}",
-                partitions.len(),
-                header.partitions(),
-                header.index_lines,
-                header.data_offset + header.data_bytes
-            );
-            return Err(Error::corruption(file, header.partitions_offset, what));
-        }
-        Ok(partitions.into_boxed_slice())
-    }
-}
-
-/// Where a key's hash sends it: the partition, the home line within it, and the fingerprint.
-///
-/// The three are consecutive digits of the hash, so entries sorted by hash are sorted by all three.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// Line within the partition, below its home lines.
-    pub home: u32,
-    /// Sixteen bits that tell entries of one home apart.
-    pub fingerprint: u16,
-}
-
-/// The partition of `hash`.
-#[inline]
-pub(crate) fn partition_of(hash: u64, partition_bits: u32) -> usize {
-    // Two shifts: a shift by 64 would overflow when there is one partition.
-    (hash >> 1 >> (63 - partition_bits)) as usize
-}
-
-/// The place of `hash` in a partition of `home_lines` lines (multiply-shift instead of a division).
-#[inline]
-pub(crate) fn place_of(hash: u64, partition_bits: u32, home_lines: u32) -> Place {
-    let product = u128::from(hash << partition_bits) * u128::from(home_lines);
-    Place { home: (product >> 64) as u32, fingerprint: (product as u64 >> 48) as u16 }
 }

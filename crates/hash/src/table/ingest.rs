@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use cairn_vfs::{AppendWriter, ErrorKind, File, Fs, OpenOptions};
 
-use super::format::{PARTITION_BITS_MAX, partition_of, word32, word64};
+use super::format::{PARTITION_BITS_MAX, word32, word64};
+use super::place::partition_of;
 use super::record::Tag;
 use crate::{Error, Result};
 

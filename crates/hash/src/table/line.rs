@@ -1,38 +1,51 @@
-//! One index line: the fingerprints and the record offsets of up to 14 (or 28) entries in 64 bytes.
+//! One index line: fingerprints and record lengths of up to 28 entries in 64 bytes.
 //!
 //! ```text
-//!  0  head u64:  bits 0..48 base | 48..53 count | 53..58 unit shift | 58..60 overflow | 60..64 zero
-//!  8  fingerprints, u16 each:  14 slots (28 where widths are fixed)
-//! 36  record offsets, u16 each, 14 slots (not there where widths are fixed)
+//!  0  head u64:  0..5, 5..10, 10..15 quarters | 15..20 state | 20..25 unit shift | 25..64 base
+//!  8  seconds, u8 each, 28 slots:  record length in units (second fingerprint byte where widths are fixed)
+//! 36  firsts, u8 each, 28 slots:   first fingerprint byte
 //! ```
-//! A record starts at `partition data start + base + (offset << unit shift)`; with fixed widths at
-//! `base + slot * width`. Entries are in hash order over the whole partition. A line that is full passes what is
-//! left to the next one and says so: overflow 1 when its last slot is at home here (then only keys whose
-//! fingerprint is not below that slot's may be further on), 2 when even the last slot came from a line before.
-//! A search therefore reads one line, and the next one too for six to eight keys in a hundred (at the default fill).
+//! The record of a slot starts at `partition data start + base + (sum of the seconds before it << unit shift)`; with
+//! fixed widths at `base + slot * width`. The second of the last slot is not needed, and 0.
+//!
+//! Entries are in hash order over the whole partition. A line that is full passes what is left to the next one, which
+//! has it in front of its own entries. The quarters say how many slots come before the first own entry whose
+//! fingerprint begins with the bits 01, 10 and 11: two more bits of fingerprint for less than a bit an entry.
+//!
+//! State: 0 to 28 is the number of used slots. 29: all are used, and of the entries at home here some went on, none
+//! with a smaller fingerprint than the last slot's. 30: all are used by entries from lines before; anything may have
+//! gone on. At the default fill, one search in a hundred reads a second line.
 
 use super::format::LINE_BYTES;
+use super::place::Fingerprint;
+use crate::simd::{equal_first, equal_second, sum_first};
 
-/// Slots of a line with record offsets.
-pub(crate) const SLOTS: usize = 14;
-/// Slots of a line where all widths are fixed.
-pub(crate) const SLOTS_FIXED: usize = 28;
+/// Slots of a line.
+pub(crate) const SLOTS: usize = 28;
 
 /// The bytes of a line.
 pub(crate) type LineBytes = [u8; LINE_BYTES as usize];
 
-const OFFSETS_AT: usize = 8 + 2 * SLOTS;
-const BASE_MASK: u64 = (1 << 48) - 1;
+/// The first offset, in bytes from the partition's data, that a line cannot have as its base.
+pub(crate) const BASE_END: u64 = 1 << 39;
+
+const SECONDS_AT: usize = 8;
+const FIRSTS_AT: usize = SECONDS_AT + SLOTS;
+const STATE_AT: u32 = 15;
+const SHIFT_AT: u32 = 20;
+const BASE_AT: u32 = 25;
+const STATE_HOME: u64 = SLOTS as u64 + 1;
+const STATE_PASSING: u64 = SLOTS as u64 + 2;
 
 /// Whether entries at home in a line, or passing through it, stand in lines after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Overflow {
     /// No entry went on.
-    None = 0,
+    None,
     /// Entries at home here went on, those from the last slot's fingerprint upwards.
-    Home = 1,
+    Home,
     /// The line is full of entries from lines before; anything may have gone on.
-    Passing = 2,
+    Passing,
 }
 
 /// A line, read.
@@ -44,81 +57,112 @@ pub(crate) struct Line<'a> {
 
 impl<'a> Line<'a> {
     /// Takes the bytes as a line. Checks nothing: see [`Line::problem`].
-    #[inline]
+    #[inline(always)]
     pub fn new(bytes: &'a LineBytes) -> Self {
         Line { bytes, head: bytes.first_chunk().map_or(0, |head| u64::from_le_bytes(*head)) }
     }
 
     /// Offset of the first record, from the start of the partition's data.
-    #[inline]
+    #[inline(always)]
     pub fn base(self) -> u64 {
-        self.head & BASE_MASK
+        self.head >> BASE_AT
     }
 
-    /// Used slots; a garbled line may say up to 31.
-    #[inline]
+    /// Used slots.
     pub fn count(self) -> usize {
-        (self.head >> 48) as usize & 31
+        (self.state() as usize).min(SLOTS)
     }
 
-    /// Records start at multiples of `1 << shift` from the base.
-    #[inline]
-    pub fn shift(self) -> u32 {
-        (self.head >> 53) as u32 & 31
+    #[inline(always)]
+    fn state(self) -> u64 {
+        self.head >> STATE_AT & 31
     }
 
-    #[inline]
-    fn overflow(self) -> u64 {
-        self.head >> 58 & 3
+    #[inline(always)]
+    fn shift(self) -> u32 {
+        (self.head >> SHIFT_AT) as u32 & 31
     }
 
-    /// The fingerprint in `slot`, which is below 28.
-    #[inline]
-    pub fn fingerprint(self, slot: usize) -> u16 {
-        let at = 8 + 2 * slot;
-        match self.bytes.get(at..at + 2) {
-            Some(&[low, high]) => u16::from_le_bytes([low, high]),
-            _ => 0,
-        }
+    /// Slots before the first own entry of `quarter`, 1 to 3.
+    fn quarter_start(self, quarter: u32) -> u32 {
+        (self.head << 5 >> (5 * quarter)) as u32 & 31
     }
 
-    /// Where the record of `slot` starts, from the start of the partition's data.
-    #[inline]
+    /// Where the record of `slot` starts, from the start of the partition's data. Not for fixed widths.
+    #[inline(always)]
     pub fn record(self, slot: usize) -> u64 {
-        // A garbled line may have more slots; whatever they give is checked by the caller.
-        let at = OFFSETS_AT + 2 * slot.min(SLOTS - 1);
-        let offset = match self.bytes.get(at..at + 2) {
-            Some(&[low, high]) => u16::from_le_bytes([low, high]),
-            _ => 0,
-        };
-        self.base() + (u64::from(offset) << self.shift())
+        self.base() + (sum_first(self.bytes, slot) << self.shift())
     }
 
-    /// A bit for every used slot that has `fingerprint`.
+    /// The first slot in which a key with `fingerprint`, at home in this line, may be; [`SLOTS`] or more if in none.
+    #[inline(always)]
+    pub fn first_home<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
+        let (start, end) = self.quarter(fingerprint);
+        // A state beyond the slots does no harm: there are no bits beyond them.
+        let matches = u64::from(self.equal::<FIXED>(fingerprint) >> start);
+        let slot = start + (matches | 1 << 32).trailing_zeros();
+        if slot < end { slot } else { SLOTS as u32 }
+    }
+
+    /// A bit for every slot in which a key with `fingerprint`, at home in this line, may be.
     #[inline]
-    pub fn matches<const FIXED: bool>(self, fingerprint: u16) -> u32 {
-        let used = (1u32 << self.count()) - 1;
-        crate::simd::equal_u16::<FIXED>(self.bytes, fingerprint) & used
+    pub fn matches_home<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
+        let (start, end) = self.quarter(fingerprint);
+        self.equal::<FIXED>(fingerprint) & (1u32 << end).wrapping_sub(1 << start)
+    }
+
+    /// The first slot of a fingerprint's quarter and the one after its last.
+    #[inline(always)]
+    fn quarter(self, fingerprint: Fingerprint) -> (u32, u32) {
+        // Two neighbours of the numbers 0, three quarters, state.
+        let (ends, shift) = (self.head as u32, 5 * fingerprint.quarter());
+        (ends << 5 >> shift & 31, ends >> shift & 31)
+    }
+
+    /// As [`Line::matches_home`] for a key whose home is a line before this one.
+    #[inline]
+    pub fn matches_passed<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
+        self.equal::<FIXED>(fingerprint) & ((1 << self.quarter_start(1)) - 1)
+    }
+
+    #[inline(always)]
+    fn equal<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
+        let first = equal_second(self.bytes, fingerprint.first());
+        if FIXED { first & equal_first(self.bytes, fingerprint.second()) } else { first }
+    }
+
+    /// True when a search that did not end here never has to go on.
+    #[inline(always)]
+    pub fn is_last(self) -> bool {
+        self.state() <= SLOTS as u64
     }
 
     /// True when a key with `fingerprint` whose home is `distance` lines before this one may stand further on.
     #[inline]
-    pub fn goes_on(self, fingerprint: u16, distance: u32) -> bool {
-        match self.overflow() {
-            0 => false,
-            1 => distance == 0 && fingerprint >= self.fingerprint(self.count().saturating_sub(1)),
-            _ => true,
+    pub fn goes_on(self, fingerprint: Fingerprint, distance: u32) -> bool {
+        match self.state() {
+            STATE_HOME => distance == 0 && fingerprint.first_ten() >= self.last_own(),
+            state => state > STATE_HOME,
         }
     }
 
-    /// What is wrong with the line, if something is, given the slots of this kind of table.
-    pub fn problem(self, slots: usize) -> Option<String> {
-        let count = self.count();
-        if count > slots || self.head >> 60 != 0 || self.overflow() == 3 {
-            return Some(format!("index line head {:016x}: {count} slots of {slots}", self.head));
-        }
-        if self.overflow() != 0 && count < slots {
-            return Some(format!("index line says it overflows with {count} of {slots} slots used"));
+    /// The first ten bits of the last slot's fingerprint, which is at home here.
+    fn last_own(self) -> u32 {
+        let last = SLOTS as u32 - 1;
+        let quarter = (1..4).filter(|&quarter| self.quarter_start(quarter) <= last).count() as u32;
+        quarter << 8 | u32::from(self.bytes[FIRSTS_AT + SLOTS - 1])
+    }
+
+    /// What is wrong with the line, if something is.
+    pub fn problem(self) -> Option<String> {
+        let ends = [1, 2, 3].map(|quarter| self.quarter_start(quarter));
+        let in_order = ends[0] <= ends[1] && ends[1] <= ends[2] && ends[2] <= self.count() as u32;
+        if self.state() > STATE_PASSING || !in_order {
+            return Some(format!(
+                "index line head {:016x}: state {} with quarters at {ends:?}",
+                self.head,
+                self.state()
+            ));
         }
         None
     }
@@ -126,35 +170,39 @@ impl<'a> Line<'a> {
 
 /// What a line is made of, before it is bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct LineBuilder {
+pub(crate) struct LineBuilder<'a> {
     /// Offset of the first record from the start of the partition's data.
     pub base: u64,
-    /// Fingerprints in hash order.
-    pub fingerprints: Vec<u16>,
-    /// Record offsets from the base in units; empty where widths are fixed.
-    pub offsets: Vec<u16>,
-    /// Unit of the offsets, as a power of two.
+    /// The fingerprints in the order of the slots, each with whether its home is this line.
+    pub fingerprints: &'a [(Fingerprint, bool)],
+    /// For each slot the length of its record in units (0 for the last), or the second fingerprint byte.
+    pub seconds: &'a [u8],
+    /// Unit of the lengths, as a power of two.
     pub shift: u32,
     /// See [`Overflow`].
     pub overflow: Overflow,
 }
 
-impl LineBuilder {
+impl LineBuilder<'_> {
     /// The line as it stands on disk.
     pub fn encode(&self) -> LineBytes {
-        debug_assert!(self.base <= BASE_MASK && self.shift < 32);
-        debug_assert!(self.fingerprints.len() <= if self.offsets.is_empty() { SLOTS_FIXED } else { SLOTS });
-        let mut bytes = [0; LINE_BYTES as usize];
-        let head = self.base & BASE_MASK
-            | (self.fingerprints.len() as u64) << 48
-            | u64::from(self.shift) << 53
-            | (self.overflow as u64) << 58;
-        bytes[..8].copy_from_slice(&head.to_le_bytes());
-        for (to, from) in bytes[8..].chunks_exact_mut(2).zip(&self.fingerprints) {
-            to.copy_from_slice(&from.to_le_bytes());
+        debug_assert!(self.base < BASE_END && self.shift < 32 && self.seconds.len() == self.fingerprints.len());
+        let state = match self.overflow {
+            Overflow::None => self.fingerprints.len() as u64,
+            Overflow::Home => STATE_HOME,
+            Overflow::Passing => STATE_PASSING,
+        };
+        let mut head = self.base << BASE_AT | u64::from(self.shift) << SHIFT_AT | state << STATE_AT;
+        for quarter in 1..4 {
+            let before = |(print, own): &&(Fingerprint, bool)| !own || print.quarter() < quarter;
+            let start = self.fingerprints.iter().take_while(before).count() as u64;
+            head |= start << (5 * (quarter - 1));
         }
-        for (to, from) in bytes[OFFSETS_AT..].chunks_exact_mut(2).zip(&self.offsets) {
-            to.copy_from_slice(&from.to_le_bytes());
+        let mut bytes = [0; LINE_BYTES as usize];
+        bytes[..8].copy_from_slice(&head.to_le_bytes());
+        bytes[SECONDS_AT..SECONDS_AT + self.seconds.len()].copy_from_slice(self.seconds);
+        for (first, (print, _)) in bytes[FIRSTS_AT..].iter_mut().zip(self.fingerprints) {
+            *first = print.first();
         }
         bytes
     }

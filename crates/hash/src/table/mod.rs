@@ -15,6 +15,7 @@ mod ingest;
 mod line;
 mod options;
 mod pages;
+mod place;
 mod probe;
 mod reader;
 mod record;

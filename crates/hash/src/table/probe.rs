@@ -1,7 +1,8 @@
 //! The walk over index lines that yields the records a key may be in.
 
-use super::format::{LINE_BYTES, PAGE_BYTES, partition_of, place_of};
+use super::format::{LINE_BYTES, PAGE_BYTES};
 use super::line::{Line, LineBytes};
+use super::place::Fingerprint;
 use super::reader::Reader;
 use crate::{Error, Result};
 
@@ -16,38 +17,17 @@ pub(crate) struct Probe<'a, const FIXED: bool> {
     distance: u32,
     /// Slots of this line that are still to be looked at.
     matches: u32,
-    fingerprint: u16,
+    fingerprint: Fingerprint,
     /// File offset of the partition's data.
     data_start: u64,
     data_bytes: u64,
-}
-
-/// Where the home line of `hash` stands in the file, for prefetching.
-#[inline]
-pub(crate) fn home_line_offset(reader: &Reader, hash: u64) -> u64 {
-    let bits = reader.header.partition_bits;
-    match reader.partitions.get(partition_of(hash, bits)) {
-        Some(partition) => {
-            let line = partition.first_line + u64::from(place_of(hash, bits, partition.home_lines).home);
-            reader.header.index_offset + line * LINE_BYTES
-        }
-        None => 0,
-    }
 }
 
 impl<'a, const FIXED: bool> Probe<'a, FIXED> {
     /// Reads the home line of `hash`: the first cache miss.
     #[inline]
     pub fn new(reader: &'a Reader, hash: u64) -> Result<Self> {
-        let bits = reader.header.partition_bits;
-        let Some(partition) = reader.partitions.get(partition_of(hash, bits)) else {
-            return Err(Error::corruption(
-                &reader.path,
-                reader.header.partitions_offset,
-                "no partition for a hash",
-            ));
-        };
-        let place = place_of(hash, bits, partition.home_lines);
+        let (partition, place) = reader.partitions.find(hash);
         let line_number = partition.first_line + u64::from(place.home);
         let line = line_at(reader, line_number)?;
         Ok(Probe {
@@ -57,7 +37,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
                 + u64::from(partition.home_lines)
                 + u64::from(partition.tail_lines),
             distance: 0,
-            matches: line.matches::<FIXED>(place.fingerprint),
+            matches: line.matches_home::<FIXED>(place.fingerprint),
             fingerprint: place.fingerprint,
             data_start: partition.data_start,
             data_bytes: partition.data_bytes,
@@ -87,7 +67,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
                 return Err(self.bad_line(reader));
             }
             self.line = line_at(reader, self.line_number)?;
-            self.matches = self.line.matches::<FIXED>(self.fingerprint);
+            self.matches = self.line.matches_passed::<FIXED>(self.fingerprint);
         }
     }
 

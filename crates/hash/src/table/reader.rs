@@ -12,10 +12,12 @@ use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{DecompressionDictionary, Decompressor, Dictionary, Format};
 use cairn_vfs::{Advice, File, Fs, Load, LoadReport, Map, OpenOptions, StdFs};
 
-use super::fast::{Candidate, Stored};
-use super::format::{Header, PAGE_BYTES, PARTITION_BYTES, Partition};
+use super::fast::{Candidate, Kind, Stored, for_kind};
+use super::format::{Header, LINE_BYTES, PAGE_BYTES, PARTITION_BYTES};
+use super::line::LineBytes;
 use super::options::{Mode, ReaderOptions, Trust};
 use super::pages::{PageChecker, Window};
+use super::place::Partitions;
 use super::probe::Probe;
 use super::record::{RecordHead, Tag, decode_blob};
 use super::source::{self, Scratch};
@@ -33,11 +35,16 @@ const READ_AHEAD_BYTES_MAX: u64 = 1 << 30;
 pub struct Reader {
     pub(crate) path: PathBuf,
     pub(crate) header: Header,
-    pub(crate) partitions: Box<[Partition]>,
+    pub(crate) partitions: Partitions,
     pub(crate) checker: PageChecker,
     /// The whole file, or for `Mode::Pread` what follows the data.
     map: Map,
     map_start: u64,
+    pub(crate) kind: Kind,
+    /// The index lines in `map`.
+    index: Map,
+    /// The page on which they begin.
+    pub(crate) index_page: u64,
     /// Set for `Mode::Pread`.
     pub(crate) file: Option<Box<dyn File>>,
     dictionary: Option<DecompressionDictionary>,
@@ -87,13 +94,18 @@ impl Reader {
             Load::None => None,
             load => Some(map.load(0..map.len(), load)),
         };
+        let index_start = (header.index_offset - map_start) as usize;
+        let index = map.slice(index_start..index_start + (header.index_lines * LINE_BYTES) as usize);
         let mut reader = Reader {
             path: path.to_owned(),
+            index_page: header.index_offset / PAGE_BYTES,
+            kind: Kind::Read,
             header,
-            partitions: Box::default(),
+            partitions: Partitions::default(),
             checker,
             map,
             map_start,
+            index,
             file: (options.mode == Mode::Pread).then_some(file),
             dictionary: None,
             options,
@@ -101,13 +113,30 @@ impl Reader {
         };
         reader.read_partitions()?;
         reader.read_dictionary()?;
+        if options.mode == Mode::Heap {
+            reader.check_all_pages()?;
+        }
+        reader.kind = match options.mode {
+            Mode::Pread => Kind::Read,
+            _ if reader.header.is_fixed() => Kind::Fixed,
+            _ if reader.header.is_tagged() => Kind::Tagged,
+            Mode::Heap => Kind::PlainSound,
+            Mode::Mmap if options.trust == Trust::Unchecked => Kind::PlainSound,
+            Mode::Mmap => Kind::Plain,
+        };
         Ok(reader)
+    }
+
+    /// Checks every page now. All of the file has just been brought to memory, which takes longer.
+    fn check_all_pages(&self) -> Result<()> {
+        (1..self.header.file_bytes / PAGE_BYTES)
+            .try_for_each(|page| self.checker.ensure(&self.path, self.window(), page))
     }
 
     fn read_partitions(&mut self) -> Result<()> {
         let bytes = self.header.partitions() * PARTITION_BYTES;
         let bytes = self.checked_range(self.header.partitions_offset, bytes)?;
-        self.partitions = Partition::decode_all(&self.path, &self.header, bytes)?;
+        self.partitions = Partitions::decode(&self.path, &self.header, bytes)?;
         Ok(())
     }
 
@@ -128,31 +157,9 @@ impl Reader {
     /// Cost: two dependent cache misses, or for [`Mode::Pread`] one positional read; no allocation when borrowed.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
-        if self.file.is_none() {
-            let hash = self.hash(key);
-            match if self.header.is_fixed() {
-                self.try_get::<true>(key, hash)
-            } else {
-                self.try_get::<false>(key, hash)
-            } {
-                Some(Some(value)) => return Ok(Some(Cow::Borrowed(value))),
-                Some(None) => return Ok(None),
-                None => {}
-            }
-        }
-        self.get_completely(key)
-    }
-
-    /// The value, or that there is none, or `None` when the fast path cannot tell.
-    #[inline(always)]
-    fn try_get<const FIXED: bool>(&self, key: &[u8], hash: u64) -> Option<Option<&[u8]>> {
-        match self.candidate::<FIXED>(hash) {
-            Candidate::Unsure => None,
-            Candidate::Absent => Some(None),
-            Candidate::At(start) => {
-                let stored = self.matches_at::<FIXED>(start, key)?;
-                (stored.tag == Tag::Raw).then_some(Some(stored.bytes))
-            }
+        match self.try_get(key) {
+            Some(value) => Ok(value.map(Cow::Borrowed)),
+            None => self.get_completely(key),
         }
     }
 
@@ -242,6 +249,12 @@ impl Reader {
         Window { bytes: &self.map, start: self.map_start }
     }
 
+    /// The index lines; not checked.
+    #[inline(always)]
+    pub(crate) fn lines(&self) -> &[LineBytes] {
+        self.index.as_chunks().0
+    }
+
     /// Checks the pages of a range in the window and gives its bytes.
     pub(crate) fn checked_range(&self, offset: u64, bytes: u64) -> Result<&[u8]> {
         let window = self.window();
@@ -268,18 +281,26 @@ impl Reader {
     /// Finds `key` in a mapped table.
     #[inline]
     pub(crate) fn find(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
-        if !self.header.is_fixed() {
-            match self.candidate::<false>(hash) {
-                Candidate::Absent => return Ok(None),
-                Candidate::At(start) => {
-                    if let Some(Stored { tag, bytes, start }) = self.matches_at::<false>(start, key) {
-                        return Ok(Some(Found { tag, start, bytes: bytes.len() as u64 }));
-                    }
-                }
-                Candidate::Unsure => {}
+        match for_kind!(self.try_find(key, hash), or None) {
+            Some(found) => Ok(found),
+            None => self.find_completely(key, hash),
+        }
+    }
+
+    #[inline(always)]
+    fn try_find<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
+        &self,
+        key: &[u8],
+        hash: u64,
+    ) -> Option<Option<Found>> {
+        match self.candidate::<FIXED, TAGGED, CHECKED>(self.home(hash)) {
+            Candidate::Unsure => None,
+            Candidate::Absent => Some(None),
+            Candidate::At(start) => {
+                let Stored { tag, bytes, start } = self.matches_at::<FIXED, TAGGED, CHECKED>(start, key)?;
+                Some(Some(Found { tag, start, bytes: bytes.len() as u64 }))
             }
         }
-        self.find_completely(key, hash)
     }
 
     #[inline(never)]

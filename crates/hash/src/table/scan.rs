@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::format::{PAGE_BYTES, Partition};
-use super::line::{SLOTS, SLOTS_FIXED};
+use super::format::PAGE_BYTES;
+use super::place::Partition;
 use super::probe::line_at;
 use super::reader::{Found, Reader};
 use super::record::{RecordHead, Tag};
@@ -34,7 +34,6 @@ pub(crate) struct Record<'a> {
     pub partition: usize,
     /// Line within the partition.
     pub line: u64,
-    pub fingerprint: u16,
     pub start: u64,
     pub bytes: u64,
     pub key: Cow<'a, [u8]>,
@@ -100,14 +99,13 @@ impl<'a> Records<'a> {
     fn advance(&mut self) -> Result<Option<Record<'a>>> {
         let table = self.table;
         // BOUND: every turn goes one line on, up to the number of lines in the partition table.
-        while let Some(partition) = table.partitions.get(self.partition) {
+        while let Some(partition) = table.partitions.as_slice().get(self.partition) {
             if self.line == u64::from(partition.home_lines) + u64::from(partition.tail_lines) {
                 (self.partition, self.line, self.slot) = (self.partition + 1, 0, 0);
                 continue;
             }
             let line = line_at(table, partition.first_line + self.line)?;
-            let slots = if table.header.is_fixed() { SLOTS_FIXED } else { SLOTS };
-            if let Some(what) = line.problem(slots) {
+            if let Some(what) = line.problem() {
                 let at = table.header.index_offset + 64 * (partition.first_line + self.line);
                 return Err(Error::corruption(&table.path, at, what));
             }
@@ -123,13 +121,13 @@ impl<'a> Records<'a> {
                 }
                 false => line.record(slot),
             };
-            return self.read(partition, line.fingerprint(slot), offset).map(Some);
+            return self.read(partition, offset).map(Some);
         }
         Ok(None)
     }
 
     /// The record that stands `offset` bytes into the data of `partition`.
-    fn read(&mut self, partition: &Partition, fingerprint: u16, offset: u64) -> Result<Record<'a>> {
+    fn read(&mut self, partition: &Partition, offset: u64) -> Result<Record<'a>> {
         let table = self.table;
         let start = partition.data_start + offset;
         let limit = partition.data_start + partition.data_bytes;
@@ -153,7 +151,7 @@ impl<'a> Records<'a> {
         let key_start = start + head.head_bytes as u64;
         let key = self.bytes(key_start, head.key_bytes)?;
         let found = Found { tag: head.tag, start: key_start + head.key_bytes, bytes: head.stored_bytes };
-        Ok(Record { partition: self.partition, line: self.line, fingerprint, start, bytes, key, found })
+        Ok(Record { partition: self.partition, line: self.line, start, bytes, key, found })
     }
 
     /// The value of a record of this iterator; empty for a tombstone.

@@ -1,6 +1,7 @@
 //! Reads a whole table and holds everything in it against everything else.
 
-use super::format::{Header, PAGE_BYTES, partition_of, place_of};
+use super::format::{Header, PAGE_BYTES};
+use super::probe::Probe;
 use super::reader::Reader;
 use super::record::Tag;
 use crate::{Error, Result};
@@ -10,7 +11,7 @@ use crate::{Error, Result};
 pub struct VerifyReport {
     /// Pages whose checksum was computed, the header among them.
     pub pages: u64,
-    /// Records read, each in the index line where its hash belongs.
+    /// Records read, each where a search for its hash leads.
     pub entries: u64,
     /// Tombstones among them.
     pub tombstones: u64,
@@ -40,15 +41,13 @@ impl Reader {
         let mut records = self.records();
         while let Some(record) = records.next().transpose()? {
             let hash = self.hash(&record.key);
-            let bits = self.header.partition_bits;
-            let partition = self.partitions.get(record.partition).copied().unwrap_or_default();
-            let place = place_of(hash, bits, partition.home_lines);
-            let belongs = partition_of(hash, bits) == record.partition
-                && u64::from(place.home) <= record.line
-                && place.fingerprint == record.fingerprint;
+            let belongs = match self.header.is_fixed() {
+                true => self.leads_to::<true>(hash, record.start)?,
+                false => self.leads_to::<false>(hash, record.start)?,
+            };
             if !belongs || before.is_some_and(|before| before > hash) {
                 let what =
-                    format!("the key here has hash {hash:016x}, which does not belong in this index line");
+                    format!("the key here has hash {hash:016x}, whose search does not lead here");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
             let value = records.value(&record)?;
@@ -77,6 +76,18 @@ impl Reader {
             }
         }
         Ok(report)
+    }
+
+    /// True when a search for `hash` comes by the record at `start`.
+    fn leads_to<const FIXED: bool>(&self, hash: u64, start: u64) -> Result<bool> {
+        let mut probe = Probe::<FIXED>::new(self, hash)?;
+        // BOUND: a probe ends with its partition at the latest.
+        while let Some(found) = probe.next(self)? {
+            if found == start {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Computes every checksum anew, whatever is remembered of earlier ones.

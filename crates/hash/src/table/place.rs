@@ -1,0 +1,186 @@
+//! From a hash to a place: the partition, the line in it, the fingerprint in the line.
+//!
+//! The three are consecutive digits of the hash, the most significant first, so that entries sorted by hash are sorted
+//! by all three:
+//!
+//! ```text
+//! digits   = hash rotated left by the partition bits      the partition's number comes to the lowest bits
+//! product  = digits * home lines of the partition         128 bits
+//! home     = upper half of the product                    line within the partition
+//! fingerprint = top 18 bits of the lower half
+//! ```
+
+use std::path::Path;
+
+use super::format::{Header, PARTITION_BITS_MAX, PARTITION_BYTES, word32, word64};
+use crate::{Error, Result};
+
+/// Where one partition of the hash space has its lines and its records.
+///
+/// ```text
+/// 0 first line u64 | 8 home lines u32 | 12 tail lines u32 | 16 data start u64 | 24 data bytes u64
+/// ```
+/// Lines `[first, first + homes)` are homes; the tail lines after them take what the last homes could not hold.
+/// The data start is an offset in the file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Partition {
+    pub first_line: u64,
+    pub home_lines: u32,
+    pub tail_lines: u32,
+    pub data_start: u64,
+    pub data_bytes: u64,
+}
+
+impl Partition {
+    /// As it stands on disk.
+    pub fn encode(&self) -> [u8; PARTITION_BYTES as usize] {
+        let mut bytes = [0; PARTITION_BYTES as usize];
+        bytes[..8].copy_from_slice(&self.first_line.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.home_lines.to_le_bytes());
+        bytes[12..16].copy_from_slice(&self.tail_lines.to_le_bytes());
+        bytes[16..24].copy_from_slice(&self.data_start.to_le_bytes());
+        bytes[24..].copy_from_slice(&self.data_bytes.to_le_bytes());
+        bytes
+    }
+
+}
+
+/// The partitions of a table, and the way from a hash to its place in one of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Partitions {
+    bits: u32,
+    /// One less than there are.
+    last: u8,
+    /// Always as many as a u8 can tell apart, so that finding one needs no check. The rest have no lines.
+    all: Box<[Partition; 1 << PARTITION_BITS_MAX]>,
+}
+
+impl Default for Partitions {
+    fn default() -> Self {
+        Partitions { bits: 0, last: 0, all: Box::new([Partition::default(); 1 << PARTITION_BITS_MAX]) }
+    }
+}
+
+impl Partitions {
+    /// The partitions in order.
+    pub fn as_slice(&self) -> &[Partition] {
+        &self.all[..=usize::from(self.last)]
+    }
+
+    /// The partition of `hash` and the place in it.
+    #[inline(always)]
+    pub fn find(&self, hash: u64) -> (&Partition, Place) {
+        let digits = hash.rotate_left(self.bits);
+        let partition = &self.all[usize::from(digits as u8 & self.last)];
+        (partition, Place::new(digits, partition.home_lines))
+    }
+
+    /// Reads the partitions of a table and checks them against its header: consecutive, covering all lines and all
+    /// data.
+    pub fn decode(file: &Path, header: &Header, bytes: &[u8]) -> Result<Partitions> {
+        let mut partitions = Partitions {
+            bits: header.partition_bits,
+            last: (header.partitions() - 1) as u8,
+            ..Partitions::default()
+        };
+        let mut found = 0;
+        let (mut line, mut data) = (0u64, header.data_offset);
+        let entries = bytes.chunks_exact(PARTITION_BYTES as usize).take(header.partitions() as usize);
+        for (index, (entry, to)) in entries.zip(partitions.all.iter_mut()).enumerate() {
+            let partition = Partition {
+                first_line: word64(entry, 0),
+                home_lines: word32(entry, 8),
+                tail_lines: word32(entry, 12),
+                data_start: word64(entry, 16),
+                data_bytes: word64(entry, 24),
+            };
+            let at = header.partitions_offset + index as u64 * PARTITION_BYTES;
+            if partition.first_line != line || partition.data_start != data || partition.home_lines == 0 {
+                let what = format!(
+                    "partition {index} has {} home lines from line {} and data from {}, expected at least one from line {line} and data from {data}",
+                    partition.home_lines, partition.first_line, partition.data_start
+                );
+                return Err(Error::corruption(file, at, what));
+            }
+            line += u64::from(partition.home_lines) + u64::from(partition.tail_lines);
+            data = data.saturating_add(partition.data_bytes);
+            *to = partition;
+            found += 1;
+        }
+        if found != header.partitions()
+            || line != header.index_lines
+            || data != header.data_offset + header.data_bytes
+        {
+            let what = format!(
+                "{found} partitions with {line} lines and data up to {data}, the header says {} with {} up to {}",
+                header.partitions(),
+                header.index_lines,
+                header.data_offset + header.data_bytes
+            );
+            return Err(Error::corruption(file, header.partitions_offset, what));
+        }
+        Ok(partitions)
+    }
+}
+
+/// Where a key's hash sends it: the partition, the home line within it, and the fingerprint.
+///
+/// The three are consecutive digits of the hash, so entries sorted by hash are sorted by all three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Line within the partition, below its home lines.
+    pub home: u32,
+    /// What tells entries of one home apart.
+    pub fingerprint: Fingerprint,
+}
+
+impl Place {
+    /// The place of a hash in its partition, which has `home_lines` lines to be at home in (multiply-shift instead of
+    /// a division). `digits` is the hash rotated left by the partition bits.
+    #[inline(always)]
+    pub fn new(digits: u64, home_lines: u32) -> Place {
+        let product = u128::from(digits) * u128::from(home_lines);
+        Place { home: (product >> 64) as u32, fingerprint: Fingerprint::new(product as u64) }
+    }
+}
+
+/// Eighteen bits of a hash: `quarter (2) | first (8) | second (8)`, the most significant digit first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fingerprint(u32);
+
+impl Fingerprint {
+    /// From the digits that follow the home line, most significant first.
+    #[inline(always)]
+    pub fn new(digits: u64) -> Fingerprint {
+        Fingerprint((digits >> 46) as u32)
+    }
+
+    /// The first two bits.
+    #[inline(always)]
+    pub fn quarter(self) -> u32 {
+        self.0 >> 16
+    }
+
+    /// The eight bits after the quarter.
+    #[inline(always)]
+    pub fn first(self) -> u8 {
+        (self.0 >> 8) as u8
+    }
+
+    /// The last eight bits, which only lines of fixed widths have room for.
+    #[inline(always)]
+    pub fn second(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// All that a line of varying widths knows of it.
+    pub fn first_ten(self) -> u32 {
+        self.0 >> 8
+    }
+}
+
+/// The number of the partition of `hash` among `1 << partition_bits`.
+#[inline]
+pub(crate) fn partition_of(hash: u64, partition_bits: u32) -> usize {
+    (hash.rotate_left(partition_bits) & ((1 << partition_bits) - 1)) as usize
+}
