@@ -207,3 +207,81 @@ impl LineBuilder<'_> {
         bytes
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn print(quarter: u64, first: u64, second: u64) -> Fingerprint {
+        Fingerprint::new(quarter << 62 | first << 54 | second << 46)
+    }
+
+    /// Goal: a key is looked for in the slots of its quarter and nowhere else. Method: one fingerprint byte in every
+    /// slot, so that only the quarter tells keys apart.
+    #[test]
+    fn quarters_bound_the_search() {
+        let prints: Vec<_> = [(0, false), (0, true), (1, true), (1, true), (3, true), (3, true)]
+            .map(|(quarter, own)| (print(quarter, 9, 0), own))
+            .to_vec();
+        let builder = LineBuilder {
+            base: BASE_END - 1,
+            fingerprints: &prints,
+            seconds: &[255, 3, 0, 1, 7, 0],
+            shift: 31,
+            overflow: Overflow::None,
+        };
+        let bytes = builder.encode();
+        let line = Line::new(&bytes);
+        assert_eq!((line.base(), line.count(), line.problem()), (BASE_END - 1, 6, None));
+        for (quarter, slots) in [(0, 0b11), (1, 0b1100), (2, 0), (3, 0b11_0000)] {
+            let wanted = print(quarter, 9, 77);
+            assert_eq!(line.matches_home::<false>(wanted), slots, "quarter {quarter}");
+            let first = slots.trailing_zeros().min(SLOTS as u32);
+            assert_eq!(line.first_home::<false>(wanted), first, "quarter {quarter}");
+            assert_eq!(line.matches_home::<false>(print(quarter, 8, 0)), 0);
+        }
+        // Entries from lines before stand in front of the quarters.
+        assert_eq!(line.matches_passed::<false>(print(3, 9, 0)), 0b11);
+        // With fixed widths the second byte counts too.
+        assert_eq!(line.matches_home::<true>(print(1, 9, 1)), 0b1000);
+        assert_eq!(line.first_home::<true>(print(1, 9, 1)), 3);
+        assert_eq!(line.record(0), BASE_END - 1);
+        assert_eq!(line.record(5), BASE_END - 1 + ((255 + 3 + 1 + 7) << 31));
+        assert!(line.is_last() && !line.goes_on(print(3, 255, 0), 0));
+    }
+
+    /// Goal: a search goes on exactly where entries went on. Method: full lines of own and of foreign entries.
+    #[test]
+    fn full_lines_send_on() {
+        let encode = |own: bool, overflow| {
+            let prints: Vec<_> = (0..SLOTS as u64).map(|n| (print(n / 10, n, 0), own)).collect();
+            let seconds = &[1; SLOTS];
+            LineBuilder { base: 0, fingerprints: &prints, seconds, shift: 0, overflow }.encode()
+        };
+        let bytes = encode(true, Overflow::Home);
+        let line = Line::new(&bytes);
+        assert_eq!((line.count(), line.is_last(), line.problem()), (SLOTS, false, None));
+        for (wanted, goes_on) in
+            [(print(2, 27, 0), true), (print(2, 26, 255), false), (print(3, 0, 0), true), (print(1, 99, 0), false)]
+        {
+            assert_eq!(line.goes_on(wanted, 0), goes_on, "{wanted:?}");
+            assert!(!line.goes_on(wanted, 1));
+        }
+        assert_eq!(line.first_home::<false>(print(3, 27, 0)), SLOTS as u32);
+        let bytes = encode(false, Overflow::Passing);
+        let line = Line::new(&bytes);
+        assert_eq!((line.count(), line.problem()), (SLOTS, None));
+        assert!(line.goes_on(print(0, 0, 0), 0) && line.goes_on(print(0, 0, 0), 5));
+        assert_eq!(line.matches_passed::<false>(print(0, 27, 0)), 1 << 27);
+    }
+
+    /// Goal: heads that no builder writes are named. Method: a state and quarters out of range or out of order.
+    #[test]
+    fn impossible_heads() {
+        for (head, sound) in [(0u64, true), (31 << 15, false), (5 | 3 << 5, false), (4 << 10 | 3 << 15, false)] {
+            let mut bytes = [0; LINE_BYTES as usize];
+            bytes[..8].copy_from_slice(&head.to_le_bytes());
+            assert_eq!(Line::new(&bytes).problem().is_none(), sound, "{head:x}");
+        }
+    }
+}

@@ -88,8 +88,33 @@ fn numbered(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
 /// Goal: tables of every size from nothing to many partitions answer right. Method: numbered keys, all readers.
 #[test]
 fn sizes_from_empty_to_many_partitions() {
-    for count in [0, 1, 2, 13, 14, 15, 29, 1000, 20_000] {
+    for count in [0, 1, 2, 27, 28, 29, 57, 1000, 20_000] {
         check_all_modes(options(), &numbered(count));
+    }
+}
+
+/// Goal: searches that pass through full lines find everything, with records of all sizes. Method: tables as full as
+/// they may be, with and without fixed widths; some lines must have passed entries on, or the test shows nothing.
+#[test]
+fn dense_tables() {
+    let fixed: Vec<_> =
+        (0..30_000u64).map(|n| (n.to_be_bytes().to_vec(), (n * 3).to_le_bytes().to_vec())).collect();
+    let mut mixed = numbered(30_000);
+    for (n, (_, value)) in mixed.iter_mut().enumerate().filter(|(n, _)| n % 40 == 0) {
+        value.resize(200 + n % 3000, 7);
+    }
+    for records in [numbered(30_000), fixed, mixed] {
+        let fs = fs();
+        build(&fs, "t.cairn", options().fill(0.95), &records);
+        let table = open(&fs, "t.cairn", Mode::Mmap);
+        let distance = |record: super::scan::Record<'_>| {
+            let (_, place) = table.partitions.find(table.hash(&record.key));
+            record.line - u64::from(place.home)
+        };
+        let distances: Vec<u64> = table.records().map(|record| distance(record.unwrap())).collect();
+        let farther_than = |lines| distances.iter().filter(|&&distance| distance > lines).count();
+        assert!(farther_than(0) > 1000 && farther_than(1) > 10, "{} {}", farther_than(0), farther_than(1));
+        check_all_modes(options().fill(0.95), &records);
     }
 }
 
