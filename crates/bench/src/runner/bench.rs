@@ -74,10 +74,13 @@ impl Bench {
         self.reading(contender, reader, cell).warm_up(seconds)
     }
 
-    /// One repetition of a cell.
+    /// One repetition of a cell. The one before, of another contender, has left its own data in the processor's
+    /// caches, so as much time is first spent on filling them anew, as a JVM does in its warm-up iterations.
     pub fn measure(&mut self, contender: &str, reader: &dyn ConstantReader, cell: Cell) -> Result<Sample> {
         let seconds = self.effort.seconds;
-        self.reading(contender, reader, cell).measure(seconds)
+        let reading = self.reading(contender, reader, cell);
+        reading.warm_up(seconds)?;
+        reading.measure(seconds)
     }
 
     fn reading<'a>(

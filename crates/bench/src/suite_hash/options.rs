@@ -145,7 +145,7 @@ impl Options {
             matrix: None,
             data: None,
             rounds: 5,
-            effort: Effort { order_keys: 1 << 20, warm_up_seconds: 1.0, seconds: 0.1 },
+            effort: Effort { order_keys: 1 << 20, warm_up_seconds: 1.0, seconds: 0.2 },
             java: JavaEffort {
                 warm_up: 3,
                 iterations: 5,

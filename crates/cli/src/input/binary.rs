@@ -6,11 +6,13 @@
 //! └──────────────────┴────────────────────┴─────┴───────┘
 //! ```
 
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 
 use super::{Sink, Source, Stream};
 use crate::error::{Error, Result};
 
+/// Two lengths.
+const HEAD_BYTES: usize = 8;
 /// Longer values go to the store without being in memory as a whole.
 const WHOLE_VALUE_BYTES: u64 = 1 << 20;
 
@@ -41,7 +43,23 @@ impl BinarySource {
 
 impl Source for BinarySource {
     fn feed(&mut self, sink: &mut dyn Sink) -> Result<bool> {
-        let mut head = Vec::with_capacity(8);
+        // Nearly every record lies in the buffer as a whole, and is given on from there.
+        if let Ok(buffer) = self.reader.fill_buf()
+            && let Some((key, value)) = whole_record(buffer)
+        {
+            let bytes = HEAD_BYTES + key.len() + value.len();
+            sink.put(key, value)?;
+            self.reader.consume(bytes);
+            self.offset += bytes as u64;
+            return Ok(true);
+        }
+        self.feed_in_pieces(sink)
+    }
+}
+
+impl BinarySource {
+    fn feed_in_pieces(&mut self, sink: &mut dyn Sink) -> Result<bool> {
+        let mut head = Vec::with_capacity(HEAD_BYTES);
         if let Err(what) = read_up_to(&mut self.reader, 8, &mut head) {
             return Err(self.refuse(what));
         }
@@ -82,11 +100,18 @@ impl Source for BinarySource {
     }
 }
 
+/// The key and the value of the record at the start of `buffer`, if it ends in there too.
+fn whole_record(buffer: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (&[a, b, c, d, e, f, g, h], rest) = buffer.split_first_chunk::<HEAD_BYTES>()?;
+    let (key, rest) = rest.split_at_checked(u32::from_le_bytes([a, b, c, d]) as usize)?;
+    Some((key, rest.get(..u32::from_le_bytes([e, f, g, h]) as usize)?))
+}
+
 /// Appends up to `bytes` bytes to `out`, which grows only as far as there is input: a garbled length costs nothing.
 fn read_up_to(reader: &mut Stream, bytes: u64, out: &mut Vec<u8>) -> std::result::Result<(), String> {
     reader.take(bytes).read_to_end(out).map(|_| ()).map_err(|error: io::Error| error.to_string())
 }
 
 fn at_end(reader: &mut Stream) -> bool {
-    matches!(io::BufRead::fill_buf(reader), Ok([]))
+    matches!(reader.fill_buf(), Ok([]))
 }

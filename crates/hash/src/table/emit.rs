@@ -104,15 +104,14 @@ impl LineParts {
         } else {
             let starts = iter::once(self.base).chain(self.ends.iter().copied());
             let lengths = starts.zip(&self.ends).map(|(start, end)| end - start);
-            // The last one's length is of no use to a lookup.
+            // The last one's length is no more than a hint.
             let before_last = self.ends.len().saturating_sub(1);
             let longest = lengths.clone().take(before_last).max().unwrap_or(0);
             // BOUND: a record is shorter than 2^33 bytes.
             while longest.div_ceil(1 << shift) > usize::from(u8::MAX) {
                 shift += 1;
             }
-            self.seconds.extend(lengths.take(before_last).map(|bytes| bytes.div_ceil(1 << shift) as u8));
-            self.seconds.resize(self.ends.len(), 0);
+            self.seconds.extend(lengths.map(|bytes| bytes.div_ceil(1 << shift).min(255) as u8));
             if shift > 0 {
                 self.move_apart(data, shift);
             }
@@ -130,12 +129,10 @@ impl LineParts {
     fn move_apart(&self, data: &mut Vec<u8>, shift: u32) {
         let packed = data.split_off(self.base);
         let mut start = 0;
-        for (&end, &units) in self.ends.iter().zip(&self.seconds) {
+        for &end in &self.ends {
             let end = end - self.base;
-            let begins = data.len();
+            data.resize(self.base + (data.len() - self.base).next_multiple_of(1 << shift), 0);
             data.extend_from_slice(&packed[start..end]);
-            // The last record has no length and needs no filling up.
-            data.resize(data.len().max(begins + (usize::from(units) << shift)), 0);
             start = end;
         }
     }

@@ -28,7 +28,11 @@ pub(crate) enum Candidate {
     /// No key with this hash is in the table.
     Absent,
     /// Perhaps the record at this file offset.
-    At(u64),
+    At {
+        start: u64,
+        /// About as many bytes, for prefetching.
+        bytes: u64,
+    },
 }
 
 /// The stored value of a record whose key is the wanted one.
@@ -110,7 +114,7 @@ impl Reader {
         match self.candidate::<FIXED, TAGGED, CHECKED>(self.home(self.hash(key))) {
             Candidate::Unsure => None,
             Candidate::Absent => Some(None),
-            Candidate::At(start) => {
+            Candidate::At { start, .. } => {
                 let stored = self.matches_at::<FIXED, TAGGED, CHECKED>(start, key)?;
                 (!TAGGED || stored.tag == Tag::Raw).then_some(Some(stored.bytes))
             }
@@ -137,12 +141,13 @@ impl Reader {
         let Some(line) = self.lines().get(line as usize).map(Line::new) else { return Candidate::Unsure };
         let slot = line.first_home::<FIXED>(fingerprint) as usize;
         if slot < SLOTS {
-            let record = if FIXED {
-                line.base() + slot as u64 * (self.header.key_bytes_max + self.header.value_bytes_max)
+            let (record, bytes) = if FIXED {
+                let width = self.header.key_bytes_max + self.header.value_bytes_max;
+                (line.base() + slot as u64 * width, width)
             } else {
-                line.record(slot)
+                (line.record(slot), line.record_bytes(slot))
             };
-            return Candidate::At(data_start + record);
+            return Candidate::At { start: data_start + record, bytes };
         }
         if line.is_last() { Candidate::Absent } else { Candidate::Unsure }
     }

@@ -6,7 +6,7 @@
 //! 36  firsts, u8 each, 28 slots:   first fingerprint byte
 //! ```
 //! The record of a slot starts at `partition data start + base + (sum of the seconds before it << unit shift)`; with
-//! fixed widths at `base + slot * width`. The second of the last slot is not needed, and 0.
+//! fixed widths at `base + slot * width`. The second of the last slot says how much to prefetch and may be too small.
 //!
 //! Entries are in hash order over the whole partition. A line that is full passes what is left to the next one, which
 //! has it in front of its own entries. The quarters say how many slots come before the first own entry whose
@@ -104,6 +104,12 @@ impl<'a> Line<'a> {
         if slot < end { slot } else { SLOTS as u32 }
     }
 
+    /// About how many bytes the record of `slot` has, for prefetching. Not for fixed widths.
+    #[inline(always)]
+    pub fn record_bytes(self, slot: usize) -> u64 {
+        u64::from(self.bytes[SECONDS_AT + slot.min(SLOTS - 1)]) << self.shift()
+    }
+
     /// A bit for every slot in which a key with `fingerprint`, at home in this line, may be.
     #[inline]
     pub fn matches_home<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
@@ -175,7 +181,7 @@ pub(crate) struct LineBuilder<'a> {
     pub base: u64,
     /// The fingerprints in the order of the slots, each with whether its home is this line.
     pub fingerprints: &'a [(Fingerprint, bool)],
-    /// For each slot the length of its record in units (0 for the last), or the second fingerprint byte.
+    /// For each slot the length of its record in units (for the last at most 255), or the second fingerprint byte.
     pub seconds: &'a [u8],
     /// Unit of the lengths, as a power of two.
     pub shift: u32,

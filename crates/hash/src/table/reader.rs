@@ -296,7 +296,7 @@ impl Reader {
         match self.candidate::<FIXED, TAGGED, CHECKED>(self.home(hash)) {
             Candidate::Unsure => None,
             Candidate::Absent => Some(None),
-            Candidate::At(start) => {
+            Candidate::At { start, .. } => {
                 let Stored { tag, bytes, start } = self.matches_at::<FIXED, TAGGED, CHECKED>(start, key)?;
                 Some(Some(Found { tag, start, bytes: bytes.len() as u64 }))
             }
