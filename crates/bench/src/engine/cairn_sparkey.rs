@@ -8,17 +8,14 @@ use cairn_hash::sparkey::{
 };
 use cairn_vfs::{Fs, StdFs};
 
-use super::lookups::{Lookups, in_batches};
-use super::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use super::cairn::CairnReader;
+use super::{Built, Compression, ConstantReader, ConstantStore, Settings, Variant, settings};
 use crate::error::Result;
 use crate::peers::sparkey_java::BLOCK_BYTES;
-use crate::workload::{Dataset, KeyBatch};
+use crate::workload::Dataset;
 
 const NAME: &str = "cairn-sparkey";
 const FILE: &str = "data.spl";
-
-/// Keys in one call of `get_many`.
-const BATCH_KEYS: usize = 256;
 
 /// The ways to open, in the order of the variants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,10 +67,6 @@ impl ConstantStore for CairnSparkey {
         NAME
     }
 
-    fn family(&self) -> &str {
-        "cairn-sparkey"
-    }
-
     fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").to_owned()
     }
@@ -121,70 +114,7 @@ impl ConstantStore for CairnSparkey {
         let reader = SparkeyReader::open(dir.join(FILE), &way.options())?;
         // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an allocation.
         let borrows = matches!(way, Way::Mmap | Way::Heap);
-        Ok(Box::new(Reader { reader, borrows }))
-    }
-}
-
-struct Reader {
-    reader: SparkeyReader,
-    borrows: bool,
-}
-
-impl ConstantReader for Reader {
-    fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(if self.borrows {
-            Box::new(Borrowing(&self.reader))
-        } else {
-            Box::new(Copying { reader: &self.reader, value: Vec::new() })
-        })
-    }
-}
-
-struct Borrowing<'a>(&'a SparkeyReader);
-
-impl Lookups for Borrowing<'_> {
-    #[inline]
-    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
-        for key in keys.iter() {
-            visit(self.0.get(key)?.as_deref());
-        }
-        Ok(())
-    }
-
-    fn each_batched(
-        &mut self,
-        keys: KeyBatch<'_>,
-        mut visit: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        in_batches(keys, BATCH_KEYS, |first, keys| {
-            Ok(self.0.get_many(keys, |position, value| visit(first + position, value))?)
-        })
-    }
-}
-
-struct Copying<'a> {
-    reader: &'a SparkeyReader,
-    value: Vec<u8>,
-}
-
-impl Lookups for Copying<'_> {
-    #[inline]
-    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
-        for key in keys.iter() {
-            let found = self.reader.get_into(key, &mut self.value)?;
-            visit(found.then_some(self.value.as_slice()));
-        }
-        Ok(())
-    }
-
-    fn each_batched(
-        &mut self,
-        keys: KeyBatch<'_>,
-        mut visit: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        in_batches(keys, BATCH_KEYS, |first, keys| {
-            Ok(self.reader.get_many(keys, |position, value| visit(first + position, value))?)
-        })
+        Ok(Box::new(CairnReader { reader, borrows }))
     }
 }
 

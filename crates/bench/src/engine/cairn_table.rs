@@ -2,18 +2,15 @@
 
 use std::path::Path;
 
-use cairn_hash::table::{self, BuildOptions, Builder, Mode, Reader, ReaderOptions};
+use cairn_hash::table::{self, BuildOptions, Builder, Format, Mode, Reader, ReaderOptions};
 
-use super::lookups::{Lookups, in_batches};
-use super::{Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings};
+use super::cairn::CairnReader;
+use super::{Built, Compression, ConstantReader, ConstantStore, Settings, Variant, settings};
 use crate::error::Result;
-use crate::workload::{Dataset, KeyBatch};
+use crate::workload::Dataset;
 
 const NAME: &str = "cairn";
 const FILE: &str = "data.cairn";
-
-/// Keys in one call of `get_many`.
-const BATCH_KEYS: usize = 256;
 
 const MODES: [Mode; 3] = [Mode::Mmap, Mode::Heap, Mode::Pread];
 
@@ -41,10 +38,6 @@ impl ConstantStore for CairnTable {
         NAME
     }
 
-    fn family(&self) -> &str {
-        "cairn"
-    }
-
     fn version(&self) -> String {
         env!("CARGO_PKG_VERSION").to_owned()
     }
@@ -57,7 +50,7 @@ impl ConstantStore for CairnTable {
         settings([
             ("memory", "1 GiB"),
             ("threads", "all processors"),
-            ("compression", "each value by itself; zstd level 3 with a dictionary of 16 KiB"),
+            ("compression", "each value by itself: snappy, or zstd level 3 with a dictionary of 16 KiB"),
             ("durability", "sync"),
         ])
     }
@@ -66,13 +59,14 @@ impl ConstantStore for CairnTable {
         MODES.into_iter().map(variant).collect()
     }
 
-    fn supports(&self, compression: Compression) -> bool {
-        compression != Compression::Snappy
+    fn supports(&self, _: Compression) -> bool {
+        true
     }
 
     fn build(&self, dir: &Path, data: &Dataset, compression: Compression) -> Result<Built> {
         let compression = match compression {
-            Compression::None | Compression::Snappy => table::Compression::None,
+            Compression::None => table::Compression::None,
+            Compression::Snappy => table::Compression::Snappy,
             Compression::Zstd => table::Compression::zstd(),
         };
         let mut builder = Builder::create(dir.join(FILE), BuildOptions::default().compression(compression))?;
@@ -86,71 +80,8 @@ impl ConstantStore for CairnTable {
         let mode = MODES.get(variant).copied().unwrap_or_default();
         let reader = Reader::open(dir.join(FILE), ReaderOptions::default().mode(mode))?;
         // Where the value has to be copied or unpacked anyway, a buffer that is kept spares an allocation.
-        let borrows = mode != Mode::Pread && !reader.info().compressed;
-        Ok(Box::new(Table { reader, borrows }))
-    }
-}
-
-struct Table {
-    reader: Reader,
-    borrows: bool,
-}
-
-impl ConstantReader for Table {
-    fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(if self.borrows {
-            Box::new(Borrowing(&self.reader))
-        } else {
-            Box::new(Copying { reader: &self.reader, value: Vec::new() })
-        })
-    }
-}
-
-struct Borrowing<'a>(&'a Reader);
-
-impl Lookups for Borrowing<'_> {
-    #[inline]
-    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
-        for key in keys.iter() {
-            visit(self.0.get(key)?.as_deref());
-        }
-        Ok(())
-    }
-
-    fn each_batched(
-        &mut self,
-        keys: KeyBatch<'_>,
-        mut visit: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        in_batches(keys, BATCH_KEYS, |first, keys| {
-            Ok(self.0.get_many(keys, |position, value| visit(first + position, value))?)
-        })
-    }
-}
-
-struct Copying<'a> {
-    reader: &'a Reader,
-    value: Vec<u8>,
-}
-
-impl Lookups for Copying<'_> {
-    #[inline]
-    fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
-        for key in keys.iter() {
-            let found = self.reader.get_into(key, &mut self.value)?;
-            visit(found.then_some(self.value.as_slice()));
-        }
-        Ok(())
-    }
-
-    fn each_batched(
-        &mut self,
-        keys: KeyBatch<'_>,
-        mut visit: impl FnMut(usize, Option<&[u8]>),
-    ) -> Result<()> {
-        in_batches(keys, BATCH_KEYS, |first, keys| {
-            Ok(self.reader.get_many(keys, |position, value| visit(first + position, value))?)
-        })
+        let borrows = mode != Mode::Pread && reader.info().compression == Format::None;
+        Ok(Box::new(CairnReader { reader, borrows }))
     }
 }
 

@@ -4,6 +4,7 @@
 //! files that are measured as contenders of their own. The clock runs around whole chunks of keys, so going through
 //! `dyn` costs nothing that could be seen: the loop over the keys is compiled inside each engine (see [`lookups`]).
 
+mod cairn;
 pub mod cairn_sparkey;
 pub mod cairn_table;
 pub mod lookups;
@@ -85,6 +86,11 @@ pub struct Variant {
 }
 
 impl Variant {
+    /// The usual: answers batches one by one, reads nothing in advance, makes sense for every compression.
+    pub fn new(name: impl Into<String>, settings: Settings) -> Variant {
+        Variant { name: name.into(), settings, batched: false, loads_at_open: false, compressed: None }
+    }
+
     /// Whether it is worth measuring where values are kept so.
     pub fn suits(&self, compression: Compression) -> bool {
         self.compressed.is_none_or(|compressed| compressed == (compression != Compression::None))
@@ -105,7 +111,9 @@ pub trait ConstantStore: fmt::Debug + Send + Sync {
     fn name(&self) -> &str;
 
     /// The family that it is drawn with in charts.
-    fn family(&self) -> &str;
+    fn family(&self) -> &str {
+        self.name()
+    }
 
     /// The version of the library.
     fn version(&self) -> String;
@@ -121,8 +129,10 @@ pub trait ConstantStore: fmt::Debug + Send + Sync {
     /// The ways in which its files can be opened; at least one.
     fn variants(&self) -> Vec<Variant>;
 
-    /// Whether it can keep values so.
-    fn supports(&self, compression: Compression) -> bool;
+    /// Whether it can keep values so. Most keep them as they are.
+    fn supports(&self, compression: Compression) -> bool {
+        compression == Compression::None
+    }
 
     /// Writes all of `data` into the empty directory `dir`. When it returns, the files are on stable storage.
     fn build(&self, dir: &Path, data: &Dataset, compression: Compression) -> Result<Built>;

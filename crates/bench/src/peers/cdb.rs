@@ -30,10 +30,6 @@ impl ConstantStore for Cdb {
         NAME
     }
 
-    fn family(&self) -> &str {
-        "cdb"
-    }
-
     fn version(&self) -> String {
         "cdb2 0.8".to_owned()
     }
@@ -44,17 +40,7 @@ impl ConstantStore for Cdb {
 
     fn variants(&self) -> Vec<Variant> {
         let settings = settings([("values", "copied to the heap by the crate")]);
-        vec![Variant {
-            name: NAME.to_owned(),
-            settings,
-            batched: false,
-            loads_at_open: false,
-            compressed: None,
-        }]
-    }
-
-    fn supports(&self, compression: Compression) -> bool {
-        compression == Compression::None
+        vec![Variant::new(NAME, settings)]
     }
 
     fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {

@@ -32,10 +32,6 @@ impl ConstantStore for Lmdb {
         NAME
     }
 
-    fn family(&self) -> &str {
-        "lmdb"
-    }
-
     fn version(&self) -> String {
         let version = heed::lmdb_version();
         format!("{}.{}.{} (heed 0.23)", version.major, version.minor, version.patch)
@@ -55,17 +51,7 @@ impl ConstantStore for Lmdb {
             ("flags", "MDB_RDONLY | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD"),
             ("transactions", "one a thread, kept open"),
         ]);
-        vec![Variant {
-            name: NAME.to_owned(),
-            settings,
-            batched: false,
-            loads_at_open: false,
-            compressed: None,
-        }]
-    }
-
-    fn supports(&self, compression: Compression) -> bool {
-        compression == Compression::None
+        vec![Variant::new(NAME, settings)]
     }
 
     fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {

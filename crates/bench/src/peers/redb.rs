@@ -31,10 +31,6 @@ impl ConstantStore for Redb {
         NAME
     }
 
-    fn family(&self) -> &str {
-        "redb"
-    }
-
     fn version(&self) -> String {
         "4.4".to_owned()
     }
@@ -50,17 +46,7 @@ impl ConstantStore for Redb {
 
     fn variants(&self) -> Vec<Variant> {
         let settings = settings([("cache", "4 GiB"), ("transactions", "one a thread, kept open")]);
-        vec![Variant {
-            name: NAME.to_owned(),
-            settings,
-            batched: false,
-            loads_at_open: false,
-            compressed: None,
-        }]
-    }
-
-    fn supports(&self, compression: Compression) -> bool {
-        compression == Compression::None
+        vec![Variant::new(NAME, settings)]
     }
 
     fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {

@@ -29,10 +29,6 @@ impl ConstantStore for Sqlite {
         NAME
     }
 
-    fn family(&self) -> &str {
-        "sqlite"
-    }
-
     fn version(&self) -> String {
         rusqlite::version().to_owned()
     }
@@ -55,17 +51,7 @@ impl ConstantStore for Sqlite {
             ("mmap_size", "2 GiB"),
             ("connections", "one a thread, statement prepared once"),
         ]);
-        vec![Variant {
-            name: NAME.to_owned(),
-            settings,
-            batched: false,
-            loads_at_open: false,
-            compressed: None,
-        }]
-    }
-
-    fn supports(&self, compression: Compression) -> bool {
-        compression == Compression::None
+        vec![Variant::new(NAME, settings)]
     }
 
     fn build(&self, dir: &Path, data: &Dataset, _: Compression) -> Result<Built> {

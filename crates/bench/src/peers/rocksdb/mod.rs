@@ -104,10 +104,6 @@ impl ConstantStore for RocksDb {
         NAME
     }
 
-    fn family(&self) -> &str {
-        "rocksdb"
-    }
-
     fn version(&self) -> String {
         self.version.clone()
     }
@@ -128,7 +124,7 @@ impl ConstantStore for RocksDb {
         let variant = |name: &str, pairs: [(&str, &str); 3]| {
             let mut settings = settings(common);
             settings.extend(crate::engine::settings(pairs));
-            Variant { name: name.to_owned(), settings, batched: true, loads_at_open: false, compressed: None }
+            Variant { batched: true, ..Variant::new(name, settings) }
         };
         vec![
             variant(
