@@ -61,7 +61,11 @@ pub(crate) fn emit(
         }
         let overflow = match (next, line.fingerprints.last()) {
             (Some((place, _)), Some((_, own))) if place.home <= line_number => {
-                if *own { Overflow::Home } else { Overflow::Passing }
+                if *own {
+                    Overflow::Home
+                } else {
+                    Overflow::Passing
+                }
             }
             _ => Overflow::None,
         };

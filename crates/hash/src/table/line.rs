@@ -192,7 +192,9 @@ pub(crate) struct LineBuilder<'a> {
 impl LineBuilder<'_> {
     /// The line as it stands on disk.
     pub fn encode(&self) -> LineBytes {
-        debug_assert!(self.base < BASE_END && self.shift < 32 && self.seconds.len() == self.fingerprints.len());
+        debug_assert!(
+            self.base < BASE_END && self.shift < 32 && self.seconds.len() == self.fingerprints.len()
+        );
         let state = match self.overflow {
             Overflow::None => self.fingerprints.len() as u64,
             Overflow::Home => STATE_HOME,
@@ -267,9 +269,12 @@ mod tests {
         let bytes = encode(true, Overflow::Home);
         let line = Line::new(&bytes);
         assert_eq!((line.count(), line.is_last(), line.problem()), (SLOTS, false, None));
-        for (wanted, goes_on) in
-            [(print(2, 27, 0), true), (print(2, 26, 255), false), (print(3, 0, 0), true), (print(1, 99, 0), false)]
-        {
+        for (wanted, goes_on) in [
+            (print(2, 27, 0), true),
+            (print(2, 26, 255), false),
+            (print(3, 0, 0), true),
+            (print(1, 99, 0), false),
+        ] {
             assert_eq!(line.goes_on(wanted, 0), goes_on, "{wanted:?}");
             assert!(!line.goes_on(wanted, 1));
         }
@@ -284,7 +289,9 @@ mod tests {
     /// Goal: heads that no builder writes are named. Method: a state and quarters out of range or out of order.
     #[test]
     fn impossible_heads() {
-        for (head, sound) in [(0u64, true), (31 << 15, false), (5 | 3 << 5, false), (4 << 10 | 3 << 15, false)] {
+        for (head, sound) in
+            [(0u64, true), (31 << 15, false), (5 | 3 << 5, false), (4 << 10 | 3 << 15, false)]
+        {
             let mut bytes = [0; LINE_BYTES as usize];
             bytes[..8].copy_from_slice(&head.to_le_bytes());
             assert_eq!(Line::new(&bytes).problem().is_none(), sound, "{head:x}");

@@ -42,7 +42,6 @@ impl Partition {
         bytes[24..].copy_from_slice(&self.data_bytes.to_le_bytes());
         bytes
     }
-
 }
 
 /// The partitions of a table, and the way from a hash to its place in one of them.

@@ -46,8 +46,7 @@ impl Reader {
                 false => self.leads_to::<false>(hash, record.start)?,
             };
             if !belongs || before.is_some_and(|before| before > hash) {
-                let what =
-                    format!("the key here has hash {hash:016x}, whose search does not lead here");
+                let what = format!("the key here has hash {hash:016x}, whose search does not lead here");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
             let value = records.value(&record)?;
