@@ -96,7 +96,7 @@ impl Generations {
             return table.get(key);
         }
         match self.find(key)? {
-            Some((table, found)) if table.is_mapped() => table.value(found),
+            Some((table, found)) if table.is_mapped() => table.value(table.stored_at(found)?),
             Some((table, _)) => table.get(key),
             None => Ok(None),
         }
@@ -104,12 +104,14 @@ impl Generations {
 
     /// Writes the value of `key` to `value`, whose old content is dropped; false when the key is absent.
     pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        if let [table] = &self.tables[..] {
+            return table.get_into(key, value);
+        }
+        value.clear();
         match self.find(key)? {
+            Some((table, found)) if table.is_mapped() => table.append_value(table.stored_at(found)?, value),
             Some((table, _)) => table.get_into(key, value),
-            None => {
-                value.clear();
-                Ok(false)
-            }
+            None => Ok(false),
         }
     }
 

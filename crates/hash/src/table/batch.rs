@@ -4,7 +4,7 @@
 //! records, and only then compares: while one line is on its way, so are the others (group prefetching, Chen et
 //! al., "Improving Hash Join Performance through Prefetching", 2004).
 
-use super::fast::{Candidate, Home, Kind, for_kind};
+use super::fast::{Candidate, Home, Kind, Stored, for_kind};
 use super::format::LINE_BYTES;
 use super::reader::Reader;
 use super::record::Tag;
@@ -72,28 +72,44 @@ impl Reader {
         }
         for (index, (key, &candidate)) in keys.iter().zip(&candidates).enumerate() {
             let key = key.as_ref();
-            let at = match candidate {
-                Candidate::Absent => None,
-                Candidate::At { start, .. } => match self.matches_at::<FIXED, TAGGED, CHECKED>(start, key) {
-                    Some(stored) if stored.tag == Tag::Raw => {
-                        found(index, Some(stored.bytes));
-                        continue;
-                    }
-                    _ => self.find_completely(key, self.hash(key))?,
-                },
-                Candidate::Unsure => self.find_completely(key, self.hash(key))?,
-            };
-            match at {
-                None => found(index, None),
-                Some(at) if at.tag == Tag::Compressed => {
-                    buffer.clear();
-                    let stored = self.checked_range(at.start, at.bytes)?;
-                    self.decompress(stored, at.start, buffer)?;
-                    found(index, Some(buffer));
+            let stored = match candidate {
+                Candidate::Absent => {
+                    found(index, None);
+                    continue;
                 }
-                Some(at) => found(index, self.value(at)?.as_deref()),
+                Candidate::At { start, .. } => self.matches_at::<FIXED, TAGGED, CHECKED>(start, key),
+                Candidate::Unsure => None,
+            };
+            match stored {
+                Some(stored) if stored.tag == Tag::Raw => found(index, Some(stored.bytes)),
+                Some(stored) => found(index, self.unpack(stored, buffer)?),
+                None => found(index, self.get_unpacked(key, buffer)?),
             }
         }
         Ok(())
+    }
+
+    /// The value of a record found in a mapped table, decompressed into `buffer` where it must be.
+    #[inline(never)]
+    fn unpack<'a>(&'a self, stored: Stored<'a>, buffer: &'a mut Vec<u8>) -> Result<Option<&'a [u8]>> {
+        match stored.tag {
+            Tag::Raw => Ok(Some(stored.bytes)),
+            Tag::Tombstone => Ok(None),
+            Tag::Blob => self.mapped_blob(stored).map(Some),
+            Tag::Compressed => {
+                buffer.clear();
+                self.decompress(stored.bytes, stored.start, buffer)?;
+                Ok(Some(buffer))
+            }
+        }
+    }
+
+    /// The complete search for `key`, and its value.
+    #[inline(never)]
+    fn get_unpacked<'a>(&'a self, key: &[u8], buffer: &'a mut Vec<u8>) -> Result<Option<&'a [u8]>> {
+        match self.find_stored(key, self.hash(key))? {
+            Some(stored) => self.unpack(stored, buffer),
+            None => Ok(None),
+        }
     }
 }

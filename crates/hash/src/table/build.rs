@@ -244,14 +244,14 @@ impl Builder {
         }
         if let Widths::Fixed { key, value } = self.widths
             && key + value > 0
-            && matches!(self.options.compression, Compression::None)
+            && self.options.compression == Compression::None
             && header.flags & FLAG_TAGGED == 0
         {
             header.flags |= FLAG_FIXED;
         }
-        if dictionary.is_some() || !matches!(self.options.compression, Compression::None) {
+        if self.options.compression != Compression::None {
             header.flags |= FLAG_TAGGED;
-            header.compression = 1;
+            header.compression = self.options.compression.format();
         }
         if self.options.delta {
             header.flags |= FLAG_DELTA;

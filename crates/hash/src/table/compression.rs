@@ -1,7 +1,8 @@
 //! Values compressed one by one, with what they have in common kept in a dictionary.
 //!
-//! Stores that compress whole blocks decompress a block for each lookup. A value by itself is too short to
-//! compress; with a dictionary trained on its siblings it is not, and a lookup pays for one value only.
+//! Stores that compress whole blocks decompress a block for each lookup. A short value by itself hardly compresses;
+//! with a dictionary trained on its siblings it does, and a lookup pays for one value only. snappy knows no
+//! dictionaries: it is for values that repeat themselves, and for the fastest lookups among the compressed.
 
 use cairn_codec::compress::{self, CompressionDictionary, Compressor, Dictionary};
 use cairn_codec::varint;
@@ -11,7 +12,9 @@ use super::record::Tag;
 use crate::{Error, Result};
 
 /// Shorter values are stored as they are: a zstd frame alone takes about ten bytes.
-const VALUE_BYTES_MIN: usize = 16;
+const ZSTD_VALUE_BYTES_MIN: usize = 16;
+/// The snappy encoder looks for no repetition in less: it hashes four bytes and keeps 15 from the end.
+const SNAPPY_VALUE_BYTES_MIN: usize = 17;
 /// Samples of this many times the dictionary's size are what zstd advises.
 const SAMPLE_FACTOR: usize = 100;
 
@@ -47,7 +50,7 @@ impl Sampler {
     #[inline]
     pub fn offer(&mut self, value: &[u8]) {
         self.seen += 1;
-        if self.seen.is_multiple_of(self.stride) && value.len() >= VALUE_BYTES_MIN {
+        if self.seen.is_multiple_of(self.stride) && value.len() >= ZSTD_VALUE_BYTES_MIN {
             self.keep(value);
         }
     }
@@ -76,6 +79,8 @@ impl Sampler {
 #[derive(Debug)]
 pub(crate) struct ValueCompressor {
     compressor: Option<Compressor>,
+    /// Shorter values are not tried.
+    value_bytes_min: usize,
     stored: Vec<u8>,
 }
 
@@ -85,21 +90,26 @@ impl ValueCompressor {
         compression: Compression,
         dictionary: Option<&CompressionDictionary>,
     ) -> Result<ValueCompressor> {
-        let compressor = match (compression, dictionary) {
-            (Compression::None, _) => None,
-            (Compression::Zstd { .. }, Some(dictionary)) => Some(Compressor::with_dictionary(dictionary)),
+        let (compressor, value_bytes_min) = match (compression, dictionary) {
+            (Compression::None, _) => (None, usize::MAX),
+            (Compression::Snappy, _) => {
+                (Some(Compressor::new(compress::Compression::Snappy)), SNAPPY_VALUE_BYTES_MIN)
+            }
+            (Compression::Zstd { .. }, Some(dictionary)) => {
+                (Some(Compressor::with_dictionary(dictionary)), ZSTD_VALUE_BYTES_MIN)
+            }
             (Compression::Zstd { level, .. }, None) => {
-                Some(Compressor::new(compress::Compression::Zstd { level }))
+                (Some(Compressor::new(compress::Compression::Zstd { level })), ZSTD_VALUE_BYTES_MIN)
             }
         };
         let compressor = compressor.transpose().map_err(|error| Error::invalid(error.to_string()))?;
-        Ok(ValueCompressor { compressor, stored: Vec::new() })
+        Ok(ValueCompressor { compressor, value_bytes_min, stored: Vec::new() })
     }
 
-    /// What to store for `value`: itself, or its length and a frame when that is shorter.
+    /// What to store for `value`: itself, or its length and its compressed form when that is shorter.
     pub fn store<'a>(&'a mut self, value: &'a [u8]) -> Result<(&'a [u8], Tag)> {
         let Some(compressor) = &mut self.compressor else { return Ok((value, Tag::Raw)) };
-        if value.len() < VALUE_BYTES_MIN {
+        if value.len() < self.value_bytes_min {
             return Ok((value, Tag::Raw));
         }
         self.stored.clear();

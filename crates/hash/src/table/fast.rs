@@ -90,34 +90,24 @@ macro_rules! for_kind {
 pub(crate) use for_kind;
 
 impl Reader {
-    /// The raw value, or that the key is absent, or `None` when only the complete search can tell.
+    /// The value in a plain table, or that the key is absent, or `None` when only the complete search can tell.
     #[inline(always)]
-    pub(crate) fn try_get(&self, key: &[u8]) -> Option<Option<&[u8]>> {
-        match self.kind {
-            Kind::PlainSound => self.try_get_kind::<false, false, false>(key),
-            Kind::Plain => self.try_get_kind::<false, false, true>(key),
-            _ => self.try_get_other(key),
-        }
+    pub(crate) fn try_get_plain<const CHECKED: bool>(&self, key: &[u8]) -> Option<Option<&[u8]>> {
+        Some(self.try_stored::<false, false, CHECKED>(key, self.hash(key))?.map(|stored| stored.bytes))
     }
 
-    /// The less usual kinds: not worth their instructions in every caller.
-    #[inline(never)]
-    fn try_get_other(&self, key: &[u8]) -> Option<Option<&[u8]>> {
-        for_kind!(self.try_get_kind(key), or None)
-    }
-
+    /// What is stored for the key, whatever its tag, or that the key is absent, or `None` when only the complete
+    /// search can tell. The pages of what it gives are sound.
     #[inline(always)]
-    fn try_get_kind<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
+    pub(crate) fn try_stored<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
         &self,
         key: &[u8],
-    ) -> Option<Option<&[u8]>> {
-        match self.candidate::<FIXED, TAGGED, CHECKED>(self.home(self.hash(key))) {
+        hash: u64,
+    ) -> Option<Option<Stored<'_>>> {
+        match self.candidate::<FIXED, TAGGED, CHECKED>(self.home(hash)) {
             Candidate::Unsure => None,
             Candidate::Absent => Some(None),
-            Candidate::At { start, .. } => {
-                let stored = self.matches_at::<FIXED, TAGGED, CHECKED>(start, key)?;
-                (!TAGGED || stored.tag == Tag::Raw).then_some(Some(stored.bytes))
-            }
+            Candidate::At { start, .. } => self.matches_at::<FIXED, TAGGED, CHECKED>(start, key).map(Some),
         }
     }
 

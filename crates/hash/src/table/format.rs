@@ -15,6 +15,7 @@
 use std::path::Path;
 
 use cairn_codec::checksum::xxh3_64;
+use cairn_codec::compress::Format;
 
 use crate::{Error, Result};
 
@@ -51,6 +52,7 @@ const FLAGS_KNOWN: u32 = FLAG_FIXED | FLAG_TAGGED | FLAG_DELTA;
 ///  72  blob bytes            80 data offset     88 data bytes
 ///  96  index offset         104 index lines    112 partitions offset
 /// 120  partition bits u32   124 compression u32
+///                           0 none, 1 zstd, 2 snappy
 /// 128  dictionary offset    136 dictionary bytes
 /// 144  checksums offset     152 checksum of the topmost checksum page
 /// 160  file length
@@ -76,7 +78,7 @@ pub(crate) struct Header {
     pub index_lines: u64,
     pub partitions_offset: u64,
     pub partition_bits: u32,
-    pub compression: u32,
+    pub compression: Format,
     pub dictionary_offset: u64,
     pub dictionary_bytes: u64,
     pub sums_offset: u64,
@@ -139,7 +141,7 @@ impl Header {
             self.index_offset,
             self.index_lines,
             self.partitions_offset,
-            u64::from(self.partition_bits) | u64::from(self.compression) << 32,
+            u64::from(self.partition_bits) | u64::from(compression_number(self.compression)) << 32,
             self.dictionary_offset,
             self.dictionary_bytes,
             self.sums_offset,
@@ -172,8 +174,9 @@ impl Header {
         }
         let version = word32(page, 8);
         if version != VERSION {
-            let what =
-                format!("format version {version}; this build reads version {VERSION}, so build the table anew");
+            let what = format!(
+                "format version {version}; this build reads version {VERSION}, so build the table anew"
+            );
             return Err(Error::Unsupported { file: file.to_owned(), what });
         }
         let found = word64(page, CHECKSUM_AT);
@@ -183,6 +186,11 @@ impl Header {
             return Err(Error::corruption(file, CHECKSUM_AT as u64, what));
         }
         let word = |index: usize| word64(page, 16 + 8 * index);
+        let compression = word32(page, 124);
+        let Some(compression) = compression_of(compression) else {
+            let what = format!("compression {compression} is not known; 0 is none, 1 is zstd, 2 is snappy");
+            return Err(Error::Unsupported { file: file.to_owned(), what });
+        };
         let header = Header {
             flags: word32(page, 12),
             id: word(0),
@@ -199,7 +207,7 @@ impl Header {
             index_lines: word(11),
             partitions_offset: word(12),
             partition_bits: word(13) as u32,
-            compression: (word(13) >> 32) as u32,
+            compression,
             dictionary_offset: word(14),
             dictionary_bytes: word(15),
             sums_offset: word(16),
@@ -220,10 +228,6 @@ impl Header {
         let wrong = |offset: u64, what: String| Err(Error::corruption(file, offset, what));
         if self.flags & !FLAGS_KNOWN != 0 {
             let what = format!("flags {:#x} ask for features that this build does not know", self.flags);
-            return Err(Error::Unsupported { file: file.to_owned(), what });
-        }
-        if self.compression > 1 {
-            let what = format!("compression {} is not known; 0 is none, 1 is zstd", self.compression);
             return Err(Error::Unsupported { file: file.to_owned(), what });
         }
         if self.file_bytes != file_bytes {
@@ -271,6 +275,10 @@ impl Header {
                 format!("{} entries, {} tombstones of {} puts", self.entries, self.tombstones, self.puts);
             return wrong(48, what);
         }
+        if self.dictionary_bytes > 0 && self.compression != Format::Zstd {
+            let what = format!("a dictionary of zstd, and the compression is {}", self.compression);
+            return wrong(136, what);
+        }
         if self.is_fixed() && self.is_tagged() {
             return wrong(12, "flags say both fixed widths and tagged records".to_owned());
         }
@@ -278,6 +286,25 @@ impl Header {
             return wrong(168, format!("fixed widths {} and {}", self.key_bytes_max, self.value_bytes_max));
         }
         Ok(())
+    }
+}
+
+/// How `format` is written in the header.
+fn compression_number(format: Format) -> u32 {
+    match format {
+        Format::None => 0,
+        Format::Zstd => 1,
+        Format::Snappy => 2,
+    }
+}
+
+/// What [`compression_number`] wrote.
+fn compression_of(number: u32) -> Option<Format> {
+    match number {
+        0 => Some(Format::None),
+        1 => Some(Format::Zstd),
+        2 => Some(Format::Snappy),
+        _ => None,
     }
 }
 

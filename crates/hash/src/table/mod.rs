@@ -23,7 +23,10 @@ mod scan;
 mod source;
 mod stats;
 mod stream;
+mod value;
 mod verify;
+
+pub use cairn_codec::compress::Format;
 
 pub use build::{BuildSummary, Builder, Progress, Stage};
 pub use options::{BuildOptions, Compression, Mode, ReaderOptions, Trust};

@@ -1,5 +1,6 @@
 //! What a builder and a reader may be told.
 
+use cairn_codec::compress::Format;
 use cairn_vfs::Load;
 
 /// How values are stored.
@@ -8,6 +9,9 @@ pub enum Compression {
     /// As they are. Lookups borrow them from the map.
     #[default]
     None,
+    /// Each by itself with snappy. Finds what repeats within a value, not what values have in common; faster than
+    /// zstd both ways.
+    Snappy,
     /// Each by itself with zstd and one dictionary, trained on a sample of the values. A lookup decompresses
     /// just its own value, whatever its neighbours.
     Zstd {
@@ -22,6 +26,15 @@ impl Compression {
     /// zstd at level 3 with a dictionary of 16 KiB.
     pub fn zstd() -> Self {
         Compression::Zstd { level: 3, dictionary_bytes: 16 * 1024 }
+    }
+
+    /// What a reader needs to know of it.
+    pub fn format(self) -> Format {
+        match self {
+            Compression::None => Format::None,
+            Compression::Snappy => Format::Snappy,
+            Compression::Zstd { .. } => Format::Zstd,
+        }
     }
 }
 

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64_seeded;
-use cairn_codec::compress::{DecompressionDictionary, Decompressor, Dictionary, Format};
+use cairn_codec::compress::{DecompressionDictionary, Dictionary};
 use cairn_vfs::{Advice, File, Fs, Load, LoadReport, Map, OpenOptions, StdFs};
 
-use super::fast::{Candidate, Kind, Stored, for_kind};
+use super::fast::{Kind, Stored, for_kind};
 use super::format::{Header, LINE_BYTES, PAGE_BYTES, PARTITION_BYTES};
 use super::line::LineBytes;
 use super::options::{Mode, ReaderOptions, Trust};
 use super::pages::{PageChecker, Window};
 use super::place::Partitions;
 use super::probe::Probe;
-use super::record::{RecordHead, Tag, decode_blob};
+use super::record::{RecordHead, Tag};
 use super::source::{self, Scratch};
 use super::stats::TableInfo;
 use super::stream::ValueReader;
@@ -47,7 +47,7 @@ pub struct Reader {
     pub(crate) index_page: u64,
     /// Set for `Mode::Pread`.
     pub(crate) file: Option<Box<dyn File>>,
-    dictionary: Option<DecompressionDictionary>,
+    pub(crate) dictionary: Option<DecompressionDictionary>,
     pub(crate) options: ReaderOptions,
     load_report: Option<LoadReport>,
 }
@@ -157,8 +157,29 @@ impl Reader {
     /// Cost: two dependent cache misses, or for [`Mode::Pread`] one positional read; no allocation when borrowed.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
-        match self.try_get(key) {
+        let value = match self.kind {
+            Kind::PlainSound => self.try_get_plain::<false>(key),
+            Kind::Plain => self.try_get_plain::<true>(key),
+            _ => return self.get_other(key),
+        };
+        match value {
             Some(value) => Ok(value.map(Cow::Borrowed)),
+            None => self.get_completely(key),
+        }
+    }
+
+    /// The less usual kinds: not worth their instructions in every caller.
+    #[inline(never)]
+    fn get_other(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        let hash = self.hash(key);
+        let stored = match self.kind {
+            Kind::Tagged => self.try_stored::<false, true, true>(key, hash),
+            Kind::Fixed => self.try_stored::<true, false, true>(key, hash),
+            _ => None,
+        };
+        match stored {
+            Some(None) => Ok(None),
+            Some(Some(stored)) => self.value(stored),
             None => self.get_completely(key),
         }
     }
@@ -169,9 +190,9 @@ impl Reader {
             let mut value = Vec::new();
             return Ok(self.get_into(key, &mut value)?.then_some(Cow::Owned(value)));
         }
-        match self.find(key, self.hash(key))? {
+        match self.find_stored(key, self.hash(key))? {
             None => Ok(None),
-            Some(found) => self.value(found),
+            Some(stored) => self.value(stored),
         }
     }
 
@@ -186,8 +207,12 @@ impl Reader {
                 None => Ok(false),
             });
         }
-        match self.find(key, hash)? {
-            Some(found) => self.append_mapped(found, value),
+        let stored = match for_kind!(self.try_stored(key, hash), or None) {
+            Some(stored) => stored,
+            None => self.find_stored(key, hash)?,
+        };
+        match stored {
+            Some(stored) => self.append_value(stored, value),
             None => Ok(false),
         }
     }
@@ -281,30 +306,22 @@ impl Reader {
     /// Finds `key` in a mapped table.
     #[inline]
     pub(crate) fn find(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
-        match for_kind!(self.try_find(key, hash), or None) {
-            Some(found) => Ok(found),
+        match for_kind!(self.try_stored(key, hash), or None) {
+            Some(stored) => Ok(stored.map(|Stored { tag, bytes, start }| {
+                let bytes = bytes.len() as u64;
+                Found { tag, start, bytes }
+            })),
             None => self.find_completely(key, hash),
         }
     }
 
-    #[inline(always)]
-    fn try_find<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
-        &self,
-        key: &[u8],
-        hash: u64,
-    ) -> Option<Option<Found>> {
-        match self.candidate::<FIXED, TAGGED, CHECKED>(self.home(hash)) {
-            Candidate::Unsure => None,
-            Candidate::Absent => Some(None),
-            Candidate::At { start, .. } => {
-                let Stored { tag, bytes, start } = self.matches_at::<FIXED, TAGGED, CHECKED>(start, key)?;
-                Some(Some(Found { tag, start, bytes: bytes.len() as u64 }))
-            }
-        }
+    /// The complete search in a mapped table, and what is stored there.
+    pub(crate) fn find_stored(&self, key: &[u8], hash: u64) -> Result<Option<Stored<'_>>> {
+        self.find_completely(key, hash)?.map(|found| self.stored_at(found)).transpose()
     }
 
     #[inline(never)]
-    pub(crate) fn find_completely(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
+    fn find_completely(&self, key: &[u8], hash: u64) -> Result<Option<Found>> {
         if self.header.is_fixed() {
             if key.len() as u64 != self.header.key_bytes_max {
                 return Ok(None);
@@ -364,74 +381,5 @@ impl Reader {
     #[cold]
     pub(crate) fn bad_record(&self, start: u64) -> Error {
         Error::corruption(&self.path, start, "the record here is garbled or reaches beyond the data")
-    }
-
-    /// The value of a record found in a mapped table.
-    #[inline]
-    pub(crate) fn value(&self, found: Found) -> Result<Option<Cow<'_, [u8]>>> {
-        match found.tag {
-            Tag::Raw => match self.window().range(found.start, found.bytes) {
-                Some(value) => Ok(Some(Cow::Borrowed(value))),
-                None => Err(self.bad_record(found.start)),
-            },
-            Tag::Tombstone => Ok(None),
-            Tag::Blob => {
-                let (offset, bytes) =
-                    self.blob(self.checked_range(found.start, found.bytes)?, found.start)?;
-                Ok(Some(Cow::Borrowed(self.checked_range(offset, bytes)?)))
-            }
-            Tag::Compressed => {
-                let mut value = Vec::new();
-                self.append_mapped(found, &mut value)?;
-                Ok(Some(Cow::Owned(value)))
-            }
-        }
-    }
-
-    fn append_mapped(&self, found: Found, value: &mut Vec<u8>) -> Result<bool> {
-        if found.tag == Tag::Compressed {
-            let stored = self.checked_range(found.start, found.bytes)?;
-            self.decompress(stored, found.start, value)?;
-            return Ok(true);
-        }
-        let found = self.value(found)?;
-        found.iter().for_each(|bytes| value.extend_from_slice(bytes));
-        Ok(found.is_some())
-    }
-
-    /// Decodes and checks a blob reference that stands at the file offset `at`.
-    pub(crate) fn blob(&self, stored: &[u8], at: u64) -> Result<(u64, u64)> {
-        let end = PAGE_BYTES + self.header.blob_bytes;
-        match decode_blob(stored) {
-            Some((offset, bytes))
-                if offset >= PAGE_BYTES && offset.checked_add(bytes).is_some_and(|to| to <= end) =>
-            {
-                Ok((offset, bytes))
-            }
-            found => {
-                let what = format!("blob reference {found:?} is not within the blobs, {PAGE_BYTES}..{end}");
-                Err(Error::corruption(&self.path, at, what))
-            }
-        }
-    }
-
-    /// Appends the value whose compressed form `stored` stands at the file offset `at`.
-    pub(crate) fn decompress(&self, stored: &[u8], at: u64, value: &mut Vec<u8>) -> Result<()> {
-        let wrong = |what: String| Error::corruption(&self.path, at, what);
-        let (bytes, head) = cairn_codec::varint::decode(stored).map_err(|error| wrong(error.to_string()))?;
-        // Longer values are blobs, so a garbled length cannot ask for more than this.
-        if bytes > super::format::BLOB_MIN_BYTES {
-            return Err(wrong(format!("compressed value claims {bytes} bytes")));
-        }
-        let (start, frame) = (value.len(), stored.get(head..).unwrap_or_default());
-        let done = Decompressor::local(|decompressor| match &self.dictionary {
-            Some(dictionary) => decompressor.append_with(dictionary, frame, value, bytes as usize),
-            None => decompressor.append(Format::Zstd, frame, value, bytes as usize),
-        });
-        done.map_err(|error| wrong(error.to_string()))?;
-        if (value.len() - start) as u64 != bytes {
-            return Err(wrong(format!("value has {} bytes, its head says {bytes}", value.len() - start)));
-        }
-        Ok(())
     }
 }

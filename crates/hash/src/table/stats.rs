@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use cairn_codec::compress::Format;
+
 use super::format::Header;
 
 /// The header of a table, in the units people ask for.
@@ -41,8 +43,8 @@ pub struct TableInfo {
     pub dictionary_bytes: u64,
     /// Bytes of the file.
     pub file_bytes: u64,
-    /// True when values may be compressed.
-    pub compressed: bool,
+    /// How values are compressed that are shorter so.
+    pub compression: Format,
     /// True when keys have one length and values have one length.
     pub fixed_width: bool,
     /// True for a delta generation.
@@ -68,7 +70,7 @@ impl TableInfo {
             index_bytes: header.index_bytes(),
             dictionary_bytes: header.dictionary_bytes,
             file_bytes: header.file_bytes,
-            compressed: header.compression != 0,
+            compression: header.compression,
             fixed_width: header.is_fixed(),
             delta: header.is_delta(),
         }
@@ -96,10 +98,10 @@ impl fmt::Display for TableInfo {
         )?;
         writeln!(f, "  keys           {} bytes, longest {}", self.key_bytes, self.key_bytes_max)?;
         writeln!(f, "  values         {} bytes, longest {}", self.value_bytes, self.value_bytes_max)?;
-        let layout = match (self.fixed_width, self.compressed) {
+        let layout = match (self.fixed_width, self.compression) {
             (true, _) => "fixed width",
-            (_, true) => "zstd",
-            _ => "plain",
+            (_, Format::None) => "plain",
+            (_, compression) => compression.name(),
         };
         writeln!(f, "  records        {} bytes, {layout}; blobs {} bytes", self.data_bytes, self.blob_bytes)?;
         writeln!(
