@@ -137,7 +137,7 @@ pub enum Format {
 /// How a store is written.
 #[derive(Debug, Clone, Args)]
 pub struct WriteArgs {
-    /// How values are compressed; Cairn's own format has no snappy
+    /// How values are compressed
     #[arg(long, value_enum)]
     pub compression: Option<Codec>,
     /// Level of zstd
@@ -166,7 +166,7 @@ impl WriteArgs {
 pub enum Codec {
     /// As they are
     None,
-    /// Fast; Sparkey only
+    /// Fast; in Cairn's own format each value by itself
     Snappy,
     /// Small; in Cairn's own format each value by itself, with a trained dictionary
     Zstd,

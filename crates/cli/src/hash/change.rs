@@ -5,8 +5,9 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_hash::generations::{self, StoreBuilder};
+use cairn_hash::generations::{self, Generations, StoreBuilder};
 use cairn_hash::sparkey::{self, Format, LogReader, LogWriter, Mode};
+use cairn_hash::table::ReaderOptions;
 use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
@@ -34,7 +35,7 @@ impl Change {
         match kind_of(&**fs, path)? {
             Kind::Cairn => {
                 let mut delta =
-                    StoreBuilder::append_in(fs, path, table_options(args, codec)?, &mut rng(path)?)?;
+                    StoreBuilder::append_in(fs, path, table_options(args, codec), &mut rng(path)?)?;
                 delta.set_progress(Box::new(BuildBar::new()));
                 Ok(Change::Table(Box::new(delta)))
             }
@@ -93,16 +94,19 @@ impl Sink for Change {
 
 /// The compression that a store has: what its changes get unless something else is asked for.
 fn codec_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Codec> {
-    Ok(match kind_of(&**fs, path)? {
-        Kind::Cairn => match Store::open(fs, path)? {
-            Store::Table(store) if store.tables().iter().any(|table| table.info().compressed) => Codec::Zstd,
-            _ => Codec::None,
-        },
-        Kind::Sparkey => match LogReader::open_in(fs, path, Mode::Pread)?.header().compression {
-            Format::None => Codec::None,
-            Format::Snappy => Codec::Snappy,
-            Format::Zstd => Codec::Zstd,
-        },
+    let format = match kind_of(&**fs, path)? {
+        Kind::Cairn => {
+            let store = Generations::open_in(fs, path, ReaderOptions::default())?;
+            // Newest first. One that only deletes keys has none, and says nothing of the store.
+            let mut formats = store.tables().iter().map(|table| table.info().compression);
+            formats.find(|format| *format != Format::None).unwrap_or_default()
+        }
+        Kind::Sparkey => LogReader::open_in(fs, path, Mode::Pread)?.header().compression,
+    };
+    Ok(match format {
+        Format::None => Codec::None,
+        Format::Snappy => Codec::Snappy,
+        Format::Zstd => Codec::Zstd,
     })
 }
 
@@ -190,7 +194,7 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
         }
         (store, Kind::Cairn) if same_file(&**fs, &args.store, out)? => {
             drop(store);
-            let options = table_options(&args.write, codec)?;
+            let options = table_options(&args.write, codec);
             let done = generations::compact_in(fs, &args.store, options, &mut rng(out)?)?;
             json!({
                 "store": out.display().to_string(),
@@ -221,11 +225,9 @@ pub fn convert(fs: &Arc<dyn Fs>, args: &ConvertArgs) -> Result<Outcome> {
             args.from.display()
         )));
     }
-    let codec = match (args.write.compression, codec_of(fs, &args.from)?) {
-        (Some(codec), _) => codec,
-        // The nearest thing that Cairn's own format has.
-        (None, Codec::Snappy) => Codec::Zstd,
-        (None, codec) => codec,
+    let codec = match args.write.compression {
+        Some(codec) => codec,
+        None => codec_of(fs, &args.from)?,
     };
     let written = copy(fs, &store, &args.to, kind, &args.write, codec)?;
     report("wrote", written, args.json)

@@ -55,7 +55,7 @@ fn of_table(table: &TableInfo) -> Value {
         "index_bytes_per_entry": table.index_bytes_per_entry(),
         "dictionary_bytes": table.dictionary_bytes,
         "file_bytes": table.file_bytes,
-        "compression": if table.compressed { "zstd" } else { "none" },
+        "compression": table.compression.name(),
         "fixed_width": table.fixed_width,
     })
 }

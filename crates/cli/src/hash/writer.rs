@@ -40,7 +40,7 @@ impl Writer {
     ) -> Result<Writer> {
         match kind {
             Kind::Cairn => {
-                let options = table_options(args, codec)?;
+                let options = table_options(args, codec);
                 let mut builder = StoreBuilder::create_in(fs, path, options, &mut rng(path)?)?;
                 builder.set_progress(Box::new(BuildBar::new()));
                 Ok(Writer::Table { builder: Box::new(builder), path: path.to_owned() })
@@ -164,27 +164,23 @@ pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
     }))
 }
 
-/// The options of a table. Errors: a compression that the format does not have.
-pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
+/// The options of a table.
+pub fn table_options(args: &WriteArgs, codec: Codec) -> BuildOptions {
     let compression = match codec {
         Codec::None => table::Compression::None,
+        Codec::Snappy => table::Compression::Snappy,
         Codec::Zstd => match table::Compression::zstd() {
             table::Compression::Zstd { dictionary_bytes, .. } => {
                 table::Compression::Zstd { level: args.level, dictionary_bytes }
             }
             other => other,
         },
-        Codec::Snappy => {
-            return Err(Error::usage(
-                "Cairn's own format has no snappy: expected --compression none or zstd",
-            ));
-        }
     };
     let options = BuildOptions::default().compression(compression).memory_bytes(args.memory);
-    Ok(match args.threads {
+    match args.threads {
         Some(threads) => options.threads(usize::from(threads)),
         None => options,
-    })
+    }
 }
 
 /// The options of a log, whose commits are durable.

@@ -59,15 +59,58 @@ fn changes_follow_a_model() {
         scratch.run(&format!("hash append {store} c.csv --key k --value v")).ended(0);
         check(&model);
         let other = format!("other.{}", &store[2..]);
-        scratch.run(&format!("hash rewrite {store} -o {other} --compression zstd")).ended(0);
-        assert_eq!(content(&scratch, &other), model);
-        let info = scratch.run(&format!("hash info {other} --json")).ended(0).text();
-        assert!(info.contains("\"compression\":\"zstd\""), "{info}");
-        // What is not said stays as it is.
-        scratch.run(&format!("hash rewrite {other}")).ended(0);
-        assert!(
-            scratch.run(&format!("hash info {other} --json")).text().contains("\"compression\":\"zstd\"")
-        );
+        for compression in ["zstd", "snappy", "none"] {
+            let named = format!("\"compression\":\"{compression}\"");
+            scratch.run(&format!("hash rewrite {store} -o {other} --compression {compression}")).ended(0);
+            assert_eq!(content(&scratch, &other), model);
+            let info = scratch.run(&format!("hash info {other} --json")).ended(0).text();
+            assert!(info.contains(&named), "{info}");
+            // What is not said stays as it is.
+            scratch.run(&format!("hash rewrite {other}")).ended(0);
+            let info = scratch.run(&format!("hash info {other} --json")).ended(0).text();
+            assert!(info.contains(&named), "{info}");
+        }
+    }
+}
+
+/// Goal: an append to a table keeps its compression unless told otherwise, and a delete does not change what that is.
+/// Method: a table built with each; a delta by default, one of deletes, one by default again, one asked for; the
+/// compression of every generation read off, and that values of one letter shrink by it.
+#[test]
+fn deltas_keep_the_compression() {
+    for (compression, other) in [("none", "snappy"), ("snappy", "zstd"), ("zstd", "none")] {
+        let scratch = Scratch::new();
+        for (file, letter) in [("a.csv", "a"), ("b.csv", "b"), ("c.csv", "c")] {
+            let csv: String = (0..200).map(|n| format!("{letter}{n},{}\n", letter.repeat(150))).collect();
+            scratch.write(file, "k,v\n".to_owned() + &csv);
+        }
+        scratch
+            .run(&format!("hash build a.csv -o s.cairn --key k --value v --compression {compression}"))
+            .ended(0);
+        scratch.run("hash append s.cairn b.csv --key k --value v").ended(0);
+        scratch.run("hash delete s.cairn a0 b0").ended(0);
+        scratch.run("hash append s.cairn c.csv --key k --value v").ended(0);
+        scratch.run(&format!("hash append s.cairn c.csv --key k --value v --compression {other}")).ended(0);
+        let info = &scratch.run("hash info s.cairn --json").ended(0).json()[0];
+        let found: Vec<&str> = info["generations"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|generation| {
+                let compressed = generation["data_bytes"].as_u64() < generation["value_bytes"].as_u64();
+                let name = generation["compression"].as_str().unwrap();
+                assert_eq!(compressed, name != "none" && generation["value_bytes"] != 0, "{generation}");
+                name
+            })
+            .collect();
+        assert_eq!(found, [compression, compression, "none", compression, other]);
+        let text = scratch.run("hash info s.cairn").ended(0).text();
+        for name in [compression, other].into_iter().filter(|name| *name != "none") {
+            assert!(text.contains(&format!(" bytes, {name}; blobs")), "{text}");
+        }
+        assert_eq!(scratch.run("hash get s.cairn b7").ended(0).text().trim_end(), "b".repeat(150));
+        scratch.run("hash get s.cairn b0").ended(2);
+        scratch.run("hash verify s.cairn").ended(0);
     }
 }
 
@@ -83,9 +126,16 @@ fn conversion_goes_both_ways() {
     let expected = scratch.run("hash scan a.spi --binary").ended(0).out;
     assert_eq!(expected, records);
     scratch.run("hash convert a.spi b.cairn").ended(0);
+    let info = &scratch.run("hash info b.cairn --json").ended(0).json()[0];
+    assert_eq!(info["generations"][0]["compression"], "snappy", "kept");
     for compression in ["none", "snappy", "zstd"] {
+        let table = format!("{compression}.cairn");
+        scratch.run(&format!("hash convert a.spi {table} --compression {compression}")).ended(0);
+        let info = &scratch.run(&format!("hash info {table} --json")).ended(0).json()[0];
+        assert_eq!(info["generations"][0]["compression"], compression);
+        assert_eq!(scratch.run(&format!("hash get {table} long")).ended(0).out, long);
         let out = format!("{compression}.spl");
-        scratch.run(&format!("hash convert b.cairn {out} --compression {compression}")).ended(0);
+        scratch.run(&format!("hash convert {table} {out}")).ended(0);
         assert_eq!(scratch.run(&format!("hash get {out} long")).ended(0).out, long);
         assert_eq!(scratch.run(&format!("hash get {out} --hex fe")).ended(0).out, b"\xff");
         scratch.run(&format!("hash verify {out}")).ended(0);
