@@ -148,6 +148,7 @@ fn write_corpus() {
         ("dense", &text, BuildOptions::default().fill(0.95)),
         ("blob", &blobs, BuildOptions::default()),
         ("zstd", &text, BuildOptions::default().compression(zstd)),
+        ("snappy", &text, BuildOptions::default().compression(table::Compression::Snappy)),
     ] {
         write("table_open", name, &table(records, options.clone(), 1));
         if name == "text" {

@@ -24,6 +24,7 @@ use std::sync::Arc;
 
 use cairn_vfs::{Create, ErrorKind, FileId, Fs, StdFs};
 
+use crate::table::batch::GROUP;
 use crate::table::{Found, Reader, ReaderOptions, Tag, ValueReader};
 use crate::{Error, Result};
 
@@ -95,7 +96,11 @@ impl Generations {
         if let [table] = &self.tables[..] {
             return table.get(key);
         }
-        match self.find(key)? {
+        self.get_hashed(key, self.hash(key))
+    }
+
+    fn get_hashed(&self, key: &[u8], hash: u64) -> Result<Option<Cow<'_, [u8]>>> {
+        match self.find(key, hash)? {
             Some((table, found)) if table.is_mapped() => table.value(table.stored_at(found)?),
             Some((table, _)) => table.get(key),
             None => Ok(None),
@@ -108,7 +113,7 @@ impl Generations {
             return table.get_into(key, value);
         }
         value.clear();
-        match self.find(key)? {
+        match self.find(key, self.hash(key))? {
             Some((table, found)) if table.is_mapped() => table.append_value(table.stored_at(found)?, value),
             Some((table, _)) => table.get_into(key, value),
             None => Ok(false),
@@ -117,19 +122,19 @@ impl Generations {
 
     /// True when the store has `key`.
     pub fn contains(&self, key: &[u8]) -> Result<bool> {
-        Ok(self.find(key)?.is_some())
+        Ok(self.find(key, self.hash(key))?.is_some())
     }
 
     /// A stream over the value of `key`.
     pub fn get_reader(&self, key: &[u8]) -> Result<Option<ValueReader<'_>>> {
-        match self.find(key)? {
+        match self.find(key, self.hash(key))? {
             Some((table, _)) => table.get_reader(key),
             None => Ok(None),
         }
     }
 
-    /// Looks all of `keys` up, as [`Reader::get_many`] does. Overlaps cache misses as long as there are no deltas;
-    /// over deltas it looks keys up one by one.
+    /// Looks all of `keys` up, as [`Reader::get_many`] does, and hands the results on in the order given. The cache
+    /// misses of all generations are overlapped, those that turn out not to matter too.
     pub fn get_many<K: AsRef<[u8]>>(
         &self,
         keys: &[K],
@@ -138,8 +143,15 @@ impl Generations {
         if let [table] = &self.tables[..] {
             return table.get_many(keys, found);
         }
-        for (position, key) in keys.iter().enumerate() {
-            found(position, self.get(key.as_ref())?.as_deref());
+        let mut hashes = Vec::with_capacity(GROUP);
+        for (group, keys) in keys.chunks(GROUP).enumerate() {
+            hashes.clear();
+            hashes.extend(keys.iter().map(|key| self.hash(key.as_ref())));
+            self.tables.iter().for_each(|table| table.prefetch_lines(&hashes));
+            self.tables.iter().for_each(|table| table.prefetch_records(&hashes));
+            for (position, (key, &hash)) in keys.iter().zip(&hashes).enumerate() {
+                found(group * GROUP + position, self.get_hashed(key.as_ref(), hash)?.as_deref());
+            }
         }
         Ok(())
     }
@@ -155,7 +167,7 @@ impl Generations {
             let newer = &self.tables[..position];
             for entry in table.scan() {
                 let entry = entry?;
-                if find_in(newer, &entry.key)?.is_none() {
+                if find_in(newer, &entry.key, table.hash(&entry.key))?.is_none() {
                     visit(&entry.key, &entry.value)?;
                 }
             }
@@ -180,20 +192,23 @@ impl Generations {
         Ok(self.fs.metadata(&self.path)?.id == self.base && numbers.last().is_none_or(|last| *last <= newest))
     }
 
+    /// The hash of `key`, which is one for all generations: they have one seed.
+    fn hash(&self, key: &[u8]) -> u64 {
+        self.tables.first().map_or(0, |table| table.hash(key))
+    }
+
     fn newest(&self) -> u64 {
         self.tables.first().map_or(0, |table| table.header.generation)
     }
 
     /// The newest generation that has a value for `key`, unless a newer one deletes it.
-    fn find(&self, key: &[u8]) -> Result<Option<(&Reader, Found)>> {
-        Ok(find_in(&self.tables, key)?.filter(|(_, found)| found.tag != Tag::Tombstone))
+    fn find(&self, key: &[u8], hash: u64) -> Result<Option<(&Reader, Found)>> {
+        Ok(find_in(&self.tables, key, hash)?.filter(|(_, found)| found.tag != Tag::Tombstone))
     }
 }
 
 /// The first of `tables` that says anything about `key`; a tombstone says something.
-fn find_in<'a>(tables: &'a [Reader], key: &[u8]) -> Result<Option<(&'a Reader, Found)>> {
-    let Some(first) = tables.first() else { return Ok(None) };
-    let hash = first.hash(key);
+fn find_in<'a>(tables: &'a [Reader], key: &[u8], hash: u64) -> Result<Option<(&'a Reader, Found)>> {
     for table in tables {
         if let Some(found) = table.find_any(key, hash)? {
             return Ok(Some((table, found)));

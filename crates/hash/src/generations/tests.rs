@@ -97,6 +97,44 @@ fn generations_agree_with_a_map() {
     assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 2, "the base and the lock file");
 }
 
+/// Goal: generations of one store may be compressed differently, and a compaction gives all of them one compression.
+/// Method: a generation of each, answers compared with a map, then a compaction to each.
+#[test]
+fn generations_of_all_compressions() {
+    use crate::table::{Compression, Format};
+    let (fs, mut rng, keys) = (fs(), SeededRng::new(8), 300u64);
+    let mut model = Model::new();
+    let compressions = [Compression::Snappy, Compression::zstd(), Compression::None, Compression::Snappy];
+    for (round, compression) in compressions.into_iter().enumerate() {
+        let options = options().compression(compression);
+        let mut builder = match round {
+            0 => StoreBuilder::create_in(&fs, Path::new(PATH), options, &mut rng).unwrap(),
+            _ => StoreBuilder::append_in(&fs, Path::new(PATH), options, &mut rng).unwrap(),
+        };
+        for key in (0..keys).filter(|key| key % 5 >= round as u64) {
+            let value = format!("round {round} key {key},").repeat(1 + key as usize % 9).into_bytes();
+            builder.put(&key.to_le_bytes(), &value).unwrap();
+            model.insert(key.to_le_bytes().to_vec(), value);
+        }
+        builder.delete(&(round as u64).to_le_bytes()).unwrap();
+        model.remove(&(round as u64).to_le_bytes()[..]);
+        builder.finish().unwrap();
+        agrees(&open(&fs), &model, keys);
+    }
+    let formats = |store: &Generations| -> Vec<Format> {
+        store.tables().iter().map(|table| table.info().compression).collect()
+    };
+    assert_eq!(formats(&open(&fs)), [Format::Snappy, Format::None, Format::Zstd, Format::Snappy]);
+    for compression in compressions {
+        compact_in(&fs, Path::new(PATH), options().compression(compression), &mut rng).unwrap();
+        assert_eq!(formats(&open(&fs)), [compression.format()]);
+        for mode in [crate::table::Mode::Mmap, crate::table::Mode::Pread] {
+            let options = ReaderOptions::default().mode(mode);
+            agrees(&Generations::open_in(&fs, Path::new(PATH), options).unwrap(), &model, keys);
+        }
+    }
+}
+
 /// Goal: two writers never work on one store. Method: the second one is told `Busy`, until the first is done.
 #[test]
 fn one_writer_at_a_time() {

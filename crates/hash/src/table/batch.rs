@@ -14,7 +14,7 @@ use crate::prefetch::prefetch;
 /// Keys in flight. Processors keep some dozens of misses open; what exceeds that waits in the queue while the next keys
 /// are hashed. 128 took 13 ns a key where 32 took 20 and 16 took 24; the lines and records of more would leave the
 /// first-level cache before they are used.
-const GROUP: usize = 128;
+pub(crate) const GROUP: usize = 128;
 /// How much of a long record is asked for ahead of time.
 const PREFETCH_BYTES_MAX: u64 = 4 * LINE_BYTES;
 
@@ -51,24 +51,14 @@ impl Reader {
         buffer: &mut Vec<u8>,
         mut found: impl FnMut(usize, Option<&[u8]>),
     ) -> Result<()> {
-        let bytes = self.window().bytes;
         let mut homes = [Home::default(); GROUP];
         for (home, key) in homes.iter_mut().zip(keys) {
-            *home = self.home(self.hash(key.as_ref()));
-            prefetch(bytes, (self.header.index_offset + home.line * LINE_BYTES) as usize);
+            *home = self.prefetch_home(self.hash(key.as_ref()));
         }
         let mut candidates = [Candidate::Unsure; GROUP];
         for (candidate, &home) in candidates.iter_mut().zip(&homes).take(keys.len()) {
             *candidate = self.candidate::<FIXED, TAGGED, CHECKED>(home);
-            if let Candidate::At { start, bytes: record_bytes } = *candidate {
-                // First and last line without asking whether they are one: a branch would be taken at random.
-                prefetch(bytes, start as usize);
-                prefetch(bytes, (start + record_bytes).wrapping_sub(1) as usize);
-                if record_bytes > LINE_BYTES {
-                    (1..record_bytes.min(PREFETCH_BYTES_MAX) / LINE_BYTES)
-                        .for_each(|line| prefetch(bytes, (start + line * LINE_BYTES) as usize));
-                }
-            }
+            self.prefetch_record(*candidate);
         }
         for (index, (key, &candidate)) in keys.iter().zip(&candidates).enumerate() {
             let key = key.as_ref();
@@ -87,6 +77,45 @@ impl Reader {
             }
         }
         Ok(())
+    }
+
+    #[inline(always)]
+    fn prefetch_home(&self, hash: u64) -> Home {
+        let home = self.home(hash);
+        prefetch(self.window().bytes, (self.header.index_offset + home.line * LINE_BYTES) as usize);
+        home
+    }
+
+    #[inline(always)]
+    fn prefetch_record(&self, candidate: Candidate) {
+        let bytes = self.window().bytes;
+        if let Candidate::At { start, bytes: record_bytes } = candidate {
+            // First and last line without asking whether they are one: a branch would be taken at random.
+            prefetch(bytes, start as usize);
+            prefetch(bytes, (start + record_bytes).wrapping_sub(1) as usize);
+            if record_bytes > LINE_BYTES {
+                (1..record_bytes.min(PREFETCH_BYTES_MAX) / LINE_BYTES)
+                    .for_each(|line| prefetch(bytes, (start + line * LINE_BYTES) as usize));
+            }
+        }
+    }
+
+    /// Has the index lines of `hashes` brought to the processor, for lookups that come soon.
+    pub(crate) fn prefetch_lines(&self, hashes: &[u64]) {
+        if self.is_mapped() {
+            hashes.iter().for_each(|&hash| drop(self.prefetch_home(hash)));
+        }
+    }
+
+    /// Has the records of `hashes` brought to the processor, whose lines should be there by now.
+    pub(crate) fn prefetch_records(&self, hashes: &[u64]) {
+        for_kind!(self.prefetch_records_of(hashes), or ());
+    }
+
+    fn prefetch_records_of<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(&self, hashes: &[u64]) {
+        for &hash in hashes {
+            self.prefetch_record(self.candidate::<FIXED, TAGGED, CHECKED>(self.home(hash)));
+        }
     }
 
     /// The value of a record found in a mapped table, decompressed into `buffer` where it must be.

@@ -171,10 +171,9 @@ impl Reader {
     /// The less usual kinds: not worth their instructions in every caller.
     #[inline(never)]
     fn get_other(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
-        let hash = self.hash(key);
         let stored = match self.kind {
-            Kind::Tagged => self.try_stored::<false, true, true>(key, hash),
-            Kind::Fixed => self.try_stored::<true, false, true>(key, hash),
+            Kind::Tagged => self.try_stored::<false, true, true>(key, self.hash(key)),
+            Kind::Fixed => self.try_stored::<true, false, true>(key, self.hash(key)),
             _ => None,
         };
         match stored {

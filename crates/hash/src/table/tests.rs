@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::Error;
 
+mod compression;
+
 type Model = HashMap<Vec<u8>, Vec<u8>>;
 
 fn fs() -> Arc<dyn Fs> {
@@ -81,6 +83,23 @@ fn check_all_modes(options: BuildOptions, records: &[(Vec<u8>, Vec<u8>)]) {
     }
 }
 
+/// Every compression with what it is by default, and zstd without a dictionary.
+fn compressions() -> [Compression; 4] {
+    let bare = Compression::Zstd { level: 3, dictionary_bytes: 0 };
+    [Compression::None, Compression::Snappy, Compression::zstd(), bare]
+}
+
+/// Records whose values repeat themselves, so that each compression makes them shorter.
+fn repetitive(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let value = |n: u32| format!("value_{n},").repeat(4 + n as usize % 9).into_bytes();
+    (0..count).map(|n| (format!("key_{n}").into_bytes(), value(n))).collect()
+}
+
+/// How many records are stored compressed.
+fn compressed_records(table: &Reader) -> usize {
+    table.records().filter(|record| record.as_ref().unwrap().found.tag == Tag::Compressed).count()
+}
+
 fn numbered(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
     (0..count).map(|n| (format!("key_{n}").into_bytes(), format!("value_{n}").into_bytes())).collect()
 }
@@ -90,6 +109,11 @@ fn numbered(count: u32) -> Vec<(Vec<u8>, Vec<u8>)> {
 fn sizes_from_empty_to_many_partitions() {
     for count in [0, 1, 2, 27, 28, 29, 57, 1000, 20_000] {
         check_all_modes(options(), &numbered(count));
+    }
+    for compression in compressions() {
+        for count in [0, 1, 29, 12_000] {
+            check_all_modes(options().compression(compression), &repetitive(count));
+        }
     }
 }
 
@@ -144,8 +168,9 @@ fn odd_sizes() {
     for bytes in [127, 128, 4095, 4096, 16_383, 16_384, 32_767, 32_768, 100_000, 1 << 20] {
         records.push((format!("v{bytes}").into_bytes(), vec![bytes as u8; bytes]));
     }
-    check_all_modes(options(), &records);
-    check_all_modes(options().compression(Compression::zstd()), &records);
+    for compression in compressions() {
+        check_all_modes(options().compression(compression), &records);
+    }
 }
 
 /// Goal: of equal keys the last counts, and hot keys do not cost quadratic time. Method: one key put 200,000 times.
@@ -211,27 +236,6 @@ fn index_is_small() {
     assert!(per_entry < 6.0, "{per_entry}");
 }
 
-/// Goal: values with something in common shrink, by a dictionary kept in the file. Method: JSON-like values.
-#[test]
-fn dictionary_compression_shrinks_small_values() {
-    let fs = fs();
-    let records: Vec<_> = (0..20_000u32)
-        .map(|n| {
-            let value =
-                format!("{{\"name\":\"entry {n}\",\"kind\":\"settlement\",\"population\":{}}}", n * 37);
-            (n.to_le_bytes().to_vec(), value.into_bytes())
-        })
-        .collect();
-    build(&fs, "plain", options(), &records);
-    build(&fs, "zstd", options().compression(Compression::zstd()), &records);
-    let (plain, zstd) = (open(&fs, "plain", Mode::Mmap), open(&fs, "zstd", Mode::Mmap));
-    // Without a dictionary, values of 60 bytes do not shrink at all.
-    assert!(zstd.info().data_bytes * 3 < plain.info().data_bytes * 2, "{} {}", zstd.info(), plain.info());
-    assert!(zstd.info().dictionary_bytes > 0);
-    agrees(&zstd, &records.iter().cloned().collect(), &[]);
-    agrees(&open(&fs, "zstd", Mode::Pread), &records.iter().cloned().collect(), &[]);
-}
-
 /// Goal: a second builder of one path is told so, and a builder that is dropped leaves the old table alone.
 #[test]
 fn one_builder_at_a_time() {
@@ -265,10 +269,12 @@ fn bad_options_are_refused() {
 /// `verify` must fail, and each lookup gives the right value or an error.
 #[test]
 fn every_flipped_bit_is_found() {
-    for compression in [Compression::None, Compression::Zstd { level: 3, dictionary_bytes: 0 }] {
+    let zstd = Compression::Zstd { level: 3, dictionary_bytes: 0 };
+    for (compression, compressed) in [(Compression::None, 0), (Compression::Snappy, 40), (zstd, 40)] {
         let fs = fs();
-        let records = numbered(40);
+        let records = repetitive(40);
         build(&fs, "t", options().compression(compression), &records);
+        assert_eq!(compressed_records(&open(&fs, "t", Mode::Mmap)), compressed);
         let file = fs.open(Path::new("t"), cairn_vfs::OpenOptions::write()).unwrap();
         let len = file.len().unwrap();
         for bit in 0..len * 8 {
@@ -347,9 +353,9 @@ fn absurd_headers_are_refused() {
 /// Goal: garbage behind sound checksums never panics or hangs. Method: unchecked readers over random damage.
 #[test]
 fn unchecked_readers_survive_garbage() {
-    for compression in [Compression::None, Compression::zstd()] {
+    for compression in compressions() {
         let fs = fs();
-        let records = numbered(300);
+        let records = repetitive(300);
         build(&fs, "t", options().compression(compression), &records);
         let file = fs.open(Path::new("t"), cairn_vfs::OpenOptions::write()).unwrap();
         let len = file.len().unwrap();
@@ -378,10 +384,11 @@ proptest! {
     fn any_records(
         records in prop::collection::vec(
             (prop::collection::vec(0u8..4, 0..6), prop::collection::vec(any::<u8>(), 0..300)), 0..400),
-        zstd in any::<bool>(),
+        repeats in 1usize..4,
+        compression in prop::sample::select(compressions().to_vec()),
         fill in 0.1f64..0.95,
     ) {
-        let compression = if zstd { Compression::zstd() } else { Compression::None };
+        let records: Vec<_> = records.into_iter().map(|(key, value)| (key, value.repeat(repeats))).collect();
         check_all_modes(options().compression(compression).fill(fill), &records);
     }
 }
