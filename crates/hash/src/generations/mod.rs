@@ -24,8 +24,7 @@ use std::sync::Arc;
 
 use cairn_vfs::{Create, ErrorKind, FileId, Fs, StdFs};
 
-use crate::table::batch::GROUP;
-use crate::table::{Found, Reader, ReaderOptions, Tag, ValueReader};
+use crate::table::{Found, GROUP, Reader, ReaderOptions, Tag, ValueReader};
 use crate::{Error, Result};
 
 pub use live::Live;

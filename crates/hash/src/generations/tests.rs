@@ -36,6 +36,16 @@ fn agrees(store: &Generations, model: &Model, keys: u64) {
         let mut value = Vec::new();
         assert_eq!(store.get_into(&key, &mut value).unwrap().then_some(&value[..]), expected);
     }
+    let asked: Vec<[u8; 8]> = (0..keys).rev().map(u64::to_le_bytes).collect();
+    let mut position = 0;
+    store
+        .get_many(&asked, |index, value| {
+            assert_eq!(index, position, "in the order given");
+            assert_eq!(value, model.get(&asked[index][..]).map(Vec::as_slice));
+            position += 1;
+        })
+        .unwrap();
+    assert_eq!(position, asked.len());
     let mut seen = Model::new();
     store
         .for_each(|key, value| {

@@ -103,16 +103,21 @@ impl Reader {
     /// Has the index lines of `hashes` brought to the processor, for lookups that come soon.
     pub(crate) fn prefetch_lines(&self, hashes: &[u64]) {
         if self.is_mapped() {
-            hashes.iter().for_each(|&hash| drop(self.prefetch_home(hash)));
+            for &hash in hashes {
+                self.prefetch_home(hash);
+            }
         }
     }
 
     /// Has the records of `hashes` brought to the processor, whose lines should be there by now.
     pub(crate) fn prefetch_records(&self, hashes: &[u64]) {
-        for_kind!(self.prefetch_records_of(hashes), or ());
+        for_kind!(self.prefetch_records_of(hashes), or());
     }
 
-    fn prefetch_records_of<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(&self, hashes: &[u64]) {
+    fn prefetch_records_of<const FIXED: bool, const TAGGED: bool, const CHECKED: bool>(
+        &self,
+        hashes: &[u64],
+    ) {
         for &hash in hashes {
             self.prefetch_record(self.candidate::<FIXED, TAGGED, CHECKED>(self.home(hash)));
         }

@@ -36,6 +36,7 @@ pub use stats::TableInfo;
 pub use stream::ValueReader;
 pub use verify::VerifyReport;
 
+pub(crate) use batch::GROUP;
 pub(crate) use reader::Found;
 pub(crate) use record::Tag;
 
