@@ -143,9 +143,9 @@ pub struct WriteArgs {
     /// Level of zstd
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
     pub level: i32,
-    /// Sparkey only: records of this size are compressed together
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "4KiB")]
-    pub block_bytes: u64,
+    /// Sparkey only: records of this size are compressed together [default: as the log has it, 4KiB in a new one]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub block_bytes: Option<u64>,
     /// Memory for records waiting to be sorted; what is over goes to a temporary file
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "1GiB")]
     pub memory: u64,
@@ -157,7 +157,7 @@ pub struct WriteArgs {
 impl WriteArgs {
     /// The defaults.
     pub fn unchanged() -> Self {
-        WriteArgs { compression: None, level: 3, block_bytes: 4 << 10, memory: 1 << 30, threads: None }
+        WriteArgs { compression: None, level: 3, block_bytes: None, memory: 1 << 30, threads: None }
     }
 }
 
@@ -269,7 +269,7 @@ pub struct AppendArgs {
     /// The records.
     #[command(flatten)]
     pub input: InputArgs,
-    /// How; what is not said stays as the store has it.
+    /// How. A compression and a size of blocks that are not said stay as the store has them.
     #[command(flatten)]
     pub write: WriteArgs,
     /// Say what was added as JSON
@@ -301,7 +301,7 @@ pub struct RewriteArgs {
     /// Store to write [default: in place]
     #[arg(short, long, value_name = "STORE")]
     pub out: Option<PathBuf>,
-    /// How; what is not said stays as the store has it.
+    /// How. A compression and a size of blocks that are not said stay as the store has them.
     #[command(flatten)]
     pub write: WriteArgs,
     /// Say what was written as JSON

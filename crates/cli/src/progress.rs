@@ -13,6 +13,7 @@ const RECORDS_PER_TICK: u64 = 4096;
 
 const COUNTED: &str = "{msg:24} {wide_bar} {percent:>3} % {eta}";
 const BYTES: &str = "{msg:24} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}";
+const STEPS: &str = "      {wide_bar} {pos}/{len} {elapsed} {msg:40}";
 const ENDLESS: &str = "{msg:24} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
 /// How much of an input is read, and what happens after that.
@@ -26,12 +27,17 @@ pub struct InputProgress {
 impl InputProgress {
     /// For an input of `total_bytes`, if its length is known.
     pub fn new(total_bytes: Option<u64>) -> Self {
+        InputProgress::counting(total_bytes, Arc::default())
+    }
+
+    /// The same, over a reader that counts in `read_bytes` already.
+    pub fn counting(total_bytes: Option<u64>, read_bytes: Arc<AtomicU64>) -> Self {
         let bar = match total_bytes {
             Some(bytes) => styled(ProgressBar::new(bytes), BYTES),
             None => styled(ProgressBar::new_spinner(), ENDLESS),
         };
         bar.set_message("reading");
-        InputProgress { bar, read_bytes: Arc::default(), records: 0 }
+        InputProgress { bar, read_bytes, records: 0 }
     }
 
     /// Where readers of the input count what they have read.
@@ -119,8 +125,7 @@ impl cairn_bench::suite_hash::Progress for SuiteBar {
         self.bar.borrow().finish_and_clear();
         self.say(&format!("[{}/{count}] {name}", index + 1));
         if io::stderr().is_terminal() {
-            let template = "      {wide_bar} {pos}/{len} {elapsed} {msg:40}";
-            *self.bar.borrow_mut() = styled(ProgressBar::new(0), template);
+            *self.bar.borrow_mut() = styled(ProgressBar::new(0), STEPS);
         }
     }
 
@@ -156,7 +161,7 @@ mod tests {
     /// Goal: every template is one that the library knows; a wrong one would silently be replaced.
     #[test]
     fn templates_are_known() {
-        for template in [COUNTED, BYTES, ENDLESS] {
+        for template in [COUNTED, BYTES, STEPS, ENDLESS] {
             ProgressStyle::with_template(template).unwrap();
         }
     }

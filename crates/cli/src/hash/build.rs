@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use cairn_hash::sparkey;
 use cairn_vfs::Fs;
 use serde_json::Value;
 
+use super::store::same_file;
 use super::writer::{Writer, kind_by_extension};
-use crate::args::{BuildArgs, Codec};
+use crate::args::{BuildArgs, Codec, Kind};
 use crate::error::{Error, Result};
 use crate::input;
 use crate::output::{Outcome, Output};
@@ -19,6 +21,18 @@ pub fn build(fs: &Arc<dyn Fs>, args: &BuildArgs) -> Result<Outcome> {
             .map_err(|error| Error::usage(format!("{error}; or say --to cairn or --to sparkey")))?,
     };
     let (source, progress) = input::open(fs, &args.input)?;
+    let targets = match kind {
+        Kind::Cairn => vec![args.out.clone()],
+        Kind::Sparkey => vec![sparkey::log_path(&args.out), sparkey::index_path(&args.out)],
+    };
+    for target in &targets {
+        if same_file(&**fs, input::path_of(&args.input), target)? {
+            return Err(Error::usage(format!(
+                "{} is the input, which the store would replace: say another name with -o",
+                target.display()
+            )));
+        }
+    }
     let mut writer =
         Writer::create(fs, &args.out, kind, &args.write, args.write.compression.unwrap_or(Codec::None))?;
     pump(source, progress, &mut writer)?;

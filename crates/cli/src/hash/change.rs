@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::build::{pump, report};
 use super::get::parse_key;
-use super::store::{Store, kind_of};
+use super::store::{Store, kind_of, same_file};
 use super::writer::{
     Writer, index_options, kind_by_extension, log_options, rng, summarize_pair, table_options,
 };
@@ -92,36 +92,62 @@ impl Sink for Change {
     }
 }
 
-/// The compression that a store has: what its changes get unless something else is asked for.
-fn codec_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<Codec> {
-    let format = match kind_of(&**fs, path)? {
-        Kind::Cairn => {
-            let store = Generations::open_in(fs, path, ReaderOptions::default())?;
-            // Newest first. One that only deletes keys has none, and says nothing of the store.
-            let mut formats = store.tables().iter().map(|table| table.info().compression);
-            formats.find(|format| *format != Format::None).unwrap_or_default()
-        }
-        Kind::Sparkey => LogReader::open_in(fs, path, Mode::Pread)?.header().compression,
+/// How a store is written: what its changes get unless something else is asked for.
+#[derive(Debug)]
+struct Written {
+    codec: Codec,
+    /// `None` in a store without blocks.
+    block_bytes: Option<u64>,
+}
+
+impl Written {
+    fn find(fs: &Arc<dyn Fs>, path: &Path) -> Result<Written> {
+        let (format, block_bytes) = match kind_of(&**fs, path)? {
+            Kind::Cairn => {
+                let store = Generations::open_in(fs, path, ReaderOptions::default())?;
+                // Newest first. One that only deletes keys has none, and says nothing of the store.
+                let mut formats = store.tables().iter().map(|table| table.info().compression);
+                (formats.find(|format| *format != Format::None).unwrap_or_default(), 0)
+            }
+            Kind::Sparkey => {
+                let log = LogReader::open_in(fs, path, Mode::Pread)?;
+                (log.header().compression, log.header().block_bytes)
+            }
+        };
+        let codec = match format {
+            Format::None => Codec::None,
+            Format::Snappy => Codec::Snappy,
+            Format::Zstd => Codec::Zstd,
+        };
+        Ok(Written { codec, block_bytes: (block_bytes > 0).then_some(block_bytes.into()) })
+    }
+}
+
+/// A log goes on as it began; saying otherwise would be ignored.
+fn check_same_log(args: &WriteArgs, had: &Written) -> Result<()> {
+    let refuse = |what: String| {
+        Err(Error::usage(format!("the log is written with {what}; `rewrite` can change that")))
     };
-    Ok(match format {
-        Format::None => Codec::None,
-        Format::Snappy => Codec::Snappy,
-        Format::Zstd => Codec::Zstd,
-    })
+    if args.compression.is_some_and(|codec| codec != had.codec) {
+        return refuse(format!("compression {}", format!("{:?}", had.codec).to_lowercase()));
+    }
+    match had.block_bytes {
+        Some(bytes) if args.block_bytes.is_some_and(|asked| asked != bytes) => {
+            refuse(format!("blocks of {bytes} bytes"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Adds the records of an input. A bad record leaves the store as it was.
 pub fn append(fs: &Arc<dyn Fs>, args: &AppendArgs) -> Result<Outcome> {
-    let had = codec_of(fs, &args.store)?;
-    let is_pair = kind_of(&**fs, &args.store)? == Kind::Sparkey;
-    if is_pair && args.write.compression.is_some_and(|codec| codec != had) {
-        let name = format!("{had:?}").to_lowercase();
-        return Err(Error::usage(format!(
-            "the log is written with compression {name}; `rewrite` can change that"
-        )));
+    let had = Written::find(fs, &args.store)?;
+    if kind_of(&**fs, &args.store)? == Kind::Sparkey {
+        check_same_log(&args.write, &had)?;
     }
     let (source, progress) = input::open(fs, &args.input)?;
-    let mut change = Change::start(fs, &args.store, &args.write, args.write.compression.unwrap_or(had))?;
+    let mut change =
+        Change::start(fs, &args.store, &args.write, args.write.compression.unwrap_or(had.codec))?;
     let records = pump(source, progress, &mut change)?;
     let mut written = change.finish(fs, &args.store, &args.write)?;
     if let Some(object) = written.as_object_mut() {
@@ -176,10 +202,9 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
 /// Writes the live entries anew.
 pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
     let kind = kind_of(&**fs, &args.store)?;
-    let codec = match args.write.compression {
-        Some(codec) => codec,
-        None => codec_of(fs, &args.store)?,
-    };
+    let had = Written::find(fs, &args.store)?;
+    let codec = args.write.compression.unwrap_or(had.codec);
+    let write = WriteArgs { block_bytes: args.write.block_bytes.or(had.block_bytes), ..args.write.clone() };
     let out = args.out.as_deref().unwrap_or(&args.store);
     if args.out.is_some() && kind_by_extension(out).is_ok_and(|asked| asked != kind) {
         return Err(Error::usage(format!(
@@ -189,12 +214,12 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
     }
     let written = match (Store::open(fs, &args.store)?, kind) {
         (Store::Sparkey(store), _) => {
-            store.rewrite_in(fs, out, &log_options(&args.write, codec)?, &index_options(&args.write))?;
+            store.rewrite_in(fs, out, &log_options(&write, codec)?, &index_options(&write))?;
             summarize_pair(fs, out)?
         }
         (store, Kind::Cairn) if same_file(&**fs, &args.store, out)? => {
             drop(store);
-            let options = table_options(&args.write, codec);
+            let options = table_options(&write, codec);
             let done = generations::compact_in(fs, &args.store, options, &mut rng(out)?)?;
             json!({
                 "store": out.display().to_string(),
@@ -205,14 +230,9 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
                 "index_bytes": done.index_bytes,
             })
         }
-        (store, kind) => copy(fs, &store, out, kind, &args.write, codec)?,
+        (store, kind) => copy(fs, &store, out, kind, &write, codec)?,
     };
     report("rewrote", written, args.json)
-}
-
-/// Whether two names mean one file; a name without a file is another one.
-fn same_file(fs: &dyn Fs, a: &Path, b: &Path) -> Result<bool> {
-    Ok(a == b || (fs.exists(b)? && fs.metadata(a)?.id == fs.metadata(b)?.id))
 }
 
 /// Writes a store in the format that the new name asks for.
@@ -227,7 +247,7 @@ pub fn convert(fs: &Arc<dyn Fs>, args: &ConvertArgs) -> Result<Outcome> {
     }
     let codec = match args.write.compression {
         Some(codec) => codec,
-        None => codec_of(fs, &args.from)?,
+        None => Written::find(fs, &args.from)?.codec,
     };
     let written = copy(fs, &store, &args.to, kind, &args.write, codec)?;
     report("wrote", written, args.json)

@@ -36,6 +36,11 @@ pub fn kind_of(fs: &dyn Fs, path: &Path) -> Result<Kind> {
     Ok(if is_pair { Kind::Sparkey } else { Kind::Cairn })
 }
 
+/// Whether two names mean one file; a name without a file is another one.
+pub fn same_file(fs: &dyn Fs, a: &Path, b: &Path) -> Result<bool> {
+    Ok(a == b || (fs.exists(a)? && fs.exists(b)? && fs.metadata(a)?.id == fs.metadata(b)?.id))
+}
+
 impl Store {
     /// Opens the store at `path`.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Store> {

@@ -190,8 +190,11 @@ pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
         Codec::Snappy => sparkey::Compression::Snappy,
         Codec::Zstd => sparkey::Compression::Zstd { level: args.level },
     };
-    let block_bytes = u32::try_from(args.block_bytes).unwrap_or(u32::MAX);
-    Ok(LogOptions::default().compression(compression).block_bytes(block_bytes).sync(true))
+    let options = LogOptions::default().compression(compression).sync(true);
+    Ok(match args.block_bytes {
+        Some(bytes) => options.block_bytes(u32::try_from(bytes).unwrap_or(u32::MAX)),
+        None => options,
+    })
 }
 
 /// The options of an index.

@@ -75,10 +75,11 @@ impl Source for JsonlSource {
             .deserialize(&mut parser)
             .and_then(|found| parser.end().map(|()| found))
             .map_err(|error| self.refuse(format!("column {}: {}", error.column(), plain(&error))))?;
-        let field = |name: &str, raw: Option<&RawValue>| match raw.map(|raw| content(raw.get())) {
-            None => Err(self.refuse(format!("no field {name:?}"))),
-            Some(None) => Err(self.refuse(format!("field {name:?} is null, expected a string or a number"))),
-            Some(Some(content)) => Ok(content.into_owned()),
+        let field = |name: &str, raw: Option<&RawValue>| {
+            let raw = raw.ok_or_else(|| self.refuse(format!("no field {name:?}")))?;
+            content(raw.get())
+                .map(Cow::into_owned)
+                .map_err(|what| self.refuse(format!("field {name:?} {what}, expected a string or a number")))
         };
         let key = field(&self.fields.key, found.key)?;
         match &self.fields.value {
@@ -89,12 +90,15 @@ impl Source for JsonlSource {
     }
 }
 
-/// What a field holds; `None` for null.
-fn content(raw: &str) -> Option<Cow<'_, str>> {
+/// What a field holds, or else what it is that has no bytes.
+fn content(raw: &str) -> std::result::Result<Cow<'_, str>, String> {
     match raw.as_bytes().first() {
-        Some(b'"') => serde_json::from_str(raw).ok().map(Cow::Owned),
-        _ if raw == "null" => None,
-        _ => Some(Cow::Borrowed(raw)),
+        // The line is JSON, but half of a surrogate pair is no text: it has no UTF-8.
+        Some(b'"') => serde_json::from_str(raw)
+            .map(Cow::Owned)
+            .map_err(|error| format!("is {raw}, which is no text ({})", plain(&error))),
+        _ if raw == "null" => Err("is null".to_owned()),
+        _ => Ok(Cow::Borrowed(raw)),
     }
 }
 

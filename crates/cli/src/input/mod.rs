@@ -11,13 +11,13 @@ use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{Advice, Fs, OpenOptions};
+use cairn_vfs::{Fs, OpenOptions};
 
 use crate::args::{Format, InputArgs};
 use crate::error::{Error, Result};
 use crate::progress::InputProgress;
+use stream::StdinStream;
 pub use stream::read_lines;
-use stream::{FileStream, StdinStream};
 
 /// Bytes that are read from an input at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -48,6 +48,11 @@ fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 
+/// The file behind an input, which for standard input may be one that the shell has opened.
+pub fn path_of(args: &InputArgs) -> &Path {
+    if is_stdin(&args.input) { Path::new("/dev/stdin") } else { &args.input }
+}
+
 fn format_of(args: &InputArgs) -> Result<Format> {
     if let Some(format) = args.format {
         return Ok(format);
@@ -72,12 +77,11 @@ pub fn open(fs: &Arc<dyn Fs>, args: &InputArgs) -> Result<(Box<dyn Source>, Inpu
     if format == Format::Binary && (args.key.is_some() || args.value.is_some()) {
         return Err(Error::usage("--key and --value name columns, which the binary format does not have"));
     }
+    let in_order = is_stdin(&args.input) || stream::is_pipe(&args.input);
+    if in_order && format == Format::Parquet {
+        return Err(Error::usage(format!("Parquet is read from its end on: give a file instead of {name}")));
+    }
     if is_stdin(&args.input) {
-        if format == Format::Parquet {
-            return Err(Error::usage(
-                "Parquet is read from its end on: give a file instead of standard input",
-            ));
-        }
         let progress = InputProgress::new(None);
         let stream: Stream =
             BufReader::with_capacity(BUFFER_BYTES, Box::new(StdinStream::new(progress.counter())));
@@ -90,20 +94,20 @@ pub fn open(fs: &Arc<dyn Fs>, args: &InputArgs) -> Result<(Box<dyn Source>, Inpu
             what: "is a directory, expected a file".to_owned(),
         });
     }
-    let file = fs.open(&args.input, OpenOptions::read())?;
-    let bytes = file.len()?;
-    let progress = InputProgress::new(Some(bytes));
     if format == Format::Parquet {
+        let file = fs.open(&args.input, OpenOptions::read())?;
+        let progress = InputProgress::new(Some(file.len()?));
         let source = parquet::ParquetSource::open(file.into(), name, args, progress.counter())?;
         return Ok((Box::new(source), progress));
     }
-    file.advise(0, bytes, Advice::Sequential);
-    let stream: Stream =
-        BufReader::with_capacity(BUFFER_BYTES, Box::new(FileStream::new(file, progress.counter())));
+    let counter = Arc::default();
+    let (bytes, total_bytes) = stream::open_in_order(fs, &args.input, Arc::clone(&counter))?;
+    let progress = InputProgress::counting(total_bytes, counter);
+    let stream: Stream = BufReader::with_capacity(BUFFER_BYTES, bytes);
     Ok((from_stream(format, stream, name, args)?, progress))
 }
 
-/// Bytes in order, from a file or standard input.
+/// Bytes in order, from a file, a pipe or standard input.
 type Stream = BufReader<Box<dyn stream::Bytes>>;
 
 fn from_stream(format: Format, stream: Stream, name: String, args: &InputArgs) -> Result<Box<dyn Source>> {

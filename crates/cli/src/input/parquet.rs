@@ -55,16 +55,17 @@ impl ParquetSource {
         let schema = reader.metadata().file_metadata().schema_descr().root_schema_ptr();
         let fields = schema.get_fields();
         let names = || fields.iter().map(|field| field.name().as_bytes());
-        let find = |column: &str| -> Result<usize> {
-            let at = find_column(names(), column, &name)?;
-            match fields.get(at) {
-                Some(field) if field.is_primitive() => Ok(at),
-                _ => Err(refuse(format!(
-                    "column {column:?} is nested, expected texts, byte arrays or integers"
-                ))),
-            }
+        let flat = |at: usize| match fields.get(at) {
+            Some(field) if field.is_primitive() => Ok(at),
+            Some(field) => Err(refuse(format!(
+                "column {:?} is nested, expected texts, byte arrays or integers",
+                field.name()
+            ))),
+            None => Err(refuse("has no columns".to_owned())),
         };
-        let key = find(args.key.as_deref().unwrap_or("1"))?;
+        let find = |column: &str| flat(find_column(names(), column, &name)?);
+        // Not as "1", which may be the name of another column.
+        let key = args.key.as_deref().map_or_else(|| flat(0), find)?;
         let value = args.value.as_deref().map(find).transpose()?;
         if value.is_none()
             && let Some(nested) = fields.iter().find(|field| !field.is_primitive())

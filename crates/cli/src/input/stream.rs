@@ -1,4 +1,4 @@
-//! Bytes of a file or of standard input, counted as they pass.
+//! Bytes of a file, of a pipe or of standard input, counted as they pass.
 
 use std::fmt::Debug;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cairn_vfs::{File, Fs, OpenOptions};
+use cairn_vfs::{Advice, File, Fs, OpenOptions, Operation};
 
 use super::{BUFFER_BYTES, is_stdin, name_of};
 use crate::error::{Error, Result};
@@ -16,20 +16,59 @@ pub trait Bytes: Read + Debug {}
 
 /// Reads a file from front to back.
 #[derive(Debug)]
-pub struct FileStream {
+struct FileStream {
     file: Box<dyn File>,
     offset: u64,
     counter: Arc<AtomicU64>,
 }
 
-impl FileStream {
-    /// Counts what it reads in `counter`.
-    pub fn new(file: Box<dyn File>, counter: Arc<AtomicU64>) -> Self {
-        FileStream { file, offset: 0, counter }
+impl Bytes for FileStream {}
+
+/// Reads what has no positions: a named pipe, the other end of `<(command)`, a terminal.
+///
+/// Such a thing can only be read in the order in which it comes, which `cairn_vfs` does not offer: no engine has a
+/// use for it.
+#[derive(Debug)]
+struct PipeStream {
+    pipe: std::fs::File,
+    counter: Arc<AtomicU64>,
+}
+
+impl Bytes for PipeStream {}
+
+impl Read for PipeStream {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let count = self.pipe.read(buf)?;
+        self.counter.fetch_add(count as u64, Ordering::Relaxed);
+        Ok(count)
     }
 }
 
-impl Bytes for FileStream {}
+/// True for what has no positions. Anything that cannot be asked is left to whoever opens it.
+#[allow(clippy::disallowed_methods)] // What kind of thing a name stands for is not asked by engines.
+pub fn is_pipe(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir())
+}
+
+/// Opens `path` to be read from front to back, with its length where it has one.
+///
+/// Errors: those of the file system.
+#[allow(clippy::disallowed_methods)] // See `PipeStream`.
+pub fn open_in_order(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    counter: Arc<AtomicU64>,
+) -> Result<(Box<dyn Bytes>, Option<u64>)> {
+    if is_pipe(path) {
+        let pipe = std::fs::File::open(path)
+            .map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
+        return Ok((Box::new(PipeStream { pipe, counter }), None));
+    }
+    let file = fs.open(path, OpenOptions::read())?;
+    let bytes = file.len()?;
+    file.advise(0, bytes, Advice::Sequential);
+    Ok((Box::new(FileStream { file, offset: 0, counter }), Some(bytes)))
+}
 
 impl Read for FileStream {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
@@ -68,7 +107,7 @@ pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> 
     let stream: Box<dyn Bytes> = if is_stdin(path) {
         Box::new(StdinStream::new(Arc::default()))
     } else {
-        Box::new(FileStream::new(fs.open(path, OpenOptions::read())?, Arc::default()))
+        open_in_order(fs, path, Arc::default())?.0
     };
     let mut reader = BufReader::with_capacity(BUFFER_BYTES, stream);
     let mut line = Vec::new();

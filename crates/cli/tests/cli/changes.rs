@@ -53,7 +53,7 @@ fn changes_follow_a_model() {
         let rewritten = scratch.run(&format!("hash rewrite {store} --json")).ended(0).json();
         assert_eq!(rewritten[0]["entries"], model.len());
         check(&model);
-        assert!(!scratch.names().iter().any(|name| name.contains(".0000")), "{:?}", scratch.names());
+        assert!(!scratch.names().iter().any(|name| name.contains(".delta.")), "{:?}", scratch.names());
 
         scratch.write("c.csv", csv(&mut model, 0, 1, "third"));
         scratch.run(&format!("hash append {store} c.csv --key k --value v")).ended(0);
@@ -112,6 +112,32 @@ fn deltas_keep_the_compression() {
         scratch.run("hash get s.cairn b0").ended(2);
         scratch.run("hash verify s.cairn").ended(0);
     }
+}
+
+/// Goal: the size of a log's blocks stays what it is unless another is asked for, also under another compression; an
+/// append, which cannot change it, says so. Method: a log with blocks of 64 KiB; its header after each step.
+#[test]
+fn logs_keep_the_size_of_their_blocks() {
+    let scratch = Scratch::new();
+    scratch.write("a.csv", "k,v\na,1\n");
+    let block_bytes = |store: &str| {
+        scratch.run(&format!("hash info {store} --json")).ended(0).json()[0]["block_bytes"].clone()
+    };
+    scratch.run("hash build a.csv -o s.spi --compression snappy --block-bytes 64KiB").ended(0);
+    assert_eq!(block_bytes("s.spi"), 65536);
+    scratch.run("hash rewrite s.spi").ended(0);
+    assert_eq!(block_bytes("s.spi"), 65536);
+    scratch.run("hash rewrite s.spi -o other.spi --compression zstd").ended(0);
+    assert_eq!(block_bytes("other.spi"), 65536);
+    scratch.run("hash append s.spi a.csv --block-bytes 4KiB").failed(&["65536", "rewrite"]);
+    scratch.run("hash append s.spi a.csv --block-bytes 64KiB").ended(0);
+    scratch.run("hash rewrite s.spi --block-bytes 8KiB").ended(0);
+    assert_eq!(block_bytes("s.spi"), 8192);
+    // Without compression there are no blocks, and a new log gets the default.
+    scratch.run("hash rewrite s.spi --compression none").ended(0);
+    assert_eq!(block_bytes("s.spi"), 0);
+    scratch.run("hash rewrite s.spi --compression snappy").ended(0);
+    assert_eq!(block_bytes("s.spi"), 4096);
 }
 
 /// Goal: either format becomes the other, with every compression, long values and bytes that are no text, and back.

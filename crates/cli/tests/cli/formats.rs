@@ -118,6 +118,30 @@ fn whole_records_are_kept() {
     scratch.run("hash build in.parquet -o w.cairn --key box").failed(&["nested"]);
 }
 
+/// Goal: without `--key` it is the first column, in every format with columns, whatever the others are called. Method:
+/// a second column named "1".
+#[test]
+fn the_first_column_is_the_key() {
+    let scratch = Scratch::new();
+    scratch.write("in.csv", "a,1\nfirst,second\n");
+    scratch.write("in.tsv", "a\t1\nfirst\tsecond\n");
+    let schema = "message m { REQUIRED BYTE_ARRAY a (UTF8); REQUIRED BYTE_ARRAY 1 (UTF8); }";
+    let schema = Arc::new(parse_message_type(schema).unwrap());
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for text in ["first", "second"] {
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<ByteArrayType>().write_batch(&[ByteArray::from(text)], None, None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    scratch.write("in.parquet", writer.into_inner().unwrap());
+    for file in ["in.csv", "in.tsv", "in.parquet"] {
+        scratch.run(&format!("hash build {file} -o s.cairn --value 1")).ended(0);
+        assert_eq!(scratch.run("hash scan s.cairn").ended(0).text(), "first\tsecond\n", "{file}");
+    }
+}
+
 /// Goal: numbers in JSON keep their digits. Method: one that no float can hold.
 #[test]
 fn json_numbers_keep_their_digits() {
@@ -135,7 +159,7 @@ fn json_numbers_keep_their_digits() {
 fn bad_records_are_named() {
     let scratch = Scratch::new();
     scratch.write("good.csv", "id,name\na,1\n");
-    let cases: [(&str, Vec<u8>, &[&str]); 12] = [
+    let cases: [(&str, Vec<u8>, &[&str]); 14] = [
         ("csv", b"id,name\na,1\nb\n".to_vec(), &["line 3", "1 columns, expected 2"]),
         ("csv", b"".to_vec(), &["header"]),
         ("csv", b"x,y\n1,2\n".to_vec(), &["no column \"id\"", "x, y"]),
@@ -144,6 +168,8 @@ fn bad_records_are_named() {
         ("jsonl", b"[1]\n".to_vec(), &["line 1", "JSON object"]),
         ("jsonl", b"{\"name\":1}\n".to_vec(), &["line 1", "no field \"id\""]),
         ("jsonl", b"{\"id\":null,\"name\":1}\n".to_vec(), &["line 1", "null"]),
+        ("jsonl", b"{\"id\":\"\\ud800\",\"name\":1}\n".to_vec(), &["line 1", "\"id\"", "ud800", "no text"]),
+        ("jsonl", b"{\"id\":1,\"name\":\"a\\udc00\"}\n".to_vec(), &["line 1", "\"name\"", "no text"]),
         ("jsonl", b"{\"id\":\"\xff\"}\n".to_vec(), &["line 1", "UTF-8"]),
         ("bin", [binary(b"a", b"b"), vec![1, 0, 0]].concat(), &["offset 10", "3 bytes of the 8"]),
         ("bin", [&[255; 8][..], b"abc"].concat(), &["offset 0", "key ends after 3 bytes of 4294967295"]),
@@ -202,4 +228,59 @@ fn impossible_inputs_are_refused() {
         "{:?}",
         scratch.names()
     );
+}
+
+/// Goal: what can only be read in order is read: a named pipe, a process substitution and a pipe called by its name
+/// under /dev, for records and for keys; Parquet, which cannot, says so.
+#[test]
+fn pipes_are_inputs() {
+    let scratch = Scratch::new();
+    write_inputs(&scratch);
+    let expected = {
+        scratch.run("hash build in.csv -o file.cairn --key id --value name").ended(0);
+        entries(&scratch, "file.cairn")
+    };
+    let columns = "--key id --value name";
+    for script in [
+        format!("cairn hash build <(cat in.csv) --format csv -o p.cairn {columns}"),
+        format!("cat in.jsonl | cairn hash build /dev/stdin --format jsonl -o p.cairn {columns}"),
+        format!("mkfifo fifo.tsv; cat in.tsv >fifo.tsv & cairn hash build fifo.tsv -o p.cairn {columns}"),
+        "cairn hash build <(cat in.bin) --format binary -o p.cairn".to_owned(),
+        format!("cairn hash build /dev/stdin --format csv -o p.cairn {columns} <in.csv"),
+    ] {
+        scratch.shell(&script).ended(0);
+        assert_eq!(entries(&scratch, "p.cairn"), expected, "{script}");
+        std::fs::remove_file(scratch.path("p.cairn")).unwrap();
+    }
+    let keys = scratch.shell("cairn hash mget file.cairn --keys <(printf '1\\n4\\n')").ended(0).text();
+    assert_eq!(keys, "1\tone\n4\tvier\u{e4}\n");
+    scratch
+        .shell("cairn hash build <(cat in.parquet) --format parquet -o p.cairn --key id")
+        .failed(&["Parquet", "give a file"]);
+}
+
+/// Goal: a store never takes the place of what it is built from. Method: the same name, another way to write it,
+/// either file of a pair, and standard input that the shell has opened; the input compared after each.
+#[test]
+fn an_input_is_not_replaced() {
+    let scratch = Scratch::new();
+    scratch.write("in.csv", "k\na\n");
+    scratch.write("in.spl", "k\na\n");
+    scratch.write("in.spi", "k\na\n");
+    std::os::unix::fs::symlink("in.csv", scratch.path("link.csv")).unwrap();
+    for line in [
+        "in.csv -o in.csv --to cairn",
+        "in.csv -o ./in.csv --to cairn",
+        "link.csv -o in.csv --to cairn",
+        "in.spl --format csv -o in.spi",
+        "in.spi --format csv -o in.spi",
+        "in.spl --format csv -o in --to sparkey",
+    ] {
+        scratch.run(&format!("hash build {line}")).failed(&["is the input", "-o"]);
+    }
+    scratch.shell("cairn hash build - --format csv -o in.csv --to cairn <in.csv").failed(&["is the input"]);
+    for name in ["in.csv", "in.spl", "in.spi"] {
+        assert_eq!(scratch.read(name), b"k\na\n", "{name}");
+    }
+    assert_eq!(scratch.names(), ["in.csv", "in.spi", "in.spl", "link.csv"]);
 }

@@ -36,11 +36,14 @@ impl Ran {
         self
     }
 
-    /// Checks that it failed with exit code 1, one line that begins with `error:`, and all of `words` in it.
+    /// Checks that it failed with exit code 1 and nothing on standard error but a message that begins with `error:`
+    /// and has all of `words` in it. The message is one line, unless the arguments could not be understood: then clap
+    /// adds hints.
     #[track_caller]
     pub fn failed(self, words: &[&str]) {
         let ran = self.ended(1);
-        assert!(ran.err.contains("error: ") && !ran.err.contains("panicked"), "{}", ran.err);
+        assert!(ran.err.starts_with("error: "), "{}", ran.err);
+        assert!(ran.err.lines().count() == 1 || ran.err.ends_with("try '--help'.\n"), "{}", ran.err);
         for word in words {
             assert!(ran.err.contains(word), "{word:?} is not in: {}", ran.err);
         }
