@@ -1,29 +1,34 @@
 # Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo test lint soak bench-quick bench-full bench-hash report compat fuzz docs clean help
+.PHONY: demo install test lint soak bench-quick bench-full bench-hash report compat fuzz docs clean help
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
 CAIRN = $(ENV) scripts/setup build && cargo build --profile bench -p cairn && "$$CARGO_TARGET_DIR/release/cairn"
 # Peers that need more than Rust; what cannot be had here is skipped with a line that says so.
 PEERS := scripts/setup --optional java peers
+# Tests that need these fail without them instead of saying so and passing.
+REQUIRE := CAIRN_REQUIRE_JAVA=1 CAIRN_REQUIRE_ROCKSDB=1
 
 demo: ## build a store from a public data set and compare it with its peers on this machine
 	@scripts/setup build data && $(PEERS)
 	@$(CAIRN) bench hash --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid \
 		--source "GeoNames, geonames.org, CC BY 4.0"
 
+install: ## put the `cairn` command into PREFIX/bin; PREFIX is ~/.local unless set
+	@scripts/setup build && scripts/install "$(or $(PREFIX),$(HOME)/.local)"
+
 test: ## run every test, Java compatibility included
-	@scripts/setup build java tools
-	@$(ENV) cargo test --quiet --workspace --doc && CAIRN_REQUIRE_JAVA=1 cargo nextest run --workspace $(ARGS)
+	@scripts/setup build java peers tools
+	@$(ENV) cargo test --quiet --workspace --doc && $(REQUIRE) cargo nextest run --workspace $(ARGS)
 
 lint: ## formatting, clippy, documentation, dependencies, scripts
 	@scripts/setup build lint && scripts/lint
 
 soak: ## the tests with their counts raised to hours
-	@scripts/setup build java tools
-	@$(ENV) CAIRN_SOAK=1 CAIRN_REQUIRE_JAVA=1 cargo nextest run --workspace --cargo-profile release --no-fail-fast $(ARGS)
+	@scripts/setup build java peers tools
+	@$(ENV) CAIRN_SOAK=1 $(REQUIRE) cargo nextest run --workspace --cargo-profile release --no-fail-fast $(ARGS)
 
 bench-quick: ## the main cases with few repetitions, some minutes
 	@$(PEERS) && $(CAIRN) bench hash --quick $(ARGS)
