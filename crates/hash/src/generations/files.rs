@@ -1,11 +1,16 @@
 //! The names of a store's files.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cairn_vfs::Fs;
 
 use crate::Result;
+use crate::table::{SPILL_SUFFIX, remove_leftovers};
 
+/// Stands between the store's name and the number of a delta. Six digits alone could be a date that somebody put
+/// behind the name of a copy.
+const DELTA: &str = ".delta.";
 /// Digits of a generation's number in its file's name; larger numbers just take more.
 const DIGITS: usize = 6;
 
@@ -18,7 +23,11 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 
 /// The file of delta `number` of the store at `path`.
 pub(super) fn delta(path: &Path, number: u64) -> PathBuf {
-    with_suffix(path, &format!(".{number:0DIGITS$}"))
+    with_suffix(path, &delta_suffix(number))
+}
+
+fn delta_suffix(number: u64) -> String {
+    format!("{DELTA}{number:0DIGITS$}")
 }
 
 /// The file that writers of the store lock.
@@ -34,33 +43,69 @@ pub(super) fn numbers(fs: &dyn Fs, path: &Path) -> Result<Vec<u64>> {
     Ok(numbers)
 }
 
-/// Temporary files of deltas that lost their machine while they were built. The next build of the same number would
-/// take them over, but a compaction or a new base may make that number one that never comes again.
-pub(super) fn strays(fs: &dyn Fs, path: &Path) -> Result<Vec<PathBuf>> {
-    let is_stray = |suffix: &str| {
-        let number_of = suffix.strip_suffix(".tmp").or_else(|| suffix.strip_suffix(".spill"));
-        number_of.and_then(number).is_some()
-    };
-    let files = siblings(fs, path)?.into_iter();
-    Ok(files.filter(|(_, suffix)| is_stray(suffix)).map(|(file, _)| file).collect())
+/// Removes temporary files of builds that lost their machine: those of deltas, whose numbers may never come again
+/// after a compaction or a new base, and those of a base. The caller holds the store's lock, so no delta is being
+/// built; a base may be, by a plain [`crate::table::Builder`].
+pub(super) fn remove_strays(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    for (file, suffix) in siblings(&**fs, path)? {
+        let number_of = suffix.strip_suffix(".tmp").or_else(|| suffix.strip_suffix(SPILL_SUFFIX));
+        if number_of.and_then(number).is_some() {
+            super::remove(fs, &file)?;
+        }
+    }
+    remove_leftovers(fs, path)
 }
 
-/// The number that a delta's suffix is.
+/// The number of a delta whose file has the store's name and this suffix, which must be spelled as we spell it.
 fn number(suffix: &str) -> Option<u64> {
-    let is_number = suffix.len() >= DIGITS && suffix.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| suffix.parse().ok())?
+    let number = suffix.strip_prefix(DELTA)?.parse().ok()?;
+    (delta_suffix(number) == suffix).then_some(number)
 }
 
-/// The files beside `path` whose names begin with its own and a dot, and what follows the dot.
+/// The files beside `path` whose names begin with its own, and what follows it.
 fn siblings(fs: &dyn Fs, path: &Path) -> Result<Vec<(PathBuf, String)>> {
     let parent = match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     };
+    // Names need not be UTF-8; what we put behind them is.
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
     let suffix = |file: &Path| {
-        let (file, path) = (file.file_name()?.to_str()?, path.file_name()?.to_str()?);
-        file.strip_prefix(path)?.strip_prefix('.').map(str::to_owned)
+        let suffix = file.file_name()?.as_encoded_bytes().strip_prefix(name)?;
+        std::str::from_utf8(suffix).ok().map(str::to_owned)
     };
     let files = fs.read_dir(parent)?.into_iter();
     Ok(files.filter_map(|file| suffix(&file).map(|suffix| (file, suffix))).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: only names that we give are deltas. Method: numbers of all lengths, and everything near them.
+    #[test]
+    fn names_of_deltas() {
+        for number_of in [0, 4, 999_999, 1_000_000, u64::MAX] {
+            assert_eq!(number(&delta_suffix(number_of)), Some(number_of));
+        }
+        let others = [
+            "",
+            ".000004",
+            ".20240101",
+            ".delta.4",
+            ".delta.0000004",
+            ".delta.+00004",
+            ".delta.00000a",
+            ".delta.",
+            ".delta.18446744073709551616",
+            "delta.000004",
+            ".delta.000004.tmp",
+            ".DELTA.000004",
+            ".delta.000004 ",
+        ];
+        for suffix in others {
+            assert_eq!(number(suffix), None, "{suffix}");
+        }
+        assert_eq!(delta(Path::new("a/words.cairn"), 4), Path::new("a/words.cairn.delta.000004"));
+    }
 }

@@ -1,10 +1,10 @@
 //! A table with deltas over it: changes without building everything again.
 //!
 //! ```text
-//! words.cairn           the base, generation g
-//! words.cairn.000004    a delta, generation g + 1: new values, and tombstones for deleted keys
-//! words.cairn.000005    a delta over that one
-//! words.cairn.lock      locked by whoever builds, appends or compacts
+//! words.cairn                 the base, generation g
+//! words.cairn.delta.000004    a delta, generation g + 1: new values, and tombstones for deleted keys
+//! words.cairn.delta.000005    a delta over that one
+//! words.cairn.lock            locked by whoever builds, appends or compacts
 //! ```
 //! Each delta names the id of the generation it stands on, so files of different stores cannot be mixed up. All
 //! generations share the base's hash seed: a lookup hashes once and asks the newest first; a generation that does
@@ -22,7 +22,7 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{Create, ErrorKind, FileId, Fs, StdFs};
+use cairn_vfs::{Create, ErrorKind, File, Fs, OpenOptions, StdFs};
 
 use crate::table::{Found, GROUP, Reader, ReaderOptions, Tag, ValueReader};
 use crate::{Error, Result};
@@ -35,7 +35,9 @@ pub use writer::{StoreBuilder, compact, compact_in};
 pub struct Generations {
     /// Newest first; the last one is the base.
     tables: Vec<Reader>,
-    base: FileId,
+    /// The base's file, held open: as long as it is, no other file can have its id, so that equal ids are the same
+    /// file and not a later one that took over the inode.
+    base: Box<dyn File>,
     path: PathBuf,
     fs: Arc<dyn Fs>,
 }
@@ -57,8 +59,9 @@ impl Generations {
         // BOUND: a compaction between two looks at the directory makes another attempt necessary; it takes far
         // longer than an attempt, so more than two are hardly ever needed.
         for _ in 0..OPEN_ATTEMPTS {
-            let before = fs.metadata(path)?.id;
-            let opened = Generations::open_once(fs, path, options, before);
+            let base = fs.open(path, OpenOptions::read())?;
+            let before = base.id();
+            let opened = Generations::open_once(fs, path, options, base);
             if fs.metadata(path)?.id == before {
                 return opened;
             }
@@ -67,7 +70,12 @@ impl Generations {
         Err(Error::Unsupported { file: path.to_owned(), what })
     }
 
-    fn open_once(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions, base: FileId) -> Result<Generations> {
+    fn open_once(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: ReaderOptions,
+        base: Box<dyn File>,
+    ) -> Result<Generations> {
         let numbers = files::numbers(&**fs, path)?;
         let first = Reader::open_in(fs, path, options)?;
         if first.header.is_delta() {
@@ -188,7 +196,8 @@ impl Generations {
     pub fn is_current(&self) -> Result<bool> {
         let newest = self.newest();
         let numbers = files::numbers(&*self.fs, &self.path)?;
-        Ok(self.fs.metadata(&self.path)?.id == self.base && numbers.last().is_none_or(|last| *last <= newest))
+        Ok(self.fs.metadata(&self.path)?.id == self.base.id()
+            && numbers.last().is_none_or(|last| *last <= newest))
     }
 
     /// The hash of `key`, which is one for all generations: they have one seed.
@@ -219,9 +228,11 @@ fn find_in<'a>(tables: &'a [Reader], key: &[u8], hash: u64) -> Result<Option<(&'
 /// Checks that `delta`, by its name generation `number`, was made over `below`.
 fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
     let (header, under) = (&delta.header, &below.header);
-    let expected = (true, under.generation + 1, under.generation + 1, under.id, under.seed);
+    // The last number there is has none after it, so whatever claims to be over it is refused below.
+    let next = under.generation.wrapping_add(1);
+    let expected = (true, next, next, under.id, under.seed);
     let found = (header.is_delta(), number, header.generation, header.parent, header.seed);
-    if found == expected {
+    if found == expected && next > 0 {
         return Ok(());
     }
     let what = format!(
@@ -232,16 +243,24 @@ fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
 }
 
 /// Holds the store at `path` against other writers until dropped.
-fn lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn cairn_vfs::File>> {
-    let options = cairn_vfs::OpenOptions { create: Create::IfMissing, ..cairn_vfs::OpenOptions::write() };
+fn lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
+    let options = OpenOptions { create: Create::IfMissing, ..OpenOptions::write() };
     let file = fs.open(&files::lock(path), options)?;
     file.try_lock()?;
     Ok(file)
 }
 
-/// True when the error says that there is no such file.
-fn is_missing(error: &Error) -> bool {
-    error.kind() == ErrorKind::NotFound
+/// Removes a file that may be gone already.
+fn remove(fs: &Arc<dyn Fs>, file: &Path) -> Result<()> {
+    match fs.remove(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// True when the store at `path` has deltas, or files with the names of deltas.
+pub(crate) fn has_deltas(fs: &dyn Fs, path: &Path) -> Result<bool> {
+    Ok(!files::numbers(fs, path)?.is_empty())
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ use cairn_vfs::{ErrorKind, Fs, MemFs, Rng, SeededRng};
 use super::*;
 use crate::table::BuildOptions;
 
+mod beside;
+
 const PATH: &str = "store/words.cairn";
 
 fn fs() -> Arc<dyn Fs> {

@@ -4,10 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{File, Fs, Rng, StdFs, SystemRng};
+use cairn_vfs::{ErrorKind, File, Fs, Rng, StdFs, SystemRng};
 
-use super::{Generations, files, is_missing, lock};
-use crate::table::{BuildOptions, BuildSummary, Builder, Progress, ReaderOptions, Tag, ValueReader};
+use super::{Generations, files, find_in, lock, remove};
+use crate::table::{
+    BuildOptions, BuildSummary, Builder, Progress, ReaderOptions, Tag, ValueReader, read_header,
+};
 use crate::{Error, Result};
 
 /// Builds a base or a delta of a store, with the store locked against other writers.
@@ -38,12 +40,12 @@ impl StoreBuilder {
         let lock = lock(fs, path)?;
         // A number no delta has, so that deltas over the old base are known to be left over.
         let taken = files::numbers(&**fs, path)?.last().copied().unwrap_or(0);
-        let old = match crate::table::Reader::open_in(fs, path, ReaderOptions::default()) {
-            Ok(old) => old.header.generation,
+        let old = match read_header(fs, path) {
+            Ok(old) => old.generation,
             // Missing, or damaged and about to be replaced.
             Err(_) => 0,
         };
-        let generation = taken.max(old) + u64::from(taken > 0);
+        let generation = if taken > 0 { after(path, taken.max(old))? } else { old };
         StoreBuilder::new(fs, path, path, options.generation(generation), rng, lock)
     }
 
@@ -66,7 +68,7 @@ impl StoreBuilder {
         let Some(top) = below.tables.first().map(|table| &table.header) else {
             return Err(Error::invalid("a store without a base"));
         };
-        let number = top.generation + 1;
+        let number = after(path, top.generation)?;
         let options = options.seed(top.seed).delta_over(top.id).generation(number);
         StoreBuilder::new(fs, path, &files::delta(path, number), options, rng, lock)
     }
@@ -80,10 +82,8 @@ impl StoreBuilder {
         lock: Box<dyn File>,
     ) -> Result<StoreBuilder> {
         // Before the build, so that what they take up is free for it. The lock says that they are nobody's.
-        for stray in files::strays(&**fs, path)? {
-            remove(fs, &stray)?;
-        }
-        let builder = Builder::create_in(fs, target, options, rng)?;
+        files::remove_strays(fs, path)?;
+        let builder = Builder::start(fs, target, options, rng)?;
         Ok(StoreBuilder { builder, fs: fs.clone(), path: path.to_owned(), lock })
     }
 
@@ -138,11 +138,17 @@ pub fn compact_in(
     let all = Generations::open_in(fs, path, ReaderOptions::default())?;
     let options = options.generation(all.newest());
     let mut builder = StoreBuilder::new(fs, path, path, options, rng, lock)?;
-    for table in all.tables.iter().rev() {
+    for (position, table) in all.tables.iter().enumerate().rev() {
+        let newer = &all.tables[..position];
         let mut records = table.records();
         while let Some(record) = records.next().transpose()? {
+            // What a newer generation hides is not read: a value that is streamed would stay in the new base as
+            // space that nothing refers to. So the tombstones have nothing left to hide.
+            if find_in(newer, &record.key, table.hash(&record.key))?.is_some() {
+                continue;
+            }
             match record.found.tag {
-                Tag::Tombstone => builder.delete(&record.key)?,
+                Tag::Tombstone => {}
                 Tag::Blob => {
                     let mut value = ValueReader::new(table, record.found)?;
                     builder.put_stream(&record.key, value.remaining(), &mut value)?;
@@ -156,24 +162,37 @@ pub fn compact_in(
 
 /// Removes deltas up to the base's own number.
 fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    let base = crate::table::Reader::open_in(fs, path, ReaderOptions::default())?.header.generation;
-    let superseded: Vec<u64> =
-        files::numbers(&**fs, path)?.into_iter().filter(|number| *number <= base).collect();
-    for number in &superseded {
-        remove(fs, &files::delta(path, *number))?;
+    let base = read_header(fs, path)?.generation;
+    let mut removed = false;
+    for number in files::numbers(&**fs, path)?.into_iter().filter(|number| *number <= base) {
+        let file = files::delta(path, number);
+        if is_delta(fs, &file, number)? {
+            remove(fs, &file)?;
+            removed = true;
+        }
     }
-    if !superseded.is_empty() {
+    if removed {
         fs.sync_parent(path)?;
     }
     Ok(())
 }
 
-/// Removes a file that may be gone already.
-fn remove(fs: &Arc<dyn Fs>, file: &Path) -> Result<()> {
-    match fs.remove(file).map_err(Error::from) {
-        Err(error) if !is_missing(&error) => Err(error),
-        _ => Ok(()),
+/// True when `file` says itself that it is delta `number`. What merely has the name is not ours to remove, and does
+/// no harm: readers ignore it.
+fn is_delta(fs: &Arc<dyn Fs>, file: &Path, number: u64) -> Result<bool> {
+    match read_header(fs, file) {
+        Ok(header) => Ok(header.is_delta() && header.generation == number),
+        Err(error @ Error::Vfs(_)) if error.kind() != ErrorKind::NotFound => Err(error),
+        Err(_) => Ok(false),
     }
+}
+
+/// The generation after `generation`. Errors: the number is the last one, which only a forged file has.
+fn after(path: &Path, generation: u64) -> Result<u64> {
+    generation.checked_add(1).ok_or_else(|| {
+        let what = format!("generation {generation} has none after it");
+        Error::Unsupported { file: path.to_owned(), what }
+    })
 }
 
 fn real_fs() -> Arc<dyn Fs> {

@@ -1,6 +1,6 @@
 //! The second half of a build: partitions sorted in parallel, written in order, and everything that follows them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc;
 
@@ -16,6 +16,7 @@ use super::ingest::{Sealed, temporary_file};
 use super::options::BuildOptions;
 use super::pages::build_tree;
 use super::place::Partition;
+use super::sum::RunningSum;
 use crate::{Error, Result};
 
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
@@ -101,6 +102,8 @@ struct IndexSpool {
     memory: Vec<u8>,
     memory_bytes_max: usize,
     file: Option<AppendWriter>,
+    /// Of what is in the file.
+    sum: RunningSum,
 }
 
 impl Assembly<'_> {
@@ -117,6 +120,7 @@ impl Assembly<'_> {
             memory: Vec::new(),
             memory_bytes_max: (self.options.memory_bytes / 4) as usize,
             file: None,
+            sum: RunningSum::default(),
         };
         let mut partitions = Vec::new();
         let total = header.partitions();
@@ -134,6 +138,7 @@ impl Assembly<'_> {
             header.tombstones += emitted.tombstones;
             header.key_bytes += emitted.key_bytes;
             header.value_bytes += emitted.value_bytes;
+            header.key_bytes_max = header.key_bytes_max.max(emitted.key_bytes_max);
             header.value_bytes_max = header.value_bytes_max.max(emitted.value_bytes_max);
             out.write_all(&emitted.data)?;
             spool.push(self, &emitted.lines)?;
@@ -143,7 +148,7 @@ impl Assembly<'_> {
         progress(Stage::Publish, 0, 1);
         header.data_bytes = out.position() - header.data_offset;
         header.index_offset = out.pad()?;
-        spool.copy_to(out)?;
+        spool.copy_to(out, &self.spill_path)?;
         header.partitions_offset = out.pad()?;
         for partition in &partitions {
             out.write_all(&partition.encode())?;
@@ -210,23 +215,33 @@ impl IndexSpool {
                 Some(file) => file,
                 none => none.insert(temporary_file(assembly.fs, &assembly.spill_path)?),
             };
+            self.sum.update(&self.memory);
             file.write_all(&self.memory)?;
             self.memory.clear();
         }
         Ok(())
     }
 
-    fn copy_to(self, out: &mut PageWriter) -> Result<()> {
+    /// Errors: what was read back is not what was written; `path` names it.
+    fn copy_to(mut self, out: &mut PageWriter, path: &Path) -> Result<()> {
         if let Some(file) = self.file {
             let bytes = file.position();
             let file = file.into_file()?;
             let mut piece = vec![0; COPY_BYTES];
-            let mut offset = 0;
+            let (mut offset, mut sum) = (0, RunningSum::default());
             while offset < bytes {
                 let count = (bytes - offset).min(COPY_BYTES as u64) as usize;
                 file.read_exact_at(&mut piece[..count], offset)?;
+                sum.update(&piece[..count]);
                 out.write_all(&piece[..count])?;
                 offset += count as u64;
+            }
+            let (found, expected) = (sum.take(), self.sum.take());
+            if found != expected {
+                let what = format!(
+                    "{bytes} bytes of the temporary file have checksum {found:016x}, expected {expected:016x}"
+                );
+                return Err(Error::corruption(path, 0, what));
             }
         }
         out.write_all(&self.memory)

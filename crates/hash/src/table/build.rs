@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_codec::compress::{CompressionDictionary, Dictionary};
-use cairn_vfs::{AtomicFile, Fs, Rng, StdFs, SystemRng};
+use cairn_vfs::{AtomicFile, ErrorKind, Fs, Rng, StdFs, SystemRng};
 
 use super::assemble::{Assembly, PageWriter};
 use super::compression::Sampler;
 use super::emit::Shape;
 use super::format::{
-    BLOB_MIN_BYTES, FLAG_DELTA, FLAG_FIXED, FLAG_TAGGED, Header, PAGE_BYTES, PARTITION_BITS_MAX,
+    BLOB_MIN_BYTES, FIXED_BYTES_END, FLAG_DELTA, FLAG_FIXED, FLAG_TAGGED, Header, PAGE_BYTES,
+    PARTITION_BITS_MAX,
 };
 use super::ingest::{Ingest, WaitingRecord, remove_stray};
 use super::options::{BuildOptions, Compression};
@@ -30,6 +31,10 @@ const PARTITION_RECORDS_MIN: u64 = 4096;
 /// Above this size, in bytes, records are spread over more partitions while there are any.
 const PARTITION_BYTES_MAX: u64 = 4 << 20;
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// What follows the path in the names of a build's files: of the table until it has its name (see [`AtomicFile`]) ...
+const TEMPORARY_SUFFIX: &str = ".tmp";
+/// ... and of what does not fit the memory.
+pub(crate) const SPILL_SUFFIX: &str = ".cairn-spill";
 /// Share of the memory for records; the rest is for sorting and for output on its way to the disk.
 const INGEST_SHARE: f64 = 0.6;
 
@@ -88,8 +93,14 @@ enum Widths {
 }
 
 impl Builder {
-    /// Starts a table at `path` on the real file system. Errors: another build of the same path is under way
-    /// (`Busy`), or an option is out of range.
+    /// Starts a table at `path` on the real file system.
+    ///
+    /// Until it is finished it takes two names beside `path`, and what had them before is lost: `path.tmp` and, for a
+    /// moment when memory does not suffice, `path.cairn-spill`.
+    ///
+    /// A table that has deltas is a store: [`crate::generations::StoreBuilder`] replaces one, and is what to use
+    /// where others may append meanwhile. Errors: another build of the same path is under way (`Busy`), there are
+    /// deltas, or an option is out of range.
     pub fn create(path: impl AsRef<Path>, options: BuildOptions) -> Result<Builder> {
         let mut rng =
             SystemRng::new().map_err(|error| Error::invalid(format!("no random seed to be had: {error}")))?;
@@ -98,6 +109,21 @@ impl Builder {
 
     /// [`Builder::create`] on any file system, with the randomness for the seed and the id.
     pub fn create_in(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: BuildOptions,
+        rng: &mut dyn Rng,
+    ) -> Result<Builder> {
+        if crate::generations::has_deltas(&**fs, path)? {
+            let what =
+                format!("{} has deltas, which a new table would not fit; use a StoreBuilder", path.display());
+            return Err(Error::invalid(what));
+        }
+        Builder::start(fs, path, options, rng)
+    }
+
+    /// Starts a table, whatever stands beside it.
+    pub(crate) fn start(
         fs: &Arc<dyn Fs>,
         path: &Path,
         options: BuildOptions,
@@ -167,7 +193,8 @@ impl Builder {
 
     /// Adds a record whose value of `bytes` bytes comes from `value`; long values never are in memory as a whole.
     ///
-    /// Errors: as [`Builder::put`]; [`Error::Invalid`] when `value` ends early or cannot be read.
+    /// Errors: as [`Builder::put`]; [`Error::Invalid`] when `value` ends early or cannot be read, and what a
+    /// [`crate::table::ValueReader`] says of the table it reads.
     pub fn put_stream(&mut self, key: &[u8], bytes: u64, value: &mut dyn Read) -> Result<()> {
         if bytes < BLOB_MIN_BYTES {
             let mut whole = Vec::new();
@@ -192,7 +219,12 @@ impl Builder {
                     left -= count as u64;
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::invalid(format!("the value cannot be read: {error}"))),
+                // From another table it may say that this one is damaged.
+                Err(error) => {
+                    return Err(error.downcast::<Error>().unwrap_or_else(|error| {
+                        Error::invalid(format!("the value cannot be read: {error}"))
+                    }));
+                }
             }
         }
         self.failed = false;
@@ -216,7 +248,6 @@ impl Builder {
         self.usable()?;
         let hash = xxh3_64_seeded(key, self.header.seed);
         self.header.puts += 1;
-        self.header.key_bytes_max = self.header.key_bytes_max.max(key.len() as u64);
         let pushed = self.ingest.push(WaitingRecord { hash, key, stored, tag });
         self.failed = pushed.is_err();
         pushed
@@ -226,7 +257,10 @@ impl Builder {
         if self.failed { Err(Error::Poisoned { file: self.file.path().to_owned() }) } else { Ok(()) }
     }
 
-    /// Sorts, writes and publishes the table. After an error nothing is published.
+    /// Sorts, writes and publishes the table.
+    ///
+    /// After an error nothing is published, unless only the last step failed, the sync of the directory: then readers
+    /// see the new table, and a power loss may bring the old one back.
     pub fn finish(mut self) -> Result<BuildSummary> {
         self.usable()?;
         let dictionary = self.train()?;
@@ -243,7 +277,7 @@ impl Builder {
             header.partition_bits += 1;
         }
         if let Widths::Fixed { key, value } = self.widths
-            && key + value > 0
+            && (1..FIXED_BYTES_END).contains(&((key + value) as u64))
             && self.options.compression == Compression::None
             && header.flags & FLAG_TAGGED == 0
         {
@@ -301,11 +335,29 @@ impl Builder {
     }
 }
 
-/// The temporary file of a build of `path`.
+/// The temporary file of a build of `path`. A build removes what has this name, so it is one that nobody chooses.
 fn spill_path(path: &Path) -> PathBuf {
+    with_suffix(path, SPILL_SUFFIX)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".spill");
+    name.push(suffix);
     path.with_file_name(name)
+}
+
+/// Removes what a build of `path` left behind when its machine lost power, unless another build is under way.
+pub(crate) fn remove_leftovers(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    let (building, spill) = (with_suffix(path, TEMPORARY_SUFFIX), spill_path(path));
+    if !fs.exists(&building)? && !fs.exists(&spill)? {
+        return Ok(());
+    }
+    match AtomicFile::create(fs, path) {
+        // Dropped without a commit, it takes the temporary file with it.
+        Ok(_lock) => remove_stray(fs, &spill),
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn cut_off(bytes: u64) -> Error {

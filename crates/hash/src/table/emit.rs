@@ -31,6 +31,7 @@ pub(crate) struct Emitted {
     pub tombstones: u64,
     pub key_bytes: u64,
     pub value_bytes: u64,
+    pub key_bytes_max: u64,
     pub value_bytes_max: u64,
 }
 
@@ -40,7 +41,7 @@ pub(crate) fn emit(
     shape: Shape,
     compressor: &mut ValueCompressor,
 ) -> Result<Emitted> {
-    let live = live_records(segments, shape);
+    let live = live_records(segments, shape)?;
     let home_lines = (live.len() as f64 / (SLOTS as f64 * shape.fill)).ceil().max(1.0) as u32;
     let mut out = Emitted { home_lines, entries: live.len() as u64, ..Emitted::default() };
     let mut line = LineParts::default();
@@ -143,8 +144,14 @@ impl LineParts {
 }
 
 /// The records to keep, in hash order: of equal keys the last that came.
-fn live_records(segments: &Segments<'_>, shape: Shape) -> Vec<(u64, u64)> {
+///
+/// Errors: the lengths in the records do not add up, which no sound memory or disk brings about.
+fn live_records(segments: &Segments<'_>, shape: Shape) -> Result<Vec<(u64, u64)>> {
     let mut places = segments.places();
+    if places.len() != segments.records {
+        let what = format!("{} records to sort in a partition of {}", places.len(), segments.records);
+        return Err(Error::invalid(what));
+    }
     // Equal hashes stay in the order they came, because places ascend.
     places.sort_unstable();
     let keep = |record: &WaitingRecord<'_>| !shape.drops_tombstones || record.tag != Tag::Tombstone;
@@ -172,7 +179,7 @@ fn live_records(segments: &Segments<'_>, shape: Shape) -> Vec<(u64, u64)> {
         }
         live[first..].reverse();
     }
-    live
+    Ok(live)
 }
 
 /// Writes one record to the data and counts it.
@@ -188,6 +195,7 @@ fn append(
     };
     out.key_bytes += record.key.len() as u64;
     out.value_bytes += value_bytes;
+    out.key_bytes_max = out.key_bytes_max.max(record.key.len() as u64);
     out.value_bytes_max = out.value_bytes_max.max(value_bytes);
     out.tombstones += u64::from(record.tag == Tag::Tombstone);
     if shape.fixed {

@@ -30,6 +30,10 @@ pub(crate) const PARTITION_BYTES: u64 = 32;
 /// More partitions would not fit the first-level data cache beside the rest of a lookup.
 pub(crate) const PARTITION_BITS_MAX: u32 = 8;
 
+/// Fixed widths together are shorter than this. Of a longer record a lookup would have to find out first whether it
+/// is within the data.
+pub(crate) const FIXED_BYTES_END: u64 = 2 * BLOB_MIN_BYTES;
+
 const MAGIC: [u8; 8] = *b"CAIRNTBL";
 /// Version 1 (lines of 14 slots with offsets of 16 bits) was never in a release.
 const VERSION: u32 = 2;
@@ -282,7 +286,7 @@ impl Header {
         if self.is_fixed() && self.is_tagged() {
             return wrong(12, "flags say both fixed widths and tagged records".to_owned());
         }
-        if self.is_fixed() && self.key_bytes_max.saturating_add(self.value_bytes_max) >= 2 * BLOB_MIN_BYTES {
+        if self.is_fixed() && self.key_bytes_max.saturating_add(self.value_bytes_max) >= FIXED_BYTES_END {
             return wrong(168, format!("fixed widths {} and {}", self.key_bytes_max, self.value_bytes_max));
         }
         Ok(())

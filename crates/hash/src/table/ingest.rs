@@ -6,7 +6,8 @@
 //! ```
 //! The temporary file lives as long as the build and never outlives the process: its name is removed as soon as
 //! it is open. When memory is full, every partition's records are written to it, partition after partition, so a
-//! partition is read back in a few long reads.
+//! partition is read back in a few long reads. Each of them has a checksum, which is kept in memory: what the disk does
+//! to the temporary file must not become the content of a table whose pages all have the right sums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use cairn_vfs::{AppendWriter, ErrorKind, File, Fs, OpenOptions};
 use super::format::{PARTITION_BITS_MAX, word32, word64};
 use super::place::partition_of;
 use super::record::Tag;
+use super::sum::{RunningSum, sum_of};
 use crate::{Error, Result};
 
 const HEAD_BYTES: usize = 17;
@@ -28,6 +30,7 @@ const SPILL_BUFFER_BYTES: usize = 1 << 20;
 struct Extent {
     offset: u64,
     bytes: u64,
+    sum: u64,
 }
 
 /// One partition's records, in the order they came: extents first, then chunks.
@@ -126,14 +129,16 @@ impl Ingest {
             Some(spill) => spill,
             none => none.insert(temporary_file(&self.fs, &self.spill_path)?),
         };
+        let mut sum = RunningSum::default();
         for waiting in &mut self.waiting {
             let offset = spill.position();
             for chunk in waiting.chunks.drain(..) {
+                sum.update(&chunk);
                 spill.write_all(&chunk)?;
             }
             let bytes = spill.position() - offset;
             if bytes > 0 {
-                waiting.extents.push(Extent { offset, bytes });
+                waiting.extents.push(Extent { offset, bytes, sum: sum.take() });
             }
         }
         self.memory_bytes = 0;
@@ -148,7 +153,7 @@ impl Ingest {
     /// No more records. What is left in memory stays there.
     pub fn seal(self) -> Result<Sealed> {
         let spill = self.spill.map(AppendWriter::into_file).transpose()?;
-        Ok(Sealed { waiting: self.waiting, spill })
+        Ok(Sealed { waiting: self.waiting, spill, spill_path: self.spill_path })
     }
 }
 
@@ -176,6 +181,8 @@ pub(crate) fn remove_stray(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
 pub(crate) struct Sealed {
     waiting: Vec<Waiting>,
     spill: Option<Arc<dyn File>>,
+    /// For errors: the file has no name any more.
+    spill_path: PathBuf,
 }
 
 impl Sealed {
@@ -203,6 +210,14 @@ impl Sealed {
                 let mut bytes = vec![0; extent.bytes as usize];
                 if let Some(spill) = &self.spill {
                     spill.read_exact_at(&mut bytes, extent.offset)?;
+                }
+                let found = sum_of(&bytes);
+                if found != extent.sum {
+                    let what = format!(
+                        "{} bytes of the temporary file have checksum {found:016x}, expected {:016x}",
+                        extent.bytes, extent.sum
+                    );
+                    return Err(Error::corruption(&self.spill_path, extent.offset, what));
                 }
                 segments.owned.push(bytes);
             }

@@ -23,6 +23,7 @@ mod scan;
 mod source;
 mod stats;
 mod stream;
+mod sum;
 mod value;
 mod verify;
 
@@ -37,7 +38,8 @@ pub use stream::ValueReader;
 pub use verify::VerifyReport;
 
 pub(crate) use batch::GROUP;
-pub(crate) use reader::Found;
+pub(crate) use build::{SPILL_SUFFIX, remove_leftovers};
+pub(crate) use reader::{Found, read_header};
 pub(crate) use record::Tag;
 
 #[cfg(test)]

@@ -60,6 +60,18 @@ pub(crate) struct Found {
     pub bytes: u64,
 }
 
+/// What the header of the table at `path` says.
+pub(crate) fn read_header(fs: &Arc<dyn Fs>, path: &Path) -> Result<Header> {
+    header_of(&*fs.open(path, OpenOptions::read())?, path)
+}
+
+fn header_of(file: &dyn File, path: &Path) -> Result<Header> {
+    let file_bytes = file.len()?;
+    let mut page = vec![0; file_bytes.min(PAGE_BYTES) as usize];
+    file.read_exact_at(&mut page, 0)?;
+    Header::decode(path, &page, file_bytes)
+}
+
 impl Reader {
     /// Opens the table at `path` on the real file system.
     ///
@@ -72,10 +84,8 @@ impl Reader {
     /// [`Reader::open`] on any file system.
     pub fn open_in(fs: &Arc<dyn Fs>, path: &Path, options: ReaderOptions) -> Result<Reader> {
         let file = fs.open(path, OpenOptions::read())?;
-        let file_bytes = file.len()?;
-        let mut page = vec![0; file_bytes.min(PAGE_BYTES) as usize];
-        file.read_exact_at(&mut page, 0)?;
-        let header = Header::decode(path, &page, file_bytes)?;
+        let header = header_of(&*file, path)?;
+        let file_bytes = header.file_bytes;
         let checker = PageChecker::new(path, &header, options.trust == Trust::Unchecked)?;
         let (map, map_start) = match options.mode {
             Mode::Mmap => (file.map()?, 0),

@@ -11,6 +11,7 @@ use super::*;
 use crate::Error;
 
 mod compression;
+mod widths;
 
 type Model = HashMap<Vec<u8>, Vec<u8>>;
 

@@ -36,7 +36,7 @@ impl Reader {
     /// Cost: one pass over the file and a hash of every key. Errors: the first damage, with its offset.
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut report = VerifyReport { pages: self.verify_pages()?, ..VerifyReport::default() };
-        let (mut key_bytes, mut value_bytes_max) = (0u64, 0u64);
+        let (mut key_bytes, mut key_bytes_max, mut value_bytes_max) = (0u64, 0u64, 0u64);
         let mut before = None;
         let mut records = self.records();
         while let Some(record) = records.next().transpose()? {
@@ -52,6 +52,7 @@ impl Reader {
             let value = records.value(&record)?;
             before = Some(hash);
             key_bytes += record.key.len() as u64;
+            key_bytes_max = key_bytes_max.max(record.key.len() as u64);
             report.value_bytes += value.len() as u64;
             value_bytes_max = value_bytes_max.max(value.len() as u64);
             report.entries += 1;
@@ -63,6 +64,7 @@ impl Reader {
             ("tombstones", report.tombstones, header.tombstones),
             ("key bytes", key_bytes, header.key_bytes),
             ("value bytes", report.value_bytes, header.value_bytes),
+            ("longest key", key_bytes_max, header.key_bytes_max),
             ("longest value", value_bytes_max, header.value_bytes_max),
         ];
         for (name, found, expected) in totals {

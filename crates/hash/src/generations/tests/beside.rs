@@ -1,0 +1,230 @@
+//! What stands beside a store: its deltas, other people's files, and what lost builds left behind.
+
+use std::ffi::OsStr;
+
+use cairn_vfs::OpenOptions;
+
+use super::*;
+use crate::table::{Builder, Compression, Mode};
+
+fn write(fs: &Arc<dyn Fs>, path: &Path, bytes: &[u8]) {
+    let file = fs.open(path, OpenOptions::create()).unwrap();
+    file.set_len(0).unwrap();
+    file.write_all_at(bytes, 0).unwrap();
+}
+
+fn bytes(fs: &Arc<dyn Fs>, path: &Path) -> Vec<u8> {
+    fs.open(path, OpenOptions::read()).unwrap().map().unwrap().to_vec()
+}
+
+fn create(fs: &Arc<dyn Fs>, path: &Path, value: &str) {
+    let mut builder = StoreBuilder::create_in(fs, path, options(), &mut SeededRng::new(1)).unwrap();
+    (0..20u64).for_each(|key| builder.put(&key.to_le_bytes(), value.as_bytes()).unwrap());
+    builder.finish().unwrap();
+}
+
+fn append(fs: &Arc<dyn Fs>, path: &Path, value: &str) {
+    let mut builder = StoreBuilder::append_in(fs, path, options(), &mut SeededRng::new(2)).unwrap();
+    builder.put(&0u64.to_le_bytes(), value.as_bytes()).unwrap();
+    builder.finish().unwrap();
+}
+
+fn value(fs: &Arc<dyn Fs>, path: &Path, key: u64) -> String {
+    let store = Generations::open_in(fs, path, ReaderOptions::default()).unwrap();
+    String::from_utf8(store.get(&key.to_le_bytes()).unwrap().unwrap().into_owned()).unwrap()
+}
+
+/// Goal: copies that somebody keeps beside a store neither close it nor are removed. Method: copies of the base and of
+/// a delta, named by a date, and even as a delta would be; then every kind of writer.
+#[test]
+fn copies_beside_a_store_are_left_alone() {
+    let (fs, path) = (fs(), Path::new(PATH));
+    create(&fs, path, "base");
+    let base = bytes(&fs, path);
+    write(&fs, Path::new("store/words.cairn.20240101"), &base);
+    append(&fs, path, "delta");
+    let delta = bytes(&fs, &files::delta(path, 1));
+    write(&fs, Path::new("store/words.cairn.000001"), &delta);
+    assert_eq!((value(&fs, path, 0), value(&fs, path, 1)), ("delta".into(), "base".into()));
+    compact_in(&fs, path, options(), &mut SeededRng::new(3)).unwrap();
+    // No number of ours, but one all the same: a new base passes it, and does not take it for its own.
+    write(&fs, &files::delta(path, 20_240_101), &base);
+    write(&fs, &files::delta(path, 7), b"no table");
+    create(&fs, path, "again");
+    append(&fs, path, "more");
+    assert_eq!((value(&fs, path, 0), value(&fs, path, 1)), ("more".into(), "again".into()));
+    for (name, kept) in [
+        (Path::new("store/words.cairn.20240101").to_owned(), &base[..]),
+        (Path::new("store/words.cairn.000001").to_owned(), &delta),
+        (files::delta(path, 20_240_101), &base),
+        (files::delta(path, 7), b"no table"),
+    ] {
+        assert!(bytes(&fs, &name) == kept, "{}", name.display());
+    }
+}
+
+/// Goal: stores whose names are not UTF-8 see their deltas. Method: one such name through all writers.
+#[cfg(unix)]
+#[test]
+fn names_that_are_not_utf8() {
+    use std::os::unix::ffi::OsStrExt;
+    let fs = fs();
+    let path = Path::new("store").join(OsStr::from_bytes(b"w\xf6rter.cairn"));
+    create(&fs, &path, "base");
+    append(&fs, &path, "delta");
+    assert_eq!((value(&fs, &path, 0), value(&fs, &path, 1)), ("delta".into(), "base".into()));
+    append(&fs, &path, "second");
+    assert_eq!(value(&fs, &path, 0), "second");
+    compact_in(&fs, &path, options(), &mut SeededRng::new(3)).unwrap();
+    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 2, "the base and the lock file");
+}
+
+/// Goal: a generation number that has none after it is an error and not a panic. Method: a header that claims it,
+/// behind a right checksum; a file that has it in its name.
+#[test]
+fn the_last_number_there_is() {
+    let (fs, path) = (fs(), Path::new(PATH));
+    create(&fs, path, "base");
+    let mut forged = bytes(&fs, path);
+    forged[32..40].copy_from_slice(&u64::MAX.to_le_bytes());
+    let sum = cairn_codec::checksum::xxh3_64(&forged[..4088]);
+    forged[4088..4096].copy_from_slice(&sum.to_le_bytes());
+    write(&fs, path, &forged);
+    let mut rng = SeededRng::new(1);
+    let refused = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap_err();
+    assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+    write(&fs, &files::delta(path, u64::MAX), &forged);
+    let refused = StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap_err();
+    assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
+    let [low, high] = [forged.clone(), forged].map(|bytes| {
+        write(&fs, Path::new("store/x"), &bytes);
+        crate::table::Reader::open_in(&fs, Path::new("store/x"), ReaderOptions::default()).unwrap()
+    });
+    assert!(matches!(belongs(&high, 0, &low), Err(Error::Mismatch { .. })));
+}
+
+/// Goal: a store that is replaced twice is seen to be another one, though the file system gives the new base the old
+/// one's inode. Method: a real file system, and readers that have copied their files and closed them.
+#[test]
+fn a_reused_inode_is_another_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (fs, path): (Arc<dyn Fs>, _) = (Arc::new(StdFs::new()), directory.path().join("words.cairn"));
+    let heap = ReaderOptions::default().mode(Mode::Heap);
+    create(&fs, &path, "0");
+    for round in 1..20 {
+        let before = Generations::open_in(&fs, &path, heap).unwrap();
+        assert!(before.is_current().unwrap());
+        create(&fs, &path, &format!("{round} a"));
+        create(&fs, &path, &format!("{round} b"));
+        assert!(!before.is_current().unwrap(), "round {round}");
+    }
+}
+
+/// Goal: a plain builder does not put a table under deltas of another. Method: it is refused, and the store stays.
+#[test]
+fn builders_refuse_stores_with_deltas() {
+    let (fs, path) = (fs(), Path::new(PATH));
+    create(&fs, path, "base");
+    drop(Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap());
+    append(&fs, path, "delta");
+    let refused = Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap_err();
+    assert!(matches!(&refused, Error::Invalid { what } if what.contains("StoreBuilder")), "{refused}");
+    assert_eq!(value(&fs, path, 0), "delta");
+    compact_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
+    Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap().finish().unwrap();
+}
+
+/// Goal: a build takes no file from anybody but under the two names it says. Method: files with names near them.
+#[test]
+fn builds_take_only_their_names() {
+    let (fs, path) = (fs(), Path::new("k"));
+    for name in ["k.spill", "k.sort", "k.1", "k.delta", "k.lock"] {
+        write(&fs, Path::new(name), b"mine");
+    }
+    Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap().finish().unwrap();
+    StoreBuilder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap().finish().unwrap();
+    for name in ["k.spill", "k.sort", "k.1", "k.delta", "k.lock"] {
+        assert_eq!(bytes(&fs, Path::new(name)), b"mine", "{name}");
+    }
+}
+
+/// Goal: what a lost compaction left behind goes with the next append, what is being built does not. Method: both
+/// files put there, of a base and of a delta; then the same while a builder is at work.
+#[test]
+fn appends_remove_what_compactions_left() {
+    let (fs, path) = (fs(), Path::new(PATH));
+    create(&fs, path, "base");
+    let leftovers = [".tmp", ".cairn-spill", ".delta.000009.tmp", ".delta.000009.cairn-spill"];
+    for leftover in leftovers {
+        write(&fs, Path::new(&format!("{PATH}{leftover}")), &[7; 9000]);
+    }
+    append(&fs, path, "delta");
+    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "base, delta and lock file");
+    compact_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
+    write(&fs, Path::new(&format!("{PATH}.cairn-spill")), &[7; 9000]);
+    append(&fs, path, "delta");
+    assert_eq!(fs.read_dir(Path::new("store")).unwrap().len(), 3, "base, delta and lock file");
+    compact_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
+    let mut builder = Builder::create_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap();
+    builder.put(&1u64.to_le_bytes(), b"built meanwhile").unwrap();
+    drop(StoreBuilder::append_in(&fs, path, options(), &mut SeededRng::new(1)).unwrap());
+    builder.finish().unwrap();
+    assert_eq!(value(&fs, path, 1), "built meanwhile");
+}
+
+/// Goal: a compaction does not carry values along that nothing refers to. Method: long values overwritten and deleted
+/// by newer generations; the compacted base has the bytes of those that are left.
+#[test]
+fn compactions_leave_hidden_blobs_behind() {
+    let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
+    let mut builder = StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap();
+    (0..6u64).for_each(|key| builder.put(&key.to_le_bytes(), &vec![key as u8; 40_000]).unwrap());
+    builder.finish().unwrap();
+    let mut builder = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap();
+    builder.put(&0u64.to_le_bytes(), &vec![10; 50_000]).unwrap();
+    builder.put(&1u64.to_le_bytes(), b"short").unwrap();
+    builder.delete(&2u64.to_le_bytes()).unwrap();
+    builder.delete(b"never there, and longer than the others").unwrap();
+    builder.finish().unwrap();
+    compact_in(&fs, path, options(), &mut rng).unwrap();
+    let store = open(&fs);
+    store.verify().unwrap();
+    let info = store.tables()[0].info();
+    assert_eq!((info.blob_bytes, info.entries, info.puts), (3 * 40_000 + 50_000, 5, 5));
+    let lengths: Vec<usize> =
+        (0..6u64).map(|key| store.get(&key.to_le_bytes()).unwrap().map_or(0, |value| value.len())).collect();
+    assert_eq!(lengths, [50_000, 5, 0, 40_000, 40_000, 40_000]);
+}
+
+/// Goal: a store of fixed widths stays readable through a compaction, whatever its delta deletes. Method: a longer key
+/// that was never there.
+#[test]
+fn compactions_of_fixed_widths() {
+    let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
+    create(&fs, path, "12345678");
+    let mut builder = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap();
+    builder.delete(b"a key of another length").unwrap();
+    builder.finish().unwrap();
+    compact_in(&fs, path, options(), &mut rng).unwrap();
+    assert!(open(&fs).tables()[0].info().fixed_width);
+    let model = (0..20u64).map(|key| (key.to_le_bytes().to_vec(), b"12345678".to_vec())).collect();
+    agrees(&open(&fs), &model, 30);
+}
+
+/// Goal: damage in a long value is called damage by the compaction that meets it. Method: a byte of it turned over.
+#[test]
+fn compactions_say_what_is_damaged() {
+    let (fs, path, mut rng) = (fs(), Path::new(PATH), SeededRng::new(1));
+    for compression in [Compression::None, Compression::Snappy] {
+        let options = options().compression(compression);
+        let mut builder = StoreBuilder::create_in(&fs, path, options.clone(), &mut rng).unwrap();
+        builder.put(b"blob", &vec![7; 400_000]).unwrap();
+        builder.finish().unwrap();
+        let mut damaged = bytes(&fs, path);
+        damaged[300_000] ^= 1;
+        write(&fs, path, &damaged);
+        let error = compact_in(&fs, path, options, &mut rng).unwrap_err();
+        assert!(matches!(error, Error::Corruption { .. }), "{error:?}");
+        assert!(bytes(&fs, path) == damaged, "nothing is published");
+    }
+}
