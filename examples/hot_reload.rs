@@ -5,9 +5,8 @@ use cairn_hash::table::{BuildOptions, ReaderOptions};
 use cairn_vfs::{Fs, StdFs};
 
 pub(crate) fn main() -> cairn_hash::Result<()> {
-    let dir = std::env::temp_dir().join(format!("cairn-example-reload-{}", std::process::id()));
-    StdFs::new().create_dir_all(&dir)?;
-    let path = dir.join("prices.cairn");
+    let dir = std::env::temp_dir();
+    let path = dir.join(format!("cairn-example-reload-{}.cairn", std::process::id()));
 
     let mut base = StoreBuilder::create(&path, BuildOptions::default())?;
     base.put(b"apple", b"1.20")?;
@@ -33,6 +32,10 @@ pub(crate) fn main() -> cairn_hash::Result<()> {
     live.reload()?;
     println!("{} generation, {} entry", live.load().tables().len(), live.load().tables()[0].len());
 
-    let fs = StdFs::new();
-    fs.read_dir(&dir)?.iter().try_for_each(|file| Ok(fs.remove(file)?))
+    // All files of a store begin with its name.
+    let (fs, name) = (StdFs::new(), path.to_string_lossy().into_owned());
+    let all = fs.read_dir(&dir)?;
+    all.iter()
+        .filter(|file| file.to_string_lossy().starts_with(&name))
+        .try_for_each(|file| Ok(fs.remove(file)?))
 }
