@@ -12,8 +12,8 @@ const LOCK_ATTEMPTS: usize = 16;
 
 /// A file under construction, which takes the place of `path` at [`AtomicFile::commit`].
 ///
-/// It is built as `<path>.tmp`. The name is fixed, so that a crash leaves at most one stray file, and the next build
-/// takes that over; a lock on it keeps two builders apart. Until the commit, and after any failure before it, the
+/// It is built as `<path>.tmp`. The name is fixed, so that a crash leaves at most one stray file, which the next build
+/// removes; a lock on it keeps two builders apart. Until the commit, and after any failure before it, the
 /// old file at `path` is untouched. Dropping without a commit removes the temporary file (best effort).
 #[derive(Debug)]
 pub struct AtomicFile {
@@ -42,25 +42,36 @@ impl AtomicFile {
             let (fs, temporary, path) = (Arc::clone(fs), temporary.clone(), path.to_owned());
             let atomic = AtomicFile { fs, file, temporary, path, renamed: false };
             // Between the open and the lock another builder may have renamed this very file to its final place, or
-            // removed it. ORDER: look before the truncation, or we would empty what it has just published.
+            // removed it. ORDER: look before anything is removed or written, or we would hit what it has published.
             match atomic.fs.metadata(&atomic.temporary) {
                 Ok(metadata) if metadata.id == atomic.file.id() => {}
                 Ok(_) => continue,
                 Err(error) if error.kind() == ErrorKind::NotFound => continue,
                 Err(error) => return Err(error),
             }
-            // A crash may leave a rename half done: both names mean the published file. Emptying it through the
-            // temporary name would destroy it, and a rename onto itself would do nothing.
-            if atomic.fs.metadata(&atomic.path).is_ok_and(|published| published.id == atomic.file.id()) {
+            // A crash may leave a rename half done: both names mean one file, and a later replacement of the other
+            // name makes that file look like any leftover. Readers may have it mapped, so it must never be emptied
+            // or written again, only lose this name.
+            let is_leftover = !atomic.file.is_empty()?;
+            if is_leftover || atomic.is_published()? {
                 atomic.fs.remove(&atomic.temporary)?;
                 continue;
             }
-            atomic.file.set_len(0)?;
             return Ok(atomic);
         }
         let source =
             io::Error::new(io::ErrorKind::WouldBlock, "other builders keep replacing the temporary file");
         Err(Error::new(Operation::Lock, &temporary, source))
+    }
+
+    /// True when the final name means the file under construction.
+    fn is_published(&self) -> Result<bool> {
+        match self.fs.metadata(&self.path) {
+            Ok(published) => Ok(published.id == self.file.id()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            // Not knowing is not a no.
+            Err(error) => Err(error),
+        }
     }
 
     /// The file to fill.

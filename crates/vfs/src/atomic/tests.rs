@@ -33,9 +33,9 @@ fn commit_replaces() {
     assert!(!fs.exists(Path::new("a.tmp")).unwrap());
 }
 
-/// Goal: dropping leaves the old file and no stray one; leftovers of a crash are taken over, emptied.
+/// Goal: dropping leaves the old file and no stray one; leftovers of a crash are removed.
 #[test]
-fn drop_cleans_up_and_leftovers_are_reused() {
+fn drop_cleans_up_and_leftovers_go() {
     let fs = memory();
     put(&fs, "a", b"old");
     put(&fs, "a.tmp", b"left by a crash");
@@ -164,4 +164,43 @@ fn half_done_rename_does_not_empty_the_published_file() {
     new.commit().unwrap();
     assert_eq!(get(&fs, "a"), b"new");
     assert!(!fs.exists(temporary).unwrap());
+}
+
+/// Goal: a leftover that readers still have open, because it was published once, keeps its bytes. Method: both names
+/// on one file, as a half-done rename leaves them; then the final name is removed, or given to a newer file.
+#[test]
+fn leftovers_keep_their_bytes() {
+    for replaced in [false, true] {
+        let fs = memory();
+        put(&fs, "a", b"mapped by readers");
+        let reader = fs.open(Path::new("a"), OpenOptions::read()).unwrap();
+        fs.hard_link(Path::new("a"), Path::new("a.tmp")).unwrap();
+        fs.remove(Path::new("a")).unwrap();
+        if replaced {
+            put(&fs, "a", b"newer");
+        }
+        let new = AtomicFile::create(&fs, Path::new("a")).unwrap();
+        new.file().write_all_at(b"newest", 0).unwrap();
+        new.commit().unwrap();
+        assert_eq!(&*reader.map().unwrap(), b"mapped by readers");
+        assert_eq!(get(&fs, "a"), b"newest");
+    }
+}
+
+/// Goal: when it cannot be told whether the temporary file is published, nothing happens to it. Method: a published
+/// empty file under both names, and each look at a name failing in turn.
+#[test]
+fn unknown_is_not_unpublished() {
+    use crate::fault::{Fault, FaultFs, FaultOptions, Rule};
+    for nth in 0..3 {
+        let fault = FaultFs::new(FaultOptions::default());
+        let fs: Arc<dyn Fs> = Arc::new(fault.clone());
+        put(&fs, "a", b"");
+        fs.hard_link(Path::new("a"), Path::new("a.tmp")).unwrap();
+        let first = fault.operation_count_of(Operation::Stat);
+        fault.inject(Rule::nth(Operation::Stat, first + nth, Fault::Io));
+        let error = AtomicFile::create(&fs, Path::new("a")).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Io, "{error}");
+        assert!(fs.exists(Path::new("a")).unwrap());
+    }
 }
