@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_hash::generations::StoreBuilder;
-use cairn_hash::sparkey::{self, Construction, IndexOptions, LogOptions, LogWriter};
+use cairn_hash::sparkey::{self, Construction, IndexOptions, LogLock, LogOptions, LogWriter};
 use cairn_hash::table::{self, BuildOptions};
 use cairn_vfs::{Fs, Operation, SystemRng};
 use serde_json::{Value, json};
@@ -91,6 +91,8 @@ impl Sink for Writer {
 #[derive(Debug)]
 pub struct PairWriter {
     log: LogWriter,
+    /// Keeps writers off the log that is going to be replaced.
+    old_log: Option<LogLock>,
     fs: Arc<dyn Fs>,
     index_options: IndexOptions,
     /// What the two files share of their names while they are built.
@@ -121,6 +123,7 @@ impl Drop for Building {
 
 impl PairWriter {
     fn create(fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs, codec: Codec) -> Result<PairWriter> {
+        let old_log = LogLock::take(fs, path)?;
         let mut building = sparkey::log_path(path).with_extension("").into_os_string();
         building.push(".building");
         let building = PathBuf::from(building);
@@ -130,6 +133,7 @@ impl PairWriter {
         let building = Building { fs: fs.clone(), path: building, moved: false };
         Ok(PairWriter {
             log,
+            old_log,
             fs: fs.clone(),
             index_options: index_options(args),
             building,
@@ -140,6 +144,10 @@ impl PairWriter {
     fn finish(mut self) -> Result<Value> {
         self.log.flush()?;
         sparkey::build_index_in(&self.fs, &self.building.path, &self.index_options)?;
+        if self.old_log.is_none() {
+            // There was no log when we began; one that was made meanwhile may have a writer.
+            self.old_log = LogLock::take(&self.fs, &self.path)?;
+        }
         let (log, index) = (sparkey::log_path(&self.path), sparkey::index_path(&self.path));
         // ORDER: both are on stable storage; the log's name first. The old index refuses the new log, so between
         // the two renames an open fails and never gives a wrong answer.
@@ -216,5 +224,31 @@ pub fn kind_by_extension(path: &Path) -> Result<Kind> {
             "{} does not tell its format by its name: expected .cairn, .spi or .spl",
             path.display()
         ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::MemFs;
+
+    use super::*;
+
+    /// Goal: a log that somebody appends to is not replaced: neither one that was there from the start nor one that
+    /// was made meanwhile. Method: both, with a writer open.
+    #[test]
+    fn a_log_with_a_writer_is_not_replaced() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let path = Path::new("x.spl");
+        let create = || Writer::create(&fs, path, Kind::Sparkey, &WriteArgs::unchanged(), Codec::None);
+        let started = create().unwrap();
+        let mut writer = LogWriter::create_in(&fs, path, &LogOptions::default()).unwrap();
+        started.finish().unwrap_err();
+        create().unwrap_err();
+        writer.put(b"a", b"1").unwrap();
+        writer.close().unwrap();
+        sparkey::build_index_in(&fs, path, &IndexOptions::default()).unwrap();
+        let store = sparkey::SparkeyReader::open_in(&fs, path, &sparkey::ReaderOptions::default()).unwrap();
+        assert!(store.contains(b"a").unwrap());
+        create().unwrap().finish().unwrap();
     }
 }

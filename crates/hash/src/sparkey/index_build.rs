@@ -13,7 +13,7 @@ use cairn_vfs::{Advice, AtomicFile, File, Fs, StdFs};
 use super::cursor::{Cursor, match_put};
 use super::index::hash_key;
 use super::index_header::{ENTRY_BITS_MAX, IndexHeader};
-use super::index_sort::{SortEntry, Sorter};
+use super::index_sort::{self, SortEntry, Sorter};
 use super::log::{Log, open_file};
 use super::log_scan::LogScan;
 use super::log_writer::random_u32;
@@ -46,6 +46,8 @@ pub struct IndexSummary {
 
 /// Builds the index of the log at `path` (either file's name) on the real file system.
 ///
+/// The log is on stable storage before the new index has its name, however it was written.
+///
 /// Cost: one pass over the log, with [`Construction::Sorting`] one more over its keys' hashes, and a read of an
 /// older record for each key that occurs again. Errors: [`Error::Corruption`] of the log; `Busy` when somebody else
 /// is building the same index; [`Error::Invalid`] for options out of range or memory that is not there. The old
@@ -60,23 +62,34 @@ pub fn build_index_in(
     path: impl AsRef<Path>,
     options: &IndexOptions,
 ) -> Result<IndexSummary> {
-    let log_file = open_file(fs, &log_path(&path))?;
-    let (index, summary) = prepare_index(fs, log_file, &index_path(&path), options)?;
+    options.check()?;
+    let log_path = log_path(&path);
+    // Without a log, say so, and not that there is no place for an index.
+    fs.metadata(&log_path)?;
+    // ORDER: the lock of the index, then a look at the log. The other way round, a build that waited between the two
+    // could replace an index by one of an older log.
+    let index = AtomicFile::create(fs, &index_path(&path))?;
+    let log_file = open_file(fs, &log_path)?;
+    let summary = fill_index(fs, Arc::clone(&log_file), &index, options)?;
+    // ORDER: the log, content and name, is durable before an index of it has its name. Its writer need not have synced
+    // it, and an index whose records a power loss takes would be worse than none.
+    log_file.sync_data()?;
+    fs.sync_parent(&log_path)?;
     index.commit()?;
     Ok(summary)
 }
 
-/// Builds an index of `log_file` that becomes `index_path` when it is committed.
-pub(super) fn prepare_index(
+/// Builds the index of `log_file` in `index`.
+pub(super) fn fill_index(
     fs: &Arc<dyn Fs>,
     log_file: Arc<dyn File>,
-    index_path: &Path,
+    index: &AtomicFile,
     options: &IndexOptions,
-) -> Result<(AtomicFile, IndexSummary)> {
+) -> Result<IndexSummary> {
     options.check()?;
+    index_sort::clean_up(fs, index.path())?;
     let log = Log::open(log_file, Mode::Mmap, BLOCK_CACHE_BYTES)?;
-    let header = plan(&log, options, index_path)?;
-    let index = AtomicFile::create(fs, index_path)?;
+    let header = plan(&log, options, index.path())?;
     let (sorted, memory_bytes) = match options.construction {
         Construction::InMemory => (false, 0),
         Construction::Sorting { memory_bytes } => (true, memory_bytes),
@@ -85,14 +98,14 @@ pub(super) fn prepare_index(
         }
     };
     log.advise(if sorted { Advice::Normal } else { Advice::Sequential });
-    let build = Build { fs, log: &log, header, index: &index, memory_bytes };
+    let build = Build { fs, log: &log, header, index, memory_bytes };
     let header = match (header.hash_bytes, header.address_bytes) {
         (4, 4) => build.run::<4, 4>(sorted),
         (4, _) => build.run::<4, 8>(sorted),
         (_, 4) => build.run::<8, 4>(sorted),
         (_, _) => build.run::<8, 8>(sorted),
     }?;
-    Ok((index, IndexSummary { header, sorted }))
+    Ok(IndexSummary { header, sorted })
 }
 
 /// Chooses the sizes, as sparkey-java does.

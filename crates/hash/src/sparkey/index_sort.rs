@@ -1,18 +1,37 @@
 //! Sorts index entries by home slot and address under a memory limit.
 //!
 //! Entries gather in memory. When that is full they are sorted and written to a temporary file as one run; in the
-//! end the runs are merged. The temporary file loses its name as soon as it exists, so that nothing is left behind,
-//! whatever happens.
+//! end the runs are merged. The temporary file loses its name as soon as it exists, so that only a crash in that very
+//! moment leaves one, and the next build of the index removes it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_vfs::{ErrorKind, File, Fs, OpenOptions};
 
 use super::bytes::u64_at;
 use crate::Result;
+
+/// Removes the temporary file that a crash may have left of an earlier build of `index`. For the holder of the lock on
+/// the index under construction, which keeps other builders away.
+pub(super) fn clean_up(fs: &Arc<dyn Fs>, index: &Path) -> Result<()> {
+    remove_stray(fs, &temporary_path(index))
+}
+
+fn temporary_path(index: &Path) -> PathBuf {
+    let mut temporary = index.as_os_str().to_owned();
+    temporary.push(".sort.tmp");
+    temporary.into()
+}
+
+fn remove_stray(fs: &Arc<dyn Fs>, temporary: &Path) -> Result<()> {
+    match fs.remove(temporary) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
 
 /// An entry on disk: three integers.
 const ENTRY_BYTES: usize = 24;
@@ -42,7 +61,7 @@ impl SortEntry {
 #[derive(Debug)]
 pub(super) struct Sorter {
     fs: Arc<dyn Fs>,
-    temporary: std::path::PathBuf,
+    temporary: PathBuf,
     file: Option<Arc<dyn File>>,
     entries: Vec<SortEntry>,
     entries_max: usize,
@@ -54,12 +73,11 @@ impl Sorter {
     /// A sorter that takes about `memory_bytes`, and writes to a temporary file named after `index` if that is not
     /// enough.
     pub fn new(fs: &Arc<dyn Fs>, index: &Path, memory_bytes: u64) -> Self {
-        let mut temporary = index.as_os_str().to_owned();
-        temporary.push(".sort.tmp");
+        let temporary = temporary_path(index);
         let entries_max = (memory_bytes / size_of::<SortEntry>() as u64).max(2);
         Sorter {
             fs: Arc::clone(fs),
-            temporary: temporary.into(),
+            temporary,
             file: None,
             entries: Vec::new(),
             entries_max: usize::try_from(entries_max).unwrap_or(usize::MAX),
@@ -104,12 +122,7 @@ impl Sorter {
     }
 
     fn create_temporary(&self) -> Result<Arc<dyn File>> {
-        // Only a crash between the two steps below leaves one; the lock on the index under construction keeps other
-        // builders away.
-        match self.fs.remove(&self.temporary) {
-            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),
-            _ => {}
-        }
+        remove_stray(&self.fs, &self.temporary)?;
         let file = self.fs.open(&self.temporary, OpenOptions::create_new())?;
         self.fs.remove(&self.temporary)?;
         Ok(Arc::from(file))

@@ -18,7 +18,8 @@ use cairn_codec::compress::{Compression, Format};
 use cairn_vfs::{AppendWriter, ErrorKind, File, Fs, OpenOptions, Operation, Rng, StdFs, SystemRng};
 
 use super::block_writer::BlockWriter;
-use super::log_header::{KEY_BYTES_MAX, LogHeader};
+use super::log_header::{KEY_BYTES_MAX, LOG_HEADER_BYTES, LogHeader};
+use super::log_lock::{LogLock, lock, open_locked};
 use super::options::LogOptions;
 use super::paths::{index_path, log_path};
 use super::record::{RecordHead, RecordKind};
@@ -50,8 +51,11 @@ pub struct LogWriter {
 impl LogWriter {
     /// Creates an empty log at `path` (`.spl` is added where missing) on the real file system.
     ///
+    /// A crash can leave a file without a header in its place, which readers refuse and the next `create` takes over.
+    /// With [`LogOptions::replace`] the old log and index are gone from the start, whatever happens then.
+    ///
     /// Errors: `Conflict` when there is one already and [`LogOptions::replace`] is off, `Busy` when somebody is
-    /// writing the one to be replaced, [`Error::Invalid`] for options out of range.
+    /// writing it, [`Error::Invalid`] for options out of range. A log that could not be created is removed.
     pub fn create(path: impl AsRef<Path>, options: &LogOptions) -> Result<LogWriter> {
         LogWriter::create_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path, options)
     }
@@ -63,15 +67,20 @@ impl LogWriter {
         if options.replace {
             remove_old(fs, &path)?;
         }
-        let file: Arc<dyn File> = Arc::from(fs.open(&path, OpenOptions::create_new())?);
-        file.try_lock()?;
-        let writer = LogWriter::on_new_file(file, options)?;
-        if options.sync {
-            // ORDER: an empty log is a log, so its name becomes durable only together with its header.
-            writer.file.sync_data()?;
-            fs.sync_parent(&path)?;
+        let file = new_file(fs, &path)?;
+        let created = LogWriter::on_new_file(file, options).and_then(|writer| {
+            if options.sync {
+                // ORDER: an empty log is a log, so its name becomes durable only together with its header.
+                writer.file.sync_data()?;
+                fs.sync_parent(&path)?;
+            }
+            Ok(writer)
+        });
+        if created.is_err() {
+            // Best effort: what stays has no header, and the next `create` takes it over.
+            let _ = fs.remove(&path);
         }
-        Ok(writer)
+        created
     }
 
     /// Opens the log at `path` to append to it, on the real file system. What an interrupted writer left after the
@@ -101,6 +110,10 @@ impl LogWriter {
         }
         if file.len()? > header.data_end {
             file.set_len(header.data_end)?;
+        }
+        if options.sync {
+            // Whoever created the log may not have synced its name, without which synced records are lost too.
+            fs.sync_parent(&path)?;
         }
         LogWriter::with_header(file, header, compression, options.sync)
     }
@@ -305,25 +318,30 @@ impl LogWriter {
     }
 }
 
-/// Opens a log for writing and takes its lock.
-fn open_locked(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
-    let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::write())?);
-    file.try_lock()?;
-    // Between the open and the lock the log may have been replaced; the lock would then be on a file without a name.
-    if fs.metadata(path)?.id != file.id() {
-        let source = io::Error::new(io::ErrorKind::WouldBlock, "the log was replaced while it was opened");
-        return Err(cairn_vfs::Error::new(Operation::Lock, path, source).into());
+/// A file at `path` that holds no log yet, with its lock: a new one, or what a crash left of creating one.
+fn new_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Arc<dyn File>> {
+    let file: Arc<dyn File> = Arc::from(fs.open(path, OpenOptions::create())?);
+    let mut bytes = [0; LOG_HEADER_BYTES];
+    let len = file.len()?;
+    if len <= LOG_HEADER_BYTES as u64 {
+        let file = lock(fs, file)?;
+        // Under the lock: its creator may have written the header meanwhile.
+        let len = file.len()?.min(LOG_HEADER_BYTES as u64 + 1) as usize;
+        if let Some(bytes) = bytes.get_mut(..len) {
+            file.read_exact_at(bytes, 0)?;
+            // A crash may keep the length of the header and lose its bytes. A log has at least its magic.
+            if bytes.iter().all(|&byte| byte == 0) {
+                return Ok(file);
+            }
+        }
     }
-    Ok(file)
+    let source = io::Error::new(io::ErrorKind::AlreadyExists, "there is a log already");
+    Err(cairn_vfs::Error::new(Operation::Open, path, source).into())
 }
 
 /// Removes a log that is to be replaced, and its index first: an index without its log is useless, and never wrong.
 fn remove_old(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    let _lock = match open_locked(fs, path) {
-        Ok(file) => Some(file),
-        Err(error) if error.kind() == ErrorKind::NotFound => None,
-        Err(error) => return Err(error),
-    };
+    let _lock = LogLock::take(fs, path)?;
     for old in [index_path(path), path.to_owned()] {
         match fs.remove(&old) {
             Err(error) if error.kind() != ErrorKind::NotFound => return Err(error.into()),

@@ -1,16 +1,19 @@
 //! Writes the live entries of a store to a new log with a new index: drops garbage, changes the compression.
 
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{AtomicFile, Fs, StdFs};
+use cairn_vfs::{AtomicFile, Fs, Operation, StdFs};
 
-use super::index_build::{IndexSummary, prepare_index};
-use super::log_writer::LogWriter;
+use super::index_build::{IndexSummary, fill_index};
+use super::log_header::LogHeader;
+use super::log_lock::LogLock;
+use super::log_writer::{LogWriter, random_u32};
 use super::options::{IndexOptions, LogOptions};
 use super::paths::{index_path, log_path};
 use super::reader::SparkeyReader;
-use crate::Result;
+use crate::{Error, Result};
 
 /// Values up to this size are copied in one piece.
 const WHOLE_VALUE_BYTES: u64 = 1 << 20;
@@ -19,11 +22,15 @@ impl SparkeyReader {
     /// Writes the live entries, in the order of the log, to a log and an index at `path` (either file's name) on the
     /// real file system. Both are built beside their places, made durable, and moved there, the log first.
     ///
-    /// `path` may be that of this very store: a reader keeps the files that it has open. A power loss, or an `open`,
-    /// between the two moves finds the new log with the old index, which is an
-    /// [`Error::Mismatch`](crate::Error::Mismatch) and never a wrong answer; [`build_index`](super::build_index) mends it.
+    /// `path` may be that of this very store: a reader keeps the files that it has open. A log that is replaced stays
+    /// locked until both files have moved, so nobody appends to it meanwhile. A power loss, or an `open`, between the
+    /// two moves finds the new log with the old index, which is an [`Error::Mismatch`](crate::Error::Mismatch) and
+    /// never a wrong answer; [`build_index`](super::build_index) mends it.
     ///
-    /// Errors: of reading this store; `Busy` when somebody else is building either file. The old files then stay.
+    /// Errors: of reading this store; `Busy` when somebody else is writing the log or building either file;
+    /// [`Error::Invalid`] when this store's log has grown since it was indexed, or was replaced since it was opened,
+    /// so that a rewrite would lose records, and when the identifier asked for is that of the old log or this one. The
+    /// old files then stay, unless only the last move failed: then the new log is there without its index.
     pub fn rewrite(
         &self,
         path: impl AsRef<Path>,
@@ -41,8 +48,12 @@ impl SparkeyReader {
         log: &LogOptions,
         index: &IndexOptions,
     ) -> Result<IndexSummary> {
-        let new_log = AtomicFile::create(fs, &log_path(&path))?;
-        let mut writer = LogWriter::on_new_file(Arc::clone(new_log.file()), log)?;
+        let (log_path, index_path) = (log_path(&path), index_path(&path));
+        let old_log = LogLock::take(fs, &log_path)?;
+        let log = self.rewrite_options(old_log.as_ref(), &log_path, log)?;
+        let new_log = AtomicFile::create(fs, &log_path)?;
+        let new_index = AtomicFile::create(fs, &index_path)?;
+        let mut writer = LogWriter::on_new_file(Arc::clone(new_log.file()), &log)?;
         let mut scan = self.scan();
         let mut value = Vec::new();
         while let Some(mut entry) = scan.next_entry()? {
@@ -57,11 +68,65 @@ impl SparkeyReader {
             }
         }
         writer.close()?;
-        let (new_index, summary) = prepare_index(fs, Arc::clone(new_log.file()), &index_path(&path), index)?;
+        let summary = fill_index(fs, Arc::clone(new_log.file()), &new_index, index)?;
+        if old_log.is_none() && fs.exists(&log_path)? {
+            let source = io::Error::new(io::ErrorKind::AlreadyExists, "somebody else made a log meanwhile");
+            return Err(cairn_vfs::Error::new(Operation::Rename, &log_path, source).into());
+        }
         // ORDER: the log, then the index. The old index refuses the new log; a new index would refuse the old one
-        // too, but could not be rebuilt if the new log was lost.
+        // too, but could not be rebuilt if the new log was lost. The old log's lock is kept past both.
         new_log.commit()?;
         new_index.commit()?;
+        drop(old_log);
         Ok(summary)
+    }
+
+    /// The options with an identifier that no old index knows. Fails when replacing `old_log` would lose records.
+    fn rewrite_options(
+        &self,
+        old_log: Option<&LogLock>,
+        path: &Path,
+        options: &LogOptions,
+    ) -> Result<LogOptions> {
+        let own = self.log.header.identifier;
+        let old = match old_log.map(|log| LogHeader::read(&*log.file)).transpose() {
+            Ok(old) => old,
+            Err(Error::Vfs(error)) => return Err(error.into()),
+            // It cannot be read, so it can well be replaced.
+            Err(_) => None,
+        };
+        if let Some(old) = old {
+            let end = self.index.header.data_end;
+            if old.identifier == own && old.data_end > end {
+                return Err(Error::invalid(format!(
+                    "{} goes on to {}, its index covers {end} bytes: build the index first",
+                    path.display(),
+                    old.data_end
+                )));
+            }
+            if old.identifier != own && path == self.log.path {
+                let path = path.display();
+                return Err(Error::invalid(format!(
+                    "{path} was replaced since it was opened: open it again"
+                )));
+            }
+        }
+        let taken = |identifier| identifier == own || old.is_some_and(|old| old.identifier == identifier);
+        let identifier = match options.identifier {
+            Some(identifier) if taken(identifier) => {
+                let what = format!("identifier {identifier:#010x} is that of the old log, expected another");
+                return Err(Error::invalid(what));
+            }
+            Some(identifier) => identifier,
+            None => {
+                let mut identifier = random_u32(path)?;
+                // BOUND: two are taken.
+                while taken(identifier) {
+                    identifier = identifier.wrapping_add(1);
+                }
+                identifier
+            }
+        };
+        Ok(options.clone().identifier(identifier))
     }
 }

@@ -156,3 +156,22 @@ fn java_header_is_made_safe() {
     LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap().close().unwrap();
     assert_eq!(store.read(LOG)[0x50], 0);
 }
+
+/// Goal: what a crash leaves of creating a log does not stand in the way, and what is a log is not taken for that.
+/// Method: files of nothing and of zeros; then one zero too many, a log without records, and a file of another kind.
+#[test]
+fn unborn_logs_are_taken_over() {
+    let unborn = [vec![], vec![0; 10], vec![0; 84]];
+    for bytes in unborn {
+        let store = Store::from_bytes(&bytes, &[]);
+        LogWriter::create_in(&store.fs, LOG, &LogOptions::default()).unwrap().close().unwrap();
+        assert_eq!(LogReader::open_in(&store.fs, LOG, Mode::Pread).unwrap().header().puts, 0);
+    }
+    let empty_log = Store::log_only(&[], &LogOptions::default()).read(LOG);
+    for bytes in [vec![0; 85], empty_log, b"notes".to_vec()] {
+        let store = Store::from_bytes(&bytes, &[]);
+        let error = LogWriter::create_in(&store.fs, LOG, &LogOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), cairn_vfs::ErrorKind::Conflict, "{error}");
+        assert_eq!(store.read(LOG), bytes);
+    }
+}

@@ -1,7 +1,8 @@
 //! Power loss at every operation, and every operation failing in turn.
 //!
-//! The disk may lose, tear and reorder whatever was not synced. One thing is assumed of it, because the format leaves no
-//! other way: a sector of 512 bytes is written whole or not at all, and the header of a log lies in the first.
+//! The disk may lose, tear and reorder whatever was not synced. Where a log's header is rewritten in place one thing is
+//! assumed of it, because the format leaves no other way: a sector of 512 bytes is written whole or not at all, and the
+//! header lies in the first. Building an index and rewriting a store never do that, and are tried without.
 
 use cairn_vfs::fault::{AtomicWrite, Fault, crash_sweep, fault_sweep};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions};
@@ -85,7 +86,7 @@ fn check(fs: Arc<dyn Fs>, progress: Progress, context: &str) {
                 matches!(error.kind(), ErrorKind::NotFound | ErrorKind::Corruption),
                 "{context}: {error}"
             );
-            let options = LogOptions::default().replace(true);
+            let options = LogOptions::default().identifier(7);
             LogWriter::create_in(&store.fs, LOG, &options).unwrap().close().unwrap();
             return;
         }
@@ -113,15 +114,14 @@ fn check(fs: Arc<dyn Fs>, progress: Progress, context: &str) {
     let mut writer = LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();
     writer.put(b"after", b"the crash").unwrap();
     writer.close().unwrap();
-    build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap();
+    build_index_in(&store.fs, LOG, &IndexOptions::default().seed(1)).unwrap();
     let mut expected = live_after(flushes);
     expected.insert(b"after".to_vec(), b"the crash".to_vec());
     let reader = store.reader();
     reader.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
     assert_eq!(scanned(&reader), expected, "{context}");
-    // The temporary name of the index may be left, by a crash between the two halves of its renaming; the next build
-    // takes it over. There is never any other.
-    let known = [LOG, INDEX, "x.spi.tmp"].map(|name| Some(name.as_ref()));
+    // A crash between the two halves of a renaming leaves the temporary name of the index; the build has removed it.
+    let known = [LOG, INDEX].map(|name| Some(name.as_ref()));
     let names = store.fs.read_dir(Path::new(".")).unwrap();
     assert!(names.iter().all(|name| known.contains(&name.file_name())), "{context}: {names:?}");
 }
@@ -203,13 +203,17 @@ fn power_loss_at_every_operation() {
 /// at the disk as it is, and as it would be after power loss.
 #[test]
 fn every_operation_fails() {
-    for fault in [Fault::Io, Fault::Full, Fault::Short, Fault::Interrupted] {
+    let faults = [Fault::Io, Fault::Full, Fault::Short, Fault::Interrupted];
+    for (compression, fault) in [Compression::None, Compression::Snappy]
+        .into_iter()
+        .flat_map(|compression| faults.map(|fault| (compression, fault)))
+    {
         for persistent in [false, true] {
             let struck = fault_sweep(&options(1), fault, persistent, |fs, index| {
-                let context = format!("{fault:?} at {index}, persistent: {persistent}");
+                let context = format!("{compression:?}, {fault:?} at {index}, persistent: {persistent}");
                 let shared: Arc<dyn Fs> = Arc::new(fs.clone());
                 let mut progress = Progress::default();
-                let result = run(&shared, Compression::None, |now| progress = now);
+                let result = run(&shared, compression, |now| progress = now);
                 match (&result, fault) {
                     (Ok(()), _) => {}
                     (Err(Error::Vfs(_)), Fault::Io | Fault::Full) => {}
@@ -235,7 +239,8 @@ fn failed_writers_are_poisoned() {
     for (operation, after) in [(Operation::SyncData, 0), (Operation::SyncData, 1), (Operation::Write, 0)] {
         let fault = FaultFs::new(options(1));
         let fs: Arc<dyn Fs> = Arc::new(fault.clone());
-        let mut writer = LogWriter::create_in(&fs, LOG, &LogOptions::default().sync(true)).unwrap();
+        let mut writer =
+            LogWriter::create_in(&fs, LOG, &LogOptions::default().identifier(7).sync(true)).unwrap();
         writer.put(b"a", b"1").unwrap();
         fault.inject(Rule::nth(operation, fault.operation_count_of(operation) + after, Fault::Io));
         assert!(matches!(writer.flush(), Err(Error::Vfs(_))));
@@ -253,7 +258,7 @@ fn failed_writers_are_poisoned() {
 fn full_disk() {
     let fault = FaultFs::new(options(1));
     let fs: Arc<dyn Fs> = Arc::new(fault.clone());
-    let log = LogOptions::default().sync(true);
+    let log = LogOptions::default().identifier(7).sync(true);
     LogWriter::create_in(&fs, LOG, &log).unwrap().close().unwrap();
     let (mut quota, mut expected, mut builds_failed) = (8 << 10, BTreeMap::new(), 0);
     for round in 0..40 {
@@ -272,10 +277,10 @@ fn full_disk() {
             }
         }
         drop(writer);
-        builds_failed += usize::from(build_index_in(&fs, LOG, &IndexOptions::default()).is_err());
+        builds_failed += usize::from(build_index_in(&fs, LOG, &IndexOptions::default().seed(1)).is_err());
         quota += 4096;
         fault.set_quota(None);
-        build_index_in(&fs, LOG, &IndexOptions::default()).unwrap();
+        build_index_in(&fs, LOG, &IndexOptions::default().seed(1)).unwrap();
         let reader = SparkeyReader::open_in(&fs, LOG, &ReaderOptions::default()).unwrap();
         assert_eq!(scanned(&reader), expected);
         fs.remove(Path::new(INDEX)).unwrap();
@@ -285,40 +290,162 @@ fn full_disk() {
 }
 
 /// Goal: a rewrite onto itself is all or nothing, or a pair that says it does not belong together and is mended by
-/// indexing. Method: crash images at every operation.
+/// indexing. Method: crash images at every operation, on the worst disk; the old store was there before.
 #[test]
 fn power_loss_during_a_rewrite() {
     let ops: Vec<Op> = batches().concat();
-    let start = std::cell::Cell::new(0);
-    crash_sweep(
-        options(5),
-        6,
-        |fs| {
-            let fs_dyn: Arc<dyn Fs> = Arc::new(fs.clone());
-            let mut writer = LogWriter::create_in(&fs_dyn, LOG, &LogOptions::default().sync(true)).unwrap();
-            apply(&mut writer, &ops);
-            writer.close().unwrap();
-            build_index_in(&fs_dyn, LOG, &IndexOptions::default()).unwrap();
-            start.set(fs.operation_count());
-            let reader = SparkeyReader::open_in(&fs_dyn, LOG, &ReaderOptions::default()).unwrap();
-            let to = LogOptions::default().compression(Compression::Snappy);
-            reader.rewrite_in(&fs_dyn, LOG, &to, &IndexOptions::default()).unwrap();
-        },
-        |point, image, after| {
-            if point.operation() < start.get() {
-                return;
-            }
-            let store = Store { fs: Arc::new(after), live: BTreeMap::new() };
-            match store.open(&ReaderOptions::default()) {
-                Err(Error::Mismatch { .. }) => {
-                    build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap();
+    let old = Store::build(&ops, &LogOptions::default().identifier(7), &IndexOptions::default().seed(1));
+    for compression in [Compression::None, Compression::Snappy] {
+        let done = std::cell::Cell::new(u64::MAX);
+        crash_sweep(
+            FaultOptions::seeded(5),
+            12,
+            |fs| {
+                install(fs, &old, &[LOG, INDEX]);
+                let fs_dyn: Arc<dyn Fs> = Arc::new(fs.clone());
+                let reader = SparkeyReader::open_in(&fs_dyn, LOG, &ReaderOptions::default()).unwrap();
+                let to = LogOptions::default().compression(compression).identifier(8);
+                reader.rewrite_in(&fs_dyn, LOG, &to, &IndexOptions::default().seed(2)).unwrap();
+                done.set(fs.operation_count());
+            },
+            |point, image, after| {
+                let context = format!("{compression:?}, {image} at {}", point.operation());
+                let store = Store { fs: Arc::new(after), live: BTreeMap::new() };
+                // The sweep's first moments come before the store was put there.
+                if !store.fs.exists(Path::new(INDEX)).unwrap() {
+                    assert_eq!(point.operation(), 0, "{context}");
+                    return;
                 }
-                Err(error) => panic!("{image} at {}: {error}", point.operation()),
-                Ok(_) => {}
-            }
-            let reader = store.reader();
-            reader.verify().unwrap();
-            assert_eq!(scanned(&reader), live(&ops));
-        },
-    );
+                match store.open(&ReaderOptions::default()) {
+                    Err(Error::Mismatch { .. }) if point.operation() < done.get() => {
+                        build_index_in(&store.fs, LOG, &IndexOptions::default().seed(3)).unwrap();
+                    }
+                    Err(error) => panic!("{context}: {error}"),
+                    Ok(_) => {}
+                }
+                let reader = store.reader();
+                reader.verify().unwrap();
+                assert_eq!(scanned(&reader), live(&ops), "{context}");
+                assert!(point.operation() < done.get() || reader.info().log.identifier == 8, "{context}");
+            },
+        );
+    }
+}
+
+/// Puts files of `store` on a disk as if they had always been there.
+fn install(fs: &FaultFs, store: &Store, names: &[&str]) {
+    for name in names {
+        fs.install(Path::new(name), &store.read(name)).unwrap();
+    }
+}
+
+/// Goal: building an index leaves the old index or the new one, and no other file that a later build does not remove.
+/// Method: crash images at every operation on the worst disk, in memory and by sorting with runs on disk; then build
+/// again.
+#[test]
+fn power_loss_during_an_index_build() {
+    // Entries of more than the least memory for sorting, so that runs are written.
+    let ops: Vec<Op> = (0..3000).map(|n| put(&n.to_string(), "")).collect();
+    let old = Store::build(&ops, &LogOptions::default().identifier(7), &IndexOptions::default().seed(1));
+    let sorting = Construction::Sorting { memory_bytes: IndexOptions::MEMORY_BYTES_MIN };
+    for construction in [Construction::InMemory, sorting] {
+        let index = IndexOptions::default().construction(construction);
+        let done = std::cell::Cell::new(u64::MAX);
+        crash_sweep(
+            FaultOptions::seeded(9),
+            4,
+            |fs| {
+                install(fs, &old, &[LOG, INDEX]);
+                let fs_dyn: Arc<dyn Fs> = Arc::new(fs.clone());
+                build_index_in(&fs_dyn, LOG, &index.clone().seed(2)).unwrap();
+                done.set(fs.operation_count());
+            },
+            |point, image, after| {
+                let context = format!("{construction:?}, {image} at {}", point.operation());
+                let store = Store { fs: Arc::new(after), live: BTreeMap::new() };
+                if !store.fs.exists(Path::new(INDEX)).unwrap() {
+                    assert_eq!(point.operation(), 0, "{context}");
+                    return;
+                }
+                let reader = store.open(&ReaderOptions::default());
+                let reader = reader.unwrap_or_else(|error| panic!("{context}: {error}"));
+                assert!(point.operation() < done.get() || reader.info().index.seed == 2, "{context}");
+                reader.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
+                assert_eq!(reader.len(), 3000, "{context}");
+                build_index_in(&store.fs, LOG, &IndexOptions::default().seed(3)).unwrap();
+                let names = store.fs.read_dir(Path::new(".")).unwrap();
+                let known = [LOG, INDEX].map(|name| Some(name.as_ref()));
+                assert!(names.iter().all(|name| known.contains(&name.file_name())), "{context}: {names:?}");
+            },
+        );
+    }
+}
+
+/// Goal: an index is a promise about its log, also when the log's writer never synced: an index that has its name leads
+/// to records that are there. Method: crash images at every operation of writing a log without syncs and indexing it.
+#[test]
+fn power_loss_around_the_index_of_an_unsynced_log() {
+    for compression in [Compression::None, Compression::ZSTD] {
+        let acknowledged = std::cell::Cell::new(u64::MAX);
+        crash_sweep(
+            options(11),
+            8,
+            |fs| {
+                let shared: Arc<dyn Fs> = Arc::new(fs.clone());
+                let log = LogOptions::default().compression(compression).block_bytes(200).identifier(7);
+                let mut writer = LogWriter::create_in(&shared, LOG, &log).unwrap();
+                for batch in batches() {
+                    apply(&mut writer, &batch);
+                    writer.flush().unwrap();
+                }
+                writer.close().unwrap();
+                build_index_in(&shared, LOG, &IndexOptions::default().seed(1)).unwrap();
+                acknowledged.set(fs.operation_count());
+            },
+            |point, image, after| {
+                let context = format!("{compression:?}, {image} at {}", point.operation());
+                let store = Store { fs: Arc::new(after), live: BTreeMap::new() };
+                if !store.fs.exists(Path::new(INDEX)).unwrap() {
+                    assert!(point.operation() < acknowledged.get(), "{context}");
+                    return;
+                }
+                let reader = store.open(&ReaderOptions::default());
+                let reader = reader.unwrap_or_else(|error| panic!("{context}: {error}"));
+                reader.verify().unwrap_or_else(|error| panic!("{context}: {error}"));
+                assert_eq!(scanned(&reader), live(&batches().concat()), "{context}");
+            },
+        );
+    }
+}
+
+/// Goal: a synced flush is safe, whoever created the log. Method: create without syncs, append with them, lose power.
+#[test]
+fn synced_appends_to_an_unsynced_log() {
+    let fault = FaultFs::new(options(1));
+    let fs: Arc<dyn Fs> = Arc::new(fault.clone());
+    LogWriter::create_in(&fs, LOG, &LogOptions::default().identifier(7)).unwrap().close().unwrap();
+    let mut writer = LogWriter::append_in(&fs, LOG, &LogOptions::default().sync(true)).unwrap();
+    writer.put(b"a", b"1").unwrap();
+    writer.flush().unwrap();
+    let after: Arc<dyn Fs> = Arc::new(fault.crash_point().image(CrashImage::None));
+    let log = LogReader::open_in(&after, LOG, Mode::Pread).unwrap();
+    assert_eq!(log.header().puts, 1);
+}
+
+/// Goal: of two builds of one index, the one that publishes last has looked at the log last. Method: the order of a
+/// build's operations: its lock on the index comes before the log is opened.
+#[test]
+fn the_index_is_locked_before_the_log_is_read() {
+    use cairn_vfs::fault::LoggedOperation;
+    let fault = FaultFs::new(FaultOptions { record: true, ..options(1) });
+    let fs: Arc<dyn Fs> = Arc::new(fault.clone());
+    LogWriter::create_in(&fs, LOG, &LogOptions::default().identifier(7)).unwrap().close().unwrap();
+    let before = fault.log().len();
+    build_index_in(&fs, LOG, &IndexOptions::default().seed(1)).unwrap();
+    let log = fault.log();
+    let at = |wanted: &dyn Fn(&LoggedOperation) -> bool| log[before..].iter().position(wanted).unwrap();
+    let locked = at(&|operation| matches!(operation, LoggedOperation::TryLock { .. }));
+    let opened =
+        at(&|operation| matches!(operation, LoggedOperation::Open { path, .. } if path.ends_with(LOG)));
+    assert!(locked < opened, "{locked} {opened}");
 }

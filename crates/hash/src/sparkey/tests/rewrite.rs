@@ -1,6 +1,9 @@
 //! Rewriting.
 
+use cairn_vfs::ErrorKind;
+
 use super::*;
+use crate::Error;
 
 proptest! {
     #![proptest_config(cases(80))]
@@ -44,4 +47,74 @@ fn large_values() {
     store.reader().rewrite_in(&store.fs, "y.spi", &LogOptions::default(), &IndexOptions::default()).unwrap();
     let new = SparkeyReader::open_in(&store.fs, "y", &ReaderOptions::default()).unwrap();
     assert!(scanned(&new) == live(&ops));
+}
+
+/// A store of a few entries whose log has the identifier 7.
+fn small() -> Store {
+    let ops = [put("a", "1"), put("b", "2"), delete("a")];
+    Store::build(&ops, &LogOptions::default().identifier(7), &IndexOptions::default())
+}
+
+fn rewrite(reader: &SparkeyReader, store: &Store, target: &str, log: &LogOptions) -> crate::Result<()> {
+    reader.rewrite_in(&store.fs, target, log, &IndexOptions::default()).map(|_| ())
+}
+
+/// Goal: a log that somebody is appending to is not replaced, or what that writer flushes would be gone. Method: a
+/// rewrite while a writer is open, onto the same store and onto another; then the writer goes on.
+#[test]
+fn a_writer_keeps_its_log() {
+    let (store, other) = (small(), Store::log_only(&[put("x", "y")], &LogOptions::default()));
+    let reader = store.reader();
+    for target in [&store, &other] {
+        let before = target.read(LOG);
+        let mut writer = LogWriter::append_in(&target.fs, LOG, &LogOptions::default()).unwrap();
+        let error = rewrite(&reader, target, LOG, &LogOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+        assert_eq!(target.read(LOG), before);
+        writer.put(b"new", b"kept").unwrap();
+        writer.close().unwrap();
+        build_index_in(&target.fs, LOG, &IndexOptions::default()).unwrap();
+        assert_eq!(target.reader().get(b"new").unwrap().as_deref(), Some(&b"kept"[..]));
+    }
+}
+
+/// Goal: records that the index does not cover, or of a newer log, are not lost to a rewrite. Method: append, or replace
+/// the log, behind a reader; then open again and rewrite.
+#[test]
+fn a_newer_log_is_not_lost() {
+    let store = small();
+    let reader = store.reader();
+    let mut writer = LogWriter::append_in(&store.fs, LOG, &LogOptions::default()).unwrap();
+    writer.put(b"new", b"kept").unwrap();
+    writer.close().unwrap();
+    let error = rewrite(&reader, &store, INDEX, &LogOptions::default()).unwrap_err();
+    assert!(
+        matches!(error, Error::Invalid { .. }) && error.to_string().contains("build the index"),
+        "{error}"
+    );
+    build_index_in(&store.fs, LOG, &IndexOptions::default()).unwrap();
+    rewrite(&store.reader(), &store, LOG, &LogOptions::default()).unwrap();
+    let error = rewrite(&reader, &store, LOG, &LogOptions::default()).unwrap_err();
+    assert!(matches!(error, Error::Invalid { .. }) && error.to_string().contains("replaced"), "{error}");
+    let expected: BTreeMap<Vec<u8>, Vec<u8>> =
+        [("b", "2"), ("new", "kept")].map(|(key, value)| (key.into(), value.into())).into();
+    assert_eq!(scanned(&store.reader()), expected);
+}
+
+/// Goal: an old index can never pass for one of the new log. Method: ask for the identifier of the store that is
+/// rewritten, and for that of the one that is replaced.
+#[test]
+fn identifiers_are_not_taken_over() {
+    let store = small();
+    LogWriter::create_in(&store.fs, "y", &LogOptions::default().identifier(8)).unwrap().close().unwrap();
+    let reader = store.reader();
+    for (target, identifier) in [("x", 7), ("y", 7), ("y", 8), ("z", 7)] {
+        let error =
+            rewrite(&reader, &store, target, &LogOptions::default().identifier(identifier)).unwrap_err();
+        assert!(matches!(error, Error::Invalid { .. }), "{target} {identifier}: {error}");
+        assert_eq!(store.fs.exists(&index_path(target)).unwrap(), target == "x");
+    }
+    for target in ["x", "y", "z"] {
+        rewrite(&reader, &store, target, &LogOptions::default().identifier(9)).unwrap();
+    }
 }
