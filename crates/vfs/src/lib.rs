@@ -23,6 +23,8 @@ mod map;
 mod mem;
 mod rng;
 mod std_fs;
+#[cfg(test)]
+mod test_config;
 pub mod thread;
 
 pub use append::AppendWriter;

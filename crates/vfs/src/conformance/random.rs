@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::failure;
 use crate::fault::FaultOptions;
+use crate::test_config::cases;
 use crate::{Access, Create, FaultFs, File, Fs, MemFs, OpenOptions, Result, StdFs};
 
 /// Few names, so that they meet: as files, as directories, and below files.
@@ -166,7 +167,7 @@ fn compare(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(200))]
 
     /// Goal: the disk in memory answers as the real one does, whatever the order of operations.
     #[test]

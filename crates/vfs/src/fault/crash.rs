@@ -18,7 +18,7 @@ const SECTOR_BYTES: u64 = 512;
 pub enum CrashImage {
     /// None: the disk has exactly what was synced.
     None,
-    /// All: the disk has exactly what programs saw.
+    /// All: the disk has exactly what programs saw, but for what a failed sync has left in the cache alone.
     All,
     /// As the seed draws. Each change by itself is lost, kept whole, torn at sectors, cut to a prefix, reduced to a
     /// subset of its bytes, or turned into garbage; lengths and names are drawn apart from bytes. How likely each of

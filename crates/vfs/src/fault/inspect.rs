@@ -52,10 +52,22 @@ impl FaultFs {
         state.disk.used_bytes(&state.open)
     }
 
-    /// True when no change is pending: a crash now loses nothing.
+    /// True when the disk has what programs see, bytes and names: a crash now loses nothing. After a failed sync that
+    /// leaves its changes in the cache ([`SyncFailure::CacheOnly`](super::SyncFailure)) it stays false until they are
+    /// made again.
     pub fn is_settled(&self) -> bool {
         let state = self.state();
-        state.disk.pending_names.is_empty() && state.disk.tree.files().all(|(_, file)| file.is_settled())
+        let disk = &state.disk;
+        let names_are_durable = disk.tree.nodes().all(|(inode, node)| match node {
+            Node::Dir(names) => match disk.durable.get(&inode) {
+                Some(durable) => durable == names,
+                None => names.is_empty(),
+            },
+            Node::File(_) => true,
+        });
+        disk.pending_names.is_empty()
+            && names_are_durable
+            && disk.tree.files().all(|(_, file)| file.is_settled())
     }
 
     /// Flips a stored bit (0 is the lowest) in the cache and on the disk. False when the file has no such byte.

@@ -35,11 +35,9 @@ impl State {
     pub(super) fn read(&mut self, target: Target, buf: &mut [u8], offset: u64) -> io::Result<usize> {
         let handle = target.handle;
         let len = buf.len() as u64;
+        check_alignment(target, buf, offset)?;
         let fault = self.begin(Operation::Read, || LoggedOperation::Read { handle, offset, len })?;
         check_offset(offset, 0)?;
-        if target.options.direct {
-            check_direct(buf, offset)?;
-        }
         let available = self.file(target)?.live.len().saturating_sub(offset);
         let count = buf.len().min(usize::try_from(available).unwrap_or(usize::MAX));
         let count = self.shorten(count, fault, self.options.short_reads);
@@ -59,13 +57,11 @@ impl State {
 
     pub(super) fn write(&mut self, target: Target, buf: &[u8], offset: u64) -> io::Result<usize> {
         let handle = target.handle;
+        check_alignment(target, buf, offset)?;
         let fault =
             self.begin(Operation::Write, || LoggedOperation::Write { handle, offset, bytes: buf.into() })?;
         check_writable(target.options.access)?;
         check_offset(offset, 0)?;
-        if target.options.direct {
-            check_direct(buf, offset)?;
-        }
         check_end(offset, buf.len() as u64)?;
         let count = self.shorten(buf.len(), fault, self.options.short_writes);
         let count = self.fitting(target, offset, count)?;
@@ -186,4 +182,10 @@ impl State {
             some => Ok(some as usize),
         }
     }
+}
+
+/// Refuses misaligned direct transfers. Before they are counted and logged: the log does not say where in memory a
+/// buffer was, so a replay could not refuse them.
+fn check_alignment(target: Target, buf: &[u8], offset: u64) -> io::Result<()> {
+    if target.options.direct { check_direct(buf, offset) } else { Ok(()) }
 }

@@ -98,5 +98,7 @@ impl FileState {
     pub(super) fn corrupt(&mut self, change: impl Fn(&mut Content)) {
         change(&mut self.live);
         change(&mut self.durable);
+        // What changed may lie past the durable end, where it would come to light when the file grows.
+        self.durable.trim();
     }
 }

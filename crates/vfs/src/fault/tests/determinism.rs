@@ -167,3 +167,19 @@ fn images_continue_the_log() {
         assert_eq!(lines[lines.len() - 2..], ["crash random:9", "stat f"]);
     }
 }
+
+/// Goal: a replay repeats a refused direct write. Method: write from a misaligned buffer, which the log cannot describe.
+#[test]
+fn refused_direct_writes_stay_refused() {
+    let options = FaultOptions { record: true, ..FaultOptions::default() };
+    let fs = FaultFs::new(options.clone());
+    let direct = OpenOptions { direct: true, ..OpenOptions::create() };
+    let file = fs.open(Path::new("f"), direct).unwrap();
+    let buffer = vec![1; 3 * 4096];
+    let skip = buffer.as_ptr().addr().wrapping_neg() % 4096;
+    let misaligned = skip + 512;
+    file.write_at(&buffer[misaligned..misaligned + 4096], 0).unwrap_err();
+    file.write_at(&buffer[skip..skip + 4096], 4096).unwrap();
+    drop(file);
+    assert_eq!(replay(&fs.log(), options).state_hash(), fs.state_hash());
+}

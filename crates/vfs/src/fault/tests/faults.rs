@@ -292,3 +292,18 @@ fn direct_io_needs_alignment() {
         assert_eq!(result.unwrap_err().kind(), ErrorKind::Invalid);
     }
 }
+
+/// Goal: rot in bytes that were not synced does not put anything on the disk. Method: flip a bit of unsynced bytes and
+/// swap them with others, lose the bytes, grow the file; control: the programs see the rot.
+#[test]
+fn rot_of_unsynced_bytes_is_lost_with_them() {
+    let fs = quiet();
+    let file = install(&fs, "f", b"");
+    file.write_all_at(b"abcd", 0).unwrap();
+    assert!(fs.flip_bit(Path::new("f"), 1, 0));
+    assert!(fs.swap_blocks(Path::new("f"), 0, 2, 2));
+    assert_eq!(read(&fs, "f").unwrap(), b"cdac");
+    let after = fs.crash_point().image(CrashImage::None);
+    after.open(Path::new("f"), OpenOptions::write()).unwrap().set_len(4).unwrap();
+    assert_eq!(read(&after, "f").unwrap(), [0; 4]);
+}

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::*;
+use crate::test_config::cases;
 
 const FILES: [&str; 5] = ["a", "b", "d/a", "d/b", "d/c"];
 const DIRS: [&str; 2] = ["", "d"];
@@ -130,7 +131,7 @@ fn view(fs: &FaultFs) -> View {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(500))]
 
     /// Goal: `None` is exactly what was synced, `All` exactly what programs saw, after every step; and no random
     /// image has a file of a name that was synced and is still the same missing.
