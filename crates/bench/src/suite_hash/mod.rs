@@ -105,6 +105,12 @@ pub fn run_with(
             }
             Ok(run) => run,
         };
+        // A data file stands in the first group, and in others again.
+        if index == 0
+            && let Some(left_out) = run.bench.data().left_out()
+        {
+            progress.note(&format!("{}: {left_out}", run.bench.data().name()));
+        }
         match run.measure() {
             Ok(()) => {}
             Err(Error::Interrupted) => {

@@ -339,7 +339,7 @@ fn all_stores_run() {
     let path = work.path().join("words.tsv");
     let file = StdFs::new().open(&path, OpenOptions::create_new()).unwrap();
     let lines: String = (0..3_000).map(|n| format!("word{n}\t{}\tsome text {n}\n", n % 7)).collect();
-    file.write_all_at(format!("word\tcount\tnote\n{lines}").as_bytes(), 0).unwrap();
+    file.write_all_at(format!("word\tcount\tnote\nword7\t\told\n{lines}").as_bytes(), 0).unwrap();
     let mut options = toy_options(&work);
     options.rounds = 2;
     options.data = Some(DataFile::new(&path, "word"));
@@ -354,6 +354,8 @@ fn all_stores_run() {
     let wrong: Vec<_> =
         log.notes.borrow().iter().filter(|note| !note.contains("left out")).cloned().collect();
     assert!(wrong.iter().all(|note| note.contains("stay in memory")), "{wrong:?}");
+    let left_out = "words: lines left out: 1 whose key comes again later";
+    assert_eq!(log.notes.borrow().iter().filter(|note| *note == left_out).count(), 1);
     let measured: BTreeSet<&str> = run.measurements.iter().map(|m| m.contender.as_str()).collect();
     for store in catalog::all().stores {
         for variant in store.variants() {

@@ -12,6 +12,7 @@ pub struct Dataset {
     values: Arena,
     /// How to write keys that are not there; real records have no rule for it.
     shape: Option<KeyShape>,
+    left_out: Option<String>,
 }
 
 impl Dataset {
@@ -23,6 +24,7 @@ impl Dataset {
             keys: Arena::with_capacity(count, 0),
             values: Arena::with_capacity(count, 0),
             shape: Some(keys.clone()),
+            left_out: None,
         };
         for n in 0..entries {
             dataset.keys.push_with(|out| keys.write(n, out));
@@ -33,12 +35,18 @@ impl Dataset {
 
     /// Records read from a file.
     pub fn real(name: &str, records: Records) -> Self {
-        Dataset { name: name.to_owned(), keys: records.keys, values: records.values, shape: None }
+        let left_out = records.left_out();
+        Dataset { name: name.to_owned(), keys: records.keys, values: records.values, shape: None, left_out }
     }
 
     /// `synthetic`, or the name of the real data.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Which lines of a file are not in the data; see [`Records::left_out`].
+    pub fn left_out(&self) -> Option<&str> {
+        self.left_out.as_deref()
     }
 
     /// How many records.

@@ -43,6 +43,18 @@ pub struct Records {
 }
 
 impl Records {
+    /// What the file has and the records have not, for a person to read; `None` when nothing is left out.
+    pub fn left_out(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        if self.keyless > 0 {
+            parts.push(format!("{} with an empty key", self.keyless));
+        }
+        if self.overwritten > 0 {
+            parts.push(format!("{} whose key comes again later", self.overwritten));
+        }
+        (!parts.is_empty()).then(|| format!("lines left out: {}", parts.join(", ")))
+    }
+
     /// Reads `path`, whose first line names the columns. `column` is one of those names, or a number counted from 1.
     ///
     /// Errors: those of the file system, and [`Error::Input`] naming the line that does not fit, a column that is
@@ -77,9 +89,8 @@ impl Records {
                     format!("{} columns; the key is in column {}", record.len(), at + 1),
                 ));
             };
-            // Blank lines before a record are skipped by the parser and counted into its bytes.
-            let text = map[start..reader.position().byte() as usize].trim_ascii_start();
-            lines.add(key, trim_line_break(text));
+            let text = &map[start..reader.position().byte() as usize];
+            lines.add(key, trim_line_break(skip_empty_lines(text)));
         }
         if lines.keys.is_empty() {
             return Err(refuse(None, "no records after the header".to_owned()));
@@ -94,6 +105,12 @@ fn find_column(header: &csv::ByteRecord, column: &str) -> Option<usize> {
         let number: usize = column.parse().ok()?;
         (1..=header.len()).contains(&number).then(|| number - 1)
     })
+}
+
+/// The parser passes over empty lines before a record and counts them into its bytes. Blanks belong to the record.
+fn skip_empty_lines(text: &[u8]) -> &[u8] {
+    let start = text.iter().position(|byte| !b"\r\n".contains(byte));
+    text.get(start.unwrap_or(text.len())..).unwrap_or_default()
 }
 
 fn trim_line_break(line: &[u8]) -> &[u8] {

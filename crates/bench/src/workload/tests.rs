@@ -158,13 +158,19 @@ fn file(fs: &MemFs, path: &str, text: &str) {
 #[test]
 fn records_of_csv() {
     let fs = MemFs::new();
-    file(&fs, "/a.csv", "id,name\r\n1,one\r\n2,\"two,\nand a half\"\r\n\r\n,nobody\r\n1,uno\r\n3,three");
+    file(
+        &fs,
+        "/a.csv",
+        "id,name\r\n1,one\r\n2,\"two,\nand a half\"\r\n\r\n,nobody\r\n1,uno\r\n\n 3\t, three ",
+    );
     let records = Records::read(&fs, Path::new("/a.csv"), Separator::Comma, "id").unwrap();
     let pairs: Vec<_> = records.keys.iter().zip(records.values.iter()).collect();
     let expected: [(&[u8], &[u8]); 3] =
-        [(b"2", b"2,\"two,\nand a half\""), (b"1", b"1,uno"), (b"3", b"3,three")];
+        [(b"2", b"2,\"two,\nand a half\""), (b"1", b"1,uno"), (b" 3\t", b" 3\t, three ")];
     assert_eq!(pairs, expected);
     assert_eq!((records.overwritten, records.keyless), (1, 1));
+    let left_out = "lines left out: 1 with an empty key, 1 whose key comes again later";
+    assert_eq!(records.left_out().as_deref(), Some(left_out));
     let by_number = Records::read(&fs, Path::new("/a.csv"), Separator::Comma, "1").unwrap();
     assert_eq!(by_number, records);
 }
