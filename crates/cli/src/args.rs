@@ -44,7 +44,8 @@ pub enum HashCommand {
   cairn hash build users.jsonl -o users.cairn --key id --value name --compression zstd
   zcat log.tsv.gz | cairn hash build - --format tsv --key 1 -o log.spi
 
-The whole store appears at once: until then, and after an error, the old one serves. Of equal keys the last counts.")]
+The whole store appears at once: until then, and after an error, the old one serves. Of equal keys the last counts.
+A build that is killed leaves an unfinished file beside the store, which the next build removes.")]
     Build(BuildArgs),
     /// Print the value of a key
     #[command(after_help = "Examples:
