@@ -11,6 +11,9 @@ use zstd::zstd_safe::{self, CDict, DDict};
 use super::compressor::check_level;
 use crate::{Error, Result};
 
+/// How a dictionary begins. Other bytes zstd takes as mere content to refer back to, whatever they are.
+const MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
+
 /// The bytes of a dictionary, as they are stored in a file.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Dictionary {
@@ -61,7 +64,9 @@ impl Dictionary {
     ///
     /// Errors: [`Error::Level`], and [`Error::Dictionary`] when the bytes are not a dictionary.
     pub fn for_compression(&self, level: i32) -> Result<CompressionDictionary> {
-        let tables = CDict::try_create(&self.bytes, check_level(level)?).ok_or_else(|| self.unsound())?;
+        let level = check_level(level)?;
+        self.check_magic()?;
+        let tables = CDict::try_create(&self.bytes, level).ok_or_else(|| self.unsound())?;
         Ok(CompressionDictionary { tables: Arc::new(tables) })
     }
 
@@ -69,8 +74,13 @@ impl Dictionary {
     ///
     /// Errors: [`Error::Dictionary`] when the bytes are not a dictionary.
     pub fn for_decompression(&self) -> Result<DecompressionDictionary> {
+        self.check_magic()?;
         let tables = DDict::try_create(&self.bytes).ok_or_else(|| self.unsound())?;
         Ok(DecompressionDictionary { tables: Arc::new(tables) })
+    }
+
+    fn check_magic(&self) -> Result<()> {
+        if self.bytes.starts_with(&MAGIC) { Ok(()) } else { Err(self.unsound()) }
     }
 
     fn unsound(&self) -> Error {

@@ -105,13 +105,16 @@ fn too_few_samples() {
     }
 }
 
-/// Goal: a damaged dictionary is an error, not a crash. Method: cut and garble a trained one.
+/// Goal: a damaged dictionary is an error, not a crash. Method: cut and garble a trained one, its first byte included, and
+/// bytes that never were one.
 #[test]
 fn damaged_dictionary() {
     let bytes = Dictionary::train(&records(1000), 4096).unwrap().as_bytes().to_vec();
     let mut garbled = bytes.clone();
     garbled[8..40].fill(0xff);
-    for unsound in [&bytes[..12], &garbled] {
+    let mut renamed = bytes.clone();
+    renamed[0] ^= 1;
+    for unsound in [&bytes[..12], &garbled, &renamed, b"", b"bytes that zstd would take as content"] {
         let dictionary = Dictionary::from_bytes(unsound);
         assert!(matches!(dictionary.for_compression(3), Err(Error::Dictionary { .. })));
         assert!(matches!(dictionary.for_decompression(), Err(Error::Dictionary { .. })));
