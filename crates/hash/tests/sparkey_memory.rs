@@ -5,8 +5,8 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use cairn_hash::sparkey::{
     Compression, Construction, IndexOptions, LogOptions, LogReader, LogWriter, Mode, ReaderOptions,
@@ -93,15 +93,22 @@ fn exercise(files: &[Vec<u8>; 2]) -> usize {
     PEAK.load(Ordering::Relaxed) - before
 }
 
-/// Goal: memory stays in proportion to the files, whatever a bit or a field says. Method: every bit flip, and every eight
-/// bytes set to the largest value, in both files of a store in each compression; look at the most memory held.
+/// Only one test at a time counts.
+static COUNTING: Mutex<()> = Mutex::new(());
+
+/// Goal: memory stays in proportion to the files, whatever a bit or a field says. Method: every bit flip, every eight bytes
+/// set to the largest value, and every cut, in both files of a store in each compression; look at the most memory held.
 #[test]
 fn damage_does_not_allocate_at_will() {
+    let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     for compression in [Compression::None, Compression::Snappy, Compression::ZSTD] {
         let sound = build(compression);
         let mut most = 0;
         for file in 0..2 {
             for at in 0..sound[file].len() {
+                let mut cut = sound.clone();
+                cut[file].truncate(at);
+                most = most.max(exercise(&cut));
                 for bit in 0..8 {
                     let mut files = sound.clone();
                     files[file][at] ^= 1 << bit;
@@ -119,5 +126,50 @@ fn damage_does_not_allocate_at_will() {
         }
         assert!(most <= BYTES_MAX, "{compression:?}: {most} bytes were held at once");
         assert!(most > 10_000, "{compression:?}: only {most} bytes were held, so nothing was counted");
+    }
+}
+
+/// A log of some 3 MB in small records, none of which is longer than 120 bytes, with its index.
+fn build_large(compression: Compression) -> [Vec<u8>; 2] {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = LogOptions::default().compression(compression).block_bytes(200).identifier(7);
+    let mut writer = LogWriter::create_in(&fs, LOG, &options).unwrap();
+    for n in 0..30_000u32 {
+        let value: Vec<u8> =
+            (0..100u32).map(|m| ((n * 100 + m).wrapping_mul(0x9e37_79b1) >> 24) as u8).collect();
+        writer.put(format!("key {n:05}").as_bytes(), &value).unwrap();
+    }
+    writer.close().unwrap();
+    build_index_in(&fs, LOG, &IndexOptions::default().seed(1)).unwrap();
+    [LOG, INDEX].map(|name| fs.open(Path::new(name), OpenOptions::read()).unwrap().map().unwrap().to_vec())
+}
+
+/// Goal: a garbled length is believed only as far as the header allows, not as far as the log goes. Method: the first
+/// record, or block, of a large log claims 2 MiB less one; look it up, and scan the log.
+#[test]
+fn lengths_beyond_the_header_do_not_allocate() {
+    let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let huge = [0xff, 0xff, 0x7f];
+    for compression in [Compression::None, Compression::Snappy, Compression::ZSTD] {
+        let mut files = build_large(compression);
+        assert!(files[0].len() > 3_000_000);
+        if compression == Compression::None {
+            assert_eq!(files[0][84..95], *b"\x0a\x64key 00000");
+            files[0][85..88].copy_from_slice(&huge);
+            files[0][88..97].copy_from_slice(b"key 00000");
+        } else {
+            files[0][84..87].copy_from_slice(&huge);
+        }
+        let fs = store(&files);
+        let before = HELD.load(Ordering::Relaxed);
+        PEAK.store(before, Ordering::Relaxed);
+        let reader = SparkeyReader::open_in(&fs, LOG, &ReaderOptions::default().mode(Mode::Pread)).unwrap();
+        reader.get(b"key 00000").unwrap_err();
+        let mut value = Vec::new();
+        reader.get_into(b"key 00000", &mut value).unwrap_err();
+        reader.scan_log().next_entry().map(|_| ()).unwrap_err();
+        let held = PEAK.load(Ordering::Relaxed) - before;
+        // A scan reads ahead by 256 KiB.
+        assert!(held < 600 << 10, "{compression:?}: {held} bytes were held at once");
     }
 }

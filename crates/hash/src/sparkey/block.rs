@@ -11,6 +11,7 @@ use cairn_codec::compress::Decompressor;
 use cairn_codec::varint;
 
 use super::log::{Log, Source};
+use super::log_header::LOG_HEADER_BYTES;
 use super::record::RecordHead;
 use crate::Result;
 
@@ -45,7 +46,10 @@ impl RawWindow {
         let left = log.end.saturating_sub(offset);
         let wanted = wanted.min(left);
         let file = match log.source() {
-            Source::Memory(bytes) => return Ok(bytes.get(offset as usize..).unwrap_or_default()),
+            Source::Memory(records) => {
+                let at = offset.saturating_sub(LOG_HEADER_BYTES as u64) as usize;
+                return Ok(records.get(at..).unwrap_or_default());
+            }
             Source::File(file) => file,
         };
         let window_end = self.start + self.bytes.len() as u64;
@@ -63,6 +67,13 @@ impl RawWindow {
     }
 }
 
+/// The most bytes that a block takes compressed, so that a garbled length cannot have the rest of a log read in.
+/// Incompressible data grow: n bytes to at most 32 + n + n/6 with snappy, and to at most 64 + n + n/256 with zstd.
+fn compressed_bytes_max(block_bytes: u32) -> u64 {
+    let bytes = u64::from(block_bytes);
+    64 + bytes + bytes / 6
+}
+
 /// Decompresses the block at `position` into `out`, whose old content is dropped, and returns the position of the
 /// next block.
 pub(super) fn read_block(
@@ -78,6 +89,11 @@ pub(super) fn read_block(
         varint::decode(head).map_err(|error| log.corruption(position, format!("block length: {error}")))?;
     let start = position + head_bytes as u64;
     let left = log.end - start;
+    let most = compressed_bytes_max(log.header.block_bytes);
+    if compressed_bytes > most {
+        let what = format!("block of {compressed_bytes} compressed bytes, expected at most {most}");
+        return Err(log.corruption(position, what));
+    }
     if compressed_bytes > left {
         let what =
             format!("block of {compressed_bytes} compressed bytes, but the log ends {left} bytes further on");

@@ -59,7 +59,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn new(log: &'a Log, read_ahead: u64, use_cache: bool) -> Self {
-        let (raw, own) = SPARE.with(|spare| spare.take());
+        let (raw, own) = SPARE.try_with(|spare| spare.take()).unwrap_or_default();
         let raw = RawWindow::reusing(raw);
         let next = LOG_HEADER_BYTES as u64;
         Cursor { log, next, raw, read_ahead, use_cache, block: Block::None, own, at: 0 }
@@ -133,8 +133,24 @@ impl<'a> Cursor<'a> {
     pub fn head(&mut self) -> Result<RecordHead> {
         let head = RecordHead::decode(self.fill(RecordHead::BYTES_MAX as u64)?);
         let head = head.map_err(|error| self.corruption_here(format!("record head: {error}")))?;
+        let header = &self.log.header;
+        // The header counts only puts; the C library writes deletes of keys that are longer.
+        if head.kind == RecordKind::Put
+            && (head.key_bytes > header.key_bytes_max || head.value_bytes > header.value_bytes_max)
+        {
+            return Err(self.too_large(&head));
+        }
         self.consume(head.head_bytes);
         Ok(head)
+    }
+
+    #[cold]
+    fn too_large(&self, head: &RecordHead) -> Error {
+        let header = &self.log.header;
+        self.corruption_here(format!(
+            "a key of {} and a value of {} bytes, the longest are {} and {} by the header",
+            head.key_bytes, head.value_bytes, header.key_bytes_max, header.value_bytes_max
+        ))
     }
 
     /// The contiguous bytes that come next. At least one, except at the end of the log; in an uncompressed log at
@@ -251,7 +267,7 @@ impl<'a> Cursor<'a> {
     pub fn borrow(&self, count: u64) -> Option<&'a [u8]> {
         let (bytes, at) = match self.block {
             Block::Cached(block) => (&*block.bytes, self.at),
-            _ => (self.log.flat()?, self.next as usize),
+            _ => (self.log.flat()?, (self.next as usize).checked_sub(LOG_HEADER_BYTES)?),
         };
         bytes.get(at..)?.get(..usize::try_from(count).ok()?)
     }
@@ -310,7 +326,8 @@ impl Drop for Cursor<'_> {
         let memory = (std::mem::take(&mut self.raw).into_memory(), std::mem::take(&mut self.own));
         // Large values are rare; do not hold on to their memory.
         if memory.0.capacity() + memory.1.capacity() <= 4 * SCAN_BYTES as usize {
-            SPARE.with(|spare| *spare.borrow_mut() = memory);
+            // A cursor may outlive the spare memory at the end of its thread, and be dropped all the same.
+            let _ = SPARE.try_with(|spare| *spare.borrow_mut() = memory);
         }
     }
 }

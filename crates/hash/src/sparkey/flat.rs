@@ -31,7 +31,7 @@ pub(super) struct Flat<'a> {
     pub ring: &'a Ring,
     /// All slots.
     pub slots: &'a [u8],
-    /// The log up to its end, header included.
+    /// The records of the log, from [`LOG_HEADER_BYTES`] up to its end.
     pub log: &'a [u8],
 }
 
@@ -83,17 +83,17 @@ impl<'a> Flat<'a> {
     /// Asks for the cache lines of the record at `address`.
     #[inline(always)]
     pub fn prefetch_record(&self, address: u64) {
-        let position = self.header.split(address).0 as usize;
+        let position = (self.header.split(address).0 as usize).wrapping_sub(LOG_HEADER_BYTES);
         prefetch(self.log, position);
-        prefetch(self.log, position.saturating_add(LINE_BYTES));
+        prefetch(self.log, position.wrapping_add(LINE_BYTES));
     }
 
     /// Holds the record at `address` against `key`.
     #[inline(always)]
     pub fn record(&self, address: u64, key: &[u8]) -> Record<'a> {
         let (position, entry) = self.header.split(address);
-        match usize::try_from(position) {
-            Ok(position) if position >= LOG_HEADER_BYTES && entry == 0 => match self.log.get(position..) {
+        match usize::try_from(position).ok().and_then(|position| position.checked_sub(LOG_HEADER_BYTES)) {
+            Some(at) if entry == 0 => match self.log.get(at..) {
                 Some(record) => match_record(record, key),
                 None => Record::Bad,
             },

@@ -24,7 +24,8 @@ pub(super) struct Log {
 
 #[derive(Debug)]
 enum Bytes {
-    /// At least `end` bytes of the file.
+    /// The records, from the end of the header to `end`. Not a byte more: a writer changes the header in place, and cuts
+    /// off what lies beyond `data_end`.
     Map(Map),
     File(Arc<dyn File>),
 }
@@ -32,7 +33,7 @@ enum Bytes {
 /// Where the bytes of a log come from.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Source<'a> {
-    /// Everything before the end, in memory.
+    /// The records in memory; the first byte is the one at [`LOG_HEADER_BYTES`] in the file.
     Memory(&'a [u8]),
     /// To be read.
     File(&'a dyn File),
@@ -43,17 +44,19 @@ impl Log {
     pub fn open(file: Arc<dyn File>, mode: Mode, block_cache_bytes: u64) -> Result<Log> {
         let header = LogHeader::read(&*file)?;
         let path = file.path().to_owned();
+        let records = LOG_HEADER_BYTES as u64..header.data_end;
         let bytes = match mode {
-            Mode::Mmap => Bytes::Map(file.map()?),
-            Mode::Heap => Bytes::Map(Map::copy_of(&*file)?),
+            Mode::Mmap => {
+                let map = file.map()?;
+                if (map.len() as u64) < header.data_end {
+                    let what = format!("the file was cut to {} bytes while it was opened", map.len());
+                    return Err(Error::corruption(&path, map.len() as u64, what));
+                }
+                Bytes::Map(map.slice(records.start as usize..records.end as usize))
+            }
+            Mode::Heap => Bytes::Map(Map::copy_range(&*file, records)?),
             Mode::Pread => Bytes::File(file),
         };
-        if let Bytes::Map(map) = &bytes
-            && (map.len() as u64) < header.data_end
-        {
-            let what = format!("the file was cut to {} bytes while it was opened", map.len());
-            return Err(Error::corruption(&path, map.len() as u64, what));
-        }
         let blocks = BlockCache::new(&header, block_cache_bytes);
         Ok(Log { path, header, end: header.data_end, blocks, bytes })
     }
@@ -62,21 +65,24 @@ impl Log {
     pub fn cut(&mut self, end: u64) {
         debug_assert!((LOG_HEADER_BYTES as u64..=self.end).contains(&end));
         self.end = end;
+        if let Bytes::Map(map) = &mut self.bytes {
+            *map = map.slice(0..end.saturating_sub(LOG_HEADER_BYTES as u64) as usize);
+        }
     }
 
     #[inline]
     pub fn source(&self) -> Source<'_> {
         match &self.bytes {
-            Bytes::Map(map) => Source::Memory(map.get(..self.end as usize).unwrap_or_default()),
+            Bytes::Map(map) => Source::Memory(map),
             Bytes::File(file) => Source::File(&**file),
         }
     }
 
-    /// The bytes of an uncompressed log in memory, by file offset: what the fastest lookups work on.
+    /// The records of an uncompressed log in memory, from [`LOG_HEADER_BYTES`] on: what the fastest lookups work on.
     #[inline]
     pub fn flat(&self) -> Option<&[u8]> {
         match &self.bytes {
-            Bytes::Map(map) if self.header.compression == Format::None => map.get(..self.end as usize),
+            Bytes::Map(map) if self.header.compression == Format::None => Some(map),
             _ => None,
         }
     }
@@ -88,14 +94,14 @@ impl Log {
     /// Brings the log into memory and says how far that went.
     pub fn load(&self, load: Load) -> LoadReport {
         match &self.bytes {
-            Bytes::Map(map) => map.load(0..self.end as usize, load),
+            Bytes::Map(map) => map.load(0..map.len(), load),
             Bytes::File(_) => not_in_memory(self.end, load),
         }
     }
 
     pub fn advise(&self, advice: Advice) {
         match &self.bytes {
-            Bytes::Map(map) => map.advise(0..self.end as usize, advice),
+            Bytes::Map(map) => map.advise(0..map.len(), advice),
             Bytes::File(file) => file.advise(0, self.end, advice),
         }
     }

@@ -32,8 +32,8 @@ const READ_ATTEMPTS: usize = 8;
 
 /// The smallest block that Sparkey's own writers accept: both lengths of a record must fit into one.
 pub(super) const BLOCK_BYTES_MIN: u32 = 10;
-/// The largest block: Java holds its size in a signed integer.
-pub(super) const BLOCK_BYTES_MAX: u32 = i32::MAX as u32;
+/// The largest block, as Sparkey's own command line has it. A reader's memory for a block is bounded by this.
+pub(super) const BLOCK_BYTES_MAX: u32 = 1 << 30;
 /// Java reads a key's length plus one into a signed integer and refuses files with longer keys.
 pub(super) const KEY_BYTES_MAX: u64 = i32::MAX as u64 - 1;
 

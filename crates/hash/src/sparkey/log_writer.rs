@@ -181,7 +181,10 @@ impl LogWriter {
                     Ok(count) => count,
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                     Err(error) => {
-                        return Err(Error::invalid(format!("the value could not be read: {error}")));
+                        // A value out of another store says by itself what is wrong with that.
+                        return Err(error.downcast::<Error>().unwrap_or_else(|error| {
+                            Error::invalid(format!("the value could not be read: {error}"))
+                        }));
                     }
                 };
                 writer.add(&buffer[..count])?;

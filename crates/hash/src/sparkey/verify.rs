@@ -42,6 +42,7 @@ struct Totals {
     live_bytes: u64,
     key_bytes_max: u64,
     value_bytes_max: u64,
+    block_entries_max: u64,
 }
 
 impl SparkeyReader {
@@ -52,8 +53,9 @@ impl SparkeyReader {
     /// and collisions in the headers. Not checked, because Sparkey has no checksums: the bytes of keys that are not
     /// in the index any more, and of values.
     ///
-    /// Cost: one pass over index and log with a lookup for each slot and each record, and eight bytes of memory for
-    /// each key that is deleted. Errors: [`Error::Corruption`] at the first contradiction.
+    /// Cost: one pass over index and log with a lookup for each slot and each record, and some 30 bytes of memory for
+    /// each key that is deleted. In an index that was made so that many keys share one hash, a lookup goes through all
+    /// of them, and verifying takes time in the square of their number. Errors: [`Error::Corruption`] at the first contradiction.
     pub fn verify(&self) -> Result<VerifyReport> {
         self.verify_slots()?;
         let totals = self.verify_records()?;
@@ -149,6 +151,7 @@ impl SparkeyReader {
         while let Some(entry) = scan.next_entry()? {
             let latest = self.latest(&mut cursor, &entry)?;
             let here = (entry.position(), entry.number_in_block());
+            totals.block_entries_max = totals.block_entries_max.max(here.1 + 1);
             match entry.kind() {
                 RecordKind::Put => {
                     totals.add_put(&entry, is_live(self, &entry)?);
@@ -213,7 +216,14 @@ impl SparkeyReader {
                 (&self.log.path, 24, "number of deletes", log.deletes, totals.deletes),
                 (&self.log.path, 56, "size of the deletes", log.delete_bytes, totals.delete_bytes),
                 (&self.log.path, 72, "size of the puts", log.put_bytes, totals.put_bytes),
+                (&self.log.path, 40, "longest key", log.key_bytes_max, totals.key_bytes_max),
+                (&self.log.path, 48, "longest value", log.value_bytes_max, totals.value_bytes_max),
             ]);
+            // More than there are does no harm, and writers need not take it back. Without blocks it means nothing.
+            let most = u64::from(log.block_entries_max);
+            if self.log.is_compressed() && totals.block_entries_max > most {
+                fields.push((&self.log.path, 80, "entries a block", most, totals.block_entries_max));
+            }
         }
         match fields.iter().find(|(_, _, _, header, found)| header != found) {
             Some((path, offset, name, header, found)) => {

@@ -74,7 +74,7 @@ fn log_header_checks() {
     for (what, at, field, expected) in cases {
         check(what, LOG, open_changed(Compression::None, LOG, set(at, field)), expected);
     }
-    for block_bytes in [0u32, 9, 1 << 31] {
+    for block_bytes in [0u32, 9, (1 << 30) + 1] {
         let result = open_changed(Compression::Snappy, LOG, set(68, &block_bytes.to_le_bytes()));
         check("block size", LOG, result, Corruption(68));
     }

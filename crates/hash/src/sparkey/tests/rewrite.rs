@@ -118,3 +118,18 @@ fn identifiers_are_not_taken_over() {
         rewrite(&reader, &store, target, &LogOptions::default().identifier(9)).unwrap();
     }
 }
+
+/// Goal: damage in a value that is streamed is reported as damage of the store that it comes from. Method: a block in the
+/// middle of a value of 3 MB set to zeros.
+#[test]
+fn damage_in_a_large_value_is_corruption() {
+    let big: Vec<u8> = (0..3_000_000u32).map(|n| (n.wrapping_mul(n) >> 7) as u8).collect();
+    let from = LogOptions::default().compression(Compression::Snappy);
+    let store = Store::build(&[Op::Put(b"big".to_vec(), big)], &from, &IndexOptions::default());
+    let mut log = store.read(LOG);
+    let middle = log.len() / 2;
+    log[middle..middle + 10_000].fill(0);
+    store.write(LOG, &log);
+    let error = rewrite(&store.reader(), &store, "y", &LogOptions::default()).unwrap_err();
+    assert!(matches!(&error, Error::Corruption { file, .. } if file == Path::new(LOG)), "{error}");
+}

@@ -66,3 +66,34 @@ fn forged_indexes_are_found() {
     });
     assert!(missing.contains("missing") || missing.contains("displacement"), "{missing}");
 }
+
+/// Goal: the maxima in the header of the log are held against its records. Method: every bit of the longest key and value,
+/// and fewer entries a block than there are.
+#[test]
+fn maxima_of_the_log() {
+    for compression in [Compression::None, Compression::Snappy] {
+        let store = store(compression);
+        let (log, index) = (store.read(LOG), store.read(INDEX));
+        let verify = |changed: &[u8]| {
+            Store::from_bytes(changed, &index)
+                .open(&ReaderOptions::default())
+                .and_then(|reader| reader.verify())
+        };
+        for at in 40..56 {
+            for bit in 0..8 {
+                let mut changed = log.clone();
+                changed[at] ^= 1 << bit;
+                assert!(verify(&changed).is_err(), "{compression:?}: bit {bit} of byte {at}");
+            }
+        }
+        let mut changed = log.clone();
+        if compression == Compression::None {
+            changed[80] = 1; // as Java writes it
+            verify(&changed).unwrap();
+        } else {
+            assert!(changed[80] > 1);
+            changed[80] -= 1;
+            assert!(verify(&changed).unwrap_err().to_string().contains("entries a block"));
+        }
+    }
+}
