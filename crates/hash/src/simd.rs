@@ -5,10 +5,10 @@
 #![allow(unsafe_code)]
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use sse2::{equal_first, equal_second, sum_first};
+pub(crate) use sse2::{equal_firsts, equal_seconds, sum_first};
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) use portable::{equal_first, equal_second, sum_first};
+pub(crate) use portable::{equal_firsts, equal_seconds, sum_first};
 
 #[cfg(target_arch = "x86_64")]
 mod sse2 {
@@ -25,15 +25,15 @@ mod sse2 {
         bytes
     };
 
-    /// A bit for each of the 28 bytes from byte 8 on that equals `wanted`.
+    /// A bit for each of the 28 bytes from byte 8 on, the line's seconds, that equals `wanted`.
     #[inline(always)]
-    pub(crate) fn equal_first(line: &[u8; 64], wanted: u8) -> u32 {
+    pub(crate) fn equal_seconds(line: &[u8; 64], wanted: u8) -> u32 {
         equal_32::<8>(line, wanted) & 0xfff_ffff
     }
 
-    /// A bit for each of the 28 bytes from byte 36 on that equals `wanted`.
+    /// A bit for each of the 28 bytes from byte 36 on, the line's firsts, that equals `wanted`.
     #[inline(always)]
-    pub(crate) fn equal_second(line: &[u8; 64], wanted: u8) -> u32 {
+    pub(crate) fn equal_firsts(line: &[u8; 64], wanted: u8) -> u32 {
         equal_32::<32>(line, wanted) >> 4
     }
 
@@ -72,13 +72,13 @@ mod sse2 {
 mod portable {
     /// A bit for each of the 28 bytes from byte 8 on that equals `wanted`.
     #[inline]
-    pub(crate) fn equal_first(line: &[u8; 64], wanted: u8) -> u32 {
+    pub(crate) fn equal_seconds(line: &[u8; 64], wanted: u8) -> u32 {
         equal(&line[8..36], wanted)
     }
 
     /// A bit for each of the 28 bytes from byte 36 on that equals `wanted`.
     #[inline]
-    pub(crate) fn equal_second(line: &[u8; 64], wanted: u8) -> u32 {
+    pub(crate) fn equal_firsts(line: &[u8; 64], wanted: u8) -> u32 {
         equal(&line[36..], wanted)
     }
 
@@ -107,8 +107,8 @@ mod tests {
                 let mut line = [background; 64];
                 line[at] = 0x34;
                 for wanted in [0x34, 0x12, 0xff, 0] {
-                    assert_eq!(equal_first(&line, wanted), portable::equal_first(&line, wanted));
-                    assert_eq!(equal_second(&line, wanted), portable::equal_second(&line, wanted));
+                    assert_eq!(equal_seconds(&line, wanted), portable::equal_seconds(&line, wanted));
+                    assert_eq!(equal_firsts(&line, wanted), portable::equal_firsts(&line, wanted));
                 }
                 for count in 0..32 {
                     assert_eq!(sum_first(&line, count), portable::sum_first(&line, count), "{at} {count}");

@@ -28,6 +28,25 @@ where
     std::thread::scope(f)
 }
 
+/// As [`Scope::spawn`], for a thread that has a name, and that the operating system may refuse: an error, where the
+/// other one panics.
+///
+/// Errors: as [`spawn`].
+pub fn spawn_scoped<'scope, F, T>(
+    scope: &'scope Scope<'scope, '_>,
+    name: &str,
+    f: F,
+) -> io::Result<ScopedJoinHandle<'scope, T>>
+where
+    F: FnOnce() -> T + Send + 'scope,
+    T: Send + 'scope,
+{
+    if name.contains('\0') {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "a thread name cannot hold a zero byte"));
+    }
+    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, f)
+}
+
 /// How many threads can run at once: processors, cut by affinity and control groups; 1 when that is unknown.
 pub fn available_parallelism() -> usize {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -48,6 +67,19 @@ mod tests {
         let name = spawn("vfs-test", || std::thread::current().name().map(str::to_owned)).unwrap();
         assert_eq!(name.join().unwrap().as_deref(), Some("vfs-test"));
         assert_eq!(spawn("a\0b", || ()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    /// Goal: threads of a scope borrow, carry their names, and are refused without a panic.
+    #[test]
+    fn spawn_scoped_borrows_and_refuses() {
+        let text = String::from("borrowed");
+        scope(|s| {
+            let thread = spawn_scoped(s, "vfs-scoped", || {
+                (text.len(), std::thread::current().name().map(str::to_owned))
+            });
+            assert_eq!(thread.unwrap().join().unwrap(), (8, Some("vfs-scoped".to_owned())));
+            assert_eq!(spawn_scoped(s, "a\0b", || ()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+        });
     }
 
     /// Goal: a scope lets threads borrow and waits for them.

@@ -121,8 +121,9 @@ impl StoreBuilder {
 /// Merges the store at `path` into one new base. Readers that are open keep what they have.
 ///
 /// Cost: reads and writes everything, within the memory of `options`. Errors: `Busy` when somebody else writes the
-/// store. After an error the store is as it was, unless only the removal of superseded deltas failed: then it is
-/// compacted, and the next writer removes them.
+/// store. After an error the store is as it was, unless only one of the last steps failed: after the sync of the
+/// directory readers see the compacted store and a power loss may bring the old one back; after the removal of superseded
+/// deltas it is compacted, and the next writer removes them.
 pub fn compact(path: impl AsRef<Path>, options: BuildOptions) -> Result<BuildSummary> {
     compact_in(&real_fs(), path.as_ref(), options, &mut system_rng()?)
 }

@@ -21,6 +21,8 @@ use crate::{Error, Result};
 
 const WRITE_BUFFER_BYTES: usize = 1 << 20;
 const COPY_BYTES: usize = 1 << 20;
+/// One part in so many of the memory is for index lines.
+const SPOOL_SHARE: u64 = 4;
 
 /// Appends to the table file and keeps the checksum of every page that went by.
 #[derive(Debug)]
@@ -118,7 +120,7 @@ impl Assembly<'_> {
         header.tombstones = 0;
         let mut spool = IndexSpool {
             memory: Vec::new(),
-            memory_bytes_max: (self.options.memory_bytes / 4) as usize,
+            memory_bytes_max: (self.options.memory_bytes / SPOOL_SHARE) as usize,
             file: None,
             sum: RunningSum::default(),
         };
@@ -172,17 +174,29 @@ impl Assembly<'_> {
         cairn_vfs::thread::scope(|scope| {
             // Dropped when this closure returns early, so that no worker waits for ever for room in its channel,
             // and the scope for the worker.
-            let receivers: Vec<_> = (0..threads)
-                .map(|first| {
-                    let (send, receive) = mpsc::sync_channel::<Result<Emitted>>(1);
-                    scope.spawn(move || {
-                        let mut mine = (first..partitions).step_by(threads);
-                        while mine.next().is_some_and(|index| send.send(self.emit(index)).is_ok()) {}
-                    });
-                    receive
-                })
-                .collect();
-            for receive in receivers.iter().cycle().take(partitions) {
+            let mut workers = Vec::new();
+            for first in 0..threads {
+                let (start, started) = mpsc::sync_channel::<usize>(1);
+                let (send, receive) = mpsc::sync_channel::<Result<Emitted>>(1);
+                let work = move || {
+                    // Which partitions are whose is known once all threads are there.
+                    let Ok(threads) = started.recv() else { return };
+                    let mut mine = (first..partitions).step_by(threads);
+                    while mine.next().is_some_and(|index| send.send(self.emit(index)).is_ok()) {}
+                };
+                // A system that has no more threads to give makes the build slower, no failure.
+                if cairn_vfs::thread::spawn_scoped(scope, "cairn-build", work).is_err() {
+                    break;
+                }
+                workers.push((start, receive));
+            }
+            if workers.is_empty() {
+                return (0..partitions).try_for_each(|index| take(self.emit(index)?));
+            }
+            for (start, _) in &workers {
+                let _ = start.send(workers.len());
+            }
+            for (_, receive) in workers.iter().cycle().take(partitions) {
                 let Ok(emitted) = receive.recv() else {
                     return Err(Error::invalid("a thread of the build has died"));
                 };
@@ -194,9 +208,12 @@ impl Assembly<'_> {
 
     /// As many threads as were asked for, unless their partitions would not fit the memory together.
     fn threads(&self) -> usize {
-        // A partition is there as records, as (hash, place) pairs, and as output.
-        let partition_bytes = self.sealed.bytes_max(self.shape.partition_bits).saturating_mul(3).max(1);
-        let fitting = (self.options.memory_bytes / 2 / partition_bytes).max(1);
+        // A partition is there as records, as (hash, place) pairs, and as output; the output of the one before waits
+        // to be written.
+        let partition_bytes = self.sealed.bytes_max(self.shape.partition_bits).saturating_mul(4).max(1);
+        let spool_bytes = self.options.memory_bytes / SPOOL_SHARE;
+        let free = self.options.memory_bytes.saturating_sub(spool_bytes + self.sealed.memory_bytes());
+        let fitting = (free / partition_bytes).max(1);
         self.options.threads.min(fitting.try_into().unwrap_or(usize::MAX))
     }
 

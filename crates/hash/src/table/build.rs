@@ -31,6 +31,8 @@ const PARTITION_RECORDS_MIN: u64 = 4096;
 /// Above this size, in bytes, records are spread over more partitions while there are any.
 const PARTITION_BYTES_MAX: u64 = 4 << 20;
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
+/// zstd trains none that is smaller, and the samples for a larger one would take more than 100 MiB.
+const DICTIONARY_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
 /// What follows the path in the names of a build's files: of the table until it has its name (see [`AtomicFile`]) ...
 const TEMPORARY_SUFFIX: &str = ".tmp";
 /// ... and of what does not fit the memory.
@@ -139,6 +141,14 @@ impl Builder {
         }
         if options.threads == 0 {
             return Err(Error::invalid("threads is 0, expected at least 1"));
+        }
+        if let Compression::Zstd { dictionary_bytes, .. } = options.compression
+            && dictionary_bytes != 0
+            && !DICTIONARY_BYTES.contains(&dictionary_bytes)
+        {
+            let (least, most) = DICTIONARY_BYTES.into_inner();
+            let what = format!("dictionary is {dictionary_bytes} bytes, expected 0 or {least} to {most}");
+            return Err(Error::invalid(what));
         }
         super::compression::ValueCompressor::new(options.compression, None)?;
         let (seed, id) = (rng.next_u64(), rng.next_u64());
@@ -264,9 +274,9 @@ impl Builder {
     pub fn finish(mut self) -> Result<BuildSummary> {
         self.usable()?;
         let dictionary = self.train()?;
-        let spilled_bytes = self.ingest.spilled_bytes();
         let deleted = self.header.tombstones > 0;
         let sealed = self.ingest.seal()?;
+        let spilled_bytes = sealed.spilled_bytes();
         let mut header = self.header;
         header.partition_bits =
             (sealed.records() / PARTITION_RECORDS_MIN).max(1).ilog2().min(PARTITION_BITS_MAX);
@@ -314,6 +324,9 @@ impl Builder {
         })?;
         self.writer.finish(&header)?;
         self.file.commit()?;
+        if let Some(progress) = &mut progress {
+            progress.advanced(Stage::Publish, 1, 1);
+        }
         Ok(BuildSummary {
             puts: header.puts,
             entries: header.entries,

@@ -5,7 +5,7 @@ use std::iter;
 use super::compression::ValueCompressor;
 use super::format::LINE_BYTES;
 use super::ingest::{Segments, WaitingRecord};
-use super::line::{BASE_END, LineBuilder, LineBytes, Overflow, SLOTS};
+use super::line::{BASE_END, DISTANCE_MAX, LineBuilder, LineBytes, Overflow, SLOTS};
 use super::place::{Fingerprint, Place};
 use super::record::{self, Tag, decode_blob};
 use crate::{Error, Result};
@@ -55,6 +55,9 @@ pub(crate) fn emit(
         while let Some((place, at)) = next.filter(|(place, _)| place.home <= line_number)
             && line.fingerprints.len() < SLOTS
         {
+            if line_number - place.home > DISTANCE_MAX {
+                return Err(too_crowded());
+            }
             line.fingerprints.push((place.fingerprint, place.home == line_number));
             append(&mut out, segments.record(at), shape, compressor)?;
             line.ends.push(out.data.len());
@@ -76,6 +79,12 @@ pub(crate) fn emit(
     }
     debug_assert_eq!(out.lines.len() as u64 % LINE_BYTES, 0);
     Ok(out)
+}
+
+#[cold]
+fn too_crowded() -> Error {
+    let keys = DISTANCE_MAX as usize * SLOTS;
+    Error::invalid(format!("more than {keys} keys have nearly the same hash; build with another seed"))
 }
 
 /// One line while its records are being laid down. Kept from line to line to spare allocations.

@@ -63,8 +63,9 @@ fn equal(a: &[u8], b: &[u8]) -> bool {
 /// What is so for a whole open table, so that the lookup of each key need not ask.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Records with lengths and nothing else; every page was found sound at open.
-    PlainSound,
+    /// Records with lengths and nothing else; pages need not be asked for: every one was found sound at open, or the
+    /// caller trusts the file.
+    PlainTrusted,
     /// The same, pages to be asked for.
     Plain,
     /// Records with tags.
@@ -79,7 +80,7 @@ pub(crate) enum Kind {
 macro_rules! for_kind {
     ($self:ident . $function:ident ( $($argument:expr),* ), or $otherwise:expr) => {
         match $self.kind {
-            Kind::PlainSound => $self.$function::<false, false, false>($($argument),*),
+            Kind::PlainTrusted => $self.$function::<false, false, false>($($argument),*),
             Kind::Plain => $self.$function::<false, false, true>($($argument),*),
             Kind::Tagged => $self.$function::<false, true, true>($($argument),*),
             Kind::Fixed => $self.$function::<true, false, true>($($argument),*),
@@ -153,14 +154,14 @@ impl Reader {
         if CHECKED && !self.checker.is_sound(start / PAGE_BYTES) {
             return None;
         }
-        let bytes = self.window().bytes.get(start as usize..)?;
+        let bytes = self.records_to_data_end().get(start as usize..)?;
         let (head_bytes, key_bytes, stored_bytes, tag) = if FIXED {
             (0, self.header.key_bytes_max as usize, self.header.value_bytes_max as usize, Tag::Raw)
         } else {
             // A key of up to 127 bytes, a value of up to 16 KiB; pages that the head runs into are checked below.
             let (key_bytes, token, head_bytes) = match *bytes {
                 [key, token, ..] if (key | token) < 0x80 => (key, usize::from(token), 2),
-                [key @ 0..0x80, low, high @ 0..0x80, ..] => {
+                [key @ 0..0x80, low, high @ 1..0x80, ..] => {
                     (key, usize::from(low & 0x7f) | usize::from(high) << 7, 3)
                 }
                 _ => return None,

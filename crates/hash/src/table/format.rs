@@ -17,6 +17,7 @@ use std::path::Path;
 use cairn_codec::checksum::xxh3_64;
 use cairn_codec::compress::Format;
 
+use super::line::SLOTS;
 use crate::{Error, Result};
 
 /// The unit of checksums and of alignment, in bytes.
@@ -273,6 +274,13 @@ impl Header {
                 );
                 return wrong(at, what);
             }
+        }
+        if self.id == 0 {
+            return wrong(16, "the id is 0, which no table has".to_owned());
+        }
+        if self.entries.div_ceil(SLOTS as u64) > self.index_lines {
+            let what = format!("{} entries in {} lines of {SLOTS}", self.entries, self.index_lines);
+            return wrong(48, what);
         }
         if self.entries > self.puts || self.tombstones > self.entries {
             let what =

@@ -145,15 +145,16 @@ impl Ingest {
         Ok(())
     }
 
-    /// Bytes written to the temporary file so far.
-    pub fn spilled_bytes(&self) -> u64 {
-        self.spill.as_ref().map_or(0, AppendWriter::position)
-    }
-
-    /// No more records. What is left in memory stays there.
-    pub fn seal(self) -> Result<Sealed> {
+    /// No more records. What is in memory stays there when all of it is; otherwise it follows the rest, for the
+    /// memory is wanted to sort in.
+    pub fn seal(mut self) -> Result<Sealed> {
+        if self.spill.is_some() {
+            self.spill()?;
+        }
+        let spilled_bytes = self.spill.as_ref().map_or(0, AppendWriter::position);
         let spill = self.spill.map(AppendWriter::into_file).transpose()?;
-        Ok(Sealed { waiting: self.waiting, spill, spill_path: self.spill_path })
+        let Ingest { waiting, spill_path, memory_bytes, .. } = self;
+        Ok(Sealed { waiting, spill, spill_path, memory_bytes, spilled_bytes })
     }
 }
 
@@ -183,9 +184,21 @@ pub(crate) struct Sealed {
     spill: Option<Arc<dyn File>>,
     /// For errors: the file has no name any more.
     spill_path: PathBuf,
+    memory_bytes: u64,
+    spilled_bytes: u64,
 }
 
 impl Sealed {
+    /// Bytes that were written to the temporary file.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spilled_bytes
+    }
+
+    /// Bytes of the records that are in memory.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
     /// Records in all.
     pub fn records(&self) -> u64 {
         self.waiting.iter().map(|waiting| waiting.records).sum()

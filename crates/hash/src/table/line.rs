@@ -18,7 +18,7 @@
 
 use super::format::LINE_BYTES;
 use super::place::Fingerprint;
-use crate::simd::{equal_first, equal_second, sum_first};
+use crate::simd::{equal_firsts, equal_seconds, sum_first};
 
 /// Slots of a line.
 pub(crate) const SLOTS: usize = 28;
@@ -28,6 +28,10 @@ pub(crate) type LineBytes = [u8; LINE_BYTES as usize];
 
 /// The first offset, in bytes from the partition's data, that a line cannot have as its base.
 pub(crate) const BASE_END: u64 = 1 << 39;
+
+/// No entry stands more lines than this after its home. By chance, even the fullest tables have none beyond some ten;
+/// so a search has an end in a forged table too.
+pub(crate) const DISTANCE_MAX: u32 = 256;
 
 const SECONDS_AT: usize = 8;
 const FIRSTS_AT: usize = SECONDS_AT + SLOTS;
@@ -133,8 +137,8 @@ impl<'a> Line<'a> {
 
     #[inline(always)]
     fn equal<const FIXED: bool>(self, fingerprint: Fingerprint) -> u32 {
-        let first = equal_second(self.bytes, fingerprint.first());
-        if FIXED { first & equal_first(self.bytes, fingerprint.second()) } else { first }
+        let first = equal_firsts(self.bytes, fingerprint.first());
+        if FIXED { first & equal_seconds(self.bytes, fingerprint.second()) } else { first }
     }
 
     /// True when a search that did not end here never has to go on.

@@ -17,7 +17,7 @@ pub enum Compression {
     Zstd {
         /// zstd's level, 1 to 22. 3 is its default.
         level: i32,
-        /// The size of the dictionary in bytes; 0 for none. 16 KiB stays in the cache beside the index.
+        /// The size of the dictionary in bytes, 256 to 1 MiB; 0 for none. 16 KiB stays in the cache beside the index.
         dictionary_bytes: u32,
     },
 }

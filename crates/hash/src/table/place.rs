@@ -101,6 +101,14 @@ impl Partitions {
                 );
                 return Err(Error::corruption(file, at, what));
             }
+            // A builder fills homes less than whole, so what they pass on never needs as many lines again.
+            if partition.tail_lines > partition.home_lines {
+                let what = format!(
+                    "partition {index} has {} tail lines, expected at most its {} home lines",
+                    partition.tail_lines, partition.home_lines
+                );
+                return Err(Error::corruption(file, at, what));
+            }
             line += u64::from(partition.home_lines) + u64::from(partition.tail_lines);
             data = data.saturating_add(partition.data_bytes);
             *to = partition;

@@ -1,7 +1,7 @@
 //! The walk over index lines that yields the records a key may be in.
 
 use super::format::{LINE_BYTES, PAGE_BYTES};
-use super::line::{Line, LineBytes};
+use super::line::{DISTANCE_MAX, Line, LineBytes};
 use super::place::Fingerprint;
 use super::reader::Reader;
 use crate::{Error, Result};
@@ -15,6 +15,8 @@ pub(crate) struct Probe<'a, const FIXED: bool> {
     line_end: u64,
     /// Lines walked from the home line.
     distance: u32,
+    /// The slot found last.
+    slot: usize,
     /// Slots of this line that are still to be looked at.
     matches: u32,
     fingerprint: Fingerprint,
@@ -37,6 +39,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
                 + u64::from(partition.home_lines)
                 + u64::from(partition.tail_lines),
             distance: 0,
+            slot: 0,
             matches: line.matches_home::<FIXED>(place.fingerprint),
             fingerprint: place.fingerprint,
             data_start: partition.data_start,
@@ -47,12 +50,12 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
     /// The file offset of the next record that may hold the key.
     #[inline]
     pub fn next(&mut self, reader: &'a Reader) -> Result<Option<u64>> {
-        // BOUND: the line number grows up to the partition's end.
+        // BOUND: the line number grows up to the partition's end, and the distance up to its limit.
         loop {
             if self.matches != 0 {
-                let slot = self.matches.trailing_zeros() as usize;
+                self.slot = self.matches.trailing_zeros() as usize;
                 self.matches &= self.matches - 1;
-                let record = self.record(reader, slot);
+                let record = self.record(reader, self.slot);
                 if record >= self.data_bytes {
                     return Err(self.bad_line(reader));
                 }
@@ -63,11 +66,20 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
             }
             self.line_number += 1;
             self.distance += 1;
-            if self.line_number >= self.line_end {
+            if self.line_number >= self.line_end || self.distance > DISTANCE_MAX {
                 return Err(self.bad_line(reader));
             }
             self.line = line_at(reader, self.line_number)?;
             self.matches = self.line.matches_passed::<FIXED>(self.fingerprint);
+        }
+    }
+
+    /// About how many bytes the record found last has; for the last one of a line it may be too little.
+    pub fn record_bytes(&self, reader: &Reader) -> u64 {
+        if FIXED {
+            reader.header.key_bytes_max + reader.header.value_bytes_max
+        } else {
+            self.line.record_bytes(self.slot)
         }
     }
 
@@ -83,7 +95,7 @@ impl<'a, const FIXED: bool> Probe<'a, FIXED> {
     #[cold]
     fn bad_line(&self, reader: &Reader) -> Error {
         let at = reader.header.index_offset + self.line_number * LINE_BYTES;
-        Error::corruption(&reader.path, at, "index line points outside its partition")
+        Error::corruption(&reader.path, at, "index line points outside its partition or too far on")
     }
 }
 

@@ -45,6 +45,8 @@ pub struct Reader {
     index: Map,
     /// The page on which they begin.
     pub(crate) index_page: u64,
+    /// `map` up to the end of the data, empty for `Mode::Pread`: what is found without the complete search ends there.
+    up_to_data_end: Map,
     /// Set for `Mode::Pread`.
     pub(crate) file: Option<Box<dyn File>>,
     pub(crate) dictionary: Option<DecompressionDictionary>,
@@ -106,6 +108,8 @@ impl Reader {
         };
         let index_start = (header.index_offset - map_start) as usize;
         let index = map.slice(index_start..index_start + (header.index_lines * LINE_BYTES) as usize);
+        let data_end = if map_start == 0 { header.data_offset + header.data_bytes } else { 0 };
+        let up_to_data_end = map.slice(0..data_end as usize);
         let mut reader = Reader {
             path: path.to_owned(),
             index_page: header.index_offset / PAGE_BYTES,
@@ -116,6 +120,7 @@ impl Reader {
             map,
             map_start,
             index,
+            up_to_data_end,
             file: (options.mode == Mode::Pread).then_some(file),
             dictionary: None,
             options,
@@ -130,8 +135,8 @@ impl Reader {
             Mode::Pread => Kind::Read,
             _ if reader.header.is_fixed() => Kind::Fixed,
             _ if reader.header.is_tagged() => Kind::Tagged,
-            Mode::Heap => Kind::PlainSound,
-            Mode::Mmap if options.trust == Trust::Unchecked => Kind::PlainSound,
+            Mode::Heap => Kind::PlainTrusted,
+            Mode::Mmap if options.trust == Trust::Unchecked => Kind::PlainTrusted,
             Mode::Mmap => Kind::Plain,
         };
         Ok(reader)
@@ -168,7 +173,7 @@ impl Reader {
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         let value = match self.kind {
-            Kind::PlainSound => self.try_get_plain::<false>(key),
+            Kind::PlainTrusted => self.try_get_plain::<false>(key),
             Kind::Plain => self.try_get_plain::<true>(key),
             _ => return self.get_other(key),
         };
@@ -281,6 +286,12 @@ impl Reader {
     #[inline]
     pub(crate) fn window(&self) -> Window<'_> {
         Window { bytes: &self.map, start: self.map_start }
+    }
+
+    /// The bytes of a mapped table from the start of the file to the end of its data.
+    #[inline(always)]
+    pub(crate) fn records_to_data_end(&self) -> &[u8] {
+        &self.up_to_data_end
     }
 
     /// The index lines; not checked.

@@ -154,6 +154,16 @@ impl<'a> Records<'a> {
         Ok(Record { partition: self.partition, line: self.line, start, bytes, key, found })
     }
 
+    /// Bytes of the value of a record of this iterator, which is read to see that it can be; of a value beside the
+    /// records only the reference.
+    pub(crate) fn value_bytes(&mut self, record: &Record<'a>) -> Result<u64> {
+        if record.found.tag != Tag::Blob {
+            return Ok(self.value(record)?.len() as u64);
+        }
+        let stored = self.bytes(record.found.start, record.found.bytes)?;
+        Ok(self.table.blob(&stored, record.found.start)?.1)
+    }
+
     /// The value of a record of this iterator; empty for a tombstone.
     pub(crate) fn value(&mut self, record: &Record<'a>) -> Result<Cow<'a, [u8]>> {
         let Found { tag, start, bytes } = record.found;
@@ -172,9 +182,9 @@ impl<'a> Records<'a> {
                     None => self.table.checked_range(offset, bytes).map(Cow::Borrowed),
                     Some(file) => {
                         // Not through `self.scratch`: the records after this one are still wanted there.
-                        let mut scratch = Scratch::default();
-                        scratch.read(self.table, &**file, offset, bytes)?;
-                        Ok(Cow::Owned(scratch.range(offset, bytes).unwrap_or_default().to_vec()))
+                        let (mut scratch, mut value) = (Scratch::default(), Vec::new());
+                        self.table.append_blob(&**file, offset, bytes, &mut scratch, &mut value)?;
+                        Ok(Cow::Owned(value))
                     }
                 }
             }

@@ -11,9 +11,11 @@ use super::reader::{Found, Reader};
 use super::record::{RecordHead, Tag};
 use crate::{Error, Result};
 
-/// Reads a record in one go when its index line says it is at most this long; a longer claim is read in full too,
-/// but only as far as the data section goes.
-const READ_BYTES_MIN: u64 = PAGE_BYTES;
+/// A record is read in one go when its index line says that it is at most this long. Of a longer one the head comes
+/// first: the candidate may be another key.
+const READ_BYTES_MAX: u64 = 16 * PAGE_BYTES;
+/// What one read of a long value brings in: it goes through the thread's buffer, which keeps the room it once had.
+const WINDOW_BYTES: u64 = 64 * PAGE_BYTES;
 
 /// Whole pages of a file, read and checked.
 #[derive(Debug, Default)]
@@ -35,6 +37,12 @@ impl Scratch {
             // Only a callback that looks up again gets here.
             Err(_) => work(&mut Scratch::default()),
         })
+    }
+
+    /// Bytes of memory it holds.
+    #[cfg(test)]
+    pub fn capacity(&self) -> usize {
+        self.bytes.capacity()
     }
 
     /// `bytes` at the file offset `offset`, which were read.
@@ -96,24 +104,27 @@ impl Reader {
         scratch: &mut Scratch,
     ) -> Result<Option<Found>> {
         while let Some(start) = probe.next(self)? {
-            if let Some(found) = self.match_read(file, start, key, scratch)? {
+            let likely = probe.record_bytes(self);
+            if let Some(found) = self.match_read(file, start, likely, key, scratch)? {
                 return Ok(Some(found));
             }
         }
         Ok(None)
     }
 
-    /// Reads the record at `start` and holds it against `key`. Most records are in the first page read; the rest
-    /// of a longer one is read only when its head says that the key has the right length.
+    /// Reads the record at `start`, which has about `likely` bytes, and holds it against `key`. One read is nearly
+    /// always enough; the rest of a long record is read only when its head says that the key has the right length.
     fn match_read(
         &self,
         file: &dyn File,
         start: u64,
+        likely: u64,
         key: &[u8],
         scratch: &mut Scratch,
     ) -> Result<Option<Found>> {
         let data_end = self.header.data_offset + self.header.data_bytes;
-        let likely = (RecordHead::BYTES_MAX + key.len()) as u64;
+        let head_and_key = (RecordHead::BYTES_MAX + key.len()) as u64;
+        let likely = if likely <= READ_BYTES_MAX { likely.max(head_and_key) } else { head_and_key };
         scratch.read(self, file, start, likely.min(data_end - start).max(1))?;
         let in_scratch = scratch.start + scratch.bytes.len() as u64 - start;
         let head = if self.header.is_fixed() {
@@ -132,7 +143,7 @@ impl Reader {
             return Ok(None);
         }
         if bytes > in_scratch {
-            scratch.read(self, file, start, bytes.max(READ_BYTES_MIN.min(data_end - start)))?;
+            scratch.read(self, file, start, bytes)?;
         }
         let key_start = start + head.head_bytes as u64;
         let found = Found { tag: head.tag, start: key_start + head.key_bytes, bytes: head.stored_bytes };
@@ -154,11 +165,32 @@ impl Reader {
             Tag::Compressed => self.decompress(stored, found.start, value)?,
             Tag::Blob => {
                 let (offset, bytes) = self.blob(stored, found.start)?;
-                scratch.read(self, file, offset, bytes)?;
-                let blob = scratch.range(offset, bytes).ok_or_else(|| self.bad_record(offset))?;
-                value.extend_from_slice(blob);
+                self.append_blob(file, offset, bytes, scratch, value)?;
             }
         }
         Ok(true)
+    }
+
+    /// Appends `bytes` from the file offset `offset`, window by window.
+    pub(crate) fn append_blob(
+        &self,
+        file: &dyn File,
+        mut offset: u64,
+        bytes: u64,
+        scratch: &mut Scratch,
+        value: &mut Vec<u8>,
+    ) -> Result<()> {
+        // The reference was checked: no longer than the blobs, which the file has.
+        value.reserve_exact(bytes as usize);
+        let end = offset + bytes;
+        // BOUND: each turn goes on to the next window.
+        while offset < end {
+            let count = (end - offset).min(WINDOW_BYTES - offset % PAGE_BYTES);
+            scratch.read(self, file, offset, count)?;
+            let window = scratch.range(offset, count).ok_or_else(|| self.bad_record(offset))?;
+            value.extend_from_slice(window);
+            offset += count;
+        }
+        Ok(())
     }
 }

@@ -1,0 +1,221 @@
+//! Tables that somebody made on purpose: every checksum is right, and what stands behind them is not.
+
+use cairn_codec::checksum::xxh3_64;
+use cairn_vfs::OpenOptions;
+
+use super::super::emit::{Shape, emit};
+use super::super::format::{LINE_BYTES, PAGE_BYTES, word64};
+use super::super::ingest::{Ingest, WaitingRecord};
+use super::super::pages::build_tree;
+use super::super::place::Place;
+use super::*;
+
+/// A table of `records`, `change`d, with all its checksums made right again.
+fn forged(records: &[(Vec<u8>, Vec<u8>)], change: impl Fn(&mut [u8], &Reader)) -> Arc<dyn Fs> {
+    forged_with(options(), records, change)
+}
+
+fn forged_with(
+    options: BuildOptions,
+    records: &[(Vec<u8>, Vec<u8>)],
+    change: impl Fn(&mut [u8], &Reader),
+) -> Arc<dyn Fs> {
+    let fs = fs();
+    build(&fs, "t", options, records);
+    let sound = open(&fs, "t", Mode::Mmap);
+    let mut bytes = sound.window().bytes.to_vec();
+    change(&mut bytes, &sound);
+    let sums_at = sound.header.sums_offset as usize;
+    let leaves: Vec<u64> =
+        bytes[PAGE_BYTES as usize..sums_at].chunks(PAGE_BYTES as usize).map(xxh3_64).collect();
+    let (tree, root) = build_tree(&leaves);
+    bytes[sums_at..].copy_from_slice(&tree);
+    put_word(&mut bytes, 152, root);
+    let sum = xxh3_64(&bytes[..4088]);
+    put_word(&mut bytes, 4088, sum);
+    let fs = super::fs();
+    fs.open(Path::new("t"), OpenOptions::create()).unwrap().write_all_at(&bytes, 0).unwrap();
+    fs
+}
+
+fn put_word(bytes: &mut [u8], at: usize, word: u64) {
+    bytes[at..at + 8].copy_from_slice(&word.to_le_bytes());
+}
+
+fn refused(fs: &Arc<dyn Fs>) -> (u64, String) {
+    match Reader::open_in(fs, Path::new("t"), ReaderOptions::default()) {
+        Err(Error::Corruption { offset, what, .. }) => (offset, what),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn damage<T: std::fmt::Debug>(result: crate::Result<T>) -> (u64, String) {
+    match result {
+        Err(Error::Corruption { offset, what, .. }) => (offset, what),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Goal: what is forged in these tests is forged because of what they change. Method: change nothing.
+#[test]
+fn an_unchanged_table_is_sound() {
+    let fs = forged(&numbered(3000), |_, _| {});
+    agrees(&open(&fs, "t", Mode::Mmap), &numbered(3000).into_iter().collect(), &[]);
+}
+
+/// Goal: a lookup in a table whose lines all send on ends soon. Method: every line says that anything may have gone
+/// on; no search comes farther than the limit, in each reader mode.
+#[test]
+fn searches_end() {
+    let records = numbered(8000);
+    let fs = forged(&records, |bytes, table| {
+        for line in 0..table.header.index_lines {
+            let at = (table.header.index_offset + line * LINE_BYTES) as usize;
+            let head = word64(bytes, at) & !(31 << 15) | 30 << 15;
+            put_word(bytes, at, head);
+        }
+    });
+    for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
+        let table = open(&fs, "t", mode);
+        assert_eq!(table.partitions.as_slice().len(), 1);
+        assert!(table.header.index_lines > 300, "{}", table.header.index_lines);
+        let mut cut = 0;
+        for n in 0..2000u32 {
+            let key = format!("absent {n}").into_bytes();
+            let (_, place) = table.partitions.find(table.hash(&key));
+            let (at, _) = damage(table.get(&key));
+            let walked = (at - table.header.index_offset) / LINE_BYTES - u64::from(place.home);
+            assert!(walked <= 257, "{walked}");
+            cut += u64::from(walked == 257);
+        }
+        assert!(cut > 100, "{cut}");
+        damage(table.verify());
+    }
+}
+
+/// Goal: no partition is all tail. Method: the homes of a table declared tail but for one.
+#[test]
+fn more_tail_than_home_is_refused() {
+    let fs = forged(&numbered(8000), |bytes, table| {
+        let at = table.header.partitions_offset as usize;
+        let partition = table.partitions.as_slice()[0];
+        let lines = partition.home_lines + partition.tail_lines;
+        put_word(bytes, at + 8, 1 | u64::from(lines - 1) << 32);
+    });
+    assert!(refused(&fs).1.contains("tail lines"));
+}
+
+/// Goal: the builder writes nothing that a reader refuses. Method: keys of one home, as many as fit before the limit
+/// and more; no partition gets more tail than home lines.
+#[test]
+fn too_many_keys_of_one_hash() {
+    for (count, fits) in [(7_000u64, true), (8_000, false)] {
+        let mut ingest = Ingest::new(&fs(), "s".into(), 1 << 24);
+        for n in 0..count {
+            let key = &n.to_le_bytes();
+            ingest.push(WaitingRecord { hash: n, key, stored: b"", tag: Tag::Raw }).unwrap();
+        }
+        let sealed = ingest.seal().unwrap();
+        let shape =
+            Shape { partition_bits: 0, fixed: false, tagged: false, drops_tombstones: false, fill: 0.95 };
+        let mut compressor =
+            super::super::compression::ValueCompressor::new(Compression::None, None).unwrap();
+        match emit(&sealed.load(0, 0).unwrap(), shape, &mut compressor) {
+            Ok(emitted) => {
+                let lines = emitted.lines.len() as u64 / LINE_BYTES;
+                assert!(fits && lines <= 2 * u64::from(emitted.home_lines), "{count}");
+            }
+            Err(Error::Invalid { what }) => assert!(!fits && what.contains("seed"), "{count}: {what}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Goal: `verify` sees a record that two slots name. Method: the first record's length set to nothing, so that the
+/// second slot begins where the first does, and the second's fingerprint to the first's. All totals stay right.
+#[test]
+fn slots_that_share_a_record() {
+    // With tags: plain records of these lengths would have no lengths in their line.
+    let options = options().compression(Compression::Snappy);
+    let fs = forged_with(options, &numbered(2), |bytes, table| {
+        let first = table.records().next().unwrap().unwrap();
+        let print = Place::new(table.hash(&first.key), 1).fingerprint;
+        let line = table.header.index_offset as usize;
+        let quarters: u64 = (1..4).map(|q| if print.quarter() < q { 2 << (5 * (q - 1)) } else { 0 }).sum();
+        let head = word64(bytes, line) & !0x7fff | quarters;
+        put_word(bytes, line, head);
+        bytes[line + 8] = 0;
+        bytes[line + 37] = bytes[line + 36];
+    });
+    let table = open(&fs, "t", Mode::Mmap);
+    let scanned: Vec<_> = table.scan().map(|entry| entry.unwrap().key.into_owned()).collect();
+    assert!(scanned.len() == 2 && scanned[0] == scanned[1], "the forgery works: {scanned:?}");
+    assert!(damage(table.verify()).1.contains("the one before ends"));
+}
+
+/// Goal: `verify` sees a long value that several records name. Method: two records refer to both of two values, and
+/// the totals say so.
+#[test]
+fn records_that_share_a_blob() {
+    let blobs = [(b"a".to_vec(), vec![1; 40_000]), (b"b".to_vec(), vec![2; 40_000])];
+    let fs = forged(&blobs, |bytes, table| {
+        for record in table.records() {
+            let at = record.unwrap().found.start as usize;
+            put_word(bytes, at, PAGE_BYTES);
+            put_word(bytes, at + 8, 80_000);
+        }
+        put_word(bytes, 176, 80_000);
+        put_word(bytes, 192, 160_000);
+    });
+    for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
+        let table = open(&fs, "t", mode);
+        assert_eq!(table.get(b"a").unwrap().unwrap().len(), 80_000, "the forgery works");
+        assert_eq!(damage(table.verify()).0, 72);
+    }
+}
+
+/// Goal: the short way to a value takes no record that the complete search refuses. Method: a length in more bytes than
+/// it takes; and one that reaches from the last record beyond the data.
+#[test]
+fn records_that_no_builder_writes() {
+    let mut records = numbered(30);
+    records.iter_mut().for_each(|(_, value)| value.resize(200, b'x'));
+    let start_of = |table: &Reader, nth: usize| {
+        let record = table.records().nth(nth).unwrap().unwrap();
+        (record.start as usize, record.key.into_owned())
+    };
+    let overlong = forged(&records, |bytes, table| {
+        let (at, _) = start_of(table, 3);
+        assert_eq!(bytes[at + 1..at + 3], [0xc8, 1]);
+        bytes[at + 2] = 0;
+    });
+    let beyond = forged(&numbered(30), |bytes, table| {
+        let (at, _) = start_of(table, 29);
+        bytes[at + 1] += 20;
+    });
+    for (fs, records, nth) in [(overlong, records, 3), (beyond, numbered(30), 29)] {
+        let sound = super::fs();
+        build(&sound, "t", options(), &records);
+        let (at, key) = start_of(&open(&sound, "t", Mode::Mmap), nth);
+        for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
+            let table = open(&fs, "t", mode);
+            assert_eq!(damage(table.get(&key)).0, at as u64, "{mode:?}");
+            assert_eq!(damage(table.get_into(&key, &mut Vec::new())).0, at as u64);
+            assert_eq!(damage(table.get_many(&[&key], |_, _| {})).0, at as u64);
+            assert_eq!(damage(table.contains(&key)).0, at as u64);
+            damage(table.verify());
+        }
+    }
+}
+
+/// Goal: a header's entries fit its lines, and its id is one that a table may have. Method: one entry too many, with
+/// puts to match; an id of nothing.
+#[test]
+fn entries_and_ids_that_cannot_be() {
+    let too_many = forged(&numbered(100), |bytes, table| {
+        put_word(bytes, 48, 28 * table.header.index_lines + 1);
+        put_word(bytes, 64, u64::MAX);
+    });
+    assert_eq!(refused(&too_many).0, 48);
+    assert_eq!(refused(&forged(&numbered(100), |bytes, _| put_word(bytes, 16, 0))).0, 16);
+}

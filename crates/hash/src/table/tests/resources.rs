@@ -1,0 +1,86 @@
+//! Memory, reads and threads: what a build or a lookup takes.
+
+use std::sync::Mutex;
+
+use cairn_vfs::{FaultFs, FaultOptions};
+
+use super::super::ingest::{Ingest, WaitingRecord};
+use super::super::source::Scratch;
+use super::*;
+
+/// Goal: a long value that is read leaves no buffer of its length with the thread. Method: values of megabytes, read
+/// whole and scanned, in a table that is not mapped.
+#[test]
+fn long_values_keep_no_memory() {
+    let fs = fs();
+    let records = [(b"a".to_vec(), vec![1; 3 << 20]), (b"b".to_vec(), vec![2; (5 << 20) + 77])];
+    build(&fs, "t", options(), &records);
+    let table = open(&fs, "t", Mode::Pread);
+    agrees(&table, &records.iter().cloned().collect(), &[]);
+    let kept = Scratch::local(|scratch| scratch.capacity());
+    assert!((1..=256 << 10).contains(&kept), "{kept}");
+}
+
+/// Goal: a lookup by positional reads takes one read, whatever the record's place on its page. Method: records of
+/// all lengths up to a few pages; all but those in the last slots of their lines, whose length is not known.
+#[test]
+fn one_read_a_lookup() {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+    let mut records = numbered(2000);
+    for (n, (_, value)) in records.iter_mut().enumerate() {
+        value.resize(n * 5, 7);
+    }
+    build(&fs, "t", options(), &records);
+    let table = open(&fs, "t", Mode::Pread);
+    let before = disk.operation_count();
+    for (key, value) in &records {
+        assert_eq!(table.get(key).unwrap().as_deref(), Some(&value[..]));
+    }
+    let reads = disk.operation_count() - before;
+    let lines = table.header.index_lines;
+    // False candidates, and the last slot of each line, take another.
+    assert!(reads <= 2000 + lines + 2000 / 50, "{reads} reads, {lines} lines");
+}
+
+/// Goal: once something is in the temporary file, all of it is, so that the memory is free to sort in. Method: as many
+/// records as fit, and more.
+#[test]
+fn a_build_that_spills_keeps_nothing() {
+    for (count, fits) in [(10u32, true), (1000, false)] {
+        let mut ingest = Ingest::new(&fs(), "s".into(), 2 << 20);
+        for n in 0..count {
+            let hash = u64::from(n) << 50;
+            let key = &n.to_le_bytes();
+            ingest.push(WaitingRecord { hash, key, stored: &[7; 5000], tag: Tag::Raw }).unwrap();
+        }
+        let sealed = ingest.seal().unwrap();
+        assert_eq!((sealed.memory_bytes() > 0, sealed.spilled_bytes() == 0), (fits, fits));
+        let loaded: usize = (0..256).map(|index| sealed.load(index, 8).unwrap().places().len()).sum();
+        assert_eq!(loaded, count as usize);
+    }
+}
+
+type Steps = Arc<Mutex<Vec<(Stage, u64, u64)>>>;
+
+#[derive(Debug)]
+struct Heard(Steps);
+
+impl Progress for Heard {
+    fn advanced(&mut self, stage: Stage, done: u64, total: u64) {
+        self.0.lock().unwrap().push((stage, done, total));
+    }
+}
+
+/// Goal: progress goes up to the end of each stage. Method: what is heard of a build of several partitions.
+#[test]
+fn progress_gets_to_the_end() {
+    let (fs, steps) = (fs(), Steps::default());
+    let mut builder = Builder::create_in(&fs, Path::new("t"), options(), &mut SeededRng::new(1)).unwrap();
+    builder.set_progress(Box::new(Heard(steps.clone())));
+    numbered(20_000).iter().for_each(|(key, value)| builder.put(key, value).unwrap());
+    builder.finish().unwrap();
+    let mut expected: Vec<_> = (1..=4).map(|done| (Stage::Sort, done, 4)).collect();
+    expected.extend([(Stage::Publish, 0, 1), (Stage::Publish, 1, 1)]);
+    assert_eq!(*steps.lock().unwrap(), expected);
+}
