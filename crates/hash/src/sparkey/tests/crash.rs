@@ -389,7 +389,7 @@ fn power_loss_around_the_index_of_an_unsynced_log() {
         let acknowledged = std::cell::Cell::new(u64::MAX);
         crash_sweep(
             options(11),
-            8,
+            60,
             |fs| {
                 let shared: Arc<dyn Fs> = Arc::new(fs.clone());
                 let log = LogOptions::default().compression(compression).block_bytes(200).identifier(7);
