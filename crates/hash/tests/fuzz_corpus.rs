@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_codec::compress::{Compressor, Format};
+use cairn_hash::generations::StoreBuilder;
 use cairn_hash::sparkey::{Compression, HashWidth, IndexOptions, LogOptions, LogWriter, build_index_in};
 use cairn_hash::table::{self, BuildOptions, Builder};
 use cairn_vfs::{Fs, MemFs, OpenOptions, Rng, SeededRng};
@@ -18,6 +19,9 @@ mod bodies;
 /// Numbers at which arithmetic tends to go wrong.
 const EDGES: [u64; 12] =
     [0, 1, 2, 0x7f, 0x80, 0xff, 0xffff, 0x7fff_ffff, 0xffff_ffff, 1 << 48, u64::MAX >> 1, u64::MAX];
+
+/// Files beyond this are mutated less often.
+const LARGE_BYTES: usize = 64 << 10;
 
 fn corpus(target: &str) -> Vec<(PathBuf, Vec<u8>)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
@@ -65,7 +69,13 @@ fn mutations_are_harmless() {
 }
 
 fn mutation(seeds: &[Vec<u8>], rng: &mut SeededRng) -> Vec<u8> {
-    let mut input = seeds[rng.below(seeds.len() as u64) as usize].clone();
+    let draw = |rng: &mut SeededRng| &seeds[rng.below(seeds.len() as u64) as usize];
+    let mut input = draw(rng);
+    // Of large files a change finds no more than of small ones, and takes long.
+    if input.len() > LARGE_BYTES && rng.chance(0.9) {
+        input = draw(rng);
+    }
+    let mut input = input.clone();
     for _ in 0..1 + rng.below(4) {
         if input.is_empty() {
             input.push(0);
@@ -115,6 +125,28 @@ fn table(records: &[(Vec<u8>, Vec<u8>)], options: BuildOptions, how: u8) -> Vec<
     [&[how][..], &read(&fs, "t")].concat()
 }
 
+/// The delta of a store that changes, adds and deletes keys of its base.
+fn delta(records: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let (path, mut rng) = (Path::new("t"), SeededRng::new(1));
+    let options = BuildOptions::default().seed(7).id(9).threads(1).memory_bytes(16 << 20);
+    let mut builder = StoreBuilder::create_in(&fs, path, options.clone(), &mut rng).unwrap();
+    records.iter().for_each(|(key, value)| builder.put(key, value).unwrap());
+    builder.finish().unwrap();
+    let mut builder = StoreBuilder::append_in(&fs, path, options.id(10), &mut rng).unwrap();
+    for (n, (key, _)) in records.iter().enumerate() {
+        match n % 4 {
+            0 => builder.delete(key).unwrap(),
+            1 => builder.put(key, format!("changed {n}").as_bytes()).unwrap(),
+            _ => {}
+        }
+    }
+    builder.put(b"added", &[7; 300]).unwrap();
+    builder.delete(b"never there").unwrap();
+    builder.finish().unwrap();
+    [&[1][..], &read(&fs, "t.delta.000001")].concat()
+}
+
 fn sparkey(compression: Compression, width: HashWidth) -> [Vec<u8>; 2] {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let options = LogOptions::default().compression(compression).block_bytes(64).identifier(7);
@@ -141,6 +173,16 @@ fn write_corpus() {
     let mut blobs = text[..5].to_vec();
     blobs.push((b"blob".to_vec(), vec![7; 33_000]));
     let zstd = table::Compression::Zstd { level: 3, dictionary_bytes: 0 };
+    let json: Vec<_> = (0..300u32)
+        .map(|n| {
+            (n.to_le_bytes().to_vec(), format!("{{\"name\":\"entry {n}\",\"size\":{}}}", n * 37).into_bytes())
+        })
+        .collect();
+    let dictionary = table::Compression::Zstd { level: 3, dictionary_bytes: 1024 };
+    // As few as make two partitions.
+    let many: Vec<_> =
+        (0..8192u16).map(|n| (n.to_le_bytes().to_vec(), vec![7; usize::from(n % 2)])).collect();
+    write("table_open", "delta", &delta(&text));
     for (name, records, options) in [
         ("empty", &[][..], BuildOptions::default()),
         ("text", &text, BuildOptions::default()),
@@ -149,6 +191,8 @@ fn write_corpus() {
         ("blob", &blobs, BuildOptions::default()),
         ("zstd", &text, BuildOptions::default().compression(zstd)),
         ("snappy", &text, BuildOptions::default().compression(table::Compression::Snappy)),
+        ("dictionary", &json, BuildOptions::default().compression(dictionary)),
+        ("partitions", &many, BuildOptions::default()),
     ] {
         write("table_open", name, &table(records, options.clone(), 1));
         if name == "text" {

@@ -42,7 +42,15 @@ fn changes(step: Step) -> (Vec<Record>, Vec<Vec<u8>>) {
         Step::Compact => return (Vec::new(), Vec::new()),
     };
     let key = |n: u32| format!("key {n}").into_bytes();
-    let puts = (first..first + count).map(|n| (key(n), format!("{n} of {version}").into_bytes()));
+    let value = |n: u32| {
+        let mut value = format!("{n} of {version}").into_bytes();
+        // Some beside the records, in bases and deltas: overwritten, deleted and compacted like the others.
+        if n % 19 == version % 3 {
+            value.resize(33_000 + n as usize, version as u8);
+        }
+        value
+    };
+    let puts = (first..first + count).map(|n| (key(n), value(n)));
     let deletes = match step {
         Step::Append(_) => (0..50).step_by(version as usize + 5).map(key).collect(),
         _ => Vec::new(),
@@ -261,6 +269,7 @@ fn reloads_that_fail() {
             }
         }
         println!("reloads that fail: {failed} with {fault:?}");
-        assert!(failed > 2, "{fault:?} {failed}");
+        // A flipped bit of one of the two headers at least; most others are in values.
+        assert!(failed >= 2, "{fault:?} {failed}");
     }
 }

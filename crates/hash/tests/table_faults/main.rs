@@ -81,21 +81,26 @@ fn old() -> Content {
     Content::new("old", numbered(150, "old value"), Compression::None)
 }
 
-/// One content for each shape of file: lengths stored, fixed widths, compressed, values beside the records.
+/// One content for each shape of file: lengths stored, fixed widths, compressed in each way, values beside the records.
 fn contents() -> Vec<Content> {
     let mut plain = Content::new("plain", numbered(300, "new value"), Compression::None);
     plain.deleted = vec![b"key 5".to_vec(), b"absent".to_vec()];
-    let fixed =
+    let widths: Vec<Record> =
         (0..500u32).map(|n| (n.to_be_bytes().to_vec(), u64::from(n * 7).to_le_bytes().to_vec())).collect();
-    let json = (0..400u32)
+    let mut fixed = Content::new("fixed widths", widths, Compression::None);
+    fixed.deleted = vec![3u32.to_be_bytes().to_vec(), b"of another length".to_vec()];
+    let json: Vec<Record> = (0..400u32)
         .map(|n| (n.to_le_bytes().to_vec(), format!("{{\"name\":\"entry {n}\",\"size\":{n}}}").into_bytes()))
         .collect();
+    let repetitive =
+        (0..200u32).map(|n| (n.to_le_bytes().to_vec(), format!("{n},").repeat(20).into_bytes())).collect();
     let mut blobs = numbered(20, "small");
     blobs.extend((0..12u8).map(|n| (vec![b'b', n], vec![n; 40_000 + usize::from(n)])));
     vec![
         plain,
-        Content::new("fixed widths", fixed, Compression::None),
+        fixed,
         Content::new("zstd", json, Compression::zstd()),
+        Content::new("snappy", repetitive, Compression::Snappy),
         Content::new("blobs", blobs, Compression::None),
     ]
 }

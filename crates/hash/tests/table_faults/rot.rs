@@ -179,6 +179,30 @@ fn flipped_bits() {
     assert!(tally.damaged >= 1000 - 5, "{tally:?}");
 }
 
+/// Goal: damage under checksums of two levels, and in them, is found. Method: a bit in every page of both levels of a
+/// table of ten megabytes, and in pages drawn at random.
+#[test]
+fn two_levels_of_sums() {
+    let mut rng = SeededRng::new(seed(16));
+    let mut tally = Tally::default();
+    let content = spilling();
+    let (sound, model) = (content.bytes(), content.model());
+    let pages = sound.len() as u64 / 4096;
+    let first_sums = u64::from_le_bytes(sound[144..152].try_into().unwrap()) / 4096;
+    let levels = [(first_sums - 1).div_ceil(512), 1];
+    assert!(levels[0] > 1 && pages - first_sums == levels.iter().sum::<u64>(), "{levels:?} of {pages}");
+    let drawn: Vec<u64> = (0..rounds(20, 2000)).map(|_| 1 + rng.below(pages - 1)).collect();
+    let fs = FaultFs::new(FaultOptions::seeded(1));
+    for page in (first_sums..pages).chain(drawn) {
+        fs.install(Path::new(TABLE), &sound).unwrap();
+        let at = page * 4096 + rng.below(4096);
+        fs.flip_bit(Path::new(TABLE), at, rng.below(8) as u8);
+        meet(&fs, &sound, &model, &mut tally, &format!("page {page} of {pages}"));
+    }
+    println!("two levels of sums: {tally:?}");
+    assert!(tally.damaged >= 20, "{tally:?}");
+}
+
 /// Goal: a read that returns what is not there gives the right value or an error, and the file, being sound, is served
 /// right afterwards. Method: garble every read and map of opening, looking up and scanning in turn, once and for good.
 #[test]
