@@ -12,12 +12,16 @@ final class Answers {
   long digest;
 
   void add(byte[] value) {
-    if (value == null) {
-      return;
+    if (value != null) {
+      add(value, value.length);
     }
+  }
+
+  /** Adds a value that was found: the first {@code length} bytes of {@code buffer}. */
+  void add(byte[] buffer, int length) {
     found++;
-    if (value.length > 0) {
-      digest += value.length + 31L * (value[0] & 0xff) + 17L * (value[value.length - 1] & 0xff);
+    if (length > 0) {
+      digest += length + 31L * (buffer[0] & 0xff) + 17L * (buffer[length - 1] & 0xff);
     }
   }
 }

@@ -94,6 +94,24 @@ public class Lookups {
       return key;
     }
 
+    /** Reads the value of an entry into the buffer, which grows as needed, and returns its length. */
+    int take(SparkeyReader.Entry entry) throws IOException {
+      int length = Math.toIntExact(entry.getValueLength());
+      if (length > buffer.length) {
+        buffer = new byte[length];
+      }
+      InputStream value = entry.getValueAsStream();
+      int done = 0;
+      while (done < length) {
+        int count = value.read(buffer, done, length - done);
+        if (count < 0) {
+          throw new IOException("the value ends after " + done + " of " + length + " bytes");
+        }
+        done += count;
+      }
+      return length;
+    }
+
     String string() {
       return strings[random.nextInt(strings.length)];
     }
@@ -113,19 +131,7 @@ public class Lookups {
       sink.consume(false);
       return;
     }
-    int length = Math.toIntExact(entry.getValueLength());
-    if (length > cursor.buffer.length) {
-      cursor.buffer = new byte[length];
-    }
-    InputStream value = entry.getValueAsStream();
-    int done = 0;
-    while (done < length) {
-      int count = value.read(cursor.buffer, done, length - done);
-      if (count < 0) {
-        throw new IOException("the value ends after " + done + " of " + length + " bytes");
-      }
-      done += count;
-    }
+    int length = cursor.take(entry);
     sink.consume(cursor.buffer);
     sink.consume(length);
   }

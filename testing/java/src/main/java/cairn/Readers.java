@@ -11,6 +11,7 @@ import java.lang.reflect.Constructor;
 import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.lang.reflect.Modifier;
+import java.net.URISyntaxException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.ArrayList;
@@ -242,10 +243,19 @@ final class Readers {
     return found;
   }
 
+  /** The jar that Sparkey comes from. Its address is percent-encoded, which a path is not. */
+  private static File jar() throws IOException {
+    try {
+      return new File(Sparkey.class.getProtectionDomain().getCodeSource().getLocation().toURI());
+    } catch (URISyntaxException e) {
+      throw new IOException("the place of the jar is no address: " + e.getMessage());
+    }
+  }
+
   /** Top-level classes of Sparkey that this JVM sees, the overlays for its own version included. */
   private static Iterable<String> classNames() throws IOException {
     TreeSet<String> names = new TreeSet<>();
-    File jar = new File(Sparkey.class.getProtectionDomain().getCodeSource().getLocation().getPath());
+    File jar = jar();
     try (JarFile entries = new JarFile(jar)) {
       for (JarEntry entry : Collections.list(entries.entries())) {
         Matcher matcher = CLASS_ENTRY.matcher(entry.getName());
