@@ -151,6 +151,7 @@ fn synthetic_run(seed: u64, speed: f64, matrix: bool) -> Run {
         redb.verified = false;
     }
     Run {
+        stopped: false,
         schema: SCHEMA_VERSION,
         suite: "hash".to_owned(),
         started: if seed == 1 { "2026-03-02T09:41:07Z" } else { "2026-02-24T16:03:52Z" }.to_owned(),
@@ -336,7 +337,7 @@ impl MadeUp<'_> {
                 return;
             }
             let mut get =
-                noise.measure(&name, self.case("cold get", "present", 1), "latency", "ns", cold, 0.12);
+                noise.measure(&name, self.case("cold get", "present", 1), "mean latency", "ns", cold, 0.12);
             get.percentiles = noise.tail(cold);
             out.push(get);
         }
@@ -404,6 +405,7 @@ impl Noise {
 
 fn exact(name: &str, case: Case, metric: &str, value: f64) -> Measurement {
     Measurement {
+        one_turn: false,
         contender: name.to_owned(),
         case,
         metric: metric.to_owned(),

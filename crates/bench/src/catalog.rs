@@ -1,8 +1,6 @@
 //! Which stores there are, here and now.
 
-use crate::engine::cairn_sparkey::CairnSparkey;
-use crate::engine::cairn_table::CairnTable;
-use crate::engine::{ConstantStore, Settings};
+use crate::engine::{ConstantStore, Settings, cairn_sparkey, cairn_table};
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
@@ -15,45 +13,52 @@ pub struct Catalog {
     pub skipped: Vec<Contender>,
 }
 
+/// How a store is made: at once, or after looking for what it needs.
+type Make = fn() -> Result<Box<dyn ConstantStore>>;
+
+/// Every store that this program was built with, by name.
+fn makers() -> Vec<(&'static str, Make)> {
+    let mut makers: Vec<(&'static str, Make)> = vec![
+        (cairn_table::NAME, || Ok(Box::new(cairn_table::CairnTable))),
+        (cairn_sparkey::NAME, || Ok(Box::new(cairn_sparkey::CairnSparkey))),
+    ];
+    add_peers(&mut makers);
+    makers
+}
+
 /// Every constant store that this program was built with and whose libraries are here.
 pub fn all() -> Catalog {
-    let mut catalog =
-        Catalog { stores: vec![Box::new(CairnTable), Box::new(CairnSparkey)], skipped: Vec::new() };
-    add_peers(&mut catalog);
+    let mut catalog = Catalog::default();
+    for (name, make) in makers() {
+        match make() {
+            Ok(store) => catalog.stores.push(store),
+            Err(error) => catalog.skipped.push(skipped(name, name, &error)),
+        }
+    }
     catalog
 }
 
-/// The store called `name`.
+/// The store called `name`, and no other: a fresh process that is to measure one must not have loaded another.
 ///
 /// Errors: [`Error::Invalid`] when there is none, or the reason why it cannot run.
 pub fn store(name: &str) -> Result<Box<dyn ConstantStore>> {
-    let Catalog { stores, skipped } = all();
-    if let Some(store) = stores.into_iter().find(|store| store.name() == name) {
-        return Ok(store);
-    }
-    let reason =
-        skipped.into_iter().find(|contender| contender.name == name).and_then(|contender| contender.skipped);
-    Err(match reason {
-        Some(reason) => Error::engine(name, reason),
-        None => Error::invalid(format!("no store is called {name:?}")),
-    })
+    let maker = makers().into_iter().find(|(known, _)| *known == name);
+    let (_, make) = maker.ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))?;
+    make()
 }
 
 #[cfg(feature = "peers")]
-fn add_peers(catalog: &mut Catalog) {
+fn add_peers(makers: &mut Vec<(&'static str, Make)>) {
     use crate::peers::{cdb, lmdb, redb, rocksdb, sqlite};
-    catalog.stores.push(Box::new(lmdb::Lmdb));
-    catalog.stores.push(Box::new(sqlite::Sqlite));
-    catalog.stores.push(Box::new(redb::Redb));
-    catalog.stores.push(Box::new(cdb::Cdb));
-    match rocksdb::RocksDb::find() {
-        Ok(store) => catalog.stores.push(Box::new(store)),
-        Err(error) => catalog.skipped.push(skipped("rocksdb", "rocksdb", &error)),
-    }
+    makers.push((lmdb::NAME, || Ok(Box::new(lmdb::Lmdb))));
+    makers.push((sqlite::NAME, || Ok(Box::new(sqlite::Sqlite))));
+    makers.push((redb::NAME, || Ok(Box::new(redb::Redb))));
+    makers.push((cdb::NAME, || Ok(Box::new(cdb::Cdb))));
+    makers.push((rocksdb::NAME, || Ok(Box::new(rocksdb::RocksDb::find()?))));
 }
 
 #[cfg(not(feature = "peers"))]
-fn add_peers(_: &mut Catalog) {}
+fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
 
 /// The entry of a contender that cannot run.
 pub fn skipped(name: &str, family: &str, error: &Error) -> Contender {
@@ -80,6 +85,9 @@ mod tests {
         let variants = catalog.stores.iter().flat_map(|store| store.variants());
         let names: Vec<String> = variants.map(|variant| variant.name).collect();
         assert_eq!(names.iter().collect::<HashSet<_>>().len(), names.len(), "{names:?}");
+        for (name, make) in makers() {
+            assert!(make().map_or(true, |store| store.name() == name), "{name}");
+        }
         for known in &catalog.stores {
             assert_eq!(store(known.name()).unwrap().version(), known.version());
         }

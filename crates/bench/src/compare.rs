@@ -6,9 +6,6 @@ use crate::results::{Case, Measurement, Run};
 use crate::stats::{self, Estimate};
 use crate::text::{self, Align, Table};
 
-/// Fewer repetitions than this on either side cannot show that a time changed.
-const SAMPLES_MIN: usize = 3;
-
 /// One metric of one contender in one case, in both runs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
@@ -54,15 +51,12 @@ pub struct Comparison {
     pub only_in_a: usize,
     /// Figures that only the second run has.
     pub only_in_b: usize,
-    /// Fields in which machine or build differ: name, first run's value, second run's.
+    /// Fields in which the runs, the machine or the build differ: name, first run's value, second run's.
     pub differences: Vec<(String, String, String)>,
 }
 
 /// Compares run `b` with run `a`, the earlier one.
 pub fn compare(a: &Run, b: &Run) -> Comparison {
-    let same = |x: &Measurement, y: &Measurement| {
-        x.contender == y.contender && x.metric == y.metric && x.unit == y.unit && x.case == y.case
-    };
     let mut rows = Vec::new();
     for measured in &b.measurements {
         if let Some(before) = a.measurements.iter().find(|before| same(before, measured)) {
@@ -72,11 +66,20 @@ pub fn compare(a: &Run, b: &Run) -> Comparison {
     let gains: Vec<f64> = rows.iter().filter_map(|row| Some(row.gain?.value)).collect();
     Comparison {
         geometric_mean: stats::geometric_mean(&gains),
-        only_in_a: a.measurements.len() - rows.len(),
-        only_in_b: b.measurements.len() - rows.len(),
+        only_in_a: missing(&a.measurements, &b.measurements),
+        only_in_b: missing(&b.measurements, &a.measurements),
         differences: differences(a, b),
         rows,
     }
+}
+
+fn same(x: &Measurement, y: &Measurement) -> bool {
+    x.contender == y.contender && x.metric == y.metric && x.unit == y.unit && x.case == y.case
+}
+
+/// How many of `these` are not among `others`.
+fn missing(these: &[Measurement], others: &[Measurement]) -> usize {
+    these.iter().filter(|one| !others.iter().any(|other| same(one, other))).count()
 }
 
 fn row(a: &Measurement, b: &Measurement, seed: u64) -> Row {
@@ -87,7 +90,7 @@ fn row(a: &Measurement, b: &Measurement, seed: u64) -> Row {
     };
     // Sizes are counted: one is enough, and any difference is one.
     let counted = b.metric.contains("bytes per entry");
-    let enough = counted || a.samples.len().min(b.samples.len()) >= SAMPLES_MIN;
+    let enough = counted || a.samples.len().min(b.samples.len()) >= stats::SAMPLES_MIN;
     Row {
         contender: b.contender.clone(),
         case: b.case.clone(),
@@ -105,10 +108,21 @@ fn figure(measurement: &Measurement) -> Figure {
     Figure { value, low, high, outliers: stats::outliers(samples).into_iter().filter(|&flag| flag).count() }
 }
 
-/// Machine fields that are in both and differ; the load at the time is no property of the machine.
+/// How the runs themselves differ: in mode, seed, data, or in that one was ended early; then machine fields that are in
+/// both and differ. The load at the time is no property of the machine, and the command says only what the rest says.
 fn differences(a: &Run, b: &Run) -> Vec<(String, String, String)> {
-    let mut found = Vec::new();
-    for (name, after) in b.machine.iter().filter(|(name, _)| name != "load before the run") {
+    let of_run = |run: &Run| {
+        let ended = if run.stopped { "early" } else { "complete" };
+        [run.suite.clone(), run.mode.clone(), run.seed.to_string(), run.data.clone(), ended.to_owned()]
+    };
+    let mut found: Vec<(String, String, String)> = ["suite", "mode", "seed", "data", "end"]
+        .into_iter()
+        .zip(of_run(a).into_iter().zip(of_run(b)))
+        .filter(|(_, (before, after))| before != after)
+        .map(|(name, (before, after))| (name.to_owned(), before, after))
+        .collect();
+    let told = |name: &str| !matches!(name, "load before the run" | "command");
+    for (name, after) in b.machine.iter().filter(|(name, _)| told(name)) {
         if let Some((_, before)) = a.machine.iter().find(|(known, _)| known == name)
             && before != after
         {
@@ -251,6 +265,14 @@ mod tests {
                 && text.contains("cores differs: 2 before, 4 after")
         );
         assert!(text.contains("* some repetitions"), "{text}");
+        let other = Run { mode: "full".to_owned(), seed: 2, stopped: true, ..before.clone() };
+        let names: Vec<String> =
+            compare(&before, &other).differences.into_iter().map(|found| found.0).collect();
+        assert_eq!(names, ["mode", "seed", "end"]);
+        let mut twice = before.clone();
+        twice.measurements.extend(before.measurements.clone());
+        let doubled = compare(&before, &twice);
+        assert_eq!((doubled.only_in_a, doubled.only_in_b), (0, 0));
         let json: serde_json::Value = serde_json::from_str(&comparison.to_json()).unwrap();
         assert_eq!(json["rows"].as_array().unwrap().len(), comparison.rows.len());
         assert_eq!(

@@ -84,6 +84,12 @@ impl Outline {
     }
 }
 
+impl fmt::Display for Outline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} found with the digest {}", self.found, self.sum)
+    }
+}
+
 /// Reads every byte of `value`, eight at a time. Not a hash: it has to cost less than a lookup.
 #[inline]
 pub fn checksum(value: &[u8]) -> u64 {

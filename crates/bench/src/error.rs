@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Outline};
 
 /// A failed step of a run.
 #[derive(Debug, thiserror::Error)]
@@ -33,6 +33,16 @@ pub enum Error {
         expected: Digest,
         /// Computed from what the store returned.
         got: Digest,
+    },
+    /// A Java reader returned something else than the data holds.
+    #[error("wrong results from {contender}: expected {expected}, got {got}")]
+    WrongOutline {
+        /// The contender.
+        contender: String,
+        /// Computed from the data set itself.
+        expected: Outline,
+        /// Computed from what the reader returned.
+        got: Outline,
     },
     /// An option is wrong.
     #[error("{what}")]
@@ -72,6 +82,11 @@ impl Error {
     /// An [`Error::Invalid`] option.
     pub fn invalid(what: impl Into<String>) -> Self {
         Error::Invalid { what: what.into() }
+    }
+
+    /// True where what was returned is not what the data holds.
+    pub fn is_wrong_result(&self) -> bool {
+        matches!(self, Error::WrongResult { .. } | Error::WrongOutline { .. })
     }
 
     /// An [`Error::Process`].

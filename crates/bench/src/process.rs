@@ -1,6 +1,7 @@
 //! Other processes: the lab's own fresh ones, and Java.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,11 +55,14 @@ impl Stop {
 
 /// Runs a program to its end and returns what it wrote to standard output.
 ///
-/// `input` becomes its standard input. When `stop` is reached the program is killed. Errors: [`Error::Process`] with
+/// `input` becomes its standard input. When `stop` is reached the program is killed; only then: it runs in a process
+/// group of its own, where the terminal's Ctrl-C does not reach it, or it would die of that before the run has noticed
+/// and pass for a failed contender. Errors: [`Error::Process`] with
 /// its last words when it cannot be started or fails, [`Error::Interrupted`].
 pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let refuse = |what: String| Error::process(&program, what);
+    command.process_group(0);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|error| refuse(format!("cannot be started: {error}")))?;
     let (mut stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -103,6 +107,12 @@ fn wait(child: &mut Child, stop: &Stop) -> std::io::Result<Option<std::process::
             return Ok(Some(status));
         }
         if stop.is_reached() {
+            // The whole group: a grandchild would hold the pipes open, and the run would wait for it.
+            let group = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw);
+            if let Some(group) = group {
+                // Fails only where the group has ended by itself.
+                let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+            }
             child.kill()?;
             child.wait()?;
             return Ok(None);
@@ -154,9 +164,33 @@ mod tests {
         assert!(long.len() <= LAST_WORDS_BYTES && long.chars().all(|c| c == 'é'));
     }
 
-    /// Goal: a stop that is reached ends a child that would not end.
+    /// Goal: what the terminal sends to the lab's process group does not reach a child. Method: the child is the leader
+    /// of its own group (the fifth field of its stat file).
+    #[test]
+    fn children_have_their_own_group() {
+        let said = run(shell("cut -d' ' -f5 /proc/$$/stat; echo $$"), b"", &Stop::default()).unwrap();
+        let mut lines = said.lines();
+        assert_eq!(lines.next().unwrap(), lines.next().unwrap());
+    }
+
+    /// Goal: a stop that is reached ends a child that would not end, and what the child has started. Method: a child
+    /// that is stopped once its own child, which has the pipes too, has left a file.
     #[test]
     fn stop_kills() {
+        let scratch = crate::scratch::Scratch::temporary("stop").unwrap();
+        let (stop, begun) = (Stop::default(), scratch.path().join("begun"));
+        let mut command = shell("sh -c 'touch \"$0\"; exec sleep 1000' \"$0\" & wait");
+        command.arg(&begun);
+        let asking = stop.clone();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while !begun.exists() {
+                    std::thread::yield_now();
+                }
+                asking.ask();
+            });
+            assert!(matches!(run(command, b"", &stop), Err(Error::Interrupted)));
+        });
         let stop = Stop::after(Some(Duration::ZERO));
         assert!(matches!(run(shell("read line; sleep 1000"), b"", &stop), Err(Error::Interrupted)));
         let stop = Stop::default();

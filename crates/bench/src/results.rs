@@ -9,6 +9,12 @@ use serde::{Deserialize, Serialize};
 /// Changes when a field changes its meaning or goes away.
 pub const SCHEMA_VERSION: u32 = 1;
 
+/// The metric of a build's memory.
+pub const PEAK_MEMORY: &str = "peak memory";
+
+/// The setting of contenders that may keep blocks in memory.
+pub const BLOCK_CACHE: &str = "block cache";
+
 /// One run of one suite on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
@@ -33,6 +39,9 @@ pub struct Run {
     pub data: String,
     /// All measurements, in the order taken.
     pub measurements: Vec<Measurement>,
+    /// True when the run was ended before all was measured: by the user, or because its time was up.
+    #[serde(default)]
+    pub stopped: bool,
 }
 
 /// One probe of the machine.
@@ -63,6 +72,14 @@ pub struct Contender {
     pub skipped: Option<String>,
 }
 
+impl Contender {
+    /// True when it keeps blocks in memory that it has decompressed: with one that does not, its lookups compare only in
+    /// name once all data fits.
+    pub fn keeps_blocks(&self) -> bool {
+        self.settings.get(BLOCK_CACHE).is_some_and(|size| !size.starts_with("none"))
+    }
+}
+
 /// What was done: one point of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Case {
@@ -84,6 +101,13 @@ pub struct Case {
     pub threads: u32,
 }
 
+impl Case {
+    /// True for lookups of compressed values, where a cache of decompressed blocks spares the work that is measured.
+    pub fn decompresses(&self) -> bool {
+        self.compression != "none" && !self.keys.is_empty()
+    }
+}
+
 /// One metric of one contender in one case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
@@ -99,6 +123,10 @@ pub struct Measurement {
     pub higher_is_better: bool,
     /// One figure a repetition, each from its own interleaved round (and process, in a full run).
     pub samples: Vec<f64>,
+    /// True when all samples come from one turn of one process instead, as with JMH's iterations in a quick run: sample
+    /// `i` was not taken in the round of anybody else's sample `i`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub one_turn: bool,
     /// Median of the samples with its 95 % bootstrap interval.
     pub median: f64,
     /// Lower end of the interval.

@@ -1,6 +1,7 @@
 //! Directories that a run fills and leaves no trace of.
 
 use std::path::{Path, PathBuf};
+use std::process;
 
 use cairn_vfs::{Fs, Rng, StdFs, SystemRng};
 
@@ -13,10 +14,10 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// A new directory in `parent`, which is made when missing. `label` shows in its name.
+    /// A new directory in `parent`, which is made when missing. `label` and this process's id show in its name.
     pub fn in_dir(parent: &Path, label: &str) -> Result<Scratch> {
         let mut rng = SystemRng::new().map_err(|error| Error::invalid(format!("no randomness: {error}")))?;
-        let path = parent.join(format!("cairn-{label}-{:016x}", rng.next_u64()));
+        let path = parent.join(format!("cairn-{label}-{}-{:016x}", process::id(), rng.next_u64()));
         StdFs::new().create_dir_all(&path)?;
         Ok(Scratch { path })
     }
@@ -44,6 +45,29 @@ impl Drop for Scratch {
         // Whatever cannot be removed stays for the user to see; there is nobody to tell.
         let _ = remove_tree(&self.path);
     }
+}
+
+/// Removes the directories with this label in `parent` whose processes are gone: a process that is killed removes
+/// nothing. Those of running processes stay, and all of them where the system does not tell which processes run.
+pub fn sweep(parent: &Path, label: &str) -> Result<()> {
+    let (fs, processes) = (StdFs::new(), Path::new("/proc"));
+    if !fs.exists(&processes.join("self"))? || !fs.exists(parent)? {
+        return Ok(());
+    }
+    for path in fs.read_dir(parent)? {
+        let Some(process) = path.file_name().and_then(|name| owner(name.to_str()?, label)) else { continue };
+        if !fs.exists(&processes.join(process.to_string()))? {
+            remove_tree(&path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The process in a name that [`Scratch::in_dir`] gave.
+fn owner(name: &str, label: &str) -> Option<u32> {
+    let (process, random) =
+        name.strip_prefix("cairn-")?.strip_prefix(label)?.strip_prefix('-')?.split_once('-')?;
+    (random.len() == 16 && random.bytes().all(|c| c.is_ascii_hexdigit())).then(|| process.parse().ok())?
 }
 
 /// Removes a directory and all that is in it. Fine when there is none.
@@ -81,5 +105,37 @@ mod tests {
         assert!(!fs.exists(&path).unwrap());
         remove_tree(&path).unwrap();
         assert!(fs.exists(two.path()).unwrap());
+    }
+
+    /// Goal: what a killed process left is swept, and nothing else. Method: directories in the name of a process that
+    /// has ended, of this one, of another label, and one of the user's.
+    #[test]
+    fn leftovers_are_swept() {
+        let parent = Scratch::temporary("sweep").unwrap();
+        let mut child = process::Command::new("true").spawn().unwrap();
+        let gone = child.id();
+        child.wait().unwrap();
+        let name = |process: u32, label: &str| format!("cairn-{label}-{process}-0123456789abcdef");
+        for name in [
+            name(gone, "run"),
+            name(process::id(), "run"),
+            name(gone, "other"),
+            "cairn-run-1-mine".to_owned(),
+        ] {
+            parent.dir(&name).unwrap();
+        }
+        sweep(parent.path(), "run").unwrap();
+        let mut left: Vec<String> = StdFs::new()
+            .read_dir(parent.path())
+            .unwrap()
+            .iter()
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        let mut expected =
+            vec![name(process::id(), "run"), name(gone, "other"), "cairn-run-1-mine".to_owned()];
+        left.sort();
+        expected.sort();
+        assert_eq!(left, expected);
+        sweep(Path::new("/no/such/directory"), "run").unwrap();
     }
 }

@@ -12,6 +12,10 @@ const RESAMPLES: usize = 4_000;
 /// The share of resamples inside an interval.
 const CONFIDENCE: f64 = 0.95;
 
+/// Fewer repetitions than this on either side cannot show that two things differ: an interval of one sample has no
+/// width, and one of two samples is their range.
+pub const SAMPLES_MIN: usize = 3;
+
 /// A sample whose modified Z-score is over this is an outlier (Iglewicz and Hoaglin, 1993).
 const OUTLIER_SCORE: f64 = 3.5;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cairn_vfs::{AtomicFile, Fs, OpenOptions};
 
 use crate::error::{Error, Result};
+use crate::peers::sparkey_java;
 use crate::results::{Run, SCHEMA_VERSION};
 
 /// Where runs are kept, from the working directory.
@@ -50,20 +51,58 @@ pub fn load(fs: &dyn Fs, path: &Path) -> Result<Run> {
         let found = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
         return Err(refuse(None, format!("schema {found}, expected {SCHEMA_VERSION}")));
     }
-    serde_json::from_value(value).map_err(|error| refuse(None, format!("not a stored run: {error}")))
+    let is_old = value.get("stopped").is_none();
+    let run = serde_json::from_value(value);
+    let mut run: Run = run.map_err(|error| refuse(None, format!("not a stored run: {error}")))?;
+    if is_old {
+        note_turns(&mut run);
+    }
+    Ok(run)
 }
 
-/// The newest run of `suite` in `dir`, by its name. `None` when there is none.
+/// What runs did not say at first: only a full one gave Java a process for each repetition.
+fn note_turns(run: &mut Run) {
+    let quick = run.mode != "full";
+    for measurement in &mut run.measurements {
+        let is_java = measurement.contender.starts_with(sparkey_java::FAMILY);
+        measurement.one_turn = quick && is_java && measurement.metric == "throughput";
+    }
+}
+
+/// Makes `dir` when missing and makes sure that a file can be written there, which is better known before a run than
+/// after it. Leaves nothing behind in `dir`.
+pub fn check_writable(fs: &dyn Fs, dir: &Path) -> Result<()> {
+    fs.create_dir_all(dir)?;
+    let probe = dir.join(".cairn-write-probe");
+    let file = fs.open(&probe, OpenOptions::create())?;
+    let written = file.write_all_at(b"x", 0);
+    drop(file);
+    fs.remove(&probe)?;
+    Ok(written?)
+}
+
+/// The run of `suite` in `dir` that started last, whatever its file is called. `None` when there is none; files of
+/// another schema do not count. Costs reading every run in `dir`.
 pub fn latest(fs: &dyn Fs, dir: &Path, suite: &str) -> Result<Option<PathBuf>> {
     if !fs.exists(dir)? {
         return Ok(None);
     }
-    let is_run = |path: &PathBuf| {
+    let mut newest: Option<(String, PathBuf)> = None;
+    for path in fs.read_dir(dir)? {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        name.starts_with(&format!("{suite}-")) && name.ends_with(".json")
-    };
-    // Without their extension names sort by time, numbered ones after the first of their second.
-    Ok(fs.read_dir(dir)?.into_iter().filter(is_run).max_by_key(|path| path.with_extension("")))
+        if !name.starts_with(&format!("{suite}-")) || !name.ends_with(".json") {
+            continue;
+        }
+        let Ok(run) = load(fs, &path) else { continue };
+        // Of the same second, numbered ones come after the first: without their extension they sort so.
+        let is_newer = newest.as_ref().is_none_or(|(started, known)| {
+            (&run.started, path.with_extension("")) > (started, known.with_extension(""))
+        });
+        if run.suite == suite && is_newer {
+            newest = Some((run.started, path));
+        }
+    }
+    Ok(newest.map(|(_, path)| path))
 }
 
 #[cfg(test)]
@@ -88,8 +127,47 @@ mod tests {
         assert_eq!(load(&*fs, &first).unwrap(), run);
         assert_eq!(latest(&*fs, dir, "hash").unwrap(), Some(second));
         let older = save(&fs, dir, &Run { started: "2025-01-01T00:00:00Z".to_owned(), ..run }).unwrap();
-        assert_ne!(latest(&*fs, dir, "hash").unwrap(), Some(older));
+        assert_ne!(latest(&*fs, dir, "hash").unwrap(), Some(older.clone()));
         assert_eq!(latest(&*fs, dir, "kv").unwrap(), None);
+        let (named, newest) = (dir.join("hash-quick.json"), latest(&*fs, dir, "hash").unwrap());
+        fs.rename(&older, &named).unwrap();
+        assert_eq!(latest(&*fs, dir, "hash").unwrap(), newest, "names do not count");
+        fs.open(&dir.join("hash-zzz.json"), OpenOptions::create_new()).unwrap();
+        assert_eq!(latest(&*fs, dir, "hash").unwrap(), newest, "files that are no runs do not count");
+    }
+
+    /// Goal: a directory that cannot be written is noticed, and the look leaves nothing behind. Method: a disk without
+    /// room, and one with.
+    #[test]
+    fn unwritable_directories_are_noticed() {
+        let faults = FaultFs::new(FaultOptions::seeded(1));
+        let dir = Path::new("/results");
+        check_writable(&faults, dir).unwrap();
+        assert_eq!(faults.read_dir(dir).unwrap(), Vec::<PathBuf>::new());
+        faults.set_quota(Some(0));
+        assert!(check_writable(&faults, dir).is_err());
+        assert_eq!(faults.read_dir(dir).unwrap(), Vec::<PathBuf>::new());
+    }
+
+    /// Goal: runs of before `one_turn` and `stopped` are read, and Java's iterations in a quick one do not pass for
+    /// rounds. Method: a run without both fields, quick and full.
+    #[test]
+    fn older_runs_are_read() {
+        let fs = MemFs::new();
+        for (mode, one_turn) in [("quick", true), ("full", false)] {
+            let run = Run { mode: mode.to_owned(), ..sample_run() };
+            let mut value = serde_json::to_value(&run).unwrap();
+            value.as_object_mut().unwrap().remove("stopped");
+            let path = PathBuf::from(format!("/{mode}.json"));
+            let file = fs.open(&path, OpenOptions::create_new()).unwrap();
+            file.write_all_at(value.to_string().as_bytes(), 0).unwrap();
+            let read = load(&fs, &path).unwrap();
+            assert!(!read.stopped);
+            for measurement in &read.measurements {
+                let is_java = measurement.contender.starts_with("sparkey-java");
+                assert_eq!(measurement.one_turn, one_turn && is_java, "{mode}, {measurement:?}");
+            }
+        }
     }
 
     /// Goal: foreign files and other schemas are refused with what was found.

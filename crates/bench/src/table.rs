@@ -1,12 +1,15 @@
 //! The outcome of a run as tables: for the terminal after a run, and for the README from a stored one.
 //!
 //! Each line is a comparison: the best of ours with the fastest of Sparkey's Java readers and with the best of the
-//! other peers, each with the ratio of medians and its interval. Over 1 is in our favour, whichever way the metric goes.
+//! other peers, each with the ratio of medians. Over 1 is in our favour, whichever way the metric goes.
+//!
+//! Sparkey's Java readers keep no blocks that they have decompressed. Where values are compressed, a line with them has
+//! the best of ours that keeps none either; ours that do have a line of their own, without Sparkey.
 
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java;
-use crate::results::{Case, Contender, Measurement, Run};
-use crate::stats::{self, Estimate};
+use crate::report::ratio::{self, Outcome, Pair, Ratio};
+use crate::results::{Case, Contender, Measurement, PEAK_MEMORY, Run};
 use crate::text::{self, Align, Table};
 
 /// Before the generated part of a page.
@@ -15,13 +18,16 @@ pub const BEGIN_MARKER: &str = "<!-- results:begin -->";
 /// After it.
 pub const END_MARKER: &str = "<!-- results:end -->";
 
+/// Behind the case of a line about stores that keep blocks.
+const KEPT_BLOCKS: &str = ", decompressed blocks kept in memory";
+
 /// The best of one side in one case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Side<'a> {
     /// The measurement.
     pub measurement: &'a Measurement,
-    /// Our figure against it; `None` on our own side and where there is no ratio.
-    pub ratio: Option<Estimate>,
+    /// Our figure against it; `None` where there is no ratio, or one that would say nothing.
+    ratio: Option<Ratio>,
 }
 
 /// One line: ours and theirs.
@@ -29,44 +35,66 @@ pub struct Side<'a> {
 pub struct Line<'a> {
     /// The best of Cairn's.
     pub ours: &'a Measurement,
+    /// Whether this line is about stores that keep decompressed blocks in memory, where that matters.
+    pub keeps_blocks: bool,
     /// The best of Sparkey's Java readers.
     pub sparkey: Option<Side<'a>>,
     /// The best of all others.
     pub peer: Option<Side<'a>>,
 }
 
-/// One line for each case and metric that we have a figure in, in the order of the run.
+/// One line for each case and metric that we have a checked figure in, in the order of the run; two where some of ours
+/// keep decompressed blocks and others do not.
 pub fn lines(run: &Run) -> Vec<Line<'_>> {
     let mut seen: Vec<(&Case, &str)> = Vec::new();
     let mut lines = Vec::new();
     for measurement in &run.measurements {
         let key = (&measurement.case, measurement.metric.as_str());
-        if !seen.contains(&key) {
-            seen.push(key);
-            lines.extend(line(run, measurement));
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        if measurement.case.decompresses() {
+            lines.extend(line(run, measurement, &|ours| !ours.keeps_blocks()));
+            lines.extend(cached_line(run, measurement));
+        } else {
+            lines.extend(line(run, measurement, &|_| true));
         }
     }
     lines
 }
 
-fn line<'a>(run: &'a Run, of: &Measurement) -> Option<Line<'a>> {
-    let ours = best(run, of, &|contender| contender.ours)?;
-    let side = |measurement: &'a Measurement| {
-        let (over, under) = if ours.higher_is_better { (ours, measurement) } else { (measurement, ours) };
-        let ratio = stats::paired_ratio(&over.samples, &under.samples, run.seed)
-            .or_else(|| stats::unpaired_ratio(&over.samples, &under.samples, run.seed));
-        Side { measurement, ratio }
-    };
-    let is_java = |contender: &Contender| contender.family == sparkey_java::FAMILY;
+fn is_java(contender: &Contender) -> bool {
+    contender.family == sparkey_java::FAMILY
+}
+
+/// The best of those of ours that `fits` lets through, against everybody.
+fn line<'a>(run: &'a Run, of: &Measurement, fits: &dyn Fn(&Contender) -> bool) -> Option<Line<'a>> {
+    let ours = best(run, of, &|contender| contender.ours && fits(contender))?;
     Some(Line {
         ours,
-        sparkey: best(run, of, &is_java).map(side),
-        peer: best(run, of, &|contender| !contender.ours && !is_java(contender)).map(side),
+        keeps_blocks: false,
+        sparkey: best(run, of, &is_java).map(|theirs| side(ours, theirs, true)),
+        peer: best(run, of, &|other| !other.ours && !is_java(other)).map(|theirs| side(ours, theirs, false)),
     })
 }
 
-/// The best measurement of the case among some contenders. Whoever has no batch operation would look keys up one by
-/// one, so for batches its single lookups count.
+/// The best of ours that keep decompressed blocks, against the peers that do so too.
+fn cached_line<'a>(run: &'a Run, of: &Measurement) -> Option<Line<'a>> {
+    let ours = best(run, of, &|contender| contender.ours && contender.keeps_blocks())?;
+    let peer = best(run, of, &|other| !other.ours && !is_java(other) && other.keeps_blocks());
+    Some(Line { ours, keeps_blocks: true, sparkey: None, peer: peer.map(|theirs| side(ours, theirs, false)) })
+}
+
+fn side<'a>(ours: &'a Measurement, theirs: &'a Measurement, is_java: bool) -> Side<'a> {
+    // Java's is that of the whole virtual machine, ours a rise over what the records take.
+    let same_meaning = !(is_java && ours.metric == PEAK_MEMORY);
+    let ratio = same_meaning.then(|| ratio::within(Pair { subject: ours, against: theirs })).flatten();
+    Side { measurement: theirs, ratio }
+}
+
+/// The best checked measurement of the case among some contenders. Whoever has no batch operation would look keys up
+/// one by one, so for batches its single lookups count.
 fn best<'a>(run: &'a Run, of: &Measurement, side: &dyn Fn(&Contender) -> bool) -> Option<&'a Measurement> {
     let single = Case { operation: "get".to_owned(), ..of.case.clone() };
     let is_ours =
@@ -78,6 +106,7 @@ fn best<'a>(run: &'a Run, of: &Measurement, side: &dyn Fn(&Contender) -> bool) -
             of.case.operation == "get_many" && measurement.case == single && !is_ours(&measurement.contender);
         measurement.metric == of.metric
             && (measurement.case == of.case || stands_in)
+            && measurement.verified
             && measurement.median > 0.0
             && is_on_side(&measurement.contender)
     };
@@ -99,79 +128,59 @@ fn summary(run: &Run) -> Table {
         ("best other peer", Align::Right),
         ("against it", Align::Right),
     ]);
-    for Line { ours, sparkey, peer } in lines(run) {
+    for Line { ours, keeps_blocks, sparkey, peer } in lines(run) {
         let theirs = |side: Option<Side<'_>>, named: bool| {
             side.map_or(("–".to_owned(), String::new()), |Side { measurement, ratio }| {
                 let figure = text::value(measurement.median, &measurement.unit);
                 let figure = if named { format!("{} {figure}", measurement.contender) } else { figure };
-                (figure, ratio.map_or_else(String::new, |ratio| verdict(&ratio)))
+                (figure, ratio.map_or_else(String::new, verdict))
             })
         };
         let ((java, over_java), (other, over_other)) = (theirs(sparkey, false), theirs(peer, true));
         let own = format!("{} {}", ours.contender, text::value(ours.median, &ours.unit));
-        table.row(vec![text::case(&ours.case), ours.metric.clone(), own, java, over_java, other, over_other]);
+        let what = text::case(&ours.case) + if keeps_blocks { KEPT_BLOCKS } else { "" };
+        table.row(vec![what, ours.metric.clone(), own, java, over_java, other, over_other]);
     }
     table
 }
 
-/// `3.42x`, with a `~` before it where the interval contains 1.
-fn verdict(ratio: &Estimate) -> String {
-    let mark = if ratio.excludes_one() { "" } else { "~ " };
-    format!("{mark}{}", text::ratio(ratio.value))
+/// `3.42x`, with a `~` before it where the two cannot be told apart: the interval contains 1, or there are too few
+/// repetitions for one.
+fn verdict(ratio: Ratio) -> String {
+    let mark = if ratio.outcome() == Outcome::Unclear { "~ " } else { "" };
+    format!("{mark}{}", text::ratio(ratio.point))
 }
 
 /// The summary for a terminal: a line for each case.
 pub fn to_text(run: &Run) -> String {
-    summary(run).to_text()
+    summary(run).to_text() + &notes(run).concat()
 }
 
-/// Every contender of every case, best first, ours marked; for a terminal.
-pub fn details(run: &Run) -> String {
-    let mut out = String::new();
-    let mut seen: Vec<(&Case, &str)> = Vec::new();
-    for first in &run.measurements {
-        let key = (&first.case, first.metric.as_str());
-        if seen.contains(&key) {
-            continue;
-        }
-        seen.push(key);
-        let mut all: Vec<&Measurement> =
-            run.measurements.iter().filter(|m| (&m.case, m.metric.as_str()) == key).collect();
-        all.sort_by(|a, b| a.median.total_cmp(&b.median));
-        if first.higher_is_better {
-            all.reverse();
-        }
-        out += &format!("{}: {}\n{}\n", text::case(&first.case), first.metric, ranking(run, &all).to_text());
-    }
-    out
-}
-
-fn ranking(run: &Run, all: &[&Measurement]) -> Table {
-    let headings = [
-        ("", Align::Left),
-        ("contender", Align::Left),
-        ("median", Align::Right),
-        ("95 % interval", Align::Left),
-        ("", Align::Left),
+/// What a reader has to know of some lines, a sentence each, with its line break.
+fn notes(run: &Run) -> Vec<String> {
+    let lines = lines(run);
+    let mut notes = vec![
+        "`~` marks ratios that cannot be told from 1 with 95 % confidence. Over 1 is in Cairn's favour.\n"
+            .to_owned(),
     ];
-    let mut table = Table::new(&headings);
-    for measurement in all {
-        let ours =
-            run.contenders.iter().any(|contender| contender.ours && contender.name == measurement.contender);
-        let [median, low, high] = [measurement.median, measurement.low, measurement.high]
-            .map(|value| text::value(value, &measurement.unit));
-        let mut remarks = Vec::new();
-        if !measurement.verified {
-            remarks.push("answers not checked");
-        }
-        if stats::outliers(&measurement.samples).contains(&true) {
-            remarks.push("outliers");
-        }
-        let mark = if ours { "*" } else { "" }.to_owned();
-        let interval = format!("{low} to {high}");
-        table.row(vec![mark, measurement.contender.clone(), median, interval, remarks.join(", ")]);
+    if lines.iter().any(|line| line.ours.case.decompresses()) {
+        notes.push(
+            "Sparkey's Java readers decompress a block for every lookup. The lines beside them have the best of Cairn's that \
+             keep no decompressed blocks either; those that do are named so and held against peers that do.\n"
+                .to_owned(),
+        );
     }
-    table
+    if lines.iter().any(|line| line.ours.metric == PEAK_MEMORY && line.sparkey.is_some()) {
+        notes.push(
+            "Peak memory of Java is that of the whole virtual machine, that of all others the rise over what the records \
+             take: no ratio.\n"
+                .to_owned(),
+        );
+    }
+    if run.stopped {
+        notes.push("The run was ended early: what is missing was not measured.\n".to_owned());
+    }
+    notes
 }
 
 /// The summary in Markdown, with the machine, the data and who could not take part.
@@ -190,12 +199,12 @@ pub fn to_markdown(run: &Run) -> String {
         .collect();
     let mut out = summary(run).to_markdown();
     out += &format!(
-        "\nRun of {} ({}), {cores}{}. {}\n\
-         `~` marks ratios whose 95 % interval contains 1. Over 1 is in Cairn's favour.\n",
+        "\nRun of {} ({}), {cores}{}. {}\n{}",
         run.started,
         run.mode,
         machine.join(", "),
-        run.data
+        run.data,
+        notes(run).concat()
     );
     if !skipped.is_empty() {
         out += &format!("Left out: {}.\n", skipped.join("; "));
@@ -221,7 +230,8 @@ pub fn replace_between_markers(page: &str, table: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::sample_run;
+    use crate::results::BLOCK_CACHE;
+    use crate::testing::{THROUGHPUT, case, measurement, sample_run};
 
     /// Goal: the best of each side meets the best of ours: for lookups, for batches (where singles stand in), and for
     /// metrics where less is better.
@@ -232,15 +242,15 @@ mod tests {
         assert_eq!(lines.len(), 4);
         let get = &lines[0];
         assert_eq!(get.sparkey.unwrap().measurement.contender, "sparkey-java FAST (JDK 25)");
-        assert!((get.sparkey.unwrap().ratio.unwrap().value - 4.0).abs() < 1e-9);
+        assert!((get.sparkey.unwrap().ratio.unwrap().point - 4.0).abs() < 1e-9);
         assert_eq!(get.peer.unwrap().measurement.contender, "lmdb");
         let many = &lines[1];
-        assert!((many.sparkey.unwrap().ratio.unwrap().value - 10.0).abs() < 1e-9);
-        assert!((many.peer.unwrap().ratio.unwrap().value - 5.0).abs() < 1e-9);
+        assert!((many.sparkey.unwrap().ratio.unwrap().point - 10.0).abs() < 1e-9);
+        assert!((many.peer.unwrap().ratio.unwrap().point - 5.0).abs() < 1e-9);
         let build = &lines[2];
         assert_eq!((build.ours.contender.as_str(), build.sparkey.is_none()), ("cairn", true));
-        assert!((build.peer.unwrap().ratio.unwrap().value - 2.0).abs() < 1e-9);
-        assert!((lines[3].peer.unwrap().ratio.unwrap().value - 1.5).abs() < 1e-9);
+        assert!((build.peer.unwrap().ratio.unwrap().point - 2.0).abs() < 1e-9);
+        assert!((lines[3].peer.unwrap().ratio.unwrap().point - 1.5).abs() < 1e-9);
     }
 
     /// Goal: the tables name everybody, mark ours, say who was left out, and equal runs give equal text.
@@ -258,10 +268,83 @@ mod tests {
             "{markdown}"
         );
         assert_eq!(markdown, to_markdown(&run));
-        let details = details(&run);
-        let ranks: Vec<usize> =
-            ["* ", "lmdb", "FAST", "SLOW"].iter().map(|word| details.find(word).unwrap()).collect();
-        assert!(ranks.is_sorted(), "{details}");
+        assert!(!markdown.contains("ended early"));
+        assert!(to_markdown(&Run { stopped: true, ..run }).contains("ended early"));
+    }
+
+    /// Goal: figures without a check are shown nowhere.
+    #[test]
+    fn unchecked_figures_are_not_shown() {
+        let mut run = sample_run();
+        for measurement in &mut run.measurements {
+            measurement.verified = measurement.contender != "lmdb";
+        }
+        assert!(!to_text(&run).contains("lmdb"));
+        run.measurements.iter_mut().for_each(|measurement| measurement.verified = false);
+        assert!(lines(&run).is_empty());
+    }
+
+    /// Goal: no cache of decompressed blocks stands beside Sparkey's readers, which have none. Method: lookups of zstd
+    /// values by ours with a cache, ours without one, Java, a peer with a cache; ours with it has a line of its own
+    /// without Java, and with the peer.
+    #[test]
+    fn caches_meet_caches() {
+        let mut run = sample_run();
+        let compressed = Case { compression: "zstd".to_owned(), ..case("get", "present", 1) };
+        let contender = |name: &str, family: &str, ours, cache: &str| Contender {
+            name: name.to_owned(),
+            family: family.to_owned(),
+            ours,
+            settings: [(BLOCK_CACHE.to_owned(), cache.to_owned())].into(),
+            ..run.contenders[0].clone()
+        };
+        run.contenders = vec![
+            contender("ours cached", "cairn", true, "64 MiB where compressed"),
+            contender("ours bare", "cairn", true, "none"),
+            contender("sparkey-java R", "sparkey-java", false, "none"),
+            contender("peer", "rocksdb", false, "4 GiB"),
+        ];
+        let figure = |name: &str, rate: f64| measurement(name, &compressed, THROUGHPUT, &[rate; 5]);
+        run.measurements = vec![
+            figure("ours cached", 60e6),
+            figure("sparkey-java R", 1e6),
+            figure("ours bare", 3e6),
+            figure("peer", 6e6),
+        ];
+        let lines = lines(&run);
+        assert_eq!(lines.len(), 2);
+        let (bare, cached) = (&lines[0], &lines[1]);
+        assert_eq!((bare.ours.contender.as_str(), bare.keeps_blocks), ("ours bare", false));
+        assert_eq!(bare.sparkey.unwrap().ratio.unwrap().point, 3.0);
+        assert_eq!(bare.peer.unwrap().ratio.unwrap().point, 0.5);
+        assert_eq!((cached.ours.contender.as_str(), cached.keeps_blocks), ("ours cached", true));
+        assert_eq!((cached.sparkey, cached.peer.unwrap().ratio.unwrap().point), (None, 10.0));
+        let markdown = to_markdown(&run);
+        assert!(markdown.contains(KEPT_BLOCKS) && markdown.contains("decompress a block for every lookup"));
+
+        // Uncompressed, a cache of blocks is one way among others.
+        for measurement in &mut run.measurements {
+            measurement.case.compression = "none".to_owned();
+        }
+        assert_eq!(super::lines(&run).len(), 1);
+    }
+
+    /// Goal: too few repetitions decide nothing, and memory of a whole JVM has no ratio to ours.
+    #[test]
+    fn ratios_say_no_more_than_they_know() {
+        let mut run = sample_run();
+        for measurement in run.measurements.iter_mut().filter(|m| m.metric != "bytes per entry") {
+            measurement.samples.truncate(2);
+        }
+        let text = to_text(&run);
+        assert!(text.contains("~ 4.0") && !text.contains(" 4.00x  lmdb 6.00 M/s  2.00x"), "{text}");
+        let build = case("build", "", 0);
+        run.measurements = ["cairn", "sparkey-java FAST (JDK 25)", "lmdb"]
+            .map(|name| measurement(name, &build, (PEAK_MEMORY, "B", false), &[5e6; 5]))
+            .to_vec();
+        let line = &lines(&run)[0];
+        assert!(line.sparkey.unwrap().ratio.is_none() && line.peer.unwrap().ratio.is_some());
+        assert!(to_text(&run).contains("whole virtual machine"));
     }
 
     /// Goal: a page keeps everything outside the markers; one without them, or with too many, is refused.

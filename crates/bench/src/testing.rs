@@ -20,6 +20,7 @@ pub(crate) fn measurement(
         unit: metric.1.to_owned(),
         higher_is_better: metric.2,
         samples: samples.to_vec(),
+        one_turn: false,
         median: estimate.value,
         low: estimate.low,
         high: estimate.high,
@@ -76,6 +77,7 @@ pub(crate) fn sample_run() -> Run {
             contender("sqlite", "sqlite", false, Some("not here")),
         ],
         data: "Synthetic.".to_owned(),
+        stopped: false,
         measurements: vec![
             measurement("cairn mmap", &get, THROUGHPUT, &around(12e6)),
             measurement("cairn mmap", &many, THROUGHPUT, &around(30e6)),

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cairn_bench::workload::Distribution;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
@@ -357,7 +358,8 @@ Replaces what stands between <!-- results:begin --> and <!-- results:end -->.")]
   cairn bench hash 'cairn mmap' --entries 100000
   cairn bench hash --quick --json > dashboard.json
 
-Ctrl-C ends the run with what it has; a second one ends it at once.")]
+Ctrl-C ends the run with what it has; a second one ends it at once. With --json a run that was ended early exits
+with 1: a dashboard would take its gaps for figures that are gone.")]
 pub struct BenchHashArgs {
     /// Only what contains this: a part of a case's or a contender's name. Ignored with --json
     pub filter: Option<String>,
@@ -379,13 +381,19 @@ pub struct BenchHashArgs {
     /// Sizes of the synthetic stores, instead of the usual ones; several with commas
     #[arg(long, value_name = "COUNT", value_delimiter = ',')]
     pub entries: Vec<u64>,
+    /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
+    #[arg(long, value_name = "NAME", default_value = "uniform")]
+    pub distribution: Distribution,
     /// Repetitions of everything [default: 5]
     #[arg(long, value_name = "COUNT")]
     pub rounds: Option<u32>,
+    /// Seed of keys, orders and shuffles [default: 1]
+    #[arg(long, value_name = "NUMBER")]
+    pub seed: Option<u64>,
     /// End after this many seconds with what there is
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<u64>,
-    /// Directory on the disk to measure; stores are built there [default: the temporary one]
+    /// Directory on the disk to measure; stores are built there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
     /// Directory for the result file

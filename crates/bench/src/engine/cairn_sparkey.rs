@@ -14,7 +14,8 @@ use crate::error::Result;
 use crate::peers::sparkey_java::BLOCK_BYTES;
 use crate::workload::Dataset;
 
-const NAME: &str = "cairn-sparkey";
+/// The store's name.
+pub const NAME: &str = "cairn-sparkey";
 const FILE: &str = "data.spl";
 
 /// The ways to open, in the order of the variants.

@@ -9,7 +9,8 @@ use super::{Built, Compression, ConstantReader, ConstantStore, Settings, Variant
 use crate::error::Result;
 use crate::workload::Dataset;
 
-const NAME: &str = "cairn";
+/// The store's name.
+pub const NAME: &str = "cairn";
 const FILE: &str = "data.cairn";
 
 const MODES: [Mode; 3] = [Mode::Mmap, Mode::Heap, Mode::Pread];

@@ -14,13 +14,12 @@ pub(crate) mod testing;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
 use cairn_vfs::{Clock, Fs, StdFs};
 use serde::{Deserialize, Serialize};
 
 use crate::digest::Digest;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::histogram::Latencies;
 use crate::workload::{Dataset, KeyBatch};
 
@@ -48,16 +47,6 @@ impl fmt::Display for Compression {
             Compression::None => "none",
             Compression::Snappy => "snappy",
             Compression::Zstd => "zstd",
-        })
-    }
-}
-
-impl FromStr for Compression {
-    type Err = Error;
-
-    fn from_str(word: &str) -> Result<Self> {
-        Compression::ALL.into_iter().find(|compression| compression.to_string() == word).ok_or_else(|| {
-            Error::invalid(format!("compression {word:?}: expected `none`, `snappy` or `zstd`"))
         })
     }
 }

@@ -15,7 +15,8 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-const NAME: &str = "cdb";
+/// The store's name.
+pub const NAME: &str = "cdb";
 
 /// CDB files of at most 4 GiB.
 #[derive(Debug, Default)]

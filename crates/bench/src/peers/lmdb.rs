@@ -14,9 +14,10 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-const NAME: &str = "lmdb";
+/// The store's name.
+pub const NAME: &str = "lmdb";
 
-/// Readers are one a thread; LMDB's default of 126 is over our 32 already.
+/// A page of the file, which the map's size has to be a multiple of.
 const PAGE_BYTES: u64 = 4096;
 
 /// LMDB with the settings for a file that is written once.

@@ -11,7 +11,8 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-const NAME: &str = "redb";
+/// The store's name.
+pub const NAME: &str = "redb";
 const FILE: &str = "data.redb";
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records");
 

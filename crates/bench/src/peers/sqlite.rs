@@ -12,7 +12,8 @@ use crate::engine::{
 use crate::error::{Error, Result};
 use crate::workload::{Dataset, KeyBatch};
 
-const NAME: &str = "sqlite";
+/// The store's name.
+pub const NAME: &str = "sqlite";
 const FILE: &str = "data.sqlite";
 const SELECT: &str = "SELECT v FROM records WHERE k = ?1";
 

@@ -24,7 +24,7 @@ pub fn describe(data_dir: &Path) -> Vec<(String, String)> {
             procfs::line("/sys/kernel/mm/transparent_hugepage/enabled").map(|line| selected(&line)),
         ),
         ("load before the run", procfs::line("/proc/loadavg").map(|line| load(&line))),
-        ("commit", commit()),
+        ("commit", said(env!("CAIRN_COMMIT"))),
         ("rustc", said(env!("CAIRN_RUSTC"))),
         ("profile", Some(profile())),
         ("target", said(env!("CAIRN_TARGET"))),
@@ -102,27 +102,6 @@ fn selected(line: &str) -> String {
 
 fn load(line: &str) -> String {
     line.split(' ').take(3).collect::<Vec<_>>().join(" ")
-}
-
-/// From `CAIRN_COMMIT` at build time, else from the repository in the working directory.
-fn commit() -> Option<String> {
-    if let Some(commit) = option_env!("CAIRN_COMMIT") {
-        return Some(commit.to_owned());
-    }
-    let git = env::current_dir().ok()?.ancestors().map(|dir| dir.join(".git")).find(|git| git.is_dir())?;
-    let head = procfs::line(git.join("HEAD").to_str()?)?;
-    match head.strip_prefix("ref: ") {
-        None => Some(head),
-        Some(name) => procfs::line(git.join(name).to_str()?).or_else(|| packed(&git, name)),
-    }
-}
-
-fn packed(git: &Path, name: &str) -> Option<String> {
-    let text = procfs::text(git.join("packed-refs").to_str()?)?;
-    text.lines().find_map(|line| {
-        let (commit, reference) = line.split_once(' ')?;
-        (reference == name).then(|| commit.to_owned())
-    })
 }
 
 #[cfg(test)]

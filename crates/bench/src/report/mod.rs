@@ -24,7 +24,7 @@ mod markup;
 mod matrix;
 mod model;
 mod page;
-mod ratio;
+pub(crate) mod ratio;
 mod scale;
 mod scatter;
 mod selector;

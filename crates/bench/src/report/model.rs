@@ -43,7 +43,7 @@ pub(super) fn is_batched(operation: &str) -> bool {
 }
 
 /// True for a metric that is counted, not timed: two runs give the same figure, so one sample is all there is.
-pub(super) fn is_exact(measurement: &Measurement) -> bool {
+pub(crate) fn is_exact(measurement: &Measurement) -> bool {
     area(measurement) == Area::Size
 }
 
@@ -259,6 +259,11 @@ impl<'a> Model<'a> {
     /// How the contender of that name is drawn.
     pub(super) fn look(&self, contender: &str) -> Look {
         self.looks.get(contender).copied().unwrap_or(Look { ours: false, family: 0, tone: 6 })
+    }
+
+    /// Whether a contender keeps decompressed blocks in memory, as far as the run says.
+    pub(super) fn keeps_blocks(&self, contender: &str) -> bool {
+        self.run.contenders.iter().any(|known| known.name == contender && known.keeps_blocks())
     }
 
     /// A name that fits beside a line, which stands for its family there: the contender's where it is short, otherwise

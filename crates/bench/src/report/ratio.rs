@@ -13,7 +13,7 @@ const SEED: u64 = 1;
 
 /// What a ratio's interval says about its two sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
+pub(crate) enum Outcome {
     /// The whole interval is above one.
     Better,
     /// The whole interval is below one.
@@ -24,16 +24,16 @@ pub(super) enum Outcome {
 
 /// The advantage of one side over another: above one is better, whichever way the metric points.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Ratio {
+pub(crate) struct Ratio {
     /// The ratio of the medians, or the geometric mean of several.
-    pub(super) point: f64,
-    /// The 95 % interval; none where either side has a single sample of something that varies.
-    pub(super) interval: Option<(f64, f64)>,
+    pub(crate) point: f64,
+    /// The 95 % interval; none where either side has fewer than [`stats::SAMPLES_MIN`] samples of something that varies.
+    pub(crate) interval: Option<(f64, f64)>,
 }
 
 impl Ratio {
     /// What can be said with 95 % confidence.
-    pub(super) fn outcome(self) -> Outcome {
+    pub(crate) fn outcome(self) -> Outcome {
         match self.interval {
             Some((low, _)) if low > 1.0 => Outcome::Better,
             Some((_, high)) if high < 1.0 => Outcome::Worse,
@@ -44,29 +44,32 @@ impl Ratio {
 
 /// One case, measured on both sides.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pair<'m> {
+pub(crate) struct Pair<'m> {
     /// The side that the ratio speaks for.
-    pub(super) subject: &'m Measurement,
+    pub(crate) subject: &'m Measurement,
     /// The side it is held against.
-    pub(super) against: &'m Measurement,
+    pub(crate) against: &'m Measurement,
 }
 
 /// The ratio of two measurements of one run. Where both come from the same interleaved rounds, rounds are resampled,
 /// so that a disturbance which hit both sides cancels out. None where a ratio has no meaning: a figure is missing or
 /// not positive.
-pub(super) fn within(pair: Pair<'_>) -> Option<Ratio> {
-    let same_rounds =
-        pair.subject.case == pair.against.case && pair.subject.samples.len() == pair.against.samples.len();
+pub(crate) fn within(pair: Pair<'_>) -> Option<Ratio> {
+    let Pair { subject, against } = pair;
+    let same_rounds = subject.case == against.case
+        && subject.samples.len() == against.samples.len()
+        && !subject.one_turn
+        && !against.one_turn;
     between(pair, if same_rounds { stats::paired_ratio } else { stats::unpaired_ratio })
 }
 
 /// The ratio of two measurements of different runs. None as in [`within`].
-pub(super) fn across(pair: Pair<'_>) -> Option<Ratio> {
+pub(crate) fn across(pair: Pair<'_>) -> Option<Ratio> {
     between(pair, stats::unpaired_ratio)
 }
 
 /// The geometric mean of the ratios. None without any; no interval where one of them has none.
-pub(super) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
+pub(crate) fn mean(ratios: &[Ratio]) -> Option<Ratio> {
     if ratios.is_empty() {
         return None;
     }
@@ -100,7 +103,8 @@ fn between(pair: Pair<'_>, bootstrap: Bootstrap) -> Option<Ratio> {
     if model::is_exact(subject) && model::is_exact(against) {
         return Some(Ratio { point, interval: Some((point, point)) });
     }
-    let enough = |m: &Measurement| m.samples.len() >= 2 && m.samples.iter().copied().all(usable);
+    let enough =
+        |m: &Measurement| m.samples.len() >= stats::SAMPLES_MIN && m.samples.iter().copied().all(usable);
     let estimate =
         if enough(top) && enough(bottom) { bootstrap(&top.samples, &bottom.samples, SEED) } else { None };
     // The ends hold the point in all but contrived samples; there a chart with a point beside its interval misleads.
@@ -135,8 +139,8 @@ mod tests {
     /// Goal: where less is better the ratio turns round. Method: half the time is an advantage of two.
     #[test]
     fn less_is_better_turns_the_ratio() {
-        let mut short = measurement("a", "build", "time", &[1.0, 1.0]);
-        let mut long = measurement("b", "build", "time", &[2.0, 2.0]);
+        let mut short = measurement("a", "build", "time", &[1.0; 3]);
+        let mut long = measurement("b", "build", "time", &[2.0; 3]);
         short.higher_is_better = false;
         long.higher_is_better = false;
         let ratio = within(pair(&short, &long)).unwrap();
@@ -144,13 +148,15 @@ mod tests {
         assert_eq!(ratio.outcome(), Outcome::Better);
     }
 
-    /// Goal: no interval, and so no verdict, from single samples, unless the metric is exact. Method: both.
+    /// Goal: no interval, and so no verdict, from one or two samples, unless the metric is exact. Method: both.
     #[test]
-    fn one_sample_decides_nothing_that_varies() {
-        let one = measurement("a", "get", "throughput", &[10.0]);
-        let other = measurement("b", "get", "throughput", &[1.0]);
-        let ratio = within(pair(&one, &other)).unwrap();
-        assert_eq!((ratio.interval, ratio.outcome()), (None, Outcome::Unclear));
+    fn few_samples_decide_nothing_that_varies() {
+        for count in [1, 2] {
+            let one = measurement("a", "get", "throughput", &[10.0, 10.1][..count]);
+            let other = measurement("b", "get", "throughput", &[1.0, 1.1][..count]);
+            let ratio = within(pair(&one, &other)).unwrap();
+            assert_eq!((ratio.interval, ratio.outcome()), (None, Outcome::Unclear));
+        }
         let small = measurement("a", "size", "bytes per entry", &[10.0]);
         let large = measurement("b", "size", "bytes per entry", &[20.0]);
         assert_eq!(within(pair(&small, &large)).unwrap().outcome(), Outcome::Better);
@@ -182,8 +188,8 @@ mod tests {
         assert!(mean(&[]).is_none());
     }
 
-    /// Goal: rounds are paired within a run and not across runs. Method: rounds of very different speed in which one
-    /// side is always 1.5 times the other.
+    /// Goal: rounds are paired within a run, and neither across runs nor where one side has taken all its samples in one
+    /// turn. Method: rounds of very different speed in which one side is always 1.5 times the other.
     #[test]
     fn rounds_pair_only_within_a_run() {
         let slow = [10.0, 30.0, 14.0, 22.0, 90.0, 12.0, 55.0];
@@ -191,5 +197,7 @@ mod tests {
         let faster = measurement("a", "get", "throughput", &slow.map(|sample| 1.5 * sample));
         assert_eq!(within(pair(&faster, &base)).unwrap().outcome(), Outcome::Better);
         assert_eq!(across(pair(&faster, &base)).unwrap().outcome(), Outcome::Unclear);
+        let one_turn = Measurement { one_turn: true, ..base.clone() };
+        assert_eq!(within(pair(&faster, &one_turn)).unwrap().outcome(), Outcome::Unclear);
     }
 }

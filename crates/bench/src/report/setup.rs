@@ -55,7 +55,8 @@ fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
     )
 }
 
-/// Machine and probes, side by side.
+/// Machine and probes, side by side. Most probes are taken before the run; the load of the lab's own loop, with its keys,
+/// after each group.
 pub(super) fn machine(run: &Run) -> String {
     let pair = |name: &str, value: &str| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
     let fields: String = run.machine.iter().map(|(name, value)| pair(name, value)).collect();
@@ -71,7 +72,7 @@ pub(super) fn machine(run: &Run) -> String {
     format!(
         "<section id=\"machine\"><h2>Machine</h2><div class=\"twin\">{}{}</div></section>",
         block("Hardware, system and build", fields),
-        block("Probes before the run", probes)
+        block("Probes", probes)
     )
 }
 

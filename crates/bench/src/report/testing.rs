@@ -27,7 +27,7 @@ pub(crate) fn measurement(contender: &str, operation: &str, metric: &str, sample
     let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);
     let unit = match metric {
         "throughput" => "ops/s",
-        "latency" => "ns",
+        "latency" | "mean latency" => "ns",
         "time" => "s",
         _ => "B",
     };
@@ -38,6 +38,7 @@ pub(crate) fn measurement(contender: &str, operation: &str, metric: &str, sample
         unit: unit.to_owned(),
         higher_is_better: metric == "throughput",
         samples: samples.to_vec(),
+        one_turn: false,
         median: at(sorted.len() / 2),
         low: at(0),
         high: at(sorted.len().saturating_sub(1)),
@@ -61,6 +62,7 @@ pub(crate) fn contender(name: &str, family: &str, ours: bool) -> Contender {
 /// A run of these.
 pub(crate) fn run(contenders: Vec<Contender>, measurements: Vec<Measurement>) -> Run {
     Run {
+        stopped: false,
         schema: SCHEMA_VERSION,
         suite: "hash".to_owned(),
         started: "2026-03-01T12:34:56Z".to_owned(),

@@ -43,7 +43,7 @@ fn small_run() -> Run {
         measurements.push(store("size", "bytes per entry", &[20.0 + build]));
         measurements.push(store("size", "index bytes per entry", &[4.0]));
         measurements.push(store("open", "time", &[1e-4, 2e-4]));
-        measurements.push(measurement(name, "cold get", "latency", &[1e5, 2e5]));
+        measurements.push(measurement(name, "cold get", "mean latency", &[1e5, 2e5]));
         measurements.push(measurement(name, "scan", "throughput", &[1e8, 1.1e8]));
     }
     let contenders = vec![
@@ -142,8 +142,8 @@ fn unverified_results_take_no_part() {
 fn unlike_cases_are_compared_where_that_is_fair() {
     let fast = [4e6, 4.01e6, 4.02e6];
     let slow = [1e6, 1.01e6, 1.02e6];
-    let mut build = measurement("cairn", "build", "time", &[1.0, 1.01]);
-    let mut peer_build = measurement("peer", "build", "time", &[3.0, 3.01]);
+    let mut build = measurement("cairn", "build", "time", &[1.0, 1.01, 1.01]);
+    let mut peer_build = measurement("peer", "build", "time", &[3.0, 3.01, 3.01]);
     (build.case.threads, peer_build.case.threads) = (2, 1);
     (build.case.keys, peer_build.case.keys) = (String::new(), String::new());
     let measurements = vec![
@@ -355,6 +355,7 @@ fn any_measurement() -> impl Strategy<Value = Measurement> {
         (case.entries, case.threads, case.compression) = (entries, threads, word.clone());
         let percentiles = samples.iter().map(|value| (word.clone(), *value)).collect();
         Measurement {
+            one_turn: false,
             contender,
             case,
             metric,

@@ -2,14 +2,16 @@
 //!
 //! For each case and metric the best of Cairn's contenders is held against the best of each peer family, by median.
 //! A topic (an operation and a metric) sums its cases up by the geometric mean of their ratios. A side is ahead where
-//! the 95 % interval of the ratio excludes one. Measurements whose results were not verified take no part.
+//! the 95 % interval of the ratio excludes one. Measurements whose results were not verified take no part. Lookups of
+//! compressed values meet like for like: a peer that keeps no decompressed blocks meets the best of ours that keeps none.
 
 use std::collections::BTreeMap;
 
 use super::matrix::Cell;
 use super::model::{self, Dim, Family, Model, Value, is_batched};
 use super::ratio::{self, Pair, Ratio};
-use crate::results::{Case, Measurement};
+use crate::peers::sparkey_java;
+use crate::results::{Case, Measurement, PEAK_MEMORY};
 
 /// One operation and metric, as a column of the verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,11 +95,7 @@ impl<'a> Verdict<'a> {
         };
         let key = self.groups.keys().find(|(metric, case)| *metric == topic.metric && matches(case));
         let Some(key) = key else { return Vec::new() };
-        let subject = self.best_of(model, key, None);
-        let against = |peer: &Family<'a>| {
-            let pair = subject.zip(self.best_of(model, key, Some(peer.look.family)));
-            pair.map(|(subject, against)| (peer.clone(), Pair { subject, against }))
-        };
+        let against = |peer: &Family<'a>| Some((peer.clone(), self.pair(model, key, peer)?));
         self.peers.iter().filter_map(against).collect()
     }
 
@@ -105,10 +103,9 @@ impl<'a> Verdict<'a> {
         let mut found: BTreeMap<(usize, usize), Vec<(Pair<'a>, Ratio)>> = BTreeMap::new();
         for key in self.groups.keys() {
             let topic = self.topics.iter().position(|t| t.metric == key.0 && t.operation == key.1.operation);
-            let (Some(topic), Some(subject)) = (topic, self.best_of(model, key, None)) else { continue };
+            let Some(topic) = topic else { continue };
             for (place, peer) in self.peers.iter().enumerate() {
-                let against = self.best_of(model, key, Some(peer.look.family));
-                let pair = against.map(|against| Pair { subject, against });
+                let pair = self.pair(model, key, peer);
                 if let Some(case) = pair.and_then(|pair| ratio::within(pair).map(|ratio| (pair, ratio))) {
                     found.entry((topic, place)).or_default().push(case);
                 }
@@ -118,17 +115,24 @@ impl<'a> Verdict<'a> {
             found.into_iter().filter_map(|(place, cases)| Some((place, Cell::new(cases)?))).collect();
     }
 
-    /// The best of ours (`None`) or of one family in a comparable case.
-    fn best_of(
-        &self,
-        model: &Model<'a>,
-        key: &(String, Case),
-        family: Option<usize>,
-    ) -> Option<&'a Measurement> {
-        let wanted = |m: &&&'a Measurement| {
-            let look = model.look(&m.contender);
-            family.map_or(look.ours, |family| look.family == family && !look.ours)
-        };
+    /// The best of ours and the best of a peer in a comparable case, where the two can be held against each other.
+    fn pair(&self, model: &Model<'a>, key: &(String, Case), peer: &Family<'a>) -> Option<Pair<'a>> {
+        // Java's peak memory is that of the whole virtual machine, ours a rise over what the records take.
+        if key.0 == PEAK_MEMORY && peer.name == sparkey_java::FAMILY {
+            return None;
+        }
+        let family = peer.look.family;
+        let against =
+            self.best_of(key, &|name| model.look(name).family == family && !model.look(name).ours)?;
+        let fair = !key.1.decompresses() || model.keeps_blocks(&against.contender);
+        let subject =
+            self.best_of(key, &|name| model.look(name).ours && (fair || !model.keeps_blocks(name)))?;
+        Some(Pair { subject, against })
+    }
+
+    /// The best of some contenders in a comparable case.
+    fn best_of(&self, key: &(String, Case), side: &dyn Fn(&str) -> bool) -> Option<&'a Measurement> {
+        let wanted = |m: &&&'a Measurement| side(&m.contender);
         let group = |key: &(String, Case)| self.groups.get(key).map(Vec::as_slice).unwrap_or_default();
         let own = group(key);
         let single = if is_batched(&key.1.operation) {
@@ -177,7 +181,7 @@ impl Topic {
             (_, "bytes per entry") => "Bytes per entry".to_owned(),
             (_, "index bytes per entry") => "Index bytes per entry".to_owned(),
             ("cold open", "time") => "Cold open".to_owned(),
-            ("cold get", "latency") => "Cold lookups".to_owned(),
+            ("cold get", "latency" | "mean latency") => "Cold lookups".to_owned(),
             _ if metric.contains(operation) => metric.to_owned(),
             _ => format!("{operation}, {metric}"),
         };

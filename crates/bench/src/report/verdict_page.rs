@@ -213,6 +213,9 @@ fn trust(model: &Model<'_>, verdict: &Verdict<'_>) -> String {
     if run.mode == "quick" {
         notes.push("This was a <b>quick</b> run: smaller stores and fewer repetitions than figures that are quoted need.".to_owned());
     }
+    if run.stopped {
+        notes.push("The run was <b>ended early</b>: what is missing was not measured.".to_owned());
+    }
     let timed = || run.measurements.iter().filter(|m| !model::is_exact(m));
     let few = timed().filter(|m| m.samples.len() < ENOUGH_SAMPLES).count();
     if few > 0 {

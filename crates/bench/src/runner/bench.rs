@@ -1,12 +1,13 @@
 //! Carries out jobs in this process, keeping the data set and the read orders that several of them share.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
 use cairn_vfs::{Clock, SystemClock};
 
-use super::job::{BuildOutcome, Cell, DataSource, Effort, Operation, Sample, Subject};
-use super::reading::Reading;
+use super::job::{BuildOutcome, Cell, DataSource, Effort, Failure, Operation, Sample, Subject};
+use super::reading::{Reading, Repetition};
 use crate::digest::Digest;
 use crate::engine::lookups::Baseline;
 use crate::engine::{Compression, ConstantReader, ConstantStore, Session, data_bytes};
@@ -23,6 +24,8 @@ pub struct Bench {
     seed: u64,
     effort: Effort,
     orders: Vec<(Lookup, Distribution, ReadOrder)>,
+    /// By contender and place in `orders`: the chunk that it has come to.
+    places: HashMap<(String, usize), usize>,
     clock: SystemClock,
     clock_overhead_ns: u64,
 }
@@ -43,7 +46,9 @@ impl Bench {
     pub fn new(source: &DataSource, seed: u64, effort: Effort) -> Result<Bench> {
         let clock = SystemClock::new();
         let clock_overhead_ns = clock_overhead(&clock);
-        Ok(Bench { data: source.load()?, seed, effort, orders: Vec::new(), clock, clock_overhead_ns })
+        let data = source.load()?;
+        let (orders, places) = (Vec::new(), HashMap::new());
+        Ok(Bench { data, seed, effort, orders, places, clock, clock_overhead_ns })
     }
 
     /// The records.
@@ -58,43 +63,57 @@ impl Bench {
 
     /// The order of a cell; prepared at its first use.
     pub fn order(&mut self, lookup: Lookup, distribution: Distribution) -> &ReadOrder {
+        let index = self.order_index(lookup, distribution);
+        &self.orders[index].2
+    }
+
+    fn order_index(&mut self, lookup: Lookup, distribution: Distribution) -> usize {
         let known = self.orders.iter().position(|(l, d, _)| (*l, *d) == (lookup, distribution));
-        let index = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let count = self.effort.order_keys;
             let order = ReadOrder::new(&self.data, distribution, lookup, count, self.seed);
             self.orders.push((lookup, distribution, order));
             self.orders.len() - 1
-        });
-        &self.orders[index].2
+        })
     }
 
     /// Brings `reader` to the state in which it is measured. Once after opening it.
     pub fn warm_up(&mut self, contender: &str, reader: &dyn ConstantReader, cell: Cell) -> Result<()> {
         let seconds = self.effort.warm_up_seconds;
-        self.reading(contender, reader, cell).warm_up(seconds)
+        self.going_on(contender, reader, cell, |reading| Ok(((), reading.warm_up(seconds)?)))
     }
 
     /// One repetition of a cell. The one before, of another contender, has left its own data in the processor's
     /// caches, so as much time is first spent on filling them anew, as a JVM does in its warm-up iterations.
+    ///
+    /// Each contender goes on where it stopped the last time: a slow one would otherwise be asked for the few keys at
+    /// the order's start again and again, which its warm-up has just put into the processor's caches.
     pub fn measure(&mut self, contender: &str, reader: &dyn ConstantReader, cell: Cell) -> Result<Sample> {
         let seconds = self.effort.seconds;
-        let reading = self.reading(contender, reader, cell);
-        reading.warm_up(seconds)?;
-        reading.measure(seconds)
+        self.going_on(contender, reader, cell, |reading| Ok(((), reading.warm_up(seconds)?)))?;
+        self.going_on(contender, reader, cell, |reading| {
+            let Repetition { sample, next_chunk } = reading.measure(seconds)?;
+            Ok((sample, next_chunk))
+        })
     }
 
-    fn reading<'a>(
-        &'a mut self,
-        contender: &'a str,
-        reader: &'a dyn ConstantReader,
+    /// Lets `read` go on from the chunk that the contender has come to; `read` returns the next one as well.
+    fn going_on<T>(
+        &mut self,
+        contender: &str,
+        reader: &dyn ConstantReader,
         cell: Cell,
-    ) -> Reading<'a> {
-        self.order(cell.lookup, cell.distribution);
-        let Bench { orders, clock, clock_overhead_ns, .. } = self;
-        let order = orders.iter().find(|(l, d, _)| (*l, *d) == (cell.lookup, cell.distribution));
-        // `order` above has put it there; an order of one key would only fail the check.
-        let order = &order.unwrap_or(&orders[0]).2;
-        Reading { contender, reader, order, cell, clock, clock_overhead_ns: *clock_overhead_ns }
+        read: impl FnOnce(Reading<'_>) -> Result<(T, usize)>,
+    ) -> Result<T> {
+        let index = self.order_index(cell.lookup, cell.distribution);
+        let Bench { orders, places, clock, clock_overhead_ns, .. } = self;
+        let place = places.entry((contender.to_owned(), index)).or_default();
+        let (order, clock_overhead_ns) = (&orders[index].2, *clock_overhead_ns);
+        let reading =
+            Reading { contender, reader, order, cell, first_chunk: *place, clock, clock_overhead_ns };
+        let (result, next) = read(reading)?;
+        *place = next;
+        Ok(result)
     }
 
     /// What the loop, the keys and the check cost without a store, in ns a lookup: the best of several passes.
@@ -144,17 +163,19 @@ impl Bench {
         let start = clock.now();
         let reader = store.open(&subject.dir, subject.variant)?;
         let mut session = reader.session()?;
-        session.run(keys.first(1))?;
+        let first = session.run(keys.first(1))?;
         let first_answer_seconds = (clock.now() - start).as_secs_f64();
+        let check = |case: &str, expected: Digest, got: Digest| {
+            let (contender, case) = (subject.contender.clone(), case.to_owned());
+            if got == expected { Ok(()) } else { Err(Error::WrongResult { contender, case, expected, got }) }
+        };
+        check("the first answer after opening", order.first_answer(), first)?;
         let mut mean_ns = 0.0;
         if cold {
             let start = clock.now();
             let got = session.run_timed(keys, &clock, &mut latencies)?;
             mean_ns = (clock.now() - start).as_secs_f64() * 1e9 / keys.len() as f64;
-            if got != expected {
-                let (contender, case) = (subject.contender.clone(), "cold get".to_owned());
-                return Err(Error::WrongResult { contender, case, expected, got });
-            }
+            check("cold get", expected, got)?;
         }
         Ok(Opening { first_answer_seconds, latencies, mean_ns })
     }
@@ -165,7 +186,7 @@ impl Bench {
         store: &dyn ConstantStore,
         subject: &Subject,
         cells: &[Cell],
-    ) -> Result<Vec<std::result::Result<Sample, String>>> {
+    ) -> Result<Vec<std::result::Result<Sample, Failure>>> {
         let reader = store.open(&subject.dir, subject.variant)?;
         let mut samples = Vec::with_capacity(cells.len());
         let mut warm: Vec<Lookup> = Vec::new();
@@ -178,8 +199,72 @@ impl Bench {
                 self.warm_up(&subject.contender, &*reader, once)
             };
             let sample = outcome.and_then(|()| self.measure(&subject.contender, &*reader, cell));
-            samples.push(sample.map_err(|error| error.to_string()));
+            samples.push(sample.map_err(Failure::from));
         }
         Ok(samples)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::engine::lookups::Lookups;
+    use crate::workload::{CHUNK_KEYS, KeyBatch, KeyShape, ValueShape};
+
+    /// Answers right and writes down the first key of each chunk.
+    struct Noting {
+        records: HashMap<Vec<u8>, Vec<u8>>,
+        first_keys: Arc<Mutex<Vec<Vec<u8>>>>,
+    }
+
+    impl ConstantReader for Noting {
+        fn session(&self) -> Result<Box<dyn Session + '_>> {
+            Ok(Box::new(NotingSession(self)))
+        }
+    }
+
+    struct NotingSession<'a>(&'a Noting);
+
+    impl Lookups for NotingSession<'_> {
+        fn each(&mut self, keys: KeyBatch<'_>, mut visit: impl FnMut(Option<&[u8]>)) -> Result<()> {
+            self.0.first_keys.lock().unwrap().extend(keys.iter().next().map(<[u8]>::to_vec));
+            keys.iter().for_each(|key| visit(self.0.records.get(key).map(Vec::as_slice)));
+            Ok(())
+        }
+    }
+
+    /// Goal: no store is timed on the keys that it has just read, not in the next round either. Method: repetitions
+    /// of no time, which are one chunk each for warm-up and measurement, over an order of eight chunks in the order
+    /// of the data: three rounds and the warm-up at the beginning ask for seven different chunks, and each contender
+    /// has its own place.
+    #[test]
+    fn repetitions_go_on_where_the_last_stopped() {
+        let order_keys = 8 * CHUNK_KEYS;
+        let (keys, values) = (KeyShape::default(), ValueShape::default());
+        let source = DataSource::Synthetic { entries: order_keys as u64, keys, values };
+        let effort = Effort { order_keys, warm_up_seconds: 0.0, seconds: 0.0 };
+        let mut bench = Bench::new(&source, 1, effort).unwrap();
+        let records: HashMap<Vec<u8>, Vec<u8>> =
+            bench.data().iter().map(|(key, value)| (key.to_vec(), value.to_vec())).collect();
+        let first_keys = Arc::new(Mutex::new(Vec::new()));
+        let reader = Noting { records, first_keys: first_keys.clone() };
+        let cell = Cell {
+            operation: Operation::Get,
+            lookup: Lookup::Present,
+            distribution: Distribution::Sequential,
+            threads: 1,
+        };
+        bench.warm_up("a", &reader, cell).unwrap();
+        for _ in 0..3 {
+            bench.measure("a", &reader, cell).unwrap();
+        }
+        let expected: Vec<Vec<u8>> =
+            (0..7).map(|chunk| bench.data().key(chunk * CHUNK_KEYS).to_vec()).collect();
+        assert_eq!(*first_keys.lock().unwrap(), expected);
+        first_keys.lock().unwrap().clear();
+        bench.warm_up("b", &reader, cell).unwrap();
+        assert_eq!(*first_keys.lock().unwrap(), expected[..1]);
     }
 }

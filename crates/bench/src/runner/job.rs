@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use cairn_vfs::StdFs;
 use serde::{Deserialize, Serialize};
 
+use crate::digest::Digest;
 use crate::engine::{Built, Compression};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::workload::{Dataset, Distribution, KeyShape, Lookup, Records, Separator, ValueShape, Workload};
 
@@ -184,6 +185,47 @@ impl Sample {
     }
 }
 
+/// Why a worker has no sample. A wrong answer costs a store all its figures, so it stays told apart from the rest.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Failure {
+    /// [`Error::WrongResult`].
+    WrongResult {
+        /// The contender.
+        contender: String,
+        /// The case, and where in the read order.
+        case: String,
+        /// Computed from the data set itself.
+        expected: Digest,
+        /// Computed from what the store returned.
+        got: Digest,
+    },
+    /// Any other error, in words.
+    Other(String),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::WrongResult { contender, case, expected, got } => {
+                Failure::WrongResult { contender, case, expected, got }
+            }
+            other => Failure::Other(other.to_string()),
+        }
+    }
+}
+
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::WrongResult { contender, case, expected, got } => {
+                Error::WrongResult { contender, case, expected, got }
+            }
+            Failure::Other(what) => Error::process("a worker", format!("said: {what}")),
+        }
+    }
+}
+
 /// What a worker found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -191,7 +233,7 @@ pub enum JobResult {
     /// Of a build.
     Built(BuildOutcome),
     /// Of a reading: for each cell a sample, or why there is none.
-    Read(Vec<std::result::Result<Sample, String>>),
+    Read(Vec<std::result::Result<Sample, Failure>>),
     /// The job could not be done at all.
     Failed(String),
 }

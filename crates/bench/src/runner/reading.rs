@@ -1,6 +1,6 @@
 //! The clock, the threads and the check around lookups.
 
-use std::sync::Barrier;
+use std::sync::{Barrier, OnceLock};
 use std::time::Duration;
 
 use cairn_vfs::{Clock, thread};
@@ -22,6 +22,9 @@ pub struct Reading<'a> {
     pub order: &'a ReadOrder,
     /// How to look them up.
     pub cell: Cell,
+    /// The chunk of the order where the first thread starts: where the lookups before these ended, so that none asks
+    /// for the keys that were read a moment ago.
+    pub first_chunk: usize,
     /// The clock of the measurement.
     pub clock: &'a dyn Clock,
     /// What reading it costs.
@@ -31,10 +34,19 @@ pub struct Reading<'a> {
 /// When a thread stops.
 #[derive(Debug, Clone, Copy)]
 enum Until {
-    /// After this long, at the next end of a chunk.
+    /// This long after the first thread has started, at the next end of a chunk.
     Elapsed(Duration),
-    /// After one pass over the order, or after this long.
+    /// After one pass over the order, or this long after the first thread has started.
     Pass(Duration),
+}
+
+/// The figure of one repetition, and where in the order it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repetition {
+    /// The figure.
+    pub sample: Sample,
+    /// The chunk after the last one that was read.
+    pub next_chunk: usize,
 }
 
 impl Reading<'_> {
@@ -42,37 +54,39 @@ impl Reading<'_> {
     /// `seconds` have passed. Every chunk's answers are compared with the data.
     ///
     /// Errors: the store's own, and [`Error::WrongResult`]; then there is no figure.
-    pub fn measure(&self, seconds: f64) -> Result<Sample> {
-        let until = Until::Elapsed(Duration::from_secs_f64(seconds));
-        if self.cell.operation == Operation::GetTimed {
+    pub fn measure(&self, seconds: f64) -> Result<Repetition> {
+        let threads = self.threads(Until::Elapsed(Duration::from_secs_f64(seconds)))?;
+        let next_chunk = self.next_chunk(&threads);
+        let sample = if self.cell.operation == Operation::GetTimed {
             let mut latencies = Latencies::new(self.clock_overhead_ns);
-            for thread in self.threads(until)? {
-                latencies.merge(&thread.latencies);
-            }
-            return Ok(Sample::latency(&latencies));
-        }
-        // Each thread has its own elapsed time: where there are more threads than processors they do not end together.
-        let rates = self
-            .threads(until)?
-            .into_iter()
-            .map(|thread| thread.lookups as f64 / thread.elapsed.as_secs_f64());
-        Ok(Sample::rate(rates.sum()))
+            threads.iter().for_each(|thread| latencies.merge(&thread.latencies));
+            Sample::latency(&latencies)
+        } else {
+            Sample::rate(rate(&threads))
+        };
+        Ok(Repetition { sample, next_chunk })
     }
 
     /// Brings the store to the state in which it is measured: one checked pass over the order, cut off after
-    /// `seconds`.
-    pub fn warm_up(&self, seconds: f64) -> Result<()> {
-        self.threads(Until::Pass(Duration::from_secs_f64(seconds))).map(drop)
+    /// `seconds`. Returns the chunk to go on from.
+    pub fn warm_up(&self, seconds: f64) -> Result<usize> {
+        let threads = self.threads(Until::Pass(Duration::from_secs_f64(seconds)))?;
+        Ok(self.next_chunk(&threads))
+    }
+
+    /// Behind the thread that went furthest, so that none of them goes over its keys again.
+    fn next_chunk(&self, threads: &[ThreadResult]) -> usize {
+        let done = threads.iter().map(|thread| thread.chunks).max().unwrap_or(0);
+        (self.first_chunk + done) % self.order.chunks()
     }
 
     fn threads(&self, until: Until) -> Result<Vec<ThreadResult>> {
         let count = self.cell.threads.max(1) as usize;
-        let barrier = Barrier::new(count);
+        let gate = Gate { barrier: Barrier::new(count), start: OnceLock::new() };
         thread::scope(|scope| {
-            let barrier = &barrier;
-            let spawned: Vec<_> = (0..count)
-                .map(|index| scope.spawn(move || self.thread(index, count, barrier, until)))
-                .collect();
+            let gate = &gate;
+            let spawned: Vec<_> =
+                (0..count).map(|index| scope.spawn(move || self.thread(index, count, gate, until))).collect();
             let joined = spawned.into_iter().map(|thread| {
                 thread
                     .join()
@@ -82,52 +96,103 @@ impl Reading<'_> {
         })
     }
 
-    fn thread(&self, index: usize, count: usize, barrier: &Barrier, until: Until) -> Result<ThreadResult> {
+    fn thread(&self, index: usize, count: usize, gate: &Gate, until: Until) -> Result<ThreadResult> {
         // A thread without a session still has to come to the barrier, or the others would wait for it.
         let session = self.reader.session();
-        barrier.wait();
-        self.run(&mut *session?, index * self.order.chunks() / count, until)
+        gate.barrier.wait();
+        let start = *gate.start.get_or_init(|| self.clock.now());
+        let chunks = self.order.chunks();
+        let first_chunk = (self.first_chunk + index * chunks / count) % chunks;
+        self.run(&mut *session?, first_chunk, start, until)
     }
 
     fn run(
         &self,
         session: &mut (dyn Session + '_),
         first_chunk: usize,
+        start: Duration,
         until: Until,
     ) -> Result<ThreadResult> {
         let chunks = self.order.chunks();
-        let mut latencies = Latencies::new(self.clock_overhead_ns);
-        let mut lookups = 0;
+        let mut result = ThreadResult {
+            lookups: 0,
+            chunks: 0,
+            start,
+            end: start,
+            latencies: Latencies::new(self.clock_overhead_ns),
+        };
         let mut chunk = first_chunk;
-        let start = self.clock.now();
         loop {
             let (keys, expected) = self.order.chunk(chunk);
             let got = match self.cell.operation {
                 Operation::Get => session.run(keys)?,
                 Operation::GetMany => session.run_batched(keys)?,
-                Operation::GetTimed => session.run_timed(keys, self.clock, &mut latencies)?,
+                Operation::GetTimed => session.run_timed(keys, self.clock, &mut result.latencies)?,
             };
             if got != expected {
                 let contender = self.contender.to_owned();
                 let case = format!("{:?} of {} keys, chunk {chunk}", self.cell.operation, self.cell.lookup);
                 return Err(Error::WrongResult { contender, case, expected, got });
             }
-            lookups += keys.len() as u64;
+            result.lookups += keys.len() as u64;
+            result.chunks += 1;
             chunk = if chunk + 1 == chunks { 0 } else { chunk + 1 };
-            let elapsed = self.clock.now() - start;
+            result.end = self.clock.now();
+            let elapsed = result.end.saturating_sub(start);
             let over = match until {
                 Until::Elapsed(limit) => elapsed >= limit,
                 Until::Pass(limit) => elapsed >= limit || chunk == first_chunk,
             };
             if over {
-                return Ok(ThreadResult { lookups, elapsed, latencies });
+                return Ok(result);
             }
         }
     }
 }
 
+/// Where the threads of a repetition meet, and when the first of them went through.
+struct Gate {
+    barrier: Barrier,
+    start: OnceLock<Duration>,
+}
+
 struct ThreadResult {
     lookups: u64,
-    elapsed: Duration,
+    chunks: usize,
+    /// When the first of all threads started: the same for each.
+    start: Duration,
+    end: Duration,
     latencies: Latencies,
+}
+
+/// All lookups by the time from the first start to the last end, in lookups a second.
+///
+/// Not the sum of the threads' own rates: where there are more threads than processors they do not run at the same
+/// time, and each has been fast while it had a processor to itself.
+fn rate(threads: &[ThreadResult]) -> f64 {
+    let lookups: u64 = threads.iter().map(|thread| thread.lookups).sum();
+    let start = threads.iter().map(|thread| thread.start).min().unwrap_or_default();
+    let end = threads.iter().map(|thread| thread.end).max().unwrap_or_default();
+    lookups as f64 / end.saturating_sub(start).as_secs_f64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: threads that took turns on one processor count as that processor's work. Method: two threads with 100
+    /// lookups each, one of which ran from 0 s to 1 s and the other from 1 s to 2 s: 100 a second and not 200.
+    #[test]
+    fn turns_are_no_parallel_work() {
+        let thread = |end| ThreadResult {
+            lookups: 100,
+            chunks: 1,
+            start: Duration::ZERO,
+            end: Duration::from_secs(end),
+            latencies: Latencies::new(0),
+        };
+        assert_eq!(rate(&[thread(1), thread(2)]), 100.0);
+        assert_eq!(rate(&[thread(2), thread(2)]), 100.0);
+        assert_eq!(rate(&[thread(1)]), 100.0);
+    }
 }

@@ -45,7 +45,7 @@ impl<'a> Contenders<'a> {
     }
 
     /// Adds a reader that Java offers, once.
-    pub(super) fn add_java_reader(&mut self, java: &SparkeyJava, reader: &JavaReader) {
+    pub(super) fn add_java_reader(&mut self, java: &SparkeyJava, reader: &JavaReader, options: &Options) {
         let name = reader.contender();
         if self.known.iter().any(|contender| contender.name == name) {
             return;
@@ -55,7 +55,7 @@ impl<'a> Contenders<'a> {
             family: sparkey_java::FAMILY.to_owned(),
             version: java.version.clone(),
             ours: false,
-            settings: reader.settings(),
+            settings: reader.settings(options.fresh_reads, options.java.keys_max_compressed),
             skipped: None,
         });
     }

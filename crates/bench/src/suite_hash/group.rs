@@ -31,7 +31,7 @@ pub(super) struct GroupRun<'a, 'java> {
     pub(super) stop: &'a Stop,
     pub(super) bench: Bench,
     pub(super) scratch: Scratch,
-    /// Names of the builders whose files have given right answers.
+    /// Names of the contenders that have given right answers, and of Java's builders whose files have.
     pub(super) verified: BTreeSet<String>,
     rng: SeededRng,
     steps: (usize, usize),
@@ -127,19 +127,35 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         }
     }
 
-    /// A contender's failure: noted and survived, unless the run is to end. One that answers wrong loses all that it
-    /// has in this group.
+    /// A contender's failure: noted and survived, unless the run is to end. One that answers wrong costs its store all
+    /// that it has in this group: whether the writer or the reader is at fault, the lab cannot tell.
     pub(super) fn survive(&mut self, contender: &str, case: &Case, error: Error) -> Result<()> {
         if matches!(error, Error::Interrupted) {
             return Err(error);
         }
         self.progress.note(&format!("{contender}, {}: {error}", case.operation));
-        if matches!(error, Error::WrongResult { .. }) {
-            self.recorder.disqualify(contender, &self.case(""), error.to_string());
+        if error.is_wrong_result() {
+            for name in self.relatives(contender) {
+                self.verified.remove(&name);
+                self.recorder.disqualify(&name, &self.case(""), error.to_string());
+            }
         } else {
             self.recorder.discard(contender, case, error.to_string());
         }
         Ok(())
+    }
+
+    /// The builder and all variants of the store that a contender belongs to. Sparkey's Java readers are classes of
+    /// their own over files that several of them check, so each of them stands for itself.
+    fn relatives(&self, contender: &str) -> Vec<String> {
+        for store in &self.contenders.stores {
+            let variants = store.variants().into_iter().map(|variant| variant.name);
+            let names: Vec<String> = std::iter::once(store.name().to_owned()).chain(variants).collect();
+            if names.iter().any(|name| name == contender) {
+                return names;
+            }
+        }
+        vec![contender.to_owned()]
     }
 
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
@@ -154,11 +170,11 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         found.map(|store| &**store).ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))
     }
 
-    /// Marks the figures of builds, sizes and openings of every store that gave right answers.
+    /// Marks the openings of every contender that gave right answers, and the builds and sizes of their stores.
     fn mark_verified(&mut self, subjects: &[Subject]) {
-        let readers = subjects.iter().filter(|subject| self.verified.contains(&subject.store));
-        let readers = readers.map(|subject| subject.contender.as_str());
-        for name in self.verified.iter().map(String::as_str).chain(readers) {
+        let readers = subjects.iter().filter(|subject| self.verified.contains(&subject.contender));
+        let builders = readers.map(|subject| subject.store.as_str());
+        for name in self.verified.iter().map(String::as_str).chain(builders) {
             self.recorder.verify(name, &self.group.case("", self.bench.data()));
         }
     }
@@ -193,20 +209,33 @@ impl<'a, 'java> GroupRun<'a, 'java> {
         subjects
     }
 
-    /// Checks the stores that no lookup has checked, because the filter wanted only their builds or their opening.
+    /// Checks who has figures that no lookup has checked, because the filter wanted only builds or openings: every
+    /// contender whose openings are measured, and one of each store that is built.
     fn verify_rest(&mut self, subjects: &[Subject]) -> Result<()> {
         let first = Cell::new(Operation::Get, &Workload::default());
+        let mut checked: BTreeSet<&str> = subjects
+            .iter()
+            .filter(|subject| self.verified.contains(&subject.contender))
+            .map(|subject| subject.store.as_str())
+            .collect();
         for subject in subjects {
-            if self.verified.contains(&subject.store) {
+            let opened = self.group.openings && self.wants_openings(&subject.contender);
+            if self.verified.contains(&subject.contender)
+                || (checked.contains(subject.store.as_str()) && !opened)
+                || self.recorder.is_disqualified(&subject.contender, &self.case(""))
+            {
                 continue;
             }
             self.stop.check()?;
             let opened = self.store(&subject.store)?.open(&subject.dir, subject.variant);
             match opened.and_then(|reader| self.bench.warm_up(&subject.contender, &*reader, first)) {
-                Ok(()) => _ = self.verified.insert(subject.store.clone()),
+                Ok(()) => {
+                    self.verified.insert(subject.contender.clone());
+                    checked.insert(&subject.store);
+                }
                 Err(error) => {
                     let case = self.case("");
-                    self.survive(&subject.store, &case, error)?;
+                    self.survive(&subject.contender, &case, error)?;
                 }
             }
         }

@@ -65,13 +65,14 @@ impl GroupRun<'_, '_> {
         match java.readers(&self.java_index(Construction::InMemory), &self.options.java.readers, self.stop) {
             Ok(readers) => {
                 for reader in &readers {
-                    self.contenders.add_java_reader(java, reader);
+                    self.contenders.add_java_reader(java, reader, self.options);
                 }
                 Ok(readers)
             }
             Err(error) => {
                 let case = self.case("open");
-                self.survive(crate::peers::sparkey_java::FAMILY, &case, error)?;
+                // Under the builder's name, which the run lists: the readers are not known by name.
+                self.survive(Construction::InMemory.contender(), &case, error)?;
                 Ok(Vec::new())
             }
         }
@@ -127,7 +128,7 @@ impl GroupRun<'_, '_> {
             expected,
             threads: cell.threads,
             warm_up: effort.warm_up,
-            iterations: effort.iterations,
+            iterations: if self.options.fresh_reads { effort.iterations } else { self.options.rounds },
             seconds: effort.seconds,
         };
         let name = reader.contender();
@@ -138,9 +139,7 @@ impl GroupRun<'_, '_> {
             }
             Ok(rates) => {
                 self.verified.insert(Construction::InMemory.contender().to_owned());
-                for rate in rates {
-                    self.recorder.add(&name, case, recorder::THROUGHPUT, rate);
-                }
+                self.recorder.add_turn(&name, case, recorder::THROUGHPUT, &rates);
             }
             Err(error) => self.survive(&name, case, error)?,
         }

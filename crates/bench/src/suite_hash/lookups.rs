@@ -116,7 +116,7 @@ impl GroupRun<'_, '_> {
         match self.bench.warm_up(name, &*contender.reader, once) {
             Ok(()) => {
                 contender.warm.push(cell.lookup);
-                self.verified.insert(contender.subject.store.clone());
+                self.verified.insert(contender.subject.contender.clone());
             }
             Err(error) => {
                 self.survive(name, case, error)?;
@@ -132,7 +132,8 @@ impl GroupRun<'_, '_> {
             Ok(sample) if cell.operation == Operation::GetTimed => {
                 let mut latencies = Latencies::new(0);
                 latencies.add_buckets(&sample.buckets);
-                self.recorder.add_latencies(contender, case, sample.value, &latencies);
+                let figures = (sample.value, &latencies);
+                self.recorder.add_latencies(contender, case, recorder::LATENCY, figures);
                 Ok(true)
             }
             Ok(sample) => {
@@ -203,7 +204,7 @@ impl GroupRun<'_, '_> {
         let samples = self.fresh_samples(&job, taking_part.len());
         for ((cell, case), sample) in taking_part.into_iter().zip(samples?) {
             if self.keep(&subject.contender, cell, &case, sample)? {
-                self.verified.insert(subject.store.clone());
+                self.verified.insert(subject.contender.clone());
             }
         }
         Ok(())
@@ -216,8 +217,7 @@ impl GroupRun<'_, '_> {
             worker.ok_or_else(|| Error::invalid("fresh processes for lookups need a worker program"))?;
         let failure = match worker.run(job, self.stop) {
             Ok(JobResult::Read(samples)) if samples.len() == cells => {
-                let named = |what: String| Error::process("a worker", format!("said: {what}"));
-                return Ok(samples.into_iter().map(|sample| sample.map_err(named)).collect());
+                return Ok(samples.into_iter().map(|sample| sample.map_err(Error::from)).collect());
             }
             Ok(other) => format!("answered {cells} cells with {other:?}"),
             Err(Error::Interrupted) => return Err(Error::Interrupted),

@@ -20,7 +20,7 @@ mod recorder;
 use cairn_vfs::{Clock, StdFs, SystemClock};
 
 pub use options::{DataFile, JavaEffort, Matrix, Mode, Options};
-pub use plan::{Group, estimate_seconds, plan};
+pub use plan::{Group, plan};
 pub use recorder::case_name;
 
 use self::contenders::Contenders;
@@ -32,6 +32,7 @@ use crate::peers::sparkey_java::{self, SparkeyJava};
 use crate::probe;
 use crate::process::Stop;
 use crate::results::{Run, SCHEMA_VERSION};
+use crate::scratch;
 use crate::time::rfc3339;
 
 /// The suite's name in stored runs.
@@ -85,6 +86,12 @@ pub fn run_with(
     let started = rfc3339(clock.wall());
     let fs = StdFs::new();
     cairn_vfs::Fs::create_dir_all(&fs, &options.work_dir)?;
+    scratch::sweep(&options.work_dir, NAME)?;
+    // Before the probes, which are a load themselves.
+    let machine = probe::describe(&options.work_dir);
+    if let Some(note) = in_memory(&machine) {
+        progress.note(&note);
+    }
     let mut probes = match options.probes {
         Some(effort) => probe::measure(&options.work_dir, effort)?,
         None => Vec::new(),
@@ -94,6 +101,7 @@ pub fn run_with(
     contenders.note_skipped(progress);
     let groups = plan(options);
     let mut recorder = Recorder::new(options.seed);
+    let mut stopped = false;
     for (index, group) in groups.iter().enumerate() {
         progress.group(index, groups.len(), &group.name());
         let mut run = match GroupRun::new(options, group, &mut contenders, &mut recorder, progress, stop) {
@@ -114,6 +122,7 @@ pub fn run_with(
         match run.measure() {
             Ok(()) => {}
             Err(Error::Interrupted) => {
+                stopped = true;
                 progress.note("stopped early; what was measured so far is kept");
                 break;
             }
@@ -129,12 +138,21 @@ pub fn run_with(
         started,
         mode: options.mode.to_string(),
         seed: options.seed,
-        machine: probe::describe(&options.work_dir),
+        machine,
         probes,
         contenders: contenders.finish(&recorder),
         data: options.data_sentence(),
         measurements: recorder.finish(),
+        stopped,
     })
+}
+
+/// What to tell the user where stores are built in memory: nothing there is ever cold, and no sync costs anything.
+fn in_memory(machine: &[(String, String)]) -> Option<String> {
+    let (_, file_system) = machine.iter().find(|(name, _)| name == "file system")?;
+    let in_memory = ["tmpfs", "ramfs"].iter().any(|kind| file_system.starts_with(kind));
+    in_memory
+        .then(|| format!("the work directory is in memory ({file_system}): figures of a disk need another"))
 }
 
 #[cfg(test)]

@@ -38,6 +38,12 @@ impl GroupRun<'_, '_> {
         Ok(())
     }
 
+    /// Whether any opening of a contender is measured.
+    pub(super) fn wants_openings(&self, contender: &str) -> bool {
+        let cases = [self.case("open"), self.case("cold open"), self.cold_get_case()];
+        cases.iter().any(|case| self.wanted(contender, case))
+    }
+
     fn cold_get_case(&self) -> Case {
         let cell = Cell::new(Operation::GetTimed, &Workload::default());
         Case { operation: "cold get".to_owned(), ..self.group.cell_case(cell, self.bench.data()) }
@@ -52,7 +58,12 @@ impl GroupRun<'_, '_> {
             store.variants().get(subject.variant).is_some_and(|variant| variant.loads_at_open);
         self.record(&subject.contender, open, recorder::TIME, opening.first_answer_seconds);
         if cold && !loads_at_open && self.wanted(&subject.contender, get) {
-            self.recorder.add_latencies(&subject.contender, get, opening.mean_ns, &opening.latencies);
+            self.recorder.add_latencies(
+                &subject.contender,
+                get,
+                recorder::MEAN_LATENCY,
+                (opening.mean_ns, &opening.latencies),
+            );
         }
         Ok(())
     }

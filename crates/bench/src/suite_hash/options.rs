@@ -3,13 +3,15 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use cairn_vfs::{Fs, OpenOptions, StdFs};
+
 use crate::engine::Compression;
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java::{Api, Choice};
 use crate::probe::ProbeEffort;
 use crate::runner::job::Effort;
 use crate::runner::worker::Worker;
-use crate::workload::{Lookup, Separator};
+use crate::workload::{Distribution, Lookup, Separator};
 
 /// Which run this is; stored with the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,8 +93,8 @@ impl DataFile {
 pub struct JavaEffort {
     /// Warm-up iterations, after a pass over all keys that checks them.
     pub warm_up: u32,
-    /// Measured iterations. In a full run their median is one repetition, since each process is one; in a quick run
-    /// there is one process and each iteration is a repetition.
+    /// Measured iterations of a process in a full run, where their median is one repetition. In a quick run there is one
+    /// process with as many iterations as there are rounds, and each is a repetition.
     pub iterations: u32,
     /// Seconds of one iteration.
     pub seconds: f64,
@@ -118,13 +120,16 @@ pub struct Options {
     pub matrix: Option<Matrix>,
     /// Records of the user's own, measured as a data set beside the synthetic ones.
     pub data: Option<DataFile>,
+    /// How the keys of lookups are drawn.
+    pub distribution: Distribution,
     /// Repetitions of everything.
     pub rounds: u32,
     /// How long one of them is.
     pub effort: Effort,
     /// How much Java does.
     pub java: JavaEffort,
-    /// Where stores are built: the disk that is measured.
+    /// Where stores are built: the disk that is measured. The directory `work` in the cache directory unless said
+    /// otherwise; not the temporary one, which on some systems is memory.
     pub work_dir: PathBuf,
     /// How fresh processes are started. Without it builds run here, and their peak memory stays unknown.
     pub worker: Option<Worker>,
@@ -144,6 +149,7 @@ impl Options {
             for_dashboard: false,
             matrix: None,
             data: None,
+            distribution: Distribution::Uniform,
             rounds: 5,
             effort: Effort { order_keys: 1 << 20, warm_up_seconds: 1.0, seconds: 0.2 },
             java: JavaEffort {
@@ -153,7 +159,7 @@ impl Options {
                 readers: Choice { apis: vec![Api::Entry, Api::Bytes], every_jdk: false },
                 keys_max_compressed: 100_000,
             },
-            work_dir: std::env::temp_dir(),
+            work_dir: crate::cache_dir().join("work"),
             worker: None,
             fresh_reads: false,
             probes: Some(ProbeEffort::quick()),
@@ -178,7 +184,8 @@ impl Options {
         }
     }
 
-    /// Checks that the parts make sense by themselves and together. Errors: [`Error::Invalid`] naming the option.
+    /// Checks that the parts make sense by themselves and together, and that the data file can be opened. Errors:
+    /// [`Error::Invalid`] naming the option; the file system's for the file.
     pub fn check(&self) -> Result<()> {
         if self.rounds == 0 {
             return Err(Error::invalid(
@@ -193,6 +200,10 @@ impl Options {
             return Err(Error::invalid(format!(
                 "{seconds} seconds a repetition: expected over 0 and at most 3600"
             )));
+        }
+        self.distribution.check()?;
+        if let Some(data) = &self.data {
+            StdFs::new().open(&data.path, OpenOptions::read())?;
         }
         let Some(matrix) = &self.matrix else { return Ok(()) };
         if matrix.entries.is_empty() && self.data.is_none() {

@@ -67,10 +67,14 @@ impl Group {
 
 /// All groups of a run.
 pub fn plan(options: &Options) -> Vec<Group> {
-    match &options.matrix {
+    let mut groups = match &options.matrix {
         Some(matrix) => matrix_plan(options, matrix),
         None => quick_plan(options),
+    };
+    for cell in groups.iter_mut().flat_map(|group| &mut group.cells) {
+        cell.distribution = options.distribution;
     }
+    groups
 }
 
 fn cell(operation: Operation, lookup: Lookup, threads: u32) -> Cell {
@@ -181,35 +185,4 @@ fn value_label(source: &DataSource) -> Option<u32> {
         DataSource::Synthetic { values, .. } => Some(values.typical_bytes()),
         DataSource::File { .. } => None,
     }
-}
-
-/// About how long a run takes, in seconds, with `contenders` in process and `java_readers` of Java's. For people who
-/// wonder whether to wait, not for schedulers.
-pub fn estimate_seconds(options: &Options, contenders: usize, java_readers: usize) -> f64 {
-    // Seconds a million entries, over all stores of a catalog; a JVM's start, checking pass included.
-    const BUILD: f64 = 12.0;
-    const JVM: f64 = 1.5;
-    const PROCESS: f64 = 0.3;
-    let rounds = f64::from(options.rounds);
-    let java_run = f64::from(options.java.warm_up + options.java.iterations) * options.java.seconds + JVM;
-    // The second way to take values out is measured with one thread only.
-    let readers = java_readers as f64 / options.java.readers.apis.len().max(1) as f64;
-    let java_runs = if options.fresh_reads { rounds } else { 1.0 };
-    let mut seconds = 0.0;
-    for group in plan(options) {
-        let entries = match group.source {
-            DataSource::Synthetic { entries, .. } => entries as f64,
-            DataSource::File { .. } => 200_000.0,
-        };
-        let gets = group.cells.iter().filter(|cell| cell.operation == Operation::Get);
-        let apis = |cell: &Cell| if cell.threads == 1 { options.java.readers.apis.len() } else { 1 };
-        let java_cells = gets.map(apis).sum::<usize>() as f64;
-        let cells = group.cells.len() as f64 * options.effort.seconds * rounds;
-        let start = options.effort.warm_up_seconds.min(entries * 0.5e-6) + PROCESS;
-        let starts = if options.fresh_reads { rounds } else { 1.0 };
-        seconds += BUILD * entries / 1e6 * f64::from(group.build_rounds);
-        seconds += contenders as f64 * (cells + start * starts);
-        seconds += readers * java_cells * java_run * java_runs;
-    }
-    seconds
 }

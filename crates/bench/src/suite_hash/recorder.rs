@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::histogram::Latencies;
-use crate::results::{Case, Measurement};
+use crate::results::{self, Case, Measurement};
 use crate::stats;
 
 /// A metric: its name, its unit, and which way is better.
@@ -16,8 +16,10 @@ pub(super) struct Metric {
 
 pub(super) const THROUGHPUT: Metric = Metric { name: "throughput", unit: "ops/s", higher_is_better: true };
 pub(super) const LATENCY: Metric = Metric { name: "latency", unit: "ns", higher_is_better: false };
+pub(super) const MEAN_LATENCY: Metric = Metric { name: "mean latency", unit: "ns", higher_is_better: false };
 pub(super) const TIME: Metric = Metric { name: "time", unit: "s", higher_is_better: false };
-pub(super) const PEAK_MEMORY: Metric = Metric { name: "peak memory", unit: "B", higher_is_better: false };
+pub(super) const PEAK_MEMORY: Metric =
+    Metric { name: results::PEAK_MEMORY, unit: "B", higher_is_better: false };
 pub(super) const BYTES: Metric = Metric { name: "bytes per entry", unit: "B", higher_is_better: false };
 pub(super) const INDEX_BYTES: Metric =
     Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
@@ -40,6 +42,7 @@ struct Series {
     case: Case,
     metric: Metric,
     samples: Vec<f64>,
+    one_turn: bool,
     latencies: Option<Latencies>,
     verified: bool,
 }
@@ -75,9 +78,23 @@ impl Recorder {
         }
     }
 
+    /// Adds the figures of all repetitions, which were taken in one turn.
+    pub(super) fn add_turn(&mut self, contender: &str, case: &Case, metric: Metric, values: &[f64]) {
+        if let Some(series) = self.series(contender, case, metric) {
+            series.samples.extend(values);
+            series.one_turn = true;
+        }
+    }
+
     /// Adds one repetition's figure and the latencies behind it.
-    pub(super) fn add_latencies(&mut self, contender: &str, case: &Case, value: f64, latencies: &Latencies) {
-        let Some(series) = self.series(contender, case, LATENCY) else { return };
+    pub(super) fn add_latencies(
+        &mut self,
+        contender: &str,
+        case: &Case,
+        metric: Metric,
+        (value, latencies): (f64, &Latencies),
+    ) {
+        let Some(series) = self.series(contender, case, metric) else { return };
         series.samples.push(value);
         match &mut series.latencies {
             Some(all) => all.merge(latencies),
@@ -150,6 +167,7 @@ impl Recorder {
                 case,
                 metric,
                 samples: Vec::new(),
+                one_turn: false,
                 latencies: None,
                 verified,
             });
@@ -166,7 +184,7 @@ impl Recorder {
 }
 
 fn measurement(series: Series, seed: u64) -> Measurement {
-    let Series { contender, case, metric, samples, latencies, verified } = series;
+    let Series { contender, case, metric, samples, one_turn, latencies, verified } = series;
     let estimate = stats::estimate(&samples, seed);
     Measurement {
         contender,
@@ -175,6 +193,7 @@ fn measurement(series: Series, seed: u64) -> Measurement {
         unit: metric.unit.to_owned(),
         higher_is_better: metric.higher_is_better,
         samples,
+        one_turn,
         median: estimate.value,
         low: estimate.low,
         high: estimate.high,

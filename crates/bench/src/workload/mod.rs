@@ -25,7 +25,6 @@ pub use shape::{KeyShape, ValueShape};
 pub use zipf::Zipf;
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -71,18 +70,6 @@ impl fmt::Display for Lookup {
             Lookup::Present => "present",
             Lookup::Absent => "absent",
         })
-    }
-}
-
-impl FromStr for Lookup {
-    type Err = Error;
-
-    fn from_str(word: &str) -> Result<Self> {
-        match word {
-            "present" => Ok(Lookup::Present),
-            "absent" => Ok(Lookup::Absent),
-            _ => Err(Error::invalid(format!("keys {word:?}: expected `present` or `absent`"))),
-        }
     }
 }
 

@@ -15,6 +15,7 @@ pub struct ReadOrder {
     keys: Arena,
     expected: Vec<Digest>,
     outlines: Vec<Outline>,
+    first: Digest,
 }
 
 impl ReadOrder {
@@ -35,6 +36,7 @@ impl ReadOrder {
         let mut keys = Arena::with_capacity(count, count * mean_key);
         let mut expected = vec![Digest::default(); count.div_ceil(CHUNK_KEYS)];
         let mut outlines = vec![Outline::default(); expected.len()];
+        let mut first = Digest::default();
         let absent = (lookup == Lookup::Absent).then(|| dataset.absent_keys());
         for position in 0..count {
             let index = sampler.draw() as usize;
@@ -45,10 +47,13 @@ impl ReadOrder {
                     let value = dataset.value(index);
                     expected[position / CHUNK_KEYS].add(position % CHUNK_KEYS, value);
                     outlines[position / CHUNK_KEYS].add(value);
+                    if position == 0 {
+                        first.add(0, value);
+                    }
                 }
             }
         }
-        ReadOrder { keys, expected, outlines }
+        ReadOrder { keys, expected, outlines, first }
     }
 
     /// How many keys.
@@ -69,6 +74,11 @@ impl ReadOrder {
     /// The keys of chunk `index` and the digest of the right answers.
     pub fn chunk(&self, index: usize) -> (KeyBatch<'_>, Digest) {
         (self.keys.batch(self.range(index)), self.expected[index])
+    }
+
+    /// The digest of the right answer to the first key alone.
+    pub fn first_answer(&self) -> Digest {
+        self.first
     }
 
     /// What the Java side must find in chunk `index`.

@@ -1,5 +1,6 @@
 //! `cairn bench hash`: one run of the suite, its result file, its report and its table.
 
+use std::env;
 use std::io::{self, Write};
 use std::process;
 use std::sync::Arc;
@@ -24,12 +25,13 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
     // Before the run, not after an hour of it.
-    fs.create_dir_all(&args.results)?;
+    store::check_writable(&**fs, &args.results)?;
     let stop = Stop::after(args.time_limit.map(Duration::from_secs));
     end_on_ctrl_c(&stop)?;
     let bar = SuiteBar::new();
-    let run = suite_hash::run(&options, &bar, &stop)?;
+    let mut run = suite_hash::run(&options, &bar, &stop)?;
     drop(bar);
+    run.machine.push(("command".to_owned(), command_line(env::args())));
     if run.measurements.is_empty() {
         return Err(Error::usage(match &args.filter {
             Some(filter) if !args.json => {
@@ -47,12 +49,26 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     } else {
         out.line("")?;
         out.bytes(table::to_text(&run).as_bytes())?;
-        out.line("Over 1 is in Cairn's favour; ~ marks ratios that cannot be told from 1.\n")?;
+        out.line("")?;
         out.line(format!("results: {}", saved.display()))?;
         out.line(format!("report:  {}", report.display()))?;
     }
     out.finish()?;
+    if run.stopped && args.json {
+        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
+    }
     Ok(Outcome::Done)
+}
+
+/// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it".
+fn command_line(arguments: impl Iterator<Item = String>) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
+    let quoted = arguments.skip(1).map(|word| {
+        let plain = !word.is_empty() && word.chars().all(is_plain);
+        if plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    });
+    // Not the path of this program, which is another on another machine.
+    std::iter::once("cairn".to_owned()).chain(quoted).collect::<Vec<_>>().join(" ")
 }
 
 fn options(args: &BenchHashArgs) -> Result<Options> {
@@ -70,6 +86,10 @@ fn options(args: &BenchHashArgs) -> Result<Options> {
     if let Some(rounds) = args.rounds {
         options.rounds = rounds;
         options.mode = Mode::Custom;
+    }
+    options.distribution = args.distribution;
+    if let Some(seed) = args.seed {
+        options.seed = seed;
     }
     if let Some(dir) = &args.work_dir {
         options.work_dir = dir.clone();
@@ -92,7 +112,8 @@ fn small_matrix() -> Matrix {
     }
 }
 
-/// The first Ctrl-C asks the run to end with what it has, a second one ends the process.
+/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. So do the signals by which a
+/// system shuts down and a terminal closes.
 fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
     let (stop, asked) = (stop.clone(), AtomicBool::new(false));
     ctrlc::set_handler(move || {
@@ -104,4 +125,20 @@ fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
         let _ = writeln!(io::stderr(), "\nending with what is measured; once more to end at once");
     })
     .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a shell reads back what was typed, and the program is called by its name.
+    #[test]
+    fn commands_can_be_typed_again() {
+        let typed =
+            ["/opt/x y/cairn", "bench", "hash", "cairn mmap", "--key", "it's", "--source", "", "--seed", "3"];
+        assert_eq!(
+            command_line(typed.iter().map(|&word| word.to_owned())),
+            r"cairn bench hash 'cairn mmap' --key 'it'\''s' --source '' --seed 3"
+        );
+    }
 }

@@ -44,6 +44,9 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     }
     let mut out = Output::new();
     out.line(format!("{}: the table of {}", args.readme.display(), path.display()))?;
+    if run.stopped {
+        out.line("that run was ended early: its table has gaps, and says so")?;
+    }
     out.finish()?;
     Ok(Outcome::Done)
 }

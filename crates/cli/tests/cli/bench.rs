@@ -10,7 +10,7 @@ fn a_run_goes_all_the_way() {
     scratch
         .write("data.csv", (0..500).fold("id,name\n".to_owned(), |csv, n| csv + &format!("{n},name {n}\n")));
     let run = "bench hash heap --data data.csv --key id --source GeoNames --entries 1000 --rounds 1 \
-               --time-limit 60 --work-dir . --results runs";
+               --seed 7 --distribution sequential --time-limit 60 --work-dir . --results runs";
     let ran = scratch.run(run).ended(0);
     let out = ran.text();
     assert!(
@@ -18,7 +18,12 @@ fn a_run_goes_all_the_way() {
         "{out}"
     );
     let run = out.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
+    let stored: serde_json::Value = serde_json::from_slice(&scratch.read(run)).unwrap();
+    assert_eq!((&stored["stopped"], &stored["seed"]), (&serde_json::Value::Bool(false), &7.into()));
     let html = String::from_utf8(scratch.read(&run.replace(".json", ".html"))).unwrap();
+    let repeat =
+        "cairn bench hash heap --data data.csv --key id --source GeoNames --entries 1000 --rounds 1 --seed 7";
+    assert!(html.contains(repeat), "the page says how to repeat it");
     assert!(html.starts_with("<!doctype html") || html.starts_with("<!DOCTYPE html"), "{}", &html[..40]);
 
     let compared = scratch.run(&format!("bench compare {run} {run} --json")).ended(0);
@@ -45,6 +50,8 @@ fn impossible_runs_are_refused() {
     scratch.write("a.json", "{}");
     scratch.run("bench hash --quick --full").failed(&["--full"]);
     scratch.run("bench hash --data a.csv").failed(&["--key"]);
+    scratch.run("bench hash --data missing.csv --key id").failed(&["missing.csv"]);
+    scratch.run("bench hash --distribution normal").failed(&["normal", "zipfian"]);
     scratch.run("bench hash --entries 0").failed(&["entries 0"]);
     scratch.run("bench hash --rounds 0").failed(&["rounds 0"]);
     scratch.run("hash bench --entries x").failed(&["--entries"]);

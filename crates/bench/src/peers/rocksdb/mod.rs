@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, KeyBatch};
 
-const NAME: &str = "rocksdb";
+/// The store's name.
+pub const NAME: &str = "rocksdb";
 
 /// Over every data set of the suite, so that a warm lookup decompresses and reads nothing.
 const CACHE_BYTES: usize = 4 << 30;

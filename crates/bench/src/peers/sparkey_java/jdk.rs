@@ -18,6 +18,8 @@ pub struct Jdk {
     pub major: u32,
     /// Name and full version of the virtual machine.
     pub description: String,
+    /// What contenders call it: the major version; where two of that are installed, the full one.
+    pub label: String,
 }
 
 impl Jdk {
@@ -32,8 +34,22 @@ impl Jdk {
         // Java 8 called itself 1.8.
         let number = number.strip_prefix("1.").unwrap_or(number);
         let digits = number.split(|c: char| !c.is_ascii_digit()).next()?;
-        let major = digits.parse().ok()?;
-        Some((Jdk { launcher: launcher.to_owned(), major, description }, sparkey))
+        let major: u32 = digits.parse().ok()?;
+        let label = major.to_string();
+        Some((Jdk { launcher: launcher.to_owned(), major, description, label }, sparkey))
+    }
+
+    /// Labels of several by their full version where the major one does not tell them apart, and by the whole
+    /// description where that does not either.
+    pub(super) fn tell_apart(jdks: &mut [Jdk]) {
+        let shared: Vec<bool> =
+            jdks.iter().map(|jdk| jdks.iter().filter(|other| other.major == jdk.major).count() > 1).collect();
+        let version = |jdk: &Jdk| jdk.description.rsplit(' ').next().unwrap_or_default().to_owned();
+        let versions: Vec<String> = jdks.iter().map(version).collect();
+        for (index, jdk) in jdks.iter_mut().enumerate().filter(|(index, _)| shared[*index]) {
+            let same = versions.iter().filter(|other| **other == versions[index]).count() > 1;
+            jdk.label = if same { jdk.description.clone() } else { versions[index].clone() };
+        }
     }
 }
 
@@ -69,5 +85,19 @@ mod tests {
         assert_eq!(read(&line("1.8.0_402-b06")), Some((8, "3.2.5".to_owned())));
         assert_eq!(read("usage: java"), None);
         assert_eq!(read(""), None);
+    }
+
+    /// Goal: no two JDKs share a contender's name. Method: one alone of its major version, two of another, two vendors
+    /// of one full version.
+    #[test]
+    fn labels_differ() {
+        let descriptions = ["VM 8u1", "VM 17.0.15+6", "VM 17.0.9+1", "A VM 21.0.1", "B VM 21.0.1"];
+        let mut jdks: Vec<Jdk> = descriptions
+            .iter()
+            .map(|vm| Jdk::from_version(Path::new("/j"), &format!("sparkey 3, jmh 1, {vm}")).unwrap().0)
+            .collect();
+        Jdk::tell_apart(&mut jdks);
+        let labels: Vec<&str> = jdks.iter().map(|jdk| jdk.label.as_str()).collect();
+        assert_eq!(labels, ["8", "17.0.15+6", "17.0.9+1", "A VM 21.0.1", "B VM 21.0.1"]);
     }
 }

@@ -107,13 +107,16 @@ pub struct JavaReader {
 impl JavaReader {
     /// The contender's name.
     pub fn contender(&self) -> String {
-        format!("sparkey-java {} {} (JDK {})", self.name, self.api.word(), self.jdk.major)
+        format!("sparkey-java {} {} (JDK {})", self.name, self.api.word(), self.jdk.label)
     }
 
-    /// How it runs.
-    pub fn settings(&self) -> Settings {
+    /// How it runs: a process for each repetition, or one for all; where values are compressed, with so many keys.
+    pub fn settings(&self, fresh: bool, keys_max_compressed: usize) -> Settings {
+        let processes =
+            if fresh { "one process a repetition" } else { "one process, an iteration a repetition" };
         settings([
-            ("harness", "JMH, throughput mode, keys prepared as arrays, one process a repetition"),
+            ("harness", &format!("JMH, throughput mode, keys prepared as arrays, {processes}")),
+            ("keys", &format!("at most {keys_max_compressed} where compressed")),
             ("jvm", &self.jdk.description),
             ("api", self.api.word()),
             ("block size", "4096 where compressed"),
@@ -152,6 +155,8 @@ struct BuildReport {
 #[derive(Deserialize)]
 struct BenchReport {
     ops_per_second: Vec<f64>,
+    found: u64,
+    digest: u64,
 }
 
 /// Where the jar is looked for: `CAIRN_SPARKEY_JAR`, else `java/sparkey-bench.jar` in the cache directory.
@@ -198,7 +203,10 @@ impl SparkeyJava {
             return Err(fail(refused.join("; ")));
         }
         java.jdks.sort_by_key(|jdk| std::cmp::Reverse(jdk.major));
-        java.jdks.dedup_by(|a, b| a.description == b.description);
+        // One of each: a second installation of the same build would only be measured twice.
+        let mut seen = std::collections::HashSet::new();
+        java.jdks.retain(|jdk| seen.insert(jdk.description.clone()));
+        Jdk::tell_apart(&mut java.jdks);
         java.offered = java.reader_names(None, stop)?;
         Ok(java)
     }
@@ -286,8 +294,8 @@ impl SparkeyJava {
 
     /// Runs a reader in a new JVM; one figure in lookups a second for each measured iteration.
     ///
-    /// The Java side looks every key up once before that and compares with `expected`. Errors: its own words when
-    /// the answers are wrong or the reader fails.
+    /// The Java side looks every key up once before that, through the API that is measured. Errors:
+    /// [`Error::WrongOutline`] when the answers are not `expected`, Java's own words when the reader fails.
     pub fn bench(&self, reader: &JavaReader, run: &JavaRun<'_>, stop: &Stop) -> Result<Vec<f64>> {
         let json = run.keys.with_extension("json");
         let mut command = self.command(&reader.jdk.launcher, &["bench", "--forks", "0"])?;
@@ -297,8 +305,6 @@ impl SparkeyJava {
             ("--threads", u64::from(run.threads)),
             ("--warmup", u64::from(run.warm_up)),
             ("--iterations", u64::from(run.iterations)),
-            ("--expect-found", run.expected.found),
-            ("--expect-digest", run.expected.sum),
         ] {
             command.arg(name).arg(value.to_string());
         }
@@ -306,6 +312,10 @@ impl SparkeyJava {
         process::run(command, b"", stop)?;
         let map = StdFs::new().open(&json, OpenOptions::read())?.map()?;
         let report: BenchReport = parse(&String::from_utf8_lossy(&map[..]))?;
+        let got = Outline { found: report.found, sum: report.digest };
+        if got != run.expected {
+            return Err(Error::WrongOutline { contender: reader.contender(), expected: run.expected, got });
+        }
         if report.ops_per_second.is_empty() || report.ops_per_second.iter().any(|&rate| !rate.is_finite()) {
             return Err(Error::engine(FAMILY, format!("{} measured nothing", reader.contender())));
         }

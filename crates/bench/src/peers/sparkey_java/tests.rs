@@ -43,8 +43,8 @@ fn java_builds_and_reads_or_says_what_is_missing() {
         let reader = &readers[readers.len() - 1];
         assert_eq!(java.bench(reader, &run(expected), &stop).unwrap().len(), 2);
         let wrong = Outline { sum: expected.sum + 1, ..expected };
-        let error = java.bench(reader, &run(wrong), &stop).unwrap_err().to_string();
-        assert!(error.contains("digest"), "{error}");
+        let error = java.bench(reader, &run(wrong), &stop).unwrap_err();
+        assert!(error.is_wrong_result() && error.to_string().contains("digest"), "{error}");
     }
 }
 
@@ -71,7 +71,12 @@ fn frames_are_as_documented() {
 /// Goal: a reader is measured on every JDK or on the newest that has it, with each way to take values out.
 #[test]
 fn readers_are_chosen() {
-    let jdk = |major| Jdk { launcher: PathBuf::new(), major, description: format!("VM {major}") };
+    let jdk = |major: u32| Jdk {
+        launcher: PathBuf::new(),
+        major,
+        description: format!("VM {major}"),
+        label: major.to_string(),
+    };
     let names = [("NEW".to_owned(), jdk(25)), ("OLD".to_owned(), jdk(25)), ("OLD".to_owned(), jdk(17))];
     let choose = |apis: &[Api], every_jdk| -> Vec<String> {
         let choice = Choice { apis: apis.to_vec(), every_jdk };
