@@ -31,7 +31,7 @@ use crate::error::{Error, Result};
 use crate::peers::sparkey_java::{self, SparkeyJava};
 use crate::probe;
 use crate::process::Stop;
-use crate::results::{Run, SCHEMA_VERSION};
+use crate::results::{Probe, Run, SCHEMA_VERSION};
 use crate::scratch;
 use crate::time::rfc3339;
 
@@ -84,19 +84,7 @@ pub fn run_with(
     options.check()?;
     let clock = SystemClock::new();
     let started = rfc3339(clock.wall());
-    let fs = StdFs::new();
-    cairn_vfs::Fs::create_dir_all(&fs, &options.work_dir)?;
-    scratch::sweep(&options.work_dir, NAME)?;
-    // Before the probes, which are a load themselves.
-    let machine = probe::describe(&options.work_dir);
-    if let Some(note) = in_memory(&machine) {
-        progress.note(&note);
-    }
-    let mut probes = match options.probes {
-        Some(effort) => probe::measure(&options.work_dir, effort)?,
-        None => Vec::new(),
-    };
-
+    let (machine, mut probes) = prepare(options, progress)?;
     let mut contenders = Contenders::new(catalog, java, options);
     contenders.note_skipped(progress);
     let groups = plan(options);
@@ -145,6 +133,26 @@ pub fn run_with(
         measurements: recorder.finish(),
         stopped,
     })
+}
+
+/// Fields of the machine by name, in reading order.
+type Machine = Vec<(String, String)>;
+
+/// Makes the work directory, and describes and probes the machine.
+fn prepare(options: &Options, progress: &dyn Progress) -> Result<(Machine, Vec<Probe>)> {
+    let fs = StdFs::new();
+    cairn_vfs::Fs::create_dir_all(&fs, &options.work_dir)?;
+    scratch::sweep(&options.work_dir, NAME)?;
+    // Before the probes, which are a load themselves.
+    let machine = probe::describe(&options.work_dir);
+    if let Some(note) = in_memory(&machine) {
+        progress.note(&note);
+    }
+    let probes = match options.probes {
+        Some(effort) => probe::measure(&options.work_dir, effort)?,
+        None => Vec::new(),
+    };
+    Ok((machine, probes))
 }
 
 /// What to tell the user where stores are built in memory: nothing there is ever cold, and no sync costs anything.
