@@ -82,13 +82,13 @@ impl Reader {
     #[inline(always)]
     fn prefetch_home(&self, hash: u64) -> Home {
         let home = self.home(hash);
-        prefetch(self.window().bytes, (self.header.index_offset + home.line * LINE_BYTES) as usize);
+        prefetch(self.lines().as_flattened(), (home.line * LINE_BYTES) as usize);
         home
     }
 
     #[inline(always)]
     fn prefetch_record(&self, candidate: Candidate) {
-        let bytes = self.window().bytes;
+        let bytes = self.records_to_data_end();
         if let Candidate::At { start, bytes: record_bytes } = candidate {
             // First and last line without asking whether they are one: a branch would be taken at random.
             prefetch(bytes, start as usize);
