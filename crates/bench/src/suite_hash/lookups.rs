@@ -6,7 +6,7 @@ use super::recorder;
 use crate::engine::ConstantReader;
 use crate::error::{Error, Result};
 use crate::histogram::Latencies;
-use crate::peers::sparkey_java::JavaReader;
+use crate::peers::sparkey_java::{Construction, JavaReader};
 use crate::results::Case;
 use crate::runner::job::{Cell, Job, JobResult, Operation, Sample, Subject};
 use crate::workload::Lookup;
@@ -35,8 +35,9 @@ impl GroupRun<'_, '_> {
         sorted_by_java: bool,
     ) -> Result<()> {
         let keys = self.java_keys(java)?;
+        self.check_java(Construction::InMemory, java, &keys)?;
         if sorted_by_java {
-            self.check_java_sorting(java, &keys)?;
+            self.check_java(Construction::Sorting, java, &keys)?;
         }
         if self.options.fresh_reads {
             return self.fresh_lookups(subjects, java, &keys);
