@@ -1,0 +1,106 @@
+//! What can go wrong with a store, and what to do about it.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::ErrorKind;
+
+/// A failed operation on a key-value store.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The file system failed.
+    #[error(transparent)]
+    Vfs(#[from] Arc<cairn_vfs::Error>),
+    /// Stored bytes are not what a writer of this format writes.
+    #[error("{} is damaged at offset {offset}: {what}", file.display())]
+    Corruption {
+        /// The damaged file.
+        file: PathBuf,
+        /// Where in it, in bytes.
+        offset: u64,
+        /// What was found and what was expected.
+        what: String,
+    },
+    /// The file is sound but needs a version or feature that is not here.
+    #[error("{} cannot be used: {what}", file.display())]
+    Unsupported {
+        /// The file.
+        file: PathBuf,
+        /// What it asks for, and what is supported.
+        what: String,
+    },
+    /// An argument or option is wrong.
+    #[error("{what}")]
+    Invalid {
+        /// The argument, its value and what was expected.
+        what: String,
+    },
+    /// What was asked for by name is not there.
+    #[error("{what}")]
+    NotFound {
+        /// The name, and where it was looked for.
+        what: String,
+    },
+    /// Somebody else holds it: another process has the store open, or another transaction the key.
+    #[error("{what}")]
+    Busy {
+        /// What is held, and by whom as far as known.
+        what: String,
+    },
+    /// Another transaction wrote what this one depends on. Run it again.
+    #[error("{what}")]
+    Conflict {
+        /// The key and the keyspace, and what happened to it.
+        what: String,
+    },
+    /// An earlier write or sync failed, so that the state of the files is unknown. Reads go on; to write, drop the
+    /// store and open it again.
+    #[error("the store at {} stopped writing after a failure: {cause}; reopen it", path.display())]
+    Poisoned {
+        /// The store's directory.
+        path: PathBuf,
+        /// The first failure.
+        cause: Arc<Error>,
+    },
+}
+
+impl Error {
+    /// A [`Error::Corruption`] of `file` at `offset`.
+    pub fn corruption(file: &Path, offset: u64, what: impl Into<String>) -> Self {
+        Error::Corruption { file: file.to_owned(), offset, what: what.into() }
+    }
+
+    /// An [`Error::Unsupported`] file.
+    pub fn unsupported(file: &Path, what: impl Into<String>) -> Self {
+        Error::Unsupported { file: file.to_owned(), what: what.into() }
+    }
+
+    /// An [`Error::Invalid`] argument.
+    pub fn invalid(what: impl Into<String>) -> Self {
+        Error::Invalid { what: what.into() }
+    }
+
+    /// What the caller may do about it.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Error::Vfs(error) => error.kind(),
+            Error::Corruption { .. } => ErrorKind::Corruption,
+            Error::Unsupported { .. } => ErrorKind::Unsupported,
+            Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::NotFound { .. } => ErrorKind::NotFound,
+            Error::Busy { .. } => ErrorKind::Busy,
+            Error::Conflict { .. } => ErrorKind::Conflict,
+            Error::Poisoned { .. } => ErrorKind::Poisoned,
+        }
+    }
+}
+
+impl From<cairn_vfs::Error> for Error {
+    fn from(error: cairn_vfs::Error) -> Self {
+        Error::Vfs(Arc::new(error))
+    }
+}
+
+/// The result of an operation on a key-value store.
+pub type Result<T> = std::result::Result<T, Error>;
