@@ -1,6 +1,7 @@
 //! `cairn bench hash`: one run of the suite, its result file, its report and its table.
 
 use std::env;
+use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let bar = SuiteBar::new();
     let mut run = suite_hash::run(&options, &bar, &stop)?;
     drop(bar);
-    run.machine.push(("command".to_owned(), command_line(env::args())));
+    run.machine.push(("command".to_owned(), command_line(env::args_os())));
     if run.measurements.is_empty() {
         return Err(Error::usage(match &args.filter {
             Some(filter) if !args.json => {
@@ -60,10 +61,12 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it".
-fn command_line(arguments: impl Iterator<Item = String>) -> String {
+/// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it". Bytes that are not UTF-8,
+/// as names of files may have them, become replacement characters: a report is text.
+fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
     let quoted = arguments.skip(1).map(|word| {
+        let word = word.to_string_lossy().into_owned();
         let plain = !word.is_empty() && word.chars().all(is_plain);
         if plain { word } else { format!("'{}'", word.replace('\'', r"'\''")) }
     });
@@ -112,8 +115,8 @@ fn small_matrix() -> Matrix {
     }
 }
 
-/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. So do the signals by which a
-/// system shuts down and a terminal closes.
+/// The first Ctrl-C asks the run to end with what it has, a second one ends the process. Other signals are left as they
+/// are: SIGTERM and a closed terminal end the process at once, and under `nohup` the latter stays ignored.
 fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
     let (stop, asked) = (stop.clone(), AtomicBool::new(false));
     ctrlc::set_handler(move || {
@@ -137,8 +140,17 @@ mod tests {
         let typed =
             ["/opt/x y/cairn", "bench", "hash", "cairn mmap", "--key", "it's", "--source", "", "--seed", "3"];
         assert_eq!(
-            command_line(typed.iter().map(|&word| word.to_owned())),
+            command_line(typed.iter().map(|&word| word.into())),
             r"cairn bench hash 'cairn mmap' --key 'it'\''s' --source '' --seed 3"
         );
+    }
+
+    /// Goal: a run is not lost to a file's name. Method: an argument that is not UTF-8.
+    #[cfg(unix)]
+    #[test]
+    fn commands_need_not_be_utf8() {
+        use std::os::unix::ffi::OsStringExt;
+        let typed = ["cairn".into(), OsString::from_vec(b"--work-dir=w\xf6rter".to_vec())];
+        assert_eq!(command_line(typed.into_iter()), "cairn '--work-dir=w\u{fffd}rter'");
     }
 }
