@@ -1,7 +1,7 @@
 //! Everything Cairn asks of the operating system, behind traits that a test can own.
 //!
 //! The engines know files through [`Fs`] and [`File`], time through [`Clock`], randomness through [`Rng`] and
-//! threads through [`thread`]. The same engine code therefore runs on the real disk ([`StdFs`]), in memory
+//! threads through [`thread`] and [`sync`]. The same engine code therefore runs on the real disk ([`StdFs`]), in memory
 //! ([`MemFs`]) and on a simulated disk that loses power, tears writes and fills up ([`FaultFs`]).
 //!
 //! Durability has one meaning here: data written is *pending* until [`File::sync_data`] returns, a name that was
@@ -23,6 +23,7 @@ mod map;
 mod mem;
 mod rng;
 mod std_fs;
+pub mod sync;
 #[cfg(test)]
 mod test_config;
 pub mod thread;
