@@ -195,6 +195,14 @@ impl Options {
         if self.fresh_reads && self.worker.is_none() {
             return Err(Error::invalid("fresh processes for lookups need a worker program"));
         }
+        // Worker processes are told their jobs in JSON, which has no word for such a path.
+        let data_path = self.data.as_ref().map(|data| &data.path);
+        let mut paths = std::iter::once(&self.work_dir).chain(data_path);
+        if self.worker.is_some()
+            && let Some(path) = paths.find(|path| path.to_str().is_none())
+        {
+            return Err(Error::invalid(format!("{}: expected a path in UTF-8", path.display())));
+        }
         let seconds = self.effort.seconds;
         if !(seconds > 0.0 && seconds <= 3600.0) {
             return Err(Error::invalid(format!(

@@ -434,6 +434,16 @@ fn options_are_checked() {
     refuse(&|options| options.effort.seconds = 0.0, "seconds");
     refuse(&|options| options.distribution = Distribution::Latest { theta: 0.0 }, "theta 0");
     refuse(&|options| options.data = Some(DataFile::new("/no/such/file.csv", "id")), "/no/such/file.csv");
+    #[cfg(unix)]
+    refuse(
+        &|options| {
+            let name = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(b"w\xf6rk".to_vec());
+            options.worker =
+                Some(crate::runner::worker::Worker { program: "sh".into(), arguments: Vec::new() });
+            options.work_dir = name.into();
+        },
+        "UTF-8",
+    );
     refuse(&|options| matrix(options).entries = vec![0], "entries 0");
     refuse(&|options| matrix(options).entries.clear(), "no entries");
     refuse(&|options| matrix(options).value_bytes = vec![5], "value bytes 5");
