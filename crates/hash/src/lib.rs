@@ -6,6 +6,7 @@
 
 pub mod error;
 pub mod generations;
+mod names;
 mod prefetch;
 mod simd;
 pub mod sparkey;

@@ -14,7 +14,6 @@
 //! own number are left-overs of a crash between publishing that base and removing them, and are ignored; a number
 //! above it that is missing in the row is an error.
 
-mod files;
 mod live;
 mod writer;
 
@@ -22,10 +21,10 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{Create, ErrorKind, File, Fs, OpenOptions, StdFs};
+use cairn_vfs::{Create, File, Fs, OpenOptions, StdFs};
 
 use crate::table::{Found, GROUP, Reader, ReaderOptions, Tag, ValueReader};
-use crate::{Error, Result};
+use crate::{Error, Result, names};
 
 pub use live::Live;
 pub use writer::{StoreBuilder, compact, compact_in};
@@ -76,7 +75,7 @@ impl Generations {
         options: ReaderOptions,
         base: Box<dyn File>,
     ) -> Result<Generations> {
-        let numbers = files::numbers(&**fs, path)?;
+        let numbers = names::deltas(&**fs, path)?;
         let first = Reader::open_in(fs, path, options)?;
         if first.header.is_delta() {
             let what = "it is a delta; open the table it stands on".to_owned();
@@ -85,7 +84,7 @@ impl Generations {
         let base_generation = first.header.generation;
         let mut tables = vec![first];
         for number in numbers.into_iter().filter(|number| *number > base_generation) {
-            let delta = Reader::open_in(fs, &files::delta(path, number), options)?;
+            let delta = Reader::open_in(fs, &names::delta(path, number), options)?;
             if let Some(below) = tables.last() {
                 belongs(&delta, number, below)?;
             }
@@ -195,7 +194,7 @@ impl Generations {
     /// False when the files behind the path are others by now, so that opening again would show something new.
     pub fn is_current(&self) -> Result<bool> {
         let newest = self.newest();
-        let numbers = files::numbers(&*self.fs, &self.path)?;
+        let numbers = names::deltas(&*self.fs, &self.path)?;
         Ok(self.fs.metadata(&self.path)?.id == self.base.id()
             && numbers.last().is_none_or(|last| *last <= newest))
     }
@@ -245,22 +244,9 @@ fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
 /// Holds the store at `path` against other writers until dropped.
 fn lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
     let options = OpenOptions { create: Create::IfMissing, ..OpenOptions::write() };
-    let file = fs.open(&files::lock(path), options)?;
+    let file = fs.open(&names::lock(path), options)?;
     file.try_lock()?;
     Ok(file)
-}
-
-/// Removes a file that may be gone already.
-fn remove(fs: &Arc<dyn Fs>, file: &Path) -> Result<()> {
-    match fs.remove(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
-/// True when the store at `path` has deltas, or files with the names of deltas.
-pub(crate) fn has_deltas(fs: &dyn Fs, path: &Path) -> Result<bool> {
-    Ok(!files::numbers(fs, path)?.is_empty())
 }
 
 #[cfg(test)]

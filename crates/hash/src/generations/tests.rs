@@ -172,14 +172,14 @@ fn foreign_and_missing_deltas_are_refused() {
             StoreBuilder::append_in(&fs, Path::new(name), options(), &mut rng).unwrap().finish().unwrap();
         }
     }
-    let [first, second] = [1, 2].map(|number| files::delta(Path::new(PATH), number));
+    let [first, second] = [1, 2].map(|number| names::delta(Path::new(PATH), number));
     let refused = || {
         let opened = Generations::open_in(&fs, Path::new(PATH), ReaderOptions::default());
         assert!(matches!(opened, Err(Error::Mismatch { .. })), "{opened:?}");
     };
     fs.rename(&first, Path::new("store/aside")).unwrap();
     refused();
-    fs.rename(&files::delta(Path::new("store/other.cairn"), 1), &first).unwrap();
+    fs.rename(&names::delta(Path::new("store/other.cairn"), 1), &first).unwrap();
     refused();
     fs.rename(Path::new("store/aside"), &first).unwrap();
     assert_eq!(open(&fs).tables().len(), 3);

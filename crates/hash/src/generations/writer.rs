@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use cairn_vfs::{ErrorKind, File, Fs, Rng, StdFs, SystemRng};
 
-use super::{Generations, files, find_in, lock, remove};
+use super::{Generations, find_in, lock};
 use crate::table::{
     BuildOptions, BuildSummary, Builder, Progress, ReaderOptions, Tag, ValueReader, read_header,
+    remove_leftovers,
 };
-use crate::{Error, Result};
+use crate::{Error, Result, names};
 
 /// Builds a base or a delta of a store, with the store locked against other writers.
 #[derive(Debug)]
@@ -39,7 +40,7 @@ impl StoreBuilder {
     ) -> Result<StoreBuilder> {
         let lock = lock(fs, path)?;
         // A number no delta has, so that deltas over the old base are known to be left over.
-        let taken = files::numbers(&**fs, path)?.last().copied().unwrap_or(0);
+        let taken = names::deltas(&**fs, path)?.last().copied().unwrap_or(0);
         let old = match read_header(fs, path) {
             Ok(old) => old.generation,
             // Missing, or damaged and about to be replaced.
@@ -70,7 +71,7 @@ impl StoreBuilder {
         };
         let number = after(path, top.generation)?;
         let options = options.seed(top.seed).delta_over(top.id).generation(number);
-        StoreBuilder::new(fs, path, &files::delta(path, number), options, rng, lock)
+        StoreBuilder::new(fs, path, &names::delta(path, number), options, rng, lock)
     }
 
     fn new(
@@ -82,7 +83,7 @@ impl StoreBuilder {
         lock: Box<dyn File>,
     ) -> Result<StoreBuilder> {
         // Before the build, so that what they take up is free for it. The lock says that they are nobody's.
-        files::remove_strays(fs, path)?;
+        remove_strays(fs, path)?;
         let builder = Builder::start(fs, target, options, rng)?;
         Ok(StoreBuilder { builder, fs: fs.clone(), path: path.to_owned(), lock })
     }
@@ -165,10 +166,10 @@ pub fn compact_in(
 fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let base = read_header(fs, path)?.generation;
     let mut removed = false;
-    for number in files::numbers(&**fs, path)?.into_iter().filter(|number| *number <= base) {
-        let file = files::delta(path, number);
+    for number in names::deltas(&**fs, path)?.into_iter().filter(|number| *number <= base) {
+        let file = names::delta(path, number);
         if is_delta(fs, &file, number)? {
-            remove(fs, &file)?;
+            names::remove(&**fs, &file)?;
             removed = true;
         }
     }
@@ -176,6 +177,16 @@ fn remove_superseded(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
         fs.sync_parent(path)?;
     }
     Ok(())
+}
+
+/// Removes temporary files of builds that lost their machine: those of deltas, whose numbers may never come again
+/// after a compaction or a new base, and those of a base. The caller holds the store's lock, so no delta is being
+/// built; a base may be, by a plain [`Builder`].
+fn remove_strays(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    for file in names::delta_builds(&**fs, path)? {
+        names::remove(&**fs, &file)?;
+    }
+    remove_leftovers(fs, path)
 }
 
 /// True when `file` says itself that it is delta `number`. What merely has the name is not ours to remove, and does

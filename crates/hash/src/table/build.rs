@@ -7,7 +7,7 @@
 
 use std::fmt::Debug;
 use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64_seeded;
@@ -21,10 +21,10 @@ use super::format::{
     BLOB_MIN_BYTES, FIXED_BYTES_END, FLAG_DELTA, FLAG_FIXED, FLAG_TAGGED, Header, PAGE_BYTES,
     PARTITION_BITS_MAX,
 };
-use super::ingest::{Ingest, WaitingRecord, remove_stray};
+use super::ingest::{Ingest, WaitingRecord};
 use super::options::{BuildOptions, Compression};
 use super::record::{Tag, encode_blob};
-use crate::{Error, Result};
+use crate::{Error, Result, names};
 
 /// Below this many records, a final partition is not worth its entry.
 const PARTITION_RECORDS_MIN: u64 = 4096;
@@ -33,10 +33,6 @@ const PARTITION_BYTES_MAX: u64 = 4 << 20;
 const MEMORY_BYTES_MIN: u64 = 16 << 20;
 /// zstd trains none that is smaller, and the samples for a larger one would take more than 100 MiB.
 const DICTIONARY_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
-/// What follows the path in the names of a build's files: of the table until it has its name (see [`AtomicFile`]) ...
-const TEMPORARY_SUFFIX: &str = ".tmp";
-/// ... and of what does not fit the memory.
-pub(crate) const SPILL_SUFFIX: &str = ".cairn-spill";
 /// Share of the memory for records; the rest is for sorting and for output on its way to the disk.
 const INGEST_SHARE: f64 = 0.6;
 
@@ -116,7 +112,7 @@ impl Builder {
         options: BuildOptions,
         rng: &mut dyn Rng,
     ) -> Result<Builder> {
-        if crate::generations::has_deltas(&**fs, path)? {
+        if !names::deltas(&**fs, path)?.is_empty() {
             let what =
                 format!("{} has deltas, which a new table would not fit; use a StoreBuilder", path.display());
             return Err(Error::invalid(what));
@@ -162,8 +158,8 @@ impl Builder {
         };
         let file = AtomicFile::create(fs, path)?;
         let writer = PageWriter::new(file.file().clone());
-        let spill_path = spill_path(path);
-        remove_stray(fs, &spill_path)?;
+        let spill_path = names::spill(path);
+        names::remove(&**fs, &spill_path)?;
         let ingest = Ingest::new(fs, spill_path, (options.memory_bytes as f64 * INGEST_SHARE) as u64);
         Ok(Builder {
             fs: fs.clone(),
@@ -310,7 +306,7 @@ impl Builder {
         };
         let assembly = Assembly {
             fs: &self.fs,
-            spill_path: spill_path(self.file.path()),
+            spill_path: names::spill(self.file.path()),
             sealed: &sealed,
             shape,
             options: &self.options,
@@ -348,26 +344,15 @@ impl Builder {
     }
 }
 
-/// The temporary file of a build of `path`. A build removes what has this name, so it is one that nobody chooses.
-fn spill_path(path: &Path) -> PathBuf {
-    with_suffix(path, SPILL_SUFFIX)
-}
-
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(suffix);
-    path.with_file_name(name)
-}
-
 /// Removes what a build of `path` left behind when its machine lost power, unless another build is under way.
 pub(crate) fn remove_leftovers(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    let (building, spill) = (with_suffix(path, TEMPORARY_SUFFIX), spill_path(path));
+    let (building, spill) = (names::building(path), names::spill(path));
     if !fs.exists(&building)? && !fs.exists(&spill)? {
         return Ok(());
     }
     match AtomicFile::create(fs, path) {
         // Dropped without a commit, it takes the temporary file with it.
-        Ok(_lock) => remove_stray(fs, &spill),
+        Ok(_lock) => names::remove(&**fs, &spill),
         Err(error) if error.kind() == ErrorKind::Busy => Ok(()),
         Err(error) => Err(error.into()),
     }

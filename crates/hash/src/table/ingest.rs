@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{AppendWriter, ErrorKind, File, Fs, OpenOptions};
+use cairn_vfs::{AppendWriter, File, Fs, OpenOptions};
 
 use super::format::{PARTITION_BITS_MAX, word32, word64};
 use super::place::partition_of;
@@ -161,20 +161,11 @@ impl Ingest {
 /// Opens a file that nobody else can name and that is gone when it is closed.
 pub(crate) fn temporary_file(fs: &Arc<dyn Fs>, path: &Path) -> Result<AppendWriter> {
     let file = fs.open(path, OpenOptions::create())?;
-    // ORDER: the name goes first, so that no later failure leaves it behind. Power loss still can: see
-    // `remove_stray`.
+    // ORDER: the name goes first, so that no later failure leaves it behind. Power loss still can, and the
+    // next build of the same path removes it.
     fs.remove(path)?;
     file.set_len(0)?;
     Ok(AppendWriter::new(Arc::from(file), 0, SPILL_BUFFER_BYTES))
-}
-
-/// Removes a temporary file whose build lost its machine between the two steps of [`temporary_file`]. The caller
-/// holds the lock of the build, so it is nobody's.
-pub(crate) fn remove_stray(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    match fs.remove(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
 }
 
 /// The records of a build, all there, partition by partition.

@@ -38,7 +38,7 @@ pub use stream::ValueReader;
 pub use verify::VerifyReport;
 
 pub(crate) use batch::GROUP;
-pub(crate) use build::{SPILL_SUFFIX, remove_leftovers};
+pub(crate) use build::remove_leftovers;
 pub(crate) use reader::{Found, read_header};
 pub(crate) use record::Tag;
 

@@ -43,21 +43,21 @@ fn copies_beside_a_store_are_left_alone() {
     let base = bytes(&fs, path);
     write(&fs, Path::new("store/words.cairn.20240101"), &base);
     append(&fs, path, "delta");
-    let delta = bytes(&fs, &files::delta(path, 1));
+    let delta = bytes(&fs, &names::delta(path, 1));
     write(&fs, Path::new("store/words.cairn.000001"), &delta);
     assert_eq!((value(&fs, path, 0), value(&fs, path, 1)), ("delta".into(), "base".into()));
     compact_in(&fs, path, options(), &mut SeededRng::new(3)).unwrap();
     // No number of ours, but one all the same: a new base passes it, and does not take it for its own.
-    write(&fs, &files::delta(path, 20_240_101), &base);
-    write(&fs, &files::delta(path, 7), b"no table");
+    write(&fs, &names::delta(path, 20_240_101), &base);
+    write(&fs, &names::delta(path, 7), b"no table");
     create(&fs, path, "again");
     append(&fs, path, "more");
     assert_eq!((value(&fs, path, 0), value(&fs, path, 1)), ("more".into(), "again".into()));
     for (name, kept) in [
         (Path::new("store/words.cairn.20240101").to_owned(), &base[..]),
         (Path::new("store/words.cairn.000001").to_owned(), &delta),
-        (files::delta(path, 20_240_101), &base),
-        (files::delta(path, 7), b"no table"),
+        (names::delta(path, 20_240_101), &base),
+        (names::delta(path, 7), b"no table"),
     ] {
         assert!(bytes(&fs, &name) == kept, "{}", name.display());
     }
@@ -93,7 +93,7 @@ fn the_last_number_there_is() {
     let mut rng = SeededRng::new(1);
     let refused = StoreBuilder::append_in(&fs, path, options(), &mut rng).unwrap_err();
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
-    write(&fs, &files::delta(path, u64::MAX), &forged);
+    write(&fs, &names::delta(path, u64::MAX), &forged);
     let refused = StoreBuilder::create_in(&fs, path, options(), &mut rng).unwrap_err();
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused}");
     let [low, high] = [forged.clone(), forged].map(|bytes| {

@@ -1,18 +1,75 @@
-//! The names of a store's files.
+//! The names of the files beside a table.
+//!
+//! ```text
+//! words.cairn                         a table, or the base of a store
+//! words.cairn.delta.000004            a delta over it
+//! words.cairn.lock                    locked by whoever writes the store
+//! words.cairn.tmp                     what is being built, until it has its name (see `AtomicFile`)
+//! words.cairn.cairn-spill             for a moment, what did not fit the memory of a build
+//! words.cairn.delta.000005.tmp        and the same two of a delta
+//! ```
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use cairn_vfs::Fs;
+use cairn_vfs::{ErrorKind, Fs};
 
 use crate::Result;
-use crate::table::{SPILL_SUFFIX, remove_leftovers};
 
 /// Stands between the store's name and the number of a delta. Six digits alone could be a date that somebody put
 /// behind the name of a copy.
 const DELTA: &str = ".delta.";
 /// Digits of a generation's number in its file's name; larger numbers just take more.
 const DIGITS: usize = 6;
+const LOCK: &str = ".lock";
+const BUILDING: &str = ".tmp";
+/// A build removes what has this name, so it is one that nobody chooses.
+const SPILL: &str = ".cairn-spill";
+
+/// The file of delta `number` of the store at `path`.
+pub(crate) fn delta(path: &Path, number: u64) -> PathBuf {
+    with_suffix(path, &delta_suffix(number))
+}
+
+/// The file that writers of the store at `path` lock.
+pub(crate) fn lock(path: &Path) -> PathBuf {
+    with_suffix(path, LOCK)
+}
+
+/// The file that becomes `path` when its build is done.
+pub(crate) fn building(path: &Path) -> PathBuf {
+    with_suffix(path, BUILDING)
+}
+
+/// The temporary file of a build of `path`.
+pub(crate) fn spill(path: &Path) -> PathBuf {
+    with_suffix(path, SPILL)
+}
+
+/// The numbers of the delta files of the store at `path` that are there, ascending.
+pub(crate) fn deltas(fs: &dyn Fs, path: &Path) -> Result<Vec<u64>> {
+    let files = siblings(fs, path)?;
+    let mut numbers: Vec<u64> = files.iter().filter_map(|(_, suffix)| number(suffix)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+/// The files that builds of deltas of the store at `path` work on, or have left behind.
+pub(crate) fn delta_builds(fs: &dyn Fs, path: &Path) -> Result<Vec<PathBuf>> {
+    let is_build = |suffix: &str| {
+        let delta = suffix.strip_suffix(BUILDING).or_else(|| suffix.strip_suffix(SPILL));
+        delta.and_then(number).is_some()
+    };
+    let files = siblings(fs, path)?.into_iter();
+    Ok(files.filter(|(_, suffix)| is_build(suffix)).map(|(file, _)| file).collect())
+}
+
+/// Removes a name that may be gone already.
+pub(crate) fn remove(fs: &dyn Fs, file: &Path) -> Result<()> {
+    match fs.remove(file) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
+}
 
 /// `path` with `suffix` behind its name.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -21,39 +78,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// The file of delta `number` of the store at `path`.
-pub(super) fn delta(path: &Path, number: u64) -> PathBuf {
-    with_suffix(path, &delta_suffix(number))
-}
-
 fn delta_suffix(number: u64) -> String {
     format!("{DELTA}{number:0DIGITS$}")
-}
-
-/// The file that writers of the store lock.
-pub(super) fn lock(path: &Path) -> PathBuf {
-    with_suffix(path, ".lock")
-}
-
-/// The numbers of the delta files that are there, ascending.
-pub(super) fn numbers(fs: &dyn Fs, path: &Path) -> Result<Vec<u64>> {
-    let files = siblings(fs, path)?;
-    let mut numbers: Vec<u64> = files.iter().filter_map(|(_, suffix)| number(suffix)).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
-}
-
-/// Removes temporary files of builds that lost their machine: those of deltas, whose numbers may never come again
-/// after a compaction or a new base, and those of a base. The caller holds the store's lock, so no delta is being
-/// built; a base may be, by a plain [`crate::table::Builder`].
-pub(super) fn remove_strays(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    for (file, suffix) in siblings(&**fs, path)? {
-        let number_of = suffix.strip_suffix(".tmp").or_else(|| suffix.strip_suffix(SPILL_SUFFIX));
-        if number_of.and_then(number).is_some() {
-            super::remove(fs, &file)?;
-        }
-    }
-    remove_leftovers(fs, path)
 }
 
 /// The number of a delta whose file has the store's name and this suffix, which must be spelled as we spell it.
