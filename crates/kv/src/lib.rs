@@ -5,9 +5,12 @@
 #![deny(unsafe_code)]
 #![allow(dead_code)] // while the parts are built; goes when they meet
 
+mod compaction;
 mod cursor;
 pub mod error;
 mod file;
+mod iter;
 mod kind;
+mod merge_operator;
 
 pub use error::{Error, Result};

@@ -1,0 +1,372 @@
+//! Write batches: operations that happen together or not at all.
+//!
+//! A batch is kept in the form in which the log stores it, so that committing it is one copy:
+//!
+//! ```text
+//!  0   seqno  u64   number of the first operation; the others follow      } written at commit
+//!  8   count  u32   operations                                            }
+//! 12   operations, each:
+//!        tag        u8      low 4 bits: 0 delete, 1 put, 2 merge, 4 delete range; bit 7: a keyspace id follows
+//!        keyspace   varint  only with bit 7; keyspace 0 without
+//!        key length varint, value length varint (absent for deletes; of a delete range, the end key's)
+//!        key, value
+//! ```
+
+use std::path::Path;
+
+use cairn_codec::varint;
+
+use crate::kind::Seqno;
+use crate::{Error, Result};
+
+/// The number of a keyspace in log records, batches and the manifest. 0 is the default keyspace.
+pub type KeyspaceId = u32;
+
+/// Bytes before the first operation.
+pub(crate) const HEADER_BYTES: usize = 12;
+
+/// The longest key that a store takes: 64 KiB - 1.
+pub const KEY_BYTES_MAX: usize = (1 << 16) - 1;
+
+/// The longest value that a store takes: 1 GiB.
+pub const VALUE_BYTES_MAX: usize = 1 << 30;
+
+/// The longest encoded batch: one record of the log.
+pub const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
+
+const KEYSPACE_FOLLOWS: u8 = 0x80;
+
+/// One operation of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation<'a> {
+    /// Sets a key.
+    Put {
+        /// The key.
+        key: &'a [u8],
+        /// Its value.
+        value: &'a [u8],
+    },
+    /// Removes a key.
+    Delete {
+        /// The key.
+        key: &'a [u8],
+    },
+    /// Adds an operand for the merge operator.
+    Merge {
+        /// The key.
+        key: &'a [u8],
+        /// The operand.
+        operand: &'a [u8],
+    },
+    /// Removes all keys from `start` to before `end`.
+    DeleteRange {
+        /// The first key.
+        start: &'a [u8],
+        /// The first key that stays.
+        end: &'a [u8],
+    },
+}
+
+const TAG_DELETE: u8 = 0;
+const TAG_PUT: u8 = 1;
+const TAG_MERGE: u8 = 2;
+const TAG_DELETE_RANGE: u8 = 4;
+
+impl<'a> Operation<'a> {
+    #[inline]
+    fn parts(&self) -> (u8, &'a [u8], Option<&'a [u8]>) {
+        match *self {
+            Operation::Put { key, value } => (TAG_PUT, key, Some(value)),
+            Operation::Delete { key } => (TAG_DELETE, key, None),
+            Operation::Merge { key, operand } => (TAG_MERGE, key, Some(operand)),
+            Operation::DeleteRange { start, end } => (TAG_DELETE_RANGE, start, Some(end)),
+        }
+    }
+
+    /// Checks lengths and bounds.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        let (tag, key, value) = self.parts();
+        let value_bytes = value.map_or(0, <[u8]>::len);
+        if key.len() <= KEY_BYTES_MAX && (tag != TAG_DELETE_RANGE && value_bytes <= VALUE_BYTES_MAX) {
+            return Ok(());
+        }
+        self.check_slow()
+    }
+
+    #[cold]
+    fn check_slow(&self) -> Result<()> {
+        let (tag, key, value) = self.parts();
+        let value = value.unwrap_or_default();
+        if key.len() > KEY_BYTES_MAX || (tag == TAG_DELETE_RANGE && value.len() > KEY_BYTES_MAX) {
+            let len = key.len().max(value.len());
+            return Err(Error::invalid(format!("a key of {len} bytes, expected at most {KEY_BYTES_MAX}")));
+        }
+        if value.len() > VALUE_BYTES_MAX {
+            let len = value.len();
+            return Err(Error::invalid(format!("a value of {len} bytes, expected at most {VALUE_BYTES_MAX}")));
+        }
+        if tag == TAG_DELETE_RANGE && key > value {
+            return Err(Error::invalid("a range to delete whose start is after its end"));
+        }
+        Ok(())
+    }
+
+    /// Bytes of the encoded operation.
+    #[inline]
+    pub(crate) fn encoded_bytes(&self, keyspace: KeyspaceId) -> usize {
+        let (_, key, value) = self.parts();
+        let mut bytes = 1 + varint::encoded_len(key.len() as u64) + key.len();
+        if keyspace != 0 {
+            bytes += varint::encoded_len(u64::from(keyspace));
+        }
+        if let Some(value) = value {
+            bytes += varint::encoded_len(value.len() as u64) + value.len();
+        }
+        bytes
+    }
+
+    /// Writes the operation to `out`, which is [`Operation::encoded_bytes`] long.
+    #[inline]
+    pub(crate) fn encode(&self, keyspace: KeyspaceId, out: &mut [u8]) {
+        let (tag, key, value) = self.parts();
+        let mut writer = Writer { out };
+        if keyspace == 0 {
+            writer.bytes(&[tag]);
+        } else {
+            writer.bytes(&[tag | KEYSPACE_FOLLOWS]);
+            writer.number(u64::from(keyspace));
+        }
+        writer.number(key.len() as u64);
+        if let Some(value) = value {
+            writer.number(value.len() as u64);
+        }
+        writer.bytes(key);
+        writer.bytes(value.unwrap_or_default());
+        debug_assert!(writer.out.is_empty());
+    }
+}
+
+/// Fills a slice from its front. What does not fit is dropped; encoded lengths are computed beforehand.
+struct Writer<'a> {
+    out: &'a mut [u8],
+}
+
+impl Writer<'_> {
+    #[inline]
+    fn bytes(&mut self, bytes: &[u8]) {
+        if let Some((head, rest)) = std::mem::take(&mut self.out).split_at_mut_checked(bytes.len()) {
+            head.copy_from_slice(bytes);
+            self.out = rest;
+        }
+    }
+
+    #[inline]
+    fn number(&mut self, value: u64) {
+        if value < 0x80 {
+            return self.bytes(&[value as u8]);
+        }
+        let mut buf = [0; varint::MAX_BYTES];
+        let used = varint::encode(value, &mut buf);
+        self.bytes(&buf[..used]);
+    }
+}
+
+/// Writes the header of a record.
+#[inline]
+pub(crate) fn write_header(record: &mut [u8], seqno: Seqno, count: u32) {
+    if let Some(header) = record.first_chunk_mut::<HEADER_BYTES>() {
+        header[..8].copy_from_slice(&seqno.to_le_bytes());
+        header[8..].copy_from_slice(&count.to_le_bytes());
+    }
+}
+
+/// Operations that are committed together, in the order in which they were added.
+#[derive(Debug, Clone)]
+pub struct WriteBatch {
+    record: Vec<u8>,
+    count: u32,
+    /// Whether only the default keyspace is written, and without range deletes.
+    pub(crate) is_plain: bool,
+}
+
+impl Default for WriteBatch {
+    fn default() -> Self {
+        WriteBatch::new()
+    }
+}
+
+impl WriteBatch {
+    /// An empty batch.
+    pub fn new() -> Self {
+        WriteBatch::with_capacity(0)
+    }
+
+    /// An empty batch with room for operations of `bytes` in all.
+    pub fn with_capacity(bytes: usize) -> Self {
+        let mut record = Vec::with_capacity(HEADER_BYTES + bytes);
+        record.resize(HEADER_BYTES, 0);
+        WriteBatch { record, count: 0, is_plain: true }
+    }
+
+    /// Sets `key` in the default keyspace. Errors: [`Error::Invalid`] for what is too long.
+    #[inline]
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(0, Operation::Put { key: key.as_ref(), value: value.as_ref() })
+    }
+
+    /// Removes `key` from the default keyspace. Errors: [`Error::Invalid`] for a key that is too long.
+    #[inline]
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(0, Operation::Delete { key: key.as_ref() })
+    }
+
+    /// Adds any operation on any keyspace ([`crate::Keyspace::id`]).
+    ///
+    /// Errors: [`Error::Invalid`] for keys and values that are too long, for a range that ends before it starts, and for
+    /// a batch of more than [`BATCH_BYTES_MAX`] bytes.
+    #[inline]
+    pub fn add(&mut self, keyspace: KeyspaceId, operation: Operation<'_>) -> Result<()> {
+        operation.check()?;
+        let before = self.record.len();
+        let after = before + operation.encoded_bytes(keyspace);
+        if after > BATCH_BYTES_MAX {
+            return Err(Error::invalid(format!("a batch of more than {BATCH_BYTES_MAX} bytes")));
+        }
+        self.record.resize(after, 0);
+        operation.encode(keyspace, &mut self.record[before..]);
+        self.count += 1;
+        self.is_plain &= keyspace == 0 && !matches!(operation, Operation::DeleteRange { .. });
+        Ok(())
+    }
+
+    /// How many operations there are.
+    pub fn len(&self) -> usize {
+        self.count as usize
+    }
+
+    /// True without operations.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes of the encoded operations.
+    pub fn encoded_bytes(&self) -> usize {
+        self.record.len() - HEADER_BYTES
+    }
+
+    /// Forgets all operations and keeps the memory.
+    pub fn clear(&mut self) {
+        self.record.truncate(HEADER_BYTES);
+        self.count = 0;
+        self.is_plain = true;
+    }
+
+    /// The operations with their keyspaces, in order.
+    pub fn operations(&self) -> impl Iterator<Item = (KeyspaceId, Operation<'_>)> {
+        // What this type wrote it can read.
+        Operations::new(&self.record[HEADER_BYTES..]).filter_map(|operation| operation.ok())
+    }
+
+    pub(crate) fn record(&self) -> &[u8] {
+        &self.record
+    }
+}
+
+/// A record of the log, taken apart.
+#[derive(Debug)]
+pub(crate) struct Record<'a> {
+    /// Number of the first operation.
+    pub seqno: Seqno,
+    /// How many operations follow, as the header says.
+    pub count: u32,
+    /// The operations.
+    pub operations: Operations<'a>,
+}
+
+impl<'a> Record<'a> {
+    /// Reads a record's header. Errors: [`Error::Corruption`] of `file` at `offset`.
+    pub(crate) fn parse(record: &'a [u8], file: &Path, offset: u64) -> Result<Record<'a>> {
+        let Some((header, rest)) = record.split_first_chunk::<HEADER_BYTES>() else {
+            let what = format!("a batch of {} bytes, expected at least {HEADER_BYTES}", record.len());
+            return Err(Error::corruption(file, offset, what));
+        };
+        let [s0, s1, s2, s3, s4, s5, s6, s7, c0, c1, c2, c3] = *header;
+        let seqno = Seqno::from_le_bytes([s0, s1, s2, s3, s4, s5, s6, s7]);
+        Ok(Record { seqno, count: u32::from_le_bytes([c0, c1, c2, c3]), operations: Operations::new(rest) })
+    }
+}
+
+/// Iterates over encoded operations. Ends after the first damaged one.
+#[derive(Debug, Clone)]
+pub(crate) struct Operations<'a> {
+    rest: &'a [u8],
+}
+
+/// Why an encoded operation cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Malformed(pub &'static str);
+
+impl<'a> Operations<'a> {
+    #[inline]
+    pub(crate) fn new(rest: &'a [u8]) -> Self {
+        Operations { rest }
+    }
+
+    #[inline]
+    fn length(&mut self) -> std::result::Result<usize, Malformed> {
+        if let [first @ 0..0x80, rest @ ..] = self.rest {
+            self.rest = rest;
+            return Ok(usize::from(*first));
+        }
+        let (value, used) = varint::decode(self.rest).map_err(|_| Malformed("a length that is no varint"))?;
+        self.rest = &self.rest[used..];
+        usize::try_from(value).map_err(|_| Malformed("a length beyond the address space"))
+    }
+
+    #[inline]
+    fn bytes(&mut self, len: usize) -> std::result::Result<&'a [u8], Malformed> {
+        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Malformed("an operation that is cut short"))?;
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    #[inline]
+    fn parse(&mut self, tag: u8) -> std::result::Result<(KeyspaceId, Operation<'a>), Malformed> {
+        let mut keyspace = 0;
+        if tag & KEYSPACE_FOLLOWS != 0 {
+            let id = self.length()?;
+            keyspace = KeyspaceId::try_from(id).map_err(|_| Malformed("a keyspace id of more than 32 bits"))?;
+        }
+        let key_len = self.length()?;
+        let operation = match tag & !KEYSPACE_FOLLOWS {
+            TAG_DELETE => Operation::Delete { key: self.bytes(key_len)? },
+            tag @ (TAG_PUT | TAG_MERGE | TAG_DELETE_RANGE) => {
+                let value_len = self.length()?;
+                let (key, value) = (self.bytes(key_len)?, self.bytes(value_len)?);
+                match tag {
+                    TAG_PUT => Operation::Put { key, value },
+                    TAG_MERGE => Operation::Merge { key, operand: value },
+                    _ => Operation::DeleteRange { start: key, end: value },
+                }
+            }
+            _ => return Err(Malformed("an operation of unknown type")),
+        };
+        Ok((keyspace, operation))
+    }
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = std::result::Result<(KeyspaceId, Operation<'a>), Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&tag, rest) = self.rest.split_first()?;
+        self.rest = rest;
+        let parsed = self.parse(tag);
+        if parsed.is_err() {
+            self.rest = &[];
+        }
+        Some(parsed)
+    }
+}

@@ -1,0 +1,2 @@
+//! Flushes' and compactions' common ground: what survives, and the strategies that choose what is merged.
+

@@ -1,0 +1,365 @@
+//! Which entries survive a flush or a compaction.
+//!
+//! Snapshots cut the sequence numbers into *stripes*: two versions of a key in one stripe look the same to every reader,
+//! so of each stripe only the newest survives.
+//!
+//! ```text
+//!   snapshots:            10          20
+//!   versions of a key:  9    12   15      23   25
+//!                       ^keep     ^keep        ^keep      12 and 23 are seen by nobody
+//! ```
+//!
+//! Merge entries need what is below them, up to and including the first one that is none.
+
+use std::path::PathBuf;
+
+use cairn_vfs::sync::Arc;
+
+use crate::Result;
+use crate::cursor::Cursor;
+use crate::iter::resolve::Resolver;
+use crate::kind::{Kind, SEQNO_MAX, Seqno};
+use crate::merge_operator::Operator;
+use crate::range_del::RangeTombstones;
+
+/// What a filter says of an entry that a compaction meets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum FilterDecision {
+    /// It stays.
+    Keep,
+    /// It goes, as if it had been deleted when it was written.
+    Remove,
+    /// It stays with this value.
+    Change(Vec<u8>),
+}
+
+/// Decides in compactions about values that no snapshot protects, as RocksDB's compaction filter.
+pub trait CompactionFilter: std::fmt::Debug + Send + Sync + 'static {
+    /// The name, for messages and the event log.
+    fn name(&self) -> &str;
+
+    /// What happens to `key` and `value`, which compactions write to `level`. Called in key order, once a compaction
+    /// for the newest version of a key; never for tombstones, merge operands and values in blob files.
+    fn filter(&self, level: usize, key: &[u8], value: &[u8]) -> FilterDecision;
+}
+
+/// What the stream has to know about the rest of the store.
+pub(crate) struct Rules {
+    /// Sequence numbers of all snapshots, ascending.
+    pub snapshots: Vec<Seqno>,
+    /// Range tombstones of all inputs together.
+    pub tombstones: Arc<RangeTombstones>,
+    /// For chains of merge operands.
+    pub operator: Operator,
+    /// The user's filter.
+    pub filter: Option<Arc<dyn CompactionFilter>>,
+    /// The level that is written to.
+    pub level: usize,
+    /// The store's directory, for messages.
+    pub store: Arc<PathBuf>,
+}
+
+impl Rules {
+    /// The stripe of `seqno`: the first snapshot that sees it, or [`SEQNO_MAX`].
+    #[inline]
+    fn stripe(&self, seqno: Seqno) -> Seqno {
+        if self.snapshots.is_empty() {
+            return SEQNO_MAX;
+        }
+        let at = self.snapshots.partition_point(|&snapshot| snapshot < seqno);
+        self.snapshots.get(at).copied().unwrap_or(SEQNO_MAX)
+    }
+
+    /// True when every snapshot sees an entry of this number.
+    #[inline]
+    fn seen_by_all(&self, seqno: Seqno) -> bool {
+        self.snapshots.first().is_none_or(|&first| seqno <= first)
+    }
+
+    /// True when a range tombstone hides `key` at `seqno` from everybody who could see it.
+    #[inline]
+    fn is_covered(&self, key: &[u8], seqno: Seqno) -> bool {
+        if self.tombstones.is_empty() {
+            return false;
+        }
+        let newest = self.tombstones.newest_covering(key, self.stripe(seqno));
+        newest.is_some_and(|tombstone| tombstone > seqno)
+    }
+}
+
+/// Counts of what a stream dropped and why.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    /// Versions that a newer one hides.
+    pub shadowed: u64,
+    /// Entries under range tombstones.
+    pub covered: u64,
+    /// Tombstones with nothing left to hide.
+    pub tombstones: u64,
+    /// Entries that the filter removed.
+    pub filtered: u64,
+}
+
+/// The surviving entries of `C`, in order. Pull them with [`Stream::advance`].
+pub(crate) struct Stream<C, B> {
+    input: C,
+    rules: Rules,
+    /// Whether a key (asked in ascending order) can have entries below the output: what is older and not in the input.
+    has_older: B,
+    key: Vec<u8>,
+    has_key: bool,
+    /// The stripe of the last survivor of `key`, when one hides all that is below it in the stripe.
+    hidden_stripe: Option<Seqno>,
+    /// The current survivor when it is not the input's entry as it is.
+    value: Vec<u8>,
+    current: Current,
+    /// Survivors that were made of several inputs at once, the next one last.
+    pending: Vec<(Seqno, Kind, Vec<u8>)>,
+    dropped: Dropped,
+    /// Blob references of entries that did not survive are handed here.
+    dropped_blobs: Vec<Vec<u8>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Current {
+    /// Before the first, or after the last.
+    None,
+    /// The entry that the input stands on, under this number.
+    Input(Seqno),
+    /// `key` and `value`, of this number and kind.
+    Made(Seqno, Kind),
+}
+
+impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
+    /// Survivors of `input`, which must have been placed on its first entry.
+    pub(crate) fn new(input: C, rules: Rules, has_older: B) -> Self {
+        Stream {
+            input,
+            rules,
+            has_older,
+            key: Vec::new(),
+            has_key: false,
+            hidden_stripe: None,
+            value: Vec::new(),
+            current: Current::None,
+            pending: Vec::new(),
+            dropped: Dropped::default(),
+            dropped_blobs: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    #[inline]
+    pub(crate) fn seqno(&self) -> Seqno {
+        match self.current {
+            Current::Input(seqno) | Current::Made(seqno, _) => seqno,
+            Current::None => 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        match self.current {
+            Current::Made(_, kind) => kind,
+            _ => self.input.kind(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn value(&self) -> &[u8] {
+        match self.current {
+            Current::Made(..) => &self.value,
+            _ => self.input.value(),
+        }
+    }
+
+    /// What was dropped so far.
+    pub(crate) fn dropped(&self) -> Dropped {
+        self.dropped
+    }
+
+    /// References of blobs that were dropped since the last call.
+    pub(crate) fn take_dropped_blobs(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.dropped_blobs)
+    }
+
+    /// Moves to the next survivor; false at the end. After an error the stream is over.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        if let Some((seqno, kind, value)) = self.pending.pop() {
+            self.value = value;
+            self.current = Current::Made(seqno, kind);
+            return Ok(true);
+        }
+        if matches!(self.current, Current::Input(_)) {
+            self.input.next()?;
+        }
+        self.current = Current::None;
+        while self.input.valid() {
+            let is_new_key = !self.has_key || self.input.key() != self.key.as_slice();
+            if is_new_key {
+                self.key.clear();
+                self.key.extend_from_slice(self.input.key());
+                self.has_key = true;
+                self.hidden_stripe = None;
+            }
+            let seqno = self.input.seqno();
+            let stripe = self.rules.stripe(seqno);
+            if self.hidden_stripe == Some(stripe) {
+                self.dropped.shadowed += 1;
+                self.drop_input()?;
+                continue;
+            }
+            if self.rules.is_covered(&self.key, seqno) {
+                // What a range tombstone hides, it hides with all that is older in the stripe.
+                self.hidden_stripe = Some(stripe);
+                self.dropped.covered += 1;
+                self.drop_input()?;
+                continue;
+            }
+            let survives = match self.input.kind() {
+                Kind::Put | Kind::Blob => self.keep_value(seqno, stripe)?,
+                Kind::Delete => self.keep_tombstone(seqno, stripe)?,
+                Kind::Merge => {
+                    self.merge(stripe)?;
+                    match self.pending.pop() {
+                        Some((seqno, kind, value)) => {
+                            self.value = value;
+                            self.current = Current::Made(seqno, kind);
+                            true
+                        }
+                        None => false,
+                    }
+                }
+            };
+            if survives {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Leaves the input's entry for good.
+    #[inline]
+    fn drop_input(&mut self) -> Result<()> {
+        if self.input.kind() == Kind::Blob {
+            self.dropped_blobs.push(self.input.value().to_vec());
+        }
+        self.input.next()
+    }
+
+    /// The number that a survivor gets: 0 when no reader and no older entry can tell the difference.
+    #[inline]
+    fn final_seqno(&mut self, seqno: Seqno) -> Result<Seqno> {
+        let is_last = seqno != 0 && self.rules.seen_by_all(seqno) && !(self.has_older)(&self.key)?;
+        // A range tombstone that stays must still not cover what is newer than it.
+        Ok(if is_last && self.rules.tombstones.is_empty() { 0 } else { seqno })
+    }
+
+    #[inline]
+    fn keep_value(&mut self, seqno: Seqno, stripe: Seqno) -> Result<bool> {
+        self.hidden_stripe = Some(stripe);
+        if let (Some(filter), Kind::Put) = (&self.rules.filter, self.input.kind())
+            && stripe == SEQNO_MAX
+        {
+            match filter.filter(self.rules.level, &self.key, self.input.value()) {
+                FilterDecision::Keep => {}
+                FilterDecision::Remove => return self.remove_filtered(seqno),
+                FilterDecision::Change(value) => {
+                    self.value = value;
+                    self.input.next()?;
+                    self.current = Current::Made(seqno, Kind::Put);
+                    return Ok(true);
+                }
+            }
+        }
+        let seqno = self.final_seqno(seqno)?;
+        self.current = Current::Input(seqno);
+        Ok(true)
+    }
+
+    /// The filter removed the newest version: a tombstone stands in for it while there may be older ones.
+    fn remove_filtered(&mut self, seqno: Seqno) -> Result<bool> {
+        self.dropped.filtered += 1;
+        self.input.next()?;
+        if self.rules.snapshots.is_empty() && !(self.has_older)(&self.key)? {
+            return Ok(false);
+        }
+        self.value.clear();
+        self.current = Current::Made(seqno, Kind::Delete);
+        Ok(true)
+    }
+
+    fn keep_tombstone(&mut self, seqno: Seqno, stripe: Seqno) -> Result<bool> {
+        self.hidden_stripe = Some(stripe);
+        if self.rules.seen_by_all(seqno) && !(self.has_older)(&self.key)? {
+            self.dropped.tombstones += 1;
+            self.input.next()?;
+            return Ok(false);
+        }
+        self.current = Current::Input(seqno);
+        Ok(true)
+    }
+
+    /// Takes the merge operands of one stripe and, where it is in the stripe too, the entry below them. Leaves what they
+    /// come to in `pending`.
+    fn merge(&mut self, stripe: Seqno) -> Result<()> {
+        let newest = self.input.seqno();
+        let mut operands: Vec<(Seqno, Vec<u8>)> = Vec::new(); // newest first
+        let mut base: Option<(Seqno, Kind, Vec<u8>)> = None;
+        let mut is_hidden = false;
+        while self.input.valid() && self.input.key() == self.key.as_slice() {
+            let seqno = self.input.seqno();
+            if self.rules.stripe(seqno) != stripe {
+                break;
+            }
+            if self.rules.is_covered(&self.key, seqno) {
+                is_hidden = true;
+                break;
+            }
+            let (kind, value) = (self.input.kind(), self.input.value().to_vec());
+            self.input.next()?;
+            if kind == Kind::Merge {
+                operands.push((seqno, value));
+            } else {
+                base = Some((seqno, kind, value));
+                break;
+            }
+        }
+        let is_end = base.is_some() || is_hidden;
+        self.hidden_stripe = is_end.then_some(stripe);
+        // The first version of the key: nothing older is anywhere, and all snapshots are above.
+        let oldest = operands.last().map_or(newest, |(seqno, _)| *seqno);
+        let is_first = !is_end
+            && self.rules.seen_by_all(oldest)
+            && !(self.input.valid() && self.input.key() == self.key.as_slice())
+            && !(self.has_older)(&self.key)?;
+        let values: Vec<Vec<u8>> = operands.iter().map(|(_, value)| value.clone()).collect();
+        let resolver = Resolver::from_operands(values);
+        let blob_base = matches!(base, Some((_, Kind::Blob, _)));
+        if (is_end || is_first) && !blob_base {
+            let base = base.filter(|(_, kind, _)| *kind == Kind::Put).map(|(_, _, value)| value);
+            let merged =
+                resolver.merge(&self.key, base.as_deref(), &self.rules.operator, &self.rules.store)?;
+            let seqno = self.final_seqno(newest)?;
+            self.pending.push((seqno, Kind::Put, merged));
+            return Ok(());
+        }
+        // No base here: the operands stay, as one where the operator can.
+        if let Some((seqno, kind, value)) = base {
+            self.pending.push((seqno, kind, value));
+        }
+        let parts: Vec<&[u8]> = operands.iter().rev().map(|(_, value)| value.as_slice()).collect();
+        let whole = self.rules.operator.as_ref().filter(|_| parts.len() > 1);
+        match whole.and_then(|operator| operator.merge_operands(&self.key, &parts)) {
+            Some(value) => self.pending.push((newest, Kind::Merge, value)),
+            None => self
+                .pending
+                .extend(operands.into_iter().rev().map(|(seqno, value)| (seqno, Kind::Merge, value))),
+        }
+        Ok(())
+    }
+}

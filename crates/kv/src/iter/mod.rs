@@ -1,0 +1,6 @@
+//! Walking: merges of sources, and what of them a reader may see.
+
+pub(crate) mod merge;
+pub(crate) mod resolve;
+#[cfg(test)]
+pub(crate) mod testing;

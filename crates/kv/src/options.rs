@@ -1,0 +1,226 @@
+//! What a store and its keyspaces can be told.
+
+use std::time::Duration;
+
+use cairn_vfs::sync::Arc;
+
+use crate::compaction::stream::CompactionFilter;
+use crate::compaction::strategy::StrategyOptions;
+use crate::events::EventListener;
+use crate::merge_operator::MergeOperator;
+use crate::table::{Compression, FilterKind, PrefixExtractor};
+use crate::{Error, Result};
+
+const MIB: u64 = 1 << 20;
+
+/// When a write counts as done. Means the same for every engine in Cairn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub enum Durability {
+    /// In memory: lost with the process, unless a flush came first. Writes no log.
+    Memory,
+    /// Handed to the kernel: survives the process, not a power loss. The default, as in RocksDB and LevelDB.
+    #[default]
+    Buffered,
+    /// On stable storage when the call returns.
+    Sync,
+}
+
+/// Who does flushes and compactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Background {
+    /// This many threads, started with the store. At least 1.
+    Threads(usize),
+    /// The writer whose write makes a flush or a compaction due, before its call returns. The same writes then always
+    /// give the same files: for tests, simulations and programs that must not start threads.
+    Inline,
+}
+
+/// Options of a store. Build one with [`crate::Db::builder`].
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Makes the store when there is none. Default: true.
+    pub create_if_missing: bool,
+    /// Fails with [`Error::Busy`]-like `Conflict` when there is one already. Default: false.
+    pub error_if_exists: bool,
+    /// Opens without writing anything, beside a writer or alone: shows the store as it was at the open. Default: false.
+    pub read_only: bool,
+    /// Memory for blocks of tables, all keyspaces together. Default: 64 MiB.
+    pub cache_bytes: u64,
+    /// Durability of writes that do not say theirs. Default: [`Durability::Buffered`].
+    pub durability: Durability,
+    /// With `Buffered` writes: syncs the log this often in the background, which bounds what a power loss takes.
+    /// Default: `None`, never.
+    pub sync_interval: Option<Duration>,
+    /// Length of a log segment. Default: 64 MiB.
+    pub wal_segment_bytes: u64,
+    /// When the log has grown beyond this, the keyspaces that hold it are flushed. Default: 1 GiB.
+    pub wal_bytes_max: u64,
+    /// Memory of all memtables together, beyond which the largest is flushed. Default: `None`, only each keyspace's own
+    /// limit counts.
+    pub memtable_bytes_max: Option<u64>,
+    /// Who does the background work. Default: threads, one for each processor, at least 2.
+    pub background: Background,
+    /// Bytes a second that flushes and compactions may write; `None` (default) for no limit.
+    pub rate_limit_bytes: Option<u64>,
+    /// Reads and writes of compactions bypass the page cache where the file system can. Default: false.
+    pub direct_io: bool,
+    /// Table files that are kept open. Default: 4096.
+    pub open_tables_max: usize,
+    /// Hears of flushes, compactions, stalls and failures. Default: nobody.
+    pub listener: Option<Arc<dyn EventListener>>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            create_if_missing: true,
+            error_if_exists: false,
+            read_only: false,
+            cache_bytes: 64 * MIB,
+            durability: Durability::Buffered,
+            sync_interval: None,
+            wal_segment_bytes: 64 * MIB,
+            wal_bytes_max: 1024 * MIB,
+            memtable_bytes_max: None,
+            background: Background::Threads(cairn_vfs::thread::available_parallelism().max(2)),
+            rate_limit_bytes: None,
+            direct_io: false,
+            open_tables_max: 4096,
+            listener: None,
+        }
+    }
+}
+
+impl Options {
+    /// Errors: [`Error::Invalid`] naming the option and what was expected.
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |what: String| Err(Error::invalid(what));
+        if self.background == Background::Threads(0) {
+            return refuse("background: 0 threads, expected at least 1, or Background::Inline".to_owned());
+        }
+        if !(64 << 10..=1 << 31).contains(&self.wal_segment_bytes) {
+            return refuse(format!("wal_segment_bytes: {}, expected 64 KiB to 2 GiB", self.wal_segment_bytes));
+        }
+        if self.read_only && self.error_if_exists {
+            return refuse("read_only and error_if_exists contradict each other".to_owned());
+        }
+        if self.rate_limit_bytes.is_some_and(|bytes| bytes < 64 << 10) {
+            return refuse("rate_limit_bytes: expected at least 64 KiB a second".to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// Options of a keyspace. What decides about the meaning of stored bytes (the merge operator's name, TTL) is kept with the
+/// keyspace and checked when it is opened again; the rest may change from open to open.
+#[derive(Debug, Clone)]
+pub struct KeyspaceOptions {
+    /// A memtable of this many bytes is sealed and flushed. Default: 64 MiB.
+    pub memtable_bytes: u64,
+    /// Sealed memtables that wait for their flush before writes stop. Default: 4.
+    pub sealed_memtables_max: usize,
+    /// Target size of data blocks before compression. Default: 4 KiB.
+    pub block_bytes: u32,
+    /// Entries between two restart points of a block. Default: 16.
+    pub restart_interval: u32,
+    /// Compression of blocks, by level; the last one holds for all deeper levels. Default: none in levels 0 and 1, lz4 below.
+    pub compression: Vec<Compression>,
+    /// Kind of filter. Default: bloom.
+    pub filter: FilterKind,
+    /// Bits of filter a key, on average over the levels. Default: 10.
+    pub filter_bits_per_key: f64,
+    /// Gives upper levels more bits and the last level fewer at the same memory (Dayan et al., Monkey, SIGMOD 2017).
+    /// Default: true.
+    pub filter_by_level: bool,
+    /// Prefixes that filters also hold, for scans of one prefix. Default: none.
+    pub prefix_extractor: Option<PrefixExtractor>,
+    /// How tables are compacted. Default: leveled.
+    pub compaction: StrategyOptions,
+    /// Combines `merge` operands. Default: none.
+    pub merge_operator: Option<Arc<dyn MergeOperator>>,
+    /// Decides about entries in compactions. Default: none.
+    pub compaction_filter: Option<Arc<dyn CompactionFilter>>,
+    /// Entries older than this are gone: reads do not see them, compactions remove them. Set when the keyspace is made,
+    /// and kept. Default: none.
+    pub ttl: Option<Duration>,
+    /// Values of at least this many bytes are kept apart in blob files, so that compactions need not copy them.
+    /// Default: none.
+    pub blob_bytes_min: Option<u32>,
+    /// A blob file with this share of garbage is rewritten. Default: 0.25.
+    pub blob_garbage_max: f64,
+}
+
+impl Default for KeyspaceOptions {
+    fn default() -> Self {
+        KeyspaceOptions {
+            memtable_bytes: 64 * MIB,
+            sealed_memtables_max: 4,
+            block_bytes: 4096,
+            restart_interval: 16,
+            compression: vec![Compression::None, Compression::None, Compression::Lz4],
+            filter: FilterKind::Bloom,
+            filter_bits_per_key: 10.0,
+            filter_by_level: true,
+            prefix_extractor: None,
+            compaction: StrategyOptions::default(),
+            merge_operator: None,
+            compaction_filter: None,
+            ttl: None,
+            blob_bytes_min: None,
+            blob_garbage_max: 0.25,
+        }
+    }
+}
+
+impl KeyspaceOptions {
+    /// Errors: [`Error::Invalid`] naming the option and what was expected.
+    pub(crate) fn check(&self) -> Result<()> {
+        let refuse = |what: String| Err(Error::invalid(what));
+        if self.memtable_bytes < 4096 {
+            return refuse(format!("memtable_bytes: {}, expected at least 4096", self.memtable_bytes));
+        }
+        if self.sealed_memtables_max == 0 {
+            return refuse("sealed_memtables_max: 0, expected at least 1".to_owned());
+        }
+        if !(256..=1 << 20).contains(&self.block_bytes) {
+            return refuse(format!("block_bytes: {}, expected 256 to 1 MiB", self.block_bytes));
+        }
+        if !(1..=256).contains(&self.restart_interval) {
+            return refuse(format!("restart_interval: {}, expected 1 to 256", self.restart_interval));
+        }
+        if self.compression.is_empty() {
+            return refuse("compression: no level, expected at least one".to_owned());
+        }
+        if !(0.0..=64.0).contains(&self.filter_bits_per_key) {
+            return refuse(format!("filter_bits_per_key: {}, expected 0 to 64", self.filter_bits_per_key));
+        }
+        if !(0.01..=1.0).contains(&self.blob_garbage_max) {
+            return refuse(format!("blob_garbage_max: {}, expected 0.01 to 1", self.blob_garbage_max));
+        }
+        if self.ttl.is_some_and(|ttl| ttl.as_secs() == 0) {
+            return refuse("ttl: less than a second".to_owned());
+        }
+        Ok(())
+    }
+
+    /// The compression of blocks in `level`.
+    pub(crate) fn compression_at(&self, level: usize) -> Compression {
+        let at = level.min(self.compression.len().saturating_sub(1));
+        self.compression.get(at).copied().unwrap_or(Compression::None)
+    }
+}
+
+/// How to read.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// Keeps blocks that were read in the cache. Default: true. False for scans over more than fits.
+    pub fill_cache: bool,
+    /// Reads ahead at least this many bytes in scans; 0 (default) grows the window by itself.
+    pub readahead_bytes: u32,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        ReadOptions { fill_cache: true, readahead_bytes: 0 }
+    }
+}

@@ -1,0 +1,98 @@
+//! Values as lookups return them.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+
+use crate::table::BlockRef;
+
+/// Values up to this many bytes are copied into the handle itself.
+const INLINE_BYTES: usize = 30;
+
+/// A value that was read. Dereferences to its bytes.
+///
+/// Short values are held inline, without an allocation. Long ones from a table keep the table's block alive instead of
+/// being copied: hold many of them for long and the block cache cannot free their memory; [`Value::into_vec`] copies.
+#[derive(Clone)]
+pub struct Value(Repr);
+
+#[derive(Clone)]
+enum Repr {
+    Inline { len: u8, bytes: [u8; INLINE_BYTES] },
+    Owned(Box<[u8]>),
+    Block { block: BlockRef, range: Range<u32> },
+}
+
+impl Value {
+    /// A copy of `bytes`.
+    #[inline]
+    pub(crate) fn copy(bytes: &[u8]) -> Value {
+        if bytes.len() <= INLINE_BYTES { Value::inline(bytes) } else { Value(Repr::Owned(bytes.into())) }
+    }
+
+    #[inline]
+    fn inline(value: &[u8]) -> Value {
+        let mut bytes = [0; INLINE_BYTES];
+        bytes[..value.len()].copy_from_slice(value);
+        Value(Repr::Inline { len: value.len() as u8, bytes })
+    }
+
+    /// The bytes of `vec`.
+    pub(crate) fn owned(vec: Vec<u8>) -> Value {
+        Value(Repr::Owned(vec.into_boxed_slice()))
+    }
+
+    /// Copies the value out.
+    pub fn into_vec(self) -> Vec<u8> {
+        match self.0 {
+            Repr::Owned(bytes) => bytes.into_vec(),
+            _ => self.to_vec(),
+        }
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Repr::Inline { len, bytes } => &bytes[..usize::from(*len)],
+            Repr::Owned(bytes) => bytes,
+            Repr::Block { block, range } => {
+                block.bytes().get(range.start as usize..range.end as usize).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl PartialEq<[u8]> for Value {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Value {}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Value(\"{}\")", self.escape_ascii())
+    }
+}
+
+impl From<Value> for Vec<u8> {
+    fn from(value: Value) -> Self {
+        value.into_vec()
+    }
+}
