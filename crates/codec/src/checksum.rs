@@ -19,6 +19,36 @@ pub fn xxh3_64_seeded(bytes: &[u8], seed: u64) -> u64 {
     xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
 }
 
+/// The checksum of bytes that come in pieces; however they are cut, the result is [`xxh3_64`] of all of them.
+#[derive(Clone, Default)]
+pub struct Xxh3 {
+    // Half a KiB of state that nobody wants to move about.
+    state: Box<xxhash_rust::xxh3::Xxh3Default>,
+}
+
+impl Xxh3 {
+    /// The checksum of nothing so far.
+    pub fn new() -> Self {
+        Xxh3::default()
+    }
+
+    /// Adds the next bytes. Pieces of a KiB and more go at full speed.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.state.update(bytes);
+    }
+
+    /// The checksum of the bytes so far.
+    pub fn digest(&self) -> u64 {
+        self.state.digest()
+    }
+}
+
+impl std::fmt::Debug for Xxh3 {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Xxh3").field("digest", &self.digest()).finish()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -35,6 +65,14 @@ mod tests {
 
     proptest! {
         #![proptest_config(crate::test_config::cases(256))]
+
+        /// Goal: cuts do not matter. Method: random pieces, some empty, against the whole.
+        #[test]
+        fn pieces(pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..700), 0..6)) {
+            let mut pieced = Xxh3::new();
+            pieces.iter().for_each(|piece| pieced.update(piece));
+            prop_assert_eq!(pieced.digest(), xxh3_64(&pieces.concat()));
+        }
 
         /// Goal: damage and misplacement are seen. Method: flip one bit, or change the seed, of random blocks
         /// that cover XXH3's length classes.

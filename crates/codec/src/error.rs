@@ -26,7 +26,7 @@ pub enum Error {
     /// Compressed bytes that the decompressor rejects.
     #[error("{format} cannot decompress a block of {len} bytes: {what}")]
     Decompress {
-        /// `snappy` or `zstd`.
+        /// `lz4`, `snappy` or `zstd`.
         format: &'static str,
         /// The length of the compressed bytes.
         len: usize,
@@ -36,7 +36,7 @@ pub enum Error {
     /// The compressor failed. With sound options this means that memory ran out or the input is over 4 GiB.
     #[error("{format} cannot compress {len} bytes: {what}")]
     Compress {
-        /// `snappy` or `zstd`.
+        /// `lz4`, `snappy` or `zstd`.
         format: &'static str,
         /// The length of the input.
         len: usize,
@@ -47,6 +47,12 @@ pub enum Error {
     #[error("zstd dictionary: {what}")]
     Dictionary {
         /// Why.
+        what: String,
+    },
+    /// Bytes that are not a filter, or a filter that nobody can build.
+    #[error("filter: {what}")]
+    Filter {
+        /// What was found and what was expected.
         what: String,
     },
     /// A compression level outside the range that zstd knows.

@@ -1,4 +1,4 @@
-//! Varints, hashes, checksums and block compression shared by Cairn's file formats.
+//! Varints, hashes, checksums, filters and block compression shared by Cairn's file formats.
 //!
 //! Everything here works on byte slices: no files, no clocks, no threads. Decoders take bytes that may be
 //! garbage; each has a hard bound on what it writes and returns a typed [`Error`], never a panic.
@@ -7,8 +7,11 @@
 pub mod checksum;
 pub mod compress;
 mod error;
+pub mod filter;
+pub mod lz4;
 pub mod murmur3;
 #[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
 mod test_config;
 pub mod varint;
 

@@ -1,0 +1,190 @@
+//! Homogeneous ribbon filters.
+//!
+//! Each key stands for one linear equation over bits: a window of 128 rows, at a place and with coefficients that its
+//! hash says, adds up to zero. A table of rows that solves the equations of all keys is the filter; an absent key's
+//! equation holds by chance, with one half for each column of the table. Since the right sides are all zero, there is
+//! always a solution: Gaussian elimination in place ("banding") never fails, and rows that no equation fixes are drawn
+//! at random, without which the table would be all zeros.
+//!
+//! ```text
+//! rows in blocks of 128:   block := columns × u128          bit i of column j = row i's bit j
+//! key: start = hash scaled to the starts; coefficients = 128 bits of a remix, the lowest set
+//! passes when for every column   parity(coefficients & rows[start .. start + 128]) = 0
+//! ```
+//!
+//! Sizes between whole columns come from blocks with one column more from some block on.
+
+use super::{TRAILER_BYTES, Trailer, remix};
+use crate::{Error, Result};
+
+/// Rows of a window, and of a block.
+const WIDTH: usize = 128;
+const COLUMN_BYTES: usize = 16;
+const COLUMNS_MAX: u32 = 32;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ribbon {
+    blocks: u32,
+    first_wide: u32,
+    columns: u32,
+}
+
+/// Working memory of the builder.
+#[derive(Debug, Default)]
+pub(super) struct Scratch {
+    rows: Vec<u128>,
+}
+
+impl Ribbon {
+    pub(super) fn parse(trailer: Trailer, data_bytes: usize) -> Result<Self> {
+        let Trailer { units: blocks, first_wide, bits, .. } = trailer;
+        let ribbon = Ribbon { blocks, first_wide, columns: u32::from(bits) };
+        let sound = blocks > 0
+            && first_wide <= blocks
+            && (0..=COLUMNS_MAX).contains(&ribbon.columns)
+            && data_bytes as u64 == ribbon.data_columns() * COLUMN_BYTES as u64;
+        if sound {
+            return Ok(ribbon);
+        }
+        let Ribbon { columns, .. } = ribbon;
+        Err(Error::Filter {
+            what: format!(
+                "a ribbon filter of {data_bytes} bytes cannot have {blocks} blocks of {columns} columns, wide from \
+                 block {first_wide}"
+            ),
+        })
+    }
+
+    fn data_columns(&self) -> u64 {
+        u64::from(self.blocks) * u64::from(self.columns) + u64::from(self.blocks - self.first_wide)
+    }
+
+    /// Where the columns of a block begin, counted in columns, and how many there are.
+    #[inline(always)]
+    fn block(&self, block: u32) -> (usize, usize) {
+        let wide_before = block.saturating_sub(self.first_wide);
+        let start = block as usize * self.columns as usize + wide_before as usize;
+        (start, self.columns as usize + usize::from(block >= self.first_wide))
+    }
+
+    #[inline]
+    pub(super) fn may_contain(&self, bytes: &[u8], hash: u64) -> bool {
+        let (start, coefficients) = equation(hash, self.blocks);
+        let (block, shift) = ((start / WIDTH as u64) as u32, (start % WIDTH as u64) as u32);
+        let low = coefficients << shift;
+        // A window that begins with a block ends with it too; looking at the block twice does no harm then.
+        let (high, after) = if shift == 0 { (0, block) } else { (coefficients >> (128 - shift), block + 1) };
+        let (table, _) = bytes.as_chunks::<COLUMN_BYTES>();
+        let (here, columns) = self.block(block);
+        let (there, _) = self.block(after);
+        let Some((here, there)) = table.get(here..here + columns).zip(table.get(there..there + columns))
+        else {
+            return true;
+        };
+        here.iter().zip(there).all(|(here, there)| {
+            !parity(u128::from_le_bytes(*here) & low ^ u128::from_le_bytes(*there) & high)
+        })
+    }
+}
+
+/// The place and the coefficients of a key's equation.
+#[inline(always)]
+fn equation(hash: u64, blocks: u32) -> (u64, u128) {
+    let starts = u64::from(blocks - 1) * WIDTH as u64 + 1;
+    let start = ((u128::from(hash) * u128::from(starts)) >> 64) as u64;
+    let low = remix(hash);
+    let high = remix(low ^ 0x9e37_79b9_7f4a_7c15);
+    (start, u128::from(high) << 64 | u128::from(low) | 1)
+}
+
+#[inline(always)]
+fn parity(bits: u128) -> bool {
+    ((bits >> 64) as u64 ^ bits as u64).count_ones() % 2 == 1
+}
+
+/// Appends the filter of `hashes` in about `bits` bits.
+pub(super) fn build(hashes: &[u64], bits: f64, scratch: &mut Scratch, out: &mut Vec<u8>) {
+    let ribbon = shape(hashes.len(), bits);
+    let rows = &mut scratch.rows;
+    rows.clear();
+    rows.resize(ribbon.blocks as usize * WIDTH, 0);
+    for &hash in hashes {
+        let (start, coefficients) = equation(hash, ribbon.blocks);
+        band(rows, start as usize, coefficients);
+    }
+    let start = out.len();
+    out.reserve(ribbon.data_columns() as usize * COLUMN_BYTES + TRAILER_BYTES);
+    out.resize(start + ribbon.data_columns() as usize * COLUMN_BYTES, 0);
+    solve(rows, &ribbon, &mut out[start..]);
+    Trailer { units: ribbon.blocks, first_wide: ribbon.first_wide, kind: 2, bits: ribbon.columns as u8 }
+        .push(out);
+}
+
+/// Adds an equation to the triangle: each row holds at most one that begins with it.
+fn band(rows: &mut [u128], mut row: usize, mut coefficients: u128) {
+    // BOUND: every turn clears the lowest coefficient, and there are 128.
+    while let Some(taken) = rows.get_mut(row) {
+        if *taken == 0 {
+            *taken = coefficients;
+            return;
+        }
+        coefficients ^= *taken;
+        if coefficients == 0 {
+            return; // follows from equations that are there already
+        }
+        let skip = coefficients.trailing_zeros();
+        coefficients >>= skip;
+        row += skip as usize;
+    }
+}
+
+/// Solves the triangle from the last row up, all columns side by side, and stores the columns block by block.
+fn solve(rows: &[u128], ribbon: &Ribbon, table: &mut [u8]) {
+    let (table, _) = table.as_chunks_mut::<COLUMN_BYTES>();
+    // Bit t of a column's window is its bit in the row t below the current one.
+    let mut windows = [0u128; COLUMNS_MAX as usize + 1];
+    for block in (0..ribbon.blocks).rev() {
+        let (start, columns) = ribbon.block(block);
+        let first_row = block as usize * WIDTH;
+        for (index, &coefficients) in rows[first_row..first_row + WIDTH].iter().enumerate().rev() {
+            let free = if coefficients == 0 { remix(!((first_row + index) as u64)) } else { 0 };
+            for (column, window) in windows[..columns].iter_mut().enumerate() {
+                let fixed = parity(coefficients & (*window << 1));
+                *window = *window << 1 | u128::from(fixed) | u128::from(free >> column & 1);
+            }
+        }
+        for (to, window) in table[start..start + columns].iter_mut().zip(windows) {
+            *to = window.to_le_bytes();
+        }
+    }
+}
+
+/// Rows a key at a number of columns. With fewer, equations crowd and absent keys follow from present ones; the more
+/// columns there are, the less of that can be borne (section 4 of the paper).
+fn rows_per_key(columns: f64) -> f64 {
+    1.0 + (4.0 + columns / 4.0) / WIDTH as f64
+}
+
+/// The columns, with fraction, that so many bits a key pay for.
+fn columns_for(bits_per_key: f64) -> f64 {
+    // bits = columns * rows_per_key(columns), a quadratic equation.
+    let (a, b) = (0.25 / WIDTH as f64, 1.0 + 4.0 / WIDTH as f64);
+    ((b * b + 4.0 * a * bits_per_key).sqrt() - b) / (2.0 * a)
+}
+
+fn shape(keys: usize, bits: f64) -> Ribbon {
+    let keys = keys.max(1) as f64;
+    let wanted = columns_for(bits / keys).clamp(0.0, f64::from(COLUMNS_MAX));
+    let blocks = (keys * rows_per_key(wanted) / WIDTH as f64).ceil().max(1.0);
+    // What the last block is too large for the keys, the columns make up for.
+    let columns = (bits / (blocks * WIDTH as f64)).clamp(0.5, f64::from(COLUMNS_MAX) - 1.0);
+    let wide = (blocks * columns.fract()).round().clamp(0.0, blocks);
+    Ribbon { blocks: blocks as u32, first_wide: (blocks - wide) as u32, columns: columns as u32 }
+}
+
+/// The chance that an absent key passes: one half for each column, by the share of blocks of each width.
+pub(super) fn false_positive_rate(bits_per_key: f64) -> f64 {
+    let columns = columns_for(bits_per_key);
+    let whole = columns.floor();
+    0.5f64.powf(whole) * (1.0 - columns.fract() / 2.0)
+}
