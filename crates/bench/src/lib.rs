@@ -46,6 +46,9 @@ pub mod store;
 pub mod suite_hash;
 pub mod table;
 #[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
+mod test_config;
+#[cfg(test)]
 mod testing;
 pub mod text;
 pub mod time;

@@ -11,6 +11,9 @@ mod prefetch;
 mod simd;
 pub mod sparkey;
 pub mod table;
+#[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
+mod test_config;
 
 pub use error::{Error, Result};
 

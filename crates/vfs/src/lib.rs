@@ -25,6 +25,7 @@ mod rng;
 mod std_fs;
 pub mod sync;
 #[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
 mod test_config;
 pub mod thread;
 

@@ -249,7 +249,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(crate::report::testing::cases(256))]
+        #![proptest_config(crate::test_config::cases(256))]
 
         /// Goal: an axis of ratios covers them, holds one and has few labels. Method: any range around one.
         #[test]

@@ -137,7 +137,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(crate::report::testing::cases(256))]
+        #![proptest_config(crate::test_config::cases(256))]
 
         /// Goal: a straight axis always covers its figures, from zero, with few, even, round steps.
         /// Method: any maximum over thirty decades, both prefix bases.

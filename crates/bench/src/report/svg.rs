@@ -212,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(crate::report::testing::cases(256))]
+        #![proptest_config(crate::test_config::cases(256))]
 
         /// Goal: labels never overlap, keep their order, and stay inside while they fit. Method: random places.
         #[test]

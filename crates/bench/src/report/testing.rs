@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use proptest::test_runner::{Config, RngSeed};
-
 use crate::results::{Case, Contender, Measurement, Run, SCHEMA_VERSION};
 
 /// A case of the plainest kind.
@@ -74,16 +72,4 @@ pub(crate) fn run(contenders: Vec<Contender>, measurements: Vec<Measurement>) ->
         data: "Synthetic keys of the tests.".to_owned(),
         measurements,
     }
-}
-
-/// `cases` random cases from a fixed seed; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` ask for others.
-pub(crate) fn cases(cases: u32) -> Config {
-    let mut config = Config { failure_persistence: None, ..Config::default() };
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = cases;
-    }
-    if config.rng_seed == RngSeed::Random {
-        config.rng_seed = RngSeed::Fixed(1);
-    }
-    config
 }

@@ -6,8 +6,9 @@ use proptest::prelude::*;
 
 use super::markup::{Page, check, parse};
 use super::render_html;
-use super::testing::{case, cases, contender, measurement, run};
+use super::testing::{case, contender, measurement, run};
 use crate::results::{Contender, Measurement, Probe, Run};
+use crate::test_config::cases;
 
 /// Renders, reads back strictly and checks what must hold of every report.
 fn page(run: &Run, other: Option<&Run>) -> Page {

@@ -94,6 +94,8 @@ fn distributions_read_back() {
 }
 
 proptest! {
+    #![proptest_config(crate::test_config::cases(256))]
+
     /// Goal: a permutation hits every number once. Method: all of `0..len`, any length up to 3000 and any seed.
     #[test]
     fn permutation_is_a_bijection(len in 1_u64..3_000, seed: u64) {

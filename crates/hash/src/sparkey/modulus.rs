@@ -56,7 +56,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(crate::sparkey::tests::cases(4096))]
+        #![proptest_config(crate::test_config::cases(4096))]
 
         /// Goal: exact everywhere. Method: random numbers and divisors of random size.
         #[test]

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use cairn_vfs::{Fs, MemFs, OpenOptions};
 use proptest::prelude::*;
-use proptest::test_runner::{Config, RngSeed};
 
 use super::*;
+use crate::test_config::cases;
 
 mod append;
 mod blocks;
@@ -23,19 +23,6 @@ mod model;
 mod readers;
 mod rewrite;
 mod verify;
-
-/// `cases` random cases from a fixed seed; `PROPTEST_RNG_SEED` and `PROPTEST_CASES` ask for others.
-pub(super) fn cases(cases: u32) -> Config {
-    let mut config = Config::default();
-    if std::env::var_os("PROPTEST_CASES").is_none() {
-        config.cases = cases;
-    }
-    if config.rng_seed == RngSeed::Random {
-        config.rng_seed = RngSeed::Fixed(1);
-    }
-    config.failure_persistence = None;
-    config
-}
 
 /// What is done to a log.
 #[derive(Debug, Clone, PartialEq, Eq)]

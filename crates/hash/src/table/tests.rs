@@ -385,7 +385,7 @@ fn unchecked_readers_survive_garbage() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(64))]
+    #![proptest_config(crate::test_config::cases(64))]
 
     /// Goal: any records, in any order, with any options. Method: small alphabets, so that keys repeat.
     #[test]
