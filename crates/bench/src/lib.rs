@@ -41,6 +41,7 @@ pub mod report;
 pub mod results;
 pub mod runner;
 pub mod scratch;
+mod sizes;
 pub mod stats;
 pub mod store;
 pub mod suite_hash;

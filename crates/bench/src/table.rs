@@ -4,12 +4,14 @@
 //! other peers, each with the ratio of medians. Over 1 is in our favour, whichever way the metric goes.
 //!
 //! Sparkey's Java readers keep no blocks that they have decompressed. Where values are compressed, a line with them has
-//! the best of ours that keeps none either; ours that do have a line of their own, without Sparkey.
+//! the best of ours that keeps none either; ours that do have a line of their own, without Sparkey. Each figure of such a
+//! line comes with the bytes that the store takes for an entry: who compresses less has less to do.
 
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::{Case, Contender, Measurement, PEAK_MEMORY, Run};
+use crate::sizes::size_of_store;
 use crate::text::{self, Align, Table};
 
 /// Before the generated part of a page.
@@ -131,17 +133,27 @@ fn summary(run: &Run) -> Table {
     for Line { ours, keeps_blocks, sparkey, peer } in lines(run) {
         let theirs = |side: Option<Side<'_>>, named: bool| {
             side.map_or(("–".to_owned(), String::new()), |Side { measurement, ratio }| {
-                let figure = text::value(measurement.median, &measurement.unit);
+                let figure = figure(run, measurement);
                 let figure = if named { format!("{} {figure}", measurement.contender) } else { figure };
                 (figure, ratio.map_or_else(String::new, verdict))
             })
         };
         let ((java, over_java), (other, over_other)) = (theirs(sparkey, false), theirs(peer, true));
-        let own = format!("{} {}", ours.contender, text::value(ours.median, &ours.unit));
+        let own = format!("{} {}", ours.contender, figure(run, ours));
         let what = text::case(&ours.case) + if keeps_blocks { KEPT_BLOCKS } else { "" };
         table.row(vec![what, ours.metric.clone(), own, java, over_java, other, over_other]);
     }
     table
+}
+
+/// The figure of a measurement: `9.63 M/s`, or `9.63 M/s at 74.7 B` for lookups of compressed values.
+fn figure(run: &Run, measurement: &Measurement) -> String {
+    let figure = text::value(measurement.median, &measurement.unit);
+    let size = measurement.case.decompresses().then(|| size_of_store(run, measurement)).flatten();
+    size.map_or_else(
+        || figure.clone(),
+        |size| format!("{figure} at {}", text::value(size.median, &size.unit)),
+    )
 }
 
 /// `3.42x`, with a `~` before it where the two cannot be told apart: the interval contains 1, or there are too few
@@ -167,6 +179,14 @@ fn notes(run: &Run) -> Vec<String> {
         notes.push(
             "Sparkey's Java readers decompress a block for every lookup. The lines beside them have the best of Cairn's that \
              keep no decompressed blocks either; those that do are named so and held against peers that do.\n"
+                .to_owned(),
+        );
+    }
+    let has_size = |line: &Line<'_>| line.ours.case.decompresses() && size_of_store(run, line.ours).is_some();
+    if lines.iter().any(has_size) {
+        notes.push(
+            "`at` gives what the store takes for an entry. One that compresses less has less to do for an answer: such \
+             figures compare together with their sizes.\n"
                 .to_owned(),
         );
     }
@@ -231,7 +251,7 @@ pub fn replace_between_markers(page: &str, table: &str) -> Result<String> {
 mod tests {
     use super::*;
     use crate::results::BLOCK_CACHE;
-    use crate::testing::{THROUGHPUT, case, measurement, sample_run};
+    use crate::testing::{BYTES, THROUGHPUT, case, measurement, sample_run};
 
     /// Goal: the best of each side meets the best of ours: for lookups, for batches (where singles stand in), and for
     /// metrics where less is better.
@@ -321,12 +341,40 @@ mod tests {
         assert_eq!((cached.sparkey, cached.peer.unwrap().ratio.unwrap().point), (None, 10.0));
         let markdown = to_markdown(&run);
         assert!(markdown.contains(KEPT_BLOCKS) && markdown.contains("decompress a block for every lookup"));
+        assert!(!markdown.contains("/s at ") && !markdown.contains("`at`"), "{markdown}");
 
         // Uncompressed, a cache of blocks is one way among others.
         for measurement in &mut run.measurements {
             measurement.case.compression = "none".to_owned();
         }
         assert_eq!(super::lines(&run).len(), 1);
+    }
+
+    /// Goal: no lookup of compressed values without the size of its store, which may hardly be compressed. Method: sizes
+    /// of two builders in two compressions; the compressed line has both of its own, the other line none.
+    #[test]
+    fn compressed_lookups_say_how_small_the_store_is() {
+        let mut run = sample_run();
+        let (get, size) = (case("get", "present", 1), case("size", "", 0));
+        let snappy = |case: &Case| Case { compression: "snappy".to_owned(), ..case.clone() };
+        run.measurements = vec![
+            measurement("cairn", &size, BYTES, &[80.0]),
+            measurement("cairn", &snappy(&size), BYTES, &[75.0]),
+            measurement("lmdb", &snappy(&size), BYTES, &[47.0]),
+            measurement("cairn mmap", &get, THROUGHPUT, &[12e6; 5]),
+            measurement("lmdb", &get, THROUGHPUT, &[4e6; 5]),
+            measurement("cairn mmap", &snappy(&get), THROUGHPUT, &[9e6; 5]),
+            measurement("lmdb", &snappy(&get), THROUGHPUT, &[1e6; 5]),
+        ];
+        let markdown = to_markdown(&run);
+        let line = |words: &str| markdown.lines().find(|line| line.contains(words)).unwrap().to_owned();
+        let compressed = line("get, present, 1 thread · synthetic 1 M x 6 B, snappy");
+        assert!(
+            compressed.contains("| cairn mmap 9.00 M/s at 75.0 B | – |  | lmdb 1.00 M/s at 47.0 B | 9.00x |")
+        );
+        let plain = line("get, present, 1 thread · synthetic 1 M x 6 B, none");
+        assert!(plain.contains("| cairn mmap 12.0 M/s | – |  | lmdb 4.00 M/s | 3.00x |"), "{plain}");
+        assert!(markdown.contains("`at` gives what the store takes"));
     }
 
     /// Goal: too few repetitions decide nothing, and memory of a whole JVM has no ratio to ours.

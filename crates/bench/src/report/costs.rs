@@ -10,6 +10,7 @@ use super::model::{Area, Dim, Model, Value, area, is_batched};
 use super::scatter::{Axis, Dot, Scatter};
 use super::table;
 use crate::results::Measurement;
+use crate::sizes::{BYTES_PER_ENTRY, size_of_store};
 
 /// What describes a store, whoever reads it how.
 const STORE_DIMS: [Dim; 4] = [Dim::Dataset, Dim::Entries, Dim::ValueBytes, Dim::Compression];
@@ -70,7 +71,7 @@ pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
             slice.iter().find(|m| m.contender == total.contender && m.metric == metric).map(|m| m.median)
         };
         let totals: Vec<&'a Measurement> =
-            slice.iter().copied().filter(|m| m.metric == "bytes per entry").collect();
+            slice.iter().copied().filter(|m| m.metric == BYTES_PER_ENTRY).collect();
         let bar = |m: &&'a Measurement| Bar {
             label: m.contender.clone(),
             look: model.look(&m.contender),
@@ -91,7 +92,7 @@ pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
                      a store does not keep them apart</p>";
         }
         let others = metrics(&slice).into_iter().filter(|metric| {
-            *metric != "bytes per entry" && (totals.is_empty() || *metric != "index bytes per entry")
+            *metric != BYTES_PER_ENTRY && (totals.is_empty() || *metric != "index bytes per entry")
         });
         for (place, metric) in others.enumerate() {
             let group: Vec<&Measurement> = slice.iter().copied().filter(|m| m.metric == metric).collect();
@@ -114,12 +115,12 @@ pub(super) fn size<'a>(model: &Model<'a>) -> Figure<'static> {
 /// Space against speed.
 pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
     let sizes =
-        figure::slices(model.in_area(Area::Size).filter(|m| m.metric == "bytes per entry"), &STORE_DIMS);
+        figure::slices(model.in_area(Area::Size).filter(|m| m.metric == BYTES_PER_ENTRY), &STORE_DIMS);
     let lookups =
         model.in_area(Area::Lookup).filter(|m| m.metric == "throughput" && !is_batched(&m.case.operation));
     let speeds = figure::slices(lookups, &STORE_DIMS);
     let mut variants = Vec::new();
-    for (index, (key, sized)) in sizes.iter().enumerate() {
+    for (index, (key, _)) in sizes.iter().enumerate() {
         let Some(slice) = speeds.get(key) else { continue };
         let case_dims = [Dim::Keys, Dim::Distribution, Dim::Threads];
         let cases = figure::slices(slice.iter().copied(), &case_dims);
@@ -131,7 +132,7 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
             .iter()
             .filter_map(|m| {
                 let look = model.look(&m.contender);
-                let size = size_for(model, m, sized)?;
+                let size = size_of_store(model.run, m)?;
                 Some(Dot { label: m.contender.clone(), look, x: size.median, y: m.median })
             })
             .collect();
@@ -162,22 +163,6 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
         dims: STORE_DIMS.to_vec(),
         variants,
     }
-}
-
-/// The size of the store that `reader` read. Where builders and readers are contenders of their own, it is the size of
-/// the builder whose name the reader's begins with, or else of the first builder of its family.
-fn size_for<'m>(
-    model: &Model<'_>,
-    reader: &Measurement,
-    sized: &[&'m Measurement],
-) -> Option<&'m Measurement> {
-    let family = model.look(&reader.contender).family;
-    let related = || sized.iter().copied().filter(|size| model.look(&size.contender).family == family);
-    let same = related().find(|size| size.contender == reader.contender);
-    let prefix = related()
-        .filter(|size| reader.contender.starts_with(size.contender.as_str()))
-        .max_by_key(|size| size.contender.len());
-    same.or(prefix).or_else(|| related().next())
 }
 
 fn dots_table(dots: &[Dot]) -> String {

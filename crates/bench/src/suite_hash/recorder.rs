@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::histogram::Latencies;
 use crate::results::{self, Case, Measurement};
+use crate::sizes::BYTES_PER_ENTRY;
 use crate::stats;
 
 /// A metric: its name, its unit, and which way is better.
@@ -20,7 +21,7 @@ pub(super) const MEAN_LATENCY: Metric = Metric { name: "mean latency", unit: "ns
 pub(super) const TIME: Metric = Metric { name: "time", unit: "s", higher_is_better: false };
 pub(super) const PEAK_MEMORY: Metric =
     Metric { name: results::PEAK_MEMORY, unit: "B", higher_is_better: false };
-pub(super) const BYTES: Metric = Metric { name: "bytes per entry", unit: "B", higher_is_better: false };
+pub(super) const BYTES: Metric = Metric { name: BYTES_PER_ENTRY, unit: "B", higher_is_better: false };
 pub(super) const INDEX_BYTES: Metric =
     Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
 
