@@ -13,6 +13,7 @@ use crate::engine::lookups::Lookups;
 use crate::engine::{
     Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
 };
+use crate::peers::sparkey_java::Construction;
 use crate::results::{Contender, Measurement};
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, Distribution, KeyBatch, Lookup};
@@ -351,6 +352,30 @@ fn filters_and_dashboards() {
     options.for_dashboard = true;
     let run = run_toys(&options, stores(), &Log::default(), &Stop::default());
     assert!(run.measurements.len() > 20);
+}
+
+/// Goal: both ways in which Java builds are checked even where no lookup is measured, or the slower one alone would stand
+/// for Java. Method: Sparkey's own library, a filter for builds; without jar or JDK the test ends there, or with
+/// `CAIRN_REQUIRE_JAVA` fails.
+#[test]
+fn builds_by_java_are_checked() {
+    let java = match SparkeyJava::find(&Stop::default()) {
+        Ok(java) => java,
+        Err(error) => return assert!(std::env::var_os("CAIRN_REQUIRE_JAVA").is_none(), "{error}"),
+    };
+    let work = work_dir();
+    let mut options = toy_options(&work);
+    options.filter = Some("hash::build/".to_owned());
+    options.rounds = 2;
+    let log = Log::default();
+    let run = run_with(&options, catalog(Vec::new()), Ok(&java), &log, &Stop::default()).unwrap();
+    for construction in Construction::ALL {
+        let name = construction.contender();
+        let times: Vec<_> = of(&run, name).into_iter().filter(|m| m.metric == "time").collect();
+        assert_eq!(times.len(), 1, "{name}: {:?}", log.notes);
+        assert!(times[0].verified && times[0].samples.len() == 2, "{:?}", times[0]);
+    }
+    assert!(run.measurements.iter().all(|m| m.case.operation == "build"));
 }
 
 /// Goal: a run that is stopped keeps what it has. Method: stop at the fifth step and at the twelfth.
