@@ -145,7 +145,8 @@ pub enum Mode {
 /// Whether a reader believes the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Trust {
-    /// Every page is checked when it is first touched. A damaged one is an error, never a wrong value.
+    /// Every page is checked before anything in it is believed: when it is first touched, with [`Mode::Heap`] at open,
+    /// and pages that [`Mode::Pread`] reads each time anew. A damaged one is an error, never a wrong value.
     #[default]
     Checked,
     /// Nothing but the header is checked. For files that [`Reader::verify`](super::Reader::verify) has passed.
@@ -168,7 +169,7 @@ impl ReaderOptions {
         self
     }
 
-    /// Whether pages are checked. Default: when first touched.
+    /// Whether pages are checked. Default: [`Trust::Checked`].
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;

@@ -1,8 +1,8 @@
 //! Opens a table and looks keys up in it.
 //!
 //! A reader is `&self`, `Send` and `Sync`: any number of threads share one without a pool or a lock. What a lookup
-//! touches: the partition entry (first-level cache), one index line (see `line.rs` for when a second), one record. Two dependent cache misses for a
-//! key that is there, one for a key that is not.
+//! touches: the partition entry (first-level cache), one index line (see `line.rs` for when a second), one record. Two
+//! dependent cache misses for a key that is there, one for a key that is not.
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -77,8 +77,11 @@ fn header_of(file: &dyn File, path: &Path) -> Result<Header> {
 impl Reader {
     /// Opens the table at `path` on the real file system.
     ///
-    /// Cost: reads the header and the partition table (at most 8 KiB); with [`Mode::Heap`] the whole file, with
-    /// [`Mode::Pread`] the index. Errors: [`Error::Corruption`] and [`Error::Unsupported`] say what was found where.
+    /// Cost: reads the header, the partition table (at most 8 KiB) and a dictionary, if there is one. [`Mode::Heap`]
+    /// copies the whole file and, unless it is trusted, computes the checksum of every page of it, so damage anywhere
+    /// ends the opening; [`Mode::Pread`] copies what follows the records: index, dictionary and checksums. A load, where
+    /// the options ask for one, brings in what is left. Errors: [`Error::Corruption`] and [`Error::Unsupported`] say what
+    /// was found where.
     pub fn open(path: impl AsRef<Path>, options: ReaderOptions) -> Result<Reader> {
         Reader::open_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path.as_ref(), options)
     }
@@ -169,7 +172,13 @@ impl Reader {
 
     /// The value of `key`, borrowed where the file is mapped and the value is not compressed.
     ///
-    /// Cost: two dependent cache misses, or for [`Mode::Pread`] one positional read; no allocation when borrowed.
+    /// Cost of a mapped or copied table: two dependent cache misses, and the checksum of each page that nobody has
+    /// touched before; no allocation when borrowed.
+    ///
+    /// Cost with [`Mode::Pread`]: a positional read of the pages that hold the record, their checksums each time anew, and
+    /// an allocation for the value, which [`Reader::get_into`] spares. A second read follows where the record is longer
+    /// than 64 KiB or than the index says; a value of 32 KiB or more is read in pieces of up to 256 KiB instead. An absent
+    /// key takes none, but for one in fifty, which has a fingerprint in common with a record.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
         let value = match self.kind {
