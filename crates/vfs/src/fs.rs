@@ -2,8 +2,10 @@
 
 use std::fmt::Debug;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use crate::append_map::Region;
 use crate::{Error, Map, Operation, Result};
 
 /// What may be done with an open file.
@@ -186,6 +188,13 @@ pub trait File: Debug + Send + Sync + 'static {
     /// The whole file as bytes, without copying where the system can. Only for files that nobody changes in place:
     /// a mapped file that is cut short under its reader ends the process.
     fn map(&self) -> Result<Map>;
+
+    /// Maps a range for writing, for [`AppendMap`](crate::append_map::AppendMap). `None`, which is what this does,
+    /// where there are no mappings, or where a store into one could meet a full disk.
+    fn append_region(&self, range: Range<u64>) -> Result<Option<Region>> {
+        let _ = range;
+        Ok(None)
+    }
 
     /// Fills `buf` from `offset`. `UnexpectedEof` when the file ends first.
     fn read_exact_at(&self, mut buf: &mut [u8], mut offset: u64) -> Result<()> {

@@ -11,6 +11,7 @@
 #![allow(clippy::disallowed_methods)]
 
 mod append;
+pub mod append_map;
 mod atomic;
 mod checks;
 mod clock;
@@ -30,6 +31,7 @@ mod test_config;
 pub mod thread;
 
 pub use append::AppendWriter;
+pub use append_map::{AppendMap, AppendProgress};
 pub use atomic::AtomicFile;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{Error, ErrorKind, Operation, Result};

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
+use crate::append_map::Region;
 use crate::checks::{check_offset, check_open, check_writable};
 use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation, Result};
 
@@ -51,7 +53,8 @@ impl Fs for StdFs {
         if metadata.is_dir() {
             return Err(wrap(Errno::ISDIR.into()));
         }
-        Ok(Box::new(StdFile { file, path: path.to_owned(), id: id_of(&metadata), access: options.access }))
+        let (id, access, direct) = (id_of(&metadata), options.access, options.direct);
+        Ok(Box::new(StdFile { file, path: path.to_owned(), id, access, direct }))
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
@@ -102,6 +105,7 @@ struct StdFile {
     path: PathBuf,
     id: FileId,
     access: Access,
+    direct: bool,
 }
 
 impl StdFile {
@@ -186,6 +190,16 @@ impl File for StdFile {
     fn map(&self) -> Result<Map> {
         let len = self.len()?;
         Map::of_descriptor(self.file.as_fd(), len).map_err(self.wrap(Operation::Map))
+    }
+
+    /// `None` for direct I/O as well, which a mapping would bypass.
+    fn append_region(&self, range: Range<u64>) -> Result<Option<Region>> {
+        let wrap = |source| Error::new(Operation::Map, &self.path, source).at(range.start);
+        check_writable(self.access).map_err(wrap)?;
+        if self.direct {
+            return Ok(None);
+        }
+        Region::of_descriptor(self.file.as_fd(), range.clone()).map_err(wrap)
     }
 }
 

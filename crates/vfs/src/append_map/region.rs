@@ -1,0 +1,139 @@
+//! A writable shared mapping of a part of a file.
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+use std::ptr::{self, NonNull};
+
+use rustix::fs::FallocateFlags;
+use rustix::io::Errno;
+use rustix::mm::{self, MapFlags, ProtFlags};
+
+/// File systems on which space that was allocated is there when a page of it is written. On others (btrfs, ZFS, F2FS
+/// and whatever copies on write, overlays, the network) a store can meet a full disk, which ends the process.
+const KEEPS_ALLOCATIONS: [u64; 3] = [
+    0xef53,      // ext4; ext2 and ext3 share the number, but cannot allocate
+    0x5846_5342, // XFS
+    0x0102_1994, // tmpfs
+];
+
+/// Memory that is a part of a file. Only [`AppendMap`](super::AppendMap) gives access to it.
+#[derive(Debug)]
+pub struct Region {
+    range: Range<u64>,
+    /// The first byte of the range.
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: a mapping belongs to the process, not to a thread.
+unsafe impl Send for Region {}
+// SAFETY: shared access gives out addresses and brings pages in, which threads may do side by side.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Maps a range of a file, from a page on; `None` where a store into it could fail.
+    pub(crate) fn of_descriptor(file: BorrowedFd<'_>, range: Range<u64>) -> io::Result<Option<Region>> {
+        let kind = rustix::fs::fstatfs(file)?.f_type as u64;
+        if !KEEPS_ALLOCATIONS.contains(&kind) {
+            return Ok(None);
+        }
+        let len = range.end.saturating_sub(range.start);
+        loop {
+            match rustix::fs::fallocate(file, FallocateFlags::KEEP_SIZE, range.start, len) {
+                Ok(()) => break,
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => return Ok(None),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        let bytes = usize::try_from(len).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping at an address of the kernel's choice overlaps nothing.
+        let base =
+            unsafe { mm::mmap(ptr::null_mut(), bytes, protection, MapFlags::SHARED, file, range.start)? };
+        let start = NonNull::new(base.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Some(Region { range, start, bytes }))
+    }
+
+    pub(super) fn range(&self) -> &Range<u64> {
+        &self.range
+    }
+
+    /// The address of the byte at this offset of the file, which must lie in the range.
+    #[inline]
+    pub(super) fn at(&self, offset: u64) -> NonNull<u8> {
+        debug_assert!(self.range.contains(&offset));
+        let inside = (offset - self.range.start) as usize;
+        // SAFETY: `AppendMap` asks for offsets in the range only, which is what is mapped.
+        unsafe { self.start.add(inside) }
+    }
+
+    /// Makes the pages of a part of the range present and writable, without changing them. What would be a signal at
+    /// a store is an error here.
+    pub(super) fn populate(&self, part: Range<u64>) -> io::Result<()> {
+        let page = rustix::param::page_size();
+        let from = (part.start - self.range.start) as usize / page * page;
+        let to = ((part.end - self.range.start) as usize)
+            .next_multiple_of(page)
+            .min(self.bytes.next_multiple_of(page));
+        debug_assert!(from < to);
+        // SAFETY: `from` lies in the mapping.
+        let start = unsafe { self.start.add(from) };
+        loop {
+            // SAFETY: the pages are mapped here, writable, and populating changes no byte of them.
+            match unsafe { mm::madvise(start.as_ptr().cast(), to - from, mm::Advice::LinuxPopulateWrite) } {
+                Ok(()) => return Ok(()),
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                // Kernels before 5.14 do not know the advice.
+                Err(Errno::INVAL | Errno::NOSYS) => {
+                    self.touch(part);
+                    return Ok(());
+                }
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+    }
+
+    /// Writes a byte of each page back to where it was read, which makes the page present and writable.
+    fn touch(&self, part: Range<u64>) {
+        let page = rustix::param::page_size() as u64;
+        let mut at = part.start;
+        while at < part.end {
+            let byte = self.at(at).as_ptr();
+            // SAFETY: the byte is mapped, and nobody else has it: `AppendMap` hands out what is populated, later.
+            // Volatile, or there would be nothing to do.
+            unsafe { byte.write_volatile(byte.read_volatile()) };
+            at = (at + 1).next_multiple_of(page);
+        }
+    }
+}
+
+impl Drop for Region {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made at construction; `AppendMap` drops it when no slot is left.
+        let _ = unsafe { mm::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// Goal: kernels without `MADV_POPULATE_WRITE` get the pages too, unchanged. Method: call the fallback over bytes
+    /// that are there, from the middle of a page to the middle of another.
+    #[test]
+    fn touch_changes_nothing() {
+        let file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..20_000_u32).map(|n| n as u8).collect();
+        std::os::unix::fs::FileExt::write_all_at(&file, &bytes, 0).unwrap();
+        let Some(region) = Region::of_descriptor(file.as_fd(), 0..20_000).unwrap() else { return };
+        region.touch(100..19_000);
+        region.populate(4096..20_000).unwrap();
+        let mut after = vec![0; 20_000];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut after, 0).unwrap();
+        assert!(after == bytes);
+    }
+}

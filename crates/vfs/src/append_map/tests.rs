@@ -1,0 +1,287 @@
+use std::path::{Path, PathBuf};
+
+use super::*;
+use crate::fault::{Fault, Rule};
+use crate::{CrashImage, FaultFs, FaultOptions, Fs, MemFs, OpenOptions, Rng, SeededRng, StdFs};
+
+/// A file system, an empty directory of it, and what keeps that alive.
+type Subject = (Arc<dyn Fs>, PathBuf, Option<tempfile::TempDir>);
+
+/// A file of each kind. The scratch folder is on a file system that maps, if the test machine is an ordinary one.
+fn subjects() -> Vec<Subject> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().to_owned();
+    vec![
+        (Arc::new(StdFs::new()), path, Some(dir)),
+        (Arc::new(MemFs::new()), PathBuf::new(), None),
+        (Arc::new(FaultFs::new(FaultOptions::seeded(1))), PathBuf::new(), None),
+    ]
+}
+
+fn create(fs: &dyn Fs, path: &Path) -> Arc<dyn File> {
+    Arc::from(fs.open(path, OpenOptions::create()).unwrap())
+}
+
+fn read(file: &dyn File) -> Vec<u8> {
+    let mut bytes = vec![0; file.len().unwrap() as usize];
+    file.read_exact_at(&mut bytes, 0).unwrap();
+    bytes
+}
+
+fn put(map: &mut AppendMap, bytes: &[u8]) {
+    let mut slot = map.reserve(bytes.len()).unwrap();
+    slot.bytes_mut().copy_from_slice(bytes);
+    slot.commit().unwrap();
+}
+
+/// Goal: pieces follow each other without gap or overlap, reach the file, and what is not ready or past the end is
+/// not handed out. Method: random lengths on every file system, windows prepared in every way, against a `Vec`.
+#[test]
+fn pieces_reach_the_file() {
+    for (fs, dir, _keep) in subjects() {
+        let file = create(&*fs, &dir.join("log"));
+        file.write_all_at(&[7; 9000], 0).unwrap();
+        let (start, end) = (4096, 4096 + 300_000);
+        let mut map = AppendMap::new(file.clone(), start..end).unwrap();
+        let progress = map.progress();
+        assert_eq!((file.len().unwrap(), map.position(), map.end()), (end, start, end));
+        assert!(map.reserve(1).is_none(), "nothing is ready");
+        progress.prepare(start + 1, Zeros::Keep).unwrap();
+        assert_eq!(progress.ready(), start + 4096);
+        let kept = if map.is_mapped() { 7 } else { 0 };
+        assert_eq!(map.reserve(100).unwrap().bytes_mut(), [kept; 100]);
+        let mut map = AppendMap::new(file.clone(), start..end).unwrap();
+        let progress = map.progress();
+        let mut expected = vec![7; 4096];
+        let mut rng = SeededRng::new(3);
+        loop {
+            let len = 1 + rng.below(3000);
+            let Some(mut slot) = map.reserve(len as usize) else {
+                if progress.ready() == end {
+                    assert!(map.position() + len > end);
+                    break;
+                }
+                let how = if rng.chance(0.5) { Zeros::Small } else { Zeros::Large };
+                progress.prepare(progress.ready() + 5_000 + rng.below(90_000), how).unwrap();
+                continue;
+            };
+            assert!(slot.bytes_mut().iter().all(|&byte| byte == 0));
+            assert_eq!((slot.start(), slot.end()), (expected.len() as u64, expected.len() as u64 + len));
+            rng.fill(slot.bytes_mut());
+            expected.extend_from_slice(slot.bytes_mut());
+            assert_eq!(progress.committed(), slot.start());
+            slot.commit().unwrap();
+            assert_eq!((progress.committed(), progress.reserved()), (map.position(), map.position()));
+        }
+        expected.resize(end as usize, 0);
+        assert!(read(&*file) == expected);
+        assert!(progress.failure().is_none());
+    }
+}
+
+/// Goal: threads fill their pieces side by side, more of them than the ring has places, and none is lost or mixed up.
+/// Method: one owner hands pieces to two threads through a lock; each writes its own pattern; read back.
+#[test]
+fn two_threads() {
+    const PIECES: u64 = 20_000;
+    for (fs, dir, _keep) in subjects() {
+        let file = create(&*fs, &dir.join("log"));
+        let map = AppendMap::new(file.clone(), 0..PIECES * 40).unwrap();
+        let progress = map.progress();
+        progress.prepare(u64::MAX, Zeros::Keep).unwrap();
+        let map = Mutex::new((map, 0));
+        thread::scope(|scope| {
+            for pattern in [1, 2] {
+                let map = &map;
+                scope.spawn(move || {
+                    loop {
+                        let slot = lock(map).0.reserve(40);
+                        let Some(mut slot) = slot else { break };
+                        let number = slot.start();
+                        slot.bytes_mut()[..8].copy_from_slice(&number.to_le_bytes());
+                        slot.bytes_mut()[8..].fill(pattern);
+                        slot.commit().unwrap();
+                        lock(map).1 += 1;
+                    }
+                });
+            }
+        });
+        assert_eq!(lock(&map).1, PIECES);
+        assert_eq!(progress.wait(PIECES * 40), PIECES * 40);
+        for (number, piece) in read(&*file).chunks(40).enumerate() {
+            assert_eq!(piece[..8], (number as u64 * 40).to_le_bytes());
+            assert!(piece[8..].iter().all(|&byte| byte == piece[8] && byte > 0), "piece {number}");
+        }
+    }
+}
+
+/// Goal: only an unbroken run from the start counts as committed, and with all places taken the next piece waits.
+/// Method: commit out of order; then fill the ring and let another thread commit its oldest slot.
+#[test]
+fn committed_is_a_prefix() {
+    let fs = MemFs::new();
+    let mut map = AppendMap::new(create(&fs, Path::new("log")), 0..1 << 20).unwrap();
+    let progress = map.progress();
+    progress.prepare(1 << 20, Zeros::Keep).unwrap();
+    let mut slots: Vec<Slot> = (0..3).map(|_| map.reserve(10).unwrap()).collect();
+    slots.pop().unwrap().commit().unwrap();
+    assert_eq!((progress.committed(), progress.reserved()), (0, 30));
+    slots.remove(0).commit().unwrap();
+    assert_eq!(progress.committed(), 10);
+    slots.pop().unwrap().commit().unwrap();
+    assert_eq!(progress.wait(30), 30);
+    let oldest = map.reserve(10).unwrap();
+    let others: Vec<Slot> = (1..RING).map(|_| map.reserve(10).unwrap()).collect();
+    let thread = thread::spawn("oldest", move || oldest.commit().unwrap()).unwrap();
+    let next = map.reserve(10).unwrap();
+    assert_eq!(progress.committed(), 40, "the oldest was waited for");
+    others.into_iter().chain([next]).for_each(|slot| slot.commit().unwrap());
+    assert_eq!(progress.committed(), 30 + 10 * (RING + 1));
+    thread.join().unwrap();
+}
+
+/// Goal: a piece that is never written fails everything, and says where. Method: drop one.
+#[test]
+fn a_dropped_slot_fails_the_map() {
+    for (fs, dir, _keep) in subjects() {
+        let mut map = AppendMap::new(create(&*fs, &dir.join("log")), 0..8192).unwrap();
+        map.progress().prepare(8192, Zeros::Keep).unwrap();
+        put(&mut map, b"first");
+        drop(map.reserve(5).unwrap());
+        let progress = map.progress();
+        assert_eq!(progress.committed(), 10);
+        let error = progress.failure().unwrap();
+        assert_eq!((error.operation, error.offset), (Operation::Write, Some(5)));
+    }
+}
+
+/// Goal: a write that fails is told to the one who commits and to everybody else. Method: a disk without mappings
+/// fails the second of three commits.
+#[test]
+fn failed_writes() {
+    let fs = FaultFs::new(FaultOptions::seeded(2));
+    let mut map = AppendMap::new(create(&fs, Path::new("log")), 0..8192).unwrap();
+    let progress = map.progress();
+    progress.prepare(8192, Zeros::Keep).unwrap();
+    assert!(!map.is_mapped());
+    fs.inject(Rule::nth(Operation::Write, 1, Fault::Io));
+    put(&mut map, b"first");
+    assert!(progress.failure().is_none());
+    let error = map.reserve(6).unwrap().commit().unwrap_err();
+    put(&mut map, b"third");
+    assert_eq!(progress.failure().unwrap().to_string(), error.to_string());
+    assert_eq!((error.operation, error.offset, progress.committed()), (Operation::Write, Some(5), 16));
+}
+
+/// Goal: a slot may outlive the map and whoever watches it. Method: drop these first, then write; sanitizers see
+/// memory that is freed too early or never.
+#[test]
+fn slots_outlive_the_map() {
+    for (fs, dir, _keep) in subjects() {
+        let file = create(&*fs, &dir.join("log"));
+        let mut map = AppendMap::new(file.clone(), 0..4096).unwrap();
+        map.progress().prepare(4096, Zeros::Keep).unwrap();
+        let mut slots: Vec<Slot> = (0..2).map(|_| map.reserve(4).unwrap()).collect();
+        drop(map);
+        for slot in &mut slots {
+            slot.bytes_mut().copy_from_slice(b"late");
+        }
+        let thread = thread::spawn("late", move || slots.into_iter().for_each(|slot| slot.commit().unwrap()));
+        thread.unwrap().join().unwrap();
+        bury(None);
+        assert_eq!(read(&*file)[..9], *b"latelate\0");
+    }
+}
+
+/// Goal: without mappings each piece is a write of its own to the fault model, lost before a sync and kept by it.
+#[test]
+fn pieces_are_pending_until_synced() {
+    let fs = FaultFs::new(FaultOptions::seeded(3));
+    let file = create(&fs, Path::new("log"));
+    let mut map = AppendMap::new(file.clone(), 0..4096).unwrap();
+    map.progress().prepare(4096, Zeros::Keep).unwrap();
+    fs.sync_parent(Path::new("log")).unwrap();
+    put(&mut map, b"kept");
+    file.sync_data().unwrap();
+    put(&mut map, b"lost");
+    let after = fs.crash(CrashImage::None);
+    assert_eq!(after.bytes_of(Path::new("log")).unwrap()[..9], *b"kept\0\0\0\0\0");
+}
+
+/// Goal: a full disk is an error when the range is taken, not a signal when it is written. Method: a quota below the
+/// range; and, on the real disk, a range that no disk holds.
+#[test]
+fn full_disks() {
+    let fs = FaultFs::new(FaultOptions { quota_bytes: Some(64 << 10), ..FaultOptions::seeded(4) });
+    let file = create(&fs, Path::new("log"));
+    assert!(AppendMap::new(file.clone(), 0..128 << 10).unwrap_err().is_full());
+    assert!(AppendMap::new(file, 0..32 << 10).is_ok());
+    let dir = tempfile::tempdir().unwrap();
+    let file = create(&StdFs::new(), &dir.path().join("log"));
+    assert!(AppendMap::new(file, 0..1 << 43).unwrap_err().is_full());
+}
+
+/// Goal: wrong ranges and read-only files are errors.
+#[test]
+fn refusals() {
+    for (fs, dir, _keep) in subjects() {
+        let file = create(&*fs, &dir.join("log"));
+        for range in [0..0, 1..4096, 5000..9000] {
+            assert_eq!(AppendMap::new(file.clone(), range).unwrap_err().kind(), crate::ErrorKind::Invalid);
+        }
+        let mut map = AppendMap::new(file.clone(), 0..4096).unwrap();
+        map.progress().prepare(1, Zeros::Large).unwrap();
+        assert!(map.reserve(0).is_none() && map.reserve(4097).is_none() && map.reserve(usize::MAX).is_none());
+        assert!(format!("{map:?} {:?} {:?}", map.progress(), map.reserve(1)).contains("log"));
+        let file: Arc<dyn File> = Arc::from(fs.open(&dir.join("log"), OpenOptions::read()).unwrap());
+        assert_eq!(AppendMap::new(file, 0..4096).unwrap_err().kind(), crate::ErrorKind::Invalid);
+    }
+}
+
+const CHILD: &str = "CAIRN_VFS_APPEND_CHILD";
+
+/// Goal: what was stored in the mapping survives a process that is killed in the next instant. Method: this test
+/// runs itself as a child, which stores records until it is killed with `SIGKILL`; all that it had said were
+/// committed are in the file.
+#[test]
+fn stores_survive_a_killed_process() {
+    use std::io::{BufRead, BufReader, Write};
+    use std::process::{Command, Stdio};
+
+    if let Some(path) = std::env::var_os(CHILD) {
+        let mut map = AppendMap::new(create(&StdFs::new(), Path::new(&path)), 0..64 << 20).unwrap();
+        map.progress().prepare(64 << 20, Zeros::Keep).unwrap();
+        let mut out = std::io::stdout();
+        for number in 1_u64.. {
+            put(&mut map, &number.to_le_bytes());
+            if number % 1000 == 0 {
+                writeln!(out, "{CHILD}={number}").unwrap();
+            }
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    for round in 0..5_u64 {
+        let path = dir.path().join(round.to_string());
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "append_map::tests::stores_survive_a_killed_process", "--nocapture"])
+            .env(CHILD, &path)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        // The test runner's own line may stand before the first number.
+        let numbers =
+            lines.filter_map(|line| line.unwrap().split_once('=').and_then(|(_, n)| n.parse::<u64>().ok()));
+        let said = numbers.take(3 + round as usize).last().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let bytes = std::fs::read(path).unwrap();
+        let stored = bytes.chunks(8).take_while(|chunk| **chunk != [0; 8]).enumerate();
+        let mut count = 0;
+        for (index, chunk) in stored {
+            assert_eq!(chunk, (index as u64 + 1).to_le_bytes());
+            count = index as u64 + 1;
+        }
+        assert!(count >= said, "{count} stored, {said} were said to be");
+    }
+}
