@@ -1,0 +1,132 @@
+//! What changes from one state of the store to the next.
+
+use std::collections::BTreeMap;
+
+use super::handle::BlobMeta;
+use crate::file::{FileNumber, TableMeta};
+use crate::kind::Seqno;
+
+/// Names a keyspace in log and manifest. Never given to a second one, so that old log records cannot reach a new keyspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct KeyspaceId(pub u32);
+
+/// A table that an edit adds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewTable {
+    /// Where it goes.
+    pub level: usize,
+    /// The run of the level that it belongs to; higher ids are newer. A flush takes a file number that was drawn when
+    /// its memtable was sealed, so that flushes may finish out of order; a compaction's output has the highest id of its
+    /// inputs, and 0 in levels of one run.
+    pub run: u64,
+    /// The table.
+    pub meta: TableMeta,
+}
+
+/// A table that an edit removes from a level. Removing and adding the same number moves it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OldTable {
+    /// Where it is.
+    pub level: usize,
+    /// Which it is.
+    pub number: FileNumber,
+}
+
+/// What an edit does to one keyspace.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct KeyspaceEdit {
+    /// Replay of the log starts here for this keyspace: everything before is in tables.
+    pub log_start: Option<u64>,
+    /// Tables that go.
+    pub removed: Vec<OldTable>,
+    /// Tables that come.
+    pub added: Vec<NewTable>,
+    /// Blob files that go.
+    pub blobs_removed: Vec<FileNumber>,
+    /// Blob files that come, without garbage.
+    pub blobs_added: Vec<BlobMeta>,
+    /// Garbage to add to blob files, in bytes: increments, so that those of jobs that ran side by side add up.
+    pub blob_garbage: Vec<(FileNumber, u64)>,
+}
+
+impl KeyspaceEdit {
+    /// False when at most the log's start changes.
+    pub(crate) fn changes_files(&self) -> bool {
+        let KeyspaceEdit { log_start: _, removed, added, blobs_removed, blobs_added, blob_garbage } = self;
+        let tables = !removed.is_empty() || !added.is_empty();
+        tables || !blobs_removed.is_empty() || !blobs_added.is_empty() || !blob_garbage.is_empty()
+    }
+}
+
+/// A keyspace that an edit creates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewKeyspace {
+    /// Its id, never used before.
+    pub id: KeyspaceId,
+    /// Its name, not empty, used by no other now.
+    pub name: String,
+    /// Its options as their owner encodes them.
+    pub options: Vec<u8>,
+}
+
+/// One atomic change of the whole store: after a crash it has happened everywhere or nowhere.
+///
+/// Applied in this order: keyspaces created, options changed, tables and blobs, keyspaces dropped, counters.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct VersionEdit {
+    /// Keyspaces that come.
+    pub created: Vec<NewKeyspace>,
+    /// New options of keyspaces.
+    pub options: Vec<(KeyspaceId, Vec<u8>)>,
+    /// Keyspaces that go, with all their files.
+    pub dropped: Vec<KeyspaceId>,
+    /// Changes of files, by keyspace.
+    pub keyspaces: BTreeMap<KeyspaceId, KeyspaceEdit>,
+    /// The highest sequence number in use, at least.
+    pub last_seqno: Option<Seqno>,
+    /// All file numbers in use are below. The version set fills this in.
+    pub next_file: Option<FileNumber>,
+    /// All keyspace ids ever used are below. The version set fills this in.
+    pub next_keyspace: Option<u32>,
+}
+
+impl VersionEdit {
+    /// The part of one keyspace.
+    pub(crate) fn keyspace(&mut self, id: KeyspaceId) -> &mut KeyspaceEdit {
+        self.keyspaces.entry(id).or_default()
+    }
+}
+
+/// An edit that has everything in it, for tests and the fuzz corpus.
+pub(super) fn example() -> VersionEdit {
+    let table = |number: FileNumber, smallest: &str, largest: &str| TableMeta {
+        number,
+        bytes: 4096 * number,
+        smallest: smallest.into(),
+        largest: largest.into(),
+        seqnos: (number, number + 300),
+        entries: 128,
+        tombstones: 1,
+        raw_bytes: 9000,
+        oldest_secs: 1_700_000_000,
+        expires_secs: u64::MAX,
+        checksum: 0x0123_4567_89ab_cdef,
+        blobs: vec![(12, 100), (13, 4000)],
+    };
+    let mut edit = VersionEdit { last_seqno: Some(1000), next_file: Some(20), ..VersionEdit::default() };
+    let name = |id: u32, name: &str| NewKeyspace { id: KeyspaceId(id), name: name.into(), options: vec![1, 2, 3] };
+    edit.created = vec![name(0, "default"), name(1, "other"), name(2, "short-lived")];
+    edit.options = vec![(KeyspaceId(1), b"later".to_vec())];
+    edit.dropped = vec![KeyspaceId(2)];
+    edit.next_keyspace = Some(9);
+    let keyspace = edit.keyspace(KeyspaceId(0));
+    keyspace.log_start = Some(1 << 40);
+    let place = |level, run, meta| NewTable { level, run, meta };
+    keyspace.added = vec![place(0, 9, table(9, "a", "z")), place(0, 8, table(8, "b", "y"))];
+    keyspace.added.extend([place(3, 0, table(5, "a", "k")), place(3, 0, table(6, "k", "zz"))]);
+    let blob = |number| BlobMeta { number, bytes: 10_000, values: 8, value_bytes: 9000, checksum: number };
+    keyspace.blobs_added = vec![blob(12), blob(13), blob(14)];
+    keyspace.blob_garbage = vec![(12, 500)];
+    keyspace.blobs_removed = vec![14];
+    edit
+}

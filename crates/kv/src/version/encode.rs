@@ -1,0 +1,209 @@
+//! Version edits as bytes: the payload of a manifest record.
+//!
+//! ```text
+//! edit         field*                                  in any order; those of keyspaces may repeat
+//!
+//!  1 last seqno        seqno                            all numbers are varints,
+//!  2 next file         number                           strings and keys are varint bytes | bytes
+//!  3 next keyspace     id
+//!  4 keyspace created  id | name | options
+//!  5 keyspace dropped  id
+//!  6 options changed   id | options
+//!  7 log start         id | position
+//!  8 table removed     id | level | number
+//!  9 table added       id | level | run | number | bytes | smallest | largest | lowest seqno | highest seqno
+//!                      | entries | tombstones | raw bytes | oldest secs | expires secs | checksum
+//!                      | blob count | (blob number | bytes)* | field*
+//! 10 blob added        id | number | bytes | values | value bytes | checksum | field*
+//! 11 blob removed      id | number
+//! 12 blob garbage      id | number | bytes
+//! ```
+//!
+//! The trailing fields of tables and blobs are there for later versions. Docs: `docs/src/formats/manifest.md`.
+
+use cairn_codec::varint;
+
+use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, OldTable, VersionEdit};
+use super::fields::{Malformed, Reader, push_bytes, push_field};
+use super::handle::BlobMeta;
+use super::levels::LEVELS_MAX;
+use crate::file::TableMeta;
+
+const LAST_SEQNO: u64 = 1;
+const NEXT_FILE: u64 = 2;
+const NEXT_KEYSPACE: u64 = 3;
+const CREATED: u64 = 4;
+const DROPPED: u64 = 5;
+const OPTIONS: u64 = 6;
+const LOG_START: u64 = 7;
+const REMOVED: u64 = 8;
+const ADDED: u64 = 9;
+const BLOB_ADDED: u64 = 10;
+const BLOB_REMOVED: u64 = 11;
+const BLOB_GARBAGE: u64 = 12;
+
+/// The bytes of `edit`.
+pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
+    let mut out = Vec::new();
+    for new in &edit.created {
+        push_field(CREATED, &mut out, |out| {
+            push_numbers(&[new.id.0.into()], out);
+            push_bytes(new.name.as_bytes(), out);
+            push_bytes(&new.options, out);
+        });
+    }
+    for (id, options) in &edit.options {
+        push_field(OPTIONS, &mut out, |out| {
+            push_numbers(&[id.0.into()], out);
+            push_bytes(options, out);
+        });
+    }
+    for (&id, keyspace) in &edit.keyspaces {
+        encode_keyspace(id, keyspace, &mut out);
+    }
+    for id in &edit.dropped {
+        push_field(DROPPED, &mut out, |out| push_numbers(&[id.0.into()], out));
+    }
+    let counters = [
+        (LAST_SEQNO, edit.last_seqno),
+        (NEXT_FILE, edit.next_file),
+        (NEXT_KEYSPACE, edit.next_keyspace.map(u64::from)),
+    ];
+    for (number, value) in counters {
+        if let Some(value) = value {
+            push_field(number, &mut out, |out| push_numbers(&[value], out));
+        }
+    }
+    out
+}
+
+fn encode_keyspace(id: KeyspaceId, edit: &KeyspaceEdit, out: &mut Vec<u8>) {
+    let id = u64::from(id.0);
+    if let Some(position) = edit.log_start {
+        push_field(LOG_START, out, |out| push_numbers(&[id, position], out));
+    }
+    for old in &edit.removed {
+        push_field(REMOVED, out, |out| push_numbers(&[id, old.level as u64, old.number], out));
+    }
+    for new in &edit.added {
+        push_field(ADDED, out, |out| encode_table(id, new, out));
+    }
+    for &number in &edit.blobs_removed {
+        push_field(BLOB_REMOVED, out, |out| push_numbers(&[id, number], out));
+    }
+    for blob in &edit.blobs_added {
+        let numbers = [id, blob.number, blob.bytes, blob.values, blob.value_bytes, blob.checksum];
+        push_field(BLOB_ADDED, out, |out| push_numbers(&numbers, out));
+    }
+    for &(number, bytes) in &edit.blob_garbage {
+        push_field(BLOB_GARBAGE, out, |out| push_numbers(&[id, number, bytes], out));
+    }
+}
+
+fn encode_table(id: u64, new: &NewTable, out: &mut Vec<u8>) {
+    let meta = &new.meta;
+    push_numbers(&[id, new.level as u64, new.run, meta.number, meta.bytes], out);
+    push_bytes(&meta.smallest, out);
+    push_bytes(&meta.largest, out);
+    push_numbers(&[meta.seqnos.0, meta.seqnos.1, meta.entries, meta.tombstones, meta.raw_bytes], out);
+    push_numbers(&[meta.oldest_secs, meta.expires_secs, meta.checksum, meta.blobs.len() as u64], out);
+    for &(number, bytes) in &meta.blobs {
+        push_numbers(&[number, bytes], out);
+    }
+}
+
+fn push_numbers(numbers: &[u64], out: &mut Vec<u8>) {
+    for &number in numbers {
+        varint::push(number, out);
+    }
+}
+
+/// The edit that `bytes` are.
+pub(crate) fn decode(bytes: &[u8]) -> Result<VersionEdit, Malformed> {
+    let mut edit = VersionEdit::default();
+    let mut rest = Reader::new(bytes);
+    while !rest.is_empty() {
+        let (number, skippable, mut value) = rest.field()?;
+        match number {
+            LAST_SEQNO => edit.last_seqno = Some(value.u64()?),
+            NEXT_FILE => edit.next_file = Some(value.u64()?),
+            NEXT_KEYSPACE => edit.next_keyspace = Some(value.u32()?),
+            CREATED => {
+                let (id, name) = (KeyspaceId(value.u32()?), value.string()?);
+                edit.created.push(NewKeyspace { id, name, options: value.bytes()?.to_vec() });
+            }
+            DROPPED => edit.dropped.push(KeyspaceId(value.u32()?)),
+            OPTIONS => edit.options.push((KeyspaceId(value.u32()?), value.bytes()?.to_vec())),
+            LOG_START..=BLOB_GARBAGE => {
+                let id = KeyspaceId(value.u32()?);
+                decode_change(number, &mut value, edit.keyspace(id))?;
+            }
+            _ if skippable => continue,
+            _ => return Err(Malformed::Newer { field: number }),
+        }
+        value.finish()?;
+    }
+    Ok(edit)
+}
+
+/// The fields that belong to one keyspace, after its id.
+fn decode_change(number: u64, value: &mut Reader<'_>, edit: &mut KeyspaceEdit) -> Result<(), Malformed> {
+    match number {
+        LOG_START => edit.log_start = Some(value.u64()?),
+        REMOVED => edit.removed.push(OldTable { level: decode_level(value)?, number: value.u64()? }),
+        ADDED => edit.added.push(decode_table(value)?),
+        BLOB_REMOVED => edit.blobs_removed.push(value.u64()?),
+        BLOB_ADDED => {
+            let (number, bytes, values) = (value.u64()?, value.u64()?, value.u64()?);
+            let (value_bytes, checksum) = (value.u64()?, value.u64()?);
+            skip_later_fields(value)?;
+            edit.blobs_added.push(BlobMeta { number, bytes, values, value_bytes, checksum });
+        }
+        _ => edit.blob_garbage.push((value.u64()?, value.u64()?)),
+    }
+    Ok(())
+}
+
+fn decode_level(value: &mut Reader<'_>) -> Result<usize, Malformed> {
+    let before = *value;
+    let level = usize::try_from(value.u64()?).unwrap_or(usize::MAX);
+    if level < LEVELS_MAX { Ok(level) } else { Err(before.damaged("expected a level below 32")) }
+}
+
+fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
+    let (level, run) = (decode_level(value)?, value.u64()?);
+    let (number, bytes) = (value.u64()?, value.u64()?);
+    let (smallest, largest) = (value.bytes()?.to_vec(), value.bytes()?.to_vec());
+    let seqnos = (value.u64()?, value.u64()?);
+    let (entries, tombstones, raw_bytes) = (value.u64()?, value.u64()?, value.u64()?);
+    let (oldest_secs, expires_secs, checksum) = (value.u64()?, value.u64()?, value.u64()?);
+    // BOUND: every round takes at least two bytes of the record, so the count need not be believed.
+    let blobs = (0..value.u64()?).map(|_| Ok((value.u64()?, value.u64()?))).collect::<Result<_, Malformed>>()?;
+    skip_later_fields(value)?;
+    let meta = TableMeta {
+        number,
+        bytes,
+        smallest,
+        largest,
+        seqnos,
+        entries,
+        tombstones,
+        raw_bytes,
+        oldest_secs,
+        expires_secs,
+        checksum,
+        blobs,
+    };
+    Ok(NewTable { level, run, meta })
+}
+
+/// Fields that a later version has put behind the values that this one knows.
+fn skip_later_fields(value: &mut Reader<'_>) -> Result<(), Malformed> {
+    while !value.is_empty() {
+        let (number, skippable, _) = value.field()?;
+        if !skippable {
+            return Err(Malformed::Newer { field: number });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Key ranges cut down to eight bytes each, so that searching them stays within a few cache lines.
+
+/// Heads of the bounds of ascending or unordered ranges: their common prefix once, then the next eight bytes of each
+/// bound as a big-endian number, short ones filled up with zeros.
+///
+/// A smaller head means a smaller key; equal heads say nothing, and the caller looks at the keys.
+#[derive(Debug)]
+pub(super) struct Fences {
+    prefix: Box<[u8]>,
+    smallest: Box<[u64]>,
+    largest: Box<[u64]>,
+}
+
+impl Fences {
+    /// The heads of `ranges`, in their order.
+    pub(super) fn new<'a>(ranges: impl Iterator<Item = (&'a [u8], &'a [u8])> + Clone) -> Fences {
+        let first = ranges.clone().map(|(smallest, _)| smallest).min().unwrap_or(&[]);
+        let last = ranges.clone().map(|(_, largest)| largest).max().unwrap_or(&[]);
+        // Everything between two keys begins with what the two have in common.
+        let prefix_len = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let cut = |key: &[u8]| head(key.get(prefix_len..).unwrap_or(&[]));
+        Fences {
+            prefix: first.iter().take(prefix_len).copied().collect(),
+            smallest: ranges.clone().map(|(smallest, _)| cut(smallest)).collect(),
+            largest: ranges.map(|(_, largest)| cut(largest)).collect(),
+        }
+    }
+
+    /// The head of `key`; `None` when it lacks the common prefix and so lies outside of every range.
+    #[inline]
+    pub(super) fn head(&self, key: &[u8]) -> Option<u64> {
+        key.strip_prefix(&self.prefix[..]).map(head)
+    }
+
+    /// Whether every range lies after `key`, which lacks the common prefix.
+    pub(super) fn all_after(&self, key: &[u8]) -> bool {
+        key < &self.prefix[..]
+    }
+
+    /// Of ascending ranges, the last that starts at or before the key with this head. `starts_by` compares in full;
+    /// it is asked only where heads tie.
+    #[inline]
+    pub(super) fn last_starting_by(&self, head: u64, starts_by: impl Fn(usize) -> bool) -> Option<usize> {
+        let mut end = self.smallest.partition_point(|&smallest| smallest <= head);
+        if end > 0 && self.smallest.get(end - 1) == Some(&head) {
+            end = self.untie(end, head, starts_by);
+        }
+        end.checked_sub(1)
+    }
+
+    #[cold]
+    fn untie(&self, end: usize, head: u64, starts_by: impl Fn(usize) -> bool) -> usize {
+        let (mut low, mut high) = (self.smallest.partition_point(|&smallest| smallest < head), end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if starts_by(middle) { low = middle + 1 } else { high = middle }
+        }
+        low
+    }
+
+    /// Whether range `at` ends before the key with this head; `in_full` decides ties.
+    #[inline]
+    pub(super) fn ends_before(&self, at: usize, head: u64, in_full: impl FnOnce() -> bool) -> bool {
+        match self.largest.get(at) {
+            Some(&largest) if largest == head => in_full(),
+            Some(&largest) => largest < head,
+            None => true,
+        }
+    }
+
+    /// Whether range `at` may hold the key with this head. True too often only where heads tie.
+    #[inline]
+    pub(super) fn may_hold(&self, at: usize, head: u64) -> bool {
+        matches!((self.smallest.get(at), self.largest.get(at)), (Some(&s), Some(&l)) if s <= head && head <= l)
+    }
+}
+
+/// The first eight bytes as a number that sorts as they do.
+#[inline]
+fn head(key: &[u8]) -> u64 {
+    match key.first_chunk() {
+        Some(&bytes) => u64::from_be_bytes(bytes),
+        None => key.iter().enumerate().fold(0, |head, (at, &byte)| head | u64::from(byte) << (56 - 8 * at)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(crate::test_config::cases(512))]
+
+        /// Goal: heads never contradict the keys. Method: random keys of two letters and zero bytes, compared both ways.
+        #[test]
+        fn heads_sort_as_keys(a in "[a-b\\x00]{0,12}", b in "[a-b\\x00]{0,12}") {
+            match head(a.as_bytes()).cmp(&head(b.as_bytes())) {
+                std::cmp::Ordering::Equal => {}
+                order => prop_assert_eq!(order, a.cmp(&b)),
+            }
+        }
+    }
+}

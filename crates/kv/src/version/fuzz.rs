@@ -1,0 +1,60 @@
+//! The manifest's decoder, for the fuzz targets.
+
+use std::path::PathBuf;
+
+use super::edit::VersionEdit;
+use super::encode::{decode, encode};
+use super::handle::ObsoleteFiles;
+use super::manifest::format::{Identity, frame, header, seal};
+use super::manifest::read::ManifestBytes;
+use super::state::StoreState;
+use cairn_vfs::sync::Arc;
+
+/// `how u8 | bytes`. Where bit 0 of `how` is set, the bytes are one edit's payload, which is put behind a sound header; otherwise they
+/// are a whole manifest.
+///
+/// Beside panics it looks for edits that change when they are written again, and for states whose snapshot makes another state.
+pub fn manifest(data: &[u8]) {
+    let Some((how, bytes)) = data.split_first() else { return };
+    let identity = Identity { store: 7, number: 1 };
+    let bytes = if how & 1 == 0 { bytes.to_vec() } else { framed(identity, bytes) };
+    let file = ManifestBytes { path: PathBuf::from("MANIFEST-000001"), number: 1, bytes };
+    let mut state = StoreState::new(Arc::new(ObsoleteFiles::default()));
+    let replayed = file.replay(|edit| {
+        assert!(decode(&encode(&edit)).as_ref() == Ok(&edit), "an edit survives being written again");
+        let prepared = state.prepare(&edit)?;
+        state.commit(prepared);
+        Ok(())
+    });
+    if replayed.is_err() {
+        return;
+    }
+    let snapshot = state.snapshot();
+    let mut again = StoreState::new(Arc::new(ObsoleteFiles::default()));
+    let prepared = again.prepare(&snapshot);
+    assert!(prepared.is_ok(), "a snapshot of a state is a valid edit: {:?}", prepared.err());
+    if let Ok(prepared) = prepared {
+        again.commit(prepared);
+    }
+    assert!(again.snapshot() == snapshot, "and makes the same state");
+}
+
+/// A manifest whose first record has this payload.
+fn framed(identity: Identity, payload: &[u8]) -> Vec<u8> {
+    let mut file = header(identity).to_vec();
+    file.extend(frame(identity, file.len() as u64, payload));
+    file.extend(seal(identity, file.len() as u64));
+    file
+}
+
+/// Inputs that reach everything: the start of a corpus.
+pub fn manifest_corpus() -> Vec<(&'static str, Vec<u8>)> {
+    let payload = encode(&super::edit::example());
+    let mut as_edit = vec![1];
+    as_edit.extend(&payload);
+    let mut as_file = vec![0];
+    as_file.extend(framed(Identity { store: 7, number: 1 }, &payload));
+    let mut empty = vec![1];
+    empty.extend(encode(&VersionEdit::default()));
+    vec![("edit", as_edit), ("file", as_file), ("empty", empty)]
+}

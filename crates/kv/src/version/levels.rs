@@ -1,0 +1,151 @@
+//! The tables and blob files of one keyspace at one moment.
+
+use std::ops::{Bound, ControlFlow};
+
+use cairn_vfs::sync::Arc;
+
+use super::fences::Fences;
+use super::handle::{BlobFile, TableFile};
+use super::run::Run;
+use crate::file::FileNumber;
+
+/// More levels than any strategy uses; an edit that asks for more is refused.
+pub(crate) const LEVELS_MAX: usize = 32;
+
+/// One level: sorted runs, the newest first. A key's newest version is in the first run that has the key.
+///
+/// In leveled trees level 0 has one run for each flush and the others have at most one; tiered trees have
+/// several in every level.
+#[derive(Debug, Default)]
+pub(crate) struct Level {
+    runs: Vec<Arc<Run>>,
+}
+
+impl Level {
+    /// `runs` in any order, ids distinct.
+    pub(super) fn new(mut runs: Vec<Arc<Run>>) -> Level {
+        runs.sort_by_key(|run| std::cmp::Reverse(run.id()));
+        Level { runs }
+    }
+
+    /// The runs, newest first.
+    pub(crate) fn runs(&self) -> &[Arc<Run>] {
+        &self.runs
+    }
+
+    /// Bytes of all tables.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.runs.iter().map(|run| run.bytes()).fold(0, u64::saturating_add)
+    }
+
+    /// All tables, run by run.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &Arc<TableFile>> {
+        self.runs.iter().flat_map(|run| run.tables())
+    }
+
+    /// For each run, the tables that may have entries between the bounds; newest run first, runs without any left out.
+    pub(crate) fn overlapping<'a>(
+        &'a self,
+        lower: Bound<&'a [u8]>,
+        upper: Bound<&'a [u8]>,
+    ) -> impl Iterator<Item = (&'a Run, &'a [Arc<TableFile>])> {
+        let each = self.runs.iter().map(move |run| (&**run, run.overlapping(lower, upper)));
+        each.filter(|(_, tables)| !tables.is_empty())
+    }
+}
+
+/// A blob file, and how much of it nobody points at any more.
+#[derive(Debug, Clone)]
+pub(crate) struct LiveBlob {
+    /// The file.
+    pub(crate) file: Arc<BlobFile>,
+    /// Of its `value_bytes`, those of values whose entries compactions have dropped.
+    pub(crate) garbage_bytes: u64,
+}
+
+/// The runs of all levels in the order in which a lookup asks them, in one array.
+#[derive(Debug)]
+struct SearchOrder {
+    fences: Fences,
+    runs: Vec<(usize, Arc<Run>)>,
+}
+
+impl SearchOrder {
+    fn new(levels: &[Level]) -> SearchOrder {
+        let runs: Vec<(usize, Arc<Run>)> = levels
+            .iter()
+            .enumerate()
+            .flat_map(|(level, runs)| runs.runs().iter().map(move |run| (level, Arc::clone(run))))
+            .collect();
+        let fences = Fences::new(runs.iter().map(|(_, run)| (run.smallest(), run.largest())));
+        SearchOrder { fences, runs }
+    }
+}
+
+/// What one keyspace consists of at one moment. Immutable: whoever holds its `Arc` keeps the files alive.
+#[derive(Debug)]
+pub(crate) struct Version {
+    levels: Vec<Level>,
+    order: SearchOrder,
+    /// Ascending by number.
+    blobs: Vec<LiveBlob>,
+}
+
+impl Version {
+    /// A keyspace without files.
+    pub(crate) fn empty() -> Version {
+        Version::new(Vec::new(), Vec::new())
+    }
+
+    pub(super) fn new(mut levels: Vec<Level>, mut blobs: Vec<LiveBlob>) -> Version {
+        while levels.last().is_some_and(|level| level.runs.is_empty()) {
+            levels.pop();
+        }
+        blobs.sort_by_key(|blob| blob.file.meta.number);
+        let order = SearchOrder::new(&levels);
+        Version { levels, order, blobs }
+    }
+
+    /// The levels from 0 to the last that has tables.
+    pub(crate) fn levels(&self) -> &[Level] {
+        &self.levels
+    }
+
+    /// The live blob files, ascending by number.
+    pub(crate) fn blobs(&self) -> &[LiveBlob] {
+        &self.blobs
+    }
+
+    /// One blob file.
+    pub(crate) fn blob(&self, number: FileNumber) -> Option<&LiveBlob> {
+        let at = self.blobs.binary_search_by_key(&number, |blob| blob.file.meta.number).ok()?;
+        self.blobs.get(at)
+    }
+
+    /// All tables with their levels.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
+        let levels = self.levels.iter().enumerate();
+        levels.flat_map(|(at, level)| level.tables().map(move |table| (at, table)))
+    }
+
+    /// Shows `visit` the tables that may have `key`, the newest first, with their levels, until it breaks.
+    ///
+    /// This is on the point lookup's way. Runs are ruled out by two words of one array each; of those that are left,
+    /// [`Run::find`] names the one table. Nothing is allocated.
+    #[inline]
+    pub(crate) fn search<'a, B>(
+        &'a self,
+        key: &[u8],
+        mut visit: impl FnMut(usize, &'a Arc<TableFile>) -> ControlFlow<B>,
+    ) -> ControlFlow<B> {
+        let Some(head) = self.order.fences.head(key) else { return ControlFlow::Continue(()) };
+        for (at, (level, run)) in self.order.runs.iter().enumerate() {
+            if self.order.fences.may_hold(at, head) {
+                if let Some(table) = run.find(key) {
+                    visit(*level, table)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}

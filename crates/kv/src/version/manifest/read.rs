@@ -1,0 +1,102 @@
+//! Reading a manifest back.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{ErrorKind, Fs, OpenOptions};
+
+use super::format::{
+    BadHeader, FRAME_BYTES, HEADER_BYTES, Identity, SEAL_BYTES, read_header, read_record, was_durable,
+};
+use crate::file::FileNumber;
+use crate::version::edit::VersionEdit;
+use crate::version::encode::decode;
+use crate::version::fields::Malformed;
+use crate::version::names::FileName;
+use crate::{Error, Result, version::current};
+
+/// How often a reader beside a writer looks again when the manifest that it was sent to is gone already.
+const ATTEMPTS: usize = 16;
+
+/// The bytes of a manifest.
+#[derive(Debug)]
+pub(crate) struct ManifestBytes {
+    /// Its path, for messages.
+    pub(crate) path: PathBuf,
+    /// The number in its name.
+    pub(crate) number: FileNumber,
+    /// All of it.
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// The bytes of the manifest that `CURRENT` names.
+///
+/// Errors: `NotFound` without a `CURRENT`; [`Error::Corruption`] when it names a file that is not there.
+pub(crate) fn load(fs: &Arc<dyn Fs>, dir: &Path) -> Result<ManifestBytes> {
+    let mut number = current::read(fs, dir)?;
+    for _ in 0..ATTEMPTS {
+        let path = FileName::Manifest(number).path(dir);
+        match fs.open(&path, OpenOptions::read()) {
+            Ok(file) => {
+                let mut bytes = vec![0; file.len()? as usize];
+                file.read_exact_at(&mut bytes, 0)?;
+                return Ok(ManifestBytes { path, number, bytes });
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            Err(error) => return Err(error.into()),
+        }
+        // A writer removes a manifest only after CURRENT names another.
+        let now = current::read(fs, dir)?;
+        if now == number {
+            break;
+        }
+        number = now;
+    }
+    let missing = FileName::Manifest(number);
+    Err(Error::corruption(&FileName::Current.path(dir), 0, format!("it names {missing}, which is not there")))
+}
+
+impl ManifestBytes {
+    /// Shows `apply` every edit in order, and returns the store's id.
+    ///
+    /// A torn record at the end is left out: it was never acknowledged. Any other damage is [`Error::Corruption`],
+    /// and so is an edit that `apply` refuses; [`Error::Unsupported`] for what only a later version understands.
+    pub(crate) fn replay(&self, mut apply: impl FnMut(VersionEdit) -> std::result::Result<(), String>) -> Result<u64> {
+        let identity = read_header(&self.bytes).map_err(|bad| match bad {
+            BadHeader::Damaged(offset, what) => Error::corruption(&self.path, offset, what),
+            BadHeader::Newer(what) => Error::unsupported(&self.path, what),
+        })?;
+        if identity.number != self.number {
+            let what = format!("it is manifest {}, expected {}", identity.number, self.number);
+            return Err(Error::corruption(&self.path, 24, what));
+        }
+        let mut offset = HEADER_BYTES;
+        while let Some(payload) = self.record(identity, offset)? {
+            let edit = decode(payload).map_err(|malformed| self.malformed(malformed, offset))?;
+            apply(edit).map_err(|what| Error::corruption(&self.path, offset as u64, what))?;
+            offset += FRAME_BYTES + payload.len() + SEAL_BYTES;
+        }
+        Ok(identity.store)
+    }
+
+    /// The payload at `offset`; `None` when the log ends there.
+    fn record(&self, identity: Identity, offset: usize) -> Result<Option<&[u8]>> {
+        if let Some(payload) = read_record(identity, &self.bytes, offset) {
+            return Ok(Some(payload));
+        }
+        // The first record was durable before CURRENT named the file, whatever follows it.
+        if offset == HEADER_BYTES || was_durable(identity, &self.bytes, offset) {
+            return Err(Error::corruption(&self.path, offset as u64, "a record that was durable is damaged"));
+        }
+        Ok(None)
+    }
+
+    fn malformed(&self, malformed: Malformed, offset: usize) -> Error {
+        match malformed {
+            Malformed::Damaged { at, what } => Error::corruption(&self.path, (offset + FRAME_BYTES + at) as u64, what),
+            Malformed::Newer { field } => {
+                Error::unsupported(&self.path, format!("an edit has field {field}, which this version must not skip"))
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Which files make up the store, and how that changes so that no crash tears it apart.
+//!
+//! ```text
+//!  VersionEdit ──► Manifest (append, sync) ──► StoreState: per keyspace Arc<Version>
+//!                                                 Version: levels of runs of tables, blob files
+//! ```
+//!
+//! A [`Version`] is immutable; readers hold an `Arc` of one and need no lock. An edit makes the next one. How the
+//! bytes look: `docs/src/formats/manifest.md`.
+
+mod apply;
+mod current;
+mod edit;
+mod encode;
+mod fences;
+mod fields;
+#[doc(hidden)]
+pub mod fuzz;
+mod handle;
+mod levels;
+mod manifest;
+mod names;
+mod run;
+mod set;
+mod state;
+#[cfg(test)]
+mod tests;
+
+pub use edit::KeyspaceId;
+#[allow(unused_imports)] // until the database uses them all
+pub(crate) use self::{
+    edit::{KeyspaceEdit, NewKeyspace, NewTable, OldTable, VersionEdit},
+    handle::{BlobFile, BlobMeta, ObsoleteFiles, TableFile},
+    levels::{LEVELS_MAX, Level, LiveBlob, Version},
+    names::FileName,
+    run::Run,
+    set::{StrayFiles, VersionSet},
+    state::KeyspaceState,
+};

@@ -1,0 +1,281 @@
+//! The version set: all keyspaces' current versions, and the manifest that they are recovered from.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
+use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::Fs;
+
+use super::edit::{KeyspaceId, VersionEdit};
+use super::encode::encode;
+use super::handle::ObsoleteFiles;
+use super::levels::Version;
+use super::manifest::format::Identity;
+use super::manifest::read::load;
+use super::manifest::write::Manifest;
+use super::names::FileName;
+use super::state::{FILE_NUMBER_MAX, KeyspaceState, StoreState};
+use crate::file::FileNumber;
+use crate::kind::Seqno;
+use crate::{Error, Result};
+
+/// A manifest may grow by this much, and by as much as it began with, before it is rewritten: recovery reads a few
+/// megabytes at most, and rewriting adds less than a byte to each byte of edits.
+pub(crate) const REWRITE_BYTES: u64 = 1 << 20;
+
+/// The files of a store that do not fit its manifest.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct StrayFiles {
+    /// Files in the directory that nothing refers to: left by a crash, to be deleted.
+    pub unreferenced: Vec<PathBuf>,
+    /// Files that are referred to and not in the directory: the store is damaged.
+    pub missing: Vec<FileName>,
+}
+
+/// The current versions of all keyspaces, and the only way to change them.
+///
+/// One per open store. All methods may be called from any thread; changes happen one after the other, each with one
+/// sync of the manifest.
+#[derive(Debug)]
+pub(crate) struct VersionSet {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    store_id: u64,
+    rewrite_bytes: u64,
+    next_file: AtomicU64,
+    obsolete: Arc<ObsoleteFiles>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    state: StoreState,
+    /// `None` when the store was opened for reading only.
+    manifest: Option<Manifest>,
+}
+
+impl VersionSet {
+    /// Whether a store is in `dir`.
+    pub(crate) fn exists(fs: &Arc<dyn Fs>, dir: &Path) -> Result<bool> {
+        Ok(fs.exists(&FileName::Current.path(dir))?)
+    }
+
+    /// Makes a store in the existing directory `dir`, which begins with the state that `edit` makes of nothing.
+    /// A crash leaves no store or this one.
+    ///
+    /// Errors: [`Error::Invalid`] when there is one; [`Error::Corruption`] when there are tables or blob files but no
+    /// `CURRENT`: a new store would delete them.
+    pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, store_id: u64, edit: &VersionEdit) -> Result<VersionSet> {
+        if VersionSet::exists(fs, dir)? {
+            return Err(Error::invalid(format!("{} holds a store already", dir.display())));
+        }
+        let names = list(fs, dir)?;
+        if let Some((_, orphan)) = names.iter().find(|(_, name)| matches!(name, FileName::Table(_) | FileName::Blob(_))) {
+            let what = format!("it is missing although {orphan} is there");
+            return Err(Error::corruption(&FileName::Current.path(dir), 0, what));
+        }
+        let obsolete = Arc::new(ObsoleteFiles::default());
+        let mut state = StoreState::new(Arc::clone(&obsolete));
+        let prepared = state.prepare(edit).map_err(Error::invalid)?;
+        state.commit(prepared);
+        let number = state.next_file.max(first_free(&names)).max(1);
+        state.next_file = number + 1;
+        let identity = Identity { store: store_id, number };
+        let manifest = Manifest::create(fs, dir, identity, &encode(&state.snapshot()))?;
+        fs.sync_parent(dir)?;
+        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, Some(manifest)))
+    }
+
+    /// Recovers the store in `dir` and begins a new manifest.
+    ///
+    /// The state is that after some edit, at least the last one that was acknowledged. Reads the manifest once,
+    /// and costs some four syncs. Crashing in here at any point, any number of times, changes nothing.
+    pub(crate) fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<VersionSet> {
+        let (store_id, mut state, obsolete, old) = recover(fs, dir)?;
+        let number = state.next_file.max(first_free(&list(fs, dir)?));
+        state.next_file = number + 1;
+        let identity = Identity { store: store_id, number };
+        let manifest = Manifest::create(fs, dir, identity, &encode(&state.snapshot()))?;
+        // ORDER: after CURRENT names the new one durably. If this fails, the next open finds the old one.
+        let _ = fs.remove(&old);
+        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, Some(manifest)))
+    }
+
+    /// Recovers the store in `dir` without writing anything, also beside a process that is writing to it.
+    /// [`VersionSet::log_and_apply`] is refused.
+    pub(crate) fn open_read_only(fs: &Arc<dyn Fs>, dir: &Path) -> Result<VersionSet> {
+        let (store_id, state, obsolete, _) = recover(fs, dir)?;
+        Ok(VersionSet::assemble(fs, dir, store_id, state, obsolete, None))
+    }
+
+    fn assemble(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        store_id: u64,
+        state: StoreState,
+        obsolete: Arc<ObsoleteFiles>,
+        manifest: Option<Manifest>,
+    ) -> VersionSet {
+        VersionSet {
+            fs: Arc::clone(fs),
+            dir: dir.to_owned(),
+            store_id,
+            rewrite_bytes: REWRITE_BYTES,
+            next_file: AtomicU64::new(state.next_file),
+            obsolete,
+            inner: Mutex::new(Inner { state, manifest }),
+        }
+    }
+
+    /// Rewrites the manifest after this many bytes of edits instead of [`REWRITE_BYTES`].
+    #[must_use]
+    pub(crate) fn rewrite_bytes(mut self, bytes: u64) -> VersionSet {
+        self.rewrite_bytes = bytes;
+        self
+    }
+
+    /// Writes `edit` to the manifest, syncs, makes it the state and shows `install` the new version of every
+    /// keyspace that got one, still under the lock: so installs happen in the order of the edits.
+    ///
+    /// Files that it adds, and their names, must be durable before. Files that it removes are in
+    /// [`VersionSet::obsolete`] once nobody holds a version with them.
+    ///
+    /// Errors: [`Error::Corruption`] when it does not fit the state (a table that is not there, tables of a run that
+    /// overlap, a number in use); a full disk. After both nothing has happened and the set can be used on.
+    /// After any other failure it is [`Error::Poisoned`], and whether the edit happened is seen when the store is opened again.
+    pub(crate) fn log_and_apply(
+        &self,
+        mut edit: VersionEdit,
+        mut install: impl FnMut(KeyspaceId, &Arc<Version>),
+    ) -> Result<()> {
+        let mut inner = lock(&self.inner);
+        let Inner { state, manifest } = &mut *inner;
+        let Some(manifest) = manifest else {
+            return Err(Error::invalid(format!("{} is open for reading only", self.dir.display())));
+        };
+        manifest.check()?;
+        // Files of this edit drew their numbers before.
+        edit.next_file = Some(self.next_file.load(Ordering::Relaxed));
+        let prepared =
+            state.prepare(&edit).map_err(|what| Error::corruption(manifest.path(), manifest.end(), what))?;
+        manifest.append(&encode(&edit))?;
+        let changed: Vec<KeyspaceId> = prepared.keyspaces.keys().copied().collect();
+        state.commit(prepared);
+        for id in changed {
+            if let Some(keyspace) = state.keyspaces.get(&id) {
+                install(id, &keyspace.version);
+            }
+        }
+        if manifest.has_outgrown(self.rewrite_bytes) {
+            let number = self.new_file_number();
+            state.next_file = number + 1;
+            manifest.rewrite(number, &encode(&state.snapshot()));
+        }
+        Ok(())
+    }
+
+    /// A number for a new file, never used before.
+    pub(crate) fn new_file_number(&self) -> FileNumber {
+        self.next_file.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An id for a new keyspace; the edit that creates it has to follow before the next call.
+    pub(crate) fn next_keyspace_id(&self) -> KeyspaceId {
+        KeyspaceId(lock(&self.inner).state.next_keyspace)
+    }
+
+    /// The highest sequence number that an edit has named.
+    pub(crate) fn last_seqno(&self) -> Seqno {
+        lock(&self.inner).state.last_seqno
+    }
+
+    /// The random number that tells this store's files from those of others.
+    pub(crate) fn store_id(&self) -> u64 {
+        self.store_id
+    }
+
+    /// The current version of a keyspace.
+    pub(crate) fn current(&self, id: KeyspaceId) -> Option<Arc<Version>> {
+        lock(&self.inner).state.keyspaces.get(&id).map(|keyspace| Arc::clone(&keyspace.version))
+    }
+
+    /// All keyspaces, ascending by id.
+    pub(crate) fn keyspaces(&self) -> Vec<(KeyspaceId, KeyspaceState)> {
+        lock(&self.inner).state.keyspaces.iter().map(|(&id, state)| (id, state.clone())).collect()
+    }
+
+    /// The number of the manifest in use; `None` when open for reading only.
+    pub(crate) fn manifest_number(&self) -> Option<FileNumber> {
+        lock(&self.inner).manifest.as_ref().map(Manifest::number)
+    }
+
+    /// The first failure, once there was one.
+    pub(crate) fn check(&self) -> Result<()> {
+        lock(&self.inner).manifest.as_ref().map_or(Ok(()), Manifest::check)
+    }
+
+    /// Files whose last version is gone: whoever takes them deletes them.
+    pub(crate) fn obsolete(&self) -> &Arc<ObsoleteFiles> {
+        &self.obsolete
+    }
+
+    /// Compares the directory with the state. For right after opening: files of running jobs look unreferenced.
+    pub(crate) fn stray_files(&self) -> Result<StrayFiles> {
+        let names = list(&self.fs, &self.dir)?;
+        let inner = lock(&self.inner);
+        let manifest = inner.manifest.as_ref().map(Manifest::number);
+        let is_live = |name: FileName| match name {
+            FileName::Table(number) | FileName::Blob(number) => inner.state.has_file(number),
+            FileName::Manifest(number) => manifest == Some(number),
+            FileName::Current => true,
+            FileName::CurrentTemporary => false,
+        };
+        let unreferenced = names.iter().filter(|&&(_, name)| !is_live(name)).map(|(path, _)| path.clone()).collect();
+        let mut missing = Vec::new();
+        let here: std::collections::HashSet<FileName> = names.iter().map(|&(_, name)| name).collect();
+        for keyspace in inner.state.keyspaces.values() {
+            let tables = keyspace.version.tables().map(|(_, table)| FileName::Table(table.number()));
+            let blobs = keyspace.version.blobs().iter().map(|blob| FileName::Blob(blob.file.meta.number));
+            missing.extend(tables.chain(blobs).filter(|name| !here.contains(name)));
+        }
+        Ok(StrayFiles { unreferenced, missing })
+    }
+}
+
+type Recovered = (u64, StoreState, Arc<ObsoleteFiles>, PathBuf);
+
+/// The state that the manifest holds, and the manifest's path.
+fn recover(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Recovered> {
+    let manifest = load(fs, dir)?;
+    let obsolete = Arc::new(ObsoleteFiles::default());
+    let mut state = StoreState::new(Arc::clone(&obsolete));
+    let store_id = manifest.replay(|edit| {
+        let prepared = state.prepare(&edit)?;
+        state.commit(prepared);
+        Ok(())
+    })?;
+    // Files that one edit added and a later one removed were dropped on the way. They are not reported: those that a
+    // crash left in the directory are found there.
+    obsolete.take();
+    Ok((store_id, state, obsolete, manifest.path))
+}
+
+/// Our files in the directory.
+fn list(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Vec<(PathBuf, FileName)>> {
+    let paths = fs.read_dir(dir)?;
+    Ok(paths.into_iter().filter_map(|path| FileName::parse(&path).map(|name| (path, name))).collect())
+}
+
+/// The first number above those of all files, so that not even a leftover's is used again.
+fn first_free(names: &[(PathBuf, FileName)]) -> FileNumber {
+    let numbers = names.iter().filter_map(|(_, name)| name.number()).filter(|&number| number < FILE_NUMBER_MAX);
+    numbers.max().map_or(0, |number| number + 1)
+}
+
+#[cfg(test)]
+impl VersionSet {
+    /// The whole state as an edit, file numbers to come left out: what recovery has to bring back.
+    pub(super) fn summary(&self) -> VersionEdit {
+        VersionEdit { next_file: None, ..lock(&self.inner).state.snapshot() }
+    }
+}

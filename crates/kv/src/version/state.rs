@@ -1,0 +1,209 @@
+//! The state of all keyspaces, in memory: what the edits of a manifest add up to.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use cairn_vfs::sync::Arc;
+
+use super::apply::apply;
+use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
+use super::handle::{BlobFile, ObsoleteFiles, TableFile};
+use super::levels::Version;
+use crate::file::FileNumber;
+use crate::kind::{SEQNO_MAX, Seqno};
+
+/// Numbers stay below this, so that adding to one never overflows.
+pub(super) const FILE_NUMBER_MAX: FileNumber = 1 << 62;
+
+/// One keyspace as the manifest has it.
+#[derive(Debug, Clone)]
+pub(crate) struct KeyspaceState {
+    /// Its name.
+    pub name: String,
+    /// Its options as their owner encodes them.
+    pub options: Vec<u8>,
+    /// Replay of the log starts here for it.
+    pub log_start: u64,
+    /// Its files.
+    pub version: Arc<Version>,
+}
+
+/// The state of the store.
+#[derive(Debug, Default)]
+pub(super) struct StoreState {
+    pub(super) keyspaces: BTreeMap<KeyspaceId, KeyspaceState>,
+    pub(super) last_seqno: Seqno,
+    pub(super) next_file: FileNumber,
+    pub(super) next_keyspace: u32,
+    /// The numbers of all tables and blob files.
+    files: HashSet<FileNumber>,
+    obsolete: Arc<ObsoleteFiles>,
+}
+
+/// A checked edit, ready to become the state.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    /// The keyspaces that change; `None` is dropped.
+    pub(super) keyspaces: BTreeMap<KeyspaceId, Option<KeyspaceState>>,
+    last_seqno: Seqno,
+    next_file: FileNumber,
+    next_keyspace: u32,
+    files_new: Vec<FileNumber>,
+    tables_gone: Vec<Arc<TableFile>>,
+    blobs_gone: Vec<Arc<BlobFile>>,
+}
+
+impl StoreState {
+    pub(super) fn new(obsolete: Arc<ObsoleteFiles>) -> StoreState {
+        StoreState { obsolete, ..StoreState::default() }
+    }
+
+    /// Checks `edit` against the state and works out the next one, changing nothing. Says what is wrong with it.
+    pub(super) fn prepare(&self, edit: &VersionEdit) -> Result<Prepared, String> {
+        let mut next = Prepared {
+            keyspaces: BTreeMap::new(),
+            last_seqno: self.last_seqno.max(edit.last_seqno.unwrap_or(0)),
+            next_file: self.next_file.max(edit.next_file.unwrap_or(0)),
+            next_keyspace: self.next_keyspace,
+            files_new: Vec::new(),
+            tables_gone: Vec::new(),
+            blobs_gone: Vec::new(),
+        };
+        if next.last_seqno > SEQNO_MAX {
+            return Err(format!("sequence number {} is above the highest, {SEQNO_MAX}", next.last_seqno));
+        }
+        if next.next_file > FILE_NUMBER_MAX {
+            return Err(format!("file number {} is above the highest, {FILE_NUMBER_MAX}", next.next_file));
+        }
+        self.create(&edit.created, &mut next)?;
+        next.next_keyspace = next.next_keyspace.max(edit.next_keyspace.unwrap_or(0));
+        for (id, options) in &edit.options {
+            self.changing(*id, &mut next)?.options.clone_from(options);
+        }
+        for (&id, change) in &edit.keyspaces {
+            self.change(id, change, &mut next)?;
+        }
+        for &id in &edit.dropped {
+            let keyspace = self.changing(id, &mut next)?;
+            let version = Arc::clone(&keyspace.version);
+            next.tables_gone.extend(version.tables().map(|(_, table)| Arc::clone(table)));
+            next.blobs_gone.extend(version.blobs().iter().map(|blob| Arc::clone(&blob.file)));
+            next.keyspaces.insert(id, None);
+        }
+        self.check_files(&next)?;
+        Ok(next)
+    }
+
+    fn create(&self, created: &[NewKeyspace], next: &mut Prepared) -> Result<(), String> {
+        for new in created {
+            if new.id.0 < next.next_keyspace || new.id.0 == u32::MAX {
+                return Err(format!("keyspace id {} was used before", new.id.0));
+            }
+            let mut names = self.keyspaces.values().chain(next.keyspaces.values().flatten());
+            if new.name.is_empty() || names.any(|other| other.name == new.name) {
+                return Err(format!("keyspace name {:?} is empty or taken", new.name));
+            }
+            next.next_keyspace = new.id.0 + 1;
+            let (name, options) = (new.name.clone(), new.options.clone());
+            let version = Arc::new(Version::empty());
+            next.keyspaces.insert(new.id, Some(KeyspaceState { name, options, log_start: 0, version }));
+        }
+        Ok(())
+    }
+
+    fn change(&self, id: KeyspaceId, edit: &KeyspaceEdit, next: &mut Prepared) -> Result<(), String> {
+        let keyspace = self.changing(id, next)?;
+        if let Some(position) = edit.log_start {
+            if position < keyspace.log_start {
+                let before = keyspace.log_start;
+                return Err(format!("log start of keyspace {} goes back from {before} to {position}", id.0));
+            }
+            keyspace.log_start = position;
+        }
+        if !edit.changes_files() {
+            return Ok(());
+        }
+        let change = apply(&keyspace.version, edit, &self.obsolete)
+            .map_err(|what| format!("keyspace {}: {what}", id.0))?;
+        keyspace.version = Arc::new(change.version);
+        next.tables_gone.extend(change.tables_gone);
+        next.blobs_gone.extend(change.blobs_gone);
+        next.files_new.extend(change.files_new);
+        Ok(())
+    }
+
+    /// The keyspace as `next` has it so far.
+    fn changing<'a>(&self, id: KeyspaceId, next: &'a mut Prepared) -> Result<&'a mut KeyspaceState, String> {
+        let state = next.keyspaces.entry(id).or_insert_with(|| self.keyspaces.get(&id).cloned());
+        state.as_mut().ok_or_else(|| format!("keyspace {} is not there", id.0))
+    }
+
+    /// No file belongs to two places, and none has a number that will be given out again.
+    fn check_files(&self, next: &Prepared) -> Result<(), String> {
+        let mut new = BTreeSet::new();
+        for &number in &next.files_new {
+            if self.files.contains(&number) || !new.insert(number) {
+                return Err(format!("file {number} is there already"));
+            }
+            if number >= next.next_file {
+                return Err(format!("file {number} is not below the next file number, {}", next.next_file));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a prepared edit the state. ORDER: after it is durable; files that it removes are marked dead here.
+    pub(super) fn commit(&mut self, next: Prepared) {
+        self.files.extend(next.files_new);
+        for table in next.tables_gone {
+            self.files.remove(&table.number());
+            table.end();
+        }
+        for blob in next.blobs_gone {
+            self.files.remove(&blob.meta.number);
+            blob.end();
+        }
+        for (id, keyspace) in next.keyspaces {
+            match keyspace {
+                Some(keyspace) => self.keyspaces.insert(id, keyspace),
+                None => self.keyspaces.remove(&id),
+            };
+        }
+        self.last_seqno = next.last_seqno;
+        self.next_file = next.next_file;
+        self.next_keyspace = next.next_keyspace;
+    }
+
+    /// Whether a table or blob file with this number belongs to the store.
+    pub(super) fn has_file(&self, number: FileNumber) -> bool {
+        self.files.contains(&number)
+    }
+
+    /// The edit that makes this state of an empty one.
+    pub(super) fn snapshot(&self) -> VersionEdit {
+        let mut edit = VersionEdit {
+            last_seqno: Some(self.last_seqno),
+            next_file: Some(self.next_file),
+            next_keyspace: Some(self.next_keyspace),
+            ..VersionEdit::default()
+        };
+        for (&id, state) in &self.keyspaces {
+            let (name, options) = (state.name.clone(), state.options.clone());
+            edit.created.push(NewKeyspace { id, name, options });
+            let keyspace = edit.keyspace(id);
+            keyspace.log_start = Some(state.log_start);
+            for (level, runs) in state.version.levels().iter().enumerate() {
+                for run in runs.runs() {
+                    let tables = run.tables().iter();
+                    keyspace.added.extend(tables.map(|table| NewTable { level, run: run.id(), meta: table.meta.clone() }));
+                }
+            }
+            for blob in state.version.blobs() {
+                keyspace.blobs_added.push(blob.file.meta.clone());
+                if blob.garbage_bytes > 0 {
+                    keyspace.blob_garbage.push((blob.file.meta.number, blob.garbage_bytes));
+                }
+            }
+        }
+        edit
+    }
+}
