@@ -209,16 +209,13 @@ fn pieces_are_pending_until_synced() {
 }
 
 /// Goal: a full disk is an error when the range is taken, not a signal when it is written. Method: a quota below the
-/// range; and, on the real disk, a range that no disk holds.
+/// range. (The real disk would be filled by a test of the same on it.)
 #[test]
 fn full_disks() {
     let fs = FaultFs::new(FaultOptions { quota_bytes: Some(64 << 10), ..FaultOptions::seeded(4) });
     let file = create(&fs, Path::new("log"));
     assert!(AppendMap::new(file.clone(), 0..128 << 10).unwrap_err().is_full());
     assert!(AppendMap::new(file, 0..32 << 10).is_ok());
-    let dir = tempfile::tempdir().unwrap();
-    let file = create(&StdFs::new(), &dir.path().join("log"));
-    assert!(AppendMap::new(file, 0..1 << 43).unwrap_err().is_full());
 }
 
 /// Goal: wrong ranges and read-only files are errors.
