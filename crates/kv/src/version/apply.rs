@@ -21,7 +21,11 @@ pub(super) struct Change {
 }
 
 /// The version that `edit` makes of `base`. Says what is wrong when it does not fit.
-pub(super) fn apply(base: &Version, edit: &KeyspaceEdit, obsolete: &Arc<ObsoleteFiles>) -> Result<Change, String> {
+pub(super) fn apply(
+    base: &Version,
+    edit: &KeyspaceEdit,
+    obsolete: &Arc<ObsoleteFiles>,
+) -> Result<Change, String> {
     let mut removed = remove_tables(base, edit)?;
     let mut files_new = Vec::new();
     let mut added: BTreeMap<usize, BTreeMap<u64, Vec<Arc<TableFile>>>> = BTreeMap::new();
@@ -38,21 +42,30 @@ pub(super) fn apply(base: &Version, edit: &KeyspaceEdit, obsolete: &Arc<Obsolete
         };
         added.entry(new.level).or_default().entry(new.run).or_default().push(table);
     }
-    let gone_by_level = edit.removed.iter().fold(BTreeMap::<usize, BTreeSet<FileNumber>>::new(), |mut map, old| {
-        map.entry(old.level).or_default().insert(old.number);
-        map
-    });
+    let gone_by_level =
+        edit.removed.iter().fold(BTreeMap::<usize, BTreeSet<FileNumber>>::new(), |mut map, old| {
+            map.entry(old.level).or_default().insert(old.number);
+            map
+        });
     let level_count = base.levels().len().max(added.keys().next_back().map_or(0, |&level| level + 1));
     let nothing = BTreeSet::new();
     let mut levels = Vec::with_capacity(level_count);
     for at in 0..level_count {
         let runs = base.levels().get(at).map_or(&[][..], Level::runs);
         let gone = gone_by_level.get(&at).unwrap_or(&nothing);
-        levels.push(change_level(runs, gone, added.remove(&at).unwrap_or_default()).map_err(|what| format!("level {at}: {what}"))?);
+        levels.push(
+            change_level(runs, gone, added.remove(&at).unwrap_or_default())
+                .map_err(|what| format!("level {at}: {what}"))?,
+        );
     }
     let (blobs, blobs_gone) = change_blobs(base, edit, obsolete, &mut files_new)?;
     let version = Version::new(levels, blobs);
-    Ok(Change { version, tables_gone: removed.into_values().map(|(_, table)| table).collect(), blobs_gone, files_new })
+    Ok(Change {
+        version,
+        tables_gone: removed.into_values().map(|(_, table)| table).collect(),
+        blobs_gone,
+        files_new,
+    })
 }
 
 /// The tables that leave their places, by number.
@@ -64,7 +77,8 @@ fn remove_tables(
     if edit.removed.is_empty() {
         return Ok(removed);
     }
-    let wanted: BTreeSet<(usize, FileNumber)> = edit.removed.iter().map(|old| (old.level, old.number)).collect();
+    let wanted: BTreeSet<(usize, FileNumber)> =
+        edit.removed.iter().map(|old| (old.level, old.number)).collect();
     for (level, table) in base.tables() {
         if wanted.contains(&(level, table.number())) {
             removed.insert(table.number(), (level, Arc::clone(table)));
@@ -109,8 +123,8 @@ fn change_level(
     let mut after = Vec::with_capacity(runs.len() + added.len());
     for run in runs {
         let mut tables = added.remove(&run.id()).unwrap_or_default();
-        let is_unchanged =
-            tables.is_empty() && (gone.is_empty() || !run.tables().iter().any(|table| gone.contains(&table.number())));
+        let is_unchanged = tables.is_empty()
+            && (gone.is_empty() || !run.tables().iter().any(|table| gone.contains(&table.number())));
         if is_unchanged {
             after.push(Arc::clone(run));
             continue;

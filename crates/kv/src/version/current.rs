@@ -27,7 +27,11 @@ pub(super) fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<FileNumber> {
     let file = fs.open(&path, OpenOptions::read())?;
     let len = file.len()?;
     if len > BYTES_MAX {
-        return Err(Error::corruption(&path, 0, format!("{len} bytes, expected a manifest's name and its checksum")));
+        return Err(Error::corruption(
+            &path,
+            0,
+            format!("{len} bytes, expected a manifest's name and its checksum"),
+        ));
     }
     let mut bytes = vec![0; len as usize];
     file.read_exact_at(&mut bytes, 0)?;

@@ -35,7 +35,8 @@ pub(crate) struct OldTable {
 /// What an edit does to one keyspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct KeyspaceEdit {
-    /// Replay of the log starts here for this keyspace: everything before is in tables.
+    /// Replay of the log starts here for this keyspace: everything before is in tables. Never moves back: a lower
+    /// position than the one before is without effect.
     pub log_start: Option<u64>,
     /// Tables that go.
     pub removed: Vec<OldTable>,
@@ -114,7 +115,8 @@ pub(super) fn example() -> VersionEdit {
         blobs: vec![(12, 100), (13, 4000)],
     };
     let mut edit = VersionEdit { last_seqno: Some(1000), next_file: Some(20), ..VersionEdit::default() };
-    let name = |id: u32, name: &str| NewKeyspace { id: KeyspaceId(id), name: name.into(), options: vec![1, 2, 3] };
+    let name =
+        |id: u32, name: &str| NewKeyspace { id: KeyspaceId(id), name: name.into(), options: vec![1, 2, 3] };
     edit.created = vec![name(0, "default"), name(1, "other"), name(2, "short-lived")];
     edit.options = vec![(KeyspaceId(1), b"later".to_vec())];
     edit.dropped = vec![KeyspaceId(2)];

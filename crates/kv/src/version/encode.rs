@@ -178,7 +178,8 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
     let (entries, tombstones, raw_bytes) = (value.u64()?, value.u64()?, value.u64()?);
     let (oldest_secs, expires_secs, checksum) = (value.u64()?, value.u64()?, value.u64()?);
     // BOUND: every round takes at least two bytes of the record, so the count need not be believed.
-    let blobs = (0..value.u64()?).map(|_| Ok((value.u64()?, value.u64()?))).collect::<Result<_, Malformed>>()?;
+    let blobs =
+        (0..value.u64()?).map(|_| Ok((value.u64()?, value.u64()?))).collect::<Result<_, Malformed>>()?;
     skip_later_fields(value)?;
     let meta = TableMeta {
         number,

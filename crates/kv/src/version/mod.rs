@@ -26,7 +26,6 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use edit::KeyspaceId;
 #[allow(unused_imports)] // until the database uses them all
 pub(crate) use self::{
     edit::{KeyspaceEdit, NewKeyspace, NewTable, OldTable, VersionEdit},
@@ -37,3 +36,4 @@ pub(crate) use self::{
     set::{StrayFiles, VersionSet},
     state::KeyspaceState,
 };
+pub use edit::KeyspaceId;

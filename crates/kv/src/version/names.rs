@@ -82,7 +82,9 @@ mod tests {
         for name in names {
             assert_eq!(FileName::parse(&name.path(Path::new("some/dir"))), Some(name), "{name}");
         }
-        for other in ["42.table", "+00042.table", "000042.tables", "000042", "MANIFEST-1", "MANIFEST-", "current"] {
+        for other in
+            ["42.table", "+00042.table", "000042.tables", "000042", "MANIFEST-1", "MANIFEST-", "current"]
+        {
             assert_eq!(FileName::parse(Path::new(other)), None, "{other}");
         }
         for other in ["000042.table.tmp", "CURRENT.old", "LOCK", "0000042.blob", "", "MANIFEST-000001.tmp"] {

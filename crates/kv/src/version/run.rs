@@ -26,7 +26,8 @@ impl Run {
         if tables.is_empty() {
             return Err(format!("run {id} has no tables"));
         }
-        tables.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest).then(a.meta.largest.cmp(&b.meta.largest)));
+        tables
+            .sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest).then(a.meta.largest.cmp(&b.meta.largest)));
         for pair in tables.windows(2) {
             let [a, b] = pair else { continue };
             let may_touch = a.meta.tombstones > 0 && a.meta.smallest < b.meta.smallest;
@@ -36,7 +37,8 @@ impl Run {
             }
         }
         let bytes = tables.iter().map(|table| table.meta.bytes).fold(0, u64::saturating_add);
-        let fences = Fences::new(tables.iter().map(|table| (&table.meta.smallest[..], &table.meta.largest[..])));
+        let fences =
+            Fences::new(tables.iter().map(|table| (&table.meta.smallest[..], &table.meta.largest[..])));
         Ok(Run { id, bytes, fences, tables })
     }
 
@@ -100,7 +102,9 @@ impl Run {
         };
         let to = match upper {
             Bound::Unbounded => self.tables.len(),
-            Bound::Included(key) => self.tables.partition_point(|table| table.meta.smallest.as_slice() <= key),
+            Bound::Included(key) => {
+                self.tables.partition_point(|table| table.meta.smallest.as_slice() <= key)
+            }
             Bound::Excluded(key) => self.tables.partition_point(|table| table.meta.smallest.as_slice() < key),
         };
         self.tables.get(from..to).unwrap_or(&[])

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use cairn_vfs::Fs;
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
-use cairn_vfs::Fs;
 
 use super::edit::{KeyspaceId, VersionEdit};
 use super::encode::encode;
@@ -65,12 +65,19 @@ impl VersionSet {
     ///
     /// Errors: [`Error::Invalid`] when there is one; [`Error::Corruption`] when there are tables or blob files but no
     /// `CURRENT`: a new store would delete them.
-    pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, store_id: u64, edit: &VersionEdit) -> Result<VersionSet> {
+    pub(crate) fn create(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        store_id: u64,
+        edit: &VersionEdit,
+    ) -> Result<VersionSet> {
         if VersionSet::exists(fs, dir)? {
             return Err(Error::invalid(format!("{} holds a store already", dir.display())));
         }
         let names = list(fs, dir)?;
-        if let Some((_, orphan)) = names.iter().find(|(_, name)| matches!(name, FileName::Table(_) | FileName::Blob(_))) {
+        if let Some((_, orphan)) =
+            names.iter().find(|(_, name)| matches!(name, FileName::Table(_) | FileName::Blob(_)))
+        {
             let what = format!("it is missing although {orphan} is there");
             return Err(Error::corruption(&FileName::Current.path(dir), 0, what));
         }
@@ -230,7 +237,8 @@ impl VersionSet {
             FileName::Current => true,
             FileName::CurrentTemporary => false,
         };
-        let unreferenced = names.iter().filter(|&&(_, name)| !is_live(name)).map(|(path, _)| path.clone()).collect();
+        let unreferenced =
+            names.iter().filter(|&&(_, name)| !is_live(name)).map(|(path, _)| path.clone()).collect();
         let mut missing = Vec::new();
         let here: std::collections::HashSet<FileName> = names.iter().map(|&(_, name)| name).collect();
         for keyspace in inner.state.keyspaces.values() {
@@ -268,7 +276,8 @@ fn list(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Vec<(PathBuf, FileName)>> {
 
 /// The first number above those of all files, so that not even a leftover's is used again.
 fn first_free(names: &[(PathBuf, FileName)]) -> FileNumber {
-    let numbers = names.iter().filter_map(|(_, name)| name.number()).filter(|&number| number < FILE_NUMBER_MAX);
+    let numbers =
+        names.iter().filter_map(|(_, name)| name.number()).filter(|&number| number < FILE_NUMBER_MAX);
     numbers.max().map_or(0, |number| number + 1)
 }
 

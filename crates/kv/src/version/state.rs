@@ -112,13 +112,8 @@ impl StoreState {
 
     fn change(&self, id: KeyspaceId, edit: &KeyspaceEdit, next: &mut Prepared) -> Result<(), String> {
         let keyspace = self.changing(id, next)?;
-        if let Some(position) = edit.log_start {
-            if position < keyspace.log_start {
-                let before = keyspace.log_start;
-                return Err(format!("log start of keyspace {} goes back from {before} to {position}", id.0));
-            }
-            keyspace.log_start = position;
-        }
+        // Jobs that ran side by side may log their positions in another order; both hold, so the higher one does.
+        keyspace.log_start = keyspace.log_start.max(edit.log_start.unwrap_or(0));
         if !edit.changes_files() {
             return Ok(());
         }
@@ -194,7 +189,11 @@ impl StoreState {
             for (level, runs) in state.version.levels().iter().enumerate() {
                 for run in runs.runs() {
                     let tables = run.tables().iter();
-                    keyspace.added.extend(tables.map(|table| NewTable { level, run: run.id(), meta: table.meta.clone() }));
+                    keyspace.added.extend(tables.map(|table| NewTable {
+                        level,
+                        run: run.id(),
+                        meta: table.meta.clone(),
+                    }));
                 }
             }
             for blob in state.version.blobs() {

@@ -74,7 +74,8 @@ pub(crate) fn read_header(file: &[u8]) -> Result<Identity, BadHeader> {
     let Some(bytes) = file.first_chunk::<HEADER_BYTES>() else {
         return Err(BadHeader::Damaged(file.len() as u64, "expected a header of 40 bytes"));
     };
-    let mut words = bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)));
+    let mut words =
+        bytes.chunks_exact(8).map(|word| word.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)));
     let mut word = || words.next().unwrap_or(0);
     let (magic, version, store, number, sum) = (word(), word(), word(), word(), word());
     if magic != u64::from_le_bytes(MAGIC) {
@@ -85,7 +86,9 @@ pub(crate) fn read_header(file: &[u8]) -> Result<Identity, BadHeader> {
     }
     if version != u64::from(VERSION) {
         let (version, features) = (version as u32, version >> 32);
-        return Err(BadHeader::Newer(format!("version {version} with features {features:#x}; supported is version 1")));
+        return Err(BadHeader::Newer(format!(
+            "version {version} with features {features:#x}; supported is version 1"
+        )));
     }
     Ok(Identity { store, number })
 }

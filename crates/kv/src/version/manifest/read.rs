@@ -61,7 +61,10 @@ impl ManifestBytes {
     ///
     /// A torn record at the end is left out: it was never acknowledged. Any other damage is [`Error::Corruption`],
     /// and so is an edit that `apply` refuses; [`Error::Unsupported`] for what only a later version understands.
-    pub(crate) fn replay(&self, mut apply: impl FnMut(VersionEdit) -> std::result::Result<(), String>) -> Result<u64> {
+    pub(crate) fn replay(
+        &self,
+        mut apply: impl FnMut(VersionEdit) -> std::result::Result<(), String>,
+    ) -> Result<u64> {
         let identity = read_header(&self.bytes).map_err(|bad| match bad {
             BadHeader::Damaged(offset, what) => Error::corruption(&self.path, offset, what),
             BadHeader::Newer(what) => Error::unsupported(&self.path, what),
@@ -93,10 +96,13 @@ impl ManifestBytes {
 
     fn malformed(&self, malformed: Malformed, offset: usize) -> Error {
         match malformed {
-            Malformed::Damaged { at, what } => Error::corruption(&self.path, (offset + FRAME_BYTES + at) as u64, what),
-            Malformed::Newer { field } => {
-                Error::unsupported(&self.path, format!("an edit has field {field}, which this version must not skip"))
+            Malformed::Damaged { at, what } => {
+                Error::corruption(&self.path, (offset + FRAME_BYTES + at) as u64, what)
             }
+            Malformed::Newer { field } => Error::unsupported(
+                &self.path,
+                format!("an edit has field {field}, which this version must not skip"),
+            ),
         }
     }
 }

@@ -37,7 +37,12 @@ impl Manifest {
     /// Begins manifest `identity` with the state `snapshot` and makes it the one that counts.
     ///
     /// When this fails, the one before may still count or not; both describe the same state.
-    pub(crate) fn create(fs: &Arc<dyn Fs>, dir: &Path, identity: Identity, snapshot: &[u8]) -> Result<Manifest> {
+    pub(crate) fn create(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        identity: Identity,
+        snapshot: &[u8],
+    ) -> Result<Manifest> {
         let (manifest, current) = Manifest::write_new(fs, dir, identity, snapshot)?;
         current.commit()?;
         Ok(manifest)
@@ -63,8 +68,18 @@ impl Manifest {
         fs.sync_dir(dir)?;
         let current = current::begin(fs, dir, identity.number)?;
         let (fs, dir, end) = (Arc::clone(fs), dir.to_owned(), bytes.len() as u64);
-        let manifest =
-            Manifest { fs, dir, path, file, identity, end, reserved: end, base: end, retry_at: 0, failure: None };
+        let manifest = Manifest {
+            fs,
+            dir,
+            path,
+            file,
+            identity,
+            end,
+            reserved: end,
+            base: end,
+            retry_at: 0,
+            failure: None,
+        };
         Ok((manifest, current))
     }
 
@@ -178,7 +193,10 @@ fn is_full(error: &Error) -> bool {
 fn check_len(payload: &[u8], path: &Path) -> Result<()> {
     if u32::try_from(payload.len() + FRAME_BYTES).is_err() {
         let path = path.display();
-        return Err(Error::invalid(format!("{path}: an edit of {} bytes, at most 4 GiB are possible", payload.len())));
+        return Err(Error::invalid(format!(
+            "{path}: an edit of {} bytes, at most 4 GiB are possible",
+            payload.len()
+        )));
     }
     Ok(())
 }

@@ -37,7 +37,7 @@ fn every_operation() {
         let mut acknowledged: Vec<(u64, VersionEdit)> = Vec::new();
         let run = |fs: &FaultFs, acknowledged: &mut Vec<(u64, VersionEdit)>| {
             fs.create_dir_all(dir()).unwrap();
-            fs.sync_dir(Path::new("")).unwrap();
+            fs.sync_dir(Path::new(".")).unwrap();
             let set = new_store(&shared(fs)).unwrap().rewrite_bytes(400);
             acknowledged.push((fs.operation_count(), set.summary()));
             let mut edits = Edits::new(seed + round);
@@ -47,9 +47,14 @@ fn every_operation() {
             }
         };
         let mut points = Vec::new();
-        images += crash_sweep(options, 5, |fs| run(fs, &mut acknowledged), |point, image, fs| {
-            points.push((point.operation(), image, fs));
-        });
+        images += crash_sweep(
+            options,
+            5,
+            |fs| run(fs, &mut acknowledged),
+            |point, image, fs| {
+                points.push((point.operation(), image, fs));
+            },
+        );
         for (operation, image, fs) in points {
             let done = acknowledged.iter().filter(|(at, _)| *at <= operation).count();
             let what = format!("CAIRN_SEED={seed} round {round} operation {operation} image {image}");

@@ -91,7 +91,10 @@ fn durable_records_are_not_cut_off() {
             let mut torn = sample.manifest.clone();
             torn[at..end].fill(0x5a);
             let opened = sample.open(&torn);
-            assert!(torn == sample.manifest || matches!(opened, Err(Error::Corruption { .. })), "{at}: {opened:?}");
+            assert!(
+                torn == sample.manifest || matches!(opened, Err(Error::Corruption { .. })),
+                "{at}: {opened:?}"
+            );
         }
     }
     for cut in 0..sample.states[0].0 - SEAL_BYTES {
@@ -114,7 +117,9 @@ fn bit_flips() {
                 assert_eq!(&state, right, "bit {bit}");
                 harmless += 1;
             }
-            Err(Error::Corruption { offset, .. }) => assert!(offset <= bit as u64 / 8 + 32, "bit {bit} at {offset}"),
+            Err(Error::Corruption { offset, .. }) => {
+                assert!(offset <= bit as u64 / 8 + 32, "bit {bit} at {offset}")
+            }
             Err(error) => panic!("bit {bit}: {error}"),
         }
     }
@@ -142,7 +147,10 @@ fn misplaced_bytes() {
     drop(other);
     let name = FileName::Manifest(sample.number + 1).to_string();
     let current = format!("{name} {:016x}\n", cairn_codec::checksum::xxh3_64(name.as_bytes()));
-    fs.open(&FileName::Current.path(dir()), OpenOptions::create()).unwrap().write_all_at(current.as_bytes(), 0).unwrap();
+    fs.open(&FileName::Current.path(dir()), OpenOptions::create())
+        .unwrap()
+        .write_all_at(current.as_bytes(), 0)
+        .unwrap();
     assert!(matches!(VersionSet::open(&fs, dir()), Err(Error::Corruption { offset: 24, .. })));
     fs.remove(&FileName::Manifest(sample.number + 1).path(dir())).unwrap();
     assert!(matches!(VersionSet::open(&fs, dir()), Err(Error::Corruption { .. })), "CURRENT names nothing");

@@ -65,7 +65,8 @@ fn strays() {
     apply(&set, &add(vec![(0, a, table(a, "a", "c")), (0, b, table(b, "a", "c"))])).unwrap();
     touch(&fs, FileName::Table(a));
     drop(set);
-    let strays = [FileName::Table(70), FileName::Blob(71), FileName::Manifest(69), FileName::CurrentTemporary];
+    let strays =
+        [FileName::Table(70), FileName::Blob(71), FileName::Manifest(69), FileName::CurrentTemporary];
     for name in strays {
         touch(&fs, name);
     }

@@ -49,7 +49,7 @@ fn memory() -> Arc<dyn Fs> {
 fn faulty(options: FaultOptions) -> FaultFs {
     let fs = FaultFs::new(options);
     fs.create_dir_all(dir()).unwrap();
-    fs.sync_dir(Path::new("")).unwrap();
+    fs.sync_dir(Path::new(".")).unwrap();
     fs
 }
 
@@ -106,11 +106,16 @@ impl Edits {
     }
 
     fn next(&mut self, set: &VersionSet) -> VersionEdit {
-        let mut edit = VersionEdit { last_seqno: Some(set.last_seqno() + self.rng.below(50)), ..VersionEdit::default() };
+        let mut edit =
+            VersionEdit { last_seqno: Some(set.last_seqno() + self.rng.below(50)), ..VersionEdit::default() };
         let keyspaces = set.keyspaces();
         if keyspaces.is_empty() || (keyspaces.len() < 4 && self.rng.chance(0.1)) {
             let id = set.next_keyspace_id();
-            edit.created.push(NewKeyspace { id, name: format!("keyspace {}", id.0), options: vec![id.0 as u8; 5] });
+            edit.created.push(NewKeyspace {
+                id,
+                name: format!("keyspace {}", id.0),
+                options: vec![id.0 as u8; 5],
+            });
             return edit;
         }
         let (id, state) = keyspaces[self.rng.below(keyspaces.len() as u64) as usize].clone();
@@ -134,11 +139,18 @@ impl Edits {
         let number = set.new_file_number();
         let (a, b) = (self.rng.below(500), 500 + self.rng.below(500));
         let meta = table(number, &format!("key {a:03}"), &format!("key {b:03}"));
-        let mut edit = KeyspaceEdit { log_start: Some(log_start + 1 + self.rng.below(900)), ..KeyspaceEdit::default() };
+        let mut edit =
+            KeyspaceEdit { log_start: Some(log_start + 1 + self.rng.below(900)), ..KeyspaceEdit::default() };
         edit.added.push(NewTable { level: 0, run: number, meta });
         if self.rng.chance(0.3) && version.blobs().len() < 5 {
             let number = set.new_file_number();
-            edit.blobs_added.push(BlobMeta { number, bytes: 900, values: 9, value_bytes: 800, checksum: number });
+            edit.blobs_added.push(BlobMeta {
+                number,
+                bytes: 900,
+                values: 9,
+                value_bytes: 800,
+                checksum: number,
+            });
         }
         edit
     }
@@ -147,7 +159,8 @@ impl Edits {
     fn compaction(&mut self, set: &VersionSet, version: &Version) -> KeyspaceEdit {
         let mut edit = KeyspaceEdit::default();
         let from = self.rng.below(3) as usize;
-        let tables_of = |level: usize| version.levels().get(level).map_or(Vec::new(), |level| level.tables().collect());
+        let tables_of =
+            |level: usize| version.levels().get(level).map_or(Vec::new(), |level| level.tables().collect());
         let (upper, lower) = (tables_of(from), tables_of(from + 1));
         edit.removed.extend(upper.iter().map(|table| OldTable { level: from, number: table.number() }));
         if lower.is_empty() && upper.len() == 1 {
