@@ -27,6 +27,11 @@ impl Latencies {
         Latencies { histogram: histogram.unwrap_or_else(|_| fallback()), clock_overhead_ns }
     }
 
+    /// What is taken off each latency.
+    pub fn clock_overhead_ns(&self) -> u64 {
+        self.clock_overhead_ns
+    }
+
     /// Adds the time between two readings of the clock around one operation.
     #[inline]
     pub fn record(&mut self, elapsed: Duration) {

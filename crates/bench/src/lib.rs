@@ -45,6 +45,7 @@ mod sizes;
 pub mod stats;
 pub mod store;
 pub mod suite_hash;
+pub mod suite_kv;
 pub mod table;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]

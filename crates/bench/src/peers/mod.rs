@@ -2,7 +2,13 @@
 //! that is not a default is recorded with the figures.
 
 #[cfg(feature = "peers")]
+mod c_api;
+#[cfg(feature = "peers")]
 pub mod cdb;
+#[cfg(feature = "peers")]
+pub mod kv;
+#[cfg(feature = "peers")]
+pub mod leveldb;
 #[cfg(feature = "peers")]
 pub mod lmdb;
 #[cfg(feature = "peers")]

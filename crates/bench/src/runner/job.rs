@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::engine::{Built, Compression};
 use crate::error::{Error, Result};
 use crate::histogram::Latencies;
+use crate::suite_kv::job::{KvJob, KvOutcome};
 use crate::workload::{Dataset, Distribution, KeyShape, Lookup, Records, Separator, ValueShape, Workload};
 
 /// Where the records come from.
@@ -141,6 +142,8 @@ pub enum Job {
         /// How long.
         effort: Effort,
     },
+    /// One turn of a key-value store.
+    Kv(Box<KvJob>),
 }
 
 /// What a build took.
@@ -234,6 +237,8 @@ pub enum JobResult {
     Built(BuildOutcome),
     /// Of a reading: for each cell a sample, or why there is none.
     Read(Vec<std::result::Result<Sample, Failure>>),
+    /// Of a key-value store's turn, or why it has none.
+    Kv(std::result::Result<KvOutcome, Failure>),
     /// The job could not be done at all.
     Failed(String),
 }

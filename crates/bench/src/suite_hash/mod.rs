@@ -15,7 +15,7 @@ mod lookups;
 mod openings;
 mod options;
 mod plan;
-mod recorder;
+pub(crate) mod recorder;
 
 use cairn_vfs::{Clock, StdFs, SystemClock};
 

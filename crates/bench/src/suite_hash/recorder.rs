@@ -9,20 +9,20 @@ use crate::stats;
 
 /// A metric: its name, its unit, and which way is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Metric {
-    pub(super) name: &'static str,
-    pub(super) unit: &'static str,
-    pub(super) higher_is_better: bool,
+pub(crate) struct Metric {
+    pub(crate) name: &'static str,
+    pub(crate) unit: &'static str,
+    pub(crate) higher_is_better: bool,
 }
 
-pub(super) const THROUGHPUT: Metric = Metric { name: "throughput", unit: "ops/s", higher_is_better: true };
-pub(super) const LATENCY: Metric = Metric { name: "latency", unit: "ns", higher_is_better: false };
-pub(super) const MEAN_LATENCY: Metric = Metric { name: "mean latency", unit: "ns", higher_is_better: false };
-pub(super) const TIME: Metric = Metric { name: "time", unit: "s", higher_is_better: false };
-pub(super) const PEAK_MEMORY: Metric =
+pub(crate) const THROUGHPUT: Metric = Metric { name: "throughput", unit: "ops/s", higher_is_better: true };
+pub(crate) const LATENCY: Metric = Metric { name: "latency", unit: "ns", higher_is_better: false };
+pub(crate) const MEAN_LATENCY: Metric = Metric { name: "mean latency", unit: "ns", higher_is_better: false };
+pub(crate) const TIME: Metric = Metric { name: "time", unit: "s", higher_is_better: false };
+pub(crate) const PEAK_MEMORY: Metric =
     Metric { name: results::PEAK_MEMORY, unit: "B", higher_is_better: false };
-pub(super) const BYTES: Metric = Metric { name: BYTES_PER_ENTRY, unit: "B", higher_is_better: false };
-pub(super) const INDEX_BYTES: Metric =
+pub(crate) const BYTES: Metric = Metric { name: BYTES_PER_ENTRY, unit: "B", higher_is_better: false };
+pub(crate) const INDEX_BYTES: Metric =
     Metric { name: "index bytes per entry", unit: "B", higher_is_better: false };
 
 /// The name that filters see and dashboards show: `hash::get/dataset=synthetic/entries=1000000/…/cairn mmap`.
@@ -50,7 +50,7 @@ struct Series {
 
 /// All samples of a run, in the order in which their series began.
 #[derive(Debug)]
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     seed: u64,
     series: Vec<Series>,
     /// Contender and the reason, for what could not be measured.
@@ -62,7 +62,7 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Recorder {
             seed,
             series: Vec::new(),
@@ -73,14 +73,14 @@ impl Recorder {
     }
 
     /// Adds one repetition's figure.
-    pub(super) fn add(&mut self, contender: &str, case: &Case, metric: Metric, value: f64) {
+    pub(crate) fn add(&mut self, contender: &str, case: &Case, metric: Metric, value: f64) {
         if let Some(series) = self.series(contender, case, metric) {
             series.samples.push(value);
         }
     }
 
     /// Adds the figures of all repetitions, which were taken in one turn.
-    pub(super) fn add_turn(&mut self, contender: &str, case: &Case, metric: Metric, values: &[f64]) {
+    pub(crate) fn add_turn(&mut self, contender: &str, case: &Case, metric: Metric, values: &[f64]) {
         if let Some(series) = self.series(contender, case, metric) {
             series.samples.extend(values);
             series.one_turn = true;
@@ -88,7 +88,7 @@ impl Recorder {
     }
 
     /// Adds one repetition's figure and the latencies behind it.
-    pub(super) fn add_latencies(
+    pub(crate) fn add_latencies(
         &mut self,
         contender: &str,
         case: &Case,
@@ -104,29 +104,35 @@ impl Recorder {
     }
 
     /// Drops what a contender has in a case, because a repetition failed: a figure with a failure in it is none.
-    pub(super) fn discard(&mut self, contender: &str, case: &Case, reason: String) {
+    pub(crate) fn discard(&mut self, contender: &str, case: &Case, reason: String) {
         self.series.retain(|series| series.contender != contender || series.case != *case);
         self.failed.insert((contender.to_owned(), case.clone()));
         self.problem(contender, format!("{}: {reason}", case_name("", case, "").trim_matches([':', '/'])));
     }
 
+    /// Drops what a contender has in some cases, because it failed in one of them.
+    pub(crate) fn withdraw(&mut self, contender: &str, cases: &dyn Fn(&Case) -> bool, reason: String) {
+        self.series.retain(|series| series.contender != contender || !cases(&series.case));
+        self.problem(contender, reason);
+    }
+
     /// Drops everything that a contender has on a store, because what it returned was wrong. `store` is any case of
     /// that store.
-    pub(super) fn disqualify(&mut self, contender: &str, store: &Case, reason: String) {
+    pub(crate) fn disqualify(&mut self, contender: &str, store: &Case, reason: String) {
         self.disqualified.push((contender.to_owned(), store.clone()));
         self.series.retain(|series| series.contender != contender || !same_store(&series.case, store));
         self.problem(contender, reason);
     }
 
     /// Marks what was measured without looking anything up — builds and sizes — as checked.
-    pub(super) fn verify(&mut self, builder: &str, store: &Case) {
+    pub(crate) fn verify(&mut self, builder: &str, store: &Case) {
         for series in &mut self.series {
             series.verified |= series.contender == builder && same_store(&series.case, store);
         }
     }
 
     /// Notes why a contender has no figures somewhere.
-    pub(super) fn problem(&mut self, contender: &str, reason: String) {
+    pub(crate) fn problem(&mut self, contender: &str, reason: String) {
         let known = (contender.to_owned(), reason);
         if !self.problems.contains(&known) {
             self.problems.push(known);
@@ -134,17 +140,25 @@ impl Recorder {
     }
 
     /// The reasons noted for a contender.
-    pub(super) fn problems_of<'a>(&'a self, contender: &'a str) -> impl Iterator<Item = &'a str> {
+    pub(crate) fn problems_of<'a>(&'a self, contender: &'a str) -> impl Iterator<Item = &'a str> {
         self.problems.iter().filter(move |(name, _)| name == contender).map(|(_, reason)| reason.as_str())
     }
 
     /// True when a contender has a figure.
-    pub(super) fn has_figures(&self, contender: &str) -> bool {
+    pub(crate) fn has_figures(&self, contender: &str) -> bool {
         self.series.iter().any(|series| series.contender == contender)
     }
 
+    /// True when a contender has a figure of this metric in this case.
+    pub(crate) fn has_series(&self, contender: &str, case: &Case, metric: Metric) -> bool {
+        let same = |series: &Series| {
+            series.contender == contender && series.metric == metric && series.case == *case
+        };
+        self.series.iter().any(same)
+    }
+
     /// True when a contender answered wrong on the store of a case.
-    pub(super) fn is_disqualified(&self, contender: &str, case: &Case) -> bool {
+    pub(crate) fn is_disqualified(&self, contender: &str, case: &Case) -> bool {
         self.disqualified.iter().any(|(name, store)| name == contender && same_store(store, case))
     }
 
@@ -178,7 +192,7 @@ impl Recorder {
     }
 
     /// The measurements. Lookups in here have passed their check: what did not was discarded.
-    pub(super) fn finish(self) -> Vec<Measurement> {
+    pub(crate) fn finish(self) -> Vec<Measurement> {
         let seed = self.seed;
         self.series.into_iter().map(|series| measurement(series, seed)).collect()
     }

@@ -3,52 +3,20 @@
 //! The signatures are those of `rocksdb/c.h`, which RocksDB keeps stable across versions. Booleans are `unsigned
 //! char` there, except for the last argument of the batched lookup, which is a C++ `bool`.
 #![allow(unsafe_code)]
+// Names are those of the header.
+#![allow(non_snake_case)]
 
-use std::ffi::{CStr, c_char, c_double, c_int, c_uchar, c_void};
-use std::mem::ManuallyDrop;
-use std::path::Path;
-use std::sync::Arc;
+use std::ffi::{c_char, c_double, c_int, c_uchar, c_void};
 
-use libloading::Library;
-
-use super::fail;
-use crate::error::Result;
+use crate::peers::c_api::c_api;
 
 /// An object of RocksDB, known by address only.
 pub(super) type Opaque = *mut c_void;
 /// Where a call puts its message when it fails.
 pub(super) type Errors = *mut *mut c_char;
 
-macro_rules! functions {
-    ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        /// The functions, by their names without `rocksdb_`.
-        pub(super) struct Api {
-            $(pub(super) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-            /// Never unloaded: RocksDB leaves threads and destructors behind that live in it.
-            _library: ManuallyDrop<Library>,
-        }
-
-        impl Api {
-            /// Loads a shared library and finds all functions in it.
-            pub(super) fn load(path: &Path) -> Result<Arc<Api>> {
-                // SAFETY: loading runs the library's initialisers; it is the RocksDB that the user installed.
-                let library = unsafe { Library::new(path) }.map_err(fail)?;
-                $(
-                    // SAFETY: the type is that of the function of this name in `rocksdb/c.h`.
-                    let $name = *unsafe {
-                        library.get::<unsafe extern "C" fn($($argument),*) $(-> $result)?>(
-                            concat!("rocksdb_", stringify!($name), "\0").as_bytes(),
-                        )
-                    }
-                    .map_err(fail)?;
-                )*
-                Ok(Arc::new(Api { $($name,)* _library: ManuallyDrop::new(library) }))
-            }
-        }
-    };
-}
-
-functions! {
+c_api! {
+    super::NAME, "rocksdb_";
     free(*mut c_void);
     options_create() -> Opaque;
     options_destroy(Opaque);
@@ -92,30 +60,35 @@ functions! {
     batched_multi_get_cf(
         Opaque, Opaque, Opaque, usize, *const *const c_char, *const usize, *mut Opaque, Errors, bool
     );
-}
-
-impl std::fmt::Debug for Api {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Api")
-    }
-}
-
-impl Api {
-    /// Takes the message that a call left in `error`, if it failed.
-    #[inline]
-    pub(super) fn check(&self, error: *mut c_char) -> Result<()> {
-        if error.is_null() {
-            return Ok(());
-        }
-        Err(self.failure(error))
-    }
-
-    #[cold]
-    fn failure(&self, error: *mut c_char) -> crate::error::Error {
-        // SAFETY: RocksDB reports errors as zero-terminated strings that the caller owns.
-        let message = unsafe { CStr::from_ptr(error) }.to_string_lossy().into_owned();
-        // SAFETY: allocated by RocksDB, freed once, not used after.
-        unsafe { (self.free)(error.cast()) };
-        fail(message)
-    }
+    options_set_write_buffer_size(Opaque, usize);
+    options_set_max_write_buffer_number(Opaque, c_int);
+    options_set_max_bytes_for_level_base(Opaque, u64);
+    options_set_target_file_size_base(Opaque, u64);
+    options_set_max_background_jobs(Opaque, c_int);
+    writeoptions_create() -> Opaque;
+    writeoptions_destroy(Opaque);
+    writeoptions_set_sync(Opaque, c_uchar);
+    writeoptions_disable_WAL(Opaque, c_int);
+    put(Opaque, Opaque, *const c_char, usize, *const c_char, usize, Errors);
+    delete(Opaque, Opaque, *const c_char, usize, Errors);
+    write(Opaque, Opaque, Opaque, Errors);
+    writebatch_create() -> Opaque;
+    writebatch_destroy(Opaque);
+    writebatch_clear(Opaque);
+    writebatch_put(Opaque, *const c_char, usize, *const c_char, usize);
+    writebatch_delete(Opaque, *const c_char, usize);
+    create_iterator(Opaque, Opaque) -> Opaque;
+    iter_destroy(Opaque);
+    iter_seek(Opaque, *const c_char, usize);
+    iter_valid(Opaque) -> c_uchar;
+    iter_next(Opaque);
+    iter_key(Opaque, *mut usize) -> *const c_char;
+    iter_value(Opaque, *mut usize) -> *const c_char;
+    iter_get_error(Opaque, Errors);
+    flushoptions_create() -> Opaque;
+    flushoptions_destroy(Opaque);
+    flushoptions_set_wait(Opaque, c_uchar);
+    flush(Opaque, Opaque, Errors);
+    compact_range(Opaque, *const c_char, usize, *const c_char, usize);
+    property_int(Opaque, *const c_char, *mut u64) -> c_int;
 }

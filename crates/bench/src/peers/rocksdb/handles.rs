@@ -218,7 +218,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    fn fill(&mut self, keys: &[&[u8]]) {
+    pub(super) fn fill(&mut self, keys: &[&[u8]]) {
         self.keys.clear();
         self.keys.extend(keys.iter().map(|key| key.as_ptr().cast::<c_char>()));
         self.lengths.clear();
@@ -227,6 +227,17 @@ impl Batch {
         self.values.resize(keys.len(), ptr::null_mut());
         self.errors.clear();
         self.errors.resize(keys.len(), ptr::null_mut());
+    }
+
+    /// Keys, their lengths, room for values, room for errors: as many of each as there are keys.
+    pub(super) fn arrays(&mut self) -> (*const *const c_char, *const usize, *mut Opaque, *mut *mut c_char) {
+        let Batch { keys, lengths, values, errors } = self;
+        (keys.as_ptr(), lengths.as_ptr(), values.as_mut_ptr(), errors.as_mut_ptr())
+    }
+
+    /// What the call has left in that room: for each key a value or an error, or neither.
+    pub(super) fn answers(&self) -> impl Iterator<Item = (Opaque, *mut c_char)> {
+        self.values.iter().copied().zip(self.errors.iter().copied())
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod ffi;
 mod handles;
+pub mod kv;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -55,20 +56,25 @@ impl RocksDb {
     ///
     /// Errors: no such library, or not a RocksDB; the message says where it was looked for.
     pub fn find() -> Result<RocksDb> {
-        let path = library_path();
-        if !StdFs::new().exists(&path)? {
-            return Err(fail(format!(
-                "no library at {}; the setup script fetches it, or set CAIRN_ROCKSDB_LIB",
-                path.display()
-            )));
-        }
-        let api = Api::load(&path)?;
+        let api = load()?;
         let scratch = Scratch::temporary("rocksdb")?;
         drop(Db::open(&api, scratch.path(), options(Compression::None, false), false)?);
         let version =
             version_of(scratch.path())?.ok_or_else(|| fail("the library does not say its version"))?;
         Ok(RocksDb { api, version })
     }
+}
+
+/// Errors: no such library, or not a RocksDB; the message says where it was looked for.
+fn load() -> Result<Arc<Api>> {
+    let path = library_path();
+    if !StdFs::new().exists(&path)? {
+        return Err(fail(format!(
+            "no library at {}; the setup script fetches it, or set CAIRN_ROCKSDB_LIB",
+            path.display()
+        )));
+    }
+    Api::load(path.as_os_str())
 }
 
 /// Opening a store writes its options, and the version above them.

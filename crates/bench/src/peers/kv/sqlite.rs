@@ -1,0 +1,198 @@
+//! SQLite through rusqlite: one `WITHOUT ROWID` table in WAL mode, every write a transaction of its own unless batched.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::engine::{Settings, settings};
+use crate::error::{Error, Result};
+use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
+use crate::workload::Durability;
+
+/// The store's name.
+pub const NAME: &str = "sqlite";
+
+const FILE: &str = "data.sqlite";
+const CREATE: &str = "CREATE TABLE IF NOT EXISTS records (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID";
+const PUT: &str = "REPLACE INTO records (k, v) VALUES (?1, ?2)";
+const DELETE: &str = "DELETE FROM records WHERE k = ?1";
+const GET: &str = "SELECT v FROM records WHERE k = ?1";
+const SCAN: &str = "SELECT k, v FROM records WHERE k >= ?1 ORDER BY k";
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::engine(NAME, error)
+}
+
+/// SQLite in WAL mode.
+#[derive(Debug, Default)]
+pub struct SqliteKv;
+
+impl KvStore for SqliteKv {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn title(&self) -> &str {
+        "SQLite"
+    }
+
+    fn version(&self) -> String {
+        format!("{} (rusqlite 0.41)", rusqlite::version())
+    }
+
+    fn guarantee(&self, durability: Durability) -> Guarantee {
+        match durability {
+            Durability::Memory => {
+                Guarantee::stronger("WAL, synchronous = OFF: each commit is handed to the kernel")
+            }
+            Durability::Buffered => Guarantee::equal(
+                "WAL, synchronous = NORMAL: each commit is handed to the kernel, checkpoints sync",
+            ),
+            Durability::Sync => Guarantee::equal("WAL, synchronous = FULL: each commit syncs the WAL"),
+        }
+    }
+
+    fn settings(&self, settings_of_run: &KvSettings) -> Settings {
+        let mut all = settings([
+            ("table", "WITHOUT ROWID, BLOB key"),
+            ("statements", "prepared once for each thread"),
+            ("transactions", "one for each write, one for each batch"),
+            ("writers", "take turns at a mutex of the lab, not by waiting for busy locks"),
+            ("page_size", "4096 (default)"),
+            ("mmap_size", "0 (default)"),
+            ("wal_autocheckpoint", "1000 pages (default)"),
+            ("flush", "PRAGMA wal_checkpoint(TRUNCATE)"),
+        ]);
+        all.insert(
+            "cache_size".to_owned(),
+            format!("{} bytes, for each thread", settings_of_run.cache_bytes),
+        );
+        all
+    }
+
+    fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
+        let open = Open {
+            path: dir.join(FILE),
+            cache_kib: settings.cache_bytes / 1024,
+            synchronous: match settings.durability {
+                Durability::Memory => "OFF",
+                Durability::Buffered => "NORMAL",
+                Durability::Sync => "FULL",
+            },
+            writing: Mutex::new(()),
+        };
+        open.connect()?.execute_batch(CREATE).map_err(fail)?;
+        Ok(Box::new(open))
+    }
+}
+
+struct Open {
+    path: PathBuf,
+    cache_kib: u64,
+    synchronous: &'static str,
+    writing: Mutex<()>,
+}
+
+impl Open {
+    fn connect(&self) -> Result<Connection> {
+        let connection = Connection::open(&self.path).map_err(fail)?;
+        connection.busy_timeout(std::time::Duration::from_secs(60)).map_err(fail)?;
+        let Open { cache_kib, synchronous, .. } = self;
+        let pragmas = format!(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{cache_kib}; \
+             PRAGMA temp_store = MEMORY;"
+        );
+        connection.execute_batch(&pragmas).map_err(fail)?;
+        Ok(connection)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        // It guards nothing that a panic could leave half done.
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KvDb for Open {
+    fn session(&self) -> Result<Box<dyn KvSession + '_>> {
+        Ok(Box::new(Session { open: self, connection: self.connect()? }))
+    }
+
+    fn flush(&self) -> Result<()> {
+        let _turn = self.turn();
+        self.connect()?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(fail)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Session<'a> {
+    open: &'a Open,
+    connection: Connection,
+}
+
+impl KvSession for Session<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let _turn = self.open.turn();
+        Writing(&self.connection).put(key, value)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let _turn = self.open.turn();
+        Writing(&self.connection).delete(key)
+    }
+
+    fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
+        let _turn = self.open.turn();
+        // Rolls back when it is dropped without a commit.
+        let transaction = self.connection.transaction().map_err(fail)?;
+        fill_all(&transaction, fill)?;
+        transaction.commit().map_err(fail)
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let mut select = self.connection.prepare_cached(GET).map_err(fail)?;
+        let mut rows = select.query([key]).map_err(fail)?;
+        match rows.next().map_err(fail)? {
+            Some(row) => {
+                visit(row.get_ref(0).map_err(fail)?.as_blob().map_err(fail)?);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let mut select = self.connection.prepare_cached(SCAN).map_err(fail)?;
+        let mut rows = select.query([from]).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            let key = row.get_ref(0).map_err(fail)?.as_blob().map_err(fail)?;
+            if !visit(key, row.get_ref(1).map_err(fail)?.as_blob().map_err(fail)?) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn fill_all(connection: &Connection, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
+    fill(&mut Writing(connection))
+}
+
+struct Writing<'a>(&'a Connection);
+
+impl KvBatch for Writing<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let mut put = self.0.prepare_cached(PUT).map_err(fail)?;
+        put.execute([key, value]).map_err(fail)?;
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let mut delete = self.0.prepare_cached(DELETE).map_err(fail)?;
+        delete.execute([key]).map_err(fail)?;
+        Ok(())
+    }
+}

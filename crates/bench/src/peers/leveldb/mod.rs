@@ -1,0 +1,310 @@
+//! LevelDB, from Debian's shared library, found at run time like RocksDB's.
+#![allow(unsafe_code)]
+
+mod ffi;
+
+use std::env;
+use std::ffi::{CString, OsString, c_char};
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+
+use self::ffi::{Api, Opaque};
+use crate::engine::{Settings, settings};
+use crate::error::{Error, Result};
+use crate::suite_kv::meters::wait_until_quiet;
+use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
+use crate::workload::Durability;
+
+/// The store's name.
+pub const NAME: &str = "leveldb";
+
+/// The library's name on Debian, which has a letter of its own, and elsewhere.
+const LIBRARIES: [&str; 2] = ["libleveldb.so.1d", "libleveldb.so.1"];
+
+/// Above every key of the lab: what lies behind it is empty.
+const BEHIND_ALL: &[u8] = &[0xff; 8];
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::engine(NAME, error)
+}
+
+/// LevelDB, once its library is loaded.
+#[derive(Debug)]
+pub struct LevelDb {
+    api: Arc<Api>,
+}
+
+impl LevelDb {
+    /// Loads the library: the one that `CAIRN_LEVELDB_LIB` names, else the system's.
+    ///
+    /// Errors: no such library; the message says what was looked for.
+    pub fn find() -> Result<LevelDb> {
+        if let Some(path) = env::var_os("CAIRN_LEVELDB_LIB") {
+            return Ok(LevelDb { api: Api::load(&path)? });
+        }
+        let found = LIBRARIES.into_iter().find_map(|name| Api::load(&OsString::from(name)).ok());
+        let api = found.ok_or_else(|| {
+            fail(format!(
+                "no library {} in the system; the setup script installs it, or set CAIRN_LEVELDB_LIB",
+                LIBRARIES.join(" or ")
+            ))
+        })?;
+        Ok(LevelDb { api })
+    }
+}
+
+impl KvStore for LevelDb {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn title(&self) -> &str {
+        "LevelDB"
+    }
+
+    fn version(&self) -> String {
+        // SAFETY: functions without arguments or preconditions.
+        unsafe { format!("{}.{}", (self.api.major_version)(), (self.api.minor_version)()) }
+    }
+
+    fn guarantee(&self, durability: Durability) -> Guarantee {
+        match durability {
+            Durability::Memory => Guarantee::stronger("its log cannot be left out: as for buffered"),
+            Durability::Buffered => Guarantee::equal("log written by each put, sync = false"),
+            Durability::Sync => Guarantee::equal("WriteOptions::sync = true"),
+        }
+    }
+
+    fn settings(&self, settings_of_run: &KvSettings) -> Settings {
+        let KvSettings { cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings_of_run;
+        let mut all = settings([
+            ("compression", "none"),
+            ("max_open_files", "1000 (default)"),
+            ("levels", "base 10 MiB, times 10, files 2 MiB (fixed)"),
+            ("reads", "copied by the C interface, checksums not verified (default)"),
+            ("flush", "CompactRange of an empty range, which writes the memtable out first"),
+        ]);
+        all.insert("block cache".to_owned(), format!("LRU, {cache_bytes} bytes"));
+        all.insert("write_buffer_size".to_owned(), write_buffer_bytes.to_string());
+        all.insert("block size".to_owned(), block_bytes.to_string());
+        all.insert("filter".to_owned(), format!("bloom, {filter_bits} bits a key"));
+        all
+    }
+
+    fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
+        let api = self.api.clone();
+        let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: constructors without preconditions, and setters on the live objects they made. Cache and filter must
+        // outlive the store; `Open` frees them after it.
+        let (options, cache, filter, db) = unsafe {
+            let options = (api.options_create)();
+            let cache = (api.cache_create_lru)(settings.cache_bytes as usize);
+            let filter = (api.filterpolicy_create_bloom)(settings.filter_bits.round() as i32);
+            (api.options_set_create_if_missing)(options, 1);
+            (api.options_set_compression)(options, 0);
+            (api.options_set_write_buffer_size)(options, settings.write_buffer_bytes as usize);
+            (api.options_set_block_size)(options, settings.block_bytes as usize);
+            (api.options_set_max_open_files)(options, 1000);
+            (api.options_set_cache)(options, cache);
+            (api.options_set_filter_policy)(options, filter);
+            (options, cache, filter, (api.open)(options, path.as_ptr(), &mut error))
+        };
+        // SAFETY: constructors, and a setter on what one of them made.
+        let (read, write) = unsafe {
+            let (read, write) = ((api.readoptions_create)(), (api.writeoptions_create)());
+            (api.writeoptions_set_sync)(write, u8::from(settings.durability == Durability::Sync));
+            (read, write)
+        };
+        let opened = api.check(error);
+        let open = Open { api, db, options, cache, filter, read, write };
+        opened.map(|()| Box::new(open) as Box<dyn KvDb>)
+    }
+}
+
+struct Open {
+    api: Arc<Api>,
+    /// Null where opening failed.
+    db: Opaque,
+    options: Opaque,
+    cache: Opaque,
+    filter: Opaque,
+    read: Opaque,
+    write: Opaque,
+}
+
+// SAFETY: LevelDB documents its database as safe for concurrent use; the options are not changed any more.
+unsafe impl Send for Open {}
+// SAFETY: as above.
+unsafe impl Sync for Open {}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // SAFETY: made in `open`, each freed once, the store before what it uses; sessions borrow it, so none is left.
+        unsafe {
+            if !self.db.is_null() {
+                (self.api.close)(self.db);
+            }
+            (self.api.readoptions_destroy)(self.read);
+            (self.api.writeoptions_destroy)(self.write);
+            (self.api.options_destroy)(self.options);
+            (self.api.cache_destroy)(self.cache);
+            (self.api.filterpolicy_destroy)(self.filter);
+        }
+    }
+}
+
+impl Open {
+    fn compact_range(&self, from: Option<&[u8]>) {
+        let (start, len) = from.map_or((ptr::null(), 0), |from| (from.as_ptr().cast(), from.len()));
+        // SAFETY: an open store, bytes of this length; null stands for an end.
+        unsafe { (self.api.compact_range)(self.db, start, len, ptr::null(), 0) };
+    }
+}
+
+impl KvDb for Open {
+    fn session(&self) -> Result<Box<dyn KvSession + '_>> {
+        // SAFETY: a constructor; freed when the session is dropped.
+        let batch = unsafe { (self.api.writebatch_create)() };
+        Ok(Box::new(Session { open: self, batch }))
+    }
+
+    fn flush(&self) -> Result<()> {
+        self.compact_range(Some(BEHIND_ALL));
+        Ok(())
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.compact_range(None);
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        wait_until_quiet();
+        Ok(())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        drop(self);
+        Ok(())
+    }
+}
+
+struct Session<'a> {
+    open: &'a Open,
+    batch: Opaque,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made with the session, freed once.
+        unsafe { (self.open.api.writebatch_destroy)(self.batch) };
+    }
+}
+
+/// # Safety
+/// `start` must point to `len` bytes that live as long as the result is used, or `len` be 0.
+#[inline]
+unsafe fn bytes<'a>(start: *const c_char, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(start.cast(), len) }
+}
+
+impl KvSession for Session<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let Open { api, db, write, .. } = self.open;
+        let mut error = ptr::null_mut();
+        // SAFETY: an open store, its options, bytes of these lengths, a place for the error.
+        unsafe {
+            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
+            (api.put)(*db, *write, key_start, key.len(), value_start, value.len(), &mut error);
+        }
+        api.check(error)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let Open { api, db, write, .. } = self.open;
+        let mut error = ptr::null_mut();
+        // SAFETY: as in `put`.
+        unsafe { (api.delete)(*db, *write, key.as_ptr().cast(), key.len(), &mut error) };
+        api.check(error)
+    }
+
+    fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
+        let Open { api, db, write, .. } = self.open;
+        // SAFETY: the session's own batch.
+        unsafe { (api.writebatch_clear)(self.batch) };
+        fill(&mut Filling { api, batch: self.batch })?;
+        let mut error = ptr::null_mut();
+        // SAFETY: an open store, its options, a live batch, a place for the error.
+        unsafe { (api.write)(*db, *write, self.batch, &mut error) };
+        api.check(error)
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let Open { api, db, read, .. } = self.open;
+        let (mut error, mut len) = (ptr::null_mut(), 0);
+        // SAFETY: an open store, its options, bytes of this length, places for length and error. What comes back is ours to
+        // free, once.
+        unsafe {
+            let value = (api.get)(*db, *read, key.as_ptr().cast(), key.len(), &mut len, &mut error);
+            api.check(error)?;
+            if value.is_null() {
+                return Ok(false);
+            }
+            visit(bytes(value, len));
+            (api.free)(value.cast());
+        }
+        Ok(true)
+    }
+
+    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let Open { api, db, read, .. } = self.open;
+        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows is used before its
+        // next step.
+        let error = unsafe {
+            let iterator = (api.create_iterator)(*db, *read);
+            (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());
+            while (api.iter_valid)(iterator) != 0 {
+                let (mut key_len, mut value_len) = (0, 0);
+                let key = (api.iter_key)(iterator, &mut key_len);
+                let value = (api.iter_value)(iterator, &mut value_len);
+                if !visit(bytes(key, key_len), bytes(value, value_len)) {
+                    break;
+                }
+                (api.iter_next)(iterator);
+            }
+            let mut error = ptr::null_mut();
+            (api.iter_get_error)(iterator, &mut error);
+            (api.iter_destroy)(iterator);
+            error
+        };
+        api.check(error)
+    }
+}
+
+struct Filling<'a> {
+    api: &'a Api,
+    batch: Opaque,
+}
+
+impl KvBatch for Filling<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        // SAFETY: a live batch, bytes of these lengths, which it copies.
+        unsafe {
+            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
+            (self.api.writebatch_put)(self.batch, key_start, key.len(), value_start, value.len());
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        // SAFETY: as above.
+        unsafe { (self.api.writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
+        Ok(())
+    }
+}

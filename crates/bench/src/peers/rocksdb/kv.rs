@@ -1,0 +1,383 @@
+//! RocksDB as an ordered key-value store that is written to, from the same library as the constant one.
+#![allow(unsafe_code)]
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString};
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_vfs::{Clock, SystemClock};
+
+use super::ffi::{Api, Opaque};
+use super::{NAME, RocksDb, fail};
+use crate::engine::{Settings, settings};
+use crate::error::Result;
+use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
+use crate::workload::Durability;
+
+/// Between looks at what the background does.
+const POLL: Duration = Duration::from_millis(2);
+
+/// RocksDB, once its library is loaded.
+#[derive(Debug)]
+pub struct RocksDbKv {
+    api: Arc<Api>,
+    version: String,
+}
+
+impl RocksDbKv {
+    /// As [`RocksDb::find`], and with the same errors.
+    pub fn find() -> Result<RocksDbKv> {
+        let RocksDb { api, version } = RocksDb::find()?;
+        Ok(RocksDbKv { api, version })
+    }
+}
+
+impl KvStore for RocksDbKv {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn title(&self) -> &str {
+        "RocksDB"
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn guarantee(&self, durability: Durability) -> Guarantee {
+        match durability {
+            Durability::Memory => Guarantee::equal("disableWAL"),
+            Durability::Buffered => Guarantee::equal("WAL written by each put, sync = false"),
+            Durability::Sync => Guarantee::equal("WriteOptions::sync = true"),
+        }
+    }
+
+    fn settings(&self, settings_of_run: &KvSettings) -> Settings {
+        let KvSettings { cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings_of_run;
+        let mut all = settings([
+            ("compression", "none"),
+            ("data block index", "binary and hash, ratio 0.75"),
+            ("max_open_files", "-1"),
+            ("max_write_buffer_number", "2 (default)"),
+            ("max_background_jobs", "2 (default)"),
+            ("levels", "leveled; base 256 MiB, times 10, files 64 MiB (defaults)"),
+            ("reads", "pinned, checksums verified (default)"),
+        ]);
+        all.insert("block cache".to_owned(), format!("HyperClock, {cache_bytes} bytes"));
+        all.insert("write_buffer_size".to_owned(), write_buffer_bytes.to_string());
+        all.insert("block size".to_owned(), block_bytes.to_string());
+        all.insert("filter".to_owned(), format!("bloom, {filter_bits} bits a key"));
+        all
+    }
+
+    fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
+        let api = self.api.clone();
+        let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;
+        let mut error = ptr::null_mut();
+        // SAFETY: constructors without preconditions, setters on the live objects they made, a zero-terminated path and
+        // a place for the error. The table options take over the filter policy; options and cache are counted, and an
+        // open store keeps its own references.
+        let db = unsafe {
+            let options = (api.options_create)();
+            let table = (api.block_based_options_create)();
+            let cache = (api.cache_create_hyper_clock)(settings.cache_bytes as usize, 0);
+            (api.options_set_create_if_missing)(options, 1);
+            (api.options_set_compression)(options, 0);
+            (api.options_set_max_open_files)(options, -1);
+            (api.options_set_write_buffer_size)(options, settings.write_buffer_bytes as usize);
+            (api.options_set_max_write_buffer_number)(options, 2);
+            (api.options_set_max_background_jobs)(options, 2);
+            (api.options_set_max_bytes_for_level_base)(options, 256 << 20);
+            (api.options_set_target_file_size_base)(options, 64 << 20);
+            (api.block_based_options_set_block_size)(table, settings.block_bytes as usize);
+            let filter = (api.filterpolicy_create_bloom_full)(settings.filter_bits);
+            (api.block_based_options_set_filter_policy)(table, filter);
+            (api.block_based_options_set_block_cache)(table, cache);
+            (api.block_based_options_set_data_block_index_type)(table, 1);
+            (api.block_based_options_set_data_block_hash_ratio)(table, 0.75);
+            (api.options_set_block_based_table_factory)(options, table);
+            let db = (api.open)(options, path.as_ptr(), &mut error);
+            (api.options_destroy)(options);
+            (api.block_based_options_destroy)(table);
+            (api.cache_destroy)(cache);
+            db
+        };
+        api.check(error)?;
+        // SAFETY: constructors, and setters on what they made; freed when `Open` is dropped.
+        let open = unsafe {
+            let (read, write) = ((api.readoptions_create)(), (api.writeoptions_create)());
+            (api.writeoptions_set_sync)(write, u8::from(settings.durability == Durability::Sync));
+            (api.writeoptions_disable_WAL)(write, i32::from(settings.durability == Durability::Memory));
+            let column_family = (api.get_default_column_family_handle)(db);
+            Open { api, db, column_family, read, write }
+        };
+        Ok(Box::new(open))
+    }
+}
+
+struct Open {
+    api: Arc<Api>,
+    db: Opaque,
+    column_family: Opaque,
+    read: Opaque,
+    write: Opaque,
+}
+
+// SAFETY: RocksDB documents its database, and options that nobody changes, as safe for concurrent use.
+unsafe impl Send for Open {}
+// SAFETY: as above.
+unsafe impl Sync for Open {}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // SAFETY: made in `open`, freed once; sessions borrow the store, so none is left.
+        unsafe {
+            (self.api.readoptions_destroy)(self.read);
+            (self.api.writeoptions_destroy)(self.write);
+            (self.api.column_family_handle_destroy)(self.column_family);
+            (self.api.close)(self.db);
+        }
+    }
+}
+
+impl Open {
+    fn property(&self, name: &CStr) -> Option<u64> {
+        let mut value = 0;
+        // SAFETY: an open store, a zero-terminated name, a place for the value.
+        let unknown = unsafe { (self.api.property_int)(self.db, name.as_ptr(), &mut value) };
+        (unknown == 0).then_some(value)
+    }
+
+    fn is_idle(&self) -> bool {
+        [
+            c"rocksdb.mem-table-flush-pending",
+            c"rocksdb.num-running-flushes",
+            c"rocksdb.compaction-pending",
+            c"rocksdb.num-running-compactions",
+        ]
+        .into_iter()
+        .all(|name| self.property(name).unwrap_or(0) == 0)
+    }
+}
+
+impl KvDb for Open {
+    fn session(&self) -> Result<Box<dyn KvSession + '_>> {
+        // SAFETY: a constructor; freed when the session is dropped.
+        let batch = unsafe { (self.api.writebatch_create)() };
+        Ok(Box::new(Session { open: self, batch, many: super::Batch::default() }))
+    }
+
+    fn flush(&self) -> Result<()> {
+        let mut error = ptr::null_mut();
+        // SAFETY: an open store, options made and freed here, a place for the error.
+        unsafe {
+            let options = (self.api.flushoptions_create)();
+            (self.api.flushoptions_set_wait)(options, 1);
+            (self.api.flush)(self.db, options, &mut error);
+            (self.api.flushoptions_destroy)(options);
+        }
+        self.api.check(error)
+    }
+
+    fn compact(&self) -> Result<()> {
+        self.flush()?;
+        // SAFETY: an open store; null keys stand for both ends.
+        unsafe { (self.api.compact_range)(self.db, ptr::null(), 0, ptr::null(), 0) };
+        Ok(())
+    }
+
+    fn wait_idle(&self) -> Result<()> {
+        let clock = SystemClock::new();
+        // Between a flush and the compaction that it calls for there is a moment without either.
+        let mut quiet = 0;
+        while quiet < 3 {
+            quiet = if self.is_idle() { quiet + 1 } else { 0 };
+            clock.sleep(POLL);
+        }
+        Ok(())
+    }
+
+    fn stats(&self) -> Result<BTreeMap<String, f64>> {
+        let known = [
+            c"rocksdb.total-sst-files-size",
+            c"rocksdb.live-sst-files-size",
+            c"rocksdb.num-files-at-level0",
+            c"rocksdb.estimate-pending-compaction-bytes",
+            c"rocksdb.block-cache-usage",
+        ];
+        let read = |name: &CStr| Some((name.to_string_lossy().into_owned(), self.property(name)? as f64));
+        Ok(known.into_iter().filter_map(read).collect())
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        drop(self);
+        Ok(())
+    }
+}
+
+struct Session<'a> {
+    open: &'a Open,
+    batch: Opaque,
+    many: super::Batch,
+}
+
+impl Drop for Session<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made with the session, freed once.
+        unsafe { (self.open.api.writebatch_destroy)(self.batch) };
+    }
+}
+
+impl KvSession for Session<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let Open { api, db, write, .. } = self.open;
+        let mut error = ptr::null_mut();
+        // SAFETY: an open store, its options, bytes of these lengths, a place for the error.
+        unsafe {
+            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
+            (api.put)(*db, *write, key_start, key.len(), value_start, value.len(), &mut error);
+        }
+        api.check(error)
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        let Open { api, db, write, .. } = self.open;
+        let mut error = ptr::null_mut();
+        // SAFETY: an open store, its options, bytes of this length, a place for the error.
+        unsafe { (api.delete)(*db, *write, key.as_ptr().cast(), key.len(), &mut error) };
+        api.check(error)
+    }
+
+    fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
+        let Open { api, db, write, .. } = self.open;
+        // SAFETY: the session's own batch.
+        unsafe { (api.writebatch_clear)(self.batch) };
+        fill(&mut Filling { api, batch: self.batch })?;
+        let mut error = ptr::null_mut();
+        // SAFETY: an open store, its options, a live batch, a place for the error.
+        unsafe { (api.write)(*db, *write, self.batch, &mut error) };
+        api.check(error)
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let Open { api, db, read, .. } = self.open;
+        let mut error = ptr::null_mut();
+        // SAFETY: an open store, its options, bytes of this length, a place for the error.
+        let slice = unsafe { (api.get_pinned)(*db, *read, key.as_ptr().cast(), key.len(), &mut error) };
+        api.check(error)?;
+        if slice.is_null() {
+            return Ok(false);
+        }
+        // SAFETY: a slice that is ours.
+        unsafe { visit_slice(api, slice, |value| visit(value)) };
+        Ok(true)
+    }
+
+    fn multi_get(&mut self, keys: &[&[u8]], visit: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        let Open { api, db, read, column_family, .. } = self.open;
+        self.many.fill(keys);
+        // SAFETY: five arrays of `keys.len()` elements each, of keys that outlive the call.
+        unsafe {
+            let (names, lengths, values, errors) = self.many.arrays();
+            (api.batched_multi_get_cf)(
+                *db,
+                *read,
+                *column_family,
+                keys.len(),
+                names,
+                lengths,
+                values,
+                errors,
+                false,
+            );
+        }
+        let mut outcome = Ok(());
+        for (place, (slice, error)) in self.many.answers().enumerate() {
+            if let Err(failure) = api.check(error) {
+                outcome = Err(failure);
+            } else if slice.is_null() {
+                visit(place, None);
+            } else {
+                // SAFETY: a slice that is ours.
+                unsafe { visit_slice(api, slice, |value| visit(place, Some(value))) };
+            }
+        }
+        outcome
+    }
+
+    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let Open { api, db, read, .. } = self.open;
+        // SAFETY: an open store and its options; the iterator is destroyed below, and what it shows is used before its
+        // next step.
+        let error = unsafe {
+            let iterator = (api.create_iterator)(*db, *read);
+            (api.iter_seek)(iterator, from.as_ptr().cast(), from.len());
+            while (api.iter_valid)(iterator) != 0 {
+                let (mut key_len, mut value_len) = (0, 0);
+                let key = (api.iter_key)(iterator, &mut key_len);
+                let value = (api.iter_value)(iterator, &mut value_len);
+                if !visit(bytes(key, key_len), bytes(value, value_len)) {
+                    break;
+                }
+                (api.iter_next)(iterator);
+            }
+            let mut error = ptr::null_mut();
+            (api.iter_get_error)(iterator, &mut error);
+            (api.iter_destroy)(iterator);
+            error
+        };
+        api.check(error)
+    }
+}
+
+/// Shows a value and lets go of it.
+///
+/// # Safety
+/// `slice` must be a pinned slice that nobody else frees.
+#[inline]
+unsafe fn visit_slice(api: &Api, slice: Opaque, visit: impl FnOnce(&[u8])) {
+    let mut len = 0;
+    // SAFETY: a live slice; the bytes stay until it is destroyed.
+    unsafe {
+        let start = (api.pinnableslice_value)(slice, &mut len);
+        visit(bytes(start, len));
+        (api.pinnableslice_destroy)(slice);
+    }
+}
+
+/// # Safety
+/// `start` must point to `len` bytes that live as long as the result is used, or `len` be 0.
+#[inline]
+unsafe fn bytes<'a>(start: *const std::ffi::c_char, len: usize) -> &'a [u8] {
+    if len == 0 {
+        return &[];
+    }
+    // SAFETY: as the caller promises.
+    unsafe { std::slice::from_raw_parts(start.cast(), len) }
+}
+
+struct Filling<'a> {
+    api: &'a Api,
+    batch: Opaque,
+}
+
+impl KvBatch for Filling<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        // SAFETY: a live batch, bytes of these lengths, which it copies.
+        unsafe {
+            let (key_start, value_start) = (key.as_ptr().cast(), value.as_ptr().cast());
+            (self.api.writebatch_put)(self.batch, key_start, key.len(), value_start, value.len());
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        // SAFETY: as above.
+        unsafe { (self.api.writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) };
+        Ok(())
+    }
+}

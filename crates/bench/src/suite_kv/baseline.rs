@@ -1,0 +1,87 @@
+//! What the suite's own loops cost: keys from their tape, values made, answers checked, calls through `dyn` — everything
+//! but a store.
+
+use cairn_vfs::{Clock, SystemClock};
+
+use super::keys::{KeyMaker, Order, Tape};
+use super::options::Options;
+use super::store::{KvBatch, KvSession};
+use super::values::Values;
+use crate::error::Result;
+use crate::probe::probe;
+use crate::results::Probe;
+
+/// Of puts.
+pub const PUT: &str = "load generation, put";
+/// Of gets.
+pub const GET: &str = "load generation, get";
+
+const OPERATIONS: u64 = 200_000;
+const PASSES: usize = 5;
+
+/// A store that keeps nothing and answers every key with a right value.
+struct Nothing {
+    values: Values,
+    next: u64,
+}
+
+impl KvSession for Nothing {
+    #[inline(never)]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        std::hint::black_box((key.as_ptr(), value.as_ptr()));
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        std::hint::black_box(key.as_ptr());
+        Ok(())
+    }
+
+    fn write_batch(&mut self, _: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn get(&mut self, _: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        visit(self.values.make(self.next, 1));
+        self.next += 1;
+        Ok(true)
+    }
+
+    fn scan(&mut self, _: &[u8], _: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Both costs in ns an operation, the best of several passes.
+pub(super) fn probes(options: &Options) -> Result<Vec<Probe>> {
+    let maker = KeyMaker::new(options.key_bytes.max(16), OPERATIONS)?;
+    let tape = Tape::new(maker, Order::Sequential { first: 0 }.numbers(OPERATIONS));
+    let mut values = Values::new(options.value_bytes.unwrap_or(8))?;
+    let clock = SystemClock::new();
+    let mut nothing = Nothing { values: values.clone(), next: 0 };
+    let (mut put, mut get) = (f64::INFINITY, f64::INFINITY);
+    for _ in 0..PASSES {
+        let session: &mut dyn KvSession = std::hint::black_box(&mut nothing);
+        let start = clock.now();
+        for (number, key) in tape.iter() {
+            session.put(key, values.make(number, 1))?;
+        }
+        put = put.min((clock.now() - start).as_secs_f64());
+    }
+    for _ in 0..PASSES {
+        nothing.next = 0;
+        let session: &mut dyn KvSession = std::hint::black_box(&mut nothing);
+        let (start, mut wrong) = (clock.now(), 0);
+        for (number, key) in tape.iter() {
+            let mut right = false;
+            session.get(key, &mut |value| right = values.is(number, 1, value))?;
+            wrong += u64::from(!right);
+        }
+        get = get.min((clock.now() - start).as_secs_f64());
+        debug_assert_eq!(wrong, 0);
+        std::hint::black_box(wrong);
+    }
+    let each = |seconds: f64| seconds * 1e9 / OPERATIONS as f64;
+    Ok(vec![probe(PUT, each(put), "ns"), probe(GET, each(get), "ns")])
+}

@@ -1,0 +1,112 @@
+//! Which stores there are, here and now, in the order of tables.
+
+use super::device;
+use super::store::KvStore;
+use crate::engine::Settings;
+use crate::error::{Error, Result};
+use crate::results::Contender;
+
+/// How a store is made: at once, or after looking for what it needs.
+type Make = fn() -> Result<Box<dyn KvStore>>;
+
+/// Cairn's own, by the word of `--dbs`.
+pub const CAIRN: &str = "cairn";
+
+/// The stores that can run, and those that cannot with the reason.
+#[derive(Debug, Default)]
+pub struct KvCatalog {
+    /// Ready to be opened.
+    pub stores: Vec<Box<dyn KvStore>>,
+    /// In the run's list of contenders all the same.
+    pub skipped: Vec<Contender>,
+}
+
+fn makers() -> Vec<(&'static str, Make)> {
+    let mut makers: Vec<(&'static str, Make)> = Vec::new();
+    makers.push((CAIRN, || Err(Error::engine(CAIRN, "this program was built without cairn-kv"))));
+    add_peers(&mut makers);
+    makers
+}
+
+#[cfg(feature = "peers")]
+fn add_peers(makers: &mut Vec<(&'static str, Make)>) {
+    use crate::peers::{kv, leveldb, rocksdb};
+    makers.push((rocksdb::NAME, || Ok(Box::new(rocksdb::kv::RocksDbKv::find()?))));
+    makers.push((leveldb::NAME, || Ok(Box::new(leveldb::LevelDb::find()?))));
+    makers.push((kv::sqlite::NAME, || Ok(Box::new(kv::sqlite::SqliteKv))));
+    makers.push((kv::lmdb::NAME, || Ok(Box::new(kv::lmdb::LmdbKv))));
+    makers.push((kv::redb::NAME, || Ok(Box::new(kv::redb::RedbKv))));
+    makers.push((kv::fjall::NAME, || Ok(Box::new(kv::fjall::FjallKv))));
+    makers.push((kv::sled::NAME, || Ok(Box::new(kv::sled::SledKv))));
+}
+
+#[cfg(not(feature = "peers"))]
+fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
+
+/// The words of `--dbs`, in the order of tables.
+pub fn names() -> Vec<&'static str> {
+    makers().into_iter().map(|(name, _)| name).collect()
+}
+
+/// The stores called `names`, in that order.
+///
+/// Errors: [`Error::Invalid`] for a name that no store has. One that is known and cannot run is among the skipped.
+pub fn select(names: &[String]) -> Result<KvCatalog> {
+    let mut catalog = KvCatalog::default();
+    for name in names {
+        let known = makers();
+        let Some((known, make)) = known.iter().find(|(known, _)| known == name) else {
+            let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            return Err(Error::invalid(format!("db {name:?}: expected {}", known.join(", "))));
+        };
+        match make() {
+            Ok(store) => catalog.stores.push(store),
+            Err(error) => catalog.skipped.push(skipped(known, &error)),
+        }
+    }
+    Ok(catalog)
+}
+
+/// The store called `name`, and no other: a fresh process that is to run one must not have loaded another.
+///
+/// Errors: [`Error::Invalid`] when there is none, or the reason why it cannot run.
+pub fn store(name: &str) -> Result<Box<dyn KvStore>> {
+    if name == device::NAME {
+        return Ok(Box::new(device::Device));
+    }
+    let maker = makers().into_iter().find(|(known, _)| *known == name);
+    let (_, make) = maker.ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))?;
+    make()
+}
+
+fn skipped(name: &str, error: &Error) -> Contender {
+    Contender {
+        name: name.to_owned(),
+        family: name.to_owned(),
+        version: String::new(),
+        ours: name == CAIRN,
+        settings: Settings::new(),
+        skipped: Some(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: every store is found by its own name, unknown names are refused with those that are known, and the order asked
+    /// for is kept.
+    #[test]
+    fn names_lead_to_stores() {
+        for name in names() {
+            assert!(store(name).map_or(true, |store| store.name() == name), "{name}");
+        }
+        let asked: Vec<String> = ["sqlite", "lmdb"].map(str::to_owned).to_vec();
+        if cfg!(feature = "peers") {
+            let catalog = select(&asked).unwrap();
+            assert_eq!(catalog.stores.iter().map(|store| store.name()).collect::<Vec<_>>(), asked);
+        }
+        let error = select(&["dkv".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("dkv") && error.contains(CAIRN), "{error}");
+    }
+}

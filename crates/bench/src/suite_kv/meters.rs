@@ -1,0 +1,128 @@
+//! What a turn costs besides time: bytes written to the disk, length of files, quiet in the background.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cairn_vfs::{Advice, Clock, Fs, OpenOptions, StdFs, SystemClock};
+
+use crate::error::Result;
+use crate::procfs;
+
+/// What the kernel has counted for this process, all its threads together (`/proc/self/io`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Io {
+    /// Bytes of pages that became dirty, through `write` or through a mapping: what goes to the disk. A page that is
+    /// written several times before it leaves memory counts once, and one of a file that is removed before counts all
+    /// the same.
+    pub(super) written_bytes: u64,
+    /// Bytes that were handed to `write`.
+    pub(super) write_call_bytes: u64,
+    /// Bytes that were taken from `read`.
+    pub(super) read_call_bytes: u64,
+}
+
+impl Io {
+    /// `None` where the kernel does not tell.
+    pub(super) fn now() -> Option<Io> {
+        let text = procfs::text("/proc/self/io")?;
+        let field = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            line?.trim().parse().ok()
+        };
+        Some(Io {
+            written_bytes: field("write_bytes")?,
+            write_call_bytes: field("wchar")?,
+            read_call_bytes: field("rchar")?,
+        })
+    }
+}
+
+/// The length of all files in a directory and those below it.
+pub(super) fn tree_bytes(dir: &Path) -> Result<u64> {
+    let fs = StdFs::new();
+    let mut bytes = 0;
+    for path in fs.read_dir(dir)? {
+        // Background threads remove files at any time.
+        let Ok(metadata) = fs.metadata(&path) else { continue };
+        // BOUND: as deep as the stores nest their directories, which is three.
+        bytes += if metadata.is_dir { tree_bytes(&path)? } else { metadata.len };
+    }
+    Ok(bytes)
+}
+
+/// Asks the kernel to forget what it holds of the files in a directory and those below it. What is mapped stays.
+pub(super) fn drop_from_memory(dir: &Path) -> Result<()> {
+    let fs = StdFs::new();
+    for path in fs.read_dir(dir)? {
+        let Ok(metadata) = fs.metadata(&path) else { continue };
+        if metadata.is_dir {
+            drop_from_memory(&path)?;
+        } else if let Ok(file) = fs.open(&path, OpenOptions::read()) {
+            // Only clean pages can be forgotten.
+            file.sync_data()?;
+            file.advise(0, file.len()?, Advice::DontNeed);
+        }
+    }
+    Ok(())
+}
+
+/// Processor time of this process, in clock ticks. `None` where the kernel does not tell.
+fn ticks() -> Option<u64> {
+    let text = procfs::text("/proc/self/stat")?;
+    // The name, in parentheses, may hold anything.
+    let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+    let field = |index: usize| fields.get(index)?.parse::<u64>().ok();
+    Some(field(11)? + field(12)?)
+}
+
+/// How long nothing may happen before a process counts as quiet.
+const QUIET: Duration = Duration::from_millis(200);
+/// At most this long is waited for quiet.
+const QUIET_MAX: Duration = Duration::from_secs(300);
+/// Ticks of 10 ms that a quiet process may take for looking around.
+const QUIET_TICKS: u64 = 2;
+
+/// Waits until this process has read and written nothing and computed next to nothing for a fifth of a second: for
+/// stores that do not say when their background threads are done. Of use only in a process that does nothing else.
+pub(crate) fn wait_until_quiet() {
+    let clock = SystemClock::new();
+    let mut before = (Io::now(), ticks());
+    while clock.now() < QUIET_MAX {
+        clock.sleep(QUIET);
+        let now = (Io::now(), ticks());
+        let (Some(old), Some(new), Some(old_ticks), Some(new_ticks)) = (before.0, now.0, before.1, now.1)
+        else {
+            return;
+        };
+        // Reading `/proc` is reading, too.
+        let read = new.read_call_bytes.saturating_sub(old.read_call_bytes);
+        if new.write_call_bytes == old.write_call_bytes
+            && read < 16 << 10
+            && new_ticks - old_ticks <= QUIET_TICKS
+        {
+            return;
+        }
+        before = now;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    /// Goal: what is written is seen by both meters. Method: a file of 8 MiB one directory down.
+    #[test]
+    fn writes_are_seen() {
+        let scratch = Scratch::in_dir(&std::env::current_dir().unwrap(), "meters").unwrap();
+        let before = Io::now().unwrap();
+        let path = scratch.dir("below").unwrap().join("file");
+        let file = StdFs::new().open(&path, OpenOptions::create_new()).unwrap();
+        file.write_all_at(&vec![1; 8 << 20], 0).unwrap();
+        let after = Io::now().unwrap();
+        assert!(after.write_call_bytes - before.write_call_bytes >= 8 << 20);
+        assert!(after.written_bytes - before.written_bytes >= 8 << 20);
+        assert_eq!(tree_bytes(scratch.path()).unwrap(), 8 << 20);
+        assert!(ticks().is_some());
+    }
+}

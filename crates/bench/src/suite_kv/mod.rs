@@ -1,0 +1,289 @@
+//! The suite of key-value stores: DKV's six modes, YCSB, db_bench, and what a store costs in the long run.
+//!
+//! ```text
+//!   options ─► plan: groups, one for each mode and shape
+//!                 └─► for each round, for each store in a shuffled order: one turn in a process of its own
+//!                        │   job ─► turn: open ─ phases, every answer checked ─ settle ─ whole store checked ─ close
+//!                        └─► recorder: samples ─► medians and intervals ─► Run
+//! ```
+//!
+//! Every turn begins with an empty directory and a fresh process, so that the bytes that the kernel counts for the process
+//! are what this store wrote, background threads included, and its memory is its own.
+
+mod baseline;
+pub mod catalog;
+mod crud;
+mod db_bench;
+mod device;
+pub mod job;
+mod keys;
+mod large;
+pub mod layout;
+pub mod matrix;
+pub(crate) mod meters;
+mod options;
+mod overwrite;
+mod plan;
+mod store;
+mod threads;
+mod turn;
+mod values;
+mod writers;
+mod ycsb;
+
+use cairn_vfs::{Clock, Fs, Rng, SeededRng, StdFs, SystemClock};
+
+pub use catalog::KvCatalog;
+pub use db_bench::Benchmark;
+pub use device::NAME as DEVICE;
+pub use options::{Mode, Options};
+pub use plan::{KvGroup, plan};
+pub use store::{Fit, Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
+pub use ycsb::Spec as YcsbSpec;
+
+use self::job::{Figure, KvJob, KvMetric, KvOutcome};
+use crate::error::{Error, Result};
+use crate::histogram::Latencies;
+use crate::probe;
+use crate::process::Stop;
+use crate::results::{Case, Contender, Run, SCHEMA_VERSION};
+use crate::runner::job::{Job, JobResult};
+use crate::scratch::{self, Scratch};
+use crate::suite_hash::Progress;
+use crate::suite_hash::recorder::Recorder;
+use crate::time::rfc3339;
+use crate::workload::Durability;
+
+/// The suite's name in stored runs.
+pub const NAME: &str = "kv";
+
+/// Runs the suite with every store that was asked for and is here.
+///
+/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the run ends with what it
+/// has. Errors: options that make no sense, a work directory that cannot be written.
+pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    run_with(options, catalog::select(&options.dbs)?, progress, stop)
+}
+
+/// As [`run`], with stores of the caller's choice.
+pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    options.check()?;
+    let clock = SystemClock::new();
+    let started = rfc3339(clock.wall());
+    StdFs::new().create_dir_all(&options.work_dir)?;
+    scratch::sweep(&options.work_dir, NAME)?;
+    // Before the probes, which are a load themselves.
+    let machine = probe::describe(&options.work_dir);
+    let mut probes = match options.probes {
+        Some(effort) => probe::measure(&options.work_dir, effort)?,
+        None => Vec::new(),
+    };
+    probes.extend(baseline::probes(options)?);
+    let groups = plan(options);
+    let mut suite = Suite::new(options, catalog, progress, stop);
+    let mut stopped = false;
+    for (index, group) in groups.iter().enumerate() {
+        progress.group(index, groups.len(), &group.name);
+        match suite.group(group) {
+            Ok(()) => {}
+            Err(Error::Interrupted) => {
+                stopped = true;
+                progress.note("stopped early; what was measured so far is kept");
+                break;
+            }
+            Err(error) => progress.note(&format!("{}: {error}", group.name)),
+        }
+    }
+    Ok(Run {
+        schema: SCHEMA_VERSION,
+        suite: NAME.to_owned(),
+        started,
+        mode: "custom".to_owned(),
+        seed: options.seed,
+        machine,
+        probes,
+        contenders: suite.contenders(&groups),
+        data: options.data_sentence(),
+        measurements: suite.recorder.finish(),
+        stopped,
+    })
+}
+
+struct Suite<'a> {
+    options: &'a Options,
+    catalog: KvCatalog,
+    progress: &'a dyn Progress,
+    stop: &'a Stop,
+    recorder: Recorder,
+    rng: SeededRng,
+    counters: Vec<(String, String, f64)>,
+}
+
+impl<'a> Suite<'a> {
+    fn new(options: &'a Options, catalog: KvCatalog, progress: &'a dyn Progress, stop: &'a Stop) -> Self {
+        for skipped in &catalog.skipped {
+            let reason = skipped.skipped.as_deref().unwrap_or_default();
+            progress.note(&format!("{} is left out: {reason}", skipped.name));
+        }
+        let (recorder, rng) = (Recorder::new(options.seed), SeededRng::new(options.seed));
+        Suite { options, catalog, progress, stop, recorder, rng, counters: Vec::new() }
+    }
+
+    /// All rounds of one group, and the one for latencies.
+    fn group(&mut self, group: &KvGroup) -> Result<()> {
+        let mut taking_part: Vec<String> =
+            self.catalog.stores.iter().map(|store| store.name().to_owned()).collect();
+        if group.device {
+            taking_part.push(DEVICE.to_owned());
+        }
+        let rounds = self.options.rounds + u32::from(group.timed);
+        let total = rounds as usize * taking_part.len();
+        let mut done = 0;
+        for round in 0..rounds {
+            let timed = round == self.options.rounds;
+            let mut turns = taking_part.clone();
+            shuffle(&mut turns, &mut self.rng);
+            for name in turns {
+                self.stop.check()?;
+                let what = if timed { "latencies".to_owned() } else { format!("round {}", round + 1) };
+                self.progress.step(done, total, &format!("{name}, {what}"));
+                done += 1;
+                match self.turn(group, &name, timed) {
+                    Ok(outcome) => self.keep(group, &name, outcome),
+                    Err(Error::Interrupted) => return Err(Error::Interrupted),
+                    Err(error) => {
+                        let wrong = if error.is_wrong_result() { "answered wrong: " } else { "" };
+                        self.progress.note(&format!("{name} in {}: {wrong}{error}", group.name));
+                        let reason = format!("{}: {error}", group.name);
+                        self.recorder.withdraw(&name, &|case| case_is_of(case, group), reason);
+                        taking_part.retain(|other| *other != name);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn turn(&self, group: &KvGroup, name: &str, timed: bool) -> Result<KvOutcome> {
+        let scratch = Scratch::in_dir(&self.options.work_dir, NAME)?;
+        let job = KvJob {
+            store: name.to_owned(),
+            dir: scratch.dir("store")?,
+            settings: group.settings.clone(),
+            shape: group.shape,
+            workload: group.workload.clone(),
+            seed: self.options.seed,
+            timed,
+        };
+        let Some(worker) = &self.options.worker else {
+            let known = self.catalog.stores.iter().find(|store| store.name() == name);
+            return match known {
+                Some(store) => job::carry_out_with(&**store, &job),
+                None => job::carry_out(&job),
+            };
+        };
+        match worker.run(&Job::Kv(Box::new(job)), self.stop)? {
+            JobResult::Kv(outcome) => outcome.map_err(Error::from),
+            other => Err(Error::process("a worker", format!("answered with {other:?}"))),
+        }
+    }
+
+    fn keep(&mut self, group: &KvGroup, name: &str, outcome: KvOutcome) {
+        for figure in outcome.figures {
+            let case = case_of(&figure, group);
+            let metric = figure.metric.metric();
+            if figure.metric == KvMetric::ThroughputOverTime {
+                // One round is one line over time; lines of several rounds are no samples of one thing.
+                if !self.recorder.has_series(name, &case, metric) {
+                    self.recorder.add_turn(name, &case, metric, &figure.values);
+                }
+                continue;
+            }
+            let Some(&value) = figure.values.first() else { continue };
+            if figure.buckets.is_empty() {
+                self.recorder.add(name, &case, metric, value);
+            } else {
+                let mut latencies = Latencies::new(0);
+                latencies.add_buckets(&figure.buckets);
+                self.recorder.add_latencies(name, &case, metric, (value, &latencies));
+            }
+        }
+        for (counter, value) in outcome.counters {
+            self.counters.push((name.to_owned(), format!("counter, {}: {counter}", group.name), value));
+        }
+    }
+
+    /// Everybody who was asked for, with every setting.
+    fn contenders(&self, groups: &[KvGroup]) -> Vec<Contender> {
+        let mut durabilities: Vec<Durability> = Vec::new();
+        for group in groups {
+            if !durabilities.contains(&group.settings.durability) {
+                durabilities.push(group.settings.durability);
+            }
+        }
+        let mut contenders: Vec<Contender> = Vec::new();
+        let device: Box<dyn KvStore> = Box::new(device::Device);
+        let with_device = groups.iter().any(|group| group.device).then_some(&device);
+        for store in self.catalog.stores.iter().chain(with_device) {
+            let mut settings = store.settings(&self.options.settings);
+            for &durability in &durabilities {
+                settings.insert(format!("durability {durability}"), store.guarantee(durability).sentence());
+            }
+            // The last turn's, since each is a store of its own.
+            for (_, counter, value) in self.counters.iter().filter(|(name, ..)| name == store.name()) {
+                settings.insert(counter.clone(), format!("{value}"));
+            }
+            for (index, problem) in self.recorder.problems_of(store.name()).enumerate() {
+                settings.insert(format!("not measured {}", index + 1), problem.to_owned());
+            }
+            let problem = self.recorder.problems_of(store.name()).next().map(str::to_owned);
+            let has_figures = self.recorder.has_figures(store.name());
+            contenders.push(Contender {
+                name: store.name().to_owned(),
+                family: store.name().to_owned(),
+                version: store.version(),
+                ours: store.ours(),
+                settings,
+                skipped: if has_figures { None } else { problem },
+            });
+        }
+        contenders.extend(self.catalog.skipped.iter().cloned());
+        contenders
+    }
+}
+
+fn shuffle<T>(items: &mut [T], rng: &mut SeededRng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+}
+
+fn case_of(figure: &Figure, group: &KvGroup) -> Case {
+    let done = figure.done.clone();
+    Case {
+        operation: done.operation,
+        dataset: done.dataset,
+        entries: done.entries,
+        value_bytes: group.shape.value_bytes as u32,
+        compression: "none".to_owned(),
+        keys: done.keys,
+        distribution: done.distribution,
+        threads: done.threads,
+    }
+}
+
+/// True for cases of a group, as far as a wrong answer in it casts doubt on them: the same mode and shape.
+fn case_is_of(case: &Case, group: &KvGroup) -> bool {
+    case.value_bytes as usize == group.shape.value_bytes
+        && match &group.workload {
+            job::KvWorkload::Crud(crud) => case.dataset == crud.mode,
+            job::KvWorkload::Threads(threads) => case.dataset == threads.mode,
+            job::KvWorkload::Writers(writers) => case.dataset == writers.mode,
+            job::KvWorkload::Ycsb(run) => {
+                case.dataset == "ycsb" || run.specs.iter().any(|spec| spec.name == case.dataset)
+            }
+            job::KvWorkload::DbBench(_) => case.dataset == db_bench::NAME,
+            job::KvWorkload::Large(_) => case.dataset == large::NAME,
+            job::KvWorkload::Overwrite(_) => case.dataset == overwrite::NAME,
+        }
+}

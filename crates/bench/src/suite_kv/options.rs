@@ -1,0 +1,227 @@
+//! What the user may choose. Defaults are those of DKV's driver where it has the option.
+
+use std::path::PathBuf;
+
+use super::catalog;
+use super::db_bench::Benchmark;
+use super::keys::KeyMaker;
+use super::store::KvSettings;
+use super::values::Values;
+use super::ycsb::Spec;
+use crate::error::{Error, Result};
+use crate::probe::ProbeEffort;
+use crate::runner::worker::Worker;
+
+/// One of the suite's modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// put, get, update, delete in the order of keys.
+    Seq,
+    /// The same with drawn keys.
+    Rand,
+    /// As `seq`, written in batches.
+    Batch,
+    /// put and get by several threads.
+    Mt,
+    /// As `seq`, every write durable.
+    SyncSeq,
+    /// As `rand`, every write durable.
+    SyncRand,
+    /// Durable puts by one writer and by sixteen, beside the bare device.
+    SyncWriters,
+    /// One of YCSB's core workloads.
+    Ycsb(char),
+    /// db_bench's benchmarks.
+    DbBench,
+    /// As `rand`, for values of 16 bytes to 64 KiB.
+    ValueSizes,
+    /// Reads of more data than the cache holds.
+    LargerThanCache,
+    /// Overwrites for long, and what they cost.
+    OverwriteLong,
+}
+
+impl Mode {
+    /// DKV's six, which run unless others are asked for.
+    pub const DKV: [Mode; 6] = [Mode::Seq, Mode::Rand, Mode::Batch, Mode::Mt, Mode::SyncSeq, Mode::SyncRand];
+
+    /// The modes that a word stands for: `ycsb` for six of them, `all` for every one.
+    ///
+    /// Errors: [`Error::Invalid`] with the words that are known.
+    pub fn parse(word: &str) -> Result<Vec<Mode>> {
+        let ycsb = || ('a'..='f').map(Mode::Ycsb);
+        Ok(match word {
+            "dkv" => Mode::DKV.to_vec(),
+            "ycsb" => ycsb().collect(),
+            "all" => {
+                let rest = [
+                    Mode::SyncWriters,
+                    Mode::DbBench,
+                    Mode::ValueSizes,
+                    Mode::LargerThanCache,
+                    Mode::OverwriteLong,
+                ];
+                Mode::DKV.into_iter().chain(ycsb()).chain(rest).collect()
+            }
+            word => {
+                let known = Mode::parse("all")?.into_iter().find(|mode| mode.name() == word);
+                vec![known.ok_or_else(|| {
+                    let known: Vec<String> =
+                        Mode::parse("all").unwrap_or_default().iter().map(Mode::name).collect();
+                    Error::invalid(format!("mode {word:?}: expected {}, dkv, ycsb or all", known.join(", ")))
+                })?]
+            }
+        })
+    }
+
+    /// Its word.
+    pub fn name(&self) -> String {
+        match self {
+            Mode::Seq => "seq".to_owned(),
+            Mode::Rand => "rand".to_owned(),
+            Mode::Batch => "batch".to_owned(),
+            Mode::Mt => "mt".to_owned(),
+            Mode::SyncSeq => "sync-seq".to_owned(),
+            Mode::SyncRand => "sync-rand".to_owned(),
+            Mode::SyncWriters => "sync-writers".to_owned(),
+            Mode::Ycsb(letter) => format!("ycsb-{letter}"),
+            Mode::DbBench => super::db_bench::NAME.to_owned(),
+            Mode::ValueSizes => "value-sizes".to_owned(),
+            Mode::LargerThanCache => super::large::NAME.to_owned(),
+            Mode::OverwriteLong => super::overwrite::NAME.to_owned(),
+        }
+    }
+}
+
+/// Everything that decides what a run measures.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Operations of each phase of single-threaded modes, records of YCSB and db_bench.
+    pub n: u64,
+    /// Writes in a batch.
+    pub batch: u64,
+    /// Threads of `mt`, YCSB and the reading benchmarks of db_bench. Where none are said: 8, 1 and 1.
+    pub threads: Vec<u32>,
+    /// Operations of each thread in `mt`.
+    pub ops_per_thread: u64,
+    /// Most operations of a phase in the sync modes.
+    pub sync_n: u64,
+    /// Seed of all draws and shuffles.
+    pub seed: u64,
+    /// The stores, by name.
+    pub dbs: Vec<String>,
+    /// The modes, in the order in which they run.
+    pub modes: Vec<Mode>,
+    /// db_bench's benchmarks.
+    pub benchmarks: Vec<Benchmark>,
+    /// YCSB workloads of the user's own, beside those of the modes.
+    pub ycsb: Vec<Spec>,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value. Where none are said: 8 as in DKV's driver, 100 as in db_bench, 1024 in the long modes.
+    pub value_bytes: Option<usize>,
+    /// What every store is opened with.
+    pub settings: KvSettings,
+    /// Bytes of keys and values that the long overwrite begins with.
+    pub data_bytes: u64,
+    /// Bytes of keys and values that it then overwrites.
+    pub overwrite_bytes: u64,
+    /// Most bytes of keys and values for each size of `value-sizes`.
+    pub sweep_bytes: u64,
+    /// Turns of every store in every mode.
+    pub rounds: u32,
+    /// Whether one more turn is taken for latencies.
+    pub latencies: bool,
+    /// Where stores are made: the disk that is measured.
+    pub work_dir: PathBuf,
+    /// How fresh processes are started. Without it all turns are taken in this one, and bytes written and memory
+    /// used are those of everything that it does.
+    pub worker: Option<Worker>,
+    /// What the machine is probed with; `None` for not at all.
+    pub probes: Option<ProbeEffort>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            n: 1_000_000,
+            batch: 50_000,
+            threads: Vec::new(),
+            ops_per_thread: 200_000,
+            sync_n: 10_000,
+            seed: 12_345,
+            dbs: catalog::names().into_iter().map(str::to_owned).collect(),
+            modes: Mode::DKV.to_vec(),
+            benchmarks: Benchmark::ALL.to_vec(),
+            ycsb: Vec::new(),
+            key_bytes: 16,
+            value_bytes: None,
+            settings: KvSettings::default(),
+            data_bytes: 1 << 30,
+            overwrite_bytes: 5 << 30,
+            sweep_bytes: 256 << 20,
+            rounds: 3,
+            latencies: true,
+            work_dir: crate::cache_dir().join("work"),
+            worker: None,
+            probes: Some(ProbeEffort::quick()),
+        }
+    }
+}
+
+impl Options {
+    /// Checks that the parts make sense by themselves and together. Errors: [`Error::Invalid`] naming the option.
+    pub fn check(&self) -> Result<()> {
+        let most = u64::from(u32::MAX);
+        for (name, value) in [
+            ("n", self.n),
+            ("batch", self.batch),
+            ("ops-per-thread", self.ops_per_thread),
+            ("sync-n", self.sync_n),
+            ("rounds", u64::from(self.rounds)),
+        ] {
+            if value == 0 || value > most {
+                return Err(Error::invalid(format!("{name} {value}: expected 1 to {most}")));
+            }
+        }
+        if let Some(threads) = self.threads.iter().find(|&&threads| threads == 0 || threads > 1024) {
+            return Err(Error::invalid(format!("threads {threads}: expected 1 to 1024")));
+        }
+        if self.dbs.is_empty() {
+            return Err(Error::invalid("no dbs: expected at least one"));
+        }
+        if self.modes.is_empty() && self.ycsb.is_empty() {
+            return Err(Error::invalid("no modes: expected at least one"));
+        }
+        if self.modes.contains(&Mode::DbBench) && self.benchmarks.is_empty() {
+            return Err(Error::invalid("no benchmarks: expected at least one"));
+        }
+        for (name, value) in [
+            ("cache size", self.settings.cache_bytes),
+            ("write buffer size", self.settings.write_buffer_bytes),
+        ] {
+            if !(1 << 20..=1 << 40).contains(&value) {
+                return Err(Error::invalid(format!("{name} {value}: expected 1 MiB to 1 TiB")));
+            }
+        }
+        Values::new(self.value_bytes.unwrap_or(8))?;
+        self.ycsb.iter().try_for_each(Spec::check)?;
+        for group in super::plan::plan(self) {
+            KeyMaker::new(self.key_bytes, group.numbers())?;
+        }
+        Ok(())
+    }
+
+    /// The settings in a sentence, for the report.
+    pub fn data_sentence(&self) -> String {
+        format!(
+            "Keys of {} bytes, `key` and a number padded with zeros; values of random bytes that say which key and \
+             which write they belong to. Writes are {} outside of the sync modes; every store has {} MiB of cache and {} MiB \
+             of write buffer where it has such a thing.",
+            self.key_bytes,
+            self.settings.durability,
+            self.settings.cache_bytes >> 20,
+            self.settings.write_buffer_bytes >> 20
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! A long overwrite: a store of some size is filled, then overwritten several times in random order. What it writes for
+//! that, how much larger than its data it is in the end, and how evenly it goes.
+//!
+//! The clock is read around every put: they take microseconds here, and the longest of them is the question.
+
+use cairn_vfs::{Rng, SeededRng};
+use serde::{Deserialize, Serialize};
+
+use super::job::{Done, Figure, KvMetric, KvOutcome};
+use super::keys::KeyMaker;
+use super::turn::{Hand, Model, Span, Turn, add_spans};
+use super::values::Values;
+use crate::error::Result;
+use crate::stats;
+use crate::workload::Permutation;
+
+/// How much is there, and how much is overwritten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Overwrite {
+    /// Records in the store.
+    pub records: u64,
+    /// Puts of drawn records after that.
+    pub operations: u64,
+}
+
+/// The name of the mode.
+pub const NAME: &str = "overwrite-long";
+
+/// A second with less than this share of the median second's work counts as stalled.
+const STALLED_SHARE: f64 = 0.1;
+
+/// The clock's hand is looked at after so many puts.
+const PUTS_PER_LOOK: u64 = 64;
+
+pub(super) fn run(turn: &Turn<'_>, overwrite: &Overwrite) -> Result<KvOutcome> {
+    let keys = turn.keys(overwrite.records)?;
+    let values = turn.values()?;
+    let mut model = Model::new(overwrite.records);
+    let open = turn.open()?;
+    let order = Permutation::new(overwrite.records, turn.job.seed);
+    open.run(1, false, |_, hand| {
+        let (mut values, mut key) = (values.clone(), keys.blank());
+        for place in 0..overwrite.records {
+            let number = order.apply(place);
+            keys.write(number, &mut key);
+            hand.session.put(&key, values.make(number, 1))?;
+        }
+        Ok(())
+    })?;
+    (0..overwrite.records).for_each(|number| model.set(number, 1));
+    open.settle()?;
+    let before = open.written_bytes();
+
+    let mut seconds = Vec::new();
+    let model_and_seconds = std::sync::Mutex::new((&mut model, &mut seconds));
+    let spans = open.run(1, true, |_, hand| {
+        let mut guard = model_and_seconds.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let (model, seconds) = &mut *guard;
+        overwrite_all(hand, turn, overwrite, keys, values.clone(), model, seconds)
+    })?;
+    let settled = open.settle()?;
+
+    let mut outcome = KvOutcome::default();
+    let done = done(overwrite);
+    add_spans(&mut outcome, &done, &spans, false);
+    add_spans(&mut outcome, &done, &spans, true);
+    let user = overwrite.operations * turn.shape().record_bytes();
+    if let (Some(before), Some(after)) = (before, open.written_bytes()) {
+        outcome.add(&done, KvMetric::WriteAmplification, (after - before) as f64 / user as f64);
+    }
+    let live = overwrite.records * turn.shape().record_bytes();
+    outcome.add(&done, KvMetric::SpaceAmplification, open.disk_bytes()? as f64 / live as f64);
+    outcome.add(&Done { operation: "settle".to_owned(), ..done.clone() }, KvMetric::Time, settled);
+    evenness(&done, &spans, seconds, &mut outcome);
+    model.check_all(turn, &mut *open.db.session()?, keys, &done)?;
+    open.close(&done, &mut outcome)?;
+    Ok(outcome)
+}
+
+fn done(overwrite: &Overwrite) -> Done {
+    Done {
+        operation: "put".to_owned(),
+        dataset: NAME.to_owned(),
+        keys: "present".to_owned(),
+        distribution: "uniform".to_owned(),
+        entries: overwrite.records,
+        threads: 1,
+    }
+}
+
+/// All puts, and in `seconds` how many were done in each second.
+fn overwrite_all(
+    hand: &mut Hand<'_>,
+    turn: &Turn<'_>,
+    overwrite: &Overwrite,
+    keys: KeyMaker,
+    mut values: Values,
+    model: &mut Model,
+    seconds: &mut Vec<f64>,
+) -> Result<Span> {
+    let mut rng = SeededRng::new(turn.job.seed ^ 0x00e4_1234);
+    let mut key = keys.blank();
+    let start = hand.now();
+    let mut counted = 0;
+    hand.span(|hand| {
+        for place in 0..overwrite.operations {
+            let number = rng.below(overwrite.records);
+            let version = model.version(number) + 1;
+            model.set(number, version);
+            keys.write(number, &mut key);
+            hand.op(|session| session.put(&key, values.make(number, version)))?;
+            if place % PUTS_PER_LOOK == 0 {
+                let second = (hand.now() - start).as_secs() as usize;
+                while seconds.len() < second {
+                    // A put that took several seconds leaves seconds in which nothing was done.
+                    seconds.push((place - counted) as f64);
+                    counted = place;
+                }
+            }
+        }
+        Ok(overwrite.operations)
+    })
+}
+
+/// The longest put, the seconds in which nearly nothing was done, and the rate of every second.
+fn evenness(done: &Done, spans: &[Span], seconds: Vec<f64>, outcome: &mut KvOutcome) {
+    let longest = spans.iter().map(|span| span.latencies.quantile(1.0)).fold(0.0, f64::max);
+    outcome.add(done, KvMetric::Longest, longest);
+    let usual = stats::median(&seconds);
+    let stalled = seconds.iter().filter(|rate| **rate < STALLED_SHARE * usual).count();
+    outcome.add(done, KvMetric::StalledSeconds, stalled as f64);
+    if !seconds.is_empty() {
+        let metric = KvMetric::ThroughputOverTime;
+        outcome.figures.push(Figure { done: done.clone(), metric, values: seconds, buckets: Vec::new() });
+    }
+}

@@ -1,0 +1,59 @@
+//! Durable puts by several writers at once: what a store makes of one device.
+
+use serde::{Deserialize, Serialize};
+
+use super::device;
+use super::job::{Done, KvOutcome};
+use super::keys::{Order, Tape};
+use super::turn::{Model, Turn, add_spans};
+use crate::error::Result;
+
+/// How many writers share how many puts.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Writers {
+    /// The mode's name.
+    pub mode: String,
+    /// Writers.
+    pub writers: u32,
+    /// Puts of all together.
+    pub operations: u64,
+}
+
+const VERSION: u32 = 1;
+
+pub(super) fn run(turn: &Turn<'_>, writers: &Writers) -> Result<KvOutcome> {
+    let each = (writers.operations / u64::from(writers.writers)).max(1);
+    let total = each * u64::from(writers.writers);
+    let keys = turn.keys(total)?;
+    let done = Done {
+        operation: "put".to_owned(),
+        dataset: writers.mode.clone(),
+        keys: "new".to_owned(),
+        distribution: "sequential".to_owned(),
+        entries: total,
+        threads: writers.writers,
+    };
+    let values = turn.values()?;
+    let open = turn.open()?;
+    let timed = turn.job.timed;
+    let spans = open.run(writers.writers, timed, |index, hand| {
+        let tape = Tape::new(keys, Order::Sequential { first: index as u64 * each }.numbers(each));
+        let mut values = values.clone();
+        hand.span(|hand| {
+            for (number, key) in tape.iter() {
+                hand.op(|session| session.put(key, values.make(number, VERSION)))?;
+            }
+            Ok(each)
+        })
+    })?;
+    let mut outcome = KvOutcome::default();
+    add_spans(&mut outcome, &done, &spans, timed);
+    // The bare device keeps nothing that could be asked for.
+    if turn.store.name() != device::NAME {
+        let mut model = Model::new(total);
+        (0..total).for_each(|number| model.set(number, VERSION));
+        model.check_all(turn, &mut *open.db.session()?, keys, &done)?;
+    }
+    open.close(&done, &mut outcome)?;
+    Ok(outcome)
+}

@@ -1,0 +1,276 @@
+//! YCSB's workloads: records are loaded once, then each workload runs on what the ones before have left.
+//!
+//! Every operation is drawn before the clock starts, with its key: a zipfian draw costs as much as some lookups. With
+//! one thread it is known which write each read must see; with several, reads are held against the writes that exist.
+//! Each workload runs twice: for throughput, then, shorter, with the clock around each operation.
+
+mod draw;
+mod spec;
+
+use cairn_vfs::Clock;
+use serde::{Deserialize, Serialize};
+
+pub use spec::Spec;
+
+use self::draw::{Drawing, Stream};
+use super::job::{Done, KvMetric, KvOutcome};
+use super::keys::{KeyMaker, Tape};
+use super::store::KvSession;
+use super::turn::{Hand, Open, Span, Turn, rate};
+use super::values::Values;
+use crate::error::Result;
+use crate::histogram::Latencies;
+use crate::workload::Permutation;
+
+/// The pass for latencies has this share of a workload's operations.
+const TIMED_SHARE: u64 = 4;
+
+/// Some workloads over the same records.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct YcsbRun {
+    /// Records before the first operation.
+    pub records: u64,
+    /// Operations of each workload that does not say itself.
+    pub operations: u64,
+    /// Threads of each workload that does not say itself.
+    pub threads: u32,
+    /// In the order in which they run.
+    pub specs: Vec<Spec>,
+}
+
+/// What an operation is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Update,
+    Scan,
+    Insert,
+    ReadModifyWrite,
+}
+
+impl Kind {
+    const ALL: [Kind; 5] = [Kind::Read, Kind::Update, Kind::Scan, Kind::Insert, Kind::ReadModifyWrite];
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Update => "update",
+            Kind::Scan => "scan",
+            Kind::Insert => "insert",
+            Kind::ReadModifyWrite => "read-modify-write",
+        }
+    }
+}
+
+/// The version that the load writes.
+pub(super) const LOADED: u32 = 1;
+
+pub(super) fn run(turn: &Turn<'_>, run: &YcsbRun) -> Result<KvOutcome> {
+    let mut drawing = Drawing::new(run.records, turn.job.seed);
+    let drawn: Vec<[Vec<Stream>; 2]> = run
+        .specs
+        .iter()
+        .map(|spec| {
+            let operations = spec.operations.unwrap_or(run.operations);
+            let threads = spec.threads.unwrap_or(run.threads);
+            [operations, (operations / TIMED_SHARE).max(1)].map(|count| drawing.draw(spec, count, threads))
+        })
+        .collect();
+    let keys = turn.keys(drawing.records())?;
+    let open = turn.open()?;
+    let mut outcome = KvOutcome::default();
+    load(turn, &open, run, keys, &mut outcome)?;
+    let mut last = done_of(run, "load", "ycsb", "new", 1);
+    for (spec, [plain, timed]) in run.specs.iter().zip(&drawn) {
+        open.settle()?;
+        let threads = plain.len() as u32;
+        let workload = Workload { turn, open: &open, run, spec, keys };
+        let spans = workload.pass(plain, false)?;
+        let done = workload.done("operations", threads);
+        outcome.add(
+            &done,
+            KvMetric::Throughput,
+            rate(&spans.iter().map(|pass| pass.span.clone()).collect::<Vec<_>>()),
+        );
+        let passes = workload.pass(timed, true)?;
+        for (place, kind) in Kind::ALL.into_iter().enumerate() {
+            let mut all = Latencies::new(0);
+            passes.iter().for_each(|pass| all.merge(&pass.latencies[place]));
+            outcome.add_latencies(&workload.done(kind.name(), threads), &all);
+        }
+        last = done;
+    }
+    // With one thread the end is known; with several it depends on who came last.
+    if let Some(model) = drawing.model() {
+        model.check_all(turn, &mut *open.db.session()?, keys, &last)?;
+    }
+    open.close(&last, &mut outcome)?;
+    Ok(outcome)
+}
+
+fn done_of(run: &YcsbRun, operation: &str, dataset: &str, keys: &str, threads: u32) -> Done {
+    Done {
+        operation: operation.to_owned(),
+        dataset: dataset.to_owned(),
+        keys: keys.to_owned(),
+        distribution: "uniform".to_owned(),
+        entries: run.records,
+        threads,
+    }
+}
+
+/// Puts all records, in an order that has nothing to do with that of the keys.
+fn load(
+    turn: &Turn<'_>,
+    open: &Open<'_>,
+    run: &YcsbRun,
+    keys: KeyMaker,
+    outcome: &mut KvOutcome,
+) -> Result<()> {
+    let order = Permutation::new(run.records, turn.job.seed);
+    let tape = Tape::new(keys, (0..run.records).map(|place| order.apply(place)).collect());
+    let values = turn.values()?;
+    let spans = open.run(1, false, |_, hand| {
+        let mut values = values.clone();
+        hand.span(|hand| {
+            for (number, key) in tape.iter() {
+                hand.session.put(key, values.make(number, LOADED))?;
+            }
+            Ok(run.records)
+        })
+    })?;
+    outcome.add(&done_of(run, "load", "ycsb", "new", 1), KvMetric::Throughput, rate(&spans));
+    Ok(())
+}
+
+/// One workload on the open store.
+struct Workload<'a> {
+    turn: &'a Turn<'a>,
+    open: &'a Open<'a>,
+    run: &'a YcsbRun,
+    spec: &'a Spec,
+    keys: KeyMaker,
+}
+
+/// What one thread did in a pass.
+struct Pass {
+    span: Span,
+    /// By the place of [`Kind::ALL`].
+    latencies: [Latencies; 5],
+}
+
+impl Workload<'_> {
+    fn done(&self, operation: &str, threads: u32) -> Done {
+        let distribution = self.spec.distribution.to_string();
+        Done { distribution, ..done_of(self.run, operation, &self.spec.name, "present", threads) }
+    }
+
+    fn pass(&self, streams: &[Stream], timed: bool) -> Result<Vec<Pass>> {
+        let tapes: Vec<Tape> = streams.iter().map(|stream| Tape::new(self.keys, stream.numbers())).collect();
+        let values = self.turn.values()?;
+        let checked = Checked { workload: self, exact: streams.len() == 1 };
+        self.open.run(streams.len() as u32, false, |index, hand| {
+            let mut values = values.clone();
+            let mut latencies = std::array::from_fn(|_| Latencies::new(self.turn.clock_overhead_ns));
+            let span = hand.span(|hand| {
+                let operations = streams[index].operations();
+                for (operation, (number, key)) in operations.iter().zip(tapes[index].iter()) {
+                    let start = if timed { hand.now() } else { std::time::Duration::ZERO };
+                    checked.one(hand, &mut values, operation, number, key)?;
+                    if timed {
+                        latencies[operation.kind as usize].record(self.turn.clock.now() - start);
+                    }
+                }
+                Ok(operations.len() as u64)
+            })?;
+            Ok(Pass { span, latencies })
+        })
+    }
+}
+
+/// Operations whose answers are checked.
+struct Checked<'a> {
+    workload: &'a Workload<'a>,
+    /// True where it is known which write a read must see.
+    exact: bool,
+}
+
+impl Checked<'_> {
+    #[inline]
+    fn one(
+        &self,
+        hand: &mut Hand<'_>,
+        values: &mut Values,
+        operation: &draw::Operation,
+        number: u64,
+        key: &[u8],
+    ) -> Result<()> {
+        let session = &mut *hand.session;
+        match operation.kind {
+            Kind::Read => self.read(session, values, operation, number, key),
+            Kind::Update | Kind::Insert => session.put(key, values.make(number, operation.writes)),
+            Kind::ReadModifyWrite => {
+                self.read(session, values, operation, number, key)?;
+                session.put(key, values.make(number, operation.writes))
+            }
+            Kind::Scan => self.scan(session, values, operation, number, key),
+        }
+    }
+
+    fn read(
+        &self,
+        session: &mut dyn KvSession,
+        values: &mut Values,
+        operation: &draw::Operation,
+        number: u64,
+        key: &[u8],
+    ) -> Result<()> {
+        let mut version = None;
+        let found = session.get(key, &mut |value| version = values.version(number, value))?;
+        let right = match version {
+            Some(version) => found && (!self.exact || version == operation.sees),
+            None => false,
+        };
+        if right {
+            return Ok(());
+        }
+        let done = self.workload.done("read", 1);
+        let expected = values.make(number, operation.sees).to_vec();
+        let got = version.map(|version| values.make(number, version).to_vec());
+        Err(self.workload.turn.wrong(&done, number, Some(&expected), got.as_deref()))
+    }
+
+    /// Numbers of keys have no gaps below the records of the load, so a scan must give them one after the other.
+    fn scan(
+        &self,
+        session: &mut dyn KvSession,
+        values: &mut Values,
+        operation: &draw::Operation,
+        number: u64,
+        key: &[u8],
+    ) -> Result<()> {
+        let (keys, loaded) = (self.workload.keys, self.workload.run.records);
+        let (mut count, mut next, mut wrong) = (0_u64, number, None);
+        session.scan(key, &mut |key, value| {
+            let at = keys.number(key).filter(|at| *at == next || (*at > next && next >= loaded));
+            match at.filter(|at| values.version(*at, value).is_some()) {
+                None => {
+                    wrong = Some(value.to_vec());
+                    return false;
+                }
+                Some(at) => next = at + 1,
+            }
+            count += 1;
+            count < operation.length
+        })?;
+        let least = operation.length.min(loaded.saturating_sub(number));
+        if wrong.is_none() && count >= least {
+            return Ok(());
+        }
+        let done = self.workload.done("scan", 1);
+        Err(self.workload.turn.wrong(&done, next, Some(values.make(next, LOADED)), wrong.as_deref()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,80 @@
+//! Streams of operations, without a store.
+
+use super::draw::Drawing;
+use super::*;
+use crate::workload::Distribution;
+
+/// Goal: shares are what the workload says, and every operation asks for a record that exists by then. Method: each core
+/// workload with one thread and with three; per thread, records before and its own inserts.
+#[test]
+fn streams_follow_their_workload() {
+    for letter in 'a'..='f' {
+        for threads in [1, 3] {
+            let spec = Spec::core(letter).unwrap();
+            let mut drawing = Drawing::new(1000, 7);
+            let streams = drawing.draw(&spec, 30_000, threads);
+            assert_eq!(streams.len(), threads as usize);
+            let mut counts = [0_u64; 5];
+            let mut inserted = std::collections::BTreeSet::new();
+            for stream in &streams {
+                let mut own = std::collections::BTreeSet::new();
+                for operation in stream.operations() {
+                    counts[operation.kind as usize] += 1;
+                    if operation.kind == Kind::Insert {
+                        assert!(operation.number >= 1000 && inserted.insert(operation.number));
+                        own.insert(operation.number);
+                    } else {
+                        assert!(operation.number < 1000 || own.contains(&operation.number), "{operation:?}");
+                        assert!((1..=100).contains(&operation.length) == (operation.kind == Kind::Scan));
+                    }
+                }
+            }
+            assert_eq!(counts.iter().sum::<u64>(), 30_000);
+            for (count, share) in counts.into_iter().zip(spec.mix.shares()) {
+                assert!((count as f64 / 30_000.0 - share).abs() < 0.02, "{letter}: {counts:?}");
+            }
+            assert!(inserted.last().is_none_or(|last| *last < drawing.records()));
+            assert_eq!(drawing.model().is_some(), threads == 1);
+        }
+    }
+}
+
+/// Goal: reads see the write before them. Method: one thread of workload A; versions are followed by hand.
+#[test]
+fn versions_are_followed() {
+    let mut drawing = Drawing::new(50, 1);
+    let mut versions = vec![LOADED; 50];
+    for _ in 0..2 {
+        let streams = drawing.draw(&Spec::core('a').unwrap(), 5_000, 1);
+        for operation in streams[0].operations() {
+            let version = &mut versions[operation.number as usize];
+            assert_eq!(operation.sees, *version);
+            if operation.kind == Kind::Update {
+                assert!(operation.writes > *version);
+                *version = operation.writes;
+            }
+        }
+    }
+    let model = drawing.model().unwrap();
+    assert!((0..50).all(|number| model.version(number) == versions[number as usize]));
+}
+
+/// Goal: workload D asks for the newest. Method: half of its reads are for the newest tenth of what is there by then.
+#[test]
+fn latest_is_latest() {
+    let spec = Spec::core('d').unwrap();
+    assert!(matches!(spec.distribution, Distribution::Latest { .. }));
+    let mut drawing = Drawing::new(1000, 3);
+    let streams = drawing.draw(&spec, 20_000, 1);
+    let (mut count, mut new, mut reads) = (1000, 0, 0);
+    for operation in streams[0].operations() {
+        match operation.kind {
+            Kind::Insert => count += 1,
+            _ => {
+                reads += 1;
+                new += u64::from(operation.number * 10 >= count * 9);
+            }
+        }
+    }
+    assert!(new * 2 > reads, "{new} of {reads}");
+}
