@@ -1,0 +1,67 @@
+//! The oldest goes.
+
+use super::job::{Draft, Job, JobKind, Reason, Shape};
+use super::manual::{Manual, ManualStep};
+use super::options::FifoOptions;
+use super::scores::{LevelScore, Scores};
+use super::state::{State, TableInfo};
+use super::Strategy;
+
+/// Removes the oldest tables when there is too much or when they are too old, as a cache or a log of recent events
+/// wants it. Never merges; lookups ask every run.
+#[derive(Debug, Clone)]
+pub struct Fifo {
+    options: FifoOptions,
+}
+
+impl Fifo {
+    /// With these options, which are taken as checked.
+    pub fn new(options: FifoOptions) -> Fifo {
+        Fifo { options }
+    }
+}
+
+impl Strategy for Fifo {
+    fn name(&self) -> &'static str {
+        "fifo"
+    }
+
+    fn pick(&self, state: &State<'_>) -> Option<Job> {
+        let total = state.bytes();
+        let going: u64 = state.levels.iter().flat_map(|level| level.tables()).filter(|t| t.compacting).map(|t| t.bytes).sum();
+        // The oldest first: from the last level up, in each the oldest run first.
+        let levels = state.levels.iter().enumerate().rev();
+        let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
+        let tables = runs.flat_map(|(at, run)| run.tables.iter().map(move |table| (at, run.id, table)));
+        let mut free: Vec<(usize, u64, &TableInfo<'_>)> = tables.filter(|(_, _, table)| !table.compacting).collect();
+        free.sort_by_key(|(_, _, table)| table.oldest_secs); // stable: by place among the equally old
+        let mut excess = (total - going).saturating_sub(self.options.bytes_max);
+        let mut reason = None;
+        let mut gone = Vec::new();
+        for (level, run, table) in free {
+            let is_old = self.options.ttl_secs.is_some_and(|ttl| table.oldest_secs.saturating_add(ttl) <= state.now_secs);
+            if excess == 0 && !is_old {
+                break;
+            }
+            reason.get_or_insert(if excess > 0 { Reason::Size { bytes: total } } else { Reason::Expired });
+            excess = excess.saturating_sub(table.bytes);
+            gone.push((level, run, vec![table]));
+        }
+        let output_level = gone.first().map_or(0, |(level, _, _)| *level);
+        let shape = Shape { kind: JobKind::Drop, table_bytes: 0, overlap_bytes_max: u64::MAX, parts: 1 };
+        Draft { reason: reason?, inputs: gone, output_level, output_run: 0 }.finish(state, shape)
+    }
+
+    fn scores(&self, state: &State<'_>) -> Scores {
+        let (bytes, limit) = (state.bytes(), self.options.bytes_max);
+        let runs = state.levels.iter().map(|level| level.runs.len()).sum();
+        let score = bytes as f64 / limit.max(1) as f64;
+        let levels = vec![LevelScore { level: 0, runs, bytes, target_bytes: limit, score }];
+        // Removing costs nothing.
+        Scores { levels, debt_bytes: 0, runs }
+    }
+
+    fn compact_range(&self, _state: &State<'_>, _manual: &Manual<'_>) -> ManualStep {
+        ManualStep::Done
+    }
+}

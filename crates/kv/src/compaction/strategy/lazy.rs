@@ -1,0 +1,150 @@
+//! Lazy leveling: tiers above, one sorted run at the bottom.
+
+use super::Strategy;
+use super::job::{Draft, Job, JobKind, Reason, Shape};
+use super::leveled::upkeep::Wanted;
+use super::manual::{Manual, ManualStep, compact_range};
+use super::options::LazyOptions;
+use super::scores::{LevelScore, Scores};
+use super::state::State;
+
+/// Several runs in each level but the last, which has one (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018).
+///
+/// Nearly all data is in the last level, so that is where merging keeps space and scans small; the levels
+/// above hold little, and merging there eagerly is what costs a leveled tree its writes. With T runs in a level they become one of
+/// the next, T times as large; those of the level above the last are merged into it.
+#[derive(Debug, Clone)]
+pub struct LazyLeveled {
+    options: LazyOptions,
+}
+
+impl LazyLeveled {
+    /// With these options, which are taken as checked.
+    pub fn new(options: LazyOptions) -> LazyLeveled {
+        LazyLeveled { options }
+    }
+
+    fn shape(&self, kind: JobKind) -> Shape {
+        let LazyOptions { table_bytes, parts, .. } = self.options;
+        Shape { kind, table_bytes, overlap_bytes_max: u64::MAX, parts }
+    }
+
+    fn last(&self, state: &State<'_>) -> usize {
+        self.options.levels.max(state.levels.len()) - 1
+    }
+
+    /// The first level below 0 that is used: each tier holds T times the one above, and all together about as much as the
+    /// last level.
+    fn first_tier(&self, state: &State<'_>) -> usize {
+        let last = self.last(state);
+        let mut bytes = self.options.flush_bytes.saturating_mul(self.options.size_ratio as u64);
+        let mut first = last;
+        while first > 1 && bytes.saturating_mul(self.options.size_ratio as u64) <= state.level(last).bytes() {
+            bytes = bytes.saturating_mul(self.options.size_ratio as u64);
+            first -= 1;
+        }
+        first
+    }
+
+    /// Where the runs of `level` go: the next level in use, never past older data.
+    fn next(&self, state: &State<'_>, level: usize) -> usize {
+        let last = self.last(state);
+        let planned = self.first_tier(state).max(level + 1);
+        (level + 1..planned).find(|&at| !state.level(at).runs.is_empty()).unwrap_or(planned).min(last)
+    }
+
+    /// All runs of a level into the next one.
+    fn down(&self, state: &State<'_>, level: usize, reason: Reason) -> Option<Job> {
+        let info = state.level(level);
+        let newest = info.runs.iter().map(|run| run.id).max()?;
+        let next = self.next(state, level);
+        let of = |at: usize| {
+            state.level(at).runs.iter().map(move |run| (at, run.id, run.tables.iter().collect::<Vec<_>>()))
+        };
+        let is_last = next == self.last(state);
+        let inputs: Vec<_> = if is_last { of(level).chain(of(next)).collect() } else { of(level).collect() };
+        let moves = inputs.len() == 1 && info.tables().all(|table| table.tombstones == 0);
+        let kind = if moves { JobKind::Move } else { JobKind::Merge };
+        let output_run = if is_last { 0 } else { newest };
+        Draft { reason, inputs, output_level: next, output_run }.finish(state, self.shape(kind))
+    }
+
+    /// Everything into the last level when nobody writes and what is above it takes much space.
+    fn reclaim_space(&self, state: &State<'_>) -> Option<Job> {
+        let last = self.last(state);
+        let bytes = state.level(last).bytes();
+        let above = state.bytes() - bytes;
+        if !state.idle || above == 0 || above as f64 <= bytes as f64 * self.options.idle_space_ratio {
+            return None;
+        }
+        let reason = Reason::SpaceAmplification { percent: above.saturating_mul(100) / bytes.max(1) };
+        let runs = state.levels.iter().enumerate().flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run)));
+        let inputs = runs.map(|(at, run)| (at, run.id, run.tables.iter().collect())).collect();
+        Draft { reason, inputs, output_level: last, output_run: 0 }.finish(state, self.shape(JobKind::Merge))
+    }
+
+    fn upkeep(&self, state: &State<'_>) -> Option<Job> {
+        let LazyOptions { tombstone_ratio, expired_secs, .. } = self.options;
+        let wanted = Wanted { tombstone_ratio, expired_secs, age_secs: None };
+        let last = self.last(state);
+        let job = wanted.tables(state).find_map(|(level, table, reason)| {
+            if level < last {
+                return self.down(state, level, reason);
+            }
+            let run = state.level(level).runs.iter().find(|run| run.tables.iter().any(|it| it.number == table.number))?;
+            let inputs = vec![(level, run.id, vec![table])];
+            Draft { reason, inputs, output_level: level, output_run: run.id }.finish(state, self.shape(JobKind::Merge))
+        });
+        job
+    }
+}
+
+impl Strategy for LazyLeveled {
+    fn name(&self) -> &'static str {
+        "lazy-leveled"
+    }
+
+    fn pick(&self, state: &State<'_>) -> Option<Job> {
+        let last = self.last(state);
+        let limit = |level: usize| if level == last { 2 } else { self.options.size_ratio };
+        // Of full levels the lowest first: it makes room for those above.
+        let full = (0..=last).rev().filter(|&level| state.level(level).runs.len() >= limit(level));
+        for level in full {
+            let reason = Reason::Runs { level, runs: state.level(level).runs.len() };
+            let job = if level == last {
+                let inputs = state.level(level).runs.iter().map(|run| (level, run.id, run.tables.iter().collect()));
+                let draft = Draft { reason, inputs: inputs.collect(), output_level: last, output_run: 0 };
+                draft.finish(state, self.shape(JobKind::Merge))
+            } else {
+                self.down(state, level, reason)
+            };
+            if job.is_some() {
+                return job;
+            }
+        }
+        self.upkeep(state).or_else(|| self.reclaim_space(state))
+    }
+
+    fn scores(&self, state: &State<'_>) -> Scores {
+        let last = self.last(state);
+        let mut scores = Scores::default();
+        for level in 0..=last {
+            let info = state.level(level);
+            let (runs, bytes) = (info.runs.len(), info.bytes());
+            scores.runs += runs;
+            let score = if level == last { 0.0 } else { runs as f64 / self.options.size_ratio as f64 };
+            if score >= 1.0 {
+                let below = if self.next(state, level) == last { state.level(last).bytes() } else { 0 };
+                scores.debt_bytes = scores.debt_bytes.saturating_add(bytes).saturating_add(below);
+            }
+            if runs > 0 || level == 0 || level == last {
+                scores.levels.push(LevelScore { level, runs, bytes, target_bytes: u64::MAX, score });
+            }
+        }
+        scores
+    }
+
+    fn compact_range(&self, state: &State<'_>, manual: &Manual<'_>) -> ManualStep {
+        compact_range(state, manual, self.options.levels - 1, self.shape(JobKind::Merge))
+    }
+}

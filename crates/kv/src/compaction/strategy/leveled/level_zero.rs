@@ -1,0 +1,107 @@
+//! Jobs that begin in level 0.
+
+use super::Leveled;
+use super::targets::Targets;
+use crate::compaction::strategy::job::{Draft, Job, JobKind, Reason};
+use crate::compaction::strategy::overlap::{Component, components};
+use crate::compaction::strategy::state::{RunInfo, State};
+
+/// Fewer runs are not worth a merge within level 0.
+const WITHIN_RUNS_MIN: usize = 4;
+
+/// From level 0 to the base level: of the parts of the key space that hang together, the largest that can go now. All of
+/// level 0 that belongs to it goes at once, since the cost is in the base level.
+pub(super) fn down(strategy: &Leveled, state: &State<'_>, targets: &Targets, reason: Reason) -> Option<Job> {
+    let mut parts = parts(state, targets);
+    let moves = moves(strategy, state, targets, &parts, reason);
+    if moves.is_some() {
+        return moves;
+    }
+    parts.sort_by_key(|part| std::cmp::Reverse(part.upper_bytes()));
+    parts.into_iter().find_map(|part| merge(strategy, state, targets, part, reason))
+}
+
+/// The part of level 0 that this table belongs to.
+pub(super) fn down_with(
+    strategy: &Leveled,
+    state: &State<'_>,
+    targets: &Targets,
+    table: u64,
+    reason: Reason,
+) -> Option<Job> {
+    let part = parts(state, targets).into_iter().find(|part| part.upper.iter().any(|it| it.number == table))?;
+    merge(strategy, state, targets, part, reason)
+}
+
+fn parts<'s, 'a>(state: &'s State<'a>, targets: &Targets) -> Vec<Component<'s, 'a>> {
+    components(state.level(0).tables(), state.level(targets.base).tables())
+}
+
+/// Tables of level 0 that overlap nothing, neither there nor in the base level, as writing in key order leaves them: they all move at
+/// once.
+fn moves<'s, 'a>(
+    strategy: &Leveled,
+    state: &'s State<'a>,
+    targets: &Targets,
+    parts: &[Component<'s, 'a>],
+    reason: Reason,
+) -> Option<Job> {
+    let free = parts.iter().filter_map(|part| match (&part.upper[..], &part.lower[..]) {
+        ([table], []) => Some(*table).filter(|table| {
+            let is_written = state.is_written(targets.base, table.smallest, table.largest);
+            // A table of many tombstones is worth writing anew: they go.
+            !table.compacting && !is_written && table.tombstone_ratio() < strategy.options.tombstone_ratio
+        }),
+        _ => None,
+    });
+    let numbers: Vec<u64> = free.map(|table| table.number).collect();
+    if numbers.is_empty() {
+        return None;
+    }
+    let runs = state.level(0).runs.iter().map(|run| {
+        (0, run.id, run.tables.iter().filter(|table| numbers.contains(&table.number)).collect())
+    });
+    let draft = Draft { reason, inputs: runs.collect(), output_level: targets.base, output_run: 0 };
+    draft.finish(state, strategy.shape(JobKind::Move))
+}
+
+fn merge<'s, 'a>(
+    strategy: &Leveled,
+    state: &'s State<'a>,
+    targets: &Targets,
+    part: Component<'s, 'a>,
+    reason: Reason,
+) -> Option<Job> {
+    let is_part = |number: u64| part.upper.iter().any(|table| table.number == number);
+    let mut inputs: Vec<_> = state
+        .level(0)
+        .runs
+        .iter()
+        .map(|run| (0, run.id, run.tables.iter().filter(|table| is_part(table.number)).collect::<Vec<_>>()))
+        .collect();
+    inputs.push((targets.base, 0, part.lower));
+    let draft = Draft { reason, inputs, output_level: targets.base, output_run: 0 };
+    draft.finish(state, strategy.shape(JobKind::Merge))
+}
+
+/// Merges neighbouring runs of level 0 into one while the way down is taken, so that lookups do not pay for the wait.
+///
+/// Only once level 0 is twice as long as it should be: the bytes are written once more for it.
+pub(super) fn within(strategy: &Leveled, state: &State<'_>) -> Option<Job> {
+    let options = &strategy.options;
+    let runs = &state.level(0).runs;
+    if runs.len() < 2 * options.level_zero_runs_max {
+        return None;
+    }
+    // Newest first; runs that are merged already are large and end the row.
+    let small = |run: &RunInfo<'_>| !run.is_compacting() && run.bytes() < options.level_zero_bytes / 2;
+    let row: Vec<&RunInfo<'_>> = runs.iter().skip_while(|run| !small(run)).take_while(|run| small(run)).collect();
+    if row.len() < WITHIN_RUNS_MIN {
+        return None;
+    }
+    let inputs = row.iter().map(|run| (0, run.id, run.tables.iter().collect())).collect();
+    let output_run = row.iter().map(|run| run.id).max()?;
+    let reason = Reason::WithinLevelZero { runs: runs.len() };
+    let draft = Draft { reason, inputs, output_level: 0, output_run };
+    draft.finish(state, strategy.shape(JobKind::Merge))
+}

@@ -1,0 +1,219 @@
+//! Settings of the strategies.
+
+use super::{Fifo, LazyLeveled, Leveled, Strategy, Universal};
+use crate::{Error, Result};
+
+const MIB: u64 = 1 << 20;
+
+/// How the tables of a keyspace are compacted.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StrategyOptions {
+    /// One sorted run in each level but the first: least space, fast reads. The default.
+    Leveled(LeveledOptions),
+    /// Runs of similar size are merged: fewest writes, up to twice the space.
+    Universal(UniversalOptions),
+    /// The oldest tables are removed; nothing is merged.
+    Fifo(FifoOptions),
+    /// Several runs in each level but the last (Dayan and Idreos, *Dostoevsky*, SIGMOD 2018).
+    LazyLeveled(LazyOptions),
+}
+
+impl Default for StrategyOptions {
+    fn default() -> Self {
+        StrategyOptions::Leveled(LeveledOptions::default())
+    }
+}
+
+impl StrategyOptions {
+    /// The strategy. Errors: [`Error::Invalid`] naming the setting, its value and what was expected.
+    pub fn build(&self) -> Result<Box<dyn Strategy>> {
+        self.check()?;
+        Ok(match self {
+            StrategyOptions::Leveled(options) => Box::new(Leveled::new(options.clone())),
+            StrategyOptions::Universal(options) => Box::new(Universal::new(options.clone())),
+            StrategyOptions::Fifo(options) => Box::new(Fifo::new(options.clone())),
+            StrategyOptions::LazyLeveled(options) => Box::new(LazyLeveled::new(options.clone())),
+        })
+    }
+
+    /// Errors: [`Error::Invalid`] naming the setting, its value and what was expected.
+    pub fn check(&self) -> Result<()> {
+        let common = |table_bytes: u64, levels: usize| {
+            expect(table_bytes > 0, "table_bytes", table_bytes, "more than 0")?;
+            expect((2..=LEVELS_MAX).contains(&levels), "levels", levels, "2 to 32")
+        };
+        match self {
+            StrategyOptions::Leveled(it) => {
+                common(it.table_bytes, it.levels)?;
+                let (min, max) = (it.level_zero_runs_min, it.level_zero_runs_max);
+                expect(min > 0, "level_zero_runs_min", min, "more than 0")?;
+                expect(max >= min, "level_zero_runs_max", max, "at least level_zero_runs_min")?;
+                expect(it.level_zero_bytes > 0, "level_zero_bytes", it.level_zero_bytes, "more than 0")?;
+                expect(it.multiplier >= 2.0 && it.multiplier <= 1000.0, "multiplier", it.multiplier, "2 to 1000")
+            }
+            StrategyOptions::Universal(it) => {
+                common(it.table_bytes, it.levels)?;
+                expect(it.runs >= 2, "runs", it.runs, "at least 2")?;
+                expect(it.merge_runs_min >= 2, "merge_runs_min", it.merge_runs_min, "at least 2")?;
+                let (max, min) = (it.merge_runs_max, it.merge_runs_min);
+                expect(max >= min, "merge_runs_max", max, "at least merge_runs_min")
+            }
+            StrategyOptions::Fifo(it) => expect(it.bytes_max > 0, "bytes_max", it.bytes_max, "more than 0"),
+            StrategyOptions::LazyLeveled(it) => {
+                common(it.table_bytes, it.levels)?;
+                expect(it.flush_bytes > 0, "flush_bytes", it.flush_bytes, "more than 0")?;
+                expect((2..=1000).contains(&it.size_ratio), "size_ratio", it.size_ratio, "2 to 1000")
+            }
+        }
+    }
+}
+
+/// As many levels as the manifest takes.
+const LEVELS_MAX: usize = 32;
+
+fn expect(holds: bool, name: &str, value: impl std::fmt::Display, expected: &str) -> Result<()> {
+    if holds { Ok(()) } else { Err(Error::invalid(format!("{name} is {value}, expected {expected}"))) }
+}
+
+/// Settings of [`Leveled`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LeveledOptions {
+    /// Tables end at about this size. Default: 64 MiB.
+    pub table_bytes: u64,
+    /// Level 0 is compacted from this many runs on, if they are also half of the last level or
+    /// [`LeveledOptions::level_zero_bytes`], whichever is less. Default: 4, as in RocksDB.
+    pub level_zero_runs_min: usize,
+    /// Level 0 is compacted from this many runs on in any case. Default: 8. Each merge rewrites the level below, so twice
+    /// as much from level 0 at a time halves those writes; lookups pay with four more filters at most.
+    pub level_zero_runs_max: usize,
+    /// How much of level 0 is worth a merge. Default: 512 MiB, eight memtables of 64 MiB.
+    pub level_zero_bytes: u64,
+    /// The level below level 0 is not made smaller than this. Default: 256 MiB.
+    pub base_bytes: u64,
+    /// A level has at most this many times the size of the one above. Default: 10. Smaller ratios are used
+    /// where they cost fewer writes.
+    pub multiplier: f64,
+    /// Levels, level 0 counted. Default: 7.
+    pub levels: usize,
+    /// A table with at least this share of tombstones is compacted before its level is full. Default: 0.5.
+    pub tombstone_ratio: f64,
+    /// A table is rewritten when its first entry has been expired for this long, in seconds. Default: one hour.
+    pub expired_secs: u64,
+    /// Tables whose oldest entry is older than this go down to the last level, in seconds. Default: never.
+    pub age_secs: Option<u64>,
+    /// When no writes come, levels are merged down until those above the last have at most this share of it.
+    /// Default: 0.2; infinite turns it off.
+    pub idle_space_ratio: f64,
+    /// A job is split into at most this many parts that can be done side by side. Default: 4.
+    pub parts: usize,
+}
+
+impl Default for LeveledOptions {
+    fn default() -> Self {
+        LeveledOptions {
+            table_bytes: 64 * MIB,
+            level_zero_runs_min: 4,
+            level_zero_runs_max: 8,
+            level_zero_bytes: 512 * MIB,
+            base_bytes: 256 * MIB,
+            multiplier: 10.0,
+            levels: 7,
+            tombstone_ratio: 0.5,
+            expired_secs: 3600,
+            age_secs: None,
+            idle_space_ratio: 0.2,
+            parts: 4,
+        }
+    }
+}
+
+/// Settings of [`Universal`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct UniversalOptions {
+    /// Tables end at about this size. Default: 64 MiB.
+    pub table_bytes: u64,
+    /// Merging begins at this many runs. Default: 4.
+    pub runs: usize,
+    /// A run joins the newer ones before it if it is at most this many percent larger than they are together.
+    /// Default: 1.
+    pub size_ratio_percent: u64,
+    /// The least runs of a merge by size. Default: 2.
+    pub merge_runs_min: usize,
+    /// The most runs of a merge. Default: no limit.
+    pub merge_runs_max: usize,
+    /// Everything is merged when the newer runs have more than this many percent of the oldest. Default: 200.
+    pub space_amplification_percent: u64,
+    /// Levels, level 0 counted. Merged runs stand in the lower ones. Default: 7.
+    pub levels: usize,
+    /// A table is rewritten when its first entry has been expired for this long, in seconds. Default: one hour.
+    pub expired_secs: u64,
+    /// A job is split into at most this many parts that can be done side by side. Default: 4.
+    pub parts: usize,
+}
+
+impl Default for UniversalOptions {
+    fn default() -> Self {
+        UniversalOptions {
+            table_bytes: 64 * MIB,
+            runs: 4,
+            size_ratio_percent: 1,
+            merge_runs_min: 2,
+            merge_runs_max: usize::MAX,
+            space_amplification_percent: 200,
+            levels: 7,
+            expired_secs: 3600,
+            parts: 4,
+        }
+    }
+}
+
+/// Settings of [`Fifo`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct FifoOptions {
+    /// The oldest tables are removed while there are more bytes than this. Default: 1 GiB.
+    pub bytes_max: u64,
+    /// Tables whose newest input came this long ago are removed, in seconds. Default: never.
+    pub ttl_secs: Option<u64>,
+}
+
+impl Default for FifoOptions {
+    fn default() -> Self {
+        FifoOptions { bytes_max: 1 << 30, ttl_secs: None }
+    }
+}
+
+/// Settings of [`LazyLeveled`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct LazyOptions {
+    /// Tables end at about this size. Default: 64 MiB.
+    pub table_bytes: u64,
+    /// Size of a flush: what the number of levels follows from. Default: 64 MiB.
+    pub flush_bytes: u64,
+    /// Runs of a level that are merged into one of the next; also by how much levels grow. Default: 4.
+    pub size_ratio: usize,
+    /// Levels, level 0 counted. Default: 7.
+    pub levels: usize,
+    /// As [`LeveledOptions::tombstone_ratio`].
+    pub tombstone_ratio: f64,
+    /// As [`LeveledOptions::expired_secs`].
+    pub expired_secs: u64,
+    /// As [`LeveledOptions::idle_space_ratio`].
+    pub idle_space_ratio: f64,
+    /// A job is split into at most this many parts that can be done side by side. Default: 4.
+    pub parts: usize,
+}
+
+impl Default for LazyOptions {
+    fn default() -> Self {
+        LazyOptions {
+            table_bytes: 64 * MIB,
+            flush_bytes: 64 * MIB,
+            size_ratio: 4,
+            levels: 7,
+            tombstone_ratio: 0.5,
+            expired_secs: 3600,
+            idle_space_ratio: 0.2,
+            parts: 4,
+        }
+    }
+}

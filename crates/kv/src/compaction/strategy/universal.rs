@@ -1,0 +1,163 @@
+//! Universal compaction: runs of similar size are merged.
+
+use super::Strategy;
+use super::job::{Draft, Job, JobKind, Reason, Shape};
+use super::manual::{Manual, ManualStep, compact_range};
+use super::options::UniversalOptions;
+use super::scores::{LevelScore, Scores};
+use super::state::{RunInfo, State};
+
+/// Size-tiered compaction over the age of runs, as RocksDB's universal style.
+///
+/// All runs of all levels in order of age are one list. Only neighbours are merged, so every run stays newer than those
+/// behind it. The result takes the place of its inputs: level 0 while an older run stands there too, otherwise
+/// the level right above the next older run, or the last one.
+#[derive(Debug, Clone)]
+pub struct Universal {
+    options: UniversalOptions,
+}
+
+/// A run with its level.
+type Place<'s, 'a> = (usize, &'s RunInfo<'a>);
+
+impl Universal {
+    /// With these options, which are taken as checked.
+    pub fn new(options: UniversalOptions) -> Universal {
+        Universal { options }
+    }
+
+    fn shape(&self) -> Shape {
+        let UniversalOptions { table_bytes, parts, .. } = self.options;
+        Shape { kind: JobKind::Merge, table_bytes, overlap_bytes_max: u64::MAX, parts }
+    }
+
+    /// Merges `runs[from..to]`.
+    fn merge(&self, state: &State<'_>, runs: &[Place<'_, '_>], from: usize, to: usize, reason: Reason) -> Option<Job> {
+        let inputs = runs.get(from..to)?;
+        let last = (self.options.levels - 1).max(state.levels.len().saturating_sub(1));
+        let output_level = match runs.get(to) {
+            None => last,
+            Some((older, _)) => older.saturating_sub(1),
+        };
+        // A level below 0 holds one run, 0, between its newer and its older neighbours.
+        let newest = inputs.iter().map(|(_, run)| run.id).max()?;
+        let output_run = if output_level == 0 { newest } else { 0 };
+        let inputs = inputs.iter().map(|(level, run)| (*level, run.id, run.tables.iter().collect())).collect();
+        Draft { reason, inputs, output_level, output_run }.finish(state, self.shape())
+    }
+
+    /// What the newer runs have, in percent of the oldest.
+    fn space_percent(runs: &[Place<'_, '_>]) -> u64 {
+        let Some(((_, oldest), newer)) = runs.split_last() else { return 0 };
+        let newer: u64 = newer.iter().map(|(_, run)| run.bytes()).sum();
+        newer.saturating_mul(100) / oldest.bytes().max(1)
+    }
+
+    /// A row of runs, each no larger than the newer ones of the row together, as the ratio has it.
+    fn similar(&self, runs: &[Place<'_, '_>]) -> Option<(usize, usize)> {
+        let UniversalOptions { merge_runs_min, merge_runs_max, size_ratio_percent, .. } = self.options;
+        for (from, (_, first)) in runs.iter().enumerate() {
+            if first.is_compacting() {
+                continue;
+            }
+            let mut sum = first.bytes();
+            let mut to = from + 1;
+            while let Some((_, next)) = runs.get(to).filter(|(_, next)| to - from < merge_runs_max && !next.is_compacting()) {
+                if next.bytes() as f64 > sum as f64 * (100.0 + size_ratio_percent as f64) / 100.0 {
+                    break;
+                }
+                sum += next.bytes();
+                to += 1;
+            }
+            if to - from >= merge_runs_min {
+                return Some((from, to));
+            }
+        }
+        None
+    }
+
+    /// The newest free neighbours, enough of them to get down to the allowed number.
+    fn surplus(&self, runs: &[Place<'_, '_>]) -> Option<(usize, usize)> {
+        let surplus = (runs.len() + 1).saturating_sub(self.options.runs);
+        let from = runs.iter().position(|(_, run)| !run.is_compacting())?;
+        let free = runs.iter().skip(from).take_while(|(_, run)| !run.is_compacting()).count();
+        let count = surplus.max(2).min(free).min(self.options.merge_runs_max);
+        (count >= 2).then_some((from, from + count))
+    }
+
+    /// Merging everything is worth it when most of it is tombstones or some of it has expired.
+    fn upkeep(&self, state: &State<'_>) -> Option<Reason> {
+        let tables = || state.levels.iter().flat_map(|level| level.tables());
+        let (entries, tombstones) =
+            tables().fold((0, 0), |(all, dead), table| (all + table.entries, dead + table.tombstones));
+        let protected = |oldest: u64| tables().any(|table| table.tombstones > 0 && table.seqnos.1 > oldest);
+        if tombstones > 0 && tombstones * 2 >= entries && !state.oldest_snapshot.is_some_and(protected) {
+            return Some(Reason::Tombstones);
+        }
+        if tables().any(|table| table.marked) {
+            return Some(Reason::Marked);
+        }
+        let expired = |at: u64| at.saturating_add(self.options.expired_secs) <= state.now_secs;
+        tables().any(|table| expired(table.expires_secs)).then_some(Reason::Expired)
+    }
+}
+
+/// All runs, newest first.
+fn by_age<'s, 'a>(state: &'s State<'a>) -> Vec<Place<'s, 'a>> {
+    let levels = state.levels.iter().enumerate();
+    levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect()
+}
+
+impl Strategy for Universal {
+    fn name(&self) -> &'static str {
+        "universal"
+    }
+
+    fn pick(&self, state: &State<'_>) -> Option<Job> {
+        let runs = by_age(state);
+        if runs.len() >= self.options.runs.max(2) {
+            let percent = Universal::space_percent(&runs);
+            if percent > self.options.space_amplification_percent {
+                let job = self.merge(state, &runs, 0, runs.len(), Reason::SpaceAmplification { percent });
+                if job.is_some() {
+                    return job;
+                }
+            }
+            if let Some((from, to)) = self.similar(&runs) {
+                return self.merge(state, &runs, from, to, Reason::SizeRatio { runs: to - from });
+            }
+            if runs.len() > self.options.runs {
+                if let Some((from, to)) = self.surplus(&runs) {
+                    return self.merge(state, &runs, from, to, Reason::Runs { level: 0, runs: runs.len() });
+                }
+            }
+        }
+        self.merge(state, &runs, 0, runs.len(), self.upkeep(state)?)
+    }
+
+    fn scores(&self, state: &State<'_>) -> Scores {
+        let runs = by_age(state);
+        let percent = Universal::space_percent(&runs);
+        let is_wide = percent > self.options.space_amplification_percent && runs.len() >= self.options.runs;
+        let debt_bytes = match self.similar(&runs).or_else(|| self.surplus(&runs)) {
+            _ if is_wide => state.bytes(),
+            Some((from, to)) if runs.len() >= self.options.runs => {
+                runs.iter().take(to).skip(from).map(|(_, run)| run.bytes()).sum()
+            }
+            _ => 0,
+        };
+        let score = runs.len() as f64 / (self.options.runs + 1) as f64;
+        let level = |(at, level): (usize, &super::state::LevelInfo<'_>)| LevelScore {
+            level: at,
+            runs: level.runs.len(),
+            bytes: level.bytes(),
+            target_bytes: u64::MAX,
+            score: if at == 0 { score } else { 0.0 },
+        };
+        Scores { levels: state.levels.iter().enumerate().map(level).collect(), debt_bytes, runs: runs.len() }
+    }
+
+    fn compact_range(&self, state: &State<'_>, manual: &Manual<'_>) -> ManualStep {
+        compact_range(state, manual, self.options.levels - 1, self.shape())
+    }
+}
