@@ -1,0 +1,160 @@
+//! A part of the cache with its own lock, its own room and its own order of eviction.
+
+use std::collections::VecDeque;
+
+use cairn_vfs::sync::atomic::Ordering;
+use cairn_vfs::sync::{Arc, Mutex, lock};
+
+use super::CacheStats;
+use super::slots::Slots;
+use crate::table::Block;
+
+const SMALL: u8 = 1;
+const MAIN: u8 = 2;
+/// The small queue's share of the room.
+const SMALL_SHARE: u64 = 10;
+
+#[derive(Debug, Default)]
+pub(super) struct Shard {
+    state: Mutex<State>,
+}
+
+/// A block's place in a queue.
+#[derive(Debug)]
+struct Entry {
+    slots: Arc<Slots>,
+    index: u32,
+    weight: u32,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Blocks that came in and were not asked for again.
+    small: VecDeque<Entry>,
+    main: VecDeque<Entry>,
+    small_bytes: u64,
+    used_bytes: u64,
+    /// Entries of tables that are gone.
+    dead: usize,
+    /// Counts evictions, from 1 on, to tell how long ago one was.
+    clock: u32,
+    inserts: u64,
+    evictions: u64,
+    rejected: u64,
+}
+
+impl Shard {
+    /// `limit` is asked under the lock, after whoever pinned bytes before has counted them.
+    pub(super) fn insert(
+        &self,
+        slots: &Arc<Slots>,
+        index: usize,
+        block: Arc<Block>,
+        limit: impl FnOnce() -> u64,
+    ) -> Arc<Block> {
+        let (Some(slot), Ok(short)) = (slots.slot(index), u32::try_from(index)) else { return block };
+        let mut state = lock(&self.state);
+        let (weight, limit) = (block.weight(), limit());
+        if let Some(present) = slot.block.load_full() {
+            return present;
+        }
+        let Some(weight) = u32::try_from(weight).ok().filter(|weight| u64::from(*weight) <= limit) else {
+            state.rejected += 1;
+            return block;
+        };
+        let evicted_at = slot.evicted_at.load(Ordering::Relaxed);
+        // As many ghosts as the main queue has blocks.
+        let returns =
+            evicted_at != 0 && state.clock.wrapping_sub(evicted_at) as usize <= state.main.len() + 16;
+        state.make_room(u64::from(weight), limit);
+        if state.used_bytes + u64::from(weight) > limit {
+            state.rejected += 1;
+            return block;
+        }
+        let entry = Entry { slots: Arc::clone(slots), index: short, weight };
+        state.used_bytes += u64::from(weight);
+        state.inserts += 1;
+        if returns {
+            slot.queue.store(MAIN, Ordering::Relaxed);
+            state.main.push_back(entry);
+        } else {
+            slot.queue.store(SMALL, Ordering::Relaxed);
+            state.small_bytes += u64::from(weight);
+            state.small.push_back(entry);
+        }
+        slot.forget_touched();
+        slot.block.store(Some(Arc::clone(&block)));
+        block
+    }
+
+    pub(super) fn remove(&self, slots: &Slots, indexes: impl Iterator<Item = usize>) {
+        let mut state = lock(&self.state);
+        for slot in indexes.filter_map(|index| slots.slot(index)) {
+            if let Some(block) = slot.block.swap(None) {
+                let weight = block.weight() as u64;
+                state.used_bytes -= weight;
+                if slot.queue.load(Ordering::Relaxed) == SMALL {
+                    state.small_bytes -= weight;
+                }
+                state.dead += 1;
+            }
+        }
+        // Each walk through the queues halves them, so that it is paid for by what died.
+        if state.dead > 64 && state.dead * 2 > state.small.len() + state.main.len() {
+            state.small.retain(|entry| !entry.slots.is_dead());
+            state.main.retain(|entry| !entry.slots.is_dead());
+            state.dead = 0;
+        }
+    }
+
+    pub(super) fn shrink(&self, limit: u64) {
+        lock(&self.state).make_room(0, limit);
+    }
+
+    pub(super) fn add_to(&self, stats: &mut CacheStats) {
+        let state = lock(&self.state);
+        stats.inserts += state.inserts;
+        stats.evictions += state.evictions;
+        stats.rejected += state.rejected;
+        stats.used_bytes += state.used_bytes;
+    }
+}
+
+impl State {
+    /// Evicts until `needed` more bytes are within `limit`.
+    fn make_room(&mut self, needed: u64, limit: u64) {
+        // BOUND: a block in the main queue is passed over once at most, then it goes even if it is asked for meanwhile.
+        let mut mercy = self.main.len() + self.small.len();
+        while self.used_bytes + needed > limit {
+            let from_small = self.small_bytes * SMALL_SHARE > limit || self.main.is_empty();
+            let entry = if from_small { self.small.pop_front() } else { self.main.pop_front() };
+            let Some(entry) = entry.or_else(|| self.main.pop_front()) else { return };
+            self.pass(entry, &mut mercy);
+        }
+    }
+
+    /// What becomes of the block at the head of a queue.
+    fn pass(&mut self, entry: Entry, mercy: &mut usize) {
+        let Some(slot) = entry.slots.slot(entry.index as usize) else { return };
+        if entry.slots.is_dead() && slot.block.load().is_none() {
+            self.dead = self.dead.saturating_sub(1);
+            return; // `remove` was here before
+        }
+        let weight = u64::from(entry.weight);
+        let was_small = slot.queue.load(Ordering::Relaxed) == SMALL;
+        if was_small {
+            self.small_bytes -= weight;
+        }
+        if slot.take_touched() && *mercy > 0 {
+            *mercy -= 1;
+            slot.queue.store(MAIN, Ordering::Relaxed);
+            self.main.push_back(entry);
+            return;
+        }
+        slot.block.store(None);
+        self.used_bytes -= weight;
+        self.evictions += 1;
+        self.clock = self.clock.wrapping_add(1).max(1);
+        slot.evicted_at.store(if was_small { self.clock } else { 0 }, Ordering::Relaxed);
+    }
+}

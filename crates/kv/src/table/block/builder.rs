@@ -1,0 +1,208 @@
+//! Makes a block of entries that come in order.
+
+use cairn_codec::varint;
+
+use super::layout::{LONG, Layout, RESTART_BYTES, TRAILER_BYTES};
+use super::{common_len, head_of};
+use crate::kind::{Kind, Seqno};
+
+/// Collects entries, then encodes them. What all of them have in common is known only at the end, so that they are kept
+/// as they came until then. Reusable: `finish` leaves it empty with its memory kept.
+#[derive(Debug)]
+pub(crate) struct BlockBuilder {
+    restart_interval: u32,
+    /// Keys one after the other, older versions of a key not counted.
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    entries: Vec<Pending>,
+    /// Where in `keys` the last one begins.
+    last_key: usize,
+    /// Length of the first key.
+    first_len: usize,
+    /// Entries since the last restart.
+    run: u32,
+    estimate: usize,
+    /// The restarts' heads and offsets while the block is encoded.
+    heads: Vec<u32>,
+    offsets: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Pending {
+    key_len: u32,
+    /// Bytes that the key has in common with the one before.
+    shared: u32,
+    value_len: u32,
+    role: Role,
+    kind: Kind,
+    seqno: Seqno,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Restart,
+    NewKey,
+    SameKey,
+}
+
+impl BlockBuilder {
+    /// A builder that begins a run at the first new key after so many entries (at least 1).
+    pub(crate) fn new(restart_interval: u32) -> Self {
+        BlockBuilder {
+            restart_interval: restart_interval.max(1),
+            keys: Vec::new(),
+            values: Vec::new(),
+            entries: Vec::new(),
+            last_key: 0,
+            first_len: 0,
+            run: 0,
+            estimate: TRAILER_BYTES,
+            heads: Vec::new(),
+            offsets: Vec::new(),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The last key added; empty when there is none.
+    pub(crate) fn last_key(&self) -> &[u8] {
+        &self.keys[self.last_key..]
+    }
+
+    /// The first key added; empty when there is none.
+    pub(crate) fn first_key(&self) -> &[u8] {
+        &self.keys[..self.first_len]
+    }
+
+    /// About how long the block would be.
+    pub(crate) fn estimated_bytes(&self) -> usize {
+        self.estimate
+    }
+
+    /// Adds an entry. `shared` is how many bytes `key` has in common with the last key, `None` for the same key again.
+    /// Keys ascend, and so do sequence numbers descend within a key; the caller sees to it.
+    pub(crate) fn add(&mut self, key: &[u8], shared: Option<usize>, seqno: Seqno, kind: Kind, value: &[u8]) {
+        let role = match shared {
+            _ if self.entries.is_empty() => Role::Restart,
+            None => Role::SameKey,
+            Some(_) if self.run >= self.restart_interval => Role::Restart,
+            Some(_) => Role::NewKey,
+        };
+        let shared = shared.unwrap_or(0);
+        self.estimate += 3 + value.len();
+        match role {
+            Role::Restart => {
+                self.run = 0;
+                self.estimate += RESTART_BYTES + key.len() - common_len(key, self.first_key());
+            }
+            Role::NewKey => self.estimate += key.len() - shared,
+            Role::SameKey => {}
+        }
+        if let Some(first) = self.entries.first() {
+            let distance = (first.seqno ^ seqno) << 2;
+            self.estimate += if distance == 0 { 0 } else { varint::encoded_len(distance) };
+        } else {
+            self.first_len = key.len();
+        }
+        if role != Role::SameKey {
+            self.last_key = self.keys.len();
+            self.keys.extend_from_slice(key);
+        }
+        self.values.extend_from_slice(value);
+        self.run += 1;
+        let (key_len, shared, value_len) = (key.len() as u32, shared as u32, value.len() as u32);
+        self.entries.push(Pending { key_len, shared, value_len, role, kind, seqno });
+    }
+
+    /// Appends the block to `out`, and forgets its entries. There must be at least one.
+    pub(crate) fn finish(&mut self, out: &mut Vec<u8>) {
+        let start = out.len();
+        let prefix_len = common_len(self.first_key(), self.last_key());
+        let layout = self.layout();
+        out.reserve(self.estimate + 64);
+        self.encode(&layout, prefix_len, out);
+        let prefix = (out.len() - start) as u32;
+        out.extend_from_slice(&self.keys[..prefix_len]);
+        let heads = (out.len() - start) as u32;
+        self.heads.iter().for_each(|head| out.extend_from_slice(&head.to_le_bytes()));
+        self.offsets.iter().for_each(|offset| out.extend_from_slice(&offset.to_le_bytes()));
+        Layout { prefix, heads, restarts: self.heads.len() as u32, ..layout }.push_trailer(out);
+        self.clear();
+    }
+
+    /// What the entries have in common; positions are not known yet.
+    fn layout(&self) -> Layout {
+        let mut layout = Layout {
+            prefix: 0,
+            heads: 0,
+            restarts: 0,
+            entries: self.entries.len() as u32,
+            base: 0,
+            untagged: None,
+            value_len: None,
+        };
+        if let Some(first) = self.entries.first() {
+            let (mut low, mut tags_equal, mut lengths_equal) = (first.seqno, true, true);
+            for entry in &self.entries {
+                low = low.min(entry.seqno);
+                tags_equal &= entry.seqno == first.seqno && entry.kind == first.kind;
+                lengths_equal &= entry.value_len == first.value_len;
+            }
+            layout.base = low;
+            layout.untagged = tags_equal.then_some(first.kind);
+            layout.value_len = lengths_equal.then_some(first.value_len);
+        }
+        layout
+    }
+
+    fn encode(&mut self, layout: &Layout, prefix_len: usize, out: &mut Vec<u8>) {
+        let start = out.len();
+        let (mut keys, mut values) = (&self.keys[..], &self.values[..]);
+        for entry in &self.entries {
+            let mut suffix: &[u8] = &[];
+            if entry.role != Role::SameKey {
+                let (key, rest) = keys.split_at(entry.key_len as usize);
+                (suffix, keys) = (&key[prefix_len..], rest);
+            }
+            let mut shared = 0;
+            match entry.role {
+                Role::Restart => {
+                    self.heads.push(head_of(suffix));
+                    self.offsets.push((out.len() - start) as u32);
+                }
+                Role::NewKey => shared = entry.shared as usize - prefix_len,
+                Role::SameKey => {}
+            }
+            let unshared = &suffix[shared..];
+            let (value, rest) = values.split_at(entry.value_len as usize);
+            values = rest;
+            let (short_shared, short_unshared) = (shared.min(15) as u8, unshared.len().min(15) as u8);
+            out.push(short_shared << 4 | short_unshared);
+            if short_shared == LONG {
+                varint::push((shared - 15) as u64, out);
+            }
+            if short_unshared == LONG {
+                varint::push((unshared.len() - 15) as u64, out);
+            }
+            if layout.untagged.is_none() {
+                varint::push((entry.seqno - layout.base) << 2 | entry.kind as u64, out);
+            }
+            if layout.value_len.is_none() {
+                varint::push(u64::from(entry.value_len), out);
+            }
+            out.extend_from_slice(unshared);
+            out.extend_from_slice(value);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.keys.clear();
+        self.values.clear();
+        self.entries.clear();
+        self.heads.clear();
+        self.offsets.clear();
+        (self.last_key, self.first_len, self.run, self.estimate) = (0, 0, 0, TRAILER_BYTES);
+    }
+}

@@ -1,0 +1,164 @@
+//! Walking a block in both directions.
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use super::layout::Entry;
+use super::search::{Entries, Place};
+use crate::kind::{Kind, Seqno};
+
+/// A place in a block. Whoever owns the block hands in its [`Entries`] with each call, always the same ones until the
+/// next `seek`.
+///
+/// Forwards, a key is built from the one before. Backwards, a run is read once and its keys are kept, so that a step
+/// costs no more than forwards.
+#[derive(Debug, Default)]
+pub(crate) struct BlockCursor {
+    /// Where the current entry begins, and the entry; `None` when it stands nowhere.
+    current: Option<(usize, Entry)>,
+    key: Vec<u8>,
+    /// Entries of the current run before the current one, when it was reached backwards.
+    run: Vec<RunEntry>,
+    run_keys: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+struct RunEntry {
+    at: usize,
+    entry: Entry,
+    /// Its suffix, in the run's keys.
+    suffix: Range<usize>,
+}
+
+impl BlockCursor {
+    #[inline]
+    pub(crate) fn valid(&self) -> bool {
+        self.current.is_some()
+    }
+
+    pub(crate) fn invalidate(&mut self) {
+        self.current = None;
+    }
+
+    #[inline]
+    pub(crate) fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    #[inline]
+    pub(crate) fn seqno(&self, entries: &Entries<'_>) -> Seqno {
+        self.current.map_or(0, |(_, entry)| entry.seqno(entries.layout))
+    }
+
+    #[inline]
+    pub(crate) fn kind(&self) -> Kind {
+        self.current.map_or(Kind::Delete, |(_, entry)| entry.kind())
+    }
+
+    /// Where in the block the value is.
+    #[inline]
+    pub(crate) fn value(&self) -> Range<usize> {
+        self.current.map_or(0..0, |(_, entry)| entry.value..entry.end)
+    }
+
+    pub(crate) fn seek_first(&mut self, entries: &Entries<'_>) {
+        self.run.clear();
+        self.key.clear();
+        self.key.extend_from_slice(entries.prefix);
+        self.load(entries, 0);
+    }
+
+    pub(crate) fn seek_last(&mut self, entries: &Entries<'_>) {
+        self.key.clear();
+        self.key.extend_from_slice(entries.prefix);
+        self.read_run(entries, entries.body.len());
+        self.pop_run(entries);
+    }
+
+    /// Moves to the first entry whose key is not less than `key`: its newest version.
+    pub(crate) fn seek(&mut self, entries: &Entries<'_>, key: &[u8]) {
+        let rest = match entries.rest_of(key) {
+            Ok(rest) => rest,
+            Err(Ordering::Greater) => {
+                self.current = None;
+                return;
+            }
+            Err(_) => return self.seek_first(entries),
+        };
+        self.run.clear();
+        self.current = match entries.place(rest) {
+            Place::End => None,
+            Place::At { at, entry, .. } => {
+                // It shares no more with the key before it than that one does with `key`.
+                let known = entries.prefix.len() + entry.shared;
+                self.key.clear();
+                self.key.extend_from_slice(key.get(..known).unwrap_or_default());
+                self.key.extend_from_slice(&entries.body[entry.unshared..entry.value]);
+                Some((at, entry))
+            }
+        };
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self, entries: &Entries<'_>) {
+        if let Some((_, entry)) = self.current {
+            if !self.run.is_empty() {
+                self.run.clear();
+            }
+            self.load(entries, entry.end);
+        }
+    }
+
+    pub(crate) fn prev(&mut self, entries: &Entries<'_>) {
+        let Some((at, _)) = self.current else { return };
+        if self.run.is_empty() {
+            self.read_run(entries, at);
+        }
+        self.pop_run(entries);
+    }
+
+    /// Makes the entry at `at` the current one; `key` must be that of the entry before it.
+    #[inline(always)]
+    fn load(&mut self, entries: &Entries<'_>, at: usize) {
+        let Some(entry) = entries.entry(at) else {
+            self.current = None;
+            return;
+        };
+        if !entry.same_key(at) {
+            self.key.truncate(entries.prefix.len() + entry.shared);
+            self.key.extend_from_slice(&entries.body[entry.unshared..entry.value]);
+        }
+        self.current = Some((at, entry));
+    }
+
+    /// Reads the entries of the last run that begins before `end`, up to `end`.
+    fn read_run(&mut self, entries: &Entries<'_>, end: usize) {
+        self.run.clear();
+        self.run_keys.clear();
+        if end == 0 {
+            return;
+        }
+        let mut at = entries.offset(entries.restart_before(end));
+        let mut suffix = 0..0;
+        while at < end {
+            let Some(entry) = entries.entry(at) else { return };
+            if !entry.same_key(at) {
+                let start = self.run_keys.len();
+                self.run_keys.extend_from_within(suffix.start..suffix.start + entry.shared.min(suffix.len()));
+                self.run_keys.extend_from_slice(&entries.body[entry.unshared..entry.value]);
+                suffix = start..self.run_keys.len();
+            }
+            self.run.push(RunEntry { at, entry, suffix: suffix.clone() });
+            at = entry.end;
+        }
+    }
+
+    /// Moves to the last entry that was read of the run.
+    fn pop_run(&mut self, entries: &Entries<'_>) {
+        self.current = self.run.pop().map(|last| {
+            self.key.truncate(entries.prefix.len());
+            self.key.extend_from_slice(&self.run_keys[last.suffix]);
+            (last.at, last.entry)
+        });
+    }
+}

@@ -1,0 +1,59 @@
+//! Memory of blocks.
+
+use std::ops::Deref;
+
+/// Cache lines begin at multiples of this, and so does a block: a line of a bloom filter is one line of memory.
+const ALIGNMENT: usize = 64;
+
+/// The bytes of one block, beginning with a cache line. May have a header in front that is not part of it.
+pub(crate) struct BlockBytes {
+    memory: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl BlockBytes {
+    /// Zeros, behind a header of zeros.
+    pub(crate) fn zeroed(header_bytes: usize, len: usize) -> Self {
+        let memory = vec![0; header_bytes + len + ALIGNMENT - 1];
+        // The memory never moves: the vector is not touched again.
+        let misaligned = (memory.as_ptr().addr() + header_bytes) % ALIGNMENT;
+        let start = header_bytes + (ALIGNMENT - misaligned) % ALIGNMENT;
+        BlockBytes { memory, start, len }
+    }
+
+    pub(crate) fn copy_of(bytes: &[u8]) -> Self {
+        let mut copy = BlockBytes::zeroed(0, bytes.len());
+        copy.bytes_mut().copy_from_slice(bytes);
+        copy
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.memory[self.start..self.start + self.len]
+    }
+
+    /// The header of so many bytes, and the block.
+    pub(crate) fn with_header_mut(&mut self, header_bytes: usize) -> &mut [u8] {
+        &mut self.memory[self.start - header_bytes..self.start + self.len]
+    }
+
+    /// What it takes of memory.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.memory.capacity()
+    }
+}
+
+impl Deref for BlockBytes {
+    type Target = [u8];
+
+    #[inline(always)]
+    fn deref(&self) -> &[u8] {
+        &self.memory[self.start..self.start + self.len]
+    }
+}
+
+impl std::fmt::Debug for BlockBytes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockBytes").field("len", &self.len).finish()
+    }
+}

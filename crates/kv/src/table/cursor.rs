@@ -1,0 +1,486 @@
+//! Walking a table in both directions.
+
+use cairn_vfs::sync::Arc;
+
+use super::block::{BlockCursor, Entries};
+use super::frame::{HEADER_BYTES, Handle, Role};
+use super::load::BlockRef;
+use super::open::Table;
+use super::options::CursorOptions;
+use crate::cursor::Cursor;
+use crate::kind::{Kind, SEQNO_MAX, Seqno};
+use crate::{Error, Result};
+
+/// What the first read of several blocks takes.
+const READAHEAD_BYTES_MIN: u64 = 16 << 10;
+
+/// A cursor over the entries of a table. Owns what it stands on, so that it may live as long as it likes.
+///
+/// Blocks are read one by one, or from a window of the file that is read ahead (or, backwards, behind) and doubles as
+/// long as blocks are asked for one after the other.
+#[derive(Debug)]
+pub(crate) struct TableCursor {
+    table: Arc<Table>,
+    options: CursorOptions,
+    /// The index partition, and where in it the current block is named.
+    partition: usize,
+    index: Option<BlockRef>,
+    index_at: BlockCursor,
+    data: Option<BlockRef>,
+    at: BlockCursor,
+    /// Whether the current block may have keys at or above the upper bound.
+    near_upper: bool,
+    window: Window,
+    failed: Option<Error>,
+    /// The prefix filter says that there is nothing to show.
+    is_empty: bool,
+}
+
+/// Frames that were read together.
+#[derive(Debug, Default)]
+struct Window {
+    start: u64,
+    bytes: Vec<u8>,
+    /// The size of the next one.
+    next_bytes: u64,
+    /// The ordinal of the last block that was not in the cache.
+    last: Option<u32>,
+}
+
+impl Table {
+    /// A cursor, standing nowhere yet. Reads nothing, but for a filter partition where `options.prefix` is set.
+    pub(crate) fn cursor(self: &Arc<Self>, options: &CursorOptions) -> TableCursor {
+        let mut options = options.clone();
+        let mut is_empty = false;
+        let mut failed = None;
+        if let Some(prefix) = options.prefix.take() {
+            match self.may_contain_prefix(&prefix) {
+                Ok(may) => is_empty = !may,
+                Err(error) => failed = Some(error),
+            }
+            let after = successor(&prefix);
+            options.lower = options.lower.max(Some(prefix));
+            options.upper = match (options.upper.take(), after) {
+                (Some(upper), Some(after)) => Some(upper.min(after)),
+                (upper, after) => upper.or(after),
+            };
+        }
+        TableCursor {
+            table: Arc::clone(self),
+            options,
+            partition: 0,
+            index: None,
+            index_at: BlockCursor::default(),
+            data: None,
+            at: BlockCursor::default(),
+            near_upper: true,
+            window: Window::default(),
+            failed,
+            is_empty,
+        }
+    }
+
+    /// False when no key of the table begins with `prefix`, as far as the filter knows. It knows only prefixes that the
+    /// table's extractor takes from keys.
+    pub(crate) fn may_contain_prefix(&self, prefix: &[u8]) -> Result<bool> {
+        let known =
+            self.properties.prefix.is_some_and(|extractor| extractor.prefix_of(prefix) == Some(prefix));
+        if !known {
+            return Ok(true);
+        }
+        let hash = super::hash_prefix(prefix);
+        let Some(partition) = self.partition_of(prefix) else { return Ok(false) };
+        if self.filter_passes(partition, hash)? {
+            return Ok(true);
+        }
+        // The separator may be a shortened one that itself begins so; then all of them may come in the next partition.
+        let top = self.top.as_ref().and_then(|top| top.entries());
+        let goes_on =
+            top.is_some_and(|top| top.key_at_or_after(prefix).is_some_and(|key| key.starts_with(prefix)));
+        Ok(goes_on && partition + 1 < self.partitions.len() && self.filter_passes(partition + 1, hash)?)
+    }
+
+    /// About where in the file `key` is, or would be.
+    pub(crate) fn approximate_offset(&self, key: &[u8]) -> Result<u64> {
+        let Some(partition) = self.partition_of(key) else { return Ok(self.properties.data_bytes) };
+        let data = self.with_index(partition, |index| {
+            let value = index.entries().and_then(|entries| entries.value_at_or_after(key));
+            value.map(|range| self.data_value(&index.bytes()[range])).transpose()
+        })??;
+        Ok(data.map_or(self.properties.data_bytes, |data| data.handle.offset))
+    }
+}
+
+/// The least key that is greater than all that begin with `prefix`.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
+    let mut after = prefix[..=last].to_vec();
+    after[last] += 1;
+    Some(after)
+}
+
+impl TableCursor {
+    #[inline(always)]
+    fn entries(data: &Option<BlockRef>) -> Option<Entries<'_>> {
+        data.as_ref().and_then(|block| block.entries())
+    }
+
+    /// Runs a move. After an error the cursor is invalid and stays so.
+    fn run(&mut self, step: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        if self.is_empty {
+            return Ok(());
+        }
+        let done = step(self);
+        if let Err(error) = &done {
+            self.failed = Some(error.clone());
+            self.at.invalidate();
+        }
+        done
+    }
+
+    /// Loads index partition `partition`; false when there is none.
+    fn load_index(&mut self, partition: usize) -> Result<bool> {
+        if self.index.is_some() && self.partition == partition {
+            return Ok(true);
+        }
+        self.index = None;
+        let table = &self.table;
+        let Some(place) = table.partitions.get(partition) else { return Ok(false) };
+        self.index = Some(match table.pinned.get(partition) {
+            Some(pinned) => Arc::clone(&pinned.index),
+            None => {
+                table.block(table.index_slot(partition), place.index, Role::Index, self.options.fill_cache)?
+            }
+        });
+        self.partition = partition;
+        Ok(true)
+    }
+
+    /// Loads the data block that the index stands on; false when it stands nowhere.
+    fn load_data(&mut self) -> Result<bool> {
+        self.at.invalidate();
+        self.data = None;
+        let Some(index) = self.index.as_ref().filter(|_| self.index_at.valid()) else { return Ok(false) };
+        let value = self.table.data_value(&index.bytes()[self.index_at.value()])?;
+        self.near_upper = self.options.upper.as_deref().is_some_and(|upper| self.index_at.key() >= upper);
+        let (slot, handle) = (value.ordinal as usize, value.handle);
+        let cached = self.table.slots.get(slot).and_then(|guard| guard.as_ref().map(Arc::clone));
+        self.data = Some(match cached {
+            Some(block) => {
+                self.table.cache.count_hits(1);
+                block
+            }
+            None => {
+                self.table.cache.count_miss();
+                let block = self.window.block(
+                    &self.table,
+                    value.ordinal,
+                    handle,
+                    self.options.readahead_bytes as u64,
+                )?;
+                match self.options.fill_cache {
+                    true => self.table.cache.insert(&self.table.slots, slot, block),
+                    false => block,
+                }
+            }
+        });
+        Ok(true)
+    }
+
+    /// The next data block, of the next partition if need be; false at the end.
+    fn next_block(&mut self) -> Result<bool> {
+        if let Some(entries) = Self::entries(&self.index) {
+            self.index_at.next(&entries);
+        }
+        if !self.index_at.valid() {
+            if !self.load_index(self.partition + 1)? {
+                return Ok(false);
+            }
+            if let Some(entries) = Self::entries(&self.index) {
+                self.index_at.seek_first(&entries);
+            }
+        }
+        self.load_data()
+    }
+
+    /// The data block before; false at the beginning.
+    fn prev_block(&mut self) -> Result<bool> {
+        if let Some(entries) = Self::entries(&self.index) {
+            self.index_at.prev(&entries);
+        }
+        if !self.index_at.valid() {
+            let Some(before) = self.partition.checked_sub(1) else { return Ok(false) };
+            if !self.load_index(before)? {
+                return Ok(false);
+            }
+            if let Some(entries) = Self::entries(&self.index) {
+                self.index_at.seek_last(&entries);
+            }
+        }
+        self.load_data()
+    }
+
+    /// While the block has nothing more, on to the first entry of the next; then stops at the upper bound.
+    fn settle_forward(&mut self) -> Result<()> {
+        while !self.at.valid() {
+            if !self.next_block()? {
+                return Ok(());
+            }
+            if let Some(entries) = Self::entries(&self.data) {
+                self.at.seek_first(&entries);
+            }
+        }
+        self.stop_at_upper();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn stop_at_upper(&mut self) {
+        if self.near_upper && self.options.upper.as_deref().is_some_and(|upper| self.at.key() >= upper) {
+            self.at.invalidate();
+        }
+    }
+
+    fn settle_backward(&mut self) -> Result<()> {
+        while !self.at.valid() {
+            if !self.prev_block()? {
+                return Ok(());
+            }
+            if let Some(entries) = Self::entries(&self.data) {
+                self.at.seek_last(&entries);
+            }
+        }
+        self.stop_at_lower();
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn stop_at_lower(&mut self) {
+        if self.options.lower.as_deref().is_some_and(|lower| self.at.key() < lower) {
+            self.at.invalidate();
+        }
+    }
+
+    /// To the first entry whose key is not less than `key`, bounds apart; false when there is none.
+    fn seek_block(&mut self, key: &[u8]) -> Result<bool> {
+        self.at.invalidate();
+        let Some(partition) = self.table.partition_of(key) else { return Ok(false) };
+        self.load_index(partition)?;
+        if let Some(entries) = Self::entries(&self.index) {
+            self.index_at.seek(&entries, key);
+        }
+        if !self.load_data()? {
+            return Ok(false);
+        }
+        if let Some(entries) = Self::entries(&self.data) {
+            self.at.seek(&entries, key);
+        }
+        while !self.at.valid() {
+            if !self.next_block()? {
+                return Ok(false);
+            }
+            if let Some(entries) = Self::entries(&self.data) {
+                self.at.seek_first(&entries);
+            }
+        }
+        Ok(true)
+    }
+
+    /// To the last entry of the table, bounds apart.
+    fn last_entry(&mut self) -> Result<()> {
+        self.at.invalidate();
+        let Some(last) = self.table.partitions.len().checked_sub(1) else { return Ok(()) };
+        self.load_index(last)?;
+        if let Some(entries) = Self::entries(&self.index) {
+            self.index_at.seek_last(&entries);
+        }
+        self.load_data()?;
+        if let Some(entries) = Self::entries(&self.data) {
+            self.at.seek_last(&entries);
+        }
+        self.settle_backward()
+    }
+
+    fn seek_forward(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        let lower = self.options.lower.take();
+        let from = lower.as_deref().unwrap_or(key).max(key);
+        let found = self.seek_block(from);
+        if found.as_ref().is_ok_and(|found| *found) {
+            self.stop_at_upper();
+        }
+        self.options.lower = lower;
+        found?;
+        while self.valid() && self.seqno() > seqno && self.at.key() == key {
+            self.step()?;
+        }
+        Ok(())
+    }
+
+    fn seek_backward(&mut self, key: &[u8], inclusive: bool) -> Result<()> {
+        if let Some(upper) = self.options.upper.clone().filter(|upper| key >= upper.as_slice()) {
+            return self.seek_before(&upper, false);
+        }
+        self.seek_before(key, inclusive)
+    }
+
+    fn seek_before(&mut self, key: &[u8], inclusive: bool) -> Result<()> {
+        let upper = self.options.upper.take();
+        let done = self.seek_before_unbounded(key, inclusive);
+        self.options.upper = upper;
+        done
+    }
+
+    fn seek_before_unbounded(&mut self, key: &[u8], inclusive: bool) -> Result<()> {
+        let mut found = self.seek_block(key)?;
+        while inclusive && found && self.at.key() == key {
+            self.step()?;
+            found = self.at.valid();
+        }
+        if !found {
+            return self.last_entry();
+        }
+        self.step_back()
+    }
+
+    #[inline(always)]
+    fn step(&mut self) -> Result<()> {
+        if let Some(entries) = Self::entries(&self.data) {
+            self.at.next(&entries);
+        }
+        if self.at.valid() {
+            self.stop_at_upper();
+            return Ok(());
+        }
+        self.settle_forward()
+    }
+
+    #[inline(always)]
+    fn step_back(&mut self) -> Result<()> {
+        if let Some(entries) = Self::entries(&self.data) {
+            self.at.prev(&entries);
+        }
+        if self.at.valid() {
+            self.stop_at_lower();
+            return Ok(());
+        }
+        self.settle_backward()
+    }
+}
+
+impl Cursor for TableCursor {
+    #[inline]
+    fn valid(&self) -> bool {
+        self.at.valid()
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        self.run(|this| this.seek_forward(&[], SEQNO_MAX))
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.run(|this| match this.options.upper.clone() {
+            Some(upper) => this.seek_before(&upper, false),
+            None => this.last_entry(),
+        })
+    }
+
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.run(|this| this.seek_forward(key, seqno))
+    }
+
+    fn seek_back(&mut self, key: &[u8], inclusive: bool) -> Result<()> {
+        self.run(|this| this.seek_backward(key, inclusive))
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<()> {
+        if let Some(entries) = Self::entries(&self.data) {
+            self.at.next(&entries);
+            if self.at.valid() {
+                self.stop_at_upper();
+                return Ok(());
+            }
+        }
+        self.run(TableCursor::settle_forward)
+    }
+
+    #[inline]
+    fn prev(&mut self) -> Result<()> {
+        if let Some(entries) = Self::entries(&self.data) {
+            self.at.prev(&entries);
+            if self.at.valid() {
+                self.stop_at_lower();
+                return Ok(());
+            }
+        }
+        self.run(TableCursor::settle_backward)
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        self.at.key()
+    }
+
+    #[inline]
+    fn seqno(&self) -> Seqno {
+        Self::entries(&self.data).map_or(0, |entries| self.at.seqno(&entries))
+    }
+
+    #[inline]
+    fn kind(&self) -> Kind {
+        self.at.kind()
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        match &self.data {
+            Some(block) => &block.bytes()[self.at.value()],
+            None => &[],
+        }
+    }
+}
+
+impl Window {
+    /// A block that is not in the cache.
+    fn block(&mut self, table: &Table, ordinal: u32, handle: Handle, bytes_max: u64) -> Result<BlockRef> {
+        let end = table.properties.data_bytes;
+        if handle.end() > end || (handle.len as usize) < HEADER_BYTES {
+            return Err(table.damaged(handle.offset, "a data block does not lie where data blocks do"));
+        }
+        let last = self.last.replace(ordinal);
+        if self.frame(handle).is_none() {
+            let forward = last.is_some_and(|last| ordinal == last.wrapping_add(1));
+            let backward = last.is_some_and(|last| ordinal.wrapping_add(1) == last);
+            let sequential = bytes_max > 0 && (forward || backward);
+            self.next_bytes = match (sequential, self.next_bytes) {
+                (false, _) => 0,
+                (true, 0) => READAHEAD_BYTES_MIN.min(bytes_max),
+                (true, bytes) => (bytes * 2).min(bytes_max),
+            };
+            let wanted = self.next_bytes.max(u64::from(handle.len));
+            let (from, to) = match backward {
+                true => (handle.end().saturating_sub(wanted), handle.end()),
+                false => (handle.offset, (handle.offset + wanted).min(end)),
+            };
+            self.bytes.resize((to - from) as usize, 0);
+            self.start = from;
+            let read = table.source.read(&mut self.bytes, from);
+            if read.is_err() {
+                self.bytes.clear();
+            }
+            read?;
+        }
+        match self.frame(handle) {
+            Some(frame) => table.block_of_frame(frame, handle, Role::Data),
+            None => Err(table.damaged(handle.offset, "a data block was not read")),
+        }
+    }
+
+    fn frame(&self, handle: Handle) -> Option<&[u8]> {
+        let start = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(start..start.checked_add(handle.len as usize)?)
+    }
+}

@@ -1,0 +1,252 @@
+//! Blocks as they lie in the file.
+//!
+//! ```text
+//! frame := checksum u64 | stored u32 | raw u32 | role u8 | compression u8 | zero u16 | payload of `stored` bytes
+//! ```
+//!
+//! `stored` and `raw` are the payload's length in the file and decompressed. The checksum is XXH3 of all bytes after it,
+//! seeded with the table's number and the frame's offset: a sound block of another table, of another place, or of an
+//! earlier life of the same disk blocks does not pass.
+
+use cairn_codec::checksum::xxh3_64_seeded;
+use cairn_codec::compress::{
+    self, CompressionDictionary, Compressor, DecompressionDictionary, Decompressor, Format,
+};
+use cairn_codec::lz4::{self, Lz4Compressor};
+
+use super::block::MAX_BLOCK_BYTES;
+use super::bytes::BlockBytes;
+use super::options::Compression;
+use crate::file::FileNumber;
+use crate::{Error, Result};
+
+/// Bytes in front of a payload.
+pub(crate) const HEADER_BYTES: usize = 20;
+
+/// What a block is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Role {
+    Data = 1,
+    Filter = 2,
+    Index = 3,
+    RangeTombstones = 4,
+    Dictionary = 5,
+    Properties = 6,
+    TopIndex = 7,
+}
+
+/// Where a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Handle {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its length, header counted.
+    pub len: u32,
+}
+
+impl Handle {
+    pub(crate) fn end(self) -> u64 {
+        self.offset.saturating_add(u64::from(self.len))
+    }
+}
+
+const STORED: u8 = 0;
+const LZ4: u8 = 1;
+const SNAPPY: u8 = 2;
+const ZSTD: u8 = 3;
+const ZSTD_WITH_DICTIONARY: u8 = 4;
+
+fn seed(number: FileNumber, offset: u64) -> u64 {
+    // Odd multipliers spread both over the word, so that no two places of one table and hardly any of two share a seed.
+    number.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ offset.wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32)
+}
+
+/// Makes frames of blocks.
+pub(crate) struct Sealer {
+    number: FileNumber,
+    method: Method,
+}
+
+enum Method {
+    Stored,
+    Lz4(Lz4Compressor),
+    Other(Compressor, u8),
+}
+
+impl Sealer {
+    /// Errors: [`Error::Invalid`] for a level that zstd does not know.
+    pub(crate) fn new(number: FileNumber, compression: Compression) -> Result<Self> {
+        let other = |compression, code| {
+            Compressor::new(compression)
+                .map(|compressor| Method::Other(compressor, code))
+                .map_err(|error| Error::invalid(error.to_string()))
+        };
+        let method = match compression {
+            Compression::None => Method::Stored,
+            Compression::Lz4 => Method::Lz4(Lz4Compressor::new()),
+            Compression::Snappy => other(compress::Compression::Snappy, SNAPPY)?,
+            Compression::Zstd { level, .. } => other(compress::Compression::Zstd { level }, ZSTD)?,
+        };
+        Ok(Sealer { number, method })
+    }
+
+    /// From here on, blocks that may be compressed are compressed with a dictionary.
+    pub(crate) fn set_dictionary(&mut self, dictionary: &CompressionDictionary) -> Result<()> {
+        let compressor =
+            Compressor::with_dictionary(dictionary).map_err(|error| Error::invalid(error.to_string()))?;
+        self.method = Method::Other(compressor, ZSTD_WITH_DICTIONARY);
+        Ok(())
+    }
+
+    /// Appends the frame of `raw` at `offset` of the file to `out`.
+    pub(crate) fn seal(&mut self, role: Role, raw: &[u8], offset: u64, out: &mut Vec<u8>) -> Result<Handle> {
+        if raw.len() > MAX_BLOCK_BYTES {
+            return Err(Error::invalid(format!("a block of {} bytes is over {MAX_BLOCK_BYTES}", raw.len())));
+        }
+        let start = out.len();
+        out.extend_from_slice(&[0; HEADER_BYTES]);
+        let mut compression = STORED;
+        if matches!(role, Role::Data | Role::Index) {
+            compression = self.compress(raw, out)?;
+        }
+        // Whoever saves less than an eighth is not worth decompressing at every read.
+        if compression == STORED || out.len() - start - HEADER_BYTES > raw.len() - raw.len() / 8 {
+            compression = STORED;
+            out.truncate(start + HEADER_BYTES);
+            out.extend_from_slice(raw);
+        }
+        let frame = &mut out[start..];
+        let stored = (frame.len() - HEADER_BYTES) as u32;
+        frame[8..12].copy_from_slice(&stored.to_le_bytes());
+        frame[12..16].copy_from_slice(&(raw.len() as u32).to_le_bytes());
+        frame[16] = role as u8;
+        frame[17] = compression;
+        let checksum = xxh3_64_seeded(&frame[8..], seed(self.number, offset));
+        frame[..8].copy_from_slice(&checksum.to_le_bytes());
+        Ok(Handle { offset, len: frame.len() as u32 })
+    }
+
+    fn compress(&mut self, raw: &[u8], out: &mut Vec<u8>) -> Result<u8> {
+        let (code, done) = match &mut self.method {
+            Method::Stored => return Ok(STORED),
+            Method::Lz4(compressor) => (LZ4, compressor.compress(raw, out)),
+            Method::Other(compressor, code) => (*code, compressor.compress(raw, out)),
+        };
+        done.map_err(|error| Error::invalid(error.to_string()))?;
+        Ok(code)
+    }
+}
+
+/// What a frame's header says, once its checksum is found right.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Header {
+    raw: u32,
+    compression: u8,
+}
+
+impl Header {
+    /// True when the payload is the block itself.
+    pub(crate) fn is_stored(self) -> bool {
+        self.compression == STORED
+    }
+
+    /// Checks a whole frame: length, checksum, role. Errors: what is wrong with it.
+    pub(crate) fn check(
+        frame: &[u8],
+        number: FileNumber,
+        offset: u64,
+        role: Role,
+    ) -> std::result::Result<Header, String> {
+        let Some((header, payload)) = frame.split_first_chunk::<HEADER_BYTES>() else {
+            return Err(format!("{} bytes are too short for a block", frame.len()));
+        };
+        let (
+            [
+                c0,
+                c1,
+                c2,
+                c3,
+                c4,
+                c5,
+                c6,
+                c7,
+                s0,
+                s1,
+                s2,
+                s3,
+                r0,
+                r1,
+                r2,
+                r3,
+                found_role,
+                compression,
+                zero0,
+                zero1,
+            ],
+            body,
+        ) = (*header, &frame[8..]);
+        let checksum = u64::from_le_bytes([c0, c1, c2, c3, c4, c5, c6, c7]);
+        let stored = u32::from_le_bytes([s0, s1, s2, s3]);
+        let raw = u32::from_le_bytes([r0, r1, r2, r3]);
+        if stored as usize != payload.len() {
+            return Err(format!("a block of {} bytes says that it has {stored}", payload.len()));
+        }
+        if xxh3_64_seeded(body, seed(number, offset)) != checksum {
+            return Err("the checksum of a block is wrong".to_owned());
+        }
+        if found_role != role as u8 || zero0 != 0 || zero1 != 0 {
+            return Err(format!("a block is of role {found_role} where {role:?} was expected"));
+        }
+        Ok(Header { raw, compression })
+    }
+
+    /// Decompresses a payload. Allocates no more than so many compressed bytes can expand to.
+    pub(crate) fn unpack(
+        self,
+        payload: &[u8],
+        dictionary: Option<&DecompressionDictionary>,
+    ) -> std::result::Result<BlockBytes, String> {
+        let possible = match self.compression {
+            STORED => payload.len() as u64,
+            LZ4 => lz4::expansion_max(payload.len()),
+            SNAPPY => compress::expansion_max(Format::Snappy, payload.len()),
+            ZSTD | ZSTD_WITH_DICTIONARY => compress::expansion_max(Format::Zstd, payload.len()),
+            other => return Err(format!("compression {other} is not one of 0 to 4")),
+        };
+        let raw = self.raw as usize;
+        if raw > MAX_BLOCK_BYTES || u64::from(self.raw) > possible {
+            return Err(format!("{} compressed bytes cannot hold {raw}", payload.len()));
+        }
+        let mut bytes = BlockBytes::zeroed(0, raw);
+        let done = match (self.compression, dictionary) {
+            (STORED, _) if raw == payload.len() => {
+                bytes.bytes_mut().copy_from_slice(payload);
+                Ok(raw)
+            }
+            (STORED, _) => Ok(payload.len()),
+            (LZ4, _) => lz4::decompress(payload, bytes.bytes_mut()),
+            (SNAPPY, _) => {
+                Decompressor::local(|local| local.decompress(Format::Snappy, payload, bytes.bytes_mut()))
+            }
+            (ZSTD, _) => {
+                Decompressor::local(|local| local.decompress(Format::Zstd, payload, bytes.bytes_mut()))
+            }
+            (_, Some(dictionary)) => {
+                Decompressor::local(|local| local.decompress_with(dictionary, payload, bytes.bytes_mut()))
+            }
+            (_, None) => return Err("a block needs a dictionary that the table does not have".to_owned()),
+        };
+        match done {
+            Ok(len) if len == raw => Ok(bytes),
+            Ok(len) => Err(format!("a block gives {len} bytes where {raw} were expected")),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sealer").field("number", &self.number).finish_non_exhaustive()
+    }
+}

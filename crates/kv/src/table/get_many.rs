@@ -1,0 +1,150 @@
+//! Many point lookups at once.
+
+use std::ops::ControlFlow;
+
+use super::block::Lookup;
+use super::frame::{Handle, Role};
+use super::get::get_in_block;
+use super::load::BlockRef;
+use super::open::Table;
+use crate::Result;
+use crate::kind::{Seqno, Version};
+
+/// Blocks that lie side by side are read together up to this.
+const READ_BYTES_MAX: u64 = 256 << 10;
+
+/// One of the keys of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Query<'k> {
+    /// The key.
+    pub key: &'k [u8],
+    /// Its [`hash_key`](super::hash_key).
+    pub hash: u64,
+}
+
+/// A key that the filter let pass, and the block in which it would begin.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    query: usize,
+    partition: usize,
+    ordinal: u32,
+    handle: Handle,
+}
+
+impl Table {
+    /// As [`Table::get`] for each of `queries`; `visit` also gets the number of the query. In no particular order of
+    /// queries; breaking ends only the current one.
+    ///
+    /// All filters are asked first, then all index partitions, then each data block once; blocks that are not cached and
+    /// lie side by side are read together.
+    pub(crate) fn get_many(
+        &self,
+        queries: &[Query<'_>],
+        at: Seqno,
+        mut visit: impl FnMut(usize, Version<'_>, &BlockRef) -> ControlFlow<()>,
+    ) -> Result<()> {
+        let candidates = self.candidates(queries)?;
+        let mut rest = &candidates[..];
+        while let Some(first) = rest.first() {
+            if self.slots.has(first.ordinal as usize) {
+                let (group, after) = split_group(rest);
+                let block = self.block(first.ordinal as usize, first.handle, Role::Data, true)?;
+                self.get_group(&block, group, queries, at, &mut visit)?;
+                rest = after;
+            } else {
+                rest = self.get_uncached(rest, queries, at, &mut visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The queries that pass the filters, by the data block that they go to.
+    fn candidates(&self, queries: &[Query<'_>]) -> Result<Vec<Candidate>> {
+        let mut passed = Vec::with_capacity(queries.len());
+        for (query, Query { key, hash }) in queries.iter().enumerate() {
+            if let Some(partition) = self.partition_of(key)
+                && self.filter_passes(partition, *hash)?
+            {
+                passed.push((query, partition));
+            }
+        }
+        let mut candidates = Vec::with_capacity(passed.len());
+        for (query, partition) in passed {
+            let key = queries.get(query).map_or(&[][..], |query| query.key);
+            let data = self.with_index(partition, |index| {
+                let value = index.entries().and_then(|entries| entries.value_at_or_after(key));
+                value.map(|range| self.data_value(&index.bytes()[range])).transpose()
+            })??;
+            if let Some(data) = data {
+                candidates.push(Candidate { query, partition, ordinal: data.ordinal, handle: data.handle });
+            }
+        }
+        candidates.sort_unstable_by_key(|candidate| (candidate.ordinal, candidate.query));
+        Ok(candidates)
+    }
+
+    /// Looks up in one block all queries that go to it.
+    fn get_group(
+        &self,
+        block: &BlockRef,
+        group: &[Candidate],
+        queries: &[Query<'_>],
+        at: Seqno,
+        visit: &mut impl FnMut(usize, Version<'_>, &BlockRef) -> ControlFlow<()>,
+    ) -> Result<()> {
+        for candidate in group {
+            let Some(query) = queries.get(candidate.query) else { continue };
+            let mut visit = |version: Version<'_>, block: &BlockRef| visit(candidate.query, version, block);
+            if get_in_block(block, query.key, at, &mut visit) == Lookup::More {
+                self.get_from(candidate.partition, candidate.ordinal + 1, query.key, at, &mut visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the first of the blocks and those behind it that are wanted, not cached and adjacent; answers what goes to
+    /// them and returns the rest.
+    fn get_uncached<'c>(
+        &self,
+        candidates: &'c [Candidate],
+        queries: &[Query<'_>],
+        at: Seqno,
+        visit: &mut impl FnMut(usize, Version<'_>, &BlockRef) -> ControlFlow<()>,
+    ) -> Result<&'c [Candidate]> {
+        let (first, mut rest) = split_group(candidates);
+        let mut groups = vec![first];
+        let start = first.first().map_or(0, |candidate| candidate.handle.offset);
+        let mut end = first.first().map_or(0, |candidate| candidate.handle.end());
+        while let Some(next) = rest.first() {
+            let adjacent = next.handle.offset == end && next.handle.end() - start <= READ_BYTES_MAX;
+            if !adjacent || self.slots.has(next.ordinal as usize) {
+                break;
+            }
+            end = next.handle.end();
+            let (group, after) = split_group(rest);
+            groups.push(group);
+            rest = after;
+        }
+        if end > self.properties.data_bytes {
+            return Err(self.damaged(start, "a data block does not lie where data blocks do"));
+        }
+        let mut frames = vec![0; (end - start) as usize];
+        self.source.read(&mut frames, start)?;
+        for group in groups {
+            let Some(Candidate { handle, ordinal, .. }) = group.first().copied() else { continue };
+            let from = (handle.offset - start) as usize;
+            self.cache.count_miss();
+            let block = self.block_of_frame(&frames[from..from + handle.len as usize], handle, Role::Data)?;
+            let block = self.cache.insert(&self.slots, ordinal as usize, block);
+            self.get_group(&block, group, queries, at, visit)?;
+        }
+        Ok(rest)
+    }
+}
+
+/// The candidates of the first one's block, and the others.
+fn split_group(candidates: &[Candidate]) -> (&[Candidate], &[Candidate]) {
+    let ordinal = candidates.first().map(|candidate| candidate.ordinal);
+    let group = candidates.iter().take_while(|candidate| Some(candidate.ordinal) == ordinal).count();
+    candidates.split_at(group)
+}

@@ -1,0 +1,54 @@
+//! Immutable sorted files. The format is drawn in `docs/src/formats/sstable.md`, and each part above its code.
+//!
+//! ```text
+//!  add(key, …) ─► BlockBuilder ─► Sealer ─► data blocks ────────────────┐
+//!                     │ hash of each key                                ▼
+//!                     ├────────────► FilterBuilder ─► filter partitions ─► file ─► footer, sync
+//!                     │ separator of each block                         ▲
+//!                     └────────────► BlockBuilder ─► index partitions ──┘
+//!
+//!  get(key, hash) ─► top index (pinned) ─► filter partition ─► index partition ─► data block
+//!                                              └──── each under its own slot of the block cache ────┘
+//! ```
+
+pub(crate) mod block;
+mod bytes;
+mod cursor;
+mod footer;
+mod frame;
+mod get;
+mod get_many;
+mod index;
+mod load;
+mod open;
+mod options;
+mod properties;
+mod source;
+#[cfg(test)]
+mod tests;
+mod training;
+mod verify;
+mod writer;
+
+pub use cairn_codec::filter::{FilterKind, FilterPolicy};
+pub(crate) use cursor::TableCursor;
+pub(crate) use get_many::Query;
+pub(crate) use load::{Block, BlockRef};
+pub(crate) use open::Table;
+pub use options::{Compression, PrefixExtractor};
+pub(crate) use options::{CursorOptions, OpenOptions, TableOptions};
+pub(crate) use properties::Properties;
+pub(crate) use verify::TableSummary;
+pub(crate) use writer::TableWriter;
+
+/// The hash of a user's key, for filters: computed once a lookup, then handed to every table.
+#[inline]
+pub(crate) fn hash_key(key: &[u8]) -> u64 {
+    cairn_codec::checksum::xxh3_64(key)
+}
+
+/// The hash of a prefix. Another function than for keys, so that a prefix does not pass for a key that is equal to it.
+#[inline]
+fn hash_prefix(prefix: &[u8]) -> u64 {
+    cairn_codec::checksum::xxh3_64_seeded(prefix, 0x7072_6566_6978)
+}

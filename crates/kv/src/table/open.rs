@@ -1,0 +1,264 @@
+//! An open table.
+
+use std::path::Path;
+
+use cairn_codec::compress::{DecompressionDictionary, Dictionary};
+use cairn_vfs::Fs;
+use cairn_vfs::sync::Arc;
+
+use super::footer::{FOOTER_BYTES, Footer, FooterError};
+use super::frame::{HEADER_BYTES, Handle, Header, Role};
+use super::index::Partition;
+use super::load::{Block, BlockRef};
+use super::options::OpenOptions;
+use super::properties::Properties;
+use super::source::Source;
+use crate::cache::{Cache, Slots};
+use crate::file::FileNumber;
+use crate::{Error, Result};
+
+/// What an open reads from the end of the file at once: footer, top index and properties of most tables.
+const TAIL_BYTES: u64 = 16 << 10;
+
+/// A table, open for reading by any number of threads.
+#[derive(Debug)]
+pub(crate) struct Table {
+    pub(super) source: Source,
+    /// The number that seeds the checksums.
+    pub(super) frame_number: FileNumber,
+    pub(super) properties: Properties,
+    /// Separators of partitions; none in a table that has range tombstones only.
+    pub(super) top: Option<BlockRef>,
+    pub(super) partitions: Box<[Partition]>,
+    pub(super) dictionary: Option<DecompressionDictionary>,
+    pub(super) cache: Arc<Cache>,
+    /// First those of data blocks, then of index partitions, then of filters.
+    pub(super) slots: Arc<Slots>,
+    /// Index partitions and filters that stay, by partition; empty when they do not.
+    pub(super) pinned: Box<[PinnedPartition]>,
+    range_tombstones: Vec<u8>,
+    pinned_bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct PinnedPartition {
+    pub(super) index: BlockRef,
+    pub(super) filter: Option<BlockRef>,
+}
+
+impl Table {
+    /// Opens the table `number` at `path`, with two or three reads: none of data blocks. Their blocks go to `cache`.
+    ///
+    /// Errors: [`Error::Corruption`] when it is no table, was not finished, or has another number;
+    /// [`Error::Unsupported`] for a version that is not known here; those of the file system.
+    pub(crate) fn open(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        number: FileNumber,
+        cache: &Arc<Cache>,
+        options: OpenOptions,
+    ) -> Result<Arc<Table>> {
+        let source = Source::open(&**fs, path, options.direct)?;
+        let (tail_start, tail) = read_tail(&source)?;
+        let footer = read_footer(&source, &tail)?;
+        if footer.number != number && !options.foreign {
+            let what = format!("the table says that it is number {}, expected {number}", footer.number);
+            return Err(Error::corruption(path, source.len() - FOOTER_BYTES as u64, what));
+        }
+        let mut table = Table {
+            source,
+            frame_number: footer.number,
+            properties: Properties::default(),
+            top: None,
+            partitions: Box::default(),
+            dictionary: None,
+            cache: Arc::clone(cache),
+            slots: cache.slots(0),
+            pinned: Box::default(),
+            range_tombstones: Vec::new(),
+            pinned_bytes: 0,
+        };
+        let tail = Tail { start: tail_start, bytes: &tail };
+        table.read_properties(footer.properties, &tail)?;
+        table.read_top(footer.top, &tail)?;
+        let slots = table.properties.data_blocks as usize + 2 * table.partitions.len();
+        table.slots = cache.slots(slots);
+        let top_bytes = table.top.as_ref().map_or(0, |top| top.weight()) + table.range_tombstones.len();
+        table.pin_bytes(top_bytes as u64);
+        if options.pin {
+            table.pin_partitions()?;
+        }
+        Ok(Arc::new(table))
+    }
+
+    /// What the table says about itself.
+    pub(crate) fn properties(&self) -> &Properties {
+        &self.properties
+    }
+
+    /// The range tombstones, encoded; empty when there are none.
+    pub(crate) fn range_tombstone_bytes(&self) -> &[u8] {
+        &self.range_tombstones
+    }
+
+    /// The file's path.
+    pub(crate) fn path(&self) -> &Path {
+        self.source.path()
+    }
+
+    /// Length of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.source.len()
+    }
+
+    pub(super) fn index_slot(&self, partition: usize) -> usize {
+        self.properties.data_blocks as usize + partition
+    }
+
+    pub(super) fn filter_slot(&self, partition: usize) -> usize {
+        self.properties.data_blocks as usize + self.partitions.len() + partition
+    }
+
+    fn read_properties(&mut self, handle: Handle, tail: &Tail<'_>) -> Result<()> {
+        let payload = self.meta_payload(handle, Role::Properties, tail)?;
+        let properties = Properties::decode(&payload)
+            .ok_or_else(|| self.damaged(handle.offset, "the properties are not what a writer writes"))?;
+        let sections = [properties.data_bytes, properties.filter_bytes, properties.index_bytes];
+        let sum = sections.iter().try_fold(0u64, |sum, bytes| sum.checked_add(*bytes));
+        let blocks = u64::from(properties.data_blocks) + 2 * u64::from(properties.partitions);
+        // No block is smaller than its header: so a count cannot ask for more slots than the file justifies.
+        let possible =
+            sum.is_some_and(|sum| sum <= handle.offset && blocks <= 2 * (sum / HEADER_BYTES as u64));
+        if !possible {
+            return Err(
+                self.damaged(handle.offset, "the properties tell of more blocks than the file has room for")
+            );
+        }
+        if let Some(handle) = properties.range_tombstone_block {
+            self.range_tombstones = self.meta_payload(handle, Role::RangeTombstones, tail)?;
+        }
+        if let Some(handle) = properties.dictionary_block {
+            let bytes = self.meta_payload(handle, Role::Dictionary, tail)?;
+            let digested = Dictionary::from_bytes(&bytes).for_decompression();
+            self.dictionary = Some(digested.map_err(|error| self.damaged(handle.offset, error.to_string()))?);
+        }
+        self.properties = properties;
+        Ok(())
+    }
+
+    fn read_top(&mut self, handle: Handle, tail: &Tail<'_>) -> Result<()> {
+        let payload = self.meta_payload(handle, Role::TopIndex, tail)?;
+        if payload.is_empty() && self.properties.partitions == 0 && self.properties.data_blocks == 0 {
+            return Ok(());
+        }
+        let damaged = |at: usize, what: String| {
+            self.damaged(handle.offset, format!("{what}, at byte {at} of the top index"))
+        };
+        let bytes = super::bytes::BlockBytes::copy_of(&payload);
+        let top = Block::new(bytes, Role::TopIndex).map_err(|(at, what)| damaged(at, what))?;
+        let sections = &self.properties;
+        let end = sections.data_bytes + sections.filter_bytes + sections.index_bytes;
+        let mut partitions = Vec::new();
+        let mut value = top.entries().and_then(|entries| entries.first_value());
+        while let Some(range) = value {
+            let decoded = Partition::decode(&top.bytes()[range.clone()], end);
+            match decoded {
+                Some((partition, ordinal)) if ordinal as usize == partitions.len() => {
+                    partitions.push(partition)
+                }
+                _ => {
+                    return Err(damaged(
+                        range.start,
+                        "a partition does not lie where partitions do".to_owned(),
+                    ));
+                }
+            }
+            value = top.entries().and_then(|entries| entries.value_after(&range));
+        }
+        if partitions.len() != self.properties.partitions as usize {
+            return Err(damaged(
+                0,
+                format!("{} partitions of {}", partitions.len(), self.properties.partitions),
+            ));
+        }
+        self.partitions = partitions.into();
+        self.top = Some(Arc::new(top));
+        Ok(())
+    }
+
+    /// The payload of a block that is stored as it is, from the tail where it is in there.
+    fn meta_payload(&self, handle: Handle, role: Role, tail: &Tail<'_>) -> Result<Vec<u8>> {
+        if let Some(frame) = tail.frame(handle) {
+            let header = Header::check(frame, self.frame_number, handle.offset, role);
+            header.map_err(|what| self.damaged(handle.offset, what))?;
+            return Ok(frame[HEADER_BYTES..].to_vec());
+        }
+        Ok(self.read_payload(handle, role)?.to_vec())
+    }
+
+    fn pin_bytes(&mut self, bytes: u64) {
+        self.cache.pin(bytes);
+        self.pinned_bytes += bytes;
+    }
+
+    /// Reads all partitions of index and filter, if the cache has room to count them.
+    fn pin_partitions(&mut self) -> Result<()> {
+        if !self.cache.can_pin(self.properties.filter_bytes + self.properties.index_bytes) {
+            return Ok(());
+        }
+        let mut bytes = 0;
+        let mut pinned = Vec::with_capacity(self.partitions.len());
+        for partition in &self.partitions {
+            let index = self.read_block(partition.index, Role::Index)?;
+            let filter = partition.filter.map(|filter| self.read_block(filter, Role::Filter)).transpose()?;
+            bytes += index.weight() + filter.as_ref().map_or(0, |filter| filter.weight());
+            pinned.push(PinnedPartition { index, filter });
+        }
+        self.pinned = pinned.into();
+        self.pin_bytes(bytes as u64);
+        Ok(())
+    }
+}
+
+impl Drop for Table {
+    fn drop(&mut self) {
+        self.cache.remove(&self.slots);
+        self.cache.unpin(self.pinned_bytes);
+    }
+}
+
+/// The last bytes of the file, as read by `open`.
+struct Tail<'a> {
+    start: u64,
+    bytes: &'a [u8],
+}
+
+impl Tail<'_> {
+    fn frame(&self, handle: Handle) -> Option<&[u8]> {
+        let start = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
+        self.bytes.get(start..start.checked_add(handle.len as usize)?)
+    }
+}
+
+fn read_tail(source: &Source) -> Result<(u64, Vec<u8>)> {
+    let len = source.len().min(TAIL_BYTES);
+    let start = source.len() - len;
+    let mut tail = vec![0; len as usize];
+    source.read(&mut tail, start)?;
+    Ok((start, tail))
+}
+
+fn read_footer(source: &Source, tail: &[u8]) -> Result<Footer> {
+    let Some(bytes) = tail.last_chunk::<FOOTER_BYTES>() else {
+        let what = format!("{} bytes are too short for a table", source.len());
+        return Err(Error::corruption(source.path(), 0, what));
+    };
+    let offset = source.len() - FOOTER_BYTES as u64;
+    Footer::decode(bytes, source.len()).map_err(|error| match error {
+        FooterError::Damaged(what) => Error::corruption(source.path(), offset, what),
+        FooterError::Version(version) => {
+            let what = format!("version {version} of the format, supported is {}", super::footer::VERSION);
+            Error::unsupported(source.path(), what)
+        }
+    })
+}

@@ -1,0 +1,447 @@
+//! Writing a table from entries that come in order.
+
+use cairn_codec::checksum::Xxh3;
+use cairn_codec::compress::Dictionary;
+use cairn_codec::filter::FilterBuilder;
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{AppendWriter, File};
+
+use super::block::{BlockBuilder, MAX_BLOCK_BYTES, common_len};
+use super::footer::{FOOTER_BYTES, Footer};
+use super::frame::{Handle, Role, Sealer};
+use super::index::{DataValue, Partition, separator};
+use super::options::{Compression, TableOptions};
+use super::properties::Properties;
+use super::training::Training;
+use super::{hash_key, hash_prefix};
+use crate::file::{FileNumber, TableMeta};
+use crate::kind::{Kind, SEQNO_MAX, Seqno};
+use crate::{Error, Result};
+
+/// The file is written in pieces of this size.
+const WRITE_BYTES: usize = 256 << 10;
+/// Room that an entry is granted beside its key and its value, so that every block stays within its bounds.
+const ENTRY_ROOM: usize = 64;
+
+/// Writes one table. Holds a block, the index and the filters in memory, and what a dictionary is learnt from.
+///
+/// Not usable after an error: drop it and delete the file. A file that was not finished has no footer and is refused by
+/// [`Table::open`](super::Table::open).
+#[derive(Debug)]
+pub(crate) struct TableWriter {
+    options: TableOptions,
+    number: FileNumber,
+    out: AppendWriter,
+    checksum: Xxh3,
+    sealer: Sealer,
+    data: BlockBuilder,
+    /// Hashes of the keys and prefixes of the data block that is being built.
+    hashes: Vec<u64>,
+    /// The last prefix in `hashes`.
+    last_prefix: Vec<u8>,
+    /// The last key and its number.
+    last: Option<(Vec<u8>, Seqno)>,
+    training: Option<Training>,
+    dictionary: Option<Dictionary>,
+    index: BlockBuilder,
+    filter: Option<FilterBuilder>,
+    partitions: Vec<PendingPartition>,
+    range_tombstones: Option<RangeBlock>,
+    properties: Properties,
+    /// Bytes of index and filter partitions that wait.
+    pending_bytes: usize,
+    failed: bool,
+    raw: Vec<u8>,
+    sealed: Vec<u8>,
+    separator: Vec<u8>,
+}
+
+/// Range tombstones, encoded, and the first and the last key that they touch.
+#[derive(Debug)]
+struct RangeBlock {
+    encoded: Vec<u8>,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+}
+
+/// A partition of the index, and its filter, not yet compressed.
+#[derive(Debug)]
+struct PendingPartition {
+    separator: Vec<u8>,
+    index: Vec<u8>,
+    filter: Option<Vec<u8>>,
+}
+
+impl TableWriter {
+    /// A table that will be `number`, written to `file` from its beginning.
+    ///
+    /// Errors: [`Error::Invalid`] for options out of range.
+    pub(crate) fn new(file: Arc<dyn File>, number: FileNumber, options: TableOptions) -> Result<Self> {
+        options.check()?;
+        let training = match options.compression {
+            Compression::Zstd { level, dictionary_bytes } if dictionary_bytes > 0 => {
+                Some(Training::new(level, dictionary_bytes as usize))
+            }
+            _ => None,
+        };
+        let properties = Properties {
+            compression: options.compression,
+            filter: options.filter,
+            prefix: options.prefix.filter(|_| options.filter.is_some()),
+            oldest_secs: options.oldest_secs,
+            seqnos: (SEQNO_MAX, 0),
+            ..Properties::default()
+        };
+        Ok(TableWriter {
+            number,
+            out: AppendWriter::new(file, 0, WRITE_BYTES),
+            checksum: Xxh3::new(),
+            sealer: Sealer::new(number, options.compression)?,
+            data: BlockBuilder::new(options.restart_interval),
+            hashes: Vec::new(),
+            last_prefix: Vec::new(),
+            last: None,
+            training,
+            dictionary: None,
+            // Every separator is a restart: a search of the index is then one over heads alone.
+            index: BlockBuilder::new(1),
+            filter: options.filter.map(FilterBuilder::new),
+            partitions: Vec::new(),
+            range_tombstones: None,
+            properties,
+            pending_bytes: 0,
+            failed: false,
+            raw: Vec::new(),
+            sealed: Vec::new(),
+            separator: Vec::new(),
+            options,
+        })
+    }
+
+    /// Adds an entry: keys ascending, and within a key sequence numbers descending.
+    ///
+    /// Cost: some 100 ns and a copy of key and value; compression comes on top, and the file's write every 256 KiB.
+    ///
+    /// Errors: [`Error::Invalid`] when it is out of order, or too large for a block (1 GiB).
+    pub(crate) fn add(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
+        self.check_usable()?;
+        let shared = self.check_order(key, seqno)?;
+        let size = key.len() + value.len() + ENTRY_ROOM;
+        if size > MAX_BLOCK_BYTES / 2 || seqno > SEQNO_MAX {
+            return Err(Error::invalid(format!("an entry of {size} bytes with number {seqno} is too large")));
+        }
+        if !self.data.is_empty() {
+            let added = value.len() + key.len() - shared.unwrap_or(key.len()) + 4;
+            if self.data.estimated_bytes() + added > self.options.block_bytes {
+                self.cut_block(Some(key))?;
+            }
+        }
+        if self.filter.is_some() {
+            self.note_hashes(key, shared);
+        }
+        self.data.add(key, shared, seqno, kind, value);
+        match &mut self.last {
+            None => {
+                self.properties.smallest = key.to_vec();
+                self.last = Some((key.to_vec(), seqno));
+            }
+            Some((last, last_seqno)) => {
+                if let Some(shared) = shared {
+                    last.truncate(shared);
+                    last.extend_from_slice(&key[shared..]);
+                }
+                *last_seqno = seqno;
+            }
+        }
+        let properties = &mut self.properties;
+        properties.entries += 1;
+        properties.deletes += u64::from(kind == Kind::Delete);
+        properties.merges += u64::from(kind == Kind::Merge);
+        properties.key_bytes += key.len() as u64;
+        properties.value_bytes += value.len() as u64;
+        properties.seqnos = (properties.seqnos.0.min(seqno), properties.seqnos.1.max(seqno));
+        Ok(())
+    }
+
+    /// Adds all range tombstones, encoded, with how many they are, the first and the last key that they touch, and their
+    /// lowest and highest number. Once a table, at any time before `finish`.
+    pub(crate) fn add_range_tombstones(
+        &mut self,
+        encoded: &[u8],
+        count: u64,
+        bounds: (&[u8], &[u8]),
+        seqnos: (Seqno, Seqno),
+    ) -> Result<()> {
+        self.check_usable()?;
+        if self.range_tombstones.is_some() {
+            return Err(Error::invalid("a table takes its range tombstones once"));
+        }
+        let (smallest, largest) = (bounds.0.to_vec(), bounds.1.to_vec());
+        self.range_tombstones = Some(RangeBlock { encoded: encoded.to_vec(), smallest, largest });
+        let properties = &mut self.properties;
+        properties.range_tombstones = count;
+        properties.seqnos = (properties.seqnos.0.min(seqnos.0), properties.seqnos.1.max(seqnos.1));
+        self.pending_bytes += encoded.len();
+        Ok(())
+    }
+
+    /// Says that an entry expires at this time.
+    pub(crate) fn note_expiry(&mut self, secs: u64) {
+        self.properties.expires_secs = self.properties.expires_secs.min(secs);
+    }
+
+    /// Says that an entry points at so many bytes of a blob file.
+    pub(crate) fn note_blob(&mut self, number: FileNumber, bytes: u64) {
+        let blobs = &mut self.properties.blobs;
+        match blobs.binary_search_by_key(&number, |(number, _)| *number) {
+            Ok(at) => blobs[at].1 += bytes,
+            Err(at) => blobs.insert(at, (number, bytes)),
+        }
+    }
+
+    /// About how long the file would be if it were finished now.
+    pub(crate) fn estimated_bytes(&self) -> u64 {
+        let filter = self.filter.as_ref().map_or(0, FilterBuilder::estimated_bytes);
+        let waiting: usize = self.training.as_ref().map_or(0, Training::bytes);
+        let blocks = self.data.estimated_bytes() + self.index.estimated_bytes() + filter + waiting;
+        self.out.position() + (blocks + self.pending_bytes + FOOTER_BYTES) as u64
+    }
+
+    /// How many entries it has.
+    pub(crate) fn entries(&self) -> u64 {
+        self.properties.entries
+    }
+
+    /// Writes what is left, syncs the file, and says what is in it. The file's name is not made durable by it.
+    ///
+    /// Errors: those of the file, and [`Error::Invalid`] for a table without entries and range tombstones.
+    pub(crate) fn finish(mut self) -> Result<TableMeta> {
+        self.check_usable()?;
+        if self.properties.entries == 0 && self.range_tombstones.is_none() {
+            return Err(Error::invalid("a table has at least one entry"));
+        }
+        if !self.data.is_empty() {
+            self.cut_block(None)?;
+        }
+        if let Some(training) = self.training.take() {
+            self.end_training(training)?;
+        }
+        self.cut_partition()?;
+        self.properties.data_bytes = self.out.position();
+        let top = self.write_partitions()?;
+        self.write_rest(&top)?;
+        self.out.flush()?;
+        // ORDER: every byte is in the file before the sync; only a synced table may be named in the manifest.
+        self.out.file().sync_data()?;
+        let properties = self.properties;
+        Ok(TableMeta {
+            number: self.number,
+            bytes: self.out.position(),
+            smallest: properties.smallest,
+            largest: properties.largest,
+            seqnos: properties.seqnos,
+            entries: properties.entries + properties.range_tombstones,
+            tombstones: properties.deletes + properties.range_tombstones,
+            raw_bytes: properties.key_bytes + properties.value_bytes,
+            oldest_secs: properties.oldest_secs,
+            expires_secs: properties.expires_secs,
+            checksum: self.checksum.digest(),
+            blobs: properties.blobs,
+        })
+    }
+
+    fn check_usable(&self) -> Result<()> {
+        if self.failed {
+            return Err(Error::invalid("an earlier call of this table's writer failed"));
+        }
+        Ok(())
+    }
+
+    /// The bytes that `key` has in common with the last one; `None` when it is the same.
+    #[inline]
+    fn check_order(&self, key: &[u8], seqno: Seqno) -> Result<Option<usize>> {
+        let Some((last, last_seqno)) = &self.last else { return Ok(Some(0)) };
+        let shared = common_len(last, key);
+        let ordered = match (last.get(shared), key.get(shared)) {
+            (Some(before), Some(now)) => before < now,
+            (None, Some(_)) => true,
+            (Some(_), None) => false,
+            (None, None) if seqno < *last_seqno => return Ok(None),
+            (None, None) => false,
+        };
+        if ordered {
+            return Ok(Some(shared));
+        }
+        let (key, last) = (key.escape_ascii(), last.escape_ascii());
+        Err(Error::invalid(format!("{key} at {seqno} does not come after {last} at {last_seqno}")))
+    }
+
+    /// Adds what filters are asked for. A block begins anew, since it may begin a partition, whose filter stands alone.
+    fn note_hashes(&mut self, key: &[u8], shared: Option<usize>) {
+        let fresh = self.data.is_empty();
+        if shared.is_none() && !fresh {
+            return;
+        }
+        self.hashes.push(hash_key(key));
+        let Some(prefix) = self.options.prefix.and_then(|extractor| extractor.prefix_of(key)) else { return };
+        if fresh || self.last_prefix != prefix {
+            self.hashes.push(hash_prefix(prefix));
+            self.last_prefix.clear();
+            self.last_prefix.extend_from_slice(prefix);
+        }
+    }
+
+    /// Closes the data block; `next` is the key that comes after it.
+    fn cut_block(&mut self, next: Option<&[u8]>) -> Result<()> {
+        let mut between = std::mem::take(&mut self.separator);
+        between.clear();
+        let last = self.last.as_ref().map_or(&[][..], |(key, _)| key);
+        match next {
+            Some(next) => separator(last, next, &mut between),
+            None => between.extend_from_slice(last),
+        }
+        let mut raw = std::mem::take(&mut self.raw);
+        raw.clear();
+        self.data.finish(&mut raw);
+        let hashes = std::mem::take(&mut self.hashes);
+        let done = match &mut self.training {
+            None => self.write_data(&raw, &between, &hashes),
+            Some(training) => match training.push(&raw, &between, &hashes) {
+                false => Ok(()),
+                true => match self.training.take() {
+                    Some(training) => self.end_training(training),
+                    None => Ok(()),
+                },
+            },
+        };
+        (self.raw, self.hashes, self.separator) = (raw, hashes, between);
+        self.hashes.clear();
+        done
+    }
+
+    fn end_training(&mut self, training: Training) -> Result<()> {
+        if let Some((dictionary, digested)) = training.train() {
+            self.sealer.set_dictionary(&digested)?;
+            self.pending_bytes += dictionary.as_bytes().len();
+            self.dictionary = Some(dictionary);
+        }
+        training
+            .waiting
+            .iter()
+            .try_for_each(|block| self.write_data(&block.raw, &block.separator, &block.hashes))
+    }
+
+    /// Writes a data block and notes it in index and filter.
+    fn write_data(&mut self, raw: &[u8], between: &[u8], hashes: &[u64]) -> Result<()> {
+        let handle = self.write_block(Role::Data, raw)?;
+        let ordinal = self.properties.data_blocks;
+        self.properties.data_blocks =
+            ordinal.checked_add(1).ok_or_else(|| Error::invalid("a table has too many blocks"))?;
+        if let Some(filter) = &mut self.filter {
+            hashes.iter().for_each(|hash| filter.add(*hash));
+        }
+        let last = self.index.last_key();
+        let shared = common_len(last, between);
+        let same = !self.index.is_empty() && shared == last.len() && shared == between.len();
+        let value = DataValue { handle, ordinal }.encode();
+        self.index.add(between, (!same).then_some(shared), 0, Kind::Put, &value);
+        if self.index.estimated_bytes() >= self.options.partition_bytes {
+            self.cut_partition()?;
+        }
+        Ok(())
+    }
+
+    /// Closes the index partition and its filter.
+    fn cut_partition(&mut self) -> Result<()> {
+        if self.index.is_empty() {
+            return Ok(());
+        }
+        let separator = self.index.last_key().to_vec();
+        let mut index = Vec::new();
+        self.index.finish(&mut index);
+        let filter = match &mut self.filter {
+            None => None,
+            Some(builder) => {
+                let mut filter = Vec::new();
+                builder.finish(&mut filter).map_err(|error| Error::invalid(error.to_string()))?;
+                Some(filter)
+            }
+        };
+        self.pending_bytes += index.len() + filter.as_ref().map_or(0, Vec::len);
+        self.partitions.push(PendingPartition { separator, index, filter });
+        Ok(())
+    }
+
+    /// Writes filters, then index partitions, and returns the top index.
+    fn write_partitions(&mut self) -> Result<Vec<u8>> {
+        let partitions = std::mem::take(&mut self.partitions);
+        self.properties.partitions = partitions.len() as u32;
+        let mut filters = Vec::with_capacity(partitions.len());
+        for partition in &partitions {
+            let handle =
+                partition.filter.as_ref().map(|filter| self.write_block(Role::Filter, filter)).transpose()?;
+            filters.push(handle);
+        }
+        let filters_end = self.out.position();
+        self.properties.filter_bytes = filters_end - self.properties.data_bytes;
+        let mut top = BlockBuilder::new(1);
+        for (ordinal, (partition, filter)) in partitions.iter().zip(filters).enumerate() {
+            let index = self.write_block(Role::Index, &partition.index)?;
+            let shared = common_len(top.last_key(), &partition.separator);
+            let same = !top.is_empty() && top.last_key() == partition.separator;
+            let value = Partition { index, filter }.encode(ordinal as u32);
+            top.add(&partition.separator, (!same).then_some(shared), 0, Kind::Put, &value);
+        }
+        self.properties.index_bytes = self.out.position() - filters_end;
+        let mut bytes = Vec::new();
+        if !top.is_empty() {
+            top.finish(&mut bytes);
+        }
+        Ok(bytes)
+    }
+
+    /// Writes range tombstones, dictionary, properties, top index and footer.
+    fn write_rest(&mut self, top: &[u8]) -> Result<()> {
+        let entries = self.last.take().map(|(last, _)| last);
+        self.properties.largest = entries.clone().unwrap_or_default();
+        if let Some(tombstones) = self.range_tombstones.take() {
+            self.properties.range_tombstone_block =
+                Some(self.write_block(Role::RangeTombstones, &tombstones.encoded)?);
+            let RangeBlock { smallest, largest, .. } = tombstones;
+            let bounds = &mut self.properties;
+            if entries.is_none() || smallest < bounds.smallest {
+                bounds.smallest = smallest;
+            }
+            if entries.is_none() || largest > bounds.largest {
+                bounds.largest = largest;
+            }
+        }
+        if let Some(dictionary) = self.dictionary.take() {
+            self.properties.dictionary_block =
+                Some(self.write_block(Role::Dictionary, dictionary.as_bytes())?);
+        }
+        let encoded = self.properties.encode();
+        let properties = self.write_block(Role::Properties, &encoded)?;
+        let top = self.write_block(Role::TopIndex, top)?;
+        let footer = Footer { top, properties, number: self.number }.encode();
+        self.write(&footer)
+    }
+
+    fn write_block(&mut self, role: Role, raw: &[u8]) -> Result<Handle> {
+        let mut sealed = std::mem::take(&mut self.sealed);
+        sealed.clear();
+        let handle = self.sealer.seal(role, raw, self.out.position(), &mut sealed);
+        let done = handle.and_then(|handle| self.write(&sealed).map(|()| handle));
+        self.sealed = sealed;
+        self.failed |= done.is_err();
+        done
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.checksum.update(bytes);
+        self.out.write_all(bytes).map_err(|error| {
+            self.failed = true;
+            error.into()
+        })
+    }
+}
