@@ -1,0 +1,412 @@
+//! A node of the tree: up to [`CAPACITY`] keys in order, and what of them a search needs without leaving the node.
+//!
+//! ```text
+//! line 0       lock | next | prev | count, level, prefix_len | prefix (24 bytes) | prefix_key
+//! lines 1..9   heads: of each key, the eight bytes after the prefix; u64::MAX behind the last
+//! lines 9..17  refs: the records that hold the keys
+//! inner nodes  children: one more than keys; child i holds the keys from key i-1 (inclusive) to key i (exclusive)
+//! ```
+//!
+//! All keys of the node begin with its prefix. Prefixes of up to 24 bytes are inline, longer ones go on in
+//! `prefix_key`, which is any key that begins with it.
+//!
+//! Readers hold no lock: whatever they read may be a mixture of states until they validate the version. It is never
+//! out of bounds, though: indices are clamped, links lead to live records or nowhere, and a mixture that makes no
+//! sense is [`None`].
+#![allow(unsafe_code)]
+
+use std::cmp::Ordering as Order;
+
+use cairn_vfs::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+
+use super::arena::{Held, Link};
+use super::lock::VersionLock;
+use super::probe::{self, INLINE_PREFIX_BYTES, Probe};
+use super::record::Record;
+
+/// Keys of a node.
+pub(super) const CAPACITY: usize = 64;
+const _: () = assert!(CAPACITY.is_power_of_two() && size_of::<Node>() == 64 + 16 * CAPACITY);
+
+/// Heads that differ within so many leading bytes tell keys apart well enough to leave a prefix as it is.
+const HEAD_BYTES_SPENT: u32 = 4;
+
+/// What leaves and inner nodes have in common; a leaf is nothing else.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Node {
+    pub(super) lock: VersionLock,
+    /// Leaves: the leaf with the next higher keys.
+    pub(super) next: Link<Node>,
+    /// Leaves: some leaf to the left, from which `next` leads here.
+    pub(super) prev: Link<Node>,
+    count: AtomicU16,
+    /// Steps to the leaves; 0 is a leaf. Never changes.
+    level: u16,
+    prefix_len: AtomicU32,
+    prefix: [AtomicU64; INLINE_PREFIX_BYTES / 8],
+    prefix_key: Link<Record>,
+    heads: [AtomicU64; CAPACITY],
+    refs: [Link<Record>; CAPACITY],
+}
+
+/// A node with children.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub(super) struct Inner {
+    node: Node,
+    children: [Link<Node>; CAPACITY + 1],
+}
+
+/// Where a key stands among the keys of a node.
+#[derive(Clone, Copy)]
+pub(super) struct Rank<'a> {
+    /// How many keys are less.
+    pub(super) pos: usize,
+    /// The key itself, if it is here; then at `pos`.
+    pub(super) equal: Option<Held<'a, Record>>,
+}
+
+impl Rank<'_> {
+    /// The child that the key belongs to.
+    #[inline]
+    pub(super) fn child(&self) -> usize {
+        self.pos + usize::from(self.equal.is_some())
+    }
+}
+
+impl Node {
+    /// An empty leaf.
+    pub(super) fn leaf() -> Self {
+        Node::new(0)
+    }
+
+    fn new(level: u16) -> Self {
+        Node {
+            lock: VersionLock::default(),
+            next: Link::empty(),
+            prev: Link::empty(),
+            count: AtomicU16::new(0),
+            level,
+            prefix_len: AtomicU32::new(0),
+            prefix: std::array::from_fn(|_| AtomicU64::new(0)),
+            prefix_key: Link::empty(),
+            heads: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
+            refs: std::array::from_fn(|_| Link::empty()),
+        }
+    }
+
+    /// Steps to the leaves.
+    #[inline]
+    pub(super) fn level(&self) -> u16 {
+        self.level
+    }
+
+    /// How many keys.
+    #[inline]
+    pub(super) fn count(&self) -> usize {
+        usize::from(self.count.load(Ordering::Acquire)).min(CAPACITY)
+    }
+
+    /// Whether no more keys fit.
+    #[inline]
+    pub(super) fn is_full(&self) -> bool {
+        self.count() == CAPACITY
+    }
+
+    /// The record at `pos`, if there is one.
+    #[inline]
+    pub(super) fn record(&self, pos: usize) -> Option<Held<'_, Record>> {
+        self.refs.get(pos)?.get()
+    }
+
+    #[inline]
+    fn prefix_len(&self) -> usize {
+        self.prefix_len.load(Ordering::Acquire) as usize
+    }
+
+    /// How the key compares with the prefix: equal if it begins with it.
+    #[inline]
+    fn compare_prefix(&self, probe: &Probe<'_>, len: usize) -> Option<Order> {
+        if len == 0 {
+            return Some(Order::Equal);
+        }
+        for (index, (word, prefix)) in probe.words.iter().zip(&self.prefix).enumerate() {
+            let Some(bytes @ 1..) = len.checked_sub(8 * index) else { break };
+            let mask = u64::MAX << (64 - 8 * bytes.min(8));
+            match (word & mask).cmp(&(prefix.load(Ordering::Acquire) & mask)) {
+                Order::Equal => {}
+                order => return Some(order),
+            }
+        }
+        // Bytes that the key does not have counted as zeros.
+        if probe.key.len() < len.min(INLINE_PREFIX_BYTES) {
+            return Some(Order::Less);
+        }
+        if len <= INLINE_PREFIX_BYTES { Some(Order::Equal) } else { self.compare_long_prefix(probe.key, len) }
+    }
+
+    /// As [`Node::compare_prefix`] for the part that is not inline.
+    #[cold]
+    fn compare_long_prefix(&self, key: &[u8], len: usize) -> Option<Order> {
+        let prefix = self.prefix_key.get()?.key().get(INLINE_PREFIX_BYTES..len)?;
+        let key = key.get(INLINE_PREFIX_BYTES..).unwrap_or_default();
+        let key = key.get(..prefix.len()).unwrap_or(key);
+        Some(key.cmp(prefix))
+    }
+
+    /// Where `probe` stands among the keys. `None` for what can only be a mixture of states.
+    #[inline]
+    pub(super) fn rank(&self, probe: &Probe<'_>) -> Option<Rank<'_>> {
+        let len = self.prefix_len();
+        match self.compare_prefix(probe, len)? {
+            Order::Less => return Some(Rank { pos: 0, equal: None }),
+            Order::Greater => return Some(Rank { pos: self.count(), equal: None }),
+            Order::Equal => {}
+        }
+        let head = probe.head(len);
+        let pos = self.lower_bound(head);
+        if pos >= self.count() || self.head(pos) != head {
+            return Some(Rank { pos, equal: None });
+        }
+        self.rank_in_tie(probe.key, len, head, pos)
+    }
+
+    /// As [`Node::rank`] among the keys with the head `head`, the first of which is at `low`.
+    #[inline]
+    fn rank_in_tie(&self, key: &[u8], prefix_len: usize, head: u64, low: usize) -> Option<Rank<'_>> {
+        let count = self.count();
+        let rest = key.get(prefix_len..)?;
+        let compare = |pos: usize| {
+            let record = self.record(pos)?;
+            Some((record.key().get(prefix_len..)?.cmp(rest), record))
+        };
+        // Ties of more than one key are rare.
+        let (mut low, mut high) = (low, low + 1);
+        while high < count && self.head(high) == head {
+            high += 1;
+        }
+        while low < high {
+            let middle = (low + high) / 2;
+            match compare(middle)? {
+                (Order::Less, _) => low = middle + 1,
+                (Order::Equal, record) => return Some(Rank { pos: middle, equal: Some(record) }),
+                (Order::Greater, _) => high = middle,
+            }
+        }
+        Some(Rank { pos: low, equal: None })
+    }
+
+    /// The first position whose head is not less than `head`; at most `CAPACITY`. Without branches.
+    #[inline]
+    fn lower_bound(&self, head: u64) -> usize {
+        let mut base = 0;
+        let mut size = CAPACITY;
+        while size > 1 {
+            size /= 2;
+            // SAFETY: base + size <= CAPACITY holds at first with the old size, and base grows by at most the new one.
+            let middle = unsafe { self.heads.get_unchecked(base + size - 1) };
+            base += if middle.load(Ordering::Acquire) < head { size } else { 0 };
+        }
+        base + usize::from(self.head(base) < head)
+    }
+
+    #[inline]
+    fn head(&self, pos: usize) -> u64 {
+        self.heads.get(pos).map_or(u64::MAX, |head| head.load(Ordering::Acquire))
+    }
+
+    /// Whether `probe` is known to be greater than the last key. False says nothing.
+    #[inline]
+    pub(super) fn surely_ends_before(&self, probe: &Probe<'_>, count: usize) -> bool {
+        let len = self.prefix_len();
+        let last = count.wrapping_sub(1);
+        last < CAPACITY
+            && self.compare_prefix(probe, len) == Some(Order::Equal)
+            && match probe.head(len).cmp(&self.head(last)) {
+                Order::Greater => true,
+                Order::Equal => self.record(last).is_some_and(|record| record.key() < probe.key),
+                Order::Less => false,
+            }
+    }
+
+    /// Inserts `record` before position `pos`. The caller holds the lock, the node is not full, and `probe` is the
+    /// record's key, which stands at that position.
+    #[inline]
+    pub(super) fn insert(&self, probe: &Probe<'_>, pos: usize, record: Held<'_, Record>) {
+        let count = self.count();
+        debug_assert!(count < CAPACITY && pos <= count, "an insert at {pos} of {count}");
+        self.admit(probe);
+        shift(&self.heads, pos, count, |from, to| to.store(from.load(Ordering::Acquire), Ordering::Release));
+        shift(&self.refs, pos, count, |from, to| to.set(from.get()));
+        if let (Some(head), Some(link)) = (self.heads.get(pos), self.refs.get(pos)) {
+            head.store(probe.head(self.prefix_len()), Ordering::Release);
+            link.set(Some(record));
+        }
+        self.count.store(count as u16 + 1, Ordering::Release);
+    }
+
+    /// Shortens the prefix until `probe` begins with it. The caller holds the lock.
+    #[inline]
+    pub(super) fn admit(&self, probe: &Probe<'_>) {
+        let len = self.prefix_len();
+        if self.compare_prefix(probe, len) != Some(Order::Equal) {
+            self.shorten(probe, len);
+        }
+    }
+
+    #[cold]
+    fn shorten(&self, probe: &Probe<'_>, len: usize) {
+        let key = self.prefix_key.get().map_or(&[][..], |record| record.key());
+        let shorter = probe::common_prefix(key.get(..len).unwrap_or(key), probe.key);
+        let freed = len - shorter;
+        // The new heads begin with what the prefix loses and go on with the old ones.
+        let lost = probe::head(key, shorter);
+        for head in self.heads.iter().take(self.count()) {
+            let rest = head.load(Ordering::Acquire);
+            let moved = if freed >= 8 {
+                lost
+            } else {
+                let kept = 8 * freed as u32;
+                lost & !(u64::MAX >> kept) | rest >> kept
+            };
+            head.store(moved, Ordering::Release);
+        }
+        self.prefix_len.store(shorter as u32, Ordering::Release);
+    }
+}
+
+/// Moves `cells[pos..count]` one to the right.
+#[inline]
+fn shift<T>(cells: &[T], pos: usize, count: usize, copy: impl Fn(&T, &T)) {
+    if let Some(moved) = cells.get(pos..=count) {
+        for pair in moved.windows(2).rev() {
+            if let [from, to] = pair {
+                copy(from, to);
+            }
+        }
+    }
+}
+
+impl Node {
+    /// Makes `entries`, heads and records in order, the node's keys. The caller holds the lock or owns the node alone.
+    ///
+    /// All keys begin with the first `prefix_len` bytes of the first; the heads stand behind these. A longer common
+    /// prefix is taken if the heads tell little without.
+    pub(super) fn fill(&self, entries: &[(u64, Held<'_, Record>)], prefix_len: usize) {
+        let len = longer_prefix(entries, prefix_len);
+        let mut cells = self.heads.iter().zip(&self.refs);
+        for ((old, record), (head, link)) in entries.iter().zip(cells.by_ref()) {
+            let new = if len == prefix_len { *old } else { probe::head(record.key(), len) };
+            head.store(new, Ordering::Release);
+            link.set(Some(*record));
+        }
+        for (head, _) in cells {
+            head.store(u64::MAX, Ordering::Release);
+        }
+        let first = entries.first().map(|(_, record)| *record);
+        for (word, new) in self.prefix.iter().zip(probe::prefix_words(first.map_or(&[], Held::key))) {
+            word.store(new, Ordering::Release);
+        }
+        self.prefix_key.set(first);
+        self.prefix_len.store(len as u32, Ordering::Release);
+        self.count.store(entries.len().min(CAPACITY) as u16, Ordering::Release);
+    }
+
+    /// Copies the records to the front of `into` and returns how many there are. The caller validates the version.
+    #[inline]
+    pub(super) fn copy_records<'a>(&'a self, into: &mut [Option<Held<'a, Record>>; CAPACITY]) -> usize {
+        let count = self.count();
+        for (into, link) in into.iter_mut().zip(&self.refs).take(count) {
+            *into = link.get();
+        }
+        count
+    }
+
+    /// The node's entries for [`Node::fill`], and the length of their prefix. The caller holds the lock.
+    pub(super) fn entries(&self) -> (Vec<(u64, Held<'_, Record>)>, usize) {
+        let mut entries = Vec::with_capacity(CAPACITY + 1);
+        let cells = self.heads.iter().zip(&self.refs).take(self.count());
+        entries.extend(cells.filter_map(|(head, link)| Some((head.load(Ordering::Acquire), link.get()?))));
+        (entries, self.prefix_len())
+    }
+}
+
+/// The prefix length that [`Node::fill`] takes.
+fn longer_prefix(entries: &[(u64, Held<'_, Record>)], len: usize) -> usize {
+    match entries {
+        [(low, first), .., (high, last)] if (low ^ high).leading_zeros() / 8 >= HEAD_BYTES_SPENT => {
+            len.max(probe::common_prefix(first.key(), last.key()))
+        }
+        _ => len,
+    }
+}
+
+impl Inner {
+    /// A node over `left` alone, without keys.
+    pub(super) fn over(left: Held<'_, Node>) -> Self {
+        Inner::of(left.level() + 1, std::iter::once(left))
+    }
+
+    /// A node at `level` with `children`, whose keys are still to come.
+    pub(super) fn of<'a>(level: u16, children: impl Iterator<Item = Held<'a, Node>>) -> Self {
+        let inner = Inner { node: Node::new(level), children: std::array::from_fn(|_| Link::empty()) };
+        for (link, child) in inner.children.iter().zip(children) {
+            link.set(Some(child));
+        }
+        inner
+    }
+
+    /// What it has in common with leaves.
+    #[inline]
+    pub(super) fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// The child at `pos`.
+    #[inline]
+    pub(super) fn child(&self, pos: usize) -> Option<Held<'_, Node>> {
+        self.children.get(pos)?.get()
+    }
+
+    /// The children from `pos` on. The caller holds the lock.
+    pub(super) fn children_from(&self, pos: usize) -> impl Iterator<Item = Held<'_, Node>> {
+        let count = self.node.count() + 1;
+        self.children.iter().take(count).skip(pos).filter_map(Link::get)
+    }
+
+    /// Inserts `right`, which begins at `separator`, behind the child that it was split from. The caller holds the
+    /// lock, and the node is not full.
+    pub(super) fn insert(&self, separator: Held<'_, Record>, right: Held<'_, Node>) {
+        let probe = Probe::new(separator.key());
+        let count = self.node.count();
+        // Under the lock nothing is a mixture, and separators are distinct.
+        let Some(Rank { pos, equal: None }) = self.node.rank(&probe) else { return };
+        shift(&self.children, pos + 1, count + 1, |from, to| to.set(from.get()));
+        if let Some(link) = self.children.get(pos + 1) {
+            link.set(Some(right));
+        }
+        self.node.insert(&probe, pos, separator);
+    }
+}
+
+impl<'a> Held<'a, Node> {
+    /// The node with its children, unless it is a leaf.
+    #[inline]
+    pub(super) fn inner(self) -> Option<Held<'a, Inner>> {
+        if self.get().level == 0 {
+            return None;
+        }
+        // SAFETY: a node over level 0 is the beginning of an `Inner` (`Inner::of` alone makes such levels, and inner
+        // nodes are handed out as nodes by `as_node` alone, whose pointer covers the whole).
+        Some(unsafe { Held::new(self.as_ptr().cast()) })
+    }
+}
+
+impl<'a> Held<'a, Inner> {
+    /// The node as its parent knows it.
+    pub(super) fn as_node(self) -> Held<'a, Node> {
+        // SAFETY: an `Inner` begins with a `Node`.
+        unsafe { Held::new(self.as_ptr().cast()) }
+    }
+}

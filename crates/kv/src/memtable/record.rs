@@ -1,0 +1,309 @@
+//! Keys and versions as they lie in the arena. Nothing in them changes after publication but the links.
+//!
+//! ```text
+//! Record   chain u64 | tag u64 | key_len u32 | value_len u32 | key … | value …        the key and its first version
+//!            │
+//!            ▼
+//! Update   next u64  | tag u64 | value_len u32 | place u32 | [Tower] | value …        a further version
+//!            │
+//!            ▼ …older
+//! ```
+//!
+//! A tag is a sequence number and a kind: `seqno << 8 | kind`. Tags order as sequence numbers do. The key stands only
+//! in the record; a version after the first costs 24 bytes and its value.
+//!
+//! The chain descends by tag. The record's own version stands somewhere in that order (first come, so mostly last):
+//! [`super::versions`] merges the two.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::ptr::NonNull;
+
+use super::arena::{Arena, Held, Link};
+use crate::kind::{Kind, SEQNO_MAX, Seqno, Version};
+use crate::{Error, Result};
+
+/// The longest key, in bytes.
+pub(crate) const KEY_BYTES_MAX: usize = u32::MAX as usize;
+/// The longest value, in bytes.
+pub(crate) const VALUE_BYTES_MAX: usize = u32::MAX as usize;
+
+/// Updates from one that has a tower to the next.
+const TOWER_EVERY: u32 = 16;
+
+/// A sequence number and a kind in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Tag(u64);
+
+impl Tag {
+    /// The tag of a version.
+    #[inline]
+    pub(super) fn new(seqno: Seqno, kind: Kind) -> Self {
+        Tag(seqno << 8 | kind as u64)
+    }
+
+    /// Not less than the tag of any version written at or before `seqno`, less than that of any later one.
+    #[inline]
+    pub(super) fn last_at(seqno: Seqno) -> Self {
+        Tag(seqno.min(SEQNO_MAX) << 8 | 0xff)
+    }
+
+    /// When the version was written.
+    #[inline]
+    pub(super) fn seqno(self) -> Seqno {
+        self.0 >> 8
+    }
+
+    /// What it does. Tags are made from kinds only, so the default is never met.
+    #[inline]
+    pub(super) fn kind(self) -> Kind {
+        Kind::from_byte(self.0 as u8).unwrap_or(Kind::Delete)
+    }
+}
+
+/// What is inserted, checked.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry<'e> {
+    pub(super) key: &'e [u8],
+    pub(super) seqno: Seqno,
+    pub(super) kind: Kind,
+    pub(super) value: &'e [u8],
+}
+
+impl<'e> Entry<'e> {
+    /// Errors: [`Error::Invalid`] for a key or value too long, or a sequence number over [`SEQNO_MAX`].
+    #[inline]
+    pub(super) fn new(key: &'e [u8], seqno: Seqno, kind: Kind, value: &'e [u8]) -> Result<Self> {
+        if key.len() > KEY_BYTES_MAX || value.len() > VALUE_BYTES_MAX || seqno > SEQNO_MAX {
+            return Err(unacceptable(key.len(), value.len(), seqno));
+        }
+        Ok(Entry { key, seqno, kind, value })
+    }
+
+    #[inline]
+    pub(super) fn tag(&self) -> Tag {
+        Tag::new(self.seqno, self.kind)
+    }
+}
+
+#[cold]
+fn unacceptable(key: usize, value: usize, seqno: Seqno) -> Error {
+    Error::invalid(format!(
+        "an entry with a key of {key} bytes, a value of {value} bytes and sequence number {seqno} cannot be stored: \
+         at most {KEY_BYTES_MAX} bytes, {VALUE_BYTES_MAX} bytes and {SEQNO_MAX} are possible"
+    ))
+}
+
+/// A key, with the version that came first.
+#[repr(C)]
+pub(super) struct Record {
+    /// The other versions.
+    pub(super) chain: Link<Update>,
+    /// Of the first version.
+    pub(super) tag: Tag,
+    key_len: u32,
+    value_len: u32,
+    // Then `key_len` bytes of key, then `value_len` bytes of value.
+}
+
+/// A version of a key that another version of came before.
+#[repr(C)]
+pub(super) struct Update {
+    /// The next older one in the chain.
+    pub(super) next: Link<Update>,
+    /// Of this version.
+    pub(super) tag: Tag,
+    value_len: u32,
+    place: Place,
+    // Then a Tower if the place says so, then `value_len` bytes of value.
+}
+
+/// Where in a chain an update was linked, so that long chains get towers at even distances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place(u32);
+
+impl Place {
+    const STEPS: u32 = TOWER_EVERY - 1;
+
+    /// Updates since the last one with a tower; 0 is one with a tower.
+    fn steps(self) -> u32 {
+        self.0 & Self::STEPS
+    }
+
+    /// Towers up to here.
+    fn towers(self) -> u32 {
+        self.0 / TOWER_EVERY
+    }
+}
+
+/// Shortcuts over a chain, in every sixteenth update: with these any version is found in a logarithmic number of
+/// steps (Myers, *An applicative random-access stack*, IPL 1983).
+#[repr(C)]
+pub(super) struct Tower {
+    /// The next older update with a tower.
+    pub(super) below: Link<Update>,
+    /// One further down.
+    pub(super) jump: Link<Update>,
+}
+
+/// An update that is not linked yet.
+pub(super) struct Unlinked<'a>(Held<'a, Update>);
+
+impl Record {
+    /// Puts an entry with a new key into the arena.
+    #[inline]
+    pub(super) fn create<'a>(arena: &'a Arena, entry: &Entry<'_>) -> Held<'a, Record> {
+        let bytes = size_of::<Record>() + entry.key.len() + entry.value.len();
+        let start = arena.entry(bytes, entry.seqno, entry.kind, entry.key.len() + entry.value.len());
+        // SAFETY: `start` has room for `bytes`.
+        unsafe { Record::write(start, entry) }
+    }
+
+    /// Puts a key without a version into the arena: what separates nodes of the tree.
+    pub(super) fn separator<'a>(arena: &'a Arena, key: &[u8]) -> Held<'a, Record> {
+        let start = arena.bytes(size_of::<Record>() + key.len());
+        // SAFETY: `start` has room for a record with this key and no value.
+        unsafe { Record::write(start, &Entry { key, seqno: 0, kind: Kind::Delete, value: &[] }) }
+    }
+
+    /// # Safety
+    /// `start` must come from the arena, aligned to 8 bytes, with room for a record, the key and the value.
+    #[inline]
+    unsafe fn write<'a>(start: NonNull<u8>, entry: &Entry<'_>) -> Held<'a, Record> {
+        let header = Record {
+            chain: Link::empty(),
+            tag: entry.tag(),
+            key_len: entry.key.len() as u32,
+            value_len: entry.value.len() as u32,
+        };
+        // SAFETY: the caller gives the room; it is new memory, so nothing overlaps with the entry's bytes.
+        unsafe {
+            start.cast::<Record>().write(header);
+            let bytes = start.add(size_of::<Record>());
+            bytes.copy_from_nonoverlapping(NonNull::from(entry.key).cast(), entry.key.len());
+            let bytes = bytes.add(entry.key.len());
+            bytes.copy_from_nonoverlapping(NonNull::from(entry.value).cast(), entry.value.len());
+            Held::new(start.cast())
+        }
+    }
+}
+
+impl<'a> Held<'a, Record> {
+    /// The key.
+    #[inline]
+    pub(super) fn key(self) -> &'a [u8] {
+        // SAFETY: `write` put `key_len` bytes behind the header, and they do not change.
+        unsafe { trailing(self, size_of::<Record>(), self.get().key_len) }
+    }
+
+    /// The first version.
+    #[inline]
+    pub(super) fn first(self) -> Version<'a> {
+        let record = self.get();
+        // SAFETY: `write` put `value_len` bytes behind the key, and they do not change.
+        let value =
+            unsafe { trailing(self, size_of::<Record>() + record.key_len as usize, record.value_len) };
+        Version { seqno: record.tag.seqno(), kind: record.tag.kind(), value }
+    }
+}
+
+impl<'a> Held<'a, Update> {
+    /// The version.
+    #[inline]
+    pub(super) fn version(self) -> Version<'a> {
+        let update = self.get();
+        let tower = if update.place.steps() == 0 { size_of::<Tower>() } else { 0 };
+        // SAFETY: `Unlinked::create` put `value_len` bytes behind header and tower, and they do not change.
+        let value = unsafe { trailing(self, size_of::<Update>() + tower, update.value_len) };
+        Version { seqno: update.tag.seqno(), kind: update.tag.kind(), value }
+    }
+
+    /// Its shortcuts, if it has some.
+    #[inline]
+    pub(super) fn tower(self) -> Option<&'a Tower> {
+        if self.get().place.steps() != 0 {
+            return None;
+        }
+        // SAFETY: an update with this place was created with a tower behind its header, and its pointer covers it.
+        Some(unsafe { self.as_ptr().add(1).cast::<Tower>().as_ref() })
+    }
+
+    /// The nearest update with a tower, this one or an older one.
+    fn nearest_tower(self) -> Option<Held<'a, Update>> {
+        // BOUND: towers stand sixteen apart, but for late arrivals between them.
+        let mut at = Some(self);
+        while let Some(update) = at
+            && update.place.steps() != 0
+        {
+            at = update.get().next.get();
+        }
+        at
+    }
+}
+
+impl<'a> Unlinked<'a> {
+    /// Puts a further version of a key into the arena, to stand above `newest` unless it is late.
+    pub(super) fn create(arena: &'a Arena, entry: &Entry<'_>, newest: Option<Held<'a, Update>>) -> Self {
+        let place = Place(newest.map_or(1, |newest| newest.place.0.wrapping_add(1)));
+        let tower = if place.steps() == 0 { size_of::<Tower>() } else { 0 };
+        let bytes = size_of::<Update>() + tower + entry.value.len();
+        let start = arena.entry(bytes, entry.seqno, entry.kind, entry.key.len() + entry.value.len());
+        let header =
+            Update { next: Link::empty(), tag: entry.tag(), value_len: entry.value.len() as u32, place };
+        // SAFETY: `start` has room for `bytes`, aligned for header and tower; it is new memory, so nothing overlaps
+        // with the entry's bytes.
+        unsafe {
+            start.cast::<Update>().write(header);
+            let bytes = start.add(size_of::<Update>());
+            if tower > 0 {
+                bytes.cast::<Tower>().write(Tower { below: Link::empty(), jump: Link::empty() });
+            }
+            let bytes = bytes.add(tower);
+            bytes.copy_from_nonoverlapping(NonNull::from(entry.value).cast(), entry.value.len());
+            Unlinked(Held::new(start.cast()))
+        }
+    }
+
+    /// Links it into `link`, which led to `older` until now. False, and nothing is done, if it does not any more.
+    pub(super) fn link(&self, link: &Link<Update>, older: Option<Held<'a, Update>>) -> bool {
+        self.0.next.set(older);
+        if let Some(tower) = self.0.tower() {
+            let below = older.and_then(Held::nearest_tower);
+            tower.below.set(below);
+            tower.jump.set(below.and_then(jump_above));
+        }
+        link.replace(older, self.0)
+    }
+}
+
+/// Where a tower above `below` jumps to.
+fn jump_above<'a>(below: Held<'a, Update>) -> Option<Held<'a, Update>> {
+    let jump_of = |update: Option<Held<'a, Update>>| update?.tower()?.jump.get();
+    let towers = |update: Option<Held<'a, Update>>| update.map_or(0, |update| update.place.towers());
+    let first = jump_of(Some(below));
+    let second = jump_of(first);
+    // Two jumps of equal length from below become one.
+    let lengths =
+        (towers(Some(below)).wrapping_sub(towers(first)), towers(first).wrapping_sub(towers(second)));
+    if lengths.0 == lengths.1 { second } else { Some(below) }
+}
+
+/// # Safety
+/// `len` bytes at `offset` behind the start of `held` must be initialised, covered by its provenance and immutable.
+#[inline]
+unsafe fn trailing<'a, T>(held: Held<'a, T>, offset: usize, len: u32) -> &'a [u8] {
+    // SAFETY: as the caller promises; they live as long as the arena.
+    unsafe { std::slice::from_raw_parts(held.as_ptr().cast::<u8>().as_ptr().add(offset), len as usize) }
+}
+
+impl fmt::Debug for Record {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Record").field("tag", &self.tag).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Update {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Update").field("tag", &self.tag).finish_non_exhaustive()
+    }
+}

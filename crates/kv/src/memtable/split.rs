@@ -1,0 +1,166 @@
+//! Splits of full nodes: the upper part moves to a new node at the right, and the parent learns of it.
+//!
+//! Locks are taken from the top down, by upgrading versions that were read on the way: whoever comes second starts
+//! again, so nobody waits while holding one.
+
+use super::arena::Held;
+use super::lock::{Seen, Writing};
+use super::node::{CAPACITY, Inner, Node};
+use super::probe::{Probe, common_prefix};
+use super::record::Record;
+use super::tree::{Path, Tree};
+
+impl Tree {
+    /// Splits the full leaf of `path` and inserts `record`, the key of `probe`, before position `pos` of it.
+    /// `None`, and nothing is done, if somebody else was quicker.
+    #[cold]
+    pub(super) fn split_leaf<'a>(
+        &'a self,
+        path: &Path<'a>,
+        probe: &Probe<'_>,
+        pos: usize,
+        record: Held<'a, Record>,
+    ) -> Option<()> {
+        let leaf = path.leaf.get();
+        let above = self.lock_parent(path.parent)?;
+        let Some(writing) = leaf.lock.upgrade(path.seen) else {
+            if let Some((_, writing)) = above {
+                writing.cancel();
+            }
+            return None;
+        };
+        let right = self.divide_leaf(leaf, probe, pos, record);
+        let next = leaf.next.get();
+        right.next.set(next);
+        right.prev.set(Some(path.leaf));
+        match next {
+            Some(next) => next.prev.set(Some(right)),
+            None => self.last.set(Some(right)),
+        }
+        leaf.next.set(Some(right));
+        let (last, first) = (leaf.record(leaf.count() - 1)?, right.get().record(0)?);
+        let separator = Record::separator(&self.arena, between(last.key(), first.key()));
+        self.adopt(above.as_ref().map(|(parent, _)| *parent), path.leaf, separator, right);
+        drop(writing);
+        drop(above);
+        Some(())
+    }
+
+    /// Distributes the keys of the full `leaf` and one more over it and a new leaf, which is returned.
+    fn divide_leaf<'a>(
+        &'a self,
+        leaf: &'a Node,
+        probe: &Probe<'_>,
+        pos: usize,
+        record: Held<'a, Record>,
+    ) -> Held<'a, Node> {
+        let right = self.arena.node(Node::leaf());
+        // Ascending keys leave full leaves behind them, descending ones in front of them.
+        if pos == 0 || pos == CAPACITY {
+            let (entries, prefix_len) = leaf.entries();
+            let neighbour = if pos == 0 { entries.first() } else { entries.last() };
+            let alone_len = neighbour.map_or(0, |(_, record)| common_prefix(record.key(), probe.key));
+            let alone = [(probe.head(alone_len), record)];
+            if pos == 0 {
+                right.fill(&entries, prefix_len);
+                leaf.fill(&alone, alone_len);
+            } else {
+                right.fill(&alone, alone_len);
+            }
+            return right;
+        }
+        leaf.admit(probe);
+        let (mut entries, prefix_len) = leaf.entries();
+        entries.insert(pos.min(entries.len()), (probe.head(prefix_len), record));
+        let (low, high) = entries.split_at(entries.len() / 2);
+        right.fill(high, prefix_len);
+        leaf.fill(low, prefix_len);
+        right
+    }
+
+    /// Splits the full `inner`, if nobody wrote to it or to its parent since they were seen.
+    #[cold]
+    pub(super) fn split_inner<'a>(
+        &'a self,
+        parent: Option<(Held<'a, Inner>, Seen)>,
+        inner: Held<'a, Inner>,
+        seen: Seen,
+    ) {
+        let Some(above) = self.lock_parent(parent) else { return };
+        let node = inner.get().node();
+        let Some(writing) = node.lock.upgrade(seen) else {
+            if let Some((_, writing)) = above {
+                writing.cancel();
+            }
+            return;
+        };
+        let (entries, prefix_len) = node.entries();
+        let middle = entries.len() / 2;
+        if let (low, [(_, separator), high @ ..]) = entries.split_at(middle) {
+            let right = Inner::of(node.level(), inner.get().children_from(middle + 1));
+            right.node().fill(high, prefix_len);
+            let right = self.arena.node(right).as_node();
+            node.fill(low, prefix_len);
+            self.adopt(above.as_ref().map(|(parent, _)| *parent), inner.as_node(), *separator, right);
+        }
+        drop(writing);
+        drop(above);
+    }
+
+    /// Locks the parent for writing; there is none above the root.
+    #[allow(clippy::type_complexity)]
+    fn lock_parent<'a>(
+        &self,
+        parent: Option<(Held<'a, Inner>, Seen)>,
+    ) -> Option<Option<(&'a Inner, Writing<'a>)>> {
+        let Some((inner, seen)) = parent else { return Some(None) };
+        let inner = inner.get();
+        Some(Some((inner, inner.node().lock.upgrade(seen)?)))
+    }
+
+    /// Makes `right`, split off from `left` at `separator`, a child of `parent`, or both of them children of a new
+    /// root. The locks of `parent` and `left` are held.
+    fn adopt<'a>(
+        &'a self,
+        parent: Option<&Inner>,
+        left: Held<'a, Node>,
+        separator: Held<'a, Record>,
+        right: Held<'a, Node>,
+    ) {
+        match parent {
+            Some(parent) => parent.insert(separator, right),
+            None => {
+                let root = Inner::over(left);
+                root.insert(separator, right);
+                self.root.set(Some(self.arena.node(root).as_node()));
+            }
+        }
+    }
+}
+
+/// The shortest key that is greater than `low` and not greater than `high`, which is greater than `low`.
+fn between<'k>(low: &[u8], high: &'k [u8]) -> &'k [u8] {
+    high.get(..common_prefix(low, high) + 1).unwrap_or(high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: separators separate and are no longer than needed. Method: pairs that differ at once, late, by length
+    /// only, and by a zero byte.
+    #[test]
+    fn separators() {
+        let cases: [(&[u8], &[u8], &[u8]); 5] = [
+            (b"a", b"b", b"b"),
+            (b"apple", b"apricot", b"apr"),
+            (b"ab", b"abc", b"abc"),
+            (b"", b"\0", b"\0"),
+            (b"a\0", b"a\0\0", b"a\0\0"),
+        ];
+        for (low, high, expected) in cases {
+            assert_eq!(between(low, high), expected);
+            assert!(low < expected && expected <= high);
+        }
+    }
+}
