@@ -1,0 +1,93 @@
+//! The names in a log's directory.
+//!
+//! ```text
+//!   000007.wal     a segment: its number, at least six digits
+//!   000005.free    a released segment, kept to be written again under a new name
+//! ```
+//!
+//! Other names are nobody's business.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::Fs;
+
+use crate::Result;
+
+/// What is in a directory.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    /// Ascending by number.
+    pub(crate) segments: Vec<(u32, PathBuf)>,
+    pub(crate) free: Vec<(u32, PathBuf)>,
+}
+
+impl Listing {
+    /// Reads the directory; one that is not there is empty.
+    pub(crate) fn read(fs: &dyn Fs, dir: &Path) -> Result<Listing> {
+        let mut listing = Listing::default();
+        if !fs.exists(dir)? {
+            return Ok(listing);
+        }
+        for path in fs.read_dir(dir)? {
+            if let Some(number) = number_of(&path, "wal") {
+                listing.segments.push((number, path));
+            } else if let Some(number) = number_of(&path, "free") {
+                listing.free.push((number, path));
+            }
+        }
+        // By number: names of more than six digits do not sort.
+        listing.segments.sort_unstable();
+        listing.free.sort_unstable();
+        Ok(listing)
+    }
+
+    /// The highest number that is in use by any name; 0 when none is.
+    pub(crate) fn highest(&self) -> u32 {
+        self.segments.iter().chain(&self.free).map(|(number, _)| *number).max().unwrap_or(0)
+    }
+}
+
+pub(crate) fn segment_path(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{number:06}.wal"))
+}
+
+pub(crate) fn free_path(dir: &Path, number: u32) -> PathBuf {
+    dir.join(format!("{number:06}.free"))
+}
+
+/// The number in a name that is spelled as we spell it.
+fn number_of(path: &Path, extension: &str) -> Option<u32> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(extension)?.strip_suffix('.')?;
+    let number: u32 = stem.parse().ok()?;
+    (number > 0 && format!("{number:06}") == stem).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: our names are understood, in the order of their numbers, and no others.
+    #[test]
+    fn names() {
+        let fs = cairn_vfs::MemFs::new();
+        let dir = Path::new("log");
+        assert_eq!(Listing::read(&fs, dir).unwrap().highest(), 0);
+        fs.create_dir_all(dir).unwrap();
+        let others = [
+            "000000.wal",
+            "00001.wal",
+            "0000001.wal",
+            "+00001.wal",
+            "000001.wal.tmp",
+            "wal",
+            "4294967296.wal",
+        ];
+        let ours = [segment_path(dir, 1_234_567), segment_path(dir, 999_999), free_path(dir, 3)];
+        for path in others.iter().map(|name| dir.join(name)).chain(ours.clone()) {
+            fs.open(&path, cairn_vfs::OpenOptions::create()).unwrap();
+        }
+        let listing = Listing::read(&fs, dir).unwrap();
+        assert_eq!(listing.segments, [(999_999, ours[1].clone()), (1_234_567, ours[0].clone())]);
+        assert_eq!((listing.free, listing.segments[1].0), (vec![(3, ours[2].clone())], 1_234_567));
+    }
+}

@@ -1,0 +1,311 @@
+//! The bytes of a segment.
+//!
+//! ```text
+//!   segment             record, at a multiple of 8
+//!   0      header       0   checksum    u64   upper 16 bits: of length, kind, synced and position
+//!   2048   header again                       lower 48 bits: of these and the payload
+//!   4096   records      8   length      u32   of the payload
+//!          ...          12  synced | kind u32 kind: the lowest 3 bits; the rest: see below
+//!          zeros        16  payload, zeros up to the next multiple of 8
+//!
+//!   header
+//!   0   magic "CAIRNWAL"
+//!   8   version         u32
+//!   12  segment number  u32
+//!   16  log id          u64   random, the same in all segments of a log
+//!   24  salt            u64   random, of this segment
+//!   32  previous salt   u64   of the segment before; 0 when there is none
+//!   40  previous end    u64   position: segment number << 32 | offset behind the last record; 0 when there is none
+//!   48  previous synced u32   see below, for that segment
+//!   52  zeros           u32
+//!   56  checksum        u64   xxh3-64 of the 56 bytes before
+//! ```
+//!
+//! Synced is what was certainly on stable storage when the record was begun: 0 for nothing that matters, 4096 for all
+//! earlier segments, more for these and the records of this segment up to that offset, a multiple of 8.
+//!
+//! Salt, number and log id make a segment's seed, which is in every record's checksum with the record's offset: bytes
+//! of another segment, of an earlier life of the file, or of another place in it are no records.
+
+use cairn_codec::checksum::xxh3_64;
+
+use crate::Lsn;
+
+/// What a segment's records begin behind. A page: the header is never written together with records.
+pub(crate) const HEADER_BYTES: u32 = 4096;
+/// Where the header stands, twice, in sectors of their own. Damage to one costs nothing.
+pub(crate) const HEADER_COPIES: [usize; 2] = [0, 2048];
+const HEADER_USED: usize = 64;
+const MAGIC: [u8; 8] = *b"CAIRNWAL";
+pub(crate) const VERSION: u32 = 1;
+
+/// Bytes before a record's payload.
+pub(crate) const HEAD_BYTES: usize = 16;
+/// The longest payload of a record: 1 GiB.
+pub const MAX_RECORD_BYTES: usize = 1 << 30;
+/// The longest segment that may be asked for.
+pub(crate) const MAX_SEGMENT_BYTES: u32 = 2 << 30;
+const _: () = assert!(MAX_RECORD_BYTES as u64 + 2 * HEADER_BYTES as u64 <= MAX_SEGMENT_BYTES as u64);
+
+/// Bytes that a record with this payload takes, head and padding included.
+pub(crate) fn record_bytes(payload_bytes: usize) -> usize {
+    (HEAD_BYTES + payload_bytes).next_multiple_of(8)
+}
+
+/// What a segment says of itself and of the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) number: u32,
+    pub(crate) log_id: u64,
+    pub(crate) salt: u64,
+    /// The segment whose records come before these; `None` for the first.
+    pub(crate) previous: Option<Previous>,
+}
+
+/// The segment before, as the writer left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Previous {
+    pub(crate) salt: u64,
+    /// Behind its last record.
+    pub(crate) end: Lsn,
+    /// What of it, and before it, was certainly on stable storage; see the [module](self).
+    pub(crate) synced: u32,
+}
+
+/// What one copy of a header says.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Decoded {
+    Header(Header),
+    /// Only zeros: never written.
+    Blank,
+    /// Sound, of a later version of the format.
+    Version(u32),
+    Damaged,
+}
+
+impl Header {
+    /// The header page: both copies.
+    pub(crate) fn encode(&self, page: &mut [u8]) {
+        let (salt, end, synced) = self.previous.map_or((0, 0, 0), |p| (p.salt, p.end.get(), p.synced));
+        let mut bytes = Vec::with_capacity(HEADER_USED);
+        bytes.extend_from_slice(&MAGIC);
+        bytes.extend_from_slice(&VERSION.to_le_bytes());
+        bytes.extend_from_slice(&self.number.to_le_bytes());
+        for word in [self.log_id, self.salt, salt, end, u64::from(synced)] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
+        debug_assert_eq!(bytes.len(), HEADER_USED);
+        page.fill(0);
+        for at in HEADER_COPIES {
+            if let Some(copy) = page.get_mut(at..at + HEADER_USED) {
+                copy.copy_from_slice(&bytes);
+            }
+        }
+    }
+
+    /// What stands at one of [`HEADER_COPIES`] of a page.
+    pub(crate) fn decode(page: &[u8], at: usize) -> Decoded {
+        let Some(bytes) = page.get(at..).and_then(<[u8]>::first_chunk::<HEADER_USED>) else {
+            return Decoded::Blank;
+        };
+        if bytes.iter().all(|&byte| byte == 0) {
+            return Decoded::Blank;
+        }
+        if bytes[..8] != MAGIC || word(bytes, 56) != xxh3_64(&bytes[..56]) {
+            return Decoded::Damaged;
+        }
+        let version = word(bytes, 8) as u32;
+        if version != VERSION {
+            return Decoded::Version(version);
+        }
+        let (end, synced) = (Lsn::from(word(bytes, 40)), word(bytes, 48));
+        let previous =
+            (end != Lsn::ZERO).then(|| Previous { salt: word(bytes, 32), end, synced: synced as u32 });
+        let number = (word(bytes, 8) >> 32) as u32;
+        // Nobody writes such a one, so that it must be forged; what follows need not think of it.
+        let in_order = previous.is_none_or(|p| p.end.segment() < number && p.synced <= p.end.offset());
+        if number == 0 || !in_order || synced >> 32 != 0 {
+            return Decoded::Damaged;
+        }
+        Decoded::Header(Header { number, log_id: word(bytes, 16), salt: word(bytes, 24), previous })
+    }
+
+    /// What goes into the checksums of the segment's records.
+    pub(crate) fn seed(&self) -> Seed {
+        let mut bytes = [0; 24];
+        for (place, word) in bytes.chunks_mut(8).zip([self.log_id, self.salt, u64::from(self.number)]) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
+        Seed(xxh3_64(&bytes))
+    }
+}
+
+/// The little-endian word at `at`, or 0 past the end.
+fn word(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..).and_then(|rest| rest.first_chunk()).map_or(0, |chunk| u64::from_le_bytes(*chunk))
+}
+
+/// Ties a record to its segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Seed(u64);
+
+/// What a record is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Somebody's payload.
+    Data = 1,
+    /// Room that was reserved and given up. Its payload means nothing.
+    Void = 2,
+    /// Written when a log is closed, for what it says of the sync before.
+    Close = 3,
+}
+
+/// A record's head, but for its checksum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) kind: Kind,
+    pub(crate) len: u32,
+    /// See the [module](self). Never above the record's own offset.
+    pub(crate) synced: u32,
+}
+
+/// Bits of the checksum that the head alone decides.
+const HEAD_MASK: u64 = 0xffff << 48;
+
+impl Head {
+    fn words(self) -> u64 {
+        debug_assert!(self.synced.is_multiple_of(8));
+        u64::from(self.len) | u64::from(self.synced | self.kind as u32) << 32
+    }
+
+    /// The 16 bytes before `payload` in a record at `offset`.
+    #[inline]
+    pub(crate) fn encode(self, seed: Seed, offset: u32, payload: &[u8]) -> [u8; HEAD_BYTES] {
+        let words = self.words();
+        let mut bytes = [0; HEAD_BYTES];
+        bytes[..8].copy_from_slice(&checksum(mix(seed, offset, words), payload).to_le_bytes());
+        bytes[8..].copy_from_slice(&words.to_le_bytes());
+        bytes
+    }
+
+    /// The head at `offset`, if it looks like one: garbage does by a chance of 2^-16, before the payload is looked at.
+    #[inline]
+    pub(crate) fn decode(seed: Seed, offset: u32, bytes: &[u8; HEAD_BYTES]) -> Option<Head> {
+        let words = word(bytes, 8);
+        let high = (words >> 32) as u32;
+        let kind = match high & 7 {
+            1 => Kind::Data,
+            2 => Kind::Void,
+            3 => Kind::Close,
+            _ => return None,
+        };
+        let head = Head { kind, len: words as u32, synced: high & !7 };
+        let plausible = head.len as usize <= MAX_RECORD_BYTES && head.synced <= offset;
+        (plausible && (mix(seed, offset, words) ^ word(bytes, 0)) & HEAD_MASK == 0).then_some(head)
+    }
+
+    /// True when `payload` is what the record was written with.
+    pub(crate) fn matches(self, seed: Seed, offset: u32, bytes: &[u8; HEAD_BYTES], payload: &[u8]) -> bool {
+        word(bytes, 0) == checksum(mix(seed, offset, self.words()), payload)
+    }
+}
+
+/// Mixes everything but the payload. One to one in `words`, so that no change of a head goes unseen.
+#[inline]
+fn mix(seed: Seed, offset: u32, words: u64) -> u64 {
+    let position = seed.0.wrapping_add(u64::from(offset).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    // The finalizer of MurmurHash3 (Appleby), which spreads each bit over all.
+    let mut hash = words ^ position;
+    hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    hash ^ hash >> 33
+}
+
+#[inline]
+fn checksum(mixed: u64, payload: &[u8]) -> u64 {
+    mixed ^ (xxh3_64(payload) & !HEAD_MASK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> Header {
+        let previous = Previous { salt: 3, end: Lsn::new(6, 9000), synced: 8000 };
+        Header { number: 7, log_id: 1, salt: 2, previous: Some(previous) }
+    }
+
+    /// Goal: a header reads back from either copy, and no flipped bit of one is taken for a header.
+    #[test]
+    fn header_round_trip() {
+        for header in [header(), Header { previous: None, ..header() }] {
+            let mut page = vec![1; HEADER_BYTES as usize];
+            header.encode(&mut page);
+            for at in HEADER_COPIES {
+                assert_eq!(Header::decode(&page, at), Decoded::Header(header));
+                for bit in 0..HEADER_USED * 8 {
+                    page[at + bit / 8] ^= 1 << (bit % 8);
+                    assert_eq!(Header::decode(&page, at), Decoded::Damaged, "bit {bit}");
+                    page[at + bit / 8] ^= 1 << (bit % 8);
+                }
+            }
+        }
+        assert_eq!(Header::decode(&[0; 4096], 2048), Decoded::Blank);
+        assert_eq!(Header::decode(&[1; 63], 0), Decoded::Blank);
+    }
+
+    /// Goal: what is sound by its checksum and still cannot be is refused; a later version is told apart.
+    #[test]
+    fn header_forgeries() {
+        let forge = |at: usize, value: u32| {
+            let mut page = vec![0; 4096];
+            header().encode(&mut page);
+            page[at..at + 4].copy_from_slice(&value.to_le_bytes());
+            let sum = xxh3_64(&page[..56]).to_le_bytes();
+            page[56..64].copy_from_slice(&sum);
+            Header::decode(&page, 0)
+        };
+        assert_eq!(forge(8, 2), Decoded::Version(2));
+        for (at, value) in [(12, 0), (12, 6), (44, 7), (48, 9008), (52, 1)] {
+            assert_eq!(forge(at, value), Decoded::Damaged, "{value} at {at}");
+        }
+    }
+
+    /// Goal: a record passes in its own place only. Method: every flipped bit, and other seeds, offsets and salts.
+    #[test]
+    fn records_are_tied_to_their_place() {
+        let (seed, offset, payload) = (header().seed(), 4096, b"some payload of a record");
+        let passes = |seed: Seed, offset: u32, bytes: &[u8; 16], payload: &[u8]| {
+            Head::decode(seed, offset, bytes).filter(|head| head.matches(seed, offset, bytes, payload))
+        };
+        for kind in [Kind::Data, Kind::Void, Kind::Close] {
+            let head = Head { kind, len: payload.len() as u32, synced: 4088 };
+            let bytes = head.encode(seed, offset, payload);
+            assert_eq!(passes(seed, offset, &bytes, payload), Some(head));
+            for bit in 0..128 {
+                let mut other = bytes;
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(passes(seed, offset, &other, payload), None, "bit {bit}");
+            }
+            for bit in 0..payload.len() * 8 {
+                let mut other = *payload;
+                other[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(passes(seed, offset, &bytes, &other), None, "payload bit {bit}");
+            }
+            for place in (0..1 << 20).step_by(8).filter(|&place| place != offset) {
+                assert_eq!(passes(seed, place, &bytes, payload), None, "offset {place}");
+            }
+            for other in [Header { salt: 9, ..header() }, Header { log_id: 9, ..header() }] {
+                assert_eq!(passes(other.seed(), offset, &bytes, payload), None);
+            }
+        }
+        assert_eq!(Head::decode(seed, 4096, &[0; 16]), None);
+    }
+
+    /// Goal: the sizes that the layout promises.
+    #[test]
+    fn sizes() {
+        assert_eq!([0, 1, 8, 9, 40].map(record_bytes), [16, 24, 24, 32, 56]);
+    }
+}

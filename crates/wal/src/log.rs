@@ -1,0 +1,177 @@
+//! The shared end of a log: syncing, releasing, and opening it for writing.
+
+use std::collections::BTreeSet;
+
+use cairn_vfs::sync::atomic::Ordering;
+use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::thread::JoinHandle;
+use cairn_vfs::{Fs, OpenOptions, Rng, thread};
+
+use crate::format::Previous;
+use crate::helper;
+use crate::recovery::Tail;
+use crate::shared::{Sealed, Shared};
+use crate::{Appender, Error, Lsn, Options, Result};
+
+/// A log that is open for writing, to those who do not append: any number of threads, through `&self`.
+///
+/// After a failed sync, write or creation of a segment the log is poisoned: everything fails but reservations that
+/// are out, whose commits prove nothing. Dropping it syncs nothing.
+#[derive(Debug)]
+pub struct Log {
+    shared: Arc<Shared>,
+    helper: Option<JoinHandle<()>>,
+}
+
+/// What a log has done since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    /// Syncs of a segment that records were waiting for; not those of preparing one.
+    pub flushes: u64,
+    /// Segments prepared.
+    pub segments: u64,
+    /// Of these, how many were files of released segments.
+    pub recycled: u64,
+    /// How often an appender needed a segment, or memory of one, that was not ready.
+    pub stalls: u64,
+}
+
+impl Log {
+    /// Opens the log that was recovered up to `tail` for writing; makes its directory if there is none.
+    ///
+    /// Writing goes on in a new segment, which says where the last one ended: a torn end is never appended to. What
+    /// was recovered is synced first. Segments before the position that the recovery began at, and what a crash cut
+    /// off, are released. `rng` is for the salt that keeps bytes of earlier lives from being taken for records.
+    ///
+    /// Costs a few syncs. Errors: `Invalid` options, and those of the file system.
+    pub fn open(
+        fs: &Arc<dyn Fs>,
+        options: &Options,
+        tail: Tail,
+        rng: &mut dyn Rng,
+    ) -> Result<(Log, Appender)> {
+        options.check()?;
+        let dir = &tail.dir;
+        if !fs.exists(dir)? {
+            fs.create_dir_all(dir)?;
+            fs.sync_parent(dir)?;
+        }
+        let log_id = tail.log_id.unwrap_or_else(|| rng.next_u64());
+        let shared = Arc::new(Shared::new(fs, dir, options, log_id, rng.next_u64()));
+        // ORDER: the header of the new segment says that all before it is on stable storage, so it must be.
+        for old in tail.segments.iter().filter(|old| old.unsynced) {
+            fs.open(&old.path, OpenOptions::read())?.sync_data()?;
+        }
+        let previous = tail.segments.last().map(|_| Previous {
+            salt: tail.salt,
+            end: tail.end,
+            synced: tail.end.offset(),
+        });
+        if previous.is_some() {
+            shared.raise_synced(tail.end);
+        }
+        adopt(&shared, &tail)?;
+        let appender = Appender::begin(Arc::clone(&shared), previous)?;
+        let mut log = Log { shared, helper: None };
+        if options.background {
+            let shared = Arc::clone(&log.shared);
+            let thread = thread::spawn("cairn-wal", move || helper::run(&shared));
+            log.helper =
+                Some(thread.map_err(|source| {
+                    cairn_vfs::Error::new(cairn_vfs::Operation::Open, &tail.dir, source)
+                })?);
+            log.shared.want_segment();
+        }
+        Ok((log, appender))
+    }
+
+    /// Returns when everything up to position `lsn` is on stable storage.
+    ///
+    /// Waits for reservations below `lsn` to be committed, never for later ones. Concurrent callers share one device
+    /// flush; those who come while one is under way share the next. Costs a device flush, or nothing when it is done
+    /// already. Errors: `Invalid` when `lsn` was never reserved; a failed sync poisons the log, and is not tried again
+    /// (a kernel may drop what it could not write, and then says that all is well).
+    pub fn sync_to(&self, lsn: Lsn) -> Result<()> {
+        self.shared.sync_to(lsn)
+    }
+
+    /// [`Log::sync_to`] everything that was reserved before the call.
+    pub fn sync(&self) -> Result<()> {
+        self.sync_to(self.shared.reserved())
+    }
+
+    /// The position up to which everything is on stable storage, or released.
+    pub fn synced(&self) -> Lsn {
+        self.shared.synced()
+    }
+
+    /// The position up to which records have been reserved.
+    pub fn reserved(&self) -> Lsn {
+        self.shared.reserved()
+    }
+
+    /// Nobody needs the records up to `lsn` any more. Segments without later ones are recycled or removed, but for the
+    /// one being written.
+    ///
+    /// Whoever remembers where a recovery is to begin must have made a position at or after `lsn` durable before.
+    /// Costs a rename for each segment and a sync of the directory. After an error of a rename the call can be
+    /// repeated; a failed sync poisons the log.
+    pub fn release_before(&self, lsn: Lsn) -> Result<()> {
+        self.shared.release_before(lsn)
+    }
+
+    /// A random number that all segments of this log carry.
+    pub fn id(&self) -> u64 {
+        self.shared.log_id
+    }
+
+    /// What it has done so far.
+    pub fn stats(&self) -> Stats {
+        let counts = &self.shared.counts;
+        Stats {
+            flushes: counts.flushes.load(Ordering::Relaxed),
+            segments: counts.segments.load(Ordering::Relaxed),
+            recycled: counts.recycled.load(Ordering::Relaxed),
+            stalls: counts.stalls.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.shared.stop_helper();
+        if let Some(helper) = self.helper.take() {
+            // It does not panic; if it did, there is nobody left to tell.
+            let _ = helper.join();
+        }
+    }
+}
+
+/// Takes over the files of earlier processes: those of the log, and those that can be written again.
+fn adopt(shared: &Shared, tail: &Tail) -> Result<()> {
+    let mut files = lock(&shared.files);
+    files.next = tail.highest.checked_add(1).ok_or_else(|| Error::invalid("no segment numbers are left"))?;
+    // A crash in the middle of a rename can leave a file with both names, and it must not be written as two.
+    let mut known = BTreeSet::new();
+    for old in &tail.segments {
+        let metadata = shared.fs.metadata(&old.path)?;
+        known.insert(metadata.id);
+        let (number, path, end) = (old.number, old.path.clone(), old.end);
+        files.sealed.push_back(Sealed { number, path, end, bytes: metadata.len, progress: None });
+    }
+    for path in &tail.dead {
+        let metadata = shared.fs.metadata(path)?;
+        let fits = metadata.len == u64::from(shared.options.segment_bytes);
+        let free = path.with_extension("free");
+        let wanted = files.free.len() < shared.options.recycled_max && !files.free.contains(&free);
+        if known.insert(metadata.id) && fits && wanted {
+            if free != *path {
+                shared.fs.rename(path, &free)?;
+            }
+            files.free.push(free);
+        } else {
+            shared.fs.remove(path)?;
+        }
+    }
+    Ok(())
+}

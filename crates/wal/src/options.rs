@@ -1,0 +1,111 @@
+//! How a log is written, and how it is read back.
+
+use crate::format::{HEADER_BYTES, MAX_SEGMENT_BYTES};
+use crate::{Error, Result};
+
+/// How a log is written. None of it is stored: a log can be opened with other options each time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Options {
+    pub(crate) segment_bytes: u32,
+    pub(crate) window_bytes: u32,
+    pub(crate) recycled_max: usize,
+    pub(crate) background: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options { segment_bytes: 64 << 20, window_bytes: 256 << 10, recycled_max: 2, background: true }
+    }
+}
+
+impl Options {
+    /// Size of a segment's file, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 64 MiB: what is written between two
+    /// flushes of a store's memory. A record that does not fit gets a segment of its own size.
+    #[must_use]
+    pub fn segment_bytes(mut self, bytes: u32) -> Self {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// How much of a segment is brought into memory at a time, in multiples of 4 KiB. Default 256 KiB: some four
+    /// thousand small records, and a tenth of a millisecond of work.
+    #[must_use]
+    pub fn window_bytes(mut self, bytes: u32) -> Self {
+        self.window_bytes = bytes;
+        self
+    }
+
+    /// How many released segments are kept to be written again; others are removed. Default 2.
+    #[must_use]
+    pub fn recycled_max(mut self, count: usize) -> Self {
+        self.recycled_max = count;
+        self
+    }
+
+    /// Whether a thread prepares memory and segments ahead of need. Default true. Without it whoever appends does so,
+    /// at the time of need, and everything the log does is a function of the calls.
+    #[must_use]
+    pub fn background(mut self, on: bool) -> Self {
+        self.background = on;
+        self
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        let bytes = self.segment_bytes;
+        if !(2 * HEADER_BYTES..=MAX_SEGMENT_BYTES).contains(&bytes) || !bytes.is_multiple_of(4096) {
+            return Err(Error::invalid(format!(
+                "segments of {bytes} bytes: a multiple of 4096 from {} to {MAX_SEGMENT_BYTES} is expected",
+                2 * HEADER_BYTES
+            )));
+        }
+        let window = self.window_bytes;
+        if window == 0 || !window.is_multiple_of(4096) {
+            return Err(Error::invalid(format!("windows of {window} bytes: a multiple of 4096 is expected")));
+        }
+        Ok(())
+    }
+}
+
+/// What a recovery does about damage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Mode {
+    /// Ends at the first damaged record if nothing says that it had been synced; what a power loss leaves behind is
+    /// thereby no error. Damage below what had been synced is `Corruption`.
+    #[default]
+    TolerateTornTail,
+    /// Any damage is `Corruption`. For logs that were closed in order.
+    Strict,
+    /// Skips what is damaged, says what that was, and goes on with what is sound. For repair: what comes out may have
+    /// holes.
+    Salvage,
+}
+
+/// How a log is read back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecoveryOptions {
+    pub(crate) mode: Mode,
+    pub(crate) read_bytes: usize,
+}
+
+impl Default for RecoveryOptions {
+    fn default() -> Self {
+        RecoveryOptions { mode: Mode::default(), read_bytes: 1 << 20 }
+    }
+}
+
+impl RecoveryOptions {
+    /// What to do about damage. Default [`Mode::TolerateTornTail`].
+    #[must_use]
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How many bytes are read at a time, at least 4 KiB. Default 1 MiB. This, or the largest record where that is
+    /// more, is the memory that a recovery takes.
+    #[must_use]
+    pub fn read_bytes(mut self, bytes: usize) -> Self {
+        self.read_bytes = bytes.max(4096);
+        self
+    }
+}

@@ -1,0 +1,321 @@
+//! Reading a log back: record by record, in bounded memory, trusting nothing.
+//!
+//! A log ends at the first thing in it that is no record. A power loss leaves such an end behind, so that by itself it
+//! is no damage; what comes after it is lost, too, for a log has no holes. It is damage where something says that more
+//! had been synced. Four things can say so: the header of the next segment says how far this one had been; any
+//! record behind the damage says how far its own segment had been when it was written; and a record or header of a
+//! later segment that had itself been synced to any extent, since segments are synced in order.
+//!
+//! Nothing is changed on the disk before [`Log::open`](crate::Log::open), so that a crash in a recovery leaves what
+//! was there before it.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::Fs;
+use cairn_vfs::sync::Arc;
+
+use crate::files::Listing;
+use crate::format::{HEADER_BYTES, Kind};
+use crate::{Error, Lsn, Mode, RecoveryOptions, Result};
+
+mod chain;
+mod reader;
+
+use chain::{Headers, Link, proof_after, proof_in};
+use reader::{Found, Item, SegmentReader};
+
+/// Reads a log's records in the order of their positions.
+///
+/// After an error it stays failed, with the same error. It may run beside a writer of the same log; it then ends
+/// somewhere in what is being written.
+#[derive(Debug)]
+pub struct Recovery {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    options: RecoveryOptions,
+    listing: Listing,
+    log_id: Option<u64>,
+    /// The segments of the log, oldest first.
+    links: Vec<Link>,
+    /// The one being read.
+    index: usize,
+    reader: Option<SegmentReader>,
+    /// Where its next record begins.
+    offset: u32,
+    from: Lsn,
+    damage: Vec<Damage>,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Reading,
+    Ended,
+    Failed(Error),
+}
+
+/// A record of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its position: the one behind it.
+    pub lsn: Lsn,
+    /// What was appended.
+    pub payload: &'a [u8],
+}
+
+/// Something in a log that is not as it was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// First byte that is, or may be, damaged.
+    pub from: u64,
+    /// The byte behind the last one; equal to `from` when the file as a whole is meant.
+    pub to: u64,
+    /// What it is, and what became of it.
+    pub what: String,
+}
+
+impl Damage {
+    fn new(file: &Path, from: usize, to: usize, what: &str) -> Damage {
+        Damage { file: file.to_owned(), from: from as u64, to: to as u64, what: what.to_owned() }
+    }
+}
+
+/// Where a log ends, and what its directory holds: what it takes to go on writing it.
+#[derive(Debug)]
+pub struct Tail {
+    pub(crate) dir: PathBuf,
+    pub(crate) log_id: Option<u64>,
+    pub(crate) end: Lsn,
+    /// Of the last segment of the log, if it has one.
+    pub(crate) salt: u64,
+    /// The segments of the log, oldest first.
+    pub(crate) segments: Vec<Old>,
+    /// Segments that are not of the log any more, and released ones.
+    pub(crate) dead: Vec<PathBuf>,
+    pub(crate) highest: u32,
+}
+
+/// A segment that an earlier process wrote.
+#[derive(Debug, Clone)]
+pub(crate) struct Old {
+    pub(crate) number: u32,
+    pub(crate) path: PathBuf,
+    pub(crate) end: u32,
+    /// True when nothing says that all of it is on stable storage.
+    pub(crate) unsynced: bool,
+}
+
+impl Tail {
+    /// The position behind the last record.
+    pub fn end(&self) -> Lsn {
+        self.end
+    }
+}
+
+impl Recovery {
+    /// Opens the log in `dir` for reading, behind the record with position `from`; [`Lsn::ZERO`] begins with the
+    /// oldest record that was not released. A directory that is not there is an empty log.
+    ///
+    /// Costs a read of 4 KiB for each segment. Errors: `Invalid` when no record can end at `from`; `Corruption` when
+    /// segments are missing or, by their headers, damaged; `Unsupported` for a later version of the format.
+    pub fn open(fs: &Arc<dyn Fs>, dir: &Path, from: Lsn, options: &RecoveryOptions) -> Result<Recovery> {
+        if !from.offset().is_multiple_of(8) {
+            return Err(Error::invalid(format!(
+                "no record of a log ends at {from}: offsets are multiples of 8"
+            )));
+        }
+        let listing = Listing::read(&**fs, dir)?;
+        let headers = Headers::read(&**fs, &listing)?;
+        let log_id = headers.log_id();
+        let chain = headers.resolve(&**fs, &listing, from, options.mode)?;
+        let later = listing.segments.last().is_some_and(|(number, _)| *number >= from.segment());
+        if from != Lsn::ZERO && !later && options.mode != Mode::Salvage {
+            let what = format!("the log is needed from {from} on, and there is no such segment");
+            return Err(Error::corruption(dir, 0, what));
+        }
+        let mut recovery = Recovery {
+            fs: Arc::clone(fs),
+            dir: dir.to_owned(),
+            options: options.clone(),
+            listing,
+            log_id,
+            links: chain.links,
+            index: 0,
+            reader: None,
+            offset: HEADER_BYTES,
+            from,
+            damage: chain.damage,
+            state: State::Reading,
+        };
+        if recovery.links.first().is_some_and(|link| link.header.number == from.segment()) {
+            recovery.offset = from.offset().max(HEADER_BYTES);
+        }
+        Ok(recovery)
+    }
+
+    /// The next record; `None` at the end of the log.
+    ///
+    /// Costs one read for each window, see [`RecoveryOptions::read_bytes`]. Errors: `Corruption`, see [`Mode`].
+    #[expect(clippy::should_implement_trait, reason = "a record borrows from the recovery")]
+    pub fn next(&mut self) -> Result<Option<Record<'_>>> {
+        let found = loop {
+            match &self.state {
+                State::Failed(error) => return Err(error.clone()),
+                State::Ended => return Ok(None),
+                State::Reading => {}
+            }
+            match self.step() {
+                Ok(Some(found)) if found.head.kind == Kind::Data => break found,
+                Ok(Some(_)) => {}
+                Ok(None) => self.state = State::Ended,
+                Err(error) => self.state = State::Failed(error),
+            }
+        };
+        let lsn = self.position();
+        match self.reader.as_mut().map(|reader| reader.payload(&found)) {
+            Some(payload) => Ok(Some(Record { lsn, payload: payload? })),
+            None => Ok(None),
+        }
+    }
+
+    /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is here too.
+    pub fn damage(&self) -> &[Damage] {
+        &self.damage
+    }
+
+    /// Reads what is left and says where the log ends. Errors as [`Recovery::next`].
+    pub fn finish(mut self) -> Result<Tail> {
+        while self.next()?.is_some() {}
+        let mut segments: Vec<Old> = Vec::with_capacity(self.links.len());
+        for (index, link) in self.links.iter().enumerate() {
+            let next = self.links.get(index + 1).and_then(|next| next.header.previous);
+            segments.push(Old {
+                number: link.header.number,
+                path: link.path.clone(),
+                end: self.sealed_at(index).unwrap_or(self.offset),
+                unsynced: next.is_none_or(|previous| previous.synced < previous.end.offset()),
+            });
+        }
+        let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
+        // Free names first: a file with two names keeps that one.
+        let all = self.listing.free.iter().chain(&self.listing.segments).map(|(_, path)| path);
+        let dead = all.filter(|path| !alive(path)).cloned().collect();
+        Ok(Tail {
+            dir: self.dir.clone(),
+            log_id: self.log_id,
+            end: self.position(),
+            salt: self.links.last().map_or(0, |link| link.header.salt),
+            dead,
+            highest: self.listing.highest(),
+            segments,
+        })
+    }
+
+    /// Behind the last record that was read.
+    fn position(&self) -> Lsn {
+        match self.links.get(self.index) {
+            Some(link) => Lsn::new(link.header.number, self.offset),
+            None => self.from,
+        }
+    }
+
+    /// Where a segment ends by the word of the next one. Where one between them is missing, in a salvage, nobody knows.
+    fn sealed_at(&self, index: usize) -> Option<u32> {
+        let (link, next) = (self.links.get(index)?, self.links.get(index + 1)?);
+        let previous = next.header.previous.filter(|p| p.end.segment() == link.header.number);
+        Some(previous.map_or(u32::MAX, |previous| previous.end.offset()))
+    }
+
+    /// The next record of any kind.
+    fn step(&mut self) -> Result<Option<Found>> {
+        loop {
+            let Some(link) = self.links.get(self.index) else { return Ok(None) };
+            let (seed, sealed_at) = (link.header.seed(), self.sealed_at(self.index));
+            if sealed_at.is_some_and(|end| self.offset >= end) {
+                self.index += 1;
+                self.reader = None;
+                self.offset = HEADER_BYTES;
+                continue;
+            }
+            let reader = match &mut self.reader {
+                Some(reader) => reader,
+                None => {
+                    let path = link.path.clone();
+                    self.reader.insert(SegmentReader::open(&*self.fs, path, self.options.read_bytes)?)
+                }
+            };
+            match reader.item(seed, self.offset, sealed_at.unwrap_or(u32::MAX))? {
+                Item::Record(found) => {
+                    self.offset = found.end;
+                    return Ok(Some(found));
+                }
+                item => {
+                    if !self.pass(&item, sealed_at)? {
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Decides about what is no record. True to go on at [`Self::offset`], false when the log ends there.
+    fn pass(&mut self, item: &Item, sealed_at: Option<u32>) -> Result<bool> {
+        let (Some(link), Some(reader)) = (self.links.get(self.index), self.reader.as_mut()) else {
+            return Ok(false);
+        };
+        let (seed, offset, len) = (link.header.seed(), self.offset, reader.len());
+        let until = sealed_at.map_or(len, |end| end.min(len));
+        match self.options.mode {
+            Mode::Salvage => {
+                let found = reader.search(seed, offset..until)?;
+                let next = found.as_ref().map_or(until, |found| found.start);
+                if found.is_some() || sealed_at.is_some() || matches!(item, Item::Damaged) {
+                    let what = "no record; what was here is lost";
+                    self.damage.push(Damage::new(&reader.path, offset as usize, next as usize, what));
+                }
+                if found.is_none() && sealed_at.is_none() {
+                    return Ok(false);
+                }
+                self.offset = if found.is_some() { next } else { u32::MAX };
+                Ok(true)
+            }
+            Mode::Strict => {
+                let clean = sealed_at.is_none() && matches!(item, Item::Nothing);
+                if clean && reader.search(seed, offset..len)?.is_none() {
+                    return Ok(false);
+                }
+                Err(Error::corruption(&reader.path, u64::from(offset), "there is no sound record here"))
+            }
+            Mode::TolerateTornTail => {
+                let mut proof = proof_after(reader, link, offset, offset)?;
+                let later = self.links.get(self.index + 1..).unwrap_or_default();
+                if let (None, Some(next)) = (&proof, later.first()) {
+                    let says = next.header.previous.is_some_and(|previous| previous.synced > offset);
+                    let header = || format!("the header of {}", next.path.display());
+                    proof = if says { Some(header()) } else { proof_in(&*self.fs, later)? };
+                }
+                if let Some(proof) = proof {
+                    let what =
+                        format!("there is no sound record here, and more than this had been synced: {proof}");
+                    return Err(Error::corruption(&link.path, u64::from(offset), what));
+                }
+                if sealed_at.is_some() || matches!(item, Item::Damaged) {
+                    let what = "the log ends here, torn by a crash before it was synced";
+                    self.damage.push(Damage::new(&link.path, offset as usize, until as usize, what));
+                }
+                for link in later {
+                    self.damage.push(Damage::new(&link.path, 0, 0, "cut off from the log by a crash"));
+                }
+                self.links.truncate(self.index + 1);
+                Ok(false)
+            }
+        }
+    }
+}
+
+/// Says which record it was that knew.
+fn found_by(path: &Path, found: &Found) -> String {
+    format!("the record at offset {} of {} knew of {} bytes", found.start, path.display(), found.head.synced)
+}

@@ -1,0 +1,212 @@
+//! Which segments make up the log, and what says that they had been synced.
+//!
+//! Every header names the segment before: its number, salt, end, and how far it had been synced. The segment with the
+//! highest number is the newest, and the log is what can be reached from it. A segment that cannot be reached was cut
+//! off by a crash and given up by an earlier recovery; or it was prepared and not begun.
+
+use std::path::PathBuf;
+
+use cairn_vfs::Fs;
+
+use super::reader::{HeaderPage, Item, SegmentReader};
+use super::{Damage, found_by};
+use crate::files::Listing;
+use crate::format::{HEADER_BYTES, HEADER_COPIES, Header};
+use crate::{Error, Lsn, Mode, Result};
+
+/// A segment with a sound header.
+#[derive(Debug, Clone)]
+pub(super) struct Link {
+    pub(super) path: PathBuf,
+    pub(super) header: Header,
+}
+
+/// All that could be learned from the headers.
+#[derive(Debug, Default)]
+pub(super) struct Headers {
+    /// Ascending by number.
+    sound: Vec<Link>,
+    /// Files in which something else was written over the header.
+    damaged: Vec<(u32, PathBuf)>,
+    /// One copy of two.
+    half: Vec<Damage>,
+}
+
+/// The segments to read, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    pub(super) links: Vec<Link>,
+    /// What was left out or is not as it should be.
+    pub(super) damage: Vec<Damage>,
+}
+
+impl Headers {
+    pub(super) fn read(fs: &dyn Fs, listing: &Listing) -> Result<Headers> {
+        let mut headers = Headers::default();
+        for (number, path) in &listing.segments {
+            let mut reader = SegmentReader::open(fs, path.clone(), HEADER_BYTES as usize)?;
+            match reader.header(*number)? {
+                HeaderPage::Sound(header, copy) => {
+                    if let Some(at) = copy {
+                        headers.half.push(Damage::new(path, at, at + 64, "one of two copies of the header"));
+                    }
+                    headers.sound.push(Link { path: path.clone(), header });
+                }
+                HeaderPage::Damaged => headers.damaged.push((*number, path.clone())),
+                HeaderPage::Unused => {}
+            }
+        }
+        Ok(headers)
+    }
+
+    /// The log that these belong to, by the newest.
+    pub(super) fn log_id(&self) -> Option<u64> {
+        self.sound.last().map(|link| link.header.log_id)
+    }
+
+    /// The chain of segments with records behind `from`.
+    pub(super) fn resolve(mut self, fs: &dyn Fs, listing: &Listing, from: Lsn, mode: Mode) -> Result<Chain> {
+        self.check_ids(mode)?;
+        self.check_strictly(from, mode)?;
+        let mut chain = Chain { links: Vec::new(), damage: std::mem::take(&mut self.half) };
+        // Of the numbers below this. BOUND: it falls with each piece.
+        let mut below = u32::MAX;
+        loop {
+            let (piece, gap) = self.piece(listing, from, below);
+            let Some(gap) = gap else {
+                chain.links.splice(0..0, piece);
+                return Ok(chain);
+            };
+            let Some(lowest) = piece.first() else { return Ok(chain) };
+            // Its name was durable before its first record: a crash may take the header, not the file.
+            let gone = listing.segments.iter().all(|(number, _)| *number != gap.segment());
+            let state = if gone { "is not there" } else { "has no sound header" };
+            let what = format!("segment {} before it is needed and {state}", gap.segment());
+            // Those between it and this piece were given up by an earlier recovery.
+            below = gap.segment();
+            match mode {
+                Mode::Salvage => {
+                    chain.damage.push(Damage::new(&lowest.path, 0, 0, &what));
+                    chain.links.splice(0..0, piece);
+                }
+                Mode::TolerateTornTail | Mode::Strict if gone || mode == Mode::Strict => {
+                    return Err(Error::corruption(&lowest.path, 32, what));
+                }
+                Mode::Strict | Mode::TolerateTornTail => {
+                    let synced =
+                        lowest.header.previous.is_some_and(|previous| previous.synced > HEADER_BYTES);
+                    let proof =
+                        if synced { Some("its own header".to_owned()) } else { proof_in(fs, &piece)? };
+                    if let Some(proof) = proof {
+                        let what = format!("{what}, and had been synced: {proof}");
+                        return Err(Error::corruption(&lowest.path, 32, what));
+                    }
+                    for link in &piece {
+                        chain.damage.push(Damage::new(&link.path, 0, 0, "cut off from the log by a crash"));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The segments that hang together with the newest one below a number, oldest first; and the end of the one that
+    /// should be there before, and is not.
+    fn piece(&self, listing: &Listing, from: Lsn, below: u32) -> (Vec<Link>, Option<Lsn>) {
+        let mut links: Vec<Link> = Vec::new();
+        let newest = self.sound.iter().rev().find(|link| link.header.number < below);
+        let Some(newest) = newest.filter(|link| link.header.number >= from.segment()) else {
+            return (links, None);
+        };
+        links.push(newest.clone());
+        let mut lowest = newest;
+        let gap = loop {
+            let Some(previous) = lowest.header.previous.filter(|previous| previous.end > from) else {
+                break None;
+            };
+            let number = previous.end.segment();
+            let found = self
+                .sound
+                .iter()
+                .find(|link| link.header.number == number && link.header.salt == previous.salt);
+            match found {
+                Some(link) => {
+                    links.push(link.clone());
+                    lowest = link;
+                }
+                // Released, if nobody says that it should be there.
+                None if from == Lsn::ZERO && listing.segments.iter().all(|(n, _)| *n != number) => {
+                    break None;
+                }
+                None => break Some(previous.end),
+            }
+        };
+        links.reverse();
+        (links, gap)
+    }
+
+    /// All segments must be of one log.
+    fn check_ids(&mut self, mode: Mode) -> Result<()> {
+        let Some(id) = self.log_id() else { return Ok(()) };
+        if let Some(stranger) = self.sound.iter().find(|link| link.header.log_id != id)
+            && mode != Mode::Salvage
+        {
+            let what = format!("it is of log {:016x}, others of log {id:016x}", stranger.header.log_id);
+            return Err(Error::corruption(&stranger.path, 16, what));
+        }
+        self.sound.retain(|link| link.header.log_id == id);
+        Ok(())
+    }
+
+    /// Damaged headers, where no damage is allowed; to a reader of all of the log at least.
+    fn check_strictly(&mut self, from: Lsn, mode: Mode) -> Result<()> {
+        let needed = self.damaged.iter().filter(|(number, _)| *number >= from.segment());
+        for (_, path) in needed {
+            if mode == Mode::Strict {
+                return Err(Error::corruption(path, 0, "the header is damaged"));
+            }
+            self.half.push(Damage::new(path, 0, HEADER_COPIES[1] + 64, "the header"));
+        }
+        match self.half.first() {
+            Some(damage) if mode == Mode::Strict => {
+                Err(Error::corruption(&damage.file, damage.from, "a copy of the header is damaged"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Whether anything in these segments, the oldest one's header apart, says that what was before them had been synced.
+pub(super) fn proof_in(fs: &dyn Fs, links: &[Link]) -> Result<Option<String>> {
+    for (index, link) in links.iter().enumerate() {
+        if index > 0 && link.header.previous.is_some_and(|previous| previous.synced > 0) {
+            return Ok(Some(format!("the header of {}", link.path.display())));
+        }
+        let mut reader = SegmentReader::open(fs, link.path.clone(), 1 << 20)?;
+        if let Some(proof) = proof_after(&mut reader, link, HEADER_BYTES, 0)? {
+            return Ok(Some(proof));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether a record at or after `offset` says that everything up to more than `synced` had been synced.
+pub(super) fn proof_after(
+    reader: &mut SegmentReader,
+    link: &Link,
+    mut offset: u32,
+    synced: u32,
+) -> Result<Option<String>> {
+    let (seed, len) = (link.header.seed(), reader.len());
+    loop {
+        // Records follow each other, so that most need no search.
+        let found = match reader.item(seed, offset, len)? {
+            Item::Record(found) => Some(found),
+            _ => reader.search(seed, offset..len)?,
+        };
+        match found {
+            Some(found) if found.head.synced > synced => return Ok(Some(found_by(&link.path, &found))),
+            Some(found) => offset = found.end,
+            None => return Ok(None),
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Reading one segment, whatever is in it, in a bounded window.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use cairn_vfs::{Advice, File, Fs, OpenOptions};
+
+use crate::format::{
+    Decoded, HEAD_BYTES, HEADER_BYTES, HEADER_COPIES, Head, Header, Seed, VERSION, record_bytes,
+};
+use crate::{Error, Result};
+
+/// What the header page of a file says.
+#[derive(Debug)]
+pub(super) enum HeaderPage {
+    /// At least one copy is sound; the second says which is not.
+    Sound(Header, Option<usize>),
+    /// No copy was ever written, or not under this name: a segment that was prepared and not begun.
+    Unused,
+    /// Something was written, and neither copy is sound.
+    Damaged,
+}
+
+/// An open segment.
+#[derive(Debug)]
+pub(super) struct SegmentReader {
+    pub(super) path: PathBuf,
+    file: Box<dyn File>,
+    /// Length of the file, cut to what a position can say.
+    len: u32,
+    window: Window,
+}
+
+/// A record that was found sound.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) head: Head,
+    /// Where its head stands.
+    pub(super) start: u32,
+    /// Behind its padding.
+    pub(super) end: u32,
+}
+
+/// What stands at an offset.
+#[derive(Debug)]
+pub(super) enum Item {
+    Record(Found),
+    /// Zeros, or no room for a head: nothing was written here.
+    Nothing,
+    /// Something that is no record.
+    Damaged,
+}
+
+/// The part of the file that is in memory.
+#[derive(Debug)]
+struct Window {
+    bytes: Vec<u8>,
+    start: u32,
+    /// How much is read at a time.
+    read_bytes: usize,
+}
+
+impl SegmentReader {
+    pub(super) fn open(fs: &dyn Fs, path: PathBuf, read_bytes: usize) -> Result<SegmentReader> {
+        let file = fs.open(&path, OpenOptions::read())?;
+        let len = u32::try_from(file.len()?).unwrap_or(u32::MAX);
+        file.advise(0, u64::from(len), Advice::Sequential);
+        Ok(SegmentReader { path, file, len, window: Window { bytes: Vec::new(), start: 0, read_bytes } })
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.len
+    }
+
+    /// Reads the header page of the segment with this number. Errors: `Unsupported` for a later version.
+    pub(super) fn header(&mut self, number: u32) -> Result<HeaderPage> {
+        let len = self.len.min(HEADER_BYTES);
+        let page = self.bytes(0, len as usize)?;
+        let copies = HEADER_COPIES.map(|at| Header::decode(page, at));
+        if let Some(version) = copies.iter().find_map(|copy| match copy {
+            Decoded::Version(version) => Some(*version),
+            _ => None,
+        }) {
+            return Err(Error::Unsupported {
+                file: self.path.clone(),
+                what: format!(
+                    "it is of version {version} of the format, versions up to {VERSION} are known here"
+                ),
+            });
+        }
+        Ok(match copies {
+            [Decoded::Header(first), Decoded::Header(second)] if first == second => mine(first, number, None),
+            // Two sound copies that differ: the write of the second, or of both, was cut off in a recycled file.
+            [Decoded::Header(header), _] if header.number == number => {
+                mine(header, number, Some(HEADER_COPIES[1]))
+            }
+            [_, Decoded::Header(header)] => mine(header, number, Some(HEADER_COPIES[0])),
+            [Decoded::Header(_), _] | [Decoded::Blank, Decoded::Blank] => HeaderPage::Unused,
+            _ => HeaderPage::Damaged,
+        })
+    }
+
+    /// What stands at `offset`, no further than `limit`.
+    pub(super) fn item(&mut self, seed: Seed, offset: u32, limit: u32) -> Result<Item> {
+        let limit = limit.min(self.len);
+        if (limit.saturating_sub(offset) as usize) < HEAD_BYTES {
+            return Ok(Item::Nothing);
+        }
+        let Some(bytes) = self.bytes(offset, HEAD_BYTES)?.first_chunk().copied() else {
+            return Ok(Item::Nothing);
+        };
+        if bytes == [0; HEAD_BYTES] {
+            return Ok(Item::Nothing);
+        }
+        let Some(head) = Head::decode(seed, offset, &bytes) else { return Ok(Item::Damaged) };
+        let end = u64::from(offset) + record_bytes(head.len as usize) as u64;
+        if end > u64::from(limit) {
+            return Ok(Item::Damaged);
+        }
+        let found = Found { head, start: offset, end: end as u32 };
+        let payload = self.payload(&found)?;
+        Ok(if head.matches(seed, offset, &bytes, payload) { Item::Record(found) } else { Item::Damaged })
+    }
+
+    /// The payload of a record that was found. Reads nothing if it was found last.
+    pub(super) fn payload(&mut self, found: &Found) -> Result<&[u8]> {
+        self.bytes(found.start + HEAD_BYTES as u32, found.head.len as usize)
+    }
+
+    /// The first sound record in `range`, at any multiple of 8.
+    ///
+    /// Costs some nanoseconds for each offset: one in 65,536 that is no record looks like one. BOUND: a file that was
+    /// made to look so everywhere is given up after four times its length has been read as payloads.
+    pub(super) fn search(&mut self, seed: Seed, range: Range<u32>) -> Result<Option<Found>> {
+        let limit = range.end.min(self.len);
+        let mut budget = u64::from(self.len) * 4;
+        let mut offset = range.start.next_multiple_of(8);
+        while limit.saturating_sub(offset) as usize >= HEAD_BYTES {
+            let window = (limit - offset).min(self.window.read_bytes as u32) as usize;
+            let candidate = find_head(self.bytes(offset, window)?, seed, offset, limit);
+            let Some((at, len)) = candidate else {
+                // The last head of the window may be cut off by it.
+                offset += (window - HEAD_BYTES + 8) as u32 / 8 * 8;
+                continue;
+            };
+            if let Item::Record(found) = self.item(seed, at, limit)? {
+                return Ok(Some(found));
+            }
+            let Some(rest) = budget.checked_sub(u64::from(len)) else {
+                return Err(Error::corruption(
+                    &self.path,
+                    u64::from(at),
+                    "it is full of heads without records",
+                ));
+            };
+            budget = rest;
+            offset = at + 8;
+        }
+        Ok(None)
+    }
+
+    /// `len` bytes at `offset`, from the window or the file; fewer at the end of the file.
+    fn bytes(&mut self, offset: u32, len: usize) -> Result<&[u8]> {
+        let len = len.min(self.len.saturating_sub(offset) as usize);
+        let window = &mut self.window;
+        let inside = offset.checked_sub(window.start).map(|skip| skip as usize);
+        let held = inside.filter(|skip| skip + len <= window.bytes.len());
+        let skip = match held {
+            Some(skip) => skip,
+            None => {
+                let left = self.len.saturating_sub(offset) as usize;
+                let want = len.max(window.read_bytes).min(left);
+                // Empty while it is being read, should that fail.
+                let mut bytes = std::mem::take(&mut window.bytes);
+                if bytes.capacity() > want.max(window.read_bytes) {
+                    bytes = Vec::new(); // a large record is over
+                }
+                bytes.resize(want, 0);
+                self.file.read_exact_at(&mut bytes, u64::from(offset))?;
+                window.bytes = bytes;
+                window.start = offset;
+                0
+            }
+        };
+        Ok(window.bytes.get(skip..skip + len).unwrap_or_default())
+    }
+}
+
+/// A sound header, if it is of the segment that the file's name says.
+fn mine(header: Header, number: u32, damaged: Option<usize>) -> HeaderPage {
+    if header.number == number { HeaderPage::Sound(header, damaged) } else { HeaderPage::Unused }
+}
+
+/// The first offset in `bytes`, which stand at `start`, with what looks like the head of a record that ends by
+/// `limit`; and the length of its payload.
+fn find_head(bytes: &[u8], seed: Seed, start: u32, limit: u32) -> Option<(u32, u32)> {
+    for (index, words) in bytes.windows(HEAD_BYTES).step_by(8).enumerate() {
+        let Some(words) = words.first_chunk::<HEAD_BYTES>() else { break };
+        // Most of what is searched is zeros.
+        if words[8..] == [0; 8] {
+            continue;
+        }
+        let offset = start + index as u32 * 8;
+        if let Some(head) = Head::decode(seed, offset, words)
+            && u64::from(offset) + record_bytes(head.len as usize) as u64 <= u64::from(limit)
+        {
+            return Some((offset, head.len));
+        }
+    }
+    None
+}

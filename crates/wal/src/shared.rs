@@ -1,0 +1,360 @@
+//! What the appender, those who sync, and the helper thread have in common.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::append_map::Zeros;
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock, wait};
+use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions, thread};
+
+use crate::files::{free_path, segment_path};
+use crate::format::HEADER_BYTES;
+use crate::helper::Wanted;
+use crate::segment::{Prepared, Segment};
+use crate::{Error, Lsn, Options, Result};
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: Options,
+    pub(crate) log_id: u64,
+    /// Random; each segment's salt is made of it and of the segment's number.
+    pub(crate) salt: u64,
+    hot: Hot,
+    failure: OnceLock<Arc<Error>>,
+    /// Segments that may have records to sync, oldest first; the last one is being written.
+    pub(crate) unsynced: Mutex<VecDeque<Arc<Segment>>>,
+    pub(crate) files: Mutex<Files>,
+    group: Mutex<Group>,
+    group_done: Condvar,
+    /// Threads inside [`Shared::sync_to`].
+    waiting: AtomicU64,
+    /// Set by a sync, cleared when memory is prepared: whether syncs come more often than windows.
+    synced_lately: AtomicBool,
+    pub(crate) counts: Counts,
+    pub(crate) wanted: Mutex<Wanted>,
+    pub(crate) wanted_changed: Condvar,
+}
+
+/// What every reservation reads. Written by syncs only.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Hot {
+    /// Everything before this position is on stable storage.
+    synced: AtomicU64,
+    poisoned: AtomicBool,
+}
+
+/// Whose turn it is to sync.
+#[derive(Debug, Default)]
+struct Group {
+    /// Somebody is syncing.
+    led: bool,
+    /// How many the last sync was for.
+    last_members: u64,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) flushes: AtomicU64,
+    pub(crate) segments: AtomicU64,
+    pub(crate) recycled: AtomicU64,
+    pub(crate) stalls: AtomicU64,
+}
+
+/// The files of the directory.
+#[derive(Debug, Default)]
+pub(crate) struct Files {
+    /// Number of the next segment to be made.
+    pub(crate) next: u32,
+    /// Segments that are not released, oldest first, the one being written left out.
+    pub(crate) sealed: VecDeque<Sealed>,
+    /// Released segments that can be written again.
+    pub(crate) free: Vec<PathBuf>,
+    pub(crate) prepared: Option<Prepared>,
+}
+
+/// A segment that was written to its end.
+#[derive(Debug)]
+pub(crate) struct Sealed {
+    pub(crate) number: u32,
+    pub(crate) path: PathBuf,
+    pub(crate) end: u32,
+    /// Size of its file.
+    pub(crate) bytes: u64,
+    /// Its slots, where this process wrote it.
+    pub(crate) progress: Option<AppendProgress>,
+}
+
+impl Shared {
+    pub(crate) fn new(fs: &Arc<dyn Fs>, dir: &Path, options: &Options, log_id: u64, salt: u64) -> Shared {
+        Shared {
+            fs: Arc::clone(fs),
+            dir: dir.to_owned(),
+            options: options.clone(),
+            log_id,
+            salt,
+            hot: Hot { synced: AtomicU64::new(0), poisoned: AtomicBool::new(false) },
+            failure: OnceLock::new(),
+            unsynced: Mutex::default(),
+            files: Mutex::default(),
+            group: Mutex::default(),
+            group_done: Condvar::new(),
+            waiting: AtomicU64::new(0),
+            synced_lately: AtomicBool::new(true),
+            counts: Counts::default(),
+            wanted: Mutex::default(),
+            wanted_changed: Condvar::new(),
+        }
+    }
+
+    /// Fails when the log has.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.hot.poisoned.load(Ordering::Acquire) { Err(self.poisoned()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn poisoned(&self) -> Error {
+        match self.failure.get() {
+            Some(cause) => Error::Poisoned { dir: self.dir.clone(), cause: Arc::clone(cause) },
+            None => Error::invalid("the log is poisoned"),
+        }
+    }
+
+    /// Lets nothing succeed from now on, and gives the error back.
+    #[cold]
+    pub(crate) fn poison(&self, error: Error) -> Error {
+        if !matches!(error, Error::Poisoned { .. }) {
+            _ = self.failure.set(Arc::new(error.clone()));
+        }
+        self.hot.poisoned.store(true, Ordering::Release);
+        error
+    }
+
+    /// The position up to which everything is on stable storage.
+    #[inline]
+    pub(crate) fn synced(&self) -> Lsn {
+        Lsn::from(self.hot.synced.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn raise_synced(&self, to: Lsn) {
+        self.hot.synced.fetch_max(to.get(), Ordering::AcqRel);
+    }
+
+    /// How far the newest segment has been handed out.
+    pub(crate) fn reserved(&self) -> Lsn {
+        lock(&self.unsynced).back().map_or(Lsn::ZERO, |segment| {
+            Lsn::new(segment.number, u32::try_from(segment.progress.reserved()).unwrap_or(u32::MAX))
+        })
+    }
+
+    /// See [`Log::sync_to`](crate::Log::sync_to).
+    pub(crate) fn sync_to(&self, lsn: Lsn) -> Result<()> {
+        self.check()?;
+        if lsn <= self.synced() {
+            return Ok(());
+        }
+        if lsn > self.reserved() {
+            return Err(Error::invalid(format!("position {lsn} was not reserved; {} was", self.reserved())));
+        }
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let result = self.join_group(lsn);
+        self.waiting.fetch_sub(1, Ordering::AcqRel);
+        result
+    }
+
+    fn join_group(&self, lsn: Lsn) -> Result<()> {
+        let mut group = lock(&self.group);
+        loop {
+            self.check()?;
+            if lsn <= self.synced() {
+                return Ok(());
+            }
+            if group.led {
+                group = wait(&self.group_done, group);
+                continue;
+            }
+            group.led = true;
+            let expected = group.last_members;
+            drop(group);
+            let result = self.lead(lsn, expected);
+            group = lock(&self.group);
+            group.led = false;
+            group.last_members = *result.as_ref().unwrap_or(&0);
+            drop(group);
+            self.group_done.notify_all();
+            // What this thread asked for is done, or the log is poisoned.
+            return result.map(|_| ());
+        }
+    }
+
+    /// Syncs for all who wait; says how many these are.
+    fn lead(&self, lsn: Lsn, expected: u64) -> Result<u64> {
+        // The members of the last group have been woken and are about to come back: a sync begun right now would be
+        // for this thread alone, and all others would wait for two. BOUND: as many turns as there were members.
+        for _ in 1..expected {
+            if self.waiting.load(Ordering::Acquire) >= expected {
+                break;
+            }
+            thread::yield_now();
+        }
+        let members = self.waiting.load(Ordering::Acquire);
+        self.synced_lately.store(true, Ordering::Relaxed);
+        self.flush(lsn).map_err(|error| self.poison(error))?;
+        Ok(members)
+    }
+
+    /// Syncs segment after segment, up to at least `lsn`. Called by one thread at a time.
+    fn flush(&self, lsn: Lsn) -> Result<()> {
+        loop {
+            let oldest =
+                lock(&self.unsynced).front().filter(|oldest| oldest.number <= lsn.segment()).cloned();
+            // None: released in the meantime, and with that done.
+            let Some(segment) = oldest else { return Ok(()) };
+            let is_last = segment.number == lsn.segment();
+            let sealed = segment.end();
+            let wanted = if is_last { lsn.offset() } else { sealed.unwrap_or(0) };
+            let committed = segment.progress.wait(u64::from(wanted));
+            if let Some(failure) = segment.progress.failure() {
+                return Err(failure.into());
+            }
+            // ORDER: what is committed before the sync begins is what it covers.
+            segment.file.sync_data()?;
+            self.counts.flushes.fetch_add(1, Ordering::Relaxed);
+            self.raise_synced(Lsn::new(segment.number, u32::try_from(committed).unwrap_or(u32::MAX)));
+            if sealed.is_some_and(|end| u64::from(end) == committed) {
+                self.forget_unsynced(segment.number);
+            }
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    /// A segment has nothing to sync any more.
+    fn forget_unsynced(&self, number: u32) {
+        lock(&self.unsynced).retain(|segment| segment.number != number);
+    }
+
+    /// How the next window is to be filled.
+    pub(crate) fn zeros(&self) -> Zeros {
+        if self.synced_lately.swap(false, Ordering::Relaxed) { Zeros::Small } else { Zeros::Large }
+    }
+
+    /// Takes the segment that was prepared, or makes one; of at least `bytes`.
+    ///
+    /// A full disk leaves everything as it was, so that it can be tried again. Other errors poison.
+    pub(crate) fn take_prepared(&self, bytes: u64) -> Result<Prepared> {
+        let mut files = lock(&self.files);
+        let ready = files.prepared.take();
+        if ready.is_none() {
+            self.counts.stalls.fetch_add(1, Ordering::Relaxed);
+        }
+        match ready {
+            Some(prepared) if u64::from(prepared.bytes()) >= bytes => Ok(prepared),
+            // Too small for a large record: the same file, longer.
+            Some(prepared) => {
+                let (number, path, file) = (prepared.number, prepared.path, prepared.file);
+                drop(prepared.map);
+                self.or_clean_up(&path, self.make_ready(number, path.clone(), file, bytes))
+            }
+            None => self.prepare(&mut files, bytes),
+        }
+    }
+
+    /// Prepares the segment after the one being written, if that was not done.
+    pub(crate) fn prepare_ahead(&self) -> Result<()> {
+        self.check()?;
+        let mut files = lock(&self.files);
+        if files.prepared.is_none() {
+            let prepared = self.prepare(&mut files, u64::from(self.options.segment_bytes))?;
+            files.prepared = Some(prepared);
+        }
+        Ok(())
+    }
+
+    /// Makes a file ready, a recycled one if there is one of the size.
+    fn prepare(&self, files: &mut MutexGuard<'_, Files>, bytes: u64) -> Result<Prepared> {
+        let number = files.next;
+        let following =
+            number.checked_add(1).ok_or_else(|| Error::invalid("the log is out of segment numbers"))?;
+        let path = segment_path(&self.dir, number);
+        let bytes = bytes.max(u64::from(self.options.segment_bytes)).next_multiple_of(4096);
+        let recycled = if bytes == u64::from(self.options.segment_bytes) { files.free.pop() } else { None };
+        let result = self
+            .open_file(recycled.as_deref(), &path)
+            .and_then(|file| self.make_ready(number, path.clone(), file, bytes));
+        let prepared = self.or_clean_up(&path, result)?;
+        files.next = following;
+        self.counts.segments.fetch_add(1, Ordering::Relaxed);
+        self.counts.recycled.fetch_add(u64::from(recycled.is_some()), Ordering::Relaxed);
+        Ok(prepared)
+    }
+
+    /// The file of a new segment: a released one, renamed, or a new one.
+    fn open_file(&self, recycled: Option<&Path>, path: &Path) -> Result<Arc<dyn File>> {
+        if let Some(recycled) = recycled {
+            self.fs.rename(recycled, path)?;
+        }
+        Ok(Arc::from(self.fs.open(path, OpenOptions::create())?))
+    }
+
+    /// Allocates and maps a file, and makes its name, its size and its empty header durable.
+    fn make_ready(&self, number: u32, path: PathBuf, file: Arc<dyn File>, bytes: u64) -> Result<Prepared> {
+        let map = AppendMap::new(Arc::clone(&file), 0..bytes)?;
+        map.progress().prepare(u64::from(self.options.window_bytes.max(HEADER_BYTES)), self.zeros())?;
+        // ORDER: content and size, then the name; both before the first record, which is durable only with them.
+        file.sync_data()?;
+        self.fs.sync_dir(&self.dir)?;
+        Ok(Prepared { number, path, file, map })
+    }
+
+    /// Removes what a full disk left half made; poisons after other errors.
+    fn or_clean_up(&self, path: &Path, result: Result<Prepared>) -> Result<Prepared> {
+        result.map_err(|error| {
+            if !error.is_full() {
+                return self.poison(error);
+            }
+            // It may not be there. One that stays is opened, or taken for unused by a recovery.
+            let _ = self.fs.remove(path);
+            error
+        })
+    }
+
+    /// See [`Log::release_before`](crate::Log::release_before).
+    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
+        self.check()?;
+        let mut files = lock(&self.files);
+        let mut changed = false;
+        while let Some(oldest) = files.sealed.front() {
+            let end = Lsn::new(oldest.number, oldest.end);
+            // Somebody may still be writing to it, which must not go to its next life.
+            let idle =
+                oldest.progress.as_ref().is_none_or(|slots| slots.committed() >= u64::from(oldest.end));
+            if end > lsn || !idle {
+                break;
+            }
+            let keeps = oldest.bytes == u64::from(self.options.segment_bytes)
+                && files.free.len() < self.options.recycled_max;
+            if keeps {
+                let path = free_path(&self.dir, oldest.number);
+                self.fs.rename(&oldest.path, &path)?;
+                files.free.push(path);
+            } else {
+                self.fs.remove(&oldest.path)?;
+            }
+            changed = true;
+            self.forget_unsynced(end.segment());
+            self.raise_synced(end);
+            files.sealed.pop_front();
+        }
+        if changed {
+            // ORDER: a released segment has lost its old name for certain before it gets a new one.
+            self.fs.sync_dir(&self.dir).map_err(|error| self.poison(error.into()))?;
+        }
+        Ok(())
+    }
+}

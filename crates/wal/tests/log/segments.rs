@@ -1,0 +1,200 @@
+//! Segments: how they follow each other, are released and written again.
+
+use super::*;
+
+/// Goal: segments rotate when they are full and when asked, an empty one does not, and positions say where things
+/// are.
+#[test]
+fn rotation() {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let start = appender.position();
+    assert_eq!((start.segment(), appender.rotate().unwrap()), (1, start), "nothing to rotate");
+    appender.append(&[b"x"]).unwrap();
+    let second = appender.rotate().unwrap();
+    assert_eq!((second.segment(), second.offset()), (2, start.offset()));
+    let lsns = append(&mut appender, 0..200).unwrap();
+    assert!(lsns.last().unwrap().segment() > 3);
+    assert!(lsns.windows(2).all(|pair| pair[1].segment() - pair[0].segment() <= 1));
+    assert_eq!(log.stats().segments, u64::from(lsns.last().unwrap().segment()));
+    log.sync().unwrap();
+    assert_eq!(recover(&fs, second, Mode::Strict).unwrap().numbers(), (0..200).collect::<Vec<_>>());
+    // From the end of a segment, the next record is in the next one.
+    let edge = lsns.windows(2).find(|pair| pair[0].segment() < pair[1].segment()).unwrap()[0];
+    let index = lsns.iter().position(|lsn| *lsn == edge).unwrap();
+    assert_eq!(recover(&fs, edge, Mode::Strict).unwrap().records.len(), 199 - index);
+}
+
+/// Goal: records larger than a segment work, before and after small ones, and their files are not kept for later.
+#[test]
+fn large_records() {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small().background(true), 1).unwrap();
+    let mut expected = Vec::new();
+    for (index, len) in [10, 4_000, 100_000, 5, 4_081, 1_000_000, 8_000, 1].into_iter().enumerate() {
+        let bytes = vec![index as u8 + 1; len];
+        expected.push((appender.append(&[&bytes]).unwrap(), bytes));
+    }
+    appender.rotate().unwrap();
+    log.sync().unwrap();
+    assert_eq!(recover(&fs, Lsn::ZERO, Mode::Strict).unwrap().records, expected);
+    log.release_before(appender.position()).unwrap();
+    drop(log);
+    let kept: Vec<_> = files(&*fs).into_iter().filter(|(_, bytes)| bytes.len() != SMALL as usize).collect();
+    assert!(kept.is_empty(), "{:?}", names(&*fs));
+}
+
+/// Goal: released segments are written again, no more of them kept than was asked for, and what is left of their
+/// earlier lives is never taken for records. Method: many rounds of filling and releasing; a recovery in each; how
+/// many files there are.
+#[test]
+fn recycling() {
+    for recycled_max in [0, 1, 3] {
+        let fs = memory();
+        let (log, mut appender, _) = open(&fs, &small().recycled_max(recycled_max), 1).unwrap();
+        let mut first = 0;
+        for round in 0..30 {
+            let numbers = round * 40..(round + 1) * 40;
+            append(&mut appender, numbers.clone()).unwrap();
+            let found = recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap().numbers();
+            assert_eq!(found, (first..numbers.end).collect::<Vec<_>>());
+            if round % 3 == 2 {
+                let start = appender.rotate().unwrap();
+                log.release_before(start).unwrap();
+                first = numbers.end;
+                assert_eq!(names(&*fs).len(), 1 + recycled_max, "{:?}", names(&*fs));
+                assert!(recover(&fs, start, Mode::TolerateTornTail).unwrap().records.is_empty());
+            }
+        }
+        let stats = log.stats();
+        assert_eq!(stats.recycled > 0, recycled_max > 0, "{stats:?}");
+    }
+}
+
+/// Goal: only whole segments before a position go, never the one being written nor one that somebody still fills.
+#[test]
+fn release_is_careful() {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let held = appender.reserve(8).unwrap();
+    let lsns = append(&mut appender, 0..100).unwrap();
+    let last = *lsns.last().unwrap();
+    log.release_before(last).unwrap();
+    assert_eq!(names(&*fs)[0], "000001.wal", "a reservation in it is out");
+    drop(held);
+    let inside = lsns.iter().find(|lsn| lsn.segment() == 3).unwrap();
+    log.release_before(*inside).unwrap();
+    let found = recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap();
+    assert_eq!(found.records.first().unwrap().0, *inside, "segment 3 is whole");
+    log.release_before(Lsn::from(u64::MAX)).unwrap();
+    let found = recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap();
+    assert!(found.records.iter().all(|(lsn, _)| lsn.segment() == last.segment()));
+    // What is released counts as synced: nobody waits for it.
+    log.sync_to(*inside).unwrap();
+    assert!(log.synced() < last);
+}
+
+/// Goal: opening takes over what earlier lives left: free files, prepared ones, segments before the start.
+#[test]
+fn leftovers() {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small().recycled_max(9), 1).unwrap();
+    let lsns = append(&mut appender, 0..300).unwrap();
+    log.release_before(lsns[100]).unwrap();
+    log.sync().unwrap();
+    drop((log, appender));
+    let blank = (PathBuf::from(DIR).join("000099.wal"), vec![0; SMALL as usize]);
+    let stranger = (PathBuf::from(DIR).join("notes.txt"), b"keep".to_vec());
+    let mut all = files(&*fs);
+    all.extend([blank, stranger]);
+    let fs = disk(&all);
+    let tail = recover(&fs, lsns[250], Mode::TolerateTornTail).unwrap().tail;
+    let (log, mut appender) = Log::open(&fs, &small().recycled_max(2), tail, &mut SeededRng::new(2)).unwrap();
+    assert_eq!(appender.position().segment(), 100, "no number is used twice");
+    append(&mut appender, 300..310).unwrap();
+    assert_eq!(
+        recover(&fs, lsns[250], Mode::TolerateTornTail).unwrap().numbers(),
+        (251..310).collect::<Vec<_>>()
+    );
+    assert_eq!(log.stats().recycled, 1);
+    let free = names(&*fs).iter().filter(|name| name.ends_with(".free")).count();
+    assert!(free <= 2 && names(&*fs).contains(&"notes.txt".to_owned()), "{:?}", names(&*fs));
+    drop((log, appender));
+    // Once more, with nothing to do.
+    let (_log, appender, found) = open(&fs, &small(), 3).unwrap();
+    assert_eq!((found.last(), appender.position().segment()), (Some(&309), 101));
+}
+
+/// Goal: a file that a crash left with two names is not written as two. Method: the free name of a live segment, and
+/// two free names of one file.
+#[test]
+fn files_with_two_names() {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    append(&mut appender, 0..20).unwrap();
+    log.sync().unwrap();
+    drop((log, appender));
+    let at = |name: &str| Path::new(DIR).join(name);
+    fs.hard_link(&at("000001.wal"), &at("000001.free")).unwrap();
+    fs.open(&at("000007.free"), OpenOptions::create())
+        .unwrap()
+        .write_all_at(&[0; SMALL as usize], 0)
+        .unwrap();
+    fs.hard_link(&at("000007.free"), &at("000008.free")).unwrap();
+    let (_log, mut appender, found) = open(&fs, &small().recycled_max(9), 2).unwrap();
+    assert_eq!(found, (0..20).collect::<Vec<_>>());
+    append(&mut appender, 20..200).unwrap();
+    let found = recover(&fs, Lsn::ZERO, Mode::TolerateTornTail).unwrap();
+    assert_eq!(found.numbers(), (0..200).collect::<Vec<_>>());
+}
+
+/// Goal: a log that is needed and is not there is damage, not an empty log.
+#[test]
+fn missing_segments() {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let lsns = append(&mut appender, 0..200).unwrap();
+    log.sync().unwrap();
+    let whole = files(&*fs);
+    let from = lsns[10];
+    for (missing, (path, _)) in whole.iter().enumerate() {
+        let rest: Vec<_> = whole.iter().filter(|(other, _)| other != path).cloned().collect();
+        let found = recover(&disk(&rest), from, Mode::TolerateTornTail);
+        if missing + 1 < whole.len() {
+            assert!(is_corruption(&found.unwrap_err()), "without {}", path.display());
+        }
+        let salvaged = recover(&disk(&rest), from, Mode::Salvage).unwrap();
+        let number = missing as u32 + 1;
+        let expected = lsns.iter().enumerate().filter(|(_, lsn)| **lsn > from && lsn.segment() != number);
+        assert_eq!(salvaged.numbers(), expected.map(|(index, _)| index as u64).collect::<Vec<_>>());
+    }
+    let nothing = recover(&disk(&[]), from, Mode::TolerateTornTail);
+    assert!(is_corruption(&nothing.unwrap_err()));
+}
+
+/// Goal: segments of another log, and of a later version, are refused.
+#[test]
+fn strangers() {
+    let make = |seed: u64| {
+        let fs = memory();
+        let (log, mut appender, _) = open(&fs, &small(), seed).unwrap();
+        append(&mut appender, 0..100).unwrap();
+        log.sync().unwrap();
+        (log.id(), files(&*fs))
+    };
+    let ((id, ours), (other_id, theirs)) = (make(1), make(2));
+    assert_ne!(id, other_id);
+    let mut mixed = ours.clone();
+    mixed[0] = theirs[0].clone();
+    let error = recover(&disk(&mixed), Lsn::ZERO, Mode::TolerateTornTail).unwrap_err();
+    assert!(is_corruption(&error) && error.to_string().contains("000001.wal"), "{error}");
+    let mut later = ours;
+    for at in [0, 2048] {
+        later[0].1[at + 8] = 2;
+        let sum = cairn_codec::checksum::xxh3_64(&later[0].1[at..at + 56]);
+        later[0].1[at + 56..at + 64].copy_from_slice(&sum.to_le_bytes());
+    }
+    let error = recover(&disk(&later), Lsn::ZERO, Mode::Salvage).unwrap_err();
+    assert_eq!(error.kind(), cairn_vfs::ErrorKind::Unsupported);
+    assert!(error.to_string().contains("version 2"), "{error}");
+}
