@@ -111,6 +111,13 @@ impl Shard {
         lock(&self.state).make_room(0, limit);
     }
 
+    /// Entries of both queues, dead ones counted.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> usize {
+        let state = lock(&self.state);
+        state.small.len() + state.main.len()
+    }
+
     pub(super) fn add_to(&self, stats: &mut CacheStats) {
         let state = lock(&self.state);
         stats.inserts += state.inserts;

@@ -61,6 +61,12 @@ impl Slots {
         self.slots.get(index).is_some_and(|slot| slot.block.load().is_some())
     }
 
+    /// The block of a slot, without asking for it.
+    #[cfg(test)]
+    pub(super) fn peek(&self, index: usize) -> Option<Arc<Block>> {
+        self.slots.get(index).and_then(|slot| slot.block.load_full())
+    }
+
     pub(super) fn slot(&self, index: usize) -> Option<&Slot> {
         self.slots.get(index)
     }

@@ -1,1 +1,208 @@
+//! Capacity, order of eviction, tables that go, threads.
 
+use cairn_vfs::{Rng, SeededRng};
+use proptest::prelude::*;
+
+use super::*;
+
+fn block(len: usize) -> Arc<Block> {
+    Arc::new(Block::for_tests(len))
+}
+
+/// What a block of `block(len)` weighs.
+fn weight(len: usize) -> u64 {
+    block(len).weight() as u64
+}
+
+/// Asks for a block as a table does: puts it in when it is not there. True when it was.
+fn ask(cache: &Cache, slots: &Arc<Slots>, index: usize, len: usize) -> bool {
+    if slots.get(index).is_some() {
+        cache.count_hits(1);
+        return true;
+    }
+    cache.count_miss();
+    cache.insert(slots, index, block(len));
+    false
+}
+
+/// Goal: what was put in is found, the very same; a second insertion gives way. Method: by hand.
+#[test]
+fn hits_and_misses() {
+    let cache = Cache::new(1 << 20);
+    let slots = cache.slots(4);
+    assert!(slots.get(2).is_none() && slots.get(99).is_none());
+    let first = cache.insert(&slots, 2, block(100));
+    let found = slots.get(2).and_then(|guard| guard.as_ref().map(Arc::clone)).unwrap();
+    assert!(Arc::ptr_eq(&first, &found) && slots.has(2) && !slots.has(1));
+    let second = cache.insert(&slots, 2, block(100));
+    assert!(Arc::ptr_eq(&first, &second));
+    assert!(ask(&cache, &slots, 2, 100) && !ask(&cache, &slots, 3, 100));
+    let stats = cache.stats();
+    assert_eq!((stats.hits, stats.misses, stats.inserts, stats.evictions), (1, 1, 2, 0));
+    assert_eq!(stats.used_bytes, 2 * weight(100));
+}
+
+/// Goal: a capacity of nothing keeps nothing, and a block beyond the room is only returned. Method: both.
+#[test]
+fn too_large_is_returned() {
+    for capacity in [0, 1000] {
+        let cache = Cache::new(capacity);
+        let slots = cache.slots(1);
+        assert_eq!(cache.insert(&slots, 0, block(5000)).weight() as u64, weight(5000));
+        assert!(slots.get(0).is_none());
+        assert_eq!((cache.stats().used_bytes, cache.stats().rejected), (0, 1));
+    }
+}
+
+/// Goal: blocks that are asked for again survive a scan of many that are not. Method: a hot set of half the capacity is
+/// asked for twice, then a hundred times the capacity streams through with a hot block now and then.
+#[test]
+fn scans_do_not_push_out_what_is_hot() {
+    let room = 400;
+    let cache = Cache::new(room * weight(200));
+    let (hot, cold) = (cache.slots(200), cache.slots(40_000));
+    for _ in 0..2 {
+        (0..200).for_each(|index| _ = ask(&cache, &hot, index, 200));
+    }
+    let mut kept = 0;
+    for index in 0..40_000 {
+        ask(&cache, &cold, index, 200);
+        if index % 8 == 0 {
+            kept += u64::from(ask(&cache, &hot, index / 8 % 200, 200));
+        }
+    }
+    println!("{kept} of 5000 questions for hot blocks hit");
+    assert!(kept >= 4900, "{kept}");
+}
+
+/// Goal: what was evicted for want of room and comes back soon is taken as hot. Method: a loop a little larger than the
+/// small queue, within the room in all: after some rounds it stays.
+#[test]
+fn returning_blocks_stay() {
+    let cache = Cache::new(100 * weight(200));
+    let (noise, looped) = (cache.slots(100_000), cache.slots(30));
+    let mut hits = [0; 20];
+    let mut next = 0;
+    for round in &mut hits {
+        for index in 0..30 {
+            *round += usize::from(ask(&cache, &looped, index, 200));
+            ask(&cache, &noise, next, 200);
+            next += 1;
+        }
+    }
+    assert!(hits[19] >= 28, "{hits:?}");
+}
+
+/// Goal: pinned bytes come off the room at once, and go back. Method: pin half, then more than there is.
+#[test]
+fn pinning_takes_room() {
+    let capacity = 100 * weight(200);
+    let cache = Cache::new(capacity);
+    let slots = cache.slots(200);
+    (0..200).for_each(|index| _ = ask(&cache, &slots, index, 200));
+    assert!(cache.stats().used_bytes > capacity * 9 / 10);
+    assert!(cache.can_pin(capacity / 2) && !cache.can_pin(capacity / 2 + 1));
+    assert!(cache.pin(capacity / 2));
+    assert!(cache.stats().used_bytes <= capacity / 2);
+    assert!(!cache.pin(capacity));
+    assert_eq!(cache.stats().used_bytes, 0);
+    cache.unpin(capacity + capacity / 2);
+    (0..200).for_each(|index| _ = ask(&cache, &slots, index, 200));
+    assert!(cache.stats().used_bytes > capacity * 9 / 10);
+    cache.set_capacity(1000);
+    assert!(cache.stats().used_bytes <= 1000);
+}
+
+/// Goal: the blocks of a table that is gone are gone, and so is what queues know of them. Method: thousands of tables
+/// come and go in a cache that is never full; the memory of the queues is that of the last ones.
+#[test]
+fn tables_go() {
+    let cache = Cache::new(1 << 30);
+    for _ in 0..2000 {
+        let slots = cache.slots(20);
+        (0..20).for_each(|index| _ = ask(&cache, &slots, index, 50));
+        assert_eq!(cache.stats().used_bytes, 20 * weight(50));
+        cache.remove(&slots);
+        assert_eq!(cache.stats().used_bytes, 0);
+    }
+    let queued: usize = cache.shards.iter().map(Shard::queued).sum();
+    assert!(queued < 64 * cache.shards.len() + 100, "{queued} entries of dead tables");
+}
+
+/// Goal: threads that look up, insert and drop tables never exceed the capacity, and leave no byte counted. Method: four
+/// threads on one small cache, each checking the total as it goes.
+#[test]
+fn threads() {
+    let cache = Arc::new(Cache::new(2 << 20));
+    let shared: Vec<_> = (0..4).map(|_| cache.slots(2000)).collect();
+    cairn_vfs::thread::scope(|scope| {
+        for thread in 0..4 {
+            let (cache, shared) = (Arc::clone(&cache), &shared);
+            scope.spawn(move || {
+                let mut rng = SeededRng::new(thread);
+                for round in 0..20_000 {
+                    let slots = &shared[rng.below(4) as usize];
+                    let index = (rng.below(2000) * rng.below(2000) / 2000) as usize;
+                    ask(&cache, slots, index, 100 + index % 5 * 400);
+                    if let Some(guard) = slots.get(index) {
+                        assert!(guard.as_ref().is_some_and(|block| block.may_contain_for_tests(1)));
+                    }
+                    if round % 500 == 0 {
+                        let own = cache.slots(30);
+                        (0..30).for_each(|index| _ = ask(&cache, &own, index, 500));
+                        cache.remove(&own);
+                    }
+                    if round % 100 == 0 {
+                        let stats = cache.stats();
+                        assert!(stats.used_bytes <= stats.capacity_bytes, "{stats:?}");
+                    }
+                }
+            });
+        }
+    });
+    let stats = cache.stats();
+    assert!(stats.evictions > 1000 && stats.hits > 1000, "{stats:?}");
+    shared.iter().for_each(|slots| cache.remove(slots));
+    assert_eq!(cache.stats().used_bytes, 0);
+}
+
+proptest! {
+    #![proptest_config(crate::test_config::cases(64))]
+
+    /// Goal: bytes are those of the blocks that are there, never above the capacity. Method: random questions, pins and
+    /// departures, with the slots as the model.
+    #[test]
+    fn accounting(
+        steps in prop::collection::vec((0u8..20, 0usize..6, 0usize..60, 0usize..5), 1..600),
+        capacity in prop_oneof![Just(5_000u64), Just(60_000), Just(40 << 20)],
+    ) {
+        let cache = Cache::new(capacity);
+        let mut tables: Vec<_> = (0..6).map(|_| cache.slots(60)).collect();
+        let mut pinned = 0;
+        for (kind, table, index, size) in steps {
+            match kind {
+                0 => {
+                    let gone = std::mem::replace(&mut tables[table], cache.slots(60));
+                    cache.remove(&gone);
+                }
+                1 => {
+                    pinned += index as u64 * 10;
+                    cache.pin(index as u64 * 10);
+                }
+                2 => {
+                    cache.unpin(pinned);
+                    pinned = 0;
+                }
+                _ => _ = ask(&cache, &tables[table], index, [10, 100, 700, 3000, 20_000][size]),
+            }
+            let held: u64 = tables
+                .iter()
+                .flat_map(|slots| (0..60).filter_map(|at| slots.peek(at)))
+                .map(|block| block.weight() as u64)
+                .sum();
+            let stats = cache.stats();
+            prop_assert_eq!(held, stats.used_bytes);
+            prop_assert!(held == 0 || held + pinned <= capacity, "{:?}", stats);
+        }
+    }
+}

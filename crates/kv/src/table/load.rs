@@ -74,6 +74,12 @@ impl Block {
         self.bytes.memory_bytes() + size_of::<Block>() + 2 * size_of::<usize>()
     }
 
+    /// [`Block::may_contain`], for tests of the cache.
+    #[cfg(test)]
+    pub(crate) fn may_contain_for_tests(&self, hash: u64) -> bool {
+        self.may_contain(hash)
+    }
+
     /// A block for tests of the cache: any bytes, under a filter's name.
     #[cfg(test)]
     pub(crate) fn for_tests(len: usize) -> Self {
