@@ -17,10 +17,8 @@ use std::path::Path;
 use cairn_codec::varint;
 
 use crate::kind::Seqno;
+use crate::version::KeyspaceId;
 use crate::{Error, Result};
-
-/// The number of a keyspace in log records, batches and the manifest. 0 is the default keyspace.
-pub type KeyspaceId = u32;
 
 /// Bytes before the first operation.
 pub(crate) const HEADER_BYTES: usize = 12;
@@ -33,6 +31,9 @@ pub const VALUE_BYTES_MAX: usize = 1 << 30;
 
 /// The longest encoded batch: one record of the log.
 pub const BATCH_BYTES_MAX: usize = (1 << 31) - 1;
+
+/// The keyspace that every store has.
+pub(crate) const DEFAULT: KeyspaceId = KeyspaceId(0);
 
 const KEYSPACE_FOLLOWS: u8 = 0x80;
 
@@ -117,8 +118,8 @@ impl<'a> Operation<'a> {
     pub(crate) fn encoded_bytes(&self, keyspace: KeyspaceId) -> usize {
         let (_, key, value) = self.parts();
         let mut bytes = 1 + varint::encoded_len(key.len() as u64) + key.len();
-        if keyspace != 0 {
-            bytes += varint::encoded_len(u64::from(keyspace));
+        if keyspace != DEFAULT {
+            bytes += varint::encoded_len(u64::from(keyspace.0));
         }
         if let Some(value) = value {
             bytes += varint::encoded_len(value.len() as u64) + value.len();
@@ -131,11 +132,11 @@ impl<'a> Operation<'a> {
     pub(crate) fn encode(&self, keyspace: KeyspaceId, out: &mut [u8]) {
         let (tag, key, value) = self.parts();
         let mut writer = Writer { out };
-        if keyspace == 0 {
+        if keyspace == DEFAULT {
             writer.bytes(&[tag]);
         } else {
             writer.bytes(&[tag | KEYSPACE_FOLLOWS]);
-            writer.number(u64::from(keyspace));
+            writer.number(u64::from(keyspace.0));
         }
         writer.number(key.len() as u64);
         if let Some(value) = value {
@@ -212,13 +213,13 @@ impl WriteBatch {
     /// Sets `key` in the default keyspace. Errors: [`Error::Invalid`] for what is too long.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.add(0, Operation::Put { key: key.as_ref(), value: value.as_ref() })
+        self.add(DEFAULT, Operation::Put { key: key.as_ref(), value: value.as_ref() })
     }
 
     /// Removes `key` from the default keyspace. Errors: [`Error::Invalid`] for a key that is too long.
     #[inline]
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.add(0, Operation::Delete { key: key.as_ref() })
+        self.add(DEFAULT, Operation::Delete { key: key.as_ref() })
     }
 
     /// Adds any operation on any keyspace ([`crate::Keyspace::id`]).
@@ -236,7 +237,7 @@ impl WriteBatch {
         self.record.resize(after, 0);
         operation.encode(keyspace, &mut self.record[before..]);
         self.count += 1;
-        self.is_plain &= keyspace == 0 && !matches!(operation, Operation::DeleteRange { .. });
+        self.is_plain &= keyspace == DEFAULT && !matches!(operation, Operation::DeleteRange { .. });
         Ok(())
     }
 
@@ -333,10 +334,11 @@ impl<'a> Operations<'a> {
 
     #[inline]
     fn parse(&mut self, tag: u8) -> std::result::Result<(KeyspaceId, Operation<'a>), Malformed> {
-        let mut keyspace = 0;
+        let mut keyspace = DEFAULT;
         if tag & KEYSPACE_FOLLOWS != 0 {
             let id = self.length()?;
-            keyspace = KeyspaceId::try_from(id).map_err(|_| Malformed("a keyspace id of more than 32 bits"))?;
+            let id = u32::try_from(id).map_err(|_| Malformed("a keyspace id of more than 32 bits"))?;
+            keyspace = KeyspaceId(id);
         }
         let key_len = self.length()?;
         let operation = match tag & !KEYSPACE_FOLLOWS {

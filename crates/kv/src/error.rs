@@ -81,6 +81,16 @@ impl Error {
         Error::Invalid { what: what.into() }
     }
 
+    /// True when a transaction lost against another one: run it again.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Error::Conflict { .. })
+    }
+
+    /// True when the disk is full: what failed can be tried again when there is room.
+    pub fn is_full(&self) -> bool {
+        matches!(self, Error::Vfs(error) if error.is_full())
+    }
+
     /// What the caller may do about it.
     pub fn kind(&self) -> ErrorKind {
         match self {
@@ -99,6 +109,22 @@ impl Error {
 impl From<cairn_vfs::Error> for Error {
     fn from(error: cairn_vfs::Error) -> Self {
         Error::Vfs(Arc::new(error))
+    }
+}
+
+impl From<cairn_wal::Error> for Error {
+    fn from(error: cairn_wal::Error) -> Self {
+        use cairn_wal::Error as Wal;
+        match error {
+            Wal::Vfs(error) => Error::Vfs(error),
+            Wal::Corruption { file, offset, what } => Error::Corruption { file, offset, what },
+            Wal::Unsupported { file, what } => Error::Unsupported { file, what },
+            Wal::Invalid { what } => Error::Invalid { what },
+            Wal::Poisoned { dir, cause } => {
+                Error::Poisoned { path: dir, cause: Arc::new(Error::from(Wal::clone(&cause))) }
+            }
+            other => Error::Invalid { what: other.to_string() },
+        }
     }
 }
 

@@ -5,12 +5,39 @@
 #![deny(unsafe_code)]
 #![allow(dead_code)] // while the parts are built; goes when they meet
 
+mod batch;
+mod cache;
 mod compaction;
 mod cursor;
+mod db;
 pub mod error;
+mod events;
 mod file;
 mod iter;
 mod kind;
+mod memtable;
 mod merge_operator;
+mod options;
+mod range_del;
+#[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
+mod test_config;
+mod table;
+mod txn;
+mod value;
+mod version;
 
+pub use batch::{Operation, WriteBatch};
+pub use compaction::strategy;
+pub use compaction::stream::{CompactionFilter, FilterDecision};
+pub use db::{Builder, Db, DbCursor, Keyspace, Pair, Range, Snapshot, Stalls, Stats};
 pub use error::{Error, Result};
+pub use events::{Event, EventListener, StallCause};
+pub use kind::Seqno;
+pub use merge_operator::{AddU64, Append, MergeOperator};
+pub use options::{Background, Durability, KeyspaceOptions, Options, ReadOptions};
+pub use txn::{Transaction, TransactionOptions, TransactionRange};
+pub use value::Value;
+#[doc(hidden)]
+pub use version::fuzz as fuzz_version;
+pub use version::KeyspaceId;

@@ -8,7 +8,8 @@ use crate::compaction::stream::CompactionFilter;
 use crate::compaction::strategy::StrategyOptions;
 use crate::events::EventListener;
 use crate::merge_operator::MergeOperator;
-use crate::table::{Compression, FilterKind, PrefixExtractor};
+use crate::table::{Compression, PrefixExtractor};
+use cairn_codec::filter::{FilterKind, FilterPolicy};
 use crate::{Error, Result};
 
 const MIB: u64 = 1 << 20;
@@ -64,8 +65,6 @@ pub struct Options {
     pub rate_limit_bytes: Option<u64>,
     /// Reads and writes of compactions bypass the page cache where the file system can. Default: false.
     pub direct_io: bool,
-    /// Table files that are kept open. Default: 4096.
-    pub open_tables_max: usize,
     /// Hears of flushes, compactions, stalls and failures. Default: nobody.
     pub listener: Option<Arc<dyn EventListener>>,
 }
@@ -85,7 +84,6 @@ impl Default for Options {
             background: Background::Threads(cairn_vfs::thread::available_parallelism().max(2)),
             rate_limit_bytes: None,
             direct_io: false,
-            open_tables_max: 4096,
             listener: None,
         }
     }
@@ -136,6 +134,12 @@ pub struct KeyspaceOptions {
     pub prefix_extractor: Option<PrefixExtractor>,
     /// How tables are compacted. Default: leveled.
     pub compaction: StrategyOptions,
+    /// Sorted runs in level 0 from which on writers are slowed down, and at which they stop. Default: 20 and 36, as in
+    /// RocksDB.
+    pub level_zero_limits: (usize, usize),
+    /// Bytes that wait for compaction from which on writers are slowed down, and at which they stop. Default: 64 and
+    /// 256 GiB, as in RocksDB.
+    pub pending_compaction_limits: (u64, u64),
     /// Combines `merge` operands. Default: none.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Decides about entries in compactions. Default: none.
@@ -163,6 +167,8 @@ impl Default for KeyspaceOptions {
             filter_by_level: true,
             prefix_extractor: None,
             compaction: StrategyOptions::default(),
+            level_zero_limits: (20, 36),
+            pending_compaction_limits: (64 << 30, 256 << 30),
             merge_operator: None,
             compaction_filter: None,
             ttl: None,
@@ -203,6 +209,27 @@ impl KeyspaceOptions {
         Ok(())
     }
 
+    /// The filter of tables in `level` of a tree whose last level is `last`.
+    ///
+    /// With levels that grow tenfold, the fewest false positives at a given memory come from filters that are ten times
+    /// sharper each level up (Monkey): ln(10) / ln(2)^2 = 4.8 bits a key more. The last level has nine tenths of the keys,
+    /// so it pays for that with about half a bit.
+    pub(crate) fn filter_at(&self, level: usize, last: usize) -> Option<FilterPolicy> {
+        const BITS_A_LEVEL: f64 = 4.8;
+        const BITS_MAX: f64 = 24.0;
+        let average = self.filter_bits_per_key;
+        if average <= 0.0 {
+            return None;
+        }
+        let above = last.saturating_sub(level) as f64;
+        let bits = if self.filter_by_level && last > 0 {
+            (average - BITS_A_LEVEL / 9.0 + above * BITS_A_LEVEL).clamp(1.0, BITS_MAX.max(average))
+        } else {
+            average
+        };
+        Some(FilterPolicy { kind: self.filter, bits_per_key: bits })
+    }
+
     /// The compression of blocks in `level`.
     pub(crate) fn compression_at(&self, level: usize) -> Compression {
         let at = level.min(self.compression.len().saturating_sub(1));
@@ -215,12 +242,12 @@ impl KeyspaceOptions {
 pub struct ReadOptions {
     /// Keeps blocks that were read in the cache. Default: true. False for scans over more than fits.
     pub fill_cache: bool,
-    /// Reads ahead at least this many bytes in scans; 0 (default) grows the window by itself.
+    /// The most bytes that a scan reads at once; it begins with 16 KiB and doubles. 0 reads block by block. Default: 256 KiB.
     pub readahead_bytes: u32,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
-        ReadOptions { fill_cache: true, readahead_bytes: 0 }
+        ReadOptions { fill_cache: true, readahead_bytes: 256 << 10 }
     }
 }

@@ -36,6 +36,18 @@ impl Value {
         Value(Repr::Inline { len: value.len() as u8, bytes })
     }
 
+    /// `value`, which lies in `block`: copied when it is short, else the block is kept.
+    #[inline]
+    pub(crate) fn in_block(value: &[u8], block: &BlockRef) -> Value {
+        if value.len() <= INLINE_BYTES {
+            return Value::inline(value);
+        }
+        match block.range_of(value) {
+            Some(range) => Value(Repr::Block { block: block.clone(), range }),
+            None => Value::copy(value),
+        }
+    }
+
     /// The bytes of `vec`.
     pub(crate) fn owned(vec: Vec<u8>) -> Value {
         Value(Repr::Owned(vec.into_boxed_slice()))

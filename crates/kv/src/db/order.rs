@@ -42,6 +42,11 @@ impl Order {
         }
     }
 
+    /// Everything up to `visible` can be seen, without anybody having said so: after a replay, when nobody else writes.
+    pub(crate) fn restart(&self, visible: Seqno) {
+        self.visible.store(visible, SeqCst);
+    }
+
     /// The newest number that may be read.
     #[inline]
     pub(crate) fn visible(&self) -> Seqno {
@@ -131,7 +136,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use cairn_vfs::SeededRng;
+    use cairn_vfs::{Rng, SeededRng};
     use cairn_vfs::sync::Arc;
 
     use super::*;
@@ -168,7 +173,7 @@ mod tests {
                         let (first, last) = {
                             let mut next = lock(&next);
                             let first = next.0;
-                            let len = if next.1.below(100) == 0 { 6_000 } else { 1 + next.1.below(3) };
+                            let len = if next.1.next_u64() % 100 == 0 { 6_000 } else { 1 + next.1.next_u64() % 3 };
                             next.0 += len;
                             (first, next.0 - 1)
                         };

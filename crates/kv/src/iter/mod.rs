@@ -4,3 +4,6 @@ pub(crate) mod merge;
 pub(crate) mod resolve;
 #[cfg(test)]
 pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+pub(crate) mod visible;

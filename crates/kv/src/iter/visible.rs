@@ -53,6 +53,13 @@ pub(crate) struct Bounds {
     pub upper: Option<Vec<u8>>,
 }
 
+impl Bounds {
+    /// True when `key` lies within.
+    pub(crate) fn contains(&self, key: &[u8]) -> bool {
+        self.lower.as_deref().is_none_or(|lower| lower <= key) && self.upper.as_deref().is_none_or(|upper| key < upper)
+    }
+}
+
 /// Walks the visible entries of `C`.
 pub(crate) struct VisibleCursor<C> {
     inner: C,

@@ -17,6 +17,7 @@ mod lock;
 mod node;
 mod prefetch;
 mod probe;
+mod ranges;
 mod record;
 mod split;
 mod tree;
@@ -31,11 +32,13 @@ use std::ops::ControlFlow;
 
 use cairn_vfs::sync::Arc;
 
+use self::ranges::Ranges;
 use self::record::Entry;
 use self::tree::Tree;
 use self::versions::Versions;
 use crate::Result;
 use crate::kind::{Kind, Seqno, Version};
+use crate::range_del::RangeTombstones;
 
 pub(crate) use self::cursor::MemCursor;
 pub(crate) use self::record::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
@@ -47,12 +50,13 @@ pub(crate) use self::record::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 #[derive(Debug)]
 pub(crate) struct Memtable {
     tree: Tree,
+    ranges: Ranges,
 }
 
 impl Memtable {
     /// An empty memtable, of some kilobytes.
     pub(crate) fn new() -> Self {
-        Memtable { tree: Tree::new() }
+        Memtable { tree: Tree::new(), ranges: Ranges::default() }
     }
 
     /// Adds a version of `key`. The pair of key and sequence number must be new; versions may come in any order.
@@ -82,6 +86,27 @@ impl Memtable {
         }
     }
 
+    /// Removes the keys from `start` to before `end` that were written before `seqno`.
+    ///
+    /// Errors: as [`Memtable::insert`].
+    pub(crate) fn delete_range(&self, start: &[u8], end: &[u8], seqno: Seqno) -> Result<()> {
+        Entry::new(start, seqno, Kind::Delete, &[])?;
+        Entry::new(end, seqno, Kind::Delete, &[])?;
+        self.ranges.add(start, end, seqno);
+        Ok(())
+    }
+
+    /// Whether there are range tombstones. One load.
+    #[inline]
+    pub(crate) fn has_range_tombstones(&self) -> bool {
+        self.ranges.count() > 0
+    }
+
+    /// The range tombstones. Costs a build of the set after each [`Memtable::delete_range`].
+    pub(crate) fn range_tombstones(&self) -> Arc<RangeTombstones> {
+        self.ranges.set()
+    }
+
     /// A cursor over all versions.
     pub(crate) fn cursor(self: &Arc<Self>) -> MemCursor {
         MemCursor::new(Arc::clone(self))
@@ -89,7 +114,7 @@ impl Memtable {
 
     /// Whether nothing was inserted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.entries() == 0
+        self.entries() == 0 && !self.has_range_tombstones()
     }
 
     /// Versions of keys.
@@ -105,7 +130,7 @@ impl Memtable {
     /// Bytes taken from the allocator, what is not used yet counted. Cost: one load of a word that rarely changes.
     #[inline]
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.tree.arena.allocated_bytes()
+        self.tree.arena.allocated_bytes() + self.ranges.bytes()
     }
 
     /// The lowest and the highest sequence number; `None` if it is empty.

@@ -14,6 +14,7 @@ use super::options::OpenOptions;
 use super::properties::Properties;
 use super::source::Source;
 use crate::cache::{Cache, Slots};
+use crate::range_del::RangeTombstones;
 use crate::file::FileNumber;
 use crate::{Error, Result};
 
@@ -36,7 +37,7 @@ pub(crate) struct Table {
     pub(super) slots: Arc<Slots>,
     /// Index partitions and filters that stay, by partition; empty when they do not.
     pub(super) pinned: Box<[PinnedPartition]>,
-    range_tombstones: Vec<u8>,
+    range_tombstones: Arc<RangeTombstones>,
     pinned_bytes: u64,
 }
 
@@ -75,7 +76,7 @@ impl Table {
             cache: Arc::clone(cache),
             slots: cache.slots(0),
             pinned: Box::default(),
-            range_tombstones: Vec::new(),
+            range_tombstones: Arc::default(),
             pinned_bytes: 0,
         };
         let tail = Tail { start: tail_start, bytes: &tail };
@@ -83,7 +84,7 @@ impl Table {
         table.read_top(footer.top, &tail)?;
         let slots = table.properties.data_blocks as usize + 2 * table.partitions.len();
         table.slots = cache.slots(slots);
-        let top_bytes = table.top.as_ref().map_or(0, |top| top.weight()) + table.range_tombstones.len();
+        let top_bytes = table.top.as_ref().map_or(0, |top| top.weight()) + table.range_tombstones.memory_bytes();
         table.pin_bytes(top_bytes as u64);
         if options.pin {
             table.pin_partitions()?;
@@ -96,8 +97,9 @@ impl Table {
         &self.properties
     }
 
-    /// The range tombstones, encoded; empty when there are none.
-    pub(crate) fn range_tombstone_bytes(&self) -> &[u8] {
+    /// The range tombstones.
+    #[inline]
+    pub(crate) fn range_tombstones(&self) -> &Arc<RangeTombstones> {
         &self.range_tombstones
     }
 
@@ -135,7 +137,12 @@ impl Table {
             );
         }
         if let Some(handle) = properties.range_tombstone_block {
-            self.range_tombstones = self.meta_payload(handle, Role::RangeTombstones, tail)?;
+            let bytes = self.meta_payload(handle, Role::RangeTombstones, tail)?;
+            let set = RangeTombstones::decode(&bytes).map_err(|malformed| {
+                let (at, what) = (malformed.offset, malformed.what);
+                self.damaged(handle.offset, format!("byte {at} of the range tombstones: expected {what}"))
+            })?;
+            self.range_tombstones = Arc::new(set);
         }
         if let Some(handle) = properties.dictionary_block {
             let bytes = self.meta_payload(handle, Role::Dictionary, tail)?;

@@ -6,10 +6,11 @@
 //! view pays one queue push at most. Files that are not dead (the store is closing) are left alone.
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
 
 use super::names::FileName;
 use crate::file::{FileNumber, TableMeta};
+use crate::table::Table;
 
 /// Names of files that no version has any more, to be deleted by whoever takes them.
 #[derive(Debug, Default)]
@@ -71,6 +72,8 @@ impl Drop for Lifetime {
 pub(crate) struct TableFile {
     /// What the manifest says of it.
     pub(crate) meta: TableMeta,
+    /// Its reader, once somebody has opened it.
+    pub(crate) reader: OnceLock<Arc<Table>>,
     lifetime: Lifetime,
 }
 
@@ -78,7 +81,7 @@ impl TableFile {
     /// A table of a version to come.
     pub(crate) fn new(meta: TableMeta, obsolete: &Arc<ObsoleteFiles>) -> Self {
         let lifetime = Lifetime::new(FileName::Table(meta.number), obsolete);
-        TableFile { meta, lifetime }
+        TableFile { meta, reader: OnceLock::new(), lifetime }
     }
 
     /// The number in its name.

@@ -80,13 +80,13 @@ fn expect(holds: bool, name: &str, value: impl std::fmt::Display, expected: &str
 pub struct LeveledOptions {
     /// Tables end at about this size. Default: 64 MiB.
     pub table_bytes: u64,
-    /// Level 0 is compacted from this many runs on, if they are also half of the last level or
+    /// Level 0 is compacted from this many runs on, if they are also as large as the last level or
     /// [`LeveledOptions::level_zero_bytes`], whichever is less. Default: 4, as in RocksDB.
     pub level_zero_runs_min: usize,
-    /// Level 0 is compacted from this many runs on in any case. Default: 8. Each merge rewrites the level below, so twice
-    /// as much from level 0 at a time halves those writes; lookups pay with four more filters at most.
+    /// Level 0 is compacted from this many runs on in any case. Default: 12. Each merge rewrites the level below, so three
+    /// times as much from level 0 at a time takes a third of those writes; lookups pay with some more filters.
     pub level_zero_runs_max: usize,
-    /// How much of level 0 is worth a merge. Default: 512 MiB, eight memtables of 64 MiB.
+    /// How much of level 0 is worth a merge. Default: 768 MiB, twelve memtables of 64 MiB.
     pub level_zero_bytes: u64,
     /// The level below level 0 is not made smaller than this. Default: 256 MiB.
     pub base_bytes: u64,
@@ -113,8 +113,8 @@ impl Default for LeveledOptions {
         LeveledOptions {
             table_bytes: 64 * MIB,
             level_zero_runs_min: 4,
-            level_zero_runs_max: 8,
-            level_zero_bytes: 512 * MIB,
+            level_zero_runs_max: 12,
+            level_zero_bytes: 768 * MIB,
             base_bytes: 256 * MIB,
             multiplier: 10.0,
             levels: 7,

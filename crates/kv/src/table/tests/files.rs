@@ -3,6 +3,7 @@
 use cairn_vfs::StdFs;
 
 use super::*;
+use crate::range_del::{RangeTombstone, RangeTombstones};
 use crate::kind::SEQNO_MAX;
 
 /// Goal: entries out of order and options out of range are refused by name. Method: one of each.
@@ -44,13 +45,17 @@ fn range_tombstones() {
         if with_entries {
             writer.add(b"m", 20, Kind::Put, b"v").unwrap();
         }
-        writer.add_range_tombstones(b"encoded", 2, (b"c", b"x"), (10, 30)).unwrap();
-        assert!(writer.add_range_tombstones(b"again", 1, (b"c", b"x"), (10, 30)).is_err());
+        let tombstone = |start: &[u8], end: &[u8], seqno| RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno };
+        let set = RangeTombstones::new(vec![tombstone(b"c", b"n", 10), tombstone(b"k", b"x", 30)]);
+        let mut encoded = Vec::new();
+        set.encode(&mut encoded);
+        writer.add_range_tombstones(&encoded, 2, (b"c", b"x"), (10, 30)).unwrap();
+        assert!(writer.add_range_tombstones(&encoded, 2, (b"c", b"x"), (10, 30)).is_err());
         let meta = writer.finish().unwrap();
         assert_eq!((&meta.smallest[..], &meta.largest[..]), (&b"c"[..], &b"x"[..]));
         assert_eq!((meta.seqnos, meta.tombstones, meta.entries), ((10, 30), 2, 2 + u64::from(with_entries)));
         let table = open(&fs, "t", 4).unwrap();
-        assert_eq!(table.range_tombstone_bytes(), b"encoded");
+        assert_eq!(**table.range_tombstones(), set);
         table.verify(Some(meta.checksum)).unwrap();
         assert_eq!(scan(&table).unwrap().len(), usize::from(with_entries));
         assert_eq!(versions(&table, b"m", 99).unwrap().len(), usize::from(with_entries));

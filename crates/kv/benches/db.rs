@@ -1,0 +1,121 @@
+//! Nanoseconds of the store's own calls, without a peer: for work on the engine. `cairn bench kv` compares.
+//!
+//! `cargo bench -p cairn-kv --bench db -- [entries]`
+#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+
+use std::time::Instant;
+
+use cairn_kv::{Background, Db, Durability, WriteBatch};
+
+fn report(name: &str, count: usize, start: Instant) {
+    let nanos = start.elapsed().as_nanos() as f64 / count as f64;
+    println!("{name:<28} {nanos:>9.1} ns   {:>7.2} M/s", 1e3 / nanos);
+}
+
+fn keys(count: usize, shuffled: bool) -> Vec<[u8; 16]> {
+    let mut keys: Vec<[u8; 16]> =
+        (0..count).map(|n| format!("key{n:013}").as_bytes().try_into().unwrap()).collect();
+    if shuffled {
+        let mut state = 12345u64;
+        for at in (1..count).rev() {
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            keys.swap(at, (state >> 33) as usize % (at + 1));
+        }
+    }
+    keys
+}
+
+fn open(dir: &std::path::Path, memtable: u64) -> Db {
+    Db::builder(dir)
+        .memtable_bytes(memtable)
+        .cache_bytes(1 << 30)
+        .background(Background::Threads(2))
+        .open()
+        .unwrap()
+}
+
+fn gets(db: &Db, keys: &[[u8; 16]], name: &str) {
+    let start = Instant::now();
+    let mut sum = 0usize;
+    for key in keys {
+        sum += db.get(key).unwrap().unwrap().len();
+    }
+    assert_eq!(sum, keys.len() * 8);
+    report(name, keys.len(), start);
+}
+
+fn main() {
+    let count = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(1_000_000);
+    for (order, shuffled) in [("seq", false), ("rand", true)] {
+        let keys = keys(count, shuffled);
+        for (name, durability) in [("memory", Durability::Memory), ("buffered", Durability::Buffered)] {
+            let dir = tempfile::tempdir().unwrap();
+            let db = open(dir.path(), 256 << 20);
+            let start = Instant::now();
+            for key in &keys {
+                db.put_with(key, b"12345678", durability).unwrap();
+            }
+            report(&format!("{order} put {name}"), count, start);
+            gets(&db, &keys, &format!("{order} get memtable"));
+            let start = Instant::now();
+            for key in &keys {
+                db.put_with(key, b"87654321", durability).unwrap();
+            }
+            report(&format!("{order} update {name}"), count, start);
+            let start = Instant::now();
+            db.flush().unwrap();
+            db.wait_idle().unwrap();
+            report("flush and compact", count, start);
+            gets(&db, &keys, &format!("{order} get table, cold"));
+            gets(&db, &keys, &format!("{order} get table"));
+            let start = Instant::now();
+            let mut cursor = db.cursor().unwrap();
+            cursor.seek_first().unwrap();
+            let mut seen = 0;
+            while cursor.valid() {
+                seen += 1;
+                cursor.next().unwrap();
+            }
+            assert_eq!(seen, count);
+            report("scan table", count, start);
+            let start = Instant::now();
+            for key in &keys {
+                db.delete_with(key, durability).unwrap();
+            }
+            report(&format!("{order} delete {name}"), count, start);
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), 256 << 20);
+        let start = Instant::now();
+        let mut batch = WriteBatch::new();
+        for chunk in keys.chunks(50_000) {
+            batch.clear();
+            for key in chunk {
+                batch.put(key, b"12345678").unwrap();
+            }
+            db.write(&batch).unwrap();
+        }
+        report(&format!("{order} batch put"), count, start);
+        for threads in [1, 2, 8] {
+            let dir = tempfile::tempdir().unwrap();
+            let db = open(dir.path(), 256 << 20);
+            let start = Instant::now();
+            std::thread::scope(|scope| {
+                for part in keys.chunks(count.div_ceil(threads)) {
+                    let db = &db;
+                    scope.spawn(move || part.iter().for_each(|key| db.put(key, b"12345678").unwrap()));
+                }
+            });
+            report(&format!("{order} put, {threads} threads"), count, start);
+        }
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let db = open(dir.path(), 64 << 20);
+    let keys = keys(2000, true);
+    let start = Instant::now();
+    for key in &keys {
+        db.put_with(key, b"12345678", Durability::Sync).unwrap();
+    }
+    report("sync put", keys.len(), start);
+    println!("{}", db.stats());
+}

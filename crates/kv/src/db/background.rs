@@ -1,0 +1,234 @@
+//! Who does the flushes and compactions, and when.
+//!
+//! Threads look for work in this order: a flush of any keyspace, since writers wait for those first; then a compaction. Of
+//! several threads one is kept free for flushes. Inline, the writer whose write made work due does all of it.
+
+use std::path::Path;
+
+use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, lock, wait};
+use cairn_vfs::thread::{self, JoinHandle};
+
+use crate::db::compact::Claimed;
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::version::KeyspaceId;
+use crate::{Error, Result, options};
+
+/// The state of the background work.
+#[derive(Debug)]
+pub(crate) struct Background {
+    state: Mutex<State>,
+    /// Signalled when work may have become due, when a job is done, and at the end.
+    changed: Condvar,
+    threads: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Goes up when work may have become due. A thread that finds nothing sleeps until it has.
+    generation: u64,
+    /// Keyspaces with a running flush.
+    flushing: Vec<KeyspaceId>,
+    /// Running compactions.
+    compacting: usize,
+    /// Compactions are not started while this is above 0.
+    paused: usize,
+    stopped: bool,
+    handles: Vec<JoinHandle<()>>,
+}
+
+/// What a thread found to do.
+enum Work {
+    Flush(Arc<KeyspaceState>),
+    Compact(Arc<KeyspaceState>, Claimed),
+}
+
+impl Background {
+    pub(crate) fn new(background: options::Background) -> Self {
+        let threads = match background {
+            options::Background::Threads(count) => count,
+            options::Background::Inline => 0,
+        };
+        Background { state: Mutex::default(), changed: Condvar::new(), threads }
+    }
+
+    /// True when writers do the work themselves.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.threads == 0
+    }
+
+    /// Starts the threads of an opened store. They end with [`Background::stop`].
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<()> {
+        for index in 0..inner.background.threads {
+            let shared = Arc::clone(inner);
+            let handle = thread::spawn(&format!("cairn-kv-{index}"), move || shared.work_until_stopped());
+            let handle = handle.map_err(|error| {
+                Error::invalid(format!("background: the system gave no thread {index}: {error}"))
+            })?;
+            lock(&inner.background.state).handles.push(handle);
+        }
+        Ok(())
+    }
+
+    /// Ends the threads; running jobs are finished first.
+    pub(crate) fn stop(&self) {
+        let handles = {
+            let mut state = lock(&self.state);
+            state.stopped = true;
+            std::mem::take(&mut state.handles)
+        };
+        self.changed.notify_all();
+        for handle in handles {
+            // A thread that panicked has nothing more to say: its job's files are unfinished and will be removed.
+            let _ = handle.join();
+        }
+    }
+
+    /// Errors: [`Error::Busy`] when the store is closing: the job is given up.
+    pub(crate) fn check_running(&self, path: &Path) -> Result<()> {
+        if lock(&self.state).stopped {
+            return Err(Error::Busy { what: format!("the store in {} is closing", path.display()) });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn wake_all(&self) {
+        lock(&self.state).generation += 1;
+        self.changed.notify_all();
+    }
+
+    /// Keeps compactions from starting until the guard is dropped; waits for running ones.
+    pub(crate) fn pause(&self) -> PauseGuard<'_> {
+        let mut state = lock(&self.state);
+        state.paused += 1;
+        while state.compacting > 0 {
+            state = wait(&self.changed, state);
+        }
+        PauseGuard { background: self }
+    }
+
+    /// Returns when `is_done` says so; asked after every job. Errors: the store's failure.
+    pub(crate) fn wait_until(&self, inner: &Inner, mut is_done: impl FnMut(bool) -> bool) -> Result<()> {
+        let mut state = lock(&self.state);
+        loop {
+            let is_idle = state.flushing.is_empty() && state.compacting == 0;
+            inner.check_alive()?;
+            if state.stopped || is_done(is_idle) {
+                return Ok(());
+            }
+            state = wait(&self.changed, state);
+        }
+    }
+}
+
+/// See [`Background::pause`].
+#[derive(Debug)]
+pub(crate) struct PauseGuard<'a> {
+    background: &'a Background,
+}
+
+impl Drop for PauseGuard<'_> {
+    fn drop(&mut self) {
+        lock(&self.background.state).paused -= 1;
+        self.background.wake_all();
+    }
+}
+
+impl Inner {
+    /// Something was sealed or installed: updates the pressure on writers and has due work done.
+    pub(crate) fn work_is_due(self: &Arc<Self>, keyspace: &KeyspaceState) -> Result<()> {
+        self.update_pressure(keyspace);
+        if !self.background.is_inline() {
+            self.background.wake_all();
+            return Ok(());
+        }
+        while let Some(work) = self.find_work(lock(&self.background.state)) {
+            match self.run(work) {
+                // The write that made the work due is done, and the work is not lost.
+                Err(error) if error.is_full() => return Ok(()),
+                result => result?,
+            }
+        }
+        Ok(())
+    }
+
+    fn work_until_stopped(self: &Arc<Self>) {
+        let mut seen = None;
+        loop {
+            let mut state = lock(&self.background.state);
+            while !state.stopped && seen == Some(state.generation) {
+                state = wait(&self.background.changed, state);
+            }
+            if state.stopped {
+                return;
+            }
+            let generation = state.generation;
+            match self.find_work(state) {
+                // The failure is latched: writers meet it.
+                Some(work) => {
+                    if self.run(work).is_err() {
+                        seen = Some(lock(&self.background.state).generation);
+                    }
+                }
+                None => seen = Some(generation),
+            }
+        }
+    }
+
+    /// Claims the most urgent work, if any is due.
+    fn find_work(self: &Arc<Self>, mut state: MutexGuard<'_, State>) -> Option<Work> {
+        if self.check_writable().is_err() {
+            return None;
+        }
+        let keyspaces = self.all_keyspaces();
+        let due = |keyspace: &&Arc<KeyspaceState>| {
+            !state.flushing.contains(&keyspace.id) && !keyspace.view.load().sealed.is_empty()
+        };
+        // The one that has most waiting.
+        let most = keyspaces.iter().filter(due).max_by_key(|keyspace| keyspace.view.load().sealed.len());
+        if let Some(keyspace) = most {
+            state.flushing.push(keyspace.id);
+            return Some(Work::Flush(Arc::clone(keyspace)));
+        }
+        let free = self.background.threads.max(2) - 1;
+        if state.paused > 0 || state.compacting >= free {
+            return None;
+        }
+        for keyspace in &keyspaces {
+            if let Some(claimed) = self.claim_compaction(keyspace) {
+                state.compacting += 1;
+                return Some(Work::Compact(Arc::clone(keyspace), claimed));
+            }
+        }
+        None
+    }
+
+    /// Does the work. A failure poisons the store.
+    fn run(self: &Arc<Self>, work: Work) -> Result<()> {
+        let (keyspace, result) = match work {
+            Work::Flush(keyspace) => {
+                let result = self.flush_sealed(&keyspace);
+                lock(&self.background.state).flushing.retain(|id| *id != keyspace.id);
+                (keyspace, result)
+            }
+            Work::Compact(keyspace, claimed) => {
+                let result = self.compact(&keyspace, claimed);
+                lock(&self.background.state).compacting -= 1;
+                (keyspace, result)
+            }
+        };
+        // A full disk is waited out, and a job that the end of the store cut short is done again.
+        let result = match result {
+            Err(error) if error.is_full() => Err(self.disk_is_full(error)),
+            Err(error @ Error::Busy { .. }) => Err(error),
+            Err(error) => Err(self.poison(error)),
+            Ok(()) => {
+                self.disk_has_room();
+                Ok(())
+            }
+        };
+        self.update_pressure(&keyspace);
+        self.remove_obsolete();
+        self.background.wake_all();
+        result
+    }
+}

@@ -1,0 +1,120 @@
+//! Whether something was written since a number: what transactions find conflicts by.
+
+use std::ops::{Bound, ControlFlow};
+
+use crate::Result;
+use crate::cursor::Cursor;
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::iter::visible::Bounds;
+use crate::kind::{SEQNO_MAX, Seqno};
+use crate::memtable::Memtable;
+use crate::options::ReadOptions;
+use crate::range_del::RangeTombstones;
+use crate::table;
+
+impl Inner {
+    /// True when `key` was written or removed after `at`.
+    ///
+    /// Sound as long as a snapshot at or before `at` is held: compactions then keep the numbers of what came later.
+    pub(crate) fn newest_after(&self, keyspace: &KeyspaceState, key: &[u8], at: Seqno) -> Result<bool> {
+        let view = keyspace.view.load();
+        let covers = |set: &RangeTombstones| set.newest_covering(key, SEQNO_MAX).is_some_and(|seqno| seqno > at);
+        let wrote = |memtable: &Memtable| {
+            let newest = memtable.versions(key, SEQNO_MAX).next();
+            newest.is_some_and(|version| version.seqno > at)
+                || (memtable.has_range_tombstones() && covers(&memtable.range_tombstones()))
+        };
+        if wrote(&view.active) || view.sealed.iter().any(|sealed| wrote(&sealed.memtable)) {
+            return Ok(true);
+        }
+        let hash = table::hash_key(key);
+        let found = view.version.search(key, |_, file| {
+            if file.meta.seqnos.1 <= at {
+                return ControlFlow::Continue(());
+            }
+            let mut newest = 0;
+            let result = self.tables.open(file).and_then(|table| {
+                if covers(table.range_tombstones()) {
+                    newest = SEQNO_MAX;
+                }
+                table.get(key, hash, SEQNO_MAX, |version, _| {
+                    newest = newest.max(version.seqno);
+                    ControlFlow::Break(())
+                })
+            });
+            match result {
+                Err(error) => ControlFlow::Break(Err(error)),
+                Ok(()) if newest > at => ControlFlow::Break(Ok(())),
+                Ok(()) => ControlFlow::Continue(()),
+            }
+        });
+        match found {
+            ControlFlow::Continue(()) => Ok(false),
+            ControlFlow::Break(result) => result.map(|()| true),
+        }
+    }
+
+    /// A key within `bounds` that was written or removed after `at`. As [`Inner::newest_after`].
+    ///
+    /// Costs a walk over the range in everything that was written since.
+    pub(crate) fn changed_within(&self, keyspace: &KeyspaceState, bounds: &Bounds, at: Seqno) -> Result<Option<Vec<u8>>> {
+        if matches!((&bounds.lower, &bounds.upper), (Some(lower), Some(upper)) if lower >= upper) {
+            return Ok(None);
+        }
+        let view = keyspace.view.load();
+        let memtables = std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+        for memtable in memtables {
+            if memtable.has_range_tombstones()
+                && let Some(key) = covered_within(&memtable.range_tombstones(), bounds, at)
+            {
+                return Ok(Some(key));
+            }
+            if memtable.seqnos().is_some_and(|(_, newest)| newest > at)
+                && let Some(key) = newer_within(&mut memtable.cursor(), bounds, at)?
+            {
+                return Ok(Some(key));
+            }
+        }
+        let lower = bounds.lower.as_deref().map_or(Bound::Unbounded, Bound::Included);
+        let upper = bounds.upper.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        for level in view.version.levels() {
+            for file in level.overlapping(lower, upper).flat_map(|(_, files)| files) {
+                if file.meta.seqnos.1 <= at {
+                    continue;
+                }
+                let table = self.tables.open(file)?;
+                if let Some(key) = covered_within(table.range_tombstones(), bounds, at) {
+                    return Ok(Some(key));
+                }
+                if let Some(key) = newer_within(&mut self.tables.cursor(table, bounds, &ReadOptions::default()), bounds, at)? {
+                    return Ok(Some(key));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The first key within `bounds` with an entry newer than `at`.
+fn newer_within(cursor: &mut impl Cursor, bounds: &Bounds, at: Seqno) -> Result<Option<Vec<u8>>> {
+    match &bounds.lower {
+        Some(lower) => cursor.seek(lower, SEQNO_MAX)?,
+        None => cursor.seek_first()?,
+    }
+    while cursor.valid() && bounds.contains(cursor.key()) {
+        if cursor.seqno() > at {
+            return Ok(Some(cursor.key().to_vec()));
+        }
+        cursor.next()?;
+    }
+    Ok(None)
+}
+
+/// A key within `bounds` under a range tombstone newer than `at`.
+fn covered_within(set: &RangeTombstones, bounds: &Bounds, at: Seqno) -> Option<Vec<u8>> {
+    set.iter().filter(|tombstone| tombstone.seqno > at).find_map(|tombstone| {
+        let start = bounds.lower.as_deref().map_or(tombstone.start, |lower| lower.max(tombstone.start));
+        let is_within = start < tombstone.end && bounds.contains(start);
+        is_within.then(|| start.to_vec())
+    })
+}

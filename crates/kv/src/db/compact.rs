@@ -1,0 +1,393 @@
+//! Compactions: asking the strategy, and doing what it says.
+
+use cairn_vfs::sync::atomic::Ordering::*;
+use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::thread;
+
+use crate::compaction::strategy::{
+    Job, JobKind, LevelInfo, Manual, ManualStep, RunInfo, RunningJob, State, TableInfo,
+};
+use crate::compaction::stream::{Rules, Stream};
+use crate::cursor::Cursor;
+use crate::db::background::PauseGuard;
+use crate::db::controller::Pressure;
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::level_cursor::LevelCursor;
+use crate::db::output::{Cut, Output, table_options};
+use crate::db::view::View;
+use crate::events::{Event, StallCause};
+use crate::file::{FileNumber, TableMeta};
+use crate::iter::merge::MergeCursor;
+use crate::iter::visible::Bounds;
+use crate::range_del::RangeTombstones;
+use crate::version::{NewTable, OldTable, Run, TableFile, Version, VersionEdit};
+use crate::{Error, Result};
+
+/// A compaction that is under way.
+#[derive(Debug)]
+pub(crate) struct Running {
+    id: u64,
+    output_level: usize,
+    smallest: Vec<u8>,
+    largest: Vec<u8>,
+    tables: Vec<FileNumber>,
+}
+
+/// The compactions of a keyspace that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct RunningJobs {
+    next_id: u64,
+    jobs: Vec<Running>,
+}
+
+/// A job whose tables are marked as being compacted, with the version that it was chosen from.
+#[derive(Debug)]
+pub(crate) struct Claimed {
+    id: u64,
+    job: Job,
+    version: Arc<Version>,
+}
+
+/// After how many entries a job looks whether the store is closing.
+const ENTRIES_PER_LOOK: u32 = 1024;
+
+impl Inner {
+    /// What the strategy sees of a keyspace.
+    fn strategy_state<'a>(&self, version: &'a Version, running: &'a RunningJobs) -> State<'a> {
+        let is_compacting = |number| running.jobs.iter().any(|job| job.tables.contains(&number));
+        let table = |file: &'a Arc<TableFile>| {
+            let meta = &file.meta;
+            TableInfo {
+                number: meta.number,
+                bytes: meta.bytes,
+                smallest: &meta.smallest,
+                largest: &meta.largest,
+                entries: meta.entries,
+                tombstones: meta.tombstones,
+                seqnos: meta.seqnos,
+                oldest_secs: meta.oldest_secs,
+                expires_secs: meta.expires_secs,
+                compacting: is_compacting(meta.number),
+                marked: false,
+            }
+        };
+        let run = |run: &'a Arc<Run>| RunInfo { id: run.id(), tables: run.tables().iter().map(table).collect() };
+        let levels = version.levels().iter();
+        State {
+            levels: levels.map(|level| LevelInfo { runs: level.runs().iter().map(run).collect() }).collect(),
+            running: running
+                .jobs
+                .iter()
+                .map(|job| RunningJob {
+                    output_level: job.output_level,
+                    smallest: &job.smallest,
+                    largest: &job.largest,
+                })
+                .collect(),
+            now_secs: self.clock.wall().as_secs(),
+            oldest_snapshot: self.snapshots.list().first().copied(),
+            idle: false,
+        }
+    }
+
+    /// Asks the strategy, and marks the tables of its choice.
+    pub(crate) fn claim_compaction(&self, keyspace: &KeyspaceState) -> Option<Claimed> {
+        let mut running = lock(&keyspace.running);
+        let version = Arc::clone(&keyspace.view.load().version);
+        let job = keyspace.strategy.pick(&self.strategy_state(&version, &running))?;
+        Some(running.claim(job, version))
+    }
+
+    /// True when the strategy has something to do that could start now.
+    pub(crate) fn is_compaction_due(&self, keyspace: &KeyspaceState) -> bool {
+        let running = lock(&keyspace.running);
+        let view = keyspace.view.load();
+        keyspace.strategy.pick(&self.strategy_state(&view.version, &running)).is_some()
+    }
+
+    /// Bytes that compactions have to write, by the strategy's estimate.
+    pub(crate) fn pending_compaction_bytes(&self, keyspace: &KeyspaceState, view: &View) -> u64 {
+        let running = lock(&keyspace.running);
+        keyspace.strategy.scores(&self.strategy_state(&view.version, &running)).debt_bytes
+    }
+
+    /// How much compactions are behind.
+    pub(crate) fn compaction_pressure(&self, keyspace: &KeyspaceState, view: &View) -> [Pressure; 2] {
+        let options = &keyspace.options;
+        let runs = view.version.levels().first().map_or(0, |level| level.runs().len());
+        let debt = self.pending_compaction_bytes(keyspace, view);
+        let (slow, stop) = options.level_zero_limits;
+        let (soft, hard) = options.pending_compaction_limits;
+        [
+            Pressure::between(StallCause::LevelZero, runs as f64, slow as f64, stop as f64),
+            Pressure::between(StallCause::PendingCompaction, debt as f64, soft as f64, hard as f64),
+        ]
+    }
+
+    /// Does a claimed job, and gives its tables free.
+    pub(crate) fn compact(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, claimed: Claimed) -> Result<()> {
+        let start = self.clock.now();
+        let result = self.run_job(keyspace, &claimed);
+        lock(&keyspace.running).jobs.retain(|job| job.id != claimed.id);
+        let outputs = result?;
+        let job = &claimed.job;
+        let written: u64 = outputs.iter().map(|meta| meta.bytes).sum();
+        if job.kind == JobKind::Merge {
+            self.counters.compactions.fetch_add(1, Relaxed);
+            self.counters.compaction_read_bytes.fetch_add(job.input_bytes, Relaxed);
+            self.counters.compaction_write_bytes.fetch_add(written, Relaxed);
+        } else {
+            self.counters.trivial_moves.fetch_add(1, Relaxed);
+        }
+        let took = self.clock.now().saturating_sub(start);
+        self.tell(|| Event::Compacted {
+            keyspace: keyspace.name.clone(),
+            reason: job.reason.to_string(),
+            level: job.output_level,
+            input: (job.inputs.iter().map(|input| input.tables.len()).sum(), job.input_bytes),
+            output: (outputs.len(), written),
+            took,
+        });
+        Ok(())
+    }
+
+    /// The tables that the job wrote; installed when this returns.
+    fn run_job(&self, keyspace: &KeyspaceState, claimed: &Claimed) -> Result<Vec<TableMeta>> {
+        let job = &claimed.job;
+        let inputs = claimed.inputs()?;
+        let outputs = match job.kind {
+            JobKind::Merge => self.merge_tables(keyspace, claimed, &inputs)?,
+            JobKind::Move | JobKind::Drop => Vec::new(),
+        };
+        let mut edit = VersionEdit::default();
+        let change = edit.keyspace(keyspace.id);
+        for input in &job.inputs {
+            change.removed.extend(input.tables.iter().map(|&number| OldTable { level: input.level, number }));
+        }
+        let place = |meta: TableMeta| NewTable { level: job.output_level, run: job.output_run, meta };
+        if job.kind == JobKind::Move {
+            let tables = inputs.iter().flat_map(|input| &input.tables);
+            change.added.extend(tables.map(|file| place(file.meta.clone())));
+        }
+        change.added.extend(outputs.iter().cloned().map(place));
+        self.install(keyspace, edit, &[])?;
+        Ok(outputs)
+    }
+
+    /// Merges the inputs, in parts side by side where the strategy says so.
+    fn merge_tables(&self, keyspace: &KeyspaceState, claimed: &Claimed, inputs: &[JobInput]) -> Result<Vec<TableMeta>> {
+        let job = &claimed.job;
+        let mut sets = Vec::new();
+        for file in inputs.iter().flat_map(|input| &input.tables) {
+            if file.meta.tombstones > 0 {
+                let table = self.tables.open(file)?;
+                if !table.range_tombstones().is_empty() {
+                    sets.push(Arc::clone(table.range_tombstones()));
+                }
+            }
+        }
+        let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
+        let merge = Merge { inner: self, keyspace, claimed, inputs, tombstones, snapshots: self.snapshots.list() };
+        let parts = parts(&job.boundaries);
+        if parts.len() == 1 || self.background.is_inline() {
+            let mut outputs = Vec::new();
+            for part in &parts {
+                outputs.extend(merge.part(part)?);
+            }
+            return Ok(outputs);
+        }
+        let results = thread::scope(|scope| {
+            let handles: Vec<_> = parts
+                .iter()
+                .map(|part| thread::spawn_scoped(scope, "cairn-kv-part", || merge.part(part)))
+                .collect();
+            handles
+                .into_iter()
+                .zip(&parts)
+                .map(|(handle, part)| match handle {
+                    Ok(handle) => handle.join().unwrap_or_else(|_| Err(Error::invalid("a compaction panicked"))),
+                    // No more threads to be had: here, then.
+                    Err(_) => merge.part(part),
+                })
+                .collect::<Vec<_>>()
+        });
+        let mut outputs = Vec::new();
+        let mut failure = None;
+        for result in results {
+            match result {
+                Ok(metas) => outputs.extend(metas),
+                Err(error) => failure = failure.or(Some(error)),
+            }
+        }
+        match failure {
+            None => Ok(outputs),
+            Some(error) => {
+                let numbers: Vec<FileNumber> = outputs.iter().map(|meta| meta.number).collect();
+                self.remove_tables(&numbers);
+                Err(error)
+            }
+        }
+    }
+
+    /// Compacts everything within `bounds` as far down as it goes.
+    pub(crate) fn compact_range(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bounds: Bounds) -> Result<()> {
+        self.flush(keyspace)?;
+        let pause: PauseGuard<'_> = self.background.pause();
+        let manual = Manual {
+            from: bounds.lower.as_deref(),
+            // One key more than asked for is compacted, if it is there.
+            to: bounds.upper.as_deref(),
+            below: self.versions.new_file_number(),
+            rewrite_last: true,
+        };
+        loop {
+            let step = {
+                let mut running = lock(&keyspace.running);
+                let version = Arc::clone(&keyspace.view.load().version);
+                match keyspace.strategy.compact_range(&self.strategy_state(&version, &running), &manual) {
+                    ManualStep::Run(job) => Some(running.claim(job, version)),
+                    // Nothing else runs, so that nothing can be in the way for long.
+                    ManualStep::Blocked | ManualStep::Done => None,
+                }
+            };
+            let Some(claimed) = step else { break };
+            self.compact(keyspace, claimed).map_err(|error| self.poison(error))?;
+        }
+        drop(pause);
+        self.remove_obsolete();
+        self.work_is_due(keyspace)
+    }
+}
+
+impl RunningJobs {
+    fn claim(&mut self, job: Job, version: Arc<Version>) -> Claimed {
+        self.next_id += 1;
+        self.jobs.push(Running {
+            id: self.next_id,
+            output_level: job.output_level,
+            smallest: job.smallest.clone(),
+            largest: job.largest.clone(),
+            tables: job.inputs.iter().flat_map(|input| input.tables.iter().copied()).collect(),
+        });
+        Claimed { id: self.next_id, job, version }
+    }
+}
+
+/// The tables that a job takes of one run.
+#[derive(Debug)]
+struct JobInput {
+    level: usize,
+    run: u64,
+    tables: Vec<Arc<TableFile>>,
+}
+
+impl Claimed {
+    /// The job's tables, newest run first.
+    fn inputs(&self) -> Result<Vec<JobInput>> {
+        let find = |number: FileNumber| {
+            let file = self.version.tables().find(|(_, file)| file.number() == number);
+            file.map(|(_, file)| Arc::clone(file))
+        };
+        self.job
+            .inputs
+            .iter()
+            .map(|input| {
+                let tables: Option<Vec<_>> = input.tables.iter().map(|&number| find(number)).collect();
+                let tables = tables.ok_or_else(|| Error::invalid("a compaction of tables that are not there"))?;
+                Ok(JobInput { level: input.level, run: input.run, tables })
+            })
+            .collect()
+    }
+
+    /// Runs outside of the job that are older than its output and may share keys with it.
+    fn older_runs(&self, inputs: &[JobInput]) -> Vec<Arc<Run>> {
+        let oldest = inputs.iter().map(|input| (input.level, std::cmp::Reverse(input.run))).max();
+        let Some((oldest_level, std::cmp::Reverse(oldest_run))) = oldest else { return Vec::new() };
+        if self.job.bottommost {
+            return Vec::new();
+        }
+        let levels = self.version.levels().iter().enumerate().skip(oldest_level);
+        levels
+            .flat_map(|(at, level)| level.runs().iter().map(move |run| (at, run)))
+            .filter(|(at, run)| *at > oldest_level || run.id() <= oldest_run)
+            .map(|(_, run)| Arc::clone(run))
+            .collect()
+    }
+}
+
+/// What the parts of a merge share.
+struct Merge<'a> {
+    inner: &'a Inner,
+    keyspace: &'a KeyspaceState,
+    claimed: &'a Claimed,
+    inputs: &'a [JobInput],
+    tombstones: Arc<RangeTombstones>,
+    snapshots: Vec<u64>,
+}
+
+/// The half-open key ranges that `boundaries` cut everything into.
+fn parts(boundaries: &[Vec<u8>]) -> Vec<Bounds> {
+    let lowers = std::iter::once(None).chain(boundaries.iter().cloned().map(Some));
+    let uppers = boundaries.iter().cloned().map(Some).chain(std::iter::once(None));
+    lowers.zip(uppers).map(|(lower, upper)| Bounds { lower, upper }).collect()
+}
+
+impl Merge<'_> {
+    /// Merges what lies within `part`.
+    fn part(&self, part: &Bounds) -> Result<Vec<TableMeta>> {
+        let (inner, job) = (self.inner, &self.claimed.job);
+        let read = crate::options::ReadOptions { fill_cache: false, readahead_bytes: 1 << 20 };
+        let cursors = self.inputs.iter().map(|input| {
+            let tables = input.tables.clone();
+            LevelCursor::new(Arc::clone(&inner.tables), tables, part, &read)
+        });
+        let mut cursor = MergeCursor::new(cursors.collect());
+        match &part.lower {
+            Some(lower) => cursor.seek(lower, crate::kind::SEQNO_MAX)?,
+            None => cursor.seek_first()?,
+        }
+        let options = &self.keyspace.options;
+        let rules = Rules {
+            snapshots: self.snapshots.clone(),
+            tombstones: Arc::clone(&self.tombstones),
+            operator: options.merge_operator.clone(),
+            filter: options.compaction_filter.clone(),
+            level: job.output_level,
+            store: Arc::clone(&inner.path),
+        };
+        let older = self.claimed.older_runs(self.inputs);
+        let is_input = |number| self.inputs.iter().any(|input| input.tables.iter().any(|t| t.number() == number));
+        let has_older = |key: &[u8]| {
+            Ok(older.iter().any(|run| run.find(key).is_some_and(|file| !is_input(file.number()))))
+        };
+        let mut stream = Stream::new(cursor, rules, has_older);
+        let oldest = self.inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.oldest_secs).min();
+        let last_level = self.claimed.version.levels().len().saturating_sub(1).max(job.output_level);
+        let table_options = table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));
+        let cut = Cut { table_bytes: job.table_bytes, at: job.cuts.clone() };
+        let mut output = Output::new(inner, table_options, cut, self.kept_tombstones(), part.clone());
+        let mut until_look = ENTRIES_PER_LOOK;
+        while stream.advance()? {
+            if part.upper.as_deref().is_some_and(|upper| stream.key() >= upper) {
+                break;
+            }
+            output.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
+            until_look -= 1;
+            if until_look == 0 {
+                until_look = ENTRIES_PER_LOOK;
+                inner.background.check_running(&inner.path)?;
+            }
+        }
+        output.finish()
+    }
+
+    /// Range tombstones that still hide something from somebody after the merge.
+    fn kept_tombstones(&self) -> Arc<RangeTombstones> {
+        if !self.claimed.job.bottommost || self.tombstones.is_empty() {
+            return Arc::clone(&self.tombstones);
+        }
+        let first = self.snapshots.first().copied();
+        // What all snapshots see has been applied to everything that it covers.
+        Arc::new(self.tombstones.newer_than(first.unwrap_or(u64::MAX)))
+    }
+}

@@ -1,0 +1,156 @@
+//! What users can ask of the background work: flush, compact, wait, pressure, statistics.
+
+use cairn_vfs::sync::atomic::Ordering::*;
+use cairn_vfs::sync::{Arc, lock};
+
+use crate::db::controller::Pressure;
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::stats::{KeyspaceStats, LevelStats, Stats};
+use crate::events::{Event, StallCause};
+use crate::{Error, Result};
+
+impl Inner {
+    /// Seals the memtable and waits until it and those before it are in tables.
+    pub(crate) fn flush(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
+        self.check_writable()?;
+        self.seal(keyspace, None)?;
+        // Those sealed by now; later ones are somebody else's.
+        let sealed = keyspace.view.load().sealed.clone();
+        self.wait_for_work(keyspace, |_| {
+            let view = keyspace.view.load();
+            sealed.iter().all(|mine| view.sealed.iter().all(|other| !Arc::ptr_eq(mine, other)))
+        })
+    }
+
+    /// Waits until nothing is due.
+    pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
+        for keyspace in self.all_keyspaces() {
+            self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
+        }
+        Ok(())
+    }
+
+    /// Has due work done until `is_done` says so, which is asked after every job whether no job runs.
+    fn wait_for_work(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        is_done: impl FnMut(bool) -> bool,
+    ) -> Result<()> {
+        self.work_is_due(keyspace)?;
+        self.background.wait_until(self, is_done)
+    }
+
+    /// True when a flush or a compaction could start.
+    fn is_work_due(&self) -> bool {
+        self.all_keyspaces()
+            .iter()
+            .any(|keyspace| !keyspace.view.load().sealed.is_empty() || self.is_compaction_due(keyspace))
+    }
+
+    /// A job found no room on the disk. Nothing is lost: memtables and log hold what it was to write. It is tried again when
+    /// work is due the next time; until one succeeds, writers that would have to wait for it fail with `error`.
+    pub(crate) fn disk_is_full(&self, error: Error) -> Error {
+        *lock(&self.full) = Some(error.clone());
+        self.is_full.store(true, SeqCst);
+        self.controller.wake();
+        self.tell(|| Event::Failed { error: error.clone() });
+        error
+    }
+
+    /// A job has found room.
+    pub(crate) fn disk_has_room(&self) {
+        if self.is_full.swap(false, SeqCst) {
+            *lock(&self.full) = None;
+        }
+    }
+
+    /// Waits while background work is too far behind.
+    ///
+    /// Errors: that of a full disk, when the work that is waited for cannot be done.
+    #[inline]
+    pub(crate) fn admit(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bytes: usize) -> Result<()> {
+        if self.is_full.load(Relaxed) {
+            self.admit_to_full_disk(keyspace)?;
+        }
+        let abandon = || self.failed.load(SeqCst) || self.is_full.load(SeqCst);
+        if let Some((cause, waited)) = self.controller.admit(bytes, &*self.clock, abandon) {
+            if waited.as_millis() >= 1 {
+                self.tell(|| Event::Stalled { keyspace: keyspace.name.clone(), cause, waited });
+            }
+            self.check_writable()?;
+            if self.is_full.load(SeqCst) {
+                self.admit_to_full_disk(keyspace)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on while there is memory for it, and has the work tried again.
+    #[cold]
+    fn admit_to_full_disk(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
+        let has_memory = || keyspace.view.load().sealed.len() < keyspace.options.sealed_memtables_max;
+        let result = self.work_is_due(keyspace);
+        if has_memory() && !self.controller.is_stopped() {
+            return Ok(());
+        }
+        result?;
+        match lock(&self.full).clone() {
+            Some(error) => Err(error),
+            None => Ok(()),
+        }
+    }
+
+    /// Sets the speed of writers by what waits for the background work.
+    pub(crate) fn update_pressure(&self, _changed: &KeyspaceState) {
+        if self.background.is_inline() {
+            return;
+        }
+        let mut pressures = Vec::new();
+        for keyspace in self.all_keyspaces() {
+            let view = keyspace.view.load();
+            let allowed = keyspace.options.sealed_memtables_max as f64;
+            let sealed = view.sealed.len() as f64;
+            // One that is being flushed is normal; the last free one is where slowing down begins.
+            let soft = (allowed - 1.0).max(1.0);
+            pressures.push(Pressure::between(StallCause::Memtables, sealed, soft, allowed));
+            pressures.extend(self.compaction_pressure(&keyspace, &view));
+        }
+        self.controller.set(&pressures);
+    }
+
+    /// The store in numbers.
+    pub(crate) fn stats(&self) -> Stats {
+        let cache = self.tables.cache.stats();
+        let mut stats = Stats {
+            last_seqno: self.last_seqno(),
+            keyspaces: self.all_keyspaces().iter().map(|keyspace| self.keyspace_stats(keyspace)).collect(),
+            snapshots: self.snapshots.len(),
+            cache_bytes: (cache.capacity_bytes, cache.used_bytes),
+            cache_hits_misses: (cache.hits, cache.misses),
+            stalls: self.controller.stalls(),
+            ..Stats::default()
+        };
+        self.counters.fill(&mut stats);
+        stats
+    }
+
+    fn keyspace_stats(&self, keyspace: &KeyspaceState) -> KeyspaceStats {
+        let view = keyspace.view.load();
+        let sealed_bytes: usize = view.sealed.iter().map(|sealed| sealed.memtable.allocated_bytes()).sum();
+        let levels = view.version.levels().iter().map(|level| LevelStats {
+            runs: level.runs().len(),
+            tables: level.tables().count(),
+            bytes: level.bytes(),
+            entries: level.tables().map(|table| table.meta.entries).sum(),
+        });
+        KeyspaceStats {
+            name: keyspace.name.clone(),
+            memtable_bytes: (view.active.allocated_bytes() + sealed_bytes) as u64,
+            sealed_memtables: view.sealed.len(),
+            levels: levels.collect(),
+            blob_bytes: view.version.blobs().iter().map(|blob| blob.file.meta.bytes).sum(),
+            blob_garbage_bytes: view.version.blobs().iter().map(|blob| blob.garbage_bytes).sum(),
+            pending_compaction_bytes: self.pending_compaction_bytes(keyspace, &view),
+        }
+    }
+}

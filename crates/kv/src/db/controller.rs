@@ -1,0 +1,192 @@
+//! The write controller: slows writers down before they would have to stop.
+//!
+//! Background work that falls behind is a debt. While it is small, writers run free. Between the soft and the hard limit each
+//! written byte costs a delay that grows with the debt, so that writers and compactions meet at a common speed instead of
+//! running into a wall; only at the hard limit do writers stop. Delays are taken in small pieces, before any lock.
+
+use std::time::Duration;
+
+use cairn_vfs::Clock;
+use cairn_vfs::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
+use cairn_vfs::sync::{Condvar, Mutex, lock, wait};
+
+use crate::events::StallCause;
+
+/// No single delay is longer: what a writer feels stays well below a stall.
+const DELAY_MAX: Duration = Duration::from_millis(5);
+
+/// Writers' debt is settled when it is worth at least this: sleeping less is not possible anyway.
+const DELAY_MIN: Duration = Duration::from_micros(200);
+
+/// Slowest admitted speed, in bytes a second, right below the hard limit.
+const SPEED_MIN: f64 = 4.0 * 1024.0 * 1024.0;
+
+/// Fastest limited speed, right above the soft limit.
+const SPEED_MAX: f64 = 512.0 * 1024.0 * 1024.0;
+
+/// How far behind the background work is: 0 not at all, 1 at the hard limit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pressure {
+    pub cause: StallCause,
+    /// Below 0: no limit.
+    pub level: f64,
+}
+
+impl Pressure {
+    /// The pressure of `value` between `soft`, where writers begin to slow down, and `hard`, where they stop.
+    pub(crate) fn between(cause: StallCause, value: f64, soft: f64, hard: f64) -> Pressure {
+        let level = if value < soft { -1.0 } else { (value - soft) / (hard - soft).max(f64::MIN_POSITIVE) };
+        Pressure { cause, level }
+    }
+}
+
+/// Admits writes.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    /// Nanoseconds that 1 MiB costs; 0 is free, `u64::MAX` is stopped. One load on a free writer's way.
+    nanos_a_mib: AtomicU64,
+    /// [`StallCause`] of that.
+    cause: AtomicU8,
+    /// Nanoseconds of delay that writers have run up and not yet slept.
+    owed: AtomicU64,
+    gate: Mutex<()>,
+    open: Condvar,
+    stats: StallStats,
+}
+
+/// What writers have waited.
+#[derive(Debug, Default)]
+struct StallStats {
+    delays: AtomicU64,
+    stops: AtomicU64,
+    nanos: [AtomicU64; 3],
+}
+
+/// What writers have waited, by cause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stalls {
+    /// Delays of at most some milliseconds.
+    pub delays: u64,
+    /// Full stops.
+    pub stops: u64,
+    /// Time waited for flushes, all writers together.
+    pub memtables: Duration,
+    /// Time waited because of level 0.
+    pub level_zero: Duration,
+    /// Time waited because of pending compactions.
+    pub pending_compaction: Duration,
+}
+
+const CAUSES: [StallCause; 3] =
+    [StallCause::Memtables, StallCause::LevelZero, StallCause::PendingCompaction];
+
+const STOPPED: u64 = u64::MAX;
+
+impl Controller {
+    pub(crate) fn new() -> Self {
+        Controller {
+            nanos_a_mib: AtomicU64::new(0),
+            cause: AtomicU8::new(0),
+            owed: AtomicU64::new(0),
+            gate: Mutex::new(()),
+            open: Condvar::new(),
+            stats: StallStats::default(),
+        }
+    }
+
+    /// Sets the speed by the worst of `pressures`. To be called whenever background work begins to be due, or is done.
+    pub(crate) fn set(&self, pressures: &[Pressure]) {
+        let worst = pressures.iter().copied().max_by(|a, b| a.level.total_cmp(&b.level));
+        let Some(worst) = worst else { return };
+        let nanos = if worst.level < 0.0 {
+            0
+        } else if worst.level >= 1.0 {
+            STOPPED
+        } else {
+            // The speed falls geometrically: each step of the debt costs the same factor.
+            let speed = SPEED_MAX * (SPEED_MIN / SPEED_MAX).powf(worst.level);
+            ((1u64 << 20) as f64 / speed * 1e9) as u64
+        };
+        let cause = CAUSES.iter().position(|cause| *cause == worst.cause).unwrap_or(0);
+        self.cause.store(cause as u8, Relaxed);
+        let before = self.nanos_a_mib.swap(nanos, SeqCst);
+        if before == STOPPED && nanos != STOPPED {
+            drop(lock(&self.gate));
+            self.open.notify_all();
+        }
+        if nanos == 0 {
+            self.owed.store(0, Relaxed);
+        }
+    }
+
+    /// True when writers are stopped.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.nanos_a_mib.load(Relaxed) == STOPPED
+    }
+
+    /// Lets a write of `bytes` pass, now or after its delay. Returns the cause and the time when it had to wait.
+    /// `abandon` is asked while stopped: true ends the wait.
+    #[inline]
+    pub(crate) fn admit(
+        &self,
+        bytes: usize,
+        clock: &dyn Clock,
+        abandon: impl Fn() -> bool,
+    ) -> Option<(StallCause, Duration)> {
+        let nanos = self.nanos_a_mib.load(Relaxed);
+        if nanos == 0 {
+            return None;
+        }
+        self.admit_slowly(bytes, clock, abandon)
+    }
+
+    #[cold]
+    fn admit_slowly(
+        &self,
+        bytes: usize,
+        clock: &dyn Clock,
+        abandon: impl Fn() -> bool,
+    ) -> Option<(StallCause, Duration)> {
+        let start = clock.now();
+        let cause = usize::from(self.cause.load(Relaxed)).min(CAUSES.len() - 1);
+        if self.is_stopped() {
+            self.stats.stops.fetch_add(1, Relaxed);
+            let mut gate = lock(&self.gate);
+            while self.nanos_a_mib.load(SeqCst) == STOPPED && !abandon() {
+                gate = wait(&self.open, gate);
+            }
+        } else {
+            let nanos = self.nanos_a_mib.load(Relaxed);
+            let cost = (u128::from(nanos) * bytes as u128 / (1 << 20)) as u64;
+            let owed = self.owed.fetch_add(cost, Relaxed).saturating_add(cost);
+            if owed < DELAY_MIN.as_nanos() as u64 {
+                return None;
+            }
+            let paid = |total: u64| Some(total.saturating_sub(owed));
+            let _ = self.owed.fetch_update(Relaxed, Relaxed, paid);
+            self.stats.delays.fetch_add(1, Relaxed);
+            clock.sleep(Duration::from_nanos(owed).min(DELAY_MAX));
+        }
+        let waited = clock.now().saturating_sub(start);
+        self.stats.nanos[cause].fetch_add(waited.as_nanos() as u64, Relaxed);
+        Some((CAUSES[cause], waited))
+    }
+
+    /// Wakes stopped writers, so that they see a failure or the store's end.
+    pub(crate) fn wake(&self) {
+        drop(lock(&self.gate));
+        self.open.notify_all();
+    }
+
+    /// What writers have waited so far.
+    pub(crate) fn stalls(&self) -> Stalls {
+        let time = |cause: usize| Duration::from_nanos(self.stats.nanos[cause].load(Relaxed));
+        Stalls {
+            delays: self.stats.delays.load(Relaxed),
+            stops: self.stats.stops.load(Relaxed),
+            memtables: time(0),
+            level_zero: time(1),
+            pending_compaction: time(2),
+        }
+    }
+}

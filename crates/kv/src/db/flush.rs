@@ -1,0 +1,121 @@
+//! Flush: sealed memtables become a table of level 0.
+
+use cairn_vfs::sync::atomic::Ordering::*;
+use cairn_vfs::sync::{Arc, lock};
+
+use crate::Result;
+use crate::compaction::stream::{Rules, Stream};
+use crate::cursor::Cursor;
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::output::{Cut, Output, table_options};
+use crate::db::view::Sealed;
+use crate::events::Event;
+use crate::iter::merge::MergeCursor;
+use crate::iter::visible::Bounds;
+use crate::range_del::RangeTombstones;
+use crate::version::{NewTable, VersionEdit};
+
+impl Inner {
+    /// Writes all memtables of `keyspace` that are sealed by now to one table, and installs it.
+    ///
+    /// One flush of a keyspace runs at a time, so they are installed in the order of their writes.
+    pub(crate) fn flush_sealed(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
+        let sealed = keyspace.view.load().sealed.clone();
+        let Some(newest) = sealed.first() else { return Ok(()) };
+        // Writers that took a number before the seal may still be inserting.
+        self.order.wait_for(newest.last_seqno);
+        let start = self.clock.now();
+        let mut edit = VersionEdit::default();
+        let tables = self.write_level_zero(keyspace, &sealed)?;
+        let bytes = tables.iter().map(|table| table.meta.bytes).sum();
+        let table = tables.first().map(|table| table.meta.number);
+        let change = edit.keyspace(keyspace.id);
+        change.log_start = Some(newest.end.get());
+        change.added = tables;
+        edit.last_seqno = Some(newest.last_seqno);
+        self.advance_idle_keyspaces(keyspace, &mut edit);
+        self.install(keyspace, edit, &sealed)?;
+        self.release_log()?;
+        self.counters.flushes.fetch_add(1, Relaxed);
+        self.counters.flush_bytes.fetch_add(bytes, Relaxed);
+        let took = self.clock.now().saturating_sub(start);
+        self.tell(|| Event::Flushed { keyspace: keyspace.name.clone(), table, bytes, took });
+        Ok(())
+    }
+
+    /// The table of the entries in `sealed`; none when nothing survives.
+    fn write_level_zero(&self, keyspace: &KeyspaceState, sealed: &[Arc<Sealed>]) -> Result<Vec<NewTable>> {
+        let sets: Vec<_> = sealed.iter().map(|sealed| sealed.memtable.range_tombstones()).collect();
+        let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
+        let mut cursor = MergeCursor::new(sealed.iter().map(|sealed| sealed.memtable.cursor()).collect());
+        cursor.seek_first()?;
+        let rules = Rules {
+            snapshots: self.snapshots.list(),
+            tombstones: Arc::clone(&tombstones),
+            operator: keyspace.options.merge_operator.clone(),
+            filter: None,
+            level: 0,
+            store: Arc::clone(&self.path),
+        };
+        // Tables may hold older entries of any key.
+        let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
+        let run = self.versions.new_file_number();
+        let last_level = keyspace.view.load().version.levels().len().saturating_sub(1);
+        let options = table_options(keyspace, 0, last_level, self.clock.wall().as_secs());
+        let cut = Cut { table_bytes: u64::MAX, at: Vec::new() };
+        let mut output = Output::new(self, options, cut, tombstones, Bounds::default());
+        while stream.advance()? {
+            output.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
+        }
+        let metas = output.finish()?;
+        Ok(metas.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect())
+    }
+
+    /// Lets keyspaces without unflushed writes follow the log, so that they do not hold its segments back.
+    fn advance_idle_keyspaces(&self, flushed: &KeyspaceState, edit: &mut VersionEdit) {
+        if self.log.get().is_none() {
+            return;
+        }
+        let (position, last) = {
+            let commit = lock(&self.commit);
+            (commit.position(), commit.next_seqno - 1)
+        };
+        // Everything logged before `position` is in its memtable from here on.
+        self.order.wait_for(last);
+        for keyspace in self.all_keyspaces() {
+            let view = keyspace.view.load();
+            if keyspace.id != flushed.id && view.sealed.is_empty() && view.active.is_empty() {
+                edit.keyspace(keyspace.id).log_start = Some(position.get());
+            }
+        }
+    }
+
+    /// Makes `edit` durable, then visible to the keyspaces' readers, of `keyspace` in place of the memtables `flushed`.
+    pub(crate) fn install(&self, keyspace: &KeyspaceState, edit: VersionEdit, flushed: &[Arc<Sealed>]) -> Result<()> {
+        let keyspaces = self.keyspaces.load();
+        self.versions.log_and_apply(edit, |id, version| {
+            let Some(Some(changed)) = keyspaces.get(id.0 as usize) else { return };
+            let flushed = if id == keyspace.id { flushed } else { &[] };
+            changed.view.rcu(|view| view.with_version(Arc::clone(version), flushed));
+        })
+    }
+
+    /// Gives back the log segments that no keyspace needs any more.
+    fn release_log(&self) -> Result<()> {
+        let Some(log) = self.log.get() else { return Ok(()) };
+        let start = self.versions.keyspaces().iter().map(|(_, keyspace)| keyspace.log_start).min().unwrap_or(0);
+        log.release_before(start.into())?;
+        Ok(())
+    }
+
+    /// Deletes files that no version has any more. A file that cannot be deleted now is found again at the next open.
+    pub(crate) fn remove_obsolete(&self) {
+        let obsolete = self.versions.obsolete();
+        if obsolete.is_empty() {
+            return;
+        }
+        for name in obsolete.take() {
+            let _ = self.fs.remove(&name.path(&self.path));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The state of an open store, shared by its handles and background threads.
+
+use std::path::PathBuf;
+
+use arc_swap::ArcSwap;
+use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
+use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
+use cairn_vfs::{Clock, File, Fs};
+use cairn_wal::{Appender, Log, Lsn};
+
+use crate::compaction::strategy::Strategy;
+use crate::db::background::Background;
+use crate::db::compact::RunningJobs;
+use crate::db::controller::Controller;
+use crate::db::order::Order;
+use crate::db::snapshots::Snapshots;
+use crate::db::stats::Counters;
+use crate::db::view::View;
+use crate::kind::Seqno;
+use crate::memtable::Memtable;
+use crate::options::{KeyspaceOptions, Options};
+use crate::txn::LockTable;
+use crate::db::tables::Tables;
+use crate::version::{KeyspaceId, VersionSet};
+use crate::{Error, Result};
+
+/// A keyspace of an open store.
+#[derive(Debug)]
+pub(crate) struct KeyspaceState {
+    pub id: KeyspaceId,
+    pub name: String,
+    pub options: KeyspaceOptions,
+    /// What readers read. Replaced under the commit lock when a memtable is sealed, under the version set's when its
+    /// tables change.
+    pub view: ArcSwap<View>,
+    /// Compactions under way.
+    pub running: Mutex<RunningJobs>,
+    pub strategy: Box<dyn Strategy>,
+    /// Set when the keyspace was dropped: its handles fail.
+    pub dropped: AtomicBool,
+}
+
+impl KeyspaceState {
+    /// Errors: [`Error::Invalid`] for settings of the strategy.
+    pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
+        let strategy = options.compaction.build()?;
+        let (view, dropped) = (ArcSwap::from_pointee(view), AtomicBool::new(false));
+        Ok(KeyspaceState { id, name, options, view, strategy, dropped, running: Mutex::default() })
+    }
+}
+
+/// What the commit lock guards: the order of writes, and where they go.
+#[derive(Debug)]
+pub(crate) struct Commit {
+    /// The number of the next operation.
+    pub next_seqno: Seqno,
+    /// Active memtables, by keyspace id; `None` for ids that are not open.
+    pub active: Vec<Option<Arc<Memtable>>>,
+    /// Where the old log ended, or the replay is: what counts as the position while there is no appender.
+    pub end: Lsn,
+    /// Where records are appended. Empty together with [`Inner::log`].
+    pub appender: Option<Appender>,
+}
+
+impl Commit {
+    /// Behind the last record of the log.
+    pub(crate) fn position(&self) -> Lsn {
+        self.appender.as_ref().map_or(self.end, Appender::position)
+    }
+}
+
+/// An open store.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub path: Arc<PathBuf>,
+    pub fs: Arc<dyn Fs>,
+    pub clock: Arc<dyn Clock>,
+    pub options: Options,
+    /// Held exclusively while the store is open for writing.
+    pub lock_file: Option<Box<dyn File>>,
+    pub commit: Mutex<Commit>,
+    pub order: Order,
+    /// Empty in a store that is open for reading only, and until the old log is replayed.
+    pub log: OnceLock<Log>,
+    /// Open keyspaces, by id.
+    pub keyspaces: ArcSwap<Vec<Option<Arc<KeyspaceState>>>>,
+    pub versions: VersionSet,
+    pub snapshots: Arc<Snapshots>,
+    /// Of pessimistic transactions.
+    pub locks: LockTable,
+    pub tables: Arc<Tables>,
+    pub controller: Controller,
+    pub background: Background,
+    pub counters: Counters,
+    /// The first failure that made the state of the files uncertain.
+    pub failure: OnceLock<Arc<Error>>,
+    pub failed: AtomicBool,
+    /// The failure of the last job, when that was a full disk.
+    pub full: Mutex<Option<Error>>,
+    pub is_full: AtomicBool,
+}
+
+impl Inner {
+    /// Errors: [`Error::Poisoned`] after a failure, [`Error::Unsupported`] in a store that is open for reading only.
+    #[inline]
+    pub(crate) fn check_writable(&self) -> Result<&Log> {
+        match self.log.get() {
+            Some(log) if !self.failed.load(Relaxed) => Ok(log),
+            _ => Err(self.refuse_write()),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn refuse_write(&self) -> Error {
+        match self.failure.get() {
+            Some(cause) => Error::Poisoned { path: self.path.to_path_buf(), cause: Arc::clone(cause) },
+            None => Error::unsupported(&self.path, "writing, to a store that is open for reading only"),
+        }
+    }
+
+    /// Remembers that writing has failed, for good. Gives back the error for whoever met it first.
+    pub(crate) fn poison(&self, error: Error) -> Error {
+        if matches!(error, Error::Poisoned { .. }) {
+            return error;
+        }
+        let is_first = self.failure.set(Arc::new(error.clone())).is_ok();
+        self.failed.store(true, SeqCst);
+        self.controller.wake();
+        self.background.wake_all();
+        if is_first {
+            self.tell(|| crate::events::Event::Failed { error: error.clone() });
+        }
+        error
+    }
+
+    /// Hands an event to the listener, when there is one.
+    pub(crate) fn tell(&self, event: impl FnOnce() -> crate::events::Event) {
+        if let Some(listener) = &self.options.listener {
+            listener.on_event(&event());
+        }
+    }
+
+    /// Errors: [`Error::Poisoned`] after a failure.
+    pub(crate) fn check_alive(&self) -> Result<()> {
+        if self.failed.load(SeqCst) { Err(self.refuse_write()) } else { Ok(()) }
+    }
+
+    /// The open keyspace `id`.
+    pub(crate) fn keyspace(&self, id: KeyspaceId) -> Result<Arc<KeyspaceState>> {
+        let keyspaces = self.keyspaces.load();
+        match keyspaces.get(id.0 as usize) {
+            Some(Some(keyspace)) => Ok(Arc::clone(keyspace)),
+            _ => Err(Error::NotFound {
+                what: format!("keyspace {} is not open in {}", id.0, self.path.display()),
+            }),
+        }
+    }
+
+    /// All open keyspaces.
+    pub(crate) fn all_keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
+        self.keyspaces.load().iter().flatten().cloned().collect()
+    }
+
+    /// The highest number that was given out.
+    pub(crate) fn last_seqno(&self) -> Seqno {
+        lock(&self.commit).next_seqno - 1
+    }
+}

@@ -1,0 +1,183 @@
+//! Point lookups: the newest version of a key that a reader sees, from the newest source down.
+
+use std::ops::ControlFlow;
+
+use cairn_vfs::sync::Arc;
+
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::view::View;
+use crate::iter::resolve::{Resolver, Step};
+use crate::iter::visible::BlobSource;
+use crate::kind::{Kind, Seqno, Version};
+use crate::memtable::Memtable;
+use crate::table::{self, BlockRef, Table};
+use crate::value::Value;
+use crate::Result;
+
+/// A lookup on its way down the sources.
+struct Lookup<'a> {
+    key: &'a [u8],
+    at: Seqno,
+    /// The newest range tombstone met so far that covers the key; entries below it are gone.
+    covered: Seqno,
+    resolver: Resolver,
+    outcome: Outcome,
+}
+
+/// What a lookup has come to.
+enum Outcome {
+    /// Older sources decide.
+    Open,
+    /// No value, or only the operands.
+    Gone,
+    /// The value, or the base of the operands.
+    Found(Value),
+    /// As `Found`; the value is in a blob file.
+    Blob(Vec<u8>),
+}
+
+impl<'a> Lookup<'a> {
+    #[inline]
+    fn new(key: &'a [u8], at: Seqno) -> Self {
+        Lookup { key, at, covered: 0, resolver: Resolver::default(), outcome: Outcome::Open }
+    }
+
+    #[inline]
+    fn is_open(&self) -> bool {
+        matches!(self.outcome, Outcome::Open)
+    }
+
+    /// Takes the next older version; `keep` makes its value outlive the source.
+    #[inline]
+    fn step(&mut self, version: Version<'_>, keep: impl FnOnce(&[u8]) -> Value) -> ControlFlow<()> {
+        let (kind, value) = (version.kind, version.value);
+        match self.resolver.step(version, self.covered) {
+            Step::Older => return ControlFlow::Continue(()),
+            Step::Gone => self.outcome = Outcome::Gone,
+            Step::Found | Step::Base if kind == Kind::Blob => self.outcome = Outcome::Blob(value.to_vec()),
+            Step::Found | Step::Base => self.outcome = Outcome::Found(keep(value)),
+        }
+        ControlFlow::Break(())
+    }
+
+    #[inline]
+    fn memtable(&mut self, memtable: &Memtable) {
+        if memtable.has_range_tombstones() {
+            self.cover(memtable.range_tombstones().newest_covering(self.key, self.at));
+        }
+        let (key, at) = (self.key, self.at);
+        memtable.get(key, at, |version| self.step(version, Value::copy));
+    }
+
+    #[inline]
+    fn cover(&mut self, tombstone: Option<Seqno>) {
+        if let Some(seqno) = tombstone {
+            self.covered = self.covered.max(seqno);
+        }
+    }
+
+    #[inline]
+    fn table(&mut self, table: &Table, key_hash: u64) -> Result<()> {
+        let tombstones = table.range_tombstones();
+        if !tombstones.is_empty() {
+            self.cover(tombstones.newest_covering(self.key, self.at));
+        }
+        let (key, at) = (self.key, self.at);
+        table.get(key, key_hash, at, |version, block: &BlockRef| {
+            self.step(version, |value| Value::in_block(value, block))
+        })
+    }
+}
+
+impl Inner {
+    /// The value of `key` as of `at`; the newest one when `at` is `None`.
+    #[inline]
+    pub(crate) fn get(&self, keyspace: &KeyspaceState, key: &[u8], at: Option<Seqno>) -> Result<Option<Value>> {
+        // ORDER: the view first. Its sources then hold all that was dropped since for being older than what `visible`
+        // allows.
+        let view = keyspace.view.load();
+        let at = at.unwrap_or_else(|| self.order.visible());
+        let mut lookup = Lookup::new(key, at);
+        lookup.memtable(&view.active);
+        if lookup.is_open() && !view.sealed.is_empty() {
+            for sealed in &view.sealed {
+                lookup.memtable(&sealed.memtable);
+                if !lookup.is_open() {
+                    break;
+                }
+            }
+        }
+        if lookup.is_open() {
+            self.get_in_tables(&view, &mut lookup)?;
+        }
+        self.finish(keyspace, lookup)
+    }
+
+    fn get_in_tables(&self, view: &View, lookup: &mut Lookup<'_>) -> Result<()> {
+        let key_hash = table::hash_key(lookup.key);
+        let key = lookup.key;
+        let end = view.version.search(key, |_, file| {
+            let result = self.tables.open(file).and_then(|table| lookup.table(table, key_hash));
+            match result {
+                Ok(()) if lookup.is_open() => ControlFlow::Continue(()),
+                result => ControlFlow::Break(result),
+            }
+        });
+        match end {
+            ControlFlow::Break(result) => result,
+            ControlFlow::Continue(()) => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn finish(&self, keyspace: &KeyspaceState, lookup: Lookup<'_>) -> Result<Option<Value>> {
+        let value = match lookup.outcome {
+            Outcome::Found(value) => Some(value),
+            Outcome::Open | Outcome::Gone => None,
+            Outcome::Blob(reference) => {
+                let mut value = Vec::new();
+                self.blob_source().load(&reference, &mut value)?;
+                Some(Value::owned(value))
+            }
+        };
+        if !lookup.resolver.has_operands() {
+            return Ok(value);
+        }
+        let operator = &keyspace.options.merge_operator;
+        let merged = lookup.resolver.merge(lookup.key, value.as_deref(), operator, &self.path)?;
+        Ok(Some(Value::owned(merged)))
+    }
+}
+
+impl Inner {
+    /// Where values of blob files come from.
+    pub(crate) fn blob_source(&self) -> Arc<dyn BlobSource> {
+        Arc::new(crate::db::blobs::NoBlobs)
+    }
+
+    /// The values of `keys`, in their order, all as of `at` or of now.
+    pub(crate) fn multi_get<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &KeyspaceState,
+        keys: &[K],
+        at: Option<Seqno>,
+    ) -> Result<Vec<Option<Value>>> {
+        // ORDER: as in `get`, and one view for all.
+        let view = keyspace.view.load_full();
+        let at = at.unwrap_or_else(|| self.order.visible());
+        let mut lookups: Vec<Lookup<'_>> = keys.iter().map(|key| Lookup::new(key.as_ref(), at)).collect();
+        for lookup in &mut lookups {
+            lookup.memtable(&view.active);
+            for sealed in &view.sealed {
+                if !lookup.is_open() {
+                    break;
+                }
+                lookup.memtable(&sealed.memtable);
+            }
+            if lookup.is_open() {
+                self.get_in_tables(&view, lookup)?;
+            }
+        }
+        lookups.into_iter().map(|lookup| self.finish(keyspace, lookup)).collect()
+    }
+}

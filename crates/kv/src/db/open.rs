@@ -1,0 +1,203 @@
+//! Opening a store: lock, manifest, keyspaces, leftovers, log, threads.
+
+use std::path::Path;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use cairn_vfs::sync::atomic::AtomicBool;
+use cairn_vfs::sync::{Arc, Mutex, OnceLock};
+use cairn_wal::Lsn;
+use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
+
+use crate::batch::DEFAULT;
+use crate::db::background::Background;
+use crate::db::builder::Builder;
+use crate::db::controller::Controller;
+use crate::db::core::Core;
+use crate::db::inner::{Commit, Inner, KeyspaceState};
+use crate::db::keyspace::Db;
+use crate::db::order::Order;
+use crate::db::recovery;
+use crate::db::stats::Counters;
+use crate::db::stored_options::StoredOptions;
+use crate::db::tables::Tables;
+use crate::db::view::View;
+use crate::memtable::Memtable;
+use crate::options::{KeyspaceOptions, Options};
+use crate::txn::LockTable;
+use crate::version::{KeyspaceId, NewKeyspace, VersionEdit, VersionSet};
+use crate::{Error, Result};
+
+/// The name of the keyspace that every store has.
+pub(crate) const DEFAULT_NAME: &str = "default";
+
+/// The file whose lock says that the store is open.
+pub(crate) const LOCK_NAME: &str = "LOCK";
+
+pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> Result<Db> {
+    let Builder { path, options, default, keyspaces: named, seed, .. } = builder;
+    let mut rng: Box<dyn Rng> = match seed {
+        Some(seed) => Box::new(SeededRng::new(seed)),
+        None => Box::new(SystemRng::new().map_err(|error| {
+            Error::invalid(format!("the system gave no random numbers: {error}"))
+        })?),
+    };
+    options.check()?;
+    default.check()?;
+    for (name, options) in &named {
+        options.check()?;
+        if name.is_empty() || name == DEFAULT_NAME {
+            let what = format!("a keyspace named {name:?}: give the default keyspace's options to default_keyspace");
+            return Err(Error::invalid(what));
+        }
+    }
+
+    let exists = prepare_directory(&fs, &path, &options)?;
+    let lock_file = if options.read_only { None } else { Some(take_lock(&fs, &path)?) };
+    let versions = if options.read_only {
+        VersionSet::open_read_only(&fs, &path)?
+    } else if exists {
+        VersionSet::open(&fs, &path)?
+    } else {
+        let mut edit = VersionEdit::default();
+        edit.created.push(new_keyspace(DEFAULT, DEFAULT_NAME, &default));
+        VersionSet::create(&fs, &path, rng.next_u64(), &edit)?
+    };
+    if options.read_only {
+        check_files(&versions, &path)?;
+    } else {
+        create_missing(&versions, &named)?;
+        remove_leftovers(&*fs, &versions, &path)?;
+    }
+
+    let inner = Arc::new(assemble(path.as_path(), fs, clock, options, lock_file, versions, &default, &named)?);
+    recovery::recover(&inner, &mut *rng)?;
+    Background::start(&inner)?;
+    let default = inner.keyspace(DEFAULT)?;
+    let core = Arc::new(Core { inner });
+    core.inner.work_is_due(&default)?;
+    Ok(Db::new(core, default))
+}
+
+/// Makes the directory where that is asked for. Says whether there is a store in it.
+fn prepare_directory(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<bool> {
+    let exists = fs.exists(path)? && VersionSet::exists(fs, path)?;
+    if exists && options.error_if_exists {
+        return Err(Error::invalid(format!("{} holds a store already", path.display())));
+    }
+    if !exists && (options.read_only || !options.create_if_missing) {
+        return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });
+    }
+    if !exists {
+        fs.create_dir_all(path)?;
+        fs.sync_parent(path)?;
+    }
+    Ok(exists)
+}
+
+/// Errors: [`Error::Busy`] when a process has the store open.
+fn take_lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
+    let file = fs.open(&path.join(LOCK_NAME), OpenOptions::create())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(error) if error.kind() == ErrorKind::Busy => {
+            Err(Error::Busy { what: format!("the store in {} is open already", path.display()) })
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn new_keyspace(id: KeyspaceId, name: &str, options: &KeyspaceOptions) -> NewKeyspace {
+    NewKeyspace { id, name: name.to_owned(), options: StoredOptions::of(options).encode() }
+}
+
+/// Makes the keyspaces that are named and not there.
+fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) -> Result<()> {
+    for (name, options) in named {
+        if versions.keyspaces().iter().any(|(_, state)| state.name == *name) {
+            continue;
+        }
+        let mut edit = VersionEdit::default();
+        edit.created.push(new_keyspace(versions.next_keyspace_id(), name, options));
+        versions.log_and_apply(edit, |_, _| {})?;
+    }
+    Ok(())
+}
+
+/// Errors: [`Error::Corruption`] when a file of the store is gone.
+fn check_files(versions: &VersionSet, path: &Path) -> Result<Vec<std::path::PathBuf>> {
+    let stray = versions.stray_files()?;
+    match stray.missing.first() {
+        None => Ok(stray.unreferenced),
+        Some(name) => {
+            let what = "it is missing, and the manifest refers to it";
+            Err(Error::corruption(&name.path(path), 0, what))
+        }
+    }
+}
+
+/// Removes what a crash left of unfinished jobs.
+fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet, path: &Path) -> Result<()> {
+    for stray in check_files(versions, path)? {
+        fs.remove(&stray)?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::too_many_arguments)] // each is a part of the store, given once
+fn assemble(
+    path: &Path,
+    fs: Arc<dyn Fs>,
+    clock: Arc<dyn Clock>,
+    options: Options,
+    lock_file: Option<Box<dyn File>>,
+    versions: VersionSet,
+    default: &KeyspaceOptions,
+    named: &[(String, KeyspaceOptions)],
+) -> Result<Inner> {
+    let mut keyspaces = Vec::new();
+    let mut active = Vec::new();
+    for (id, stored) in versions.keyspaces() {
+        let kept = StoredOptions::decode(&stored.options, path)?;
+        let mut given = default.clone();
+        if let Some((_, options)) = named.iter().find(|(name, _)| *name == stored.name) {
+            given = options.clone();
+        } else if id != DEFAULT {
+            // Nobody has said anything about it: it stays what it was made as.
+            given.ttl = (kept.ttl_secs > 0).then(|| Duration::from_secs(kept.ttl_secs));
+            given.merge_operator = given.merge_operator.filter(|it| it.name() == kept.merge_operator);
+        }
+        kept.check(&stored.name, &StoredOptions::of(&given))?;
+        let memtable = Arc::new(Memtable::new());
+        let at = id.0 as usize;
+        keyspaces.resize_with(at + 1, || None);
+        active.resize_with(at + 1, || None);
+        active[at] = Some(Arc::clone(&memtable));
+        let view = View { active: memtable, sealed: Vec::new(), version: stored.version };
+        keyspaces[at] = Some(Arc::new(KeyspaceState::new(id, stored.name, given, view)?));
+    }
+    let path = Arc::new(path.to_owned());
+    let tables = Arc::new(Tables::new(Arc::clone(&fs), Arc::clone(&path), &options));
+    Ok(Inner {
+        path,
+        fs,
+        clock,
+        lock_file,
+        commit: Mutex::new(Commit { next_seqno: 1, active, end: Lsn::ZERO, appender: None }),
+        order: Order::new(0),
+        log: OnceLock::new(),
+        keyspaces: ArcSwap::from_pointee(keyspaces),
+        versions,
+        snapshots: Arc::default(),
+        locks: LockTable::default(),
+        tables,
+        controller: Controller::new(),
+        background: Background::new(options.background),
+        counters: Counters::default(),
+        failure: OnceLock::new(),
+        failed: AtomicBool::new(false),
+        full: Mutex::default(),
+        is_full: AtomicBool::new(false),
+        options,
+    })
+}

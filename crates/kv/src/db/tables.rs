@@ -1,0 +1,62 @@
+//! Opened tables. Each is opened when it is first read and stays open as long as a version has it.
+
+use std::path::PathBuf;
+
+use cairn_vfs::Fs;
+use cairn_vfs::sync::Arc;
+
+use crate::Result;
+use crate::cache::Cache;
+use crate::iter::visible::Bounds;
+use crate::options::{Options, ReadOptions};
+use crate::table::{self, CursorOptions, Table, TableCursor};
+use crate::version::{FileName, TableFile};
+
+/// Opens tables, all with the same cache.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    pub fs: Arc<dyn Fs>,
+    pub path: Arc<PathBuf>,
+    pub cache: Arc<Cache>,
+    direct: bool,
+}
+
+impl Tables {
+    pub(crate) fn new(fs: Arc<dyn Fs>, path: Arc<PathBuf>, options: &Options) -> Self {
+        Tables { fs, path, cache: Arc::new(Cache::new(options.cache_bytes)), direct: options.direct_io }
+    }
+
+    /// The reader of a version's table.
+    #[inline]
+    pub(crate) fn open<'a>(&self, file: &'a TableFile) -> Result<&'a Arc<Table>> {
+        match file.reader.get() {
+            Some(table) => Ok(table),
+            None => self.open_first(file),
+        }
+    }
+
+    /// A cursor over what of a table lies within `bounds`.
+    pub(crate) fn cursor(&self, table: &Arc<Table>, bounds: &Bounds, options: &ReadOptions) -> TableCursor {
+        table.cursor(&cursor_options(bounds, options))
+    }
+
+    #[cold]
+    fn open_first<'a>(&self, file: &'a TableFile) -> Result<&'a Arc<Table>> {
+        let path = FileName::Table(file.number()).path(&self.path);
+        let options = table::OpenOptions { pin: false, direct: self.direct, foreign: false };
+        let table = Table::open(&self.fs, &path, file.number(), &self.cache, options)?;
+        // Two threads may open the same table: one of the readers stays.
+        Ok(file.reader.get_or_init(|| table))
+    }
+}
+
+/// What a table's cursor is told.
+pub(crate) fn cursor_options(bounds: &Bounds, options: &ReadOptions) -> CursorOptions {
+    CursorOptions {
+        lower: bounds.lower.clone(),
+        upper: bounds.upper.clone(),
+        prefix: None,
+        fill_cache: options.fill_cache,
+        readahead_bytes: options.readahead_bytes as usize,
+    }
+}

@@ -1,0 +1,247 @@
+//! The write path: admission, order, log, memtables, visibility, sync.
+//!
+//! Only the middle of it is under a lock: a number, a slot in the log and the memtables to write to. Copying into the log and
+//! inserting into the memtables happen in parallel, and [`Order`](crate::db::order::Order) makes the results visible in order.
+
+use cairn_vfs::sync::{Arc, lock};
+use cairn_wal::{Log, Lsn, Reservation};
+
+use crate::batch::{HEADER_BYTES, Operation, WriteBatch, write_header};
+use crate::db::inner::{Commit, Inner, KeyspaceState};
+use crate::db::view::Sealed;
+use crate::kind::{Kind, SEQNO_MAX, Seqno};
+use crate::memtable::Memtable;
+use crate::options::Durability;
+use crate::version::KeyspaceId;
+use crate::{Error, Result};
+
+impl Inner {
+    /// Writes one operation.
+    #[inline]
+    pub(crate) fn write_one(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        operation: Operation<'_>,
+        durability: Durability,
+    ) -> Result<()> {
+        operation.check()?;
+        let log = self.check_writable()?;
+        let bytes = HEADER_BYTES + operation.encoded_bytes(keyspace.id);
+        self.admit(keyspace, bytes)?;
+
+        let mut commit = lock(&self.commit);
+        let memtable = self.active(&commit, keyspace.id)?;
+        let slot = match durability {
+            Durability::Memory => None,
+            _ => Some(self.reserve(&mut commit, bytes)?),
+        };
+        let seqno = commit.next_seqno;
+        commit.next_seqno = seqno + 1;
+        drop(commit);
+
+        let mut logged = Ok(Lsn::default());
+        if let Some(mut slot) = slot {
+            let record = slot.payload_mut();
+            write_header(record, seqno, 1);
+            operation.encode(keyspace.id, &mut record[HEADER_BYTES..]);
+            logged = slot.commit();
+        }
+        let inserted = if logged.is_ok() { insert(&memtable, seqno, operation) } else { Ok(()) };
+        // Also after a failure: later writes wait for this number.
+        self.order.publish(seqno, seqno);
+        let end = logged.map_err(|error| self.log_failed(error))?;
+        inserted.map_err(|error| self.poison(error))?;
+        if memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes {
+            self.seal(keyspace, Some(&memtable))?;
+        }
+        if durability == Durability::Sync {
+            self.sync_log(log, end)?;
+        }
+        Ok(())
+    }
+
+    /// Writes a batch, all or nothing.
+    pub(crate) fn write_batch(self: &Arc<Self>, batch: &WriteBatch, durability: Durability) -> Result<()> {
+        self.write_batch_if(batch, durability, None::<fn(Option<Seqno>) -> Result<()>>)
+    }
+
+    /// Writes a batch if `check` allows it, with nothing written between the check and the batch.
+    ///
+    /// `check` is called twice: first beside other writers, with `None`, to look at everything that was written since its
+    /// reads; then with other writers held up, with the number up to which it has looked.
+    pub(crate) fn write_batch_if(
+        self: &Arc<Self>,
+        batch: &WriteBatch,
+        durability: Durability,
+        check: Option<impl Fn(Option<Seqno>) -> Result<()>>,
+    ) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        let log = self.check_writable()?;
+        let record = batch.record();
+        let touched = self.touched(batch)?;
+        if let Some(keyspace) = touched.first() {
+            self.admit(keyspace, record.len())?;
+        }
+
+        let mut looked = 0;
+        if let Some(check) = &check {
+            looked = self.order.visible();
+            check(None)?;
+        }
+        let mut commit = lock(&self.commit);
+        if let Some(check) = &check {
+            self.order.wait_for(commit.next_seqno - 1);
+            check(Some(looked))?;
+        }
+        let mut memtables = Memtables::default();
+        for keyspace in &touched {
+            memtables.all.push((keyspace.id, self.active(&commit, keyspace.id)?));
+        }
+        let slot = match durability {
+            Durability::Memory => None,
+            _ => Some(self.reserve(&mut commit, record.len())?),
+        };
+        let first = commit.next_seqno;
+        let last = first + batch.len() as u64 - 1;
+        commit.next_seqno = last + 1;
+        drop(commit);
+
+        let mut logged = Ok(Lsn::default());
+        if let Some(mut slot) = slot {
+            let payload = slot.payload_mut();
+            payload.copy_from_slice(record);
+            write_header(payload, first, batch.len() as u32);
+            logged = slot.commit();
+        }
+        let mut inserted = Ok(());
+        if logged.is_ok() {
+            inserted = (first..).zip(batch.operations()).try_for_each(|(seqno, (id, operation))| {
+                memtables.get(id).map_or(Ok(()), |memtable| insert(memtable, seqno, operation))
+            });
+        }
+        self.order.publish(first, last);
+        let end = logged.map_err(|error| self.log_failed(error))?;
+        inserted.map_err(|error| self.poison(error))?;
+        for keyspace in &touched {
+            if let Some(memtable) = memtables.get(keyspace.id)
+                && memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes
+            {
+                self.seal(keyspace, Some(memtable))?;
+            }
+        }
+        if durability == Durability::Sync {
+            self.sync_log(log, end)?;
+        }
+        Ok(())
+    }
+
+    /// The keyspaces that a batch writes to, each once.
+    fn touched(&self, batch: &WriteBatch) -> Result<Vec<Arc<KeyspaceState>>> {
+        if batch.is_plain {
+            return Ok(vec![self.keyspace(KeyspaceId(0))?]);
+        }
+        let mut touched: Vec<Arc<KeyspaceState>> = Vec::new();
+        for (id, _) in batch.operations() {
+            if touched.last().is_some_and(|last| last.id == id) {
+                continue;
+            }
+            if touched.iter().all(|keyspace| keyspace.id != id) {
+                touched.push(self.keyspace(id)?);
+            }
+        }
+        Ok(touched)
+    }
+
+    #[inline]
+    fn active(&self, commit: &Commit, id: KeyspaceId) -> Result<Arc<Memtable>> {
+        match commit.active.get(id.0 as usize) {
+            Some(Some(memtable)) => Ok(Arc::clone(memtable)),
+            _ => Err(Error::NotFound { what: format!("keyspace {} was dropped", id.0) }),
+        }
+    }
+
+    /// A slot in the log. A log that cannot go on poisons the store; one that has no room does not.
+    #[inline]
+    fn reserve(&self, commit: &mut Commit, bytes: usize) -> Result<Reservation> {
+        match &mut commit.appender {
+            Some(appender) => appender.reserve(bytes).map_err(|error| self.log_failed(error)),
+            None => Err(self.refuse_write()),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn log_failed(&self, error: cairn_wal::Error) -> Error {
+        let is_full = error.is_full();
+        let error = Error::from(error);
+        if is_full { error } else { self.poison(error) }
+    }
+
+    pub(crate) fn sync_log(&self, log: &Log, end: Lsn) -> Result<()> {
+        log.sync_to(end).map_err(|error| self.poison(error.into()))
+    }
+
+    /// Makes all that was written so far durable.
+    pub(crate) fn sync_all(&self) -> Result<()> {
+        let log = self.check_writable()?;
+        let end = {
+            let commit = lock(&self.commit);
+            commit.position()
+        };
+        self.sync_log(log, end)
+    }
+
+    /// Replaces the keyspace's active memtable by an empty one and has it flushed. With `full`, only when that is still
+    /// the active one. Nothing happens to an empty memtable.
+    pub(crate) fn seal(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, full: Option<&Arc<Memtable>>) -> Result<()> {
+        self.check_writable()?;
+        if self.seal_only(keyspace, full)? { self.work_is_due(keyspace) } else { Ok(()) }
+    }
+
+    /// [`Inner::seal`] without the work that it makes due. Says whether there was something to seal.
+    pub(crate) fn seal_only(&self, keyspace: &KeyspaceState, full: Option<&Arc<Memtable>>) -> Result<bool> {
+        self.check_alive()?;
+        let mut commit = lock(&self.commit);
+        let last_seqno = commit.next_seqno - 1;
+        let end = commit.position();
+        let Some(Some(active)) = commit.active.get_mut(keyspace.id.0 as usize) else { return Ok(false) };
+        if full.is_some_and(|full| !Arc::ptr_eq(full, active)) || active.is_empty() {
+            return Ok(false);
+        }
+        let fresh = Arc::new(Memtable::new());
+        let memtable = std::mem::replace(active, Arc::clone(&fresh));
+        let sealed = Arc::new(Sealed { memtable, last_seqno, end });
+        // ORDER: readers know the fresh memtable before anybody, who must take the commit lock first, writes to it.
+        keyspace.view.rcu(|view| view.with_sealed(Arc::clone(&fresh), Arc::clone(&sealed)));
+        Ok(true)
+    }
+}
+
+/// The memtables that a batch is inserted into.
+#[derive(Default)]
+struct Memtables {
+    all: Vec<(KeyspaceId, Arc<Memtable>)>,
+}
+
+impl Memtables {
+    #[inline]
+    fn get(&self, id: KeyspaceId) -> Option<&Arc<Memtable>> {
+        match self.all.as_slice() {
+            [(only, memtable)] if *only == id => Some(memtable),
+            all => all.iter().find(|(other, _)| *other == id).map(|(_, memtable)| memtable),
+        }
+    }
+}
+
+/// Inserts an operation that was logged under `seqno`.
+#[inline]
+pub(crate) fn insert(memtable: &Memtable, seqno: Seqno, operation: Operation<'_>) -> Result<()> {
+    debug_assert!(seqno <= SEQNO_MAX);
+    match operation {
+        Operation::Put { key, value } => memtable.insert(key, seqno, Kind::Put, value),
+        Operation::Delete { key } => memtable.insert(key, seqno, Kind::Delete, &[]),
+        Operation::Merge { key, operand } => memtable.insert(key, seqno, Kind::Merge, operand),
+        Operation::DeleteRange { start, end } => memtable.delete_range(start, end, seqno),
+    }
+}

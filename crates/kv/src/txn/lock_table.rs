@@ -1,0 +1,231 @@
+//! Locks of pessimistic transactions: on keys and on ranges, shared or exclusive.
+//!
+//! One mutex over ordered maps. A lock is granted when nobody else holds one that conflicts; else the transaction waits.
+//! Who waits for whom is kept as a graph: a wait that would close a cycle is refused at once (deadlock), so that of the
+//! transactions in the cycle the last one gives way.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Bound;
+use std::time::Duration;
+
+use cairn_vfs::Clock;
+use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
+
+use crate::iter::resolve::printable;
+use crate::iter::visible::Bounds;
+use crate::version::KeyspaceId;
+use crate::{Error, Result};
+
+/// Names a transaction among those that run.
+pub(crate) type TransactionId = u64;
+
+/// A sleeping waiter looks at its deadline at least this often.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a lock keeps others from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// From writing.
+    Shared,
+    /// From reading under a lock, and from writing.
+    Exclusive,
+}
+
+#[derive(Debug, Default)]
+struct Holders {
+    exclusive: Option<TransactionId>,
+    shared: Vec<TransactionId>,
+}
+
+impl Holders {
+    fn is_free(&self) -> bool {
+        self.exclusive.is_none() && self.shared.is_empty()
+    }
+
+    /// The others whose locks conflict with `mode` for `id`.
+    fn conflicts(&self, id: TransactionId, mode: Mode, out: &mut HashSet<TransactionId>) {
+        out.extend(self.exclusive.filter(|holder| *holder != id));
+        if mode == Mode::Exclusive {
+            out.extend(self.shared.iter().copied().filter(|holder| *holder != id));
+        }
+    }
+}
+
+/// A range that a transaction has read.
+#[derive(Debug)]
+struct RangeLock {
+    keyspace: KeyspaceId,
+    bounds: Bounds,
+    holder: TransactionId,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    keys: BTreeMap<(KeyspaceId, Vec<u8>), Holders>,
+    ranges: Vec<RangeLock>,
+    /// Keys that each transaction has locked.
+    held: HashMap<TransactionId, Vec<(KeyspaceId, Vec<u8>)>>,
+    /// For whom each waiting transaction waits.
+    waits: HashMap<TransactionId, HashSet<TransactionId>>,
+    next_id: TransactionId,
+}
+
+/// All locks of a store.
+#[derive(Debug, Default)]
+pub(crate) struct LockTable {
+    state: Mutex<State>,
+    released: Condvar,
+}
+
+/// What is locked.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Target<'a> {
+    /// One key, there or not.
+    Key(&'a [u8]),
+    /// All keys within the bounds, there or not; always shared.
+    Range(&'a Bounds),
+}
+
+impl State {
+    fn conflicts(&self, id: TransactionId, keyspace: KeyspaceId, target: Target<'_>, mode: Mode) -> HashSet<TransactionId> {
+        let mut out = HashSet::new();
+        match target {
+            Target::Key(key) => {
+                if let Some(holders) = self.keys.get(&(keyspace, key.to_vec())) {
+                    holders.conflicts(id, mode, &mut out);
+                }
+                if mode == Mode::Exclusive {
+                    let others = self.ranges.iter().filter(|range| {
+                        range.keyspace == keyspace && range.holder != id && range.bounds.contains(key)
+                    });
+                    out.extend(others.map(|range| range.holder));
+                }
+            }
+            Target::Range(bounds) => {
+                let lower = (keyspace, bounds.lower.clone().unwrap_or_default());
+                for ((_, key), holders) in self.keys.range((Bound::Included(lower), Bound::Unbounded)).take_while(
+                    |((other, key), _)| *other == keyspace && bounds.upper.as_ref().is_none_or(|upper| key < upper),
+                ) {
+                    debug_assert!(bounds.contains(key));
+                    holders.conflicts(id, Mode::Shared, &mut out);
+                }
+            }
+        }
+        out
+    }
+
+    fn grant(&mut self, id: TransactionId, keyspace: KeyspaceId, target: Target<'_>, mode: Mode) {
+        match target {
+            Target::Range(bounds) => {
+                self.ranges.push(RangeLock { keyspace, bounds: bounds.clone(), holder: id });
+            }
+            Target::Key(key) => {
+                let holders = self.keys.entry((keyspace, key.to_vec())).or_default();
+                if holders.exclusive != Some(id) && !holders.shared.contains(&id) {
+                    self.held.entry(id).or_default().push((keyspace, key.to_vec()));
+                }
+                match mode {
+                    Mode::Exclusive => holders.exclusive = Some(id),
+                    Mode::Shared if !holders.shared.contains(&id) => holders.shared.push(id),
+                    Mode::Shared => {}
+                }
+            }
+        }
+    }
+
+    /// True when somebody in `from` waits for `id`, directly or not.
+    fn reaches(&self, from: &HashSet<TransactionId>, id: TransactionId) -> bool {
+        let mut seen: HashSet<TransactionId> = HashSet::new();
+        let mut next: Vec<TransactionId> = from.iter().copied().collect();
+        while let Some(at) = next.pop() {
+            if at == id {
+                return true;
+            }
+            if seen.insert(at) {
+                next.extend(self.waits.get(&at).into_iter().flatten());
+            }
+        }
+        false
+    }
+}
+
+impl LockTable {
+    /// An id for a new transaction.
+    pub(crate) fn begin(&self) -> TransactionId {
+        let mut state = lock(&self.state);
+        state.next_id += 1;
+        state.next_id
+    }
+
+    /// Takes a lock for `id`, waiting at most `timeout`. Taking one again, or more of what is held, is fine.
+    ///
+    /// Errors: [`Error::Conflict`] when waiting would be a deadlock, [`Error::Busy`] after `timeout`.
+    pub(crate) fn acquire(
+        &self,
+        id: TransactionId,
+        keyspace: KeyspaceId,
+        target: Target<'_>,
+        mode: Mode,
+        timeout: Duration,
+        clock: &dyn Clock,
+    ) -> Result<()> {
+        let mut state = lock(&self.state);
+        let mut deadline = None;
+        loop {
+            let others = state.conflicts(id, keyspace, target, mode);
+            if others.is_empty() {
+                state.waits.remove(&id);
+                state.grant(id, keyspace, target, mode);
+                return Ok(());
+            }
+            if state.reaches(&others, id) {
+                state.waits.remove(&id);
+                let what = format!("deadlock over {}: another transaction waits for this one", target);
+                return Err(Error::Conflict { what });
+            }
+            let deadline = *deadline.get_or_insert_with(|| clock.now() + timeout);
+            if clock.now() >= deadline {
+                state.waits.remove(&id);
+                let what = format!("{target} is locked by another transaction, for longer than {timeout:?}");
+                return Err(Error::Busy { what });
+            }
+            state.waits.insert(id, others);
+            let result = self.released.wait_timeout(state, LOOK.min(timeout));
+            state = result.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Gives back all locks of `id`.
+    pub(crate) fn release(&self, id: TransactionId) {
+        let mut state = lock(&self.state);
+        for key in state.held.remove(&id).unwrap_or_default() {
+            if let Some(holders) = state.keys.get_mut(&key) {
+                holders.exclusive = holders.exclusive.filter(|holder| *holder != id);
+                holders.shared.retain(|holder| *holder != id);
+                if holders.is_free() {
+                    state.keys.remove(&key);
+                }
+            }
+        }
+        state.ranges.retain(|range| range.holder != id);
+        state.waits.remove(&id);
+        drop(state);
+        self.released.notify_all();
+    }
+
+    /// True when nobody holds or awaits anything.
+    #[cfg(test)]
+    pub(crate) fn is_empty(&self) -> bool {
+        let state = lock(&self.state);
+        state.keys.is_empty() && state.ranges.is_empty() && state.held.is_empty() && state.waits.is_empty()
+    }
+}
+
+impl std::fmt::Display for Target<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Target::Key(key) => write!(f, "key {}", printable(key)),
+            Target::Range(_) => f.write_str("a range of keys"),
+        }
+    }
+}

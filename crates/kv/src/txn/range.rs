@@ -1,0 +1,101 @@
+//! A transaction's view of a range: stored entries with its own writes over them.
+
+use std::iter::Peekable;
+use std::vec::IntoIter;
+
+use cairn_vfs::sync::lock;
+
+use crate::Result;
+use crate::db::Keyspace;
+use crate::db::range::{DbCursor, Pair, RangeMaker};
+use crate::iter::visible::Bounds;
+use crate::txn::overlay::Pending;
+use crate::txn::transaction::Transaction;
+
+/// Entries in key order. Made by [`Transaction::range`]; ends after an error.
+#[derive(Debug)]
+pub struct TransactionRange<'a> {
+    transaction: &'a Transaction,
+    keyspace: Keyspace,
+    cursor: DbCursor,
+    own: Peekable<IntoIter<(Vec<u8>, Pending)>>,
+    bounds: Bounds,
+    /// The place of this range among the transaction's reads.
+    place: usize,
+    is_over: bool,
+}
+
+impl<'a> TransactionRange<'a> {
+    pub(super) fn new(
+        transaction: &'a Transaction,
+        keyspace: Keyspace,
+        maker: RangeMaker,
+        bounds: Bounds,
+        place: usize,
+    ) -> Result<Self> {
+        let mut cursor = maker.cursor()?;
+        cursor.seek_first()?;
+        let own = transaction.overlay.range(keyspace.id(), &bounds).into_iter().peekable();
+        Ok(TransactionRange { transaction, keyspace, cursor, own, bounds, place, is_over: false })
+    }
+
+    /// Everything up to `key`, or with `None` to the end, now counts as read.
+    fn note(&self, key: Option<&[u8]>) {
+        let upper = match key {
+            None => self.bounds.upper.clone(),
+            Some(key) => {
+                let mut after = key.to_vec();
+                after.push(0);
+                Some(after)
+            }
+        };
+        lock(&self.transaction.reads).widen(self.place, Bounds { lower: self.bounds.lower.clone(), upper });
+    }
+
+    fn step(&mut self) -> Result<Option<Pair>> {
+        loop {
+            let stored = self.cursor.valid().then(|| self.cursor.key());
+            let next_own = self.own.peek().map(|(key, _)| key.as_slice());
+            let (takes_own, takes_stored) = match (next_own, stored) {
+                (None, None) => {
+                    self.note(None);
+                    return Ok(None);
+                }
+                (Some(_), None) => (true, false),
+                (None, Some(_)) => (false, true),
+                (Some(own), Some(stored)) => (own <= stored, stored <= own),
+            };
+            let base = takes_stored.then(|| (self.cursor.key().to_vec(), self.cursor.value().to_vec()));
+            if takes_stored {
+                self.cursor.next()?;
+            }
+            let own = if takes_own { self.own.next() } else { None };
+            let Some((key, pending)) = own else {
+                if let Some((key, _)) = &base {
+                    self.note(Some(key));
+                }
+                return Ok(base);
+            };
+            self.note(Some(&key));
+            let stored = base.as_ref().map(|(_, value)| value.as_slice());
+            if let Some(value) = self.transaction.apply(&self.keyspace, &key, &pending, stored)? {
+                return Ok(Some((key, value.into_vec())));
+            }
+        }
+    }
+}
+
+impl Iterator for TransactionRange<'_> {
+    type Item = Result<Pair>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_over {
+            return None;
+        }
+        let item = self.step().transpose();
+        self.is_over = !matches!(item, Some(Ok(_)));
+        item
+    }
+}
+
+impl std::iter::FusedIterator for TransactionRange<'_> {}
