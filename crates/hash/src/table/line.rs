@@ -283,6 +283,16 @@ mod tests {
             assert!(!line.goes_on(wanted, 1));
         }
         assert_eq!(line.first_home::<false>(print(3, 27, 0)), SLOTS as u32);
+        // The last slot is the only one of its quarter.
+        let prints: Vec<_> = (0..SLOTS as u64).map(|n| (print(n / 27 * 2, n, 0), true)).collect();
+        let seconds = &[1; SLOTS];
+        let overflow = Overflow::Home;
+        let bytes = LineBuilder { base: 0, fingerprints: &prints, seconds, shift: 0, overflow }.encode();
+        let line = Line::new(&bytes);
+        for (wanted, goes_on) in [(print(0, 99, 0), false), (print(1, 99, 0), false), (print(2, 27, 0), true)]
+        {
+            assert_eq!(line.goes_on(wanted, 0), goes_on, "{wanted:?}");
+        }
         let bytes = encode(false, Overflow::Passing);
         let line = Line::new(&bytes);
         assert_eq!((line.count(), line.problem()), (SLOTS, None));

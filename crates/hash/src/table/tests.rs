@@ -12,6 +12,7 @@ use crate::Error;
 
 mod compression;
 mod forged;
+mod page_edges;
 mod resources;
 mod widths;
 
