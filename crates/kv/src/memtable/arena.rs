@@ -231,6 +231,11 @@ impl Arena {
         self.allocated.load(Ordering::Relaxed)
     }
 
+    /// Counts memory that belongs to the memtable but lies elsewhere: `grown` bytes more, or fewer.
+    pub(super) fn charge(&self, grown: isize) {
+        self.allocated.fetch_add(grown as usize, Ordering::Relaxed); // two's complement: wraps to a subtraction
+    }
+
     /// What was counted by [`Arena::entry`].
     pub(super) fn counts(&self) -> Counts {
         let mut all = Counts { entries: 0, tombstones: 0, raw_bytes: 0, smallest: u64::MAX, largest: 0 };

@@ -10,6 +10,7 @@
 //! | `lock`, `probe`, `node` | one node: its version lock, prefix, heads and search |
 //! | `tree`, `split` | the way down, inserts, splits |
 //! | `cursor` | iteration both ways |
+//! | `ranges` | range tombstones, beside the tree |
 
 mod arena;
 mod cursor;
@@ -36,12 +37,11 @@ use self::ranges::Ranges;
 use self::record::Entry;
 use self::tree::Tree;
 use self::versions::Versions;
-use crate::Result;
-use crate::kind::{Kind, Seqno, Version};
-use crate::range_del::RangeTombstones;
+use crate::kind::{Kind, SEQNO_MAX, Seqno, Version};
+use crate::range_del::{RangeTombstone, RangeTombstones};
+use crate::{Error, Result};
 
 pub(crate) use self::cursor::MemCursor;
-pub(crate) use self::record::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// Entries in memory, ordered by key, and within a key from the newest version to the oldest.
 ///
@@ -56,13 +56,13 @@ pub(crate) struct Memtable {
 impl Memtable {
     /// An empty memtable, of some kilobytes.
     pub(crate) fn new() -> Self {
-        Memtable { tree: Tree::new(), ranges: Ranges::default() }
+        Memtable { tree: Tree::new(), ranges: Ranges::new() }
     }
 
     /// Adds a version of `key`. The pair of key and sequence number must be new; versions may come in any order.
     ///
-    /// Errors: [`crate::Error::Invalid`], and nothing is added, for keys and values over [`KEY_BYTES_MAX`] and
-    /// [`VALUE_BYTES_MAX`] and sequence numbers over [`crate::kind::SEQNO_MAX`].
+    /// Errors: [`crate::Error::Invalid`], and nothing is added, for keys and values of 4 GiB or more and sequence
+    /// numbers over [`crate::kind::SEQNO_MAX`].
     ///
     /// Cost: about three cache misses in a large memtable; none for keys that ascend.
     #[inline]
@@ -86,38 +86,51 @@ impl Memtable {
         }
     }
 
-    /// Removes the keys from `start` to before `end` that were written before `seqno`.
+    /// A cursor over all versions. Range tombstones are not applied.
+    pub(crate) fn cursor(self: &Arc<Self>) -> MemCursor {
+        MemCursor::new(Arc::clone(self))
+    }
+
+    /// Adds a range tombstone: it covers the versions written before `seqno` of the keys from `start` (inclusive) to
+    /// `end` (exclusive). Nothing is added if that is no key. It covers nothing by itself: readers ask
+    /// [`Memtable::newest_covering`].
     ///
-    /// Errors: as [`Memtable::insert`].
+    /// Errors: [`crate::Error::Invalid`] for sequence numbers over [`crate::kind::SEQNO_MAX`].
     pub(crate) fn delete_range(&self, start: &[u8], end: &[u8], seqno: Seqno) -> Result<()> {
-        Entry::new(start, seqno, Kind::Delete, &[])?;
-        Entry::new(end, seqno, Kind::Delete, &[])?;
-        self.ranges.add(start, end, seqno);
+        if seqno > SEQNO_MAX {
+            return Err(Error::invalid(format!("sequence number {seqno}, expected at most {SEQNO_MAX}")));
+        }
+        let tombstone = RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno };
+        if let Some(grown) = self.ranges.add(tombstone) {
+            self.tree.arena.charge(grown);
+        }
         Ok(())
     }
 
-    /// Whether there are range tombstones. One load.
+    /// Whether there are range tombstones. Cost: one load.
     #[inline]
     pub(crate) fn has_range_tombstones(&self) -> bool {
         self.ranges.count() > 0
     }
 
-    /// The range tombstones. Costs a build of the set after each [`Memtable::delete_range`].
+    /// The highest sequence number, up to `at`, of the range tombstones that cover `key`. Cost: one branch while there
+    /// are none.
+    #[inline]
+    pub(crate) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
+        self.ranges.newest_covering(key, at)
+    }
+
+    /// All range tombstones.
     pub(crate) fn range_tombstones(&self) -> Arc<RangeTombstones> {
-        self.ranges.set()
+        self.ranges.all()
     }
 
-    /// A cursor over all versions.
-    pub(crate) fn cursor(self: &Arc<Self>) -> MemCursor {
-        MemCursor::new(Arc::clone(self))
-    }
-
-    /// Whether nothing was inserted.
+    /// Whether nothing was inserted, range tombstones counted.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries() == 0 && !self.has_range_tombstones()
     }
 
-    /// Versions of keys.
+    /// Versions of keys, tombstones counted, range tombstones not.
     pub(crate) fn entries(&self) -> u64 {
         self.tree.arena.counts().entries
     }
@@ -127,15 +140,24 @@ impl Memtable {
         self.tree.arena.counts().tombstones
     }
 
+    /// Bytes of keys and values of all versions, each with its key.
+    pub(crate) fn raw_bytes(&self) -> u64 {
+        self.tree.arena.counts().raw_bytes
+    }
+
     /// Bytes taken from the allocator, what is not used yet counted. Cost: one load of a word that rarely changes.
     #[inline]
     pub(crate) fn allocated_bytes(&self) -> usize {
-        self.tree.arena.allocated_bytes() + self.ranges.bytes()
+        self.tree.arena.allocated_bytes()
     }
 
-    /// The lowest and the highest sequence number; `None` if it is empty.
+    /// The lowest and the highest sequence number, range tombstones counted; `None` if it is empty.
     pub(crate) fn seqnos(&self) -> Option<(Seqno, Seqno)> {
         let counts = self.tree.arena.counts();
-        (counts.entries > 0).then_some((counts.smallest, counts.largest))
+        let entries = (counts.entries > 0).then_some((counts.smallest, counts.largest));
+        match (entries, self.ranges.seqnos()) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (entries, ranges) => entries.or(ranges),
+        }
     }
 }

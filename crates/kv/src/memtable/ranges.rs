@@ -1,57 +1,112 @@
-//! The range tombstones of a memtable: few, as a rule none.
+//! The range tombstones of a memtable: few and rarely written, asked for with every read.
+//!
+//! Readers load a snapshot of the whole. A writer replaces it: a handful of recent tombstones stand beside the set,
+//! unordered, until there are enough to be worth cutting all of them into pieces again.
 
-use cairn_vfs::sync::atomic::{AtomicU64, Ordering::*};
+use arc_swap::ArcSwap;
+use cairn_vfs::sync::atomic::{AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use crate::kind::Seqno;
 use crate::range_del::{RangeTombstone, RangeTombstones};
 
-/// Range tombstones in the order in which they were written, and the set that readers ask.
-#[derive(Debug, Default)]
+/// Recent tombstones that a reader has to look through, at most.
+const RECENT_MAX: usize = 16;
+
+/// Range tombstones that are added one by one and read by many.
+#[derive(Debug)]
 pub(super) struct Ranges {
-    /// How many there are, so that lookups without any take no lock.
-    count: AtomicU64,
-    bytes: AtomicU64,
-    written: Mutex<Written>,
+    /// How many there are; not 0 only after `state` holds them.
+    count: AtomicUsize,
+    state: ArcSwap<State>,
+    /// Held by who replaces `state`.
+    writer: Mutex<()>,
 }
 
-#[derive(Debug, Default)]
-struct Written {
-    all: Vec<RangeTombstone>,
-    /// `all` as a set, made when it is asked for and there are new ones: deleting many ranges in a row costs one build.
+#[derive(Debug, Clone)]
+struct State {
     set: Arc<RangeTombstones>,
-    in_set: usize,
+    recent: Vec<Arc<RangeTombstone>>,
+    /// The lowest and the highest sequence number of all; the lowest is over the highest while there are none.
+    seqnos: (Seqno, Seqno),
 }
 
 impl Ranges {
-    /// Adds one. An empty range adds nothing.
-    pub(super) fn add(&self, start: &[u8], end: &[u8], seqno: Seqno) {
-        if start >= end {
-            return;
-        }
-        let mut written = lock(&self.written);
-        written.all.push(RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno });
-        self.bytes.fetch_add((start.len() + end.len() + size_of::<RangeTombstone>()) as u64, Relaxed);
-        self.count.store(written.all.len() as u64, Release);
+    pub(super) fn new() -> Self {
+        let state = State { set: Arc::default(), recent: Vec::new(), seqnos: (Seqno::MAX, 0) };
+        Ranges { count: AtomicUsize::new(0), state: ArcSwap::from_pointee(state), writer: Mutex::new(()) }
     }
 
+    /// How many were added. Cost: one load.
     #[inline]
-    pub(super) fn count(&self) -> u64 {
-        self.count.load(Acquire)
+    pub(super) fn count(&self) -> usize {
+        self.count.load(Ordering::Acquire)
     }
 
-    #[inline]
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes.load(Relaxed) as usize
-    }
-
-    /// All that were added by now.
-    pub(super) fn set(&self) -> Arc<RangeTombstones> {
-        let mut written = lock(&self.written);
-        if written.in_set < written.all.len() {
-            written.set = Arc::new(RangeTombstones::new(written.all.clone()));
-            written.in_set = written.all.len();
+    /// Adds one and returns by how many bytes this changes the memory that all take; `None` if it covers nothing.
+    ///
+    /// Cost: a copy of [`RECENT_MAX`] pointers, and for every sixteenth one a new set.
+    pub(super) fn add(&self, tombstone: RangeTombstone) -> Option<isize> {
+        if tombstone.start >= tombstone.end {
+            return None;
         }
-        Arc::clone(&written.set)
+        let _writer = lock(&self.writer);
+        let old = self.state.load_full();
+        let mut new = State::clone(&old);
+        new.seqnos = (old.seqnos.0.min(tombstone.seqno), old.seqnos.1.max(tombstone.seqno));
+        new.recent.push(Arc::new(tombstone));
+        if new.recent.len() > RECENT_MAX {
+            new = new.settled();
+        }
+        let grown = new.memory_bytes() as isize - old.memory_bytes() as isize;
+        self.state.store(Arc::new(new));
+        self.count.fetch_add(1, Ordering::Release);
+        Some(grown)
+    }
+
+    /// The highest sequence number, up to `at`, of those that cover `key`. Cost: one branch while there are none.
+    #[inline]
+    pub(super) fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
+        if self.count() == 0 { None } else { self.state.load().newest_covering(key, at) }
+    }
+
+    /// All of them.
+    pub(super) fn all(&self) -> Arc<RangeTombstones> {
+        let state = self.state.load();
+        if state.recent.is_empty() {
+            return Arc::clone(&state.set);
+        }
+        // Kept, so that the next reader finds the work done.
+        let _writer = lock(&self.writer);
+        let settled = self.state.load().settled();
+        let set = Arc::clone(&settled.set);
+        self.state.store(Arc::new(settled));
+        set
+    }
+
+    /// The lowest and the highest sequence number.
+    pub(super) fn seqnos(&self) -> Option<(Seqno, Seqno)> {
+        Some(self.state.load().seqnos).filter(|(lowest, highest)| lowest <= highest)
+    }
+}
+
+impl State {
+    fn newest_covering(&self, key: &[u8], at: Seqno) -> Option<Seqno> {
+        let covers =
+            |t: &&Arc<RangeTombstone>| t.seqno <= at && t.start.as_slice() <= key && key < t.end.as_slice();
+        let recent = self.recent.iter().filter(covers).map(|tombstone| tombstone.seqno).max();
+        recent.max(self.set.newest_covering(key, at))
+    }
+
+    /// The same with nothing recent.
+    fn settled(&self) -> State {
+        let recent = self.recent.iter().map(|tombstone| tombstone.borrow());
+        let set = Arc::new(RangeTombstones::build(self.set.iter().chain(recent)));
+        State { set, recent: Vec::new(), seqnos: self.seqnos }
+    }
+
+    fn memory_bytes(&self) -> usize {
+        let recent = |t: &Arc<RangeTombstone>| size_of::<RangeTombstone>() + t.start.len() + t.end.len();
+        self.set.memory_bytes() + self.recent.iter().map(recent).sum::<usize>()
     }
 }

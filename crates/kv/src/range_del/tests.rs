@@ -37,7 +37,11 @@ fn covering<'a>(tombstones: impl IntoIterator<Item = &'a RangeTombstone>, key: &
 fn check(set: &RangeTombstones, expected: impl Fn(&[u8]) -> BTreeSet<Seqno>) {
     let pieces: Vec<_> = set.pieces().collect();
     assert!(pieces.iter().all(|(start, end, seqnos)| start < end && seqnos.is_sorted_by(|a, b| a > b)));
-    assert!(pieces.windows(2).all(|pair| pair[0].1 < pair[1].0 || (pair[0].1 == pair[1].0 && pair[0].2 != pair[1].2)));
+    assert!(
+        pieces
+            .windows(2)
+            .all(|pair| pair[0].1 < pair[1].0 || (pair[0].1 == pair[1].0 && pair[0].2 != pair[1].2))
+    );
     let all: Vec<_> = set.iter().collect();
     assert_eq!(all.len(), set.len());
     let mut seen = BTreeSet::new();
