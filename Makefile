@@ -1,7 +1,7 @@
 # Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo install test lint soak bench-quick bench-full bench-hash report compat fuzz docs clean help
+.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv report compat fuzz docs clean help
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
@@ -9,7 +9,7 @@ CAIRN = $(ENV) scripts/setup build && cargo build --profile bench -p cairn && "$
 # Peers that need more than Rust; what cannot be had here is skipped with a line that says so.
 PEERS := scripts/setup --optional java peers
 # Tests that need these fail without them instead of saying so and passing.
-REQUIRE := CAIRN_REQUIRE_JAVA=1 CAIRN_REQUIRE_ROCKSDB=1
+REQUIRE := CAIRN_REQUIRE_JAVA=1 CAIRN_REQUIRE_LEVELDB=1 CAIRN_REQUIRE_ROCKSDB=1
 
 demo: ## build a store from a public data set and compare it with its peers on this machine
 	@scripts/setup build data && $(PEERS)
@@ -38,6 +38,9 @@ bench-full: ## the whole matrix with the repetitions that published figures need
 
 bench-hash: ## the constant store; ARGS="..." goes to `cairn bench hash`
 	@$(PEERS) && $(CAIRN) bench hash $(ARGS)
+
+bench-kv: ## the key-value store; ARGS="..." goes to `cairn bench kv`
+	@$(PEERS) && $(CAIRN) bench kv $(ARGS)
 
 report: ## the HTML report of the newest run in benchmark-results/, or of ARGS="RUN.json"
 	@$(CAIRN) bench report $(ARGS)

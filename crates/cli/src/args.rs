@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use cairn_bench::workload::Distribution;
+use cairn_bench::suite_kv::Benchmark;
+use cairn_bench::workload::{Distribution, Durability};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
@@ -331,6 +332,8 @@ pub struct ConvertArgs {
 pub enum BenchCommand {
     /// The constant store against its peers
     Hash(BenchHashArgs),
+    /// The ordered key-value store against its peers
+    Kv(BenchKvArgs),
     /// Hold a stored run against an earlier one
     #[command(after_help = "Example:
   cairn bench compare before.json after.json
@@ -405,6 +408,118 @@ pub struct BenchHashArgs {
     /// Print the figures as the list that dashboards take: name, unit, value
     #[arg(long)]
     pub json: bool,
+}
+
+/// `cairn bench kv`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn bench kv --n=1000000 --batch=50000 --threads=8 --ops-per-thread=200000 --sync-n=10000
+  cairn bench kv --modes ycsb --dbs cairn,rocksdb
+  cairn bench kv --ycsb-file workloada -p recordcount=1000000
+  cairn bench kv --benchmarks fillrandom,readrandom,readwhilewriting --threads 2
+  cairn bench kv --modes overwrite-long,larger-than-cache --dbs cairn,rocksdb,leveldb
+
+Modes: seq, rand, batch, mt, sync-seq, sync-rand (together: dkv); sync-writers; ycsb-a to ycsb-f (together: ycsb);
+db_bench; value-sizes; larger-than-cache; overwrite-long; all of them: all.
+Ctrl-C ends the run with what it has; a second one ends it at once.")]
+pub struct BenchKvArgs {
+    /// Operations of each phase, records of YCSB and db_bench
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    pub n: u64,
+    /// Writes in a batch
+    #[arg(long, value_name = "COUNT", default_value_t = 50_000)]
+    pub batch: u64,
+    /// Threads of mt [default: 8], of YCSB and of db_bench's readers [default: 1]; several numbers with commas
+    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    pub threads: Vec<u32>,
+    /// Operations of each thread in mt
+    #[arg(long, alias = "ops-per-threads", value_name = "COUNT", default_value_t = 200_000)]
+    pub ops_per_thread: u64,
+    /// Most operations of a phase in the sync modes
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    pub sync_n: u64,
+    /// Seed of all draws and shuffles
+    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    pub seed: u64,
+    /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub dbs: Vec<String>,
+    /// What to measure, see below [default: dkv]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub modes: Vec<String>,
+    /// db_bench's benchmarks, in this order: fillseq, fillrandom, overwrite, readrandom, readseq, seekrandom,
+    /// readwhilewriting, multireadrandom, deleterandom [default with the mode db_bench: all]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub benchmarks: Vec<Benchmark>,
+    /// YCSB property file: a workload of your own; may be given several times
+    #[arg(long, value_name = "FILE")]
+    pub ycsb_file: Vec<PathBuf>,
+    /// YCSB property; those given here count over those of the files
+    #[arg(short, long, value_name = "NAME=VALUE")]
+    pub property: Vec<String>,
+    /// Bytes of a key: `key` and a number padded with zeros
+    #[arg(long, value_name = "BYTES", default_value_t = 16)]
+    pub key_size: usize,
+    /// Bytes of a value [default: 8; 100 in db_bench and sync-writers, 1000 in YCSB, 1KiB in the long modes]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub value_size: Option<u64>,
+    /// Cache of every store that has one [default: 256MiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub cache_size: Option<u64>,
+    /// Write buffer of every store that has one [default: 64MiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub write_buffer_size: Option<u64>,
+    /// What a write promises outside of the sync modes
+    #[arg(long, value_enum, default_value = "buffered")]
+    pub durability: Promise,
+    /// Data that overwrite-long begins with [default: 1GiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub data_size: Option<u64>,
+    /// Data that it then overwrites [default: 5GiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub overwrite_size: Option<u64>,
+    /// Turns of every store in every mode
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    pub rounds: u32,
+    /// Leave out the additional turn that times single operations
+    #[arg(long)]
+    pub no_latencies: bool,
+    /// End after this many seconds with what there is
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<u64>,
+    /// Directory on the disk to measure; stores are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Directory for the result file
+    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
+    pub results: PathBuf,
+    /// File for the HTML report [default: beside the result file]
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print the figures as the list that dashboards take: name, unit, value
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What a write promises when it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Promise {
+    /// Nothing: it may be lost with the process
+    Memory,
+    /// It is with the kernel: it survives the process, not the power
+    Buffered,
+    /// It is on stable storage
+    Sync,
+}
+
+impl From<Promise> for Durability {
+    fn from(promise: Promise) -> Durability {
+        match promise {
+            Promise::Memory => Durability::Memory,
+            Promise::Buffered => Durability::Buffered,
+            Promise::Sync => Durability::Sync,
+        }
+    }
 }
 
 /// `cairn bench compare`.

@@ -287,3 +287,8 @@ fn case_is_of(case: &Case, group: &KvGroup) -> bool {
             job::KvWorkload::Overwrite(_) => case.dataset == overwrite::NAME,
         }
 }
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;

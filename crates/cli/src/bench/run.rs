@@ -63,7 +63,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
 
 /// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it". Bytes that are not UTF-8,
 /// as names of files may have them, become replacement characters: a report is text.
-fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
+pub(super) fn command_line(arguments: impl Iterator<Item = OsString>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_=./,:+@%".contains(c);
     let quoted = arguments.skip(1).map(|word| {
         let word = word.to_string_lossy().into_owned();
@@ -117,7 +117,7 @@ fn small_matrix() -> Matrix {
 
 /// The first Ctrl-C asks the run to end with what it has, a second one ends the process. Other signals are left as they
 /// are: SIGTERM and a closed terminal end the process at once, and under `nohup` the latter stays ignored.
-fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
+pub(super) fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
     let (stop, asked) = (stop.clone(), AtomicBool::new(false));
     ctrlc::set_handler(move || {
         if asked.swap(true, Ordering::Relaxed) {

@@ -5,3 +5,6 @@ pub mod lmdb;
 pub mod redb;
 pub mod sled;
 pub mod sqlite;
+
+#[cfg(test)]
+mod tests;

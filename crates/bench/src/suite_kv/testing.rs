@@ -1,0 +1,188 @@
+//! Stores for tests: one in memory that answers right, and the same with faults planted in it.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::{Arc, RwLock};
+
+use super::store::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
+use crate::engine::Settings;
+use crate::error::{Error, Result};
+use crate::workload::Durability;
+
+/// What is wrong with a store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// Nothing.
+    None,
+    /// Every 97th put changes nothing.
+    LosesPuts,
+    /// Keeps the first value of a key for ever.
+    KeepsOldValues,
+    /// Every 97th get returns the value of another key.
+    MixesUpKeys,
+    /// Deletes nothing.
+    KeepsDeleted,
+    /// Of a batch the last write is missing.
+    CutsBatches,
+    /// Finds what is not there.
+    FindsTheAbsent,
+    /// Leaves one entry out of every scan.
+    ScansWithGaps,
+    /// Answers a multi-get in the wrong places.
+    ShiftsMultiGets,
+    /// Changes one byte of long values.
+    FlipsBytes,
+    /// Fails at the 50th put.
+    Fails,
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+/// A map behind a lock.
+#[derive(Debug)]
+pub(crate) struct Planted {
+    pub(crate) name: &'static str,
+    pub(crate) fault: Fault,
+}
+
+impl KvStore for Planted {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn title(&self) -> &str {
+        self.name
+    }
+
+    fn version(&self) -> String {
+        "1".to_owned()
+    }
+
+    fn guarantee(&self, _: Durability) -> Guarantee {
+        Guarantee::weaker("a map in memory")
+    }
+
+    fn settings(&self, _: &KvSettings) -> Settings {
+        Settings::new()
+    }
+
+    fn open(&self, _: &Path, _: &KvSettings) -> Result<Box<dyn KvDb>> {
+        Ok(Box::new(Open { fault: self.fault, map: Arc::default() }))
+    }
+}
+
+struct Open {
+    fault: Fault,
+    map: Arc<RwLock<(Map, u64)>>,
+}
+
+impl KvDb for Open {
+    fn session(&self) -> Result<Box<dyn KvSession + '_>> {
+        Ok(Box::new(Session { fault: self.fault, map: self.map.clone(), gets: 0 }))
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        Ok(())
+    }
+}
+
+struct Session {
+    fault: Fault,
+    map: Arc<RwLock<(Map, u64)>>,
+    gets: u64,
+}
+
+impl Session {
+    fn apply(&self, key: &[u8], value: Option<&[u8]>) -> Result<()> {
+        let (map, puts) = &mut *self.map.write().unwrap();
+        *puts += u64::from(value.is_some());
+        let turn = puts.is_multiple_of(97);
+        match (value, self.fault) {
+            (Some(_), Fault::LosesPuts) if turn => {}
+            (Some(_), Fault::KeepsOldValues) if map.contains_key(key) => {}
+            (Some(_), Fault::Fails) if *puts == 50 => return Err(Error::engine("planted", "the disk is gone")),
+            (Some(value), Fault::FlipsBytes) if value.len() > 8 => {
+                let mut value = value.to_vec();
+                *value.last_mut().unwrap() ^= 1;
+                map.insert(key.to_vec(), value);
+            }
+            (Some(value), _) => {
+                map.insert(key.to_vec(), value.to_vec());
+            }
+            (None, Fault::KeepsDeleted) => {}
+            (None, _) => {
+                map.remove(key);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl KvSession for Session {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.apply(key, Some(value))
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.apply(key, None)
+    }
+
+    fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
+        let mut batch = Batch(Vec::new());
+        fill(&mut batch)?;
+        if self.fault == Fault::CutsBatches {
+            batch.0.pop();
+        }
+        batch.0.iter().try_for_each(|(key, value)| self.apply(key, value.as_deref()))
+    }
+
+    fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.gets += 1;
+        let (map, _) = &*self.map.read().unwrap();
+        let turn = self.gets.is_multiple_of(97);
+        let value = match map.get(key) {
+            Some(_) if self.fault == Fault::MixesUpKeys && turn => map.values().next_back(),
+            None if self.fault == Fault::FindsTheAbsent => map.values().next(),
+            value => value,
+        };
+        value.map(|value| visit(value)).map_or(Ok(false), |()| Ok(true))
+    }
+
+    fn multi_get(&mut self, keys: &[&[u8]], visit: &mut dyn FnMut(usize, Option<&[u8]>)) -> Result<()> {
+        let (map, _) = &*self.map.read().unwrap();
+        for (place, key) in keys.iter().enumerate() {
+            let shifted = if self.fault == Fault::ShiftsMultiGets { (place + 1) % keys.len() } else { place };
+            visit(shifted, map.get(*key).map(Vec::as_slice));
+        }
+        Ok(())
+    }
+
+    fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
+        let (map, _) = &*self.map.read().unwrap();
+        let from: &[u8] = from;
+        for (place, (key, value)) in map.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).enumerate() {
+            if self.fault == Fault::ScansWithGaps && place == 2 {
+                continue;
+            }
+            if !visit(key, value) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Batch(Vec<(Vec<u8>, Option<Vec<u8>>)>);
+
+impl KvBatch for Batch {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.0.push((key.to_vec(), Some(value.to_vec())));
+        Ok(())
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.0.push((key.to_vec(), None));
+        Ok(())
+    }
+}

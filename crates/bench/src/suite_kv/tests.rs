@@ -1,0 +1,236 @@
+//! The suite on small stores, right and wrong.
+
+use std::collections::BTreeSet;
+
+use super::testing::{Fault, Planted};
+use super::*;
+use crate::suite_hash::Silent;
+
+/// Everything at toy size, in this process.
+fn tiny(modes: &[Mode]) -> Options {
+    Options {
+        n: 500,
+        batch: 64,
+        threads: vec![2],
+        ops_per_thread: 120,
+        sync_n: 100,
+        modes: modes.to_vec(),
+        value_bytes: Some(24),
+        settings: KvSettings { cache_bytes: 1 << 20, write_buffer_bytes: 1 << 20, ..KvSettings::default() },
+        data_bytes: 20_000,
+        overwrite_bytes: 40_000,
+        sweep_bytes: 20_000,
+        rounds: 2,
+        work_dir: std::env::temp_dir().join("cairn-kv-tests"),
+        probes: None,
+        ..Options::default()
+    }
+}
+
+fn planted(fault: Fault) -> KvCatalog {
+    let store = |name, fault| Box::new(Planted { name, fault }) as Box<dyn KvStore>;
+    KvCatalog { stores: vec![store("right", Fault::None), store("planted", fault)], skipped: Vec::new() }
+}
+
+fn measure(options: &Options, catalog: KvCatalog) -> Run {
+    run_with(options, catalog, &Silent, &Stop::default()).unwrap()
+}
+
+/// Goal: every mode gives checked figures for a store that answers right, each round one sample, latencies among them, and
+/// the run says everything about it. Method: all modes on a map in memory, with a cache that is smaller than the data.
+#[test]
+fn every_mode_measures() {
+    let mut options = tiny(&Mode::parse("all").unwrap());
+    let own = "recordcount=100\noperationcount=200\nreadproportion=0.4\nupdateproportion=0.2\nscanproportion=0.2\n\
+               insertproportion=0.2\nfieldlength=5\nscanlengthdistribution=zipfian\nmaxscanlength=10";
+    options.ycsb = vec![YcsbSpec::from_properties("mine", own, &[]).unwrap().0];
+    options.value_bytes = Some(2000);
+    let run = measure(&options, planted(Fault::None));
+    assert!(!run.stopped && run.measurements.iter().all(|m| m.verified));
+    let seen: BTreeSet<(&str, &str)> =
+        run.measurements.iter().map(|m| (m.case.dataset.as_str(), m.metric.as_str())).collect();
+    for mode in Mode::parse("all").unwrap() {
+        let name = mode.name();
+        assert!(seen.contains(&(name.as_str(), "throughput")), "{name}: {seen:?}");
+        let timed = !matches!(mode, Mode::Batch | Mode::ValueSizes);
+        assert_eq!(seen.contains(&(name.as_str(), "latency")), timed, "{name}");
+    }
+    assert!(seen.contains(&("mine", "throughput")));
+    for metric in ["space amplification", "longest operation", "stalled"] {
+        assert!(seen.contains(&("overwrite-long", metric)), "{metric}");
+    }
+    for m in run.measurements.iter().filter(|m| m.metric == "throughput") {
+        assert_eq!((m.samples.len(), m.contender == DEVICE), (2, m.contender == DEVICE), "{m:?}");
+        assert!(m.median > 0.0);
+    }
+    let sizes: BTreeSet<u32> = run
+        .measurements
+        .iter()
+        .filter(|m| m.case.dataset == "value-sizes")
+        .map(|m| m.case.value_bytes)
+        .collect();
+    assert_eq!(sizes.len(), 7);
+    let benchmarks: BTreeSet<&str> = run
+        .measurements
+        .iter()
+        .filter(|m| m.case.dataset == "db_bench" && m.metric == "throughput")
+        .map(|m| m.case.operation.as_str())
+        .collect();
+    assert!(Benchmark::ALL.iter().all(|benchmark| benchmarks.contains(benchmark.name())), "{benchmarks:?}");
+    let right = run.contenders.iter().find(|contender| contender.name == "right").unwrap();
+    assert!(right.settings["durability sync"].starts_with("WEAKER"), "{right:?}");
+    let text = matrix::to_text(&run);
+    assert!(text.contains("write amplification") || text.contains("space amplification"), "{text}");
+    assert!(text.contains("Load generation") && text.contains("p99.9") && text.contains("WEAKER"), "{text}");
+    assert!(layout::to_text(&options, &run).contains("\nright (sync-rand, n=100)\n   put:    "));
+    let html = crate::report::render_html(&run, None);
+    assert!(html.contains("ycsb-f") && html.contains("readwhilewriting"));
+}
+
+/// Goal: every planted fault is found where it can show, costs the store its figures there, and costs the other nothing.
+/// Method: a fault at a time in the modes that must see it.
+#[test]
+fn wrong_stores_are_caught() {
+    let db_bench = || vec![Mode::DbBench];
+    let cases: Vec<(Fault, Vec<Mode>)> = vec![
+        (Fault::LosesPuts, vec![Mode::Seq, Mode::Mt, Mode::SyncWriters, Mode::OverwriteLong, Mode::Ycsb('a')]),
+        (Fault::KeepsOldValues, vec![Mode::Rand, Mode::OverwriteLong, Mode::Ycsb('a'), Mode::Ycsb('f')]),
+        (Fault::MixesUpKeys, vec![Mode::Seq, Mode::Mt, Mode::Ycsb('b'), Mode::LargerThanCache]),
+        (Fault::KeepsDeleted, vec![Mode::Seq, Mode::Rand, Mode::Batch, Mode::DbBench]),
+        (Fault::CutsBatches, vec![Mode::Batch]),
+        (Fault::FindsTheAbsent, vec![Mode::Rand, Mode::SyncRand, Mode::DbBench]),
+        (Fault::ScansWithGaps, vec![Mode::Ycsb('e'), Mode::LargerThanCache]),
+        (Fault::ShiftsMultiGets, db_bench()),
+        (Fault::FlipsBytes, vec![Mode::Seq, Mode::Batch, Mode::DbBench]),
+    ];
+    for (fault, modes) in cases {
+        for mode in modes {
+            // One thread, so that it is known which write each read must see.
+            let options = Options { threads: vec![1], ..tiny(&[mode]) };
+            let run = measure(&options, planted(fault));
+            let has = |name: &str| run.measurements.iter().any(|m| m.contender == name);
+            assert!(has("right"), "{fault:?} in {mode:?}: the right one lost its figures");
+            assert!(!has("planted"), "{fault:?} is not caught by {mode:?}");
+            let planted = run.contenders.iter().find(|contender| contender.name == "planted").unwrap();
+            let reason = planted.skipped.as_deref().unwrap_or_default();
+            assert!(reason.contains("wrong results from planted"), "{fault:?} in {mode:?}: {reason}");
+        }
+    }
+}
+
+/// Goal: benchmarks that only seek or read in several threads see faults as well. Method: each alone after a fill.
+#[test]
+fn single_benchmarks_check() {
+    for (fault, benchmark) in [
+        (Fault::FindsTheAbsent, Benchmark::ReadRandom),
+        (Fault::FindsTheAbsent, Benchmark::ReadWhileWriting),
+        (Fault::MixesUpKeys, Benchmark::ReadWhileWriting),
+        (Fault::ScansWithGaps, Benchmark::ReadSeq),
+        (Fault::ShiftsMultiGets, Benchmark::MultiReadRandom),
+    ] {
+        let mut options = tiny(&[Mode::DbBench]);
+        options.benchmarks = vec![Benchmark::FillRandom, benchmark];
+        let run = measure(&options, planted(fault));
+        assert!(run.measurements.iter().all(|m| m.contender == "right"), "{fault:?}, {benchmark:?}");
+    }
+}
+
+/// Goal: a store that fails is left out of that mode with its words, and the run goes on.
+#[test]
+fn failures_are_survived() {
+    let mut options = tiny(&[Mode::Seq, Mode::SyncSeq]);
+    options.sync_n = 40;
+    let run = measure(&options, planted(Fault::Fails));
+    let modes: BTreeSet<&str> = run
+        .measurements
+        .iter()
+        .filter(|m| m.contender == "planted")
+        .map(|m| m.case.dataset.as_str())
+        .collect();
+    assert_eq!(modes.into_iter().collect::<Vec<_>>(), ["sync-seq"]);
+    let planted = run.contenders.iter().find(|contender| contender.name == "planted").unwrap();
+    assert!(planted.settings["not measured 1"].contains("the disk is gone"), "{planted:?}");
+    assert!(planted.skipped.is_none());
+}
+
+/// Goal: a run that is stopped keeps what it has and says so.
+#[test]
+fn stopped_runs_say_so() {
+    let stop = Stop::default();
+    stop.ask();
+    let run = run_with(&tiny(&[Mode::Seq]), planted(Fault::None), &Silent, &stop).unwrap();
+    assert!(run.stopped && run.measurements.is_empty());
+}
+
+/// Goal: options without a meaning are refused by name before any work.
+#[test]
+fn options_are_checked() {
+    let check = |change: &dyn Fn(&mut Options)| {
+        let mut options = tiny(&Mode::DKV);
+        change(&mut options);
+        options.check().unwrap_err().to_string()
+    };
+    type Change = Box<dyn Fn(&mut Options)>;
+    let cases: Vec<(Change, &str)> = vec![
+        (Box::new(|o| o.n = 0), "n 0"),
+        (Box::new(|o| o.batch = 0), "batch 0"),
+        (Box::new(|o| o.ops_per_thread = 0), "ops-per-thread 0"),
+        (Box::new(|o| o.sync_n = 0), "sync-n 0"),
+        (Box::new(|o| o.rounds = 0), "rounds 0"),
+        (Box::new(|o| o.threads = vec![2, 0]), "threads 0"),
+        (Box::new(|o| o.dbs.clear()), "no dbs"),
+        (Box::new(|o| o.modes.clear()), "no modes"),
+        (Box::new(|o| o.key_bytes = 4), "key size 4"),
+        (Box::new(|o| o.value_bytes = Some(4)), "value size 4"),
+        (Box::new(|o| o.settings.cache_bytes = 10), "cache size 10"),
+        (Box::new(|o| o.settings.write_buffer_bytes = 10), "write buffer size 10"),
+        (
+            Box::new(|o| {
+                o.modes = vec![Mode::DbBench];
+                o.benchmarks.clear();
+            }),
+            "no benchmarks",
+        ),
+    ];
+    for (change, word) in cases {
+        let error = check(&*change);
+        assert!(error.contains(word), "{word}: {error}");
+    }
+    tiny(&Mode::DKV).check().unwrap();
+    let error = Mode::parse("fast").unwrap_err().to_string();
+    assert!(error.contains("fast") && error.contains("sync-rand") && error.contains("overwrite-long"), "{error}");
+    assert!("fillfast".parse::<Benchmark>().unwrap_err().to_string().contains("fillseq"));
+}
+
+/// Goal: defaults are those of DKV's guide, and each of its words leads to its mode.
+#[test]
+fn defaults_are_dkvs() {
+    let options = Options::default();
+    let Options { n, batch, ops_per_thread, sync_n, seed, .. } = options;
+    assert_eq!((n, batch, ops_per_thread, sync_n, seed), (1_000_000, 50_000, 200_000, 10_000, 12_345));
+    let words = ["seq", "rand", "batch", "mt", "sync-seq", "sync-rand"];
+    let modes: Vec<Mode> = words.iter().flat_map(|word| Mode::parse(word).unwrap()).collect();
+    assert_eq!(options.modes, modes);
+    let groups = plan(&options);
+    assert_eq!(groups.len(), 6);
+    let job::KvWorkload::Threads(threads) = &groups[3].workload else { panic!("{:?}", groups[3]) };
+    assert_eq!((threads.threads, threads.operations_each), (8, 200_000));
+    assert_eq!(groups[4].settings.durability, Durability::Sync);
+    assert_eq!(groups[4].numbers(), 10_000);
+}
+
+/// Goal: orders of rounds differ, and follow from the seed.
+#[test]
+fn turns_are_shuffled() {
+    let order = |seed| {
+        let mut rng = SeededRng::new(seed);
+        let mut items: Vec<u32> = (0..20).collect();
+        shuffle(&mut items, &mut rng);
+        items
+    };
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+    let mut sorted = order(3);
+    sorted.sort_unstable();
+    assert_eq!(sorted, (0..20).collect::<Vec<_>>());
+}

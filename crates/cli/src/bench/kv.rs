@@ -1,0 +1,159 @@
+//! `cairn bench kv`: one run of the suite of key-value stores, in DKV's layout and as a table, a report and JSON.
+
+use std::env;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_bench::process::Stop;
+use cairn_bench::report::render_html;
+use cairn_bench::results::Run;
+use cairn_bench::runner::worker::Worker;
+use cairn_bench::suite_kv::{self, Mode, Options, YcsbSpec, layout, matrix};
+use cairn_bench::{dashboard, store, table};
+use cairn_vfs::{Fs, OpenOptions};
+
+use super::run::{command_line, end_on_ctrl_c};
+use super::write_file;
+use crate::args::BenchKvArgs;
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+use crate::progress::SuiteBar;
+
+/// Runs the suite, stores what it measured and shows it.
+pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
+    let (options, notes) = options(fs, args)?;
+    options.check()?;
+    // Before the run, not after an hour of it.
+    store::check_writable(&**fs, &args.results)?;
+    let stop = Stop::after(args.time_limit.map(Duration::from_secs));
+    end_on_ctrl_c(&stop)?;
+    let bar = SuiteBar::new();
+    for note in notes {
+        cairn_bench::suite_hash::Progress::note(&bar, &note);
+    }
+    let mut run = suite_kv::run(&options, &bar, &stop)?;
+    drop(bar);
+    run.machine.push(("command".to_owned(), command_line(env::args_os())));
+    if run.measurements.is_empty() {
+        return Err(Error::usage("nothing was measured; the notes above say why"));
+    }
+    let saved = store::save(fs, &args.results, &run)?;
+    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
+    write_file(fs, &report, render_html(&run, None).as_bytes())?;
+    let mut out = Output::new();
+    if args.json {
+        out.bytes(dashboard::to_json(&run).as_bytes())?;
+    } else {
+        out.bytes(layout::to_text(&options, &run).as_bytes())?;
+        out.line("")?;
+        out.bytes(matrix::to_text(&run).as_bytes())?;
+        if !table::lines(&run).is_empty() {
+            out.line("")?;
+            out.bytes(table::to_text(&run).as_bytes())?;
+        }
+        out.line("")?;
+        out.bytes(settings(&run).as_bytes())?;
+        out.line("")?;
+        out.line(format!("results: {}", saved.display()))?;
+        out.line(format!("report:  {}", report.display()))?;
+    }
+    out.finish()?;
+    if run.stopped && args.json {
+        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
+    }
+    Ok(Outcome::Done)
+}
+
+/// Every setting of every store, a line each.
+fn settings(run: &Run) -> String {
+    let mut out = String::new();
+    for contender in &run.contenders {
+        out += &format!("{} {}\n", contender.name, contender.version);
+        if let Some(reason) = &contender.skipped {
+            out += &format!("  left out: {reason}\n");
+            continue;
+        }
+        for (name, value) in contender.settings.iter().filter(|(name, _)| !name.starts_with("counter")) {
+            out += &format!("  {name}: {value}\n");
+        }
+    }
+    out
+}
+
+/// What was typed, as the suite takes it, and what the user should know of it.
+fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>)> {
+    let defaults = Options::default();
+    let (ycsb, notes) = ycsb(fs, args)?;
+    let mut modes: Vec<Mode> = Vec::new();
+    for word in &args.modes {
+        for mode in Mode::parse(word)? {
+            if !modes.contains(&mode) {
+                modes.push(mode);
+            }
+        }
+    }
+    // Whoever names benchmarks or a workload of his own means those, and the modes only where he names them too.
+    if args.modes.is_empty() {
+        match (args.benchmarks.is_empty(), ycsb.is_empty()) {
+            (true, true) => modes = defaults.modes.clone(),
+            (true, false) => {}
+            (false, _) => modes.push(Mode::DbBench),
+        }
+    } else if !args.benchmarks.is_empty() && !modes.contains(&Mode::DbBench) {
+        modes.push(Mode::DbBench);
+    }
+    let mut settings = defaults.settings.clone();
+    settings.durability = args.durability.into();
+    settings.cache_bytes = args.cache_size.unwrap_or(settings.cache_bytes);
+    settings.write_buffer_bytes = args.write_buffer_size.unwrap_or(settings.write_buffer_bytes);
+    let benchmarks = if args.benchmarks.is_empty() { defaults.benchmarks } else { args.benchmarks.clone() };
+    let options = Options {
+        n: args.n,
+        batch: args.batch,
+        threads: args.threads.clone(),
+        ops_per_thread: args.ops_per_thread,
+        sync_n: args.sync_n,
+        seed: args.seed,
+        dbs: if args.dbs.is_empty() { defaults.dbs } else { args.dbs.clone() },
+        modes,
+        benchmarks,
+        ycsb,
+        key_bytes: args.key_size,
+        value_bytes: args.value_size.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+        settings,
+        data_bytes: args.data_size.unwrap_or(defaults.data_bytes),
+        overwrite_bytes: args.overwrite_size.unwrap_or(defaults.overwrite_bytes),
+        rounds: args.rounds,
+        latencies: !args.no_latencies,
+        work_dir: args.work_dir.clone().unwrap_or(defaults.work_dir),
+        worker: Some(Worker::this_program()?),
+        ..Options::default()
+    };
+    Ok((options, notes))
+}
+
+/// The workloads of property files; properties without a file make one of their own.
+fn ycsb(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Vec<YcsbSpec>, Vec<String>)> {
+    let (mut specs, mut notes) = (Vec::new(), Vec::new());
+    let mut add = |name: &str, text: &str| -> Result<()> {
+        let (spec, unknown) = YcsbSpec::from_properties(name, text, &args.property)?;
+        if !unknown.is_empty() {
+            notes.push(format!("{name}: these properties mean nothing here: {}", unknown.join(", ")));
+        }
+        specs.push(spec);
+        Ok(())
+    };
+    for path in &args.ycsb_file {
+        let file = fs.open(path, OpenOptions::read())?;
+        let mut text = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
+        file.read_exact_at(&mut text, 0)?;
+        let refuse = |what: String| Error::Input { input: path.display().to_string(), place: None, what };
+        let text = String::from_utf8(text).map_err(|error| refuse(error.to_string()))?;
+        let name = path.file_stem().map_or_else(|| "ycsb".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        add(&name, &text)?;
+    }
+    if args.ycsb_file.is_empty() && !args.property.is_empty() {
+        add("ycsb-custom", "")?;
+    }
+    Ok((specs, notes))
+}
