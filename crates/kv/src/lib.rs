@@ -37,6 +37,7 @@ pub use kind::Seqno;
 pub use merge_operator::{AddU64, Append, MergeOperator};
 pub use options::{Background, Durability, KeyspaceOptions, Options, ReadOptions};
 pub use txn::{Transaction, TransactionOptions, TransactionRange};
+pub use table::{Compression, FilterKind, FilterPolicy, PrefixExtractor};
 pub use value::Value;
 #[doc(hidden)]
 pub use version::fuzz as fuzz_version;

@@ -248,7 +248,7 @@ proptest! {
                 let older = below.iter().any(|e| e.0 == *key) || covers_below.iter().any(|t| t.start <= *key && *key < t.end);
                 let is_alone = output.iter().filter(|other| other.0 == *key).count() == 1;
                 prop_assert!(older || *kind != Kind::Delete, "a tombstone hides nothing: {:?}", output[at]);
-                prop_assert!(older || *kind == Kind::Merge || *seqno == 0 || !covers.is_empty(), "{:?}", output[at]);
+                prop_assert!(older || *kind == Kind::Merge || *seqno == 0 || !covers.is_empty() || !is_alone, "{:?}", output[at]);
                 prop_assert!(is_alone || *kind != Kind::Put || output[at - 1].2 == Kind::Merge, "{:?}", output);
             }
         }

@@ -50,7 +50,7 @@ impl LazyLeveled {
     fn next(&self, state: &State<'_>, level: usize) -> usize {
         let last = self.last(state);
         let planned = self.first_tier(state).max(level + 1);
-        (level + 1..planned).find(|&at| !state.level(at).runs.is_empty()).unwrap_or(planned).min(last)
+        (level + 1..planned).find(|&at| state.is_used(at)).unwrap_or(planned).min(last)
     }
 
     /// All runs of a level into the next one.
@@ -62,10 +62,14 @@ impl LazyLeveled {
             state.level(at).runs.iter().map(move |run| (at, run.id, run.tables.iter().collect::<Vec<_>>()))
         };
         let is_last = next == self.last(state);
-        let inputs: Vec<_> = if is_last { of(level).chain(of(next)).collect() } else { of(level).collect() };
+        // Runs that another strategy left have the id 0, which says nothing of their age beside others of the next level:
+        // those become one run with it.
+        let newest_below = state.level(next).runs.iter().map(|run| run.id).max();
+        let joins = is_last || newest_below.is_some_and(|below| below >= newest);
+        let inputs: Vec<_> = if joins { of(level).chain(of(next)).collect() } else { of(level).collect() };
         let moves = inputs.len() == 1 && info.tables().all(|table| table.tombstones == 0);
         let kind = if moves { JobKind::Move } else { JobKind::Merge };
-        let output_run = if is_last { 0 } else { newest };
+        let output_run = if is_last { 0 } else { newest_below.filter(|_| joins).unwrap_or(newest) };
         Draft { reason, inputs, output_level: next, output_run }.finish(state, self.shape(kind))
     }
 

@@ -56,6 +56,7 @@ pub(super) fn compact_range(state: &State<'_>, manual: &Manual<'_>, last: usize,
     if parts.is_empty() {
         return ManualStep::Done;
     }
+    let output_run = state.level(last).bottom_run();
     let jobs = parts.iter().find_map(|part| {
         let numbers: HashSet<u64> = part.upper.iter().chain(&part.lower).map(|table| table.number).collect();
         let runs = state.levels.iter().enumerate().flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run)));
@@ -63,7 +64,7 @@ pub(super) fn compact_range(state: &State<'_>, manual: &Manual<'_>, last: usize,
             (at, run.id, run.tables.iter().filter(|table| numbers.contains(&table.number)).collect())
         });
         let draft =
-            Draft { reason: Reason::Manual, inputs: inputs.collect(), output_level: last, output_run: 0 };
+            Draft { reason: Reason::Manual, inputs: inputs.collect(), output_level: last, output_run };
         draft.finish(state, shape)
     });
     jobs.map_or(ManualStep::Blocked, ManualStep::Run)

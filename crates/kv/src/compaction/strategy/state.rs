@@ -80,6 +80,11 @@ impl<'a> LevelInfo<'a> {
         self.runs.iter().map(RunInfo::bytes).sum()
     }
 
+    /// The id of the oldest run; 0, which a first run gets, without any.
+    pub fn bottom_run(&self) -> u64 {
+        self.runs.last().map_or(0, |run| run.id)
+    }
+
     /// All tables, run by run.
     pub fn tables(&self) -> impl Iterator<Item = &TableInfo<'a>> {
         self.runs.iter().flat_map(|run| &run.tables)
@@ -127,6 +132,11 @@ impl<'a> State<'a> {
     /// Bytes of all levels.
     pub fn bytes(&self) -> u64 {
         self.levels.iter().map(LevelInfo::bytes).sum()
+    }
+
+    /// Whether a level has tables, or will have when a running job ends.
+    pub fn is_used(&self, level: usize) -> bool {
+        !self.level(level).runs.is_empty() || self.running.iter().any(|job| job.output_level == level)
     }
 
     /// Whether a running job writes to this part of a level.

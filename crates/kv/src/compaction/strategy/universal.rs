@@ -139,12 +139,12 @@ impl Strategy for Universal {
         let runs = by_age(state);
         let percent = Universal::space_percent(&runs);
         let is_wide = percent > self.options.space_amplification_percent && runs.len() >= self.options.runs;
-        let debt_bytes = match self.similar(&runs).or_else(|| self.surplus(&runs)) {
+        let is_long = runs.len() >= self.options.runs.max(2);
+        let surplus = || self.surplus(&runs).filter(|_| runs.len() > self.options.runs);
+        let debt_bytes = match self.similar(&runs).or_else(surplus).filter(|_| is_long) {
             _ if is_wide => state.bytes(),
-            Some((from, to)) if runs.len() >= self.options.runs => {
-                runs.iter().take(to).skip(from).map(|(_, run)| run.bytes()).sum()
-            }
-            _ => 0,
+            Some((from, to)) => runs.iter().take(to).skip(from).map(|(_, run)| run.bytes()).sum(),
+            None => 0,
         };
         let score = runs.len() as f64 / (self.options.runs + 1) as f64;
         let level = |(at, level): (usize, &super::state::LevelInfo<'_>)| LevelScore {

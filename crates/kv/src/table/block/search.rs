@@ -109,15 +109,27 @@ impl<'a> Entries<'a> {
     /// The value of the first entry whose key is not less than `key`: how the index is asked.
     #[inline]
     pub(crate) fn value_at_or_after(&self, key: &[u8]) -> Option<Range<usize>> {
-        let place = match self.rest_of(key) {
-            Ok(rest) => self.place(rest),
-            Err(Ordering::Greater) => Place::End,
-            Err(_) => return self.entry(0).map(|entry| entry.value..entry.end),
+        let rest = match self.rest_of(key) {
+            Ok(rest) => rest,
+            Err(Ordering::Greater) => return None,
+            Err(_) => return self.first_value(),
         };
-        match place {
-            Place::At { entry, .. } => Some(entry.value..entry.end),
-            Place::End => None,
+        if self.layout.restarts != self.layout.entries {
+            return match self.place(rest) {
+                Place::At { entry, .. } => Some(entry.value..entry.end),
+                Place::End => None,
+            };
         }
+        // Every entry is a restart: heads alone lead to the right one, and no other is touched.
+        let head = head_of(rest);
+        let first = self.heads_below(head);
+        let restart = match self.heads.get(first) {
+            Some(tie) if u32::from_le_bytes(*tie) == head => {
+                self.first_among_ties(head, first, |suffix| suffix < rest)?
+            }
+            _ => first,
+        };
+        self.entry(self.offset(restart)).map(|entry| entry.value..entry.end)
     }
 
     /// The first key that is not less than `key`.
@@ -179,7 +191,9 @@ impl<'a> Entries<'a> {
         let head = head_of(rest);
         let first = self.heads_below(head);
         match self.heads.get(first) {
-            Some(tie) if u32::from_le_bytes(*tie) == head => self.run_among_ties(rest, head, first),
+            Some(tie) if u32::from_le_bytes(*tie) == head => {
+                self.first_among_ties(head, first, |suffix| suffix <= rest)?.checked_sub(1)
+            }
             _ => first.checked_sub(1),
         }
     }
@@ -196,19 +210,19 @@ impl<'a> Entries<'a> {
         base + heads.iter().filter(|other| u32::from_le_bytes(**other) < head).count()
     }
 
-    /// As `run_of`, among the runs from `first` on whose head is that of `rest`.
-    fn run_among_ties(&self, rest: &[u8], head: u32, first: usize) -> Option<usize> {
+    /// The first run from `first` on that has another head, or whose suffix is not `below`.
+    fn first_among_ties(&self, head: u32, first: usize, below: impl Fn(&[u8]) -> bool) -> Option<usize> {
         let ties = self.heads[first..].partition_point(|other| u32::from_le_bytes(*other) <= head);
         let (mut low, mut high) = (first, first + ties);
         while low < high {
             let middle = (low + high) / 2;
             let entry = self.entry(self.offset(middle))?;
-            if self.body[entry.unshared..entry.value] <= *rest {
+            if below(&self.body[entry.unshared..entry.value]) {
                 low = middle + 1;
             } else {
                 high = middle;
             }
         }
-        low.checked_sub(1)
+        Some(low)
     }
 }

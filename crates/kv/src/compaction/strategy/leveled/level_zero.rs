@@ -61,7 +61,8 @@ fn moves<'s, 'a>(
     let runs = state.level(0).runs.iter().map(|run| {
         (0, run.id, run.tables.iter().filter(|table| numbers.contains(&table.number)).collect())
     });
-    let draft = Draft { reason, inputs: runs.collect(), output_level: targets.base, output_run: 0 };
+    let output_run = state.level(targets.base).bottom_run();
+    let draft = Draft { reason, inputs: runs.collect(), output_level: targets.base, output_run };
     draft.finish(state, strategy.shape(JobKind::Move))
 }
 
@@ -79,8 +80,9 @@ fn merge<'s, 'a>(
         .iter()
         .map(|run| (0, run.id, run.tables.iter().filter(|table| is_part(table.number)).collect::<Vec<_>>()))
         .collect();
-    inputs.push((targets.base, 0, part.lower));
-    let draft = Draft { reason, inputs, output_level: targets.base, output_run: 0 };
+    let output_run = state.level(targets.base).bottom_run();
+    inputs.push((targets.base, output_run, part.lower));
+    let draft = Draft { reason, inputs, output_level: targets.base, output_run };
     draft.finish(state, strategy.shape(JobKind::Merge))
 }
 

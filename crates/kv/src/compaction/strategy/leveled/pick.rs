@@ -111,7 +111,8 @@ fn job<'s, 'a>(
     let upper_count = upper.len() as u64;
     let is_move = lower.is_empty() && overlap_after <= shape.overlap_bytes_max.saturating_mul(upper_count);
     let kind = if is_move { JobKind::Move } else { JobKind::Merge };
-    let inputs = vec![(level, run.id, upper.iter().collect()), (level + 1, 0, lower.iter().collect())];
-    let draft = Draft { reason, inputs, output_level: level + 1, output_run: 0 };
+    let output_run = state.level(level + 1).bottom_run();
+    let inputs = vec![(level, run.id, upper.iter().collect()), (level + 1, output_run, lower.iter().collect())];
+    let draft = Draft { reason, inputs, output_level: level + 1, output_run };
     draft.finish(state, super::Shape { kind, ..shape })
 }

@@ -40,7 +40,7 @@ impl Targets {
         let (count, ratio) = shape(options, largest);
         let wanted = last + 1 - count;
         // Level 0 must not pass anything that is older than it.
-        let first_used = (1..=last).find(|&level| !state.level(level).runs.is_empty()).unwrap_or(last);
+        let first_used = (1..=last).find(|&level| state.is_used(level)).unwrap_or(last);
         let mut bytes = vec![0; last];
         let mut target = largest as f64;
         for level in (wanted..=last).rev() {

@@ -180,18 +180,18 @@ fn level_zero_helps_itself() {
 fn large_jobs_are_split() {
     let strategy = Leveled::new(leveled());
     let mut tree = Tree::default();
-    tree.flush((0..800).map(|key| (key, false)));
-    tree.flush((0..800).map(|key| (key, false)));
+    tree.flush((0..300).map(|key| (key, false)));
+    tree.flush((0..300).map(|key| (key, false)));
     tree.settle(&strategy);
     let tables = tree.levels[6][0].tables.len();
-    assert_eq!(tables, 40);
+    assert_eq!(tables, 15);
     for _ in 0..4 {
-        tree.flush((0..20).map(|key| (key * 40, false)));
+        tree.flush((0..20).map(|key| (key * 15, false)));
     }
     let job = tree.pick(&strategy).unwrap();
     assert_eq!(job.boundaries.len(), 3);
     let keys: Vec<u16> = job.boundaries.iter().map(|key| u16::from_be_bytes([key[0], key[1]])).collect();
-    assert!(keys.iter().zip([200, 400, 600]).all(|(key, fair)| key.abs_diff(fair) <= 20), "{keys:?}");
+    assert!(keys.iter().zip([75, 150, 225]).all(|(key, fair)| key.abs_diff(fair) <= 20), "{keys:?}");
 }
 
 /// Goal: settings that make no sense are named. Method: one bad value for each.

@@ -173,7 +173,17 @@ impl Tree {
             }
             level.sort_by_key(|run| std::cmp::Reverse(run.id));
         }
+        let done = (job.reason, job.kind, &job.inputs, job.output_level, job.output_run);
+        self.check_runs(&format!("{done:?}"));
         self.check();
+    }
+
+    fn check_runs(&self, done: &str) {
+        for run in self.levels.iter().flatten() {
+            let mut tables: Vec<&Table> = run.tables.iter().collect();
+            tables.sort_by_key(|table| table.smallest);
+            assert!(tables.windows(2).all(|pair| pair[0].largest < pair[1].smallest), "a run overlaps after {done}");
+        }
     }
 
     fn merge(&mut self, job: &Job, taken: &[Table]) -> Vec<Table> {
@@ -207,9 +217,6 @@ impl Tree {
         for level in &self.levels {
             assert!(level.is_sorted_by(|a, b| a.id > b.id), "ids fall");
             for run in level {
-                let mut tables: Vec<&Table> = run.tables.iter().collect();
-                tables.sort_by_key(|table| table.smallest);
-                assert!(tables.windows(2).all(|pair| pair[0].largest < pair[1].smallest), "a run overlaps");
                 for (&key, &entry) in run.tables.iter().flat_map(|table| &table.entries) {
                     found.entry(key).or_insert(entry);
                 }
