@@ -142,9 +142,7 @@ impl Appender {
             }
             self.shared.counts.stalls.fetch_add(1, Ordering::Relaxed);
             let to = end + u64::from(self.shared.options.window_bytes);
-            let zeros = self.shared.zeros();
-            let prepared = self.segment.progress.prepare(to, zeros);
-            prepared.map_err(|error| self.shared.poison(error.into()))?;
+            self.shared.prepare_window(&self.segment.progress, to)?;
             if let Some(slot) = self.map.reserve(bytes) {
                 return Ok(slot);
             }

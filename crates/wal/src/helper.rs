@@ -5,8 +5,8 @@
 use cairn_vfs::AppendProgress;
 use cairn_vfs::sync::{Arc, lock, wait};
 
-use crate::Result;
 use crate::shared::Shared;
+use crate::{Error, Result};
 
 /// What the helper is asked to do.
 #[derive(Debug, Default)]
@@ -37,11 +37,16 @@ impl Shared {
         self.wanted_changed.notify_one();
     }
 
-    fn prepare_window(&self, progress: &AppendProgress, to: u64) -> Result<()> {
-        if progress.ready() < to {
-            progress.prepare(to, self.zeros()).map_err(|error| self.poison(error.into()))?;
+    /// Brings memory of a segment in. A full disk, where the file system does not keep what was allocated, costs
+    /// nothing but the attempt: no record stands there yet. Other errors poison.
+    pub(crate) fn prepare_window(&self, progress: &AppendProgress, to: u64) -> Result<()> {
+        if progress.ready() >= to {
+            return Ok(());
         }
-        Ok(())
+        progress.prepare(to, self.zeros()).map_err(|error| {
+            let error = Error::from(error);
+            if error.is_full() { error } else { self.poison(error) }
+        })
     }
 }
 
@@ -52,7 +57,7 @@ pub(crate) fn run(shared: &Arc<Shared>) {
         // Memory first: the appender needs it sooner.
         if let Some((progress, to)) = wanted.window.take() {
             drop(wanted);
-            // An error has poisoned the log, which tells everybody who comes.
+            // An error has poisoned the log, which tells everybody who comes; or the disk is full.
             let _ = shared.prepare_window(&progress, to);
             drop(progress);
         } else if wanted.segment {

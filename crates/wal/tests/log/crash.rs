@@ -64,7 +64,7 @@ impl Model {
     }
 
     /// Takes what a recovery found after a crash for all that there is.
-    fn settle(&mut self, found: &[u64], operation: u64, context: &str) {
+    pub(super) fn settle(&mut self, found: &[u64], operation: u64, context: &str) {
         let end = self.check(found, operation, context);
         self.numbers.truncate(end);
         self.lsns.truncate(end);

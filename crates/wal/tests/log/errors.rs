@@ -1,1 +1,215 @@
-//! Written next.
+//! Operations that fail, syncs that fail, and disks that fill up.
+
+use cairn_vfs::fault::{Fault, Rule, SyncFailure, fault_sweep};
+use cairn_vfs::{CrashImage, ErrorKind, FaultOptions, Operation};
+
+use super::crash::{Model, session};
+use super::*;
+
+/// Runs two sessions on a disk on which something was ordered to fail; then checks that nothing acknowledged is lost,
+/// on the disk as it is and after losing power, and that the log can be used again.
+fn run(fs: &FaultFs, own: u64, context: &str) -> Result<()> {
+    let mut rng = SeededRng::new(own);
+    let mut model = Model::default();
+    let result = session(fs, &mut model, &mut rng, 30).and_then(|()| session(fs, &mut model, &mut rng, 30));
+    fs.clear_rules();
+    let at = fs.operation_count();
+    let point = fs.crash_point();
+    for (image, after) in point.images(4) {
+        let found = recover(&shared(&after), Lsn::ZERO, Mode::TolerateTornTail);
+        let found = found.unwrap_or_else(|error| panic!("{context}, {image}: {error}")).numbers();
+        let mut model = model.clone();
+        model.settle(&found, at, &format!("{context}, {image}"));
+        session(&after, &mut model, &mut rng.clone(), 10)
+            .unwrap_or_else(|error| panic!("{context}: {error}"));
+    }
+    result
+}
+
+/// Goal: an error of any operation reaches the caller, costs nothing that was acknowledged, and a recovery goes on
+/// from what there is. Method: fail every operation of a run in turn, once and for good, in each way.
+#[test]
+fn every_operation_fails() {
+    let own = seed(31);
+    let (mut struck, mut told) = (0, 0);
+    for fault in [Fault::Io, Fault::Full, Fault::Short, Fault::Interrupted] {
+        for persistent in [false, true] {
+            for failure in [SyncFailure::CacheOnly, SyncFailure::Lost] {
+                if failure == SyncFailure::Lost && fault != Fault::Io {
+                    continue;
+                }
+                let options = FaultOptions { sync_failure: failure, ..FaultOptions::seeded(own) };
+                struck += fault_sweep(&options, fault, persistent, |fs, index| {
+                    let context = format!("{fault:?} at {index}, persistent: {persistent}, {failure:?}");
+                    let result = run(fs, own, &context);
+                    if fs.injected_count() == 0 {
+                        return result.unwrap();
+                    }
+                    if let Err(error) = result {
+                        told += 1;
+                        let kind = error.kind();
+                        assert!(matches!(kind, ErrorKind::Io | ErrorKind::Poisoned), "{context}: {error}");
+                        assert!(matches!(fault, Fault::Io | Fault::Full), "{context}: {error}");
+                    }
+                });
+            }
+        }
+    }
+    println!("every operation fails: {struck} runs with a fault, {told} of them told");
+    assert!(struck > 1000 && told > 500, "{struck} {told}");
+}
+
+/// Goal: after a failed sync nothing succeeds any more, whatever the disk says later, and every waiter learns of it.
+/// Method: fail the sync of a running log in each way a kernel may; then try everything.
+#[test]
+fn failed_syncs_poison() {
+    for failure in [SyncFailure::CacheOnly, SyncFailure::Lost, SyncFailure::Kept] {
+        let fs = FaultFs::new(FaultOptions { sync_failure: failure, ..FaultOptions::seeded(seed(32)) });
+        let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();
+        let first = append(&mut appender, 0..10).unwrap();
+        log.sync().unwrap();
+        let lsns = append(&mut appender, 10..20).unwrap();
+        fs.inject(Rule::nth(Operation::SyncData, fs.operation_count_of(Operation::SyncData), Fault::Io));
+        let error = log.sync_to(lsns[0]).unwrap_err();
+        assert!(matches!(&error, Error::Vfs(error) if error.operation == Operation::SyncData), "{error}");
+        let syncs = fs.operation_count_of(Operation::SyncData);
+        for _ in 0..3 {
+            let errors = [
+                log.sync_to(lsns[9]).unwrap_err(),
+                log.sync_to(first[0]).unwrap_err(),
+                log.release_before(first[9]).unwrap_err(),
+                appender.append(&[b"more"]).unwrap_err(),
+                appender.rotate().unwrap_err(),
+            ];
+            for error in errors {
+                assert!(error.kind() == ErrorKind::Poisoned && error.to_string().contains("sync"), "{error}");
+            }
+        }
+        assert_eq!(appender.close().unwrap_err().kind(), ErrorKind::Poisoned);
+        assert_eq!(fs.operation_count_of(Operation::SyncData), syncs, "never tried again");
+        drop(log);
+        let image = fs.crash(CrashImage::None);
+        assert_eq!(recover(&shared(&image), Lsn::ZERO, Mode::TolerateTornTail).unwrap().numbers().len(), 10);
+    }
+}
+
+/// Goal: a write that fails without a mapping is told to the one who commits, and no later sync is acknowledged.
+#[test]
+fn failed_writes_poison() {
+    let fs = FaultFs::new(FaultOptions::seeded(seed(33)));
+    let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();
+    let reservation = appender.reserve(10).unwrap();
+    let lost = appender.reserve(10).unwrap();
+    fs.inject(Rule::nth(Operation::Write, fs.operation_count_of(Operation::Write), Fault::Io));
+    assert_eq!(reservation.commit().unwrap_err().kind(), ErrorKind::Io);
+    drop(lost);
+    let after = appender.append(&[b"after"]).unwrap();
+    assert_eq!(log.sync_to(after).unwrap_err().kind(), ErrorKind::Io);
+    assert_eq!(log.sync_to(after).unwrap_err().kind(), ErrorKind::Poisoned);
+    assert_eq!(appender.append(&[b"x"]).unwrap_err().kind(), ErrorKind::Poisoned);
+}
+
+/// Goal: a full disk is told where a segment is needed, leaves nothing behind, poisons nothing, and the log goes on
+/// when there is room; what is released makes room. Method: fill and lift, again and again, by quota and by release.
+#[test]
+fn full_disks_that_lift() {
+    let fs = FaultFs::new(FaultOptions::seeded(seed(34)));
+    let (log, mut appender, _) = open(&shared(&fs), &small().recycled_max(0), 1).unwrap();
+    let (mut next, mut full, mut by_release) = (0, 0, 0);
+    for round in 0..rounds(200, 5000) {
+        fs.set_quota(Some(fs.used_bytes() + (round % 4) * 4096));
+        loop {
+            match append(&mut appender, next..next + 1) {
+                Ok(_) => next += 1,
+                Err(error) => {
+                    assert!(error.is_full(), "round {round}: {error}");
+                    full += 1;
+                    break;
+                }
+            }
+        }
+        let used = fs.used_bytes();
+        assert!(append(&mut appender, next..next + 1).unwrap_err().is_full());
+        assert_eq!(fs.used_bytes(), used, "round {round}: tries leave nothing behind");
+        log.sync().unwrap();
+        // What is released makes room, unless that was too little for the largest record.
+        log.release_before(log.reserved()).unwrap();
+        if round % 3 != 0 || fs.used_bytes() + (24 << 10) > used {
+            fs.set_quota(None);
+        } else {
+            by_release += 1;
+        }
+        append(&mut appender, next..next + 1).unwrap_or_else(|error| panic!("round {round}: {error}"));
+        next += 1;
+        let found = recover(&shared(&fs), Lsn::ZERO, Mode::TolerateTornTail).unwrap().numbers();
+        assert_eq!(found.last(), Some(&(next - 1)), "round {round}");
+    }
+    println!("full disks: {full} met, {by_release} lifted by a release, {next} records");
+    assert!(by_release > 10, "{by_release}");
+    log.sync().unwrap();
+    let (image, names) = (fs.crash(CrashImage::None), fs.files());
+    let found = recover(&shared(&image), Lsn::ZERO, Mode::TolerateTornTail).unwrap().numbers();
+    assert_eq!(found.last(), Some(&(next - 1)));
+    assert!(names.len() < 1000);
+}
+
+/// Goal: a log cannot be opened on a full disk, which changes nothing in it; with room it can.
+#[test]
+fn opening_on_a_full_disk() {
+    let fs = FaultFs::new(FaultOptions::seeded(seed(35)));
+    let (log, mut appender, _) = open(&shared(&fs), &small(), 1).unwrap();
+    append(&mut appender, 0..50).unwrap();
+    log.sync().unwrap();
+    drop((log, appender));
+    let before = fs.files();
+    for _ in 0..3 {
+        fs.set_quota(Some(fs.used_bytes()));
+        assert!(open(&shared(&fs), &small(), 2).unwrap_err().is_full());
+        assert_eq!(fs.files(), before);
+    }
+    fs.set_quota(None);
+    assert_eq!(open(&shared(&fs), &small(), 3).unwrap().2.len(), 50);
+}
+
+/// Goal: a device that fails reads gives an error of the file system, never a shorter log; and the recovery stays
+/// failed. Method: fail every operation of a recovery in turn.
+#[test]
+fn reads_that_fail() {
+    let mut struck = 0;
+    for mode in [Mode::TolerateTornTail, Mode::Strict, Mode::Salvage] {
+        struck += fault_sweep(&FaultOptions::seeded(seed(36)), Fault::Io, true, |fs, index| {
+            let source = memory();
+            let (_log, mut appender, _) = open(&source, &small(), 1).unwrap();
+            append(&mut appender, 0..100).unwrap();
+            appender.close().unwrap();
+            for (path, bytes) in files(&*source) {
+                fs.install(&path, &bytes).unwrap();
+            }
+            let mut recovery = match Recovery::open(&shared(fs), Path::new(DIR), Lsn::ZERO, &options(mode)) {
+                Ok(recovery) => recovery,
+                Err(error) => return assert_eq!(error.kind(), ErrorKind::Io, "{index}"),
+            };
+            let mut found = 0;
+            let error = loop {
+                match recovery.next() {
+                    Ok(Some(_)) => found += 1,
+                    Ok(None) => break None,
+                    Err(error) => break Some(error),
+                }
+            };
+            match error {
+                None => assert_eq!(found, 100, "{mode:?} {index}"),
+                Some(error) => {
+                    assert_eq!(error.kind(), ErrorKind::Io, "{index}");
+                    fs.clear_rules();
+                    assert_eq!(recovery.next().unwrap_err().to_string(), error.to_string());
+                }
+            }
+        });
+    }
+    assert!(struck > 60, "{struck}");
+}
+
+fn options(mode: Mode) -> RecoveryOptions {
+    RecoveryOptions::default().mode(mode).read_bytes(4096)
+}

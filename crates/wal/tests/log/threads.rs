@@ -1,1 +1,165 @@
-//! Written next.
+//! Many threads, on the real disk and on a counted one.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cairn_vfs::sync::{Mutex, lock};
+use cairn_vfs::{FaultOptions, Operation, StdFs, thread};
+
+use super::*;
+
+/// Threads append and sync their own records, each told from the others by its number; what was acknowledged.
+fn hammer(log: &Log, appender: &Mutex<Appender>, threads: u64, each: u64, sync_every: u64) -> u64 {
+    let acked = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let acked = &acked;
+            scope.spawn(move || {
+                for index in 0..each {
+                    let bytes = payload(thread << 32 | index);
+                    let mut reservation = lock(appender).reserve(bytes.len()).unwrap();
+                    reservation.payload_mut().copy_from_slice(&bytes);
+                    let lsn = reservation.commit().unwrap();
+                    if index % sync_every == 0 {
+                        log.sync_to(lsn).unwrap();
+                        assert!(log.synced() >= lsn);
+                        acked.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    acked.into_inner()
+}
+
+/// All records of all threads are there, those of each thread in its order.
+fn assert_whole(fs: &Arc<dyn Fs>, dir: &Path, threads: u64, each: u64) {
+    let mut recovery = Recovery::open(fs, dir, Lsn::ZERO, &RecoveryOptions::default()).unwrap();
+    let mut next = vec![0; threads as usize];
+    while let Some(record) = recovery.next().unwrap() {
+        let number = number_of(record.payload);
+        let thread = (number >> 32) as usize;
+        assert_eq!(number & 0xffff_ffff, next[thread], "thread {thread}");
+        next[thread] += 1;
+    }
+    assert_eq!(next, vec![each; threads as usize]);
+}
+
+/// Goal: threads that append and sync side by side lose nothing and mix nothing up, over rotations, with the helper
+/// thread and without, on the real disk and in memory.
+#[test]
+fn threads_append_side_by_side() {
+    let dir = tempfile::tempdir().unwrap();
+    for background in [true, false] {
+        for threads in [2, 8] {
+            let options =
+                Options::default().segment_bytes(256 << 10).window_bytes(16 << 10).background(background);
+            let real: Arc<dyn Fs> = Arc::new(StdFs::new());
+            for (fs, dir) in
+                [(real, dir.path().join(format!("{background}-{threads}"))), (memory(), DIR.into())]
+            {
+                let recovery = Recovery::open(&fs, &dir, Lsn::ZERO, &RecoveryOptions::default()).unwrap();
+                let tail = recovery.finish().unwrap();
+                let (log, appender) = Log::open(&fs, &options, tail, &mut SeededRng::new(1)).unwrap();
+                let appender = Mutex::new(appender);
+                let each = 8000 / threads;
+                let acked = hammer(&log, &appender, threads, each, 50);
+                let stats = log.stats();
+                assert!(stats.segments > 3 && stats.flushes > 0 && stats.flushes <= 2 * acked, "{stats:?}");
+                drop(log);
+                assert_whole(&fs, &dir, threads, each);
+            }
+        }
+    }
+}
+
+/// Goal: those who wait share a flush. Method: threads that sync every record, on a disk that counts; with eight of
+/// them there are clearly fewer flushes than acknowledgements, and with one as many.
+#[test]
+fn syncs_are_shared() {
+    for threads in [1, 2, 8] {
+        let fs = FaultFs::new(FaultOptions::seeded(seed(41)));
+        let options = small().segment_bytes(4 << 20).window_bytes(64 << 10);
+        let (log, appender, _) = open(&shared(&fs), &options, 1).unwrap();
+        let appender = Mutex::new(appender);
+        let before = fs.operation_count_of(Operation::SyncData);
+        let acked = hammer(&log, &appender, threads, 400, 1);
+        let syncs = fs.operation_count_of(Operation::SyncData) - before;
+        println!("{threads} threads: {syncs} syncs for {acked} acknowledgements");
+        assert_eq!((acked, syncs), (threads * 400, log.stats().flushes));
+        match threads {
+            1 => assert_eq!(syncs, acked),
+            // How many share one is up to the scheduler.
+            _ => assert!(syncs <= acked, "{syncs} syncs"),
+        }
+        assert_whole(&shared(&fs), Path::new(DIR), threads, 400);
+    }
+}
+
+/// Goal: those who arrive while a flush is under way are served by one more, all of them. Method: hold a flush up by
+/// a reservation that is not committed; let seven threads arrive; let go; count.
+#[test]
+fn arrivals_form_one_group() {
+    let fs = FaultFs::new(FaultOptions::seeded(seed(42)));
+    let (log, mut appender, _) = open(&shared(&fs), &small().segment_bytes(1 << 20), 1).unwrap();
+    let held = appender.reserve(10).unwrap();
+    let blocked = appender.append(&[b"behind the reservation"]).unwrap();
+    let arrived = AtomicU64::new(0);
+    thread::scope(|scope| {
+        let leader = scope.spawn(|| log.sync_to(blocked).unwrap());
+        let lsns: Vec<Lsn> = (0..7).map(|number| appender.append(&[&payload(number)]).unwrap()).collect();
+        for lsn in lsns {
+            let (log, arrived) = (&log, &arrived);
+            scope.spawn(move || {
+                arrived.fetch_add(1, Ordering::Release);
+                log.sync_to(lsn).unwrap();
+            });
+        }
+        while arrived.load(Ordering::Acquire) < 7 {
+            thread::yield_now();
+        }
+        assert_eq!(log.stats().flushes, 0, "the leader waits for the reservation");
+        held.commit().unwrap();
+        leader.join().unwrap();
+    });
+    // One for the leader, which may cover all; one for those who came later; more only if some were late to start.
+    assert!((1..=8).contains(&log.stats().flushes), "{:?}", log.stats());
+    assert!(log.synced() >= blocked);
+}
+
+/// Goal: positions are handed out, filled, synced, rotated and released by different threads at once without a
+/// deadlock, and the files stay few.
+#[test]
+fn everything_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let recovery = Recovery::open(&fs, dir.path(), Lsn::ZERO, &RecoveryOptions::default()).unwrap();
+    let options = Options::default().segment_bytes(64 << 10).window_bytes(8192);
+    let (log, appender) =
+        Log::open(&fs, &options, recovery.finish().unwrap(), &mut SeededRng::new(1)).unwrap();
+    let appender = Mutex::new(appender);
+    thread::scope(|scope| {
+        for thread in 0..3_u64 {
+            let (log, appender) = (&log, &appender);
+            scope.spawn(move || {
+                for index in 0..1500 {
+                    let lsn = lock(appender).append(&[&payload(thread << 32 | index)]).unwrap();
+                    match index % 97 {
+                        0 => log.sync_to(lsn).unwrap(),
+                        30 => log.sync().unwrap(),
+                        60 => drop(lock(appender).rotate().unwrap()),
+                        90 => log.release_before(lsn).unwrap(),
+                        _ => {}
+                    }
+                }
+            });
+        }
+    });
+    log.release_before(log.reserved()).unwrap();
+    let stats = log.stats();
+    assert!(stats.recycled > 5, "{stats:?}");
+    drop(log);
+    let count = fs.read_dir(dir.path()).unwrap().len();
+    // The one being written, one prepared, two kept.
+    assert!(count <= 4, "{count} files");
+    lock(&appender).append(&[b"an appender outlives its log"]).unwrap();
+}
