@@ -117,7 +117,7 @@ fn full_disks_that_lift() {
     let (log, mut appender, _) = open(&shared(&fs), &small().recycled_max(0), 1).unwrap();
     let (mut next, mut full, mut by_release) = (0, 0, 0);
     for round in 0..rounds(200, 5000) {
-        fs.set_quota(Some(fs.used_bytes() + (round % 4) * 4096));
+        fs.set_quota(Some(fs.used_bytes() + (round % 9) * 4096));
         loop {
             match append(&mut appender, next..next + 1) {
                 Ok(_) => next += 1,
