@@ -240,9 +240,9 @@ impl Arena {
     pub(super) fn counts(&self) -> Counts {
         let mut all = Counts { entries: 0, tombstones: 0, raw_bytes: 0, smallest: u64::MAX, largest: 0 };
         for stripe in &self.stripes {
-            all.entries += stripe.entries.load(Ordering::Relaxed);
-            all.tombstones += stripe.tombstones.load(Ordering::Relaxed);
-            all.raw_bytes += stripe.raw_bytes.load(Ordering::Relaxed);
+            all.entries = all.entries.wrapping_add(stripe.entries.load(Ordering::Relaxed));
+            all.tombstones = all.tombstones.wrapping_add(stripe.tombstones.load(Ordering::Relaxed));
+            all.raw_bytes = all.raw_bytes.wrapping_add(stripe.raw_bytes.load(Ordering::Relaxed));
             all.smallest = all.smallest.min(stripe.smallest.load(Ordering::Relaxed));
             all.largest = all.largest.max(stripe.largest.load(Ordering::Relaxed));
         }
@@ -255,6 +255,19 @@ impl Arena {
         let stripe = self.stripe();
         stripe.count(seqno, kind, raw_bytes);
         self.take(stripe, bytes)
+    }
+
+    /// Takes back what [`Arena::entry`] counted. The memory stays taken.
+    #[cold]
+    pub(super) fn uncount(&self, kind: Kind, raw_bytes: usize) {
+        let stripe = self.stripe();
+        // In another stripe than it was counted in, maybe: sums wrap, and so does the sum of all.
+        stripe.add(
+            1_u64.wrapping_neg(),
+            u64::from(kind == Kind::Delete).wrapping_neg(),
+            (raw_bytes as u64).wrapping_neg(),
+        );
+        stripe.leave();
     }
 
     /// Memory for bytes that are no entry, as [`Arena::entry`].
@@ -376,15 +389,20 @@ impl Stripe {
         self.busy.store(false, Ordering::Release);
     }
 
+    #[inline]
+    fn add(&self, entries: u64, tombstones: u64, raw_bytes: u64) {
+        let add = |sum: &AtomicU64, more: u64| {
+            sum.store(sum.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        };
+        add(&self.entries, entries);
+        add(&self.tombstones, tombstones);
+        add(&self.raw_bytes, raw_bytes);
+    }
+
     /// Counts an entry. Called by the stripe's owner, so that loads and stores suffice.
     #[inline]
     fn count(&self, seqno: Seqno, kind: Kind, raw_bytes: usize) {
-        let add = |sum: &AtomicU64, more: u64| {
-            sum.store(sum.load(Ordering::Relaxed) + more, Ordering::Relaxed);
-        };
-        add(&self.entries, 1);
-        add(&self.tombstones, u64::from(kind == Kind::Delete));
-        add(&self.raw_bytes, raw_bytes as u64);
+        self.add(1, u64::from(kind == Kind::Delete), raw_bytes as u64);
         if seqno < self.smallest.load(Ordering::Relaxed) {
             self.smallest.store(seqno, Ordering::Relaxed);
         }

@@ -80,6 +80,12 @@ impl<'e> Entry<'e> {
         Ok(Entry { key, seqno, kind, value })
     }
 
+    /// Bytes of key and value.
+    #[inline]
+    pub(super) fn raw_bytes(&self) -> usize {
+        self.key.len() + self.value.len()
+    }
+
     #[inline]
     pub(super) fn tag(&self) -> Tag {
         Tag::new(self.seqno, self.kind)
@@ -153,8 +159,8 @@ impl Record {
     /// Puts an entry with a new key into the arena.
     #[inline]
     pub(super) fn create<'a>(arena: &'a Arena, entry: &Entry<'_>) -> Held<'a, Record> {
-        let bytes = size_of::<Record>() + entry.key.len() + entry.value.len();
-        let start = arena.entry(bytes, entry.seqno, entry.kind, entry.key.len() + entry.value.len());
+        let bytes = size_of::<Record>() + entry.raw_bytes();
+        let start = arena.entry(bytes, entry.seqno, entry.kind, entry.raw_bytes());
         // SAFETY: `start` has room for `bytes`.
         unsafe { Record::write(start, entry) }
     }
@@ -247,7 +253,7 @@ impl<'a> Unlinked<'a> {
         let place = Place(newest.map_or(1, |newest| newest.place.0.wrapping_add(1)));
         let tower = if place.steps() == 0 { size_of::<Tower>() } else { 0 };
         let bytes = size_of::<Update>() + tower + entry.value.len();
-        let start = arena.entry(bytes, entry.seqno, entry.kind, entry.key.len() + entry.value.len());
+        let start = arena.entry(bytes, entry.seqno, entry.kind, entry.raw_bytes());
         let header =
             Update { next: Link::empty(), tag: entry.tag(), value_len: entry.value.len() as u32, place };
         // SAFETY: `start` has room for `bytes`, aligned for header and tower; it is new memory, so nothing overlaps

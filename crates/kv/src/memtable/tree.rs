@@ -152,6 +152,10 @@ impl Tree {
         let rank = leaf.rank(probe)?;
         if let Some(present) = rank.equal {
             versions::push(&self.arena, present, entry);
+            if record.is_some() {
+                // Somebody inserted the key first. Memory is not given back, but the entry is one.
+                self.arena.uncount(entry.kind, entry.raw_bytes());
+            }
             return Some(());
         }
         let record = *record.get_or_insert_with(|| Record::create(&self.arena, entry));
