@@ -28,9 +28,12 @@ fn contenders(scale: u64) -> Vec<(&'static str, Box<dyn Strategy>)> {
         base_bytes: 256 * MIB / scale,
         ..LeveledOptions::default()
     };
-    let small = LeveledOptions { level_zero_runs_max: 4, level_zero_bytes: 256 * MIB / scale, ..leveled.clone() };
-    let medium = LeveledOptions { level_zero_runs_max: 8, level_zero_bytes: 512 * MIB / scale, ..leveled.clone() };
-    let huge = LeveledOptions { level_zero_runs_max: 16, level_zero_bytes: 1024 * MIB / scale, ..leveled.clone() };
+    let small =
+        LeveledOptions { level_zero_runs_max: 4, level_zero_bytes: 256 * MIB / scale, ..leveled.clone() };
+    let medium =
+        LeveledOptions { level_zero_runs_max: 8, level_zero_bytes: 512 * MIB / scale, ..leveled.clone() };
+    let huge =
+        LeveledOptions { level_zero_runs_max: 16, level_zero_bytes: 1024 * MIB / scale, ..leveled.clone() };
     let universal = UniversalOptions { table_bytes, ..UniversalOptions::default() };
     let lazy = LazyOptions { table_bytes, flush_bytes: table_bytes, ..LazyOptions::default() };
     let build = |options: StrategyOptions| options.build().unwrap();
@@ -111,8 +114,17 @@ fn fifo_never_rewrites() {
 #[test]
 #[ignore = "prints figures; half a minute in a release build"]
 fn table() {
-    for (data, overwrites, speed) in [(1024, 5120, 25.0), (1024, 5120, 50.0), (1024, 5120, 100.0), (1024, 5120, 200.0), (256, 2048, 50.0), (4096, 8192, 50.0)] {
-        println!("\n{data} MiB of data, {overwrites} MiB of random overwrites at {speed} MiB/s, 2 threads of 300 MiB/s");
+    for (data, overwrites, speed) in [
+        (1024, 5120, 25.0),
+        (1024, 5120, 50.0),
+        (1024, 5120, 100.0),
+        (1024, 5120, 200.0),
+        (256, 2048, 50.0),
+        (4096, 8192, 50.0),
+    ] {
+        println!(
+            "\n{data} MiB of data, {overwrites} MiB of random overwrites at {speed} MiB/s, 2 threads of 300 MiB/s"
+        );
         header();
         for (name, strategy) in contenders(1) {
             print(name, &run(&*strategy, &Settings::new(1, data * MIB, overwrites * MIB, speed)));
@@ -122,7 +134,13 @@ fn table() {
         println!("\n{data} GiB of data, {overwrites} GiB of overwrites at 25 MiB/s, all in a sixteenth");
         header();
         for (name, strategy) in contenders(16) {
-            print(name, &run(&*strategy, &Settings::new(16, data * 1024 * MIB / 16, overwrites * 1024 * MIB / 16, 25.0)));
+            print(
+                name,
+                &run(
+                    &*strategy,
+                    &Settings::new(16, data * 1024 * MIB / 16, overwrites * 1024 * MIB / 16, 25.0),
+                ),
+            );
         }
     }
 }

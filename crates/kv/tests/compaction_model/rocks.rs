@@ -3,7 +3,9 @@
 
 use std::sync::Mutex;
 
-use cairn_kv::strategy::{Input, Job, JobKind, Manual, ManualStep, Reason, Scores, State, Strategy, TableInfo};
+use cairn_kv::strategy::{
+    Input, Job, JobKind, Manual, ManualStep, Reason, Scores, State, Strategy, TableInfo,
+};
 
 /// How the file of a level is chosen.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -122,8 +124,11 @@ impl Rocks {
                 tables.rotate_left(at);
             }
             Pick::LeastOverlap => tables.sort_by_key(|table| {
-                let overlap: u64 =
-                    state.level(level + 1).overlapping(table.smallest, table.largest).map(|it| it.bytes).sum();
+                let overlap: u64 = state
+                    .level(level + 1)
+                    .overlapping(table.smallest, table.largest)
+                    .map(|it| it.bytes)
+                    .sum();
                 overlap * 1024 / table.bytes
             }),
         }

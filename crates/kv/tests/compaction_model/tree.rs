@@ -93,7 +93,8 @@ struct Tree {
 
 impl Tree {
     fn pick(&self, strategy: &dyn Strategy, idle: bool) -> Option<Job> {
-        let levels = self.levels.iter().map(|runs| LevelInfo { runs: runs.iter().map(info).collect() }).collect();
+        let levels =
+            self.levels.iter().map(|runs| LevelInfo { runs: runs.iter().map(info).collect() }).collect();
         let running = self.running.iter().map(|it| RunningJob {
             output_level: it.job.output_level,
             smallest: &it.job.smallest,
@@ -148,17 +149,23 @@ impl Tree {
         // Parts of a job run side by side on threads that have nothing else to do.
         let free = settings.threads.saturating_sub(self.threads());
         let threads = free.min(job.boundaries.len() + 1).max(1);
-        self.running.push(Running { ends: now + work as f64 / settings.thread_speed / threads as f64, threads, job });
+        self.running.push(Running {
+            ends: now + work as f64 / settings.thread_speed / threads as f64,
+            threads,
+            job,
+        });
     }
 
     /// Ends the running job that is done first.
     fn finish(&mut self) -> f64 {
-        let first = (0..self.running.len()).min_by(|&a, &b| self.running[a].ends.total_cmp(&self.running[b].ends));
+        let first =
+            (0..self.running.len()).min_by(|&a, &b| self.running[a].ends.total_cmp(&self.running[b].ends));
         let Running { job, ends, .. } = self.running.remove(first.unwrap());
         let mut inputs = Vec::new();
         for level in &mut self.levels {
             for run in level.iter_mut() {
-                let is_input = |table: &Table| job.inputs.iter().any(|input| input.tables.contains(&table.number));
+                let is_input =
+                    |table: &Table| job.inputs.iter().any(|input| input.tables.contains(&table.number));
                 inputs.extend(run.tables.extract_if(.., |table| is_input(table)));
             }
             level.retain(|run| !run.tables.is_empty());
@@ -175,7 +182,8 @@ impl Tree {
                 let mut tables = Vec::new();
                 let mut rest = &keys[..];
                 for cut in &job.cuts {
-                    let (piece, after) = rest.split_at(rest.partition_point(|key| key.to_be_bytes()[..] < cut[..]));
+                    let (piece, after) =
+                        rest.split_at(rest.partition_point(|key| key.to_be_bytes()[..] < cut[..]));
                     tables.extend(self.tables(piece, job.table_bytes));
                     rest = after;
                 }
@@ -235,7 +243,8 @@ fn info(run: &Run) -> RunInfo<'_> {
 
 /// Loads all keys in order, lets the tree settle, then overwrites at random.
 pub fn run(strategy: &dyn Strategy, settings: &Settings) -> Figures {
-    let mut tree = Tree { levels: vec![Vec::new(); 1], running: Vec::new(), next_number: 0, written: 0, merges: 0 };
+    let mut tree =
+        Tree { levels: vec![Vec::new(); 1], running: Vec::new(), next_number: 0, written: 0, merges: 0 };
     let keys: Vec<u32> = (0..settings.keys as u32).collect();
     for piece in keys.chunks(settings.memtable_entries) {
         tree.flush(piece.to_vec());
@@ -284,7 +293,8 @@ pub fn run(strategy: &dyn Strategy, settings: &Settings) -> Figures {
         }
         tree.flush((0..count).map(|_| rng.below(settings.keys) as u32).collect());
         // The inputs of running jobs are there beside their outputs when they end, and those hold each key once.
-        let going: u64 = tree.running.iter().map(|it| it.job.input_bytes.min(settings.keys * ENTRY_BYTES)).sum();
+        let going: u64 =
+            tree.running.iter().map(|it| it.job.input_bytes.min(settings.keys * ENTRY_BYTES)).sum();
         peak = peak.max(tree.bytes() + going);
     }
     let (written, merges) = (tree.written, tree.merges);

@@ -1,11 +1,11 @@
 //! The oldest goes.
 
+use super::Strategy;
 use super::job::{Draft, Job, JobKind, Reason, Shape};
 use super::manual::{Manual, ManualStep};
 use super::options::FifoOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::{State, TableInfo};
-use super::Strategy;
 
 /// Removes the oldest tables when there is too much or when they are too old, as a cache or a log of recent events
 /// wants it. Never merges; lookups ask every run.
@@ -28,18 +28,28 @@ impl Strategy for Fifo {
 
     fn pick(&self, state: &State<'_>) -> Option<Job> {
         let total = state.bytes();
-        let going: u64 = state.levels.iter().flat_map(|level| level.tables()).filter(|t| t.compacting).map(|t| t.bytes).sum();
+        let going: u64 = state
+            .levels
+            .iter()
+            .flat_map(|level| level.tables())
+            .filter(|t| t.compacting)
+            .map(|t| t.bytes)
+            .sum();
         // The oldest first: from the last level up, in each the oldest run first.
         let levels = state.levels.iter().enumerate().rev();
         let runs = levels.flat_map(|(at, level)| level.runs.iter().rev().map(move |run| (at, run)));
         let tables = runs.flat_map(|(at, run)| run.tables.iter().map(move |table| (at, run.id, table)));
-        let mut free: Vec<(usize, u64, &TableInfo<'_>)> = tables.filter(|(_, _, table)| !table.compacting).collect();
+        let mut free: Vec<(usize, u64, &TableInfo<'_>)> =
+            tables.filter(|(_, _, table)| !table.compacting).collect();
         free.sort_by_key(|(_, _, table)| table.oldest_secs); // stable: by place among the equally old
         let mut excess = (total - going).saturating_sub(self.options.bytes_max);
         let mut reason = None;
         let mut gone = Vec::new();
         for (level, run, table) in free {
-            let is_old = self.options.ttl_secs.is_some_and(|ttl| table.oldest_secs.saturating_add(ttl) <= state.now_secs);
+            let is_old = self
+                .options
+                .ttl_secs
+                .is_some_and(|ttl| table.oldest_secs.saturating_add(ttl) <= state.now_secs);
             if excess == 0 && !is_old {
                 break;
             }

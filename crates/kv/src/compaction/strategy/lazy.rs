@@ -82,7 +82,11 @@ impl LazyLeveled {
             return None;
         }
         let reason = Reason::SpaceAmplification { percent: above.saturating_mul(100) / bytes.max(1) };
-        let runs = state.levels.iter().enumerate().flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run)));
+        let runs = state
+            .levels
+            .iter()
+            .enumerate()
+            .flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run)));
         let inputs = runs.map(|(at, run)| (at, run.id, run.tables.iter().collect())).collect();
         Draft { reason, inputs, output_level: last, output_run: 0 }.finish(state, self.shape(JobKind::Merge))
     }
@@ -95,9 +99,14 @@ impl LazyLeveled {
             if level < last {
                 return self.down(state, level, reason);
             }
-            let run = state.level(level).runs.iter().find(|run| run.tables.iter().any(|it| it.number == table.number))?;
+            let run = state
+                .level(level)
+                .runs
+                .iter()
+                .find(|run| run.tables.iter().any(|it| it.number == table.number))?;
             let inputs = vec![(level, run.id, vec![table])];
-            Draft { reason, inputs, output_level: level, output_run: run.id }.finish(state, self.shape(JobKind::Merge))
+            Draft { reason, inputs, output_level: level, output_run: run.id }
+                .finish(state, self.shape(JobKind::Merge))
         });
         job
     }
@@ -116,7 +125,8 @@ impl Strategy for LazyLeveled {
         for level in full {
             let reason = Reason::Runs { level, runs: state.level(level).runs.len() };
             let job = if level == last {
-                let inputs = state.level(level).runs.iter().map(|run| (level, run.id, run.tables.iter().collect()));
+                let inputs =
+                    state.level(level).runs.iter().map(|run| (level, run.id, run.tables.iter().collect()));
                 let draft = Draft { reason, inputs: inputs.collect(), output_level: last, output_run: 0 };
                 draft.finish(state, self.shape(JobKind::Merge))
             } else {

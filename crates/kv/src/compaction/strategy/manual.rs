@@ -45,11 +45,14 @@ pub enum ManualStep {
 pub(super) fn compact_range(state: &State<'_>, manual: &Manual<'_>, last: usize, shape: Shape) -> ManualStep {
     let last = last.max(state.levels.len().saturating_sub(1));
     let is_wanted = |level: usize, table: &TableInfo<'_>| {
-        let is_settled =
-            level > 0 && state.level(level).runs.len() == 1 && !state.has_below(level, table.smallest, table.largest);
+        let is_settled = level > 0
+            && state.level(level).runs.len() == 1
+            && !state.has_below(level, table.smallest, table.largest);
         manual.wants(table) && (manual.rewrite_last || !is_settled)
     };
-    let all = || state.levels.iter().enumerate().flat_map(|(at, level)| level.tables().map(move |table| (at, table)));
+    let all = || {
+        state.levels.iter().enumerate().flat_map(|(at, level)| level.tables().map(move |table| (at, table)))
+    };
     let wanted = all().filter(|(at, table)| is_wanted(*at, table)).map(|(_, table)| table);
     let others = all().filter(|(at, table)| !is_wanted(*at, table)).map(|(_, table)| table);
     let parts = components(wanted, others);
@@ -59,7 +62,11 @@ pub(super) fn compact_range(state: &State<'_>, manual: &Manual<'_>, last: usize,
     let output_run = state.level(last).bottom_run();
     let jobs = parts.iter().find_map(|part| {
         let numbers: HashSet<u64> = part.upper.iter().chain(&part.lower).map(|table| table.number).collect();
-        let runs = state.levels.iter().enumerate().flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run)));
+        let runs = state
+            .levels
+            .iter()
+            .enumerate()
+            .flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run)));
         let inputs = runs.map(|(at, run)| {
             (at, run.id, run.tables.iter().filter(|table| numbers.contains(&table.number)).collect())
         });

@@ -49,7 +49,12 @@ impl StrategyOptions {
                 expect(min > 0, "level_zero_runs_min", min, "more than 0")?;
                 expect(max >= min, "level_zero_runs_max", max, "at least level_zero_runs_min")?;
                 expect(it.level_zero_bytes > 0, "level_zero_bytes", it.level_zero_bytes, "more than 0")?;
-                expect(it.multiplier >= 2.0 && it.multiplier <= 1000.0, "multiplier", it.multiplier, "2 to 1000")
+                expect(
+                    it.multiplier >= 2.0 && it.multiplier <= 1000.0,
+                    "multiplier",
+                    it.multiplier,
+                    "2 to 1000",
+                )
             }
             StrategyOptions::Universal(it) => {
                 common(it.table_bytes, it.levels)?;

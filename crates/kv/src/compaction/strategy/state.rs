@@ -141,9 +141,9 @@ impl<'a> State<'a> {
 
     /// Whether a running job writes to this part of a level.
     pub fn is_written(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
-        self.running.iter().any(|job| {
-            job.output_level == level && job.smallest <= largest && smallest <= job.largest
-        })
+        self.running
+            .iter()
+            .any(|job| job.output_level == level && job.smallest <= largest && smallest <= job.largest)
     }
 
     /// Whether a level below has a key in common with the range.

@@ -32,7 +32,14 @@ impl Universal {
     }
 
     /// Merges `runs[from..to]`.
-    fn merge(&self, state: &State<'_>, runs: &[Place<'_, '_>], from: usize, to: usize, reason: Reason) -> Option<Job> {
+    fn merge(
+        &self,
+        state: &State<'_>,
+        runs: &[Place<'_, '_>],
+        from: usize,
+        to: usize,
+        reason: Reason,
+    ) -> Option<Job> {
         let inputs = runs.get(from..to)?;
         let last = (self.options.levels - 1).max(state.levels.len().saturating_sub(1));
         let output_level = match runs.get(to) {
@@ -42,7 +49,8 @@ impl Universal {
         // A level below 0 holds one run, 0, between its newer and its older neighbours.
         let newest = inputs.iter().map(|(_, run)| run.id).max()?;
         let output_run = if output_level == 0 { newest } else { 0 };
-        let inputs = inputs.iter().map(|(level, run)| (*level, run.id, run.tables.iter().collect())).collect();
+        let inputs =
+            inputs.iter().map(|(level, run)| (*level, run.id, run.tables.iter().collect())).collect();
         Draft { reason, inputs, output_level, output_run }.finish(state, self.shape())
     }
 
@@ -62,7 +70,9 @@ impl Universal {
             }
             let mut sum = first.bytes();
             let mut to = from + 1;
-            while let Some((_, next)) = runs.get(to).filter(|(_, next)| to - from < merge_runs_max && !next.is_compacting()) {
+            while let Some((_, next)) =
+                runs.get(to).filter(|(_, next)| to - from < merge_runs_max && !next.is_compacting())
+            {
                 if next.bytes() as f64 > sum as f64 * (100.0 + size_ratio_percent as f64) / 100.0 {
                     break;
                 }

@@ -29,7 +29,8 @@ pub(super) fn down_with(
     table: u64,
     reason: Reason,
 ) -> Option<Job> {
-    let part = parts(state, targets).into_iter().find(|part| part.upper.iter().any(|it| it.number == table))?;
+    let part =
+        parts(state, targets).into_iter().find(|part| part.upper.iter().any(|it| it.number == table))?;
     merge(strategy, state, targets, part, reason)
 }
 
@@ -58,9 +59,10 @@ fn moves<'s, 'a>(
     if numbers.is_empty() {
         return None;
     }
-    let runs = state.level(0).runs.iter().map(|run| {
-        (0, run.id, run.tables.iter().filter(|table| numbers.contains(&table.number)).collect())
-    });
+    let runs =
+        state.level(0).runs.iter().map(|run| {
+            (0, run.id, run.tables.iter().filter(|table| numbers.contains(&table.number)).collect())
+        });
     let output_run = state.level(targets.base).bottom_run();
     let draft = Draft { reason, inputs: runs.collect(), output_level: targets.base, output_run };
     draft.finish(state, strategy.shape(JobKind::Move))
@@ -97,7 +99,8 @@ pub(super) fn within(strategy: &Leveled, state: &State<'_>) -> Option<Job> {
     }
     // Newest first; runs that are merged already are large and end the row.
     let small = |run: &RunInfo<'_>| !run.is_compacting() && run.bytes() < options.level_zero_bytes / 2;
-    let row: Vec<&RunInfo<'_>> = runs.iter().skip_while(|run| !small(run)).take_while(|run| small(run)).collect();
+    let row: Vec<&RunInfo<'_>> =
+        runs.iter().skip_while(|run| !small(run)).take_while(|run| small(run)).collect();
     if row.len() < WITHIN_RUNS_MIN {
         return None;
     }

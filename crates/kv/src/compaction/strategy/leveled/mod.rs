@@ -17,12 +17,12 @@ mod pick;
 pub(super) mod targets;
 pub(super) mod upkeep;
 
+use super::Strategy;
 use super::job::{Job, JobKind, Reason, Shape};
 use super::manual::{Manual, ManualStep, compact_range};
 use super::options::LeveledOptions;
 use super::scores::{LevelScore, Scores};
 use super::state::State;
-use super::Strategy;
 use targets::Targets;
 
 /// A job's output tables overlap at most about this many tables of the level below.
@@ -58,7 +58,8 @@ impl Leveled {
 
     /// The score of a level below 0: what no job takes away already, over the target.
     fn level_score(state: &State<'_>, targets: &Targets, level: usize) -> f64 {
-        let bytes: u64 = state.level(level).tables().filter(|table| !table.compacting).map(|table| table.bytes).sum();
+        let bytes: u64 =
+            state.level(level).tables().filter(|table| !table.compacting).map(|table| table.bytes).sum();
         match targets.of(level) {
             u64::MAX => 0.0,
             // Above the base level nothing should be: what is there goes down before anything else.
@@ -165,7 +166,11 @@ impl Strategy for Leveled {
             if excess > 0 {
                 let next = if level == 0 { targets.base } else { level + 1 };
                 let below = state.level(next).bytes();
-                let overlap = if level == 0 { below } else { (below as f64 * excess as f64 / total.max(1) as f64) as u64 };
+                let overlap = if level == 0 {
+                    below
+                } else {
+                    (below as f64 * excess as f64 / total.max(1) as f64) as u64
+                };
                 scores.debt_bytes = scores.debt_bytes.saturating_add(excess).saturating_add(overlap);
             }
             incoming = excess;

@@ -24,7 +24,13 @@ struct Row<'s, 'a> {
 /// moves down, after Sarkar and others, *Constructing and Analyzing the LSM Compaction Design Space* (VLDB 2021).
 ///
 /// Rows of several tables share the tables at their ends with nobody, so they cost less than their tables apart.
-pub(super) fn down(strategy: &Leveled, state: &State<'_>, level: usize, excess: u64, reason: Reason) -> Option<Job> {
+pub(super) fn down(
+    strategy: &Leveled,
+    state: &State<'_>,
+    level: usize,
+    excess: u64,
+    reason: Reason,
+) -> Option<Job> {
     let [run] = &state.level(level).runs[..] else { return None };
     let mut rows = rows(state, run, level, excess);
     rows.sort_by(|a, b| a.cost.total_cmp(&b.cost));
@@ -78,13 +84,20 @@ fn rows<'s, 'a>(state: &'s State<'a>, run: &'s RunInfo<'a>, level: usize, excess
 
 fn cost(upper: &[TableInfo<'_>], lower: &[TableInfo<'_>]) -> f64 {
     let bytes = |tables: &[TableInfo<'_>]| tables.iter().map(|table| table.bytes).sum::<u64>() as f64;
-    let worth: f64 =
-        upper.iter().map(|table| table.bytes as f64 * (1.0 + TOMBSTONE_WEIGHT * table.tombstone_ratio())).sum();
+    let worth: f64 = upper
+        .iter()
+        .map(|table| table.bytes as f64 * (1.0 + TOMBSTONE_WEIGHT * table.tombstone_ratio()))
+        .sum();
     (bytes(upper) + bytes(lower)) / worth.max(1.0)
 }
 
 /// What the next level has of a range; `None` while it holds several runs.
-fn below<'s, 'a>(state: &'s State<'a>, level: usize, smallest: &[u8], largest: &[u8]) -> Option<&'s [TableInfo<'a>]> {
+fn below<'s, 'a>(
+    state: &'s State<'a>,
+    level: usize,
+    smallest: &[u8],
+    largest: &[u8],
+) -> Option<&'s [TableInfo<'a>]> {
     match &state.level(level + 1).runs[..] {
         [] => Some(&[]),
         [run] => Some(run.overlapping(smallest, largest)),
@@ -112,7 +125,8 @@ fn job<'s, 'a>(
     let is_move = lower.is_empty() && overlap_after <= shape.overlap_bytes_max.saturating_mul(upper_count);
     let kind = if is_move { JobKind::Move } else { JobKind::Merge };
     let output_run = state.level(level + 1).bottom_run();
-    let inputs = vec![(level, run.id, upper.iter().collect()), (level + 1, output_run, lower.iter().collect())];
+    let inputs =
+        vec![(level, run.id, upper.iter().collect()), (level + 1, output_run, lower.iter().collect())];
     let draft = Draft { reason, inputs, output_level: level + 1, output_run };
     draft.finish(state, super::Shape { kind, ..shape })
 }

@@ -31,7 +31,8 @@ impl Wanted {
 
     fn reason(self, state: &State<'_>, level: usize, table: &TableInfo<'_>) -> Option<Reason> {
         let is_above = level == 0 || state.has_below(level, table.smallest, table.largest);
-        let tombstones_can_go = is_above || state.oldest_snapshot.is_none_or(|oldest| table.seqnos.1 <= oldest);
+        let tombstones_can_go =
+            is_above || state.oldest_snapshot.is_none_or(|oldest| table.seqnos.1 <= oldest);
         if table.marked {
             return Some(Reason::Marked);
         }

@@ -24,7 +24,12 @@ fn leveled() -> LeveledOptions {
 }
 
 fn lazy() -> LazyOptions {
-    LazyOptions { table_bytes: 20 * ENTRY_BYTES, flush_bytes: 20 * ENTRY_BYTES, size_ratio: 3, ..LazyOptions::default() }
+    LazyOptions {
+        table_bytes: 20 * ENTRY_BYTES,
+        flush_bytes: 20 * ENTRY_BYTES,
+        size_ratio: 3,
+        ..LazyOptions::default()
+    }
 }
 
 fn universal() -> UniversalOptions {
@@ -37,7 +42,11 @@ fn merging() -> Vec<Box<dyn Strategy>> {
         StrategyOptions::Leveled(leveled()),
         StrategyOptions::LazyLeveled(lazy()),
         StrategyOptions::Universal(universal()),
-        StrategyOptions::Universal(UniversalOptions { merge_runs_max: 3, size_ratio_percent: 50, ..universal() }),
+        StrategyOptions::Universal(UniversalOptions {
+            merge_runs_max: 3,
+            size_ratio_percent: 50,
+            ..universal()
+        }),
     ];
     all.iter().map(|options| options.build().unwrap()).collect()
 }

@@ -53,7 +53,7 @@ fn histories() {
     for (at, strategy) in merging().into_iter().enumerate() {
         let strategies = [strategy];
         let (mut merged, mut moved) = (0, 0);
-        for round in 0..rounds(60) {
+        for round in 0..rounds(25) {
             let tree = history(seed ^ round << 8 ^ (at as u64) << 40, &strategies, false);
             (merged, moved) = (merged + tree.merged, moved + tree.moved);
         }
@@ -67,7 +67,7 @@ fn histories() {
 fn strategies_take_over() {
     let seed = seed();
     let strategies = merging();
-    for round in 0..rounds(100) {
+    for round in 0..rounds(40) {
         history(seed ^ round << 8 ^ 1 << 50, &strategies, true);
     }
 }
@@ -149,7 +149,12 @@ fn trees_settle() {
             tree.settle(&*strategy);
             let live = tree.model.values().filter(|entry| !entry.is_tombstone).count();
             let most = if strategy.name() == "universal" { 3.0 } else { 1.2 };
-            assert!(tree.entries() as f64 <= live as f64 * most, "{}: {} of {live}", strategy.name(), tree.entries());
+            assert!(
+                tree.entries() as f64 <= live as f64 * most,
+                "{}: {} of {live}",
+                strategy.name(),
+                tree.entries()
+            );
         }
     }
 }
@@ -197,7 +202,8 @@ fn manual_compactions_end() {
                     }
                 }
             }
-            let in_range = tree.tables().flat_map(|table| &table.entries).filter(|(key, _)| (from..=to).contains(key));
+            let in_range =
+                tree.tables().flat_map(|table| &table.entries).filter(|(key, _)| (from..=to).contains(key));
             let mut seen = std::collections::BTreeSet::new();
             for (key, entry) in in_range {
                 assert!(!entry.is_tombstone && seen.insert(key), "{}: key {key}", strategy.name());

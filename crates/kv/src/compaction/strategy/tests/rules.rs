@@ -30,7 +30,8 @@ fn targets(last_mib: u64) -> Targets {
 /// within bounds, each level at least the base size. Method: sizes from nothing to 100 TiB.
 #[test]
 fn targets_follow_the_data() {
-    let bases: Vec<usize> = [0, 1024, 10 << 10, 100 << 10, 1 << 20, 100 << 20].map(|size| targets(size).base).to_vec();
+    let bases: Vec<usize> =
+        [0, 1024, 10 << 10, 100 << 10, 1 << 20, 100 << 20].map(|size| targets(size).base).to_vec();
     assert!(bases.is_sorted_by(|a, b| a >= b), "{bases:?}");
     assert_eq!((bases[0], bases[1], bases[2]), (6, 6, 5));
     for size in (0..40).map(|power| 1 << power) {
@@ -169,7 +170,9 @@ fn level_zero_helps_itself() {
             tree.finish(1);
         }
     }
-    assert!(!reasons.is_empty() && reasons.iter().all(|it| matches!(it, Reason::WithinLevelZero { runs: 8.. })));
+    assert!(
+        !reasons.is_empty() && reasons.iter().all(|it| matches!(it, Reason::WithinLevelZero { runs: 8.. }))
+    );
     assert!(tree.levels[0].len() < 20);
     tree.finish(0);
     tree.settle(&strategy);
@@ -200,8 +203,14 @@ fn bad_settings() {
     let bad = [
         ("table_bytes", StrategyOptions::Leveled(LeveledOptions { table_bytes: 0, ..leveled() })),
         ("levels", StrategyOptions::Leveled(LeveledOptions { levels: 1, ..leveled() })),
-        ("level_zero_runs_min", StrategyOptions::Leveled(LeveledOptions { level_zero_runs_min: 0, ..leveled() })),
-        ("level_zero_runs_max", StrategyOptions::Leveled(LeveledOptions { level_zero_runs_max: 1, ..leveled() })),
+        (
+            "level_zero_runs_min",
+            StrategyOptions::Leveled(LeveledOptions { level_zero_runs_min: 0, ..leveled() }),
+        ),
+        (
+            "level_zero_runs_max",
+            StrategyOptions::Leveled(LeveledOptions { level_zero_runs_max: 1, ..leveled() }),
+        ),
         ("level_zero_bytes", StrategyOptions::Leveled(LeveledOptions { level_zero_bytes: 0, ..leveled() })),
         ("multiplier", StrategyOptions::Leveled(LeveledOptions { multiplier: f64::NAN, ..leveled() })),
         ("runs", StrategyOptions::Universal(UniversalOptions { runs: 1, ..universal() })),

@@ -109,7 +109,8 @@ impl Tree {
     /// Marks a job's tables, checking the job against the tree.
     pub fn start(&mut self, job: Job) {
         assert!(!job.inputs.is_empty() && job.smallest <= job.largest);
-        let wanted: BTreeSet<u64> = job.inputs.iter().flat_map(|input| input.tables.iter().copied()).collect();
+        let wanted: BTreeSet<u64> =
+            job.inputs.iter().flat_map(|input| input.tables.iter().copied()).collect();
         let count: usize = job.inputs.iter().map(|input| input.tables.len()).sum();
         assert_eq!(wanted.len(), count, "no table twice");
         let mut bytes = 0;
@@ -182,14 +183,24 @@ impl Tree {
         for run in self.levels.iter().flatten() {
             let mut tables: Vec<&Table> = run.tables.iter().collect();
             tables.sort_by_key(|table| table.smallest);
-            assert!(tables.windows(2).all(|pair| pair[0].largest < pair[1].smallest), "a run overlaps after {done}");
+            assert!(
+                tables.windows(2).all(|pair| pair[0].largest < pair[1].smallest),
+                "a run overlaps after {done}"
+            );
         }
     }
 
     fn merge(&mut self, job: &Job, taken: &[Table]) -> Vec<Table> {
         let mut merged: BTreeMap<u16, Entry> = BTreeMap::new();
         for (&key, &entry) in taken.iter().flat_map(|table| &table.entries) {
-            merged.entry(key).and_modify(|it| if it.seqno < entry.seqno { *it = entry }).or_insert(entry);
+            merged
+                .entry(key)
+                .and_modify(|it| {
+                    if it.seqno < entry.seqno {
+                        *it = entry
+                    }
+                })
+                .or_insert(entry);
         }
         if job.bottommost {
             let is_seen = |entry: &Entry| self.oldest_snapshot.is_none_or(|oldest| entry.seqno <= oldest);
