@@ -23,7 +23,7 @@ pub struct Log {
     helper: Option<JoinHandle<()>>,
 }
 
-/// What a log has done since it was opened.
+/// What a log has done since it was opened, and is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Syncs of a segment that records were waiting for; not those of preparing one.
@@ -34,6 +34,8 @@ pub struct Stats {
     pub recycled: u64,
     /// How often an appender needed a segment, or memory of one, that was not ready.
     pub stalls: u64,
+    /// How many threads are waiting for a sync right now, the one that carries it out included.
+    pub waiting: u64,
 }
 
 impl Log {
@@ -133,6 +135,7 @@ impl Log {
             segments: counts.segments.load(Ordering::Relaxed),
             recycled: counts.recycled.load(Ordering::Relaxed),
             stalls: counts.stalls.load(Ordering::Relaxed),
+            waiting: self.shared.waiting(),
         }
     }
 }

@@ -151,6 +151,10 @@ impl Shared {
         })
     }
 
+    pub(crate) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Acquire)
+    }
+
     /// See [`Log::sync_to`](crate::Log::sync_to).
     pub(crate) fn sync_to(&self, lsn: Lsn) -> Result<()> {
         self.check()?;
@@ -196,12 +200,12 @@ impl Shared {
         // The members of the last group have been woken and are about to come back: a sync begun right now would be
         // for this thread alone, and all others would wait for two. BOUND: as many turns as there were members.
         for _ in 1..expected {
-            if self.waiting.load(Ordering::Acquire) >= expected {
+            if self.waiting() >= expected {
                 break;
             }
             thread::yield_now();
         }
-        let members = self.waiting.load(Ordering::Acquire);
+        let members = self.waiting();
         self.synced_lately.store(true, Ordering::Relaxed);
         self.flush(lsn).map_err(|error| self.poison(error))?;
         Ok(members)
