@@ -177,7 +177,7 @@ impl Reader {
     ///
     /// Cost with [`Mode::Pread`]: a positional read of the pages that hold the record, their checksums each time anew, and
     /// an allocation for the value, which [`Reader::get_into`] spares. A second read follows where the record is longer
-    /// than 64 KiB or than the index says; a value of 32 KiB or more is read in pieces of up to 256 KiB instead. An absent
+    /// than 64 KiB or than the index says; a value of 32 KiB or more follows in pieces of up to 256 KiB. An absent
     /// key takes none, but for one in fifty, which has a fingerprint in common with a record.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
