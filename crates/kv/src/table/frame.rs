@@ -70,7 +70,7 @@ pub(crate) struct Sealer {
 
 enum Method {
     Stored,
-    Lz4(Lz4Compressor),
+    Lz4(Box<Lz4Compressor>),
     Other(Compressor, u8),
 }
 
@@ -84,7 +84,7 @@ impl Sealer {
         };
         let method = match compression {
             Compression::None => Method::Stored,
-            Compression::Lz4 => Method::Lz4(Lz4Compressor::new()),
+            Compression::Lz4 => Method::Lz4(Box::default()),
             Compression::Snappy => other(compress::Compression::Snappy, SNAPPY)?,
             Compression::Zstd { level, .. } => other(compress::Compression::Zstd { level }, ZSTD)?,
         };

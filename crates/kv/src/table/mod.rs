@@ -32,14 +32,14 @@ mod writer;
 
 pub use cairn_codec::filter::{FilterKind, FilterPolicy};
 pub(crate) use cursor::TableCursor;
-pub(crate) use get_many::Query;
 pub(crate) use load::{Block, BlockRef};
 pub(crate) use open::Table;
 pub use options::{Compression, PrefixExtractor};
 pub(crate) use options::{CursorOptions, OpenOptions, TableOptions};
-pub(crate) use properties::Properties;
-pub(crate) use verify::TableSummary;
 pub(crate) use writer::TableWriter;
+
+#[allow(unused_imports, reason = "for whoever gets many keys, shows a table or verifies it")]
+pub(crate) use self::{get_many::Query, properties::Properties, verify::TableSummary};
 
 /// The hash of a user's key, for filters: computed once a lookup, then handed to every table.
 #[inline]

@@ -14,8 +14,8 @@ use super::options::OpenOptions;
 use super::properties::Properties;
 use super::source::Source;
 use crate::cache::{Cache, Slots};
-use crate::range_del::RangeTombstones;
 use crate::file::FileNumber;
+use crate::range_del::RangeTombstones;
 use crate::{Error, Result};
 
 /// What an open reads from the end of the file at once: footer, top index and properties of most tables.
@@ -84,7 +84,8 @@ impl Table {
         table.read_top(footer.top, &tail)?;
         let slots = table.properties.data_blocks as usize + 2 * table.partitions.len();
         table.slots = cache.slots(slots);
-        let top_bytes = table.top.as_ref().map_or(0, |top| top.weight()) + table.range_tombstones.memory_bytes();
+        let top_bytes =
+            table.top.as_ref().map_or(0, |top| top.weight()) + table.range_tombstones.memory_bytes();
         table.pin_bytes(top_bytes as u64);
         if options.pin {
             table.pin_partitions()?;

@@ -23,7 +23,10 @@ use crate::kind::{Kind, Seqno};
 use crate::{Error, Result};
 
 /// All versions of all keys, in a table's order.
-type Model = BTreeMap<(Vec<u8>, Reverse<Seqno>), (Kind, Vec<u8>)>;
+type Model = BTreeMap<Place, (Kind, Vec<u8>)>;
+
+/// A key and its number, in a table's order.
+type Place = (Vec<u8>, Reverse<Seqno>);
 
 /// An entry as a cursor shows it.
 type Shown = (Vec<u8>, Seqno, Kind, Vec<u8>);
@@ -70,7 +73,7 @@ fn shown(cursor: &impl Cursor) -> Option<Shown> {
     cursor.valid().then(|| (cursor.key().to_vec(), cursor.seqno(), cursor.kind(), cursor.value().to_vec()))
 }
 
-fn entry((key, value): (&(Vec<u8>, Reverse<Seqno>), &(Kind, Vec<u8>))) -> Shown {
+fn entry((key, value): (&Place, &(Kind, Vec<u8>))) -> Shown {
     (key.0.clone(), key.1.0, value.0, value.1.clone())
 }
 

@@ -3,8 +3,8 @@
 use cairn_vfs::StdFs;
 
 use super::*;
-use crate::range_del::{RangeTombstone, RangeTombstones};
 use crate::kind::SEQNO_MAX;
+use crate::range_del::{RangeTombstone, RangeTombstones};
 
 /// Goal: entries out of order and options out of range are refused by name. Method: one of each.
 #[test]
@@ -45,7 +45,11 @@ fn range_tombstones() {
         if with_entries {
             writer.add(b"m", 20, Kind::Put, b"v").unwrap();
         }
-        let tombstone = |start: &[u8], end: &[u8], seqno| RangeTombstone { start: start.to_vec(), end: end.to_vec(), seqno };
+        let tombstone = |start: &[u8], end: &[u8], seqno| RangeTombstone {
+            start: start.to_vec(),
+            end: end.to_vec(),
+            seqno,
+        };
         let set = RangeTombstones::new(vec![tombstone(b"c", b"n", 10), tombstone(b"k", b"x", 30)]);
         let mut encoded = Vec::new();
         set.encode(&mut encoded);
