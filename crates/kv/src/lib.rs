@@ -40,5 +40,7 @@ pub use txn::{Transaction, TransactionOptions, TransactionRange};
 pub use table::{Compression, FilterKind, FilterPolicy, PrefixExtractor};
 pub use value::Value;
 #[doc(hidden)]
+pub use table::fuzz as fuzz_table;
+#[doc(hidden)]
 pub use version::fuzz as fuzz_version;
 pub use version::KeyspaceId;

@@ -16,6 +16,8 @@ mod bytes;
 mod cursor;
 mod footer;
 mod frame;
+#[doc(hidden)]
+pub mod fuzz;
 mod get;
 mod get_many;
 mod index;

@@ -194,12 +194,17 @@ impl Table {
         Ok(())
     }
 
-    /// The payload of a block that is stored as it is, from the tail where it is in there.
+    /// The payload of a block, from the tail where it is in there.
     fn meta_payload(&self, handle: Handle, role: Role, tail: &Tail<'_>) -> Result<Vec<u8>> {
         if let Some(frame) = tail.frame(handle) {
             let header = Header::check(frame, self.frame_number, handle.offset, role);
-            header.map_err(|what| self.damaged(handle.offset, what))?;
-            return Ok(frame[HEADER_BYTES..].to_vec());
+            let header = header.map_err(|what| self.damaged(handle.offset, what))?;
+            let payload = &frame[HEADER_BYTES..];
+            if header.is_stored() {
+                return Ok(payload.to_vec());
+            }
+            let unpacked = header.unpack(payload, None).map_err(|what| self.damaged(handle.offset, what))?;
+            return Ok(unpacked.to_vec());
         }
         Ok(self.read_payload(handle, role)?.to_vec())
     }

@@ -3,6 +3,7 @@
 mod cursors;
 mod damage;
 mod files;
+mod fuzzing;
 mod model;
 mod speed;
 mod units;
