@@ -140,10 +140,10 @@ impl Version {
     ) -> ControlFlow<B> {
         let Some(head) = self.order.fences.head(key) else { return ControlFlow::Continue(()) };
         for (at, (level, run)) in self.order.runs.iter().enumerate() {
-            if self.order.fences.may_hold(at, head) {
-                if let Some(table) = run.find(key) {
-                    visit(*level, table)?;
-                }
+            if self.order.fences.may_hold(at, head)
+                && let Some(table) = run.find(key)
+            {
+                visit(*level, table)?;
             }
         }
         ControlFlow::Continue(())

@@ -114,7 +114,7 @@ impl Rocks {
         (!state.is_written(0, &job.smallest, &job.largest)).then_some(job)
     }
 
-    fn from_level(&self, state: &State<'_>, level: usize) -> Option<Job> {
+    fn down(&self, state: &State<'_>, level: usize) -> Option<Job> {
         let [run] = &state.level(level).runs[..] else { return None };
         let mut tables: Vec<&TableInfo<'_>> = run.tables.iter().collect();
         let mut next = self.next.lock().unwrap();
@@ -173,7 +173,7 @@ impl Strategy for Rocks {
                 };
                 self.job(state, 0, upper, base).or_else(|| self.within_level_zero(state))
             }
-            level => self.from_level(state, level),
+            level => self.down(state, level),
         })
     }
 

@@ -95,7 +95,7 @@ impl LazyLeveled {
         let LazyOptions { tombstone_ratio, expired_secs, .. } = self.options;
         let wanted = Wanted { tombstone_ratio, expired_secs, age_secs: None };
         let last = self.last(state);
-        let job = wanted.tables(state).find_map(|(level, table, reason)| {
+        wanted.tables(state).find_map(|(level, table, reason)| {
             if level < last {
                 return self.down(state, level, reason);
             }
@@ -107,8 +107,7 @@ impl LazyLeveled {
             let inputs = vec![(level, run.id, vec![table])];
             Draft { reason, inputs, output_level: level, output_run: run.id }
                 .finish(state, self.shape(JobKind::Merge))
-        });
-        job
+        })
     }
 }
 

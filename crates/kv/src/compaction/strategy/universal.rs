@@ -136,10 +136,10 @@ impl Strategy for Universal {
             if let Some((from, to)) = self.similar(&runs) {
                 return self.merge(state, &runs, from, to, Reason::SizeRatio { runs: to - from });
             }
-            if runs.len() > self.options.runs {
-                if let Some((from, to)) = self.surplus(&runs) {
-                    return self.merge(state, &runs, from, to, Reason::Runs { level: 0, runs: runs.len() });
-                }
+            if runs.len() > self.options.runs
+                && let Some((from, to)) = self.surplus(&runs)
+            {
+                return self.merge(state, &runs, from, to, Reason::Runs { level: 0, runs: runs.len() });
             }
         }
         self.merge(state, &runs, 0, runs.len(), self.upkeep(state)?)

@@ -167,6 +167,18 @@ fn misplaced_bytes() {
 fn fuzz_bodies() {
     let mut rng = SeededRng::new(seed()).fork("fuzz");
     let corpus = crate::version::fuzz::manifest_corpus();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/manifest");
+    let disk = cairn_vfs::StdFs::new();
+    for (name, input) in &corpus {
+        let path = folder.join(name);
+        if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
+            let file = disk.open(&path, OpenOptions::create()).unwrap();
+            file.set_len(0).unwrap();
+            file.write_all_at(input, 0).unwrap();
+        }
+        let stored = disk.open(&path, OpenOptions::read()).unwrap().map().unwrap().to_vec();
+        assert!(stored == *input, "{name} is as this version writes it: CAIRN_WRITE_CORPUS=1 writes it anew");
+    }
     for (_, input) in &corpus {
         crate::version::fuzz::manifest(input);
     }

@@ -57,8 +57,8 @@ proptest! {
         let Some(run) = run_of(1, &keys, touching) else { return Ok(()) };
         let tables = run.tables();
         for probe in probes.iter().chain(&keys) {
-            let holders = tables.iter().filter(|t| t.meta.smallest <= *probe && *probe <= t.meta.largest);
-            prop_assert_eq!(run.find(probe).map(|t| t.number()), holders.last().map(|t| t.number()));
+            let mut holders = tables.iter().filter(|t| t.meta.smallest <= *probe && *probe <= t.meta.largest);
+            prop_assert_eq!(run.find(probe).map(|t| t.number()), holders.next_back().map(|t| t.number()));
             // Of two that touch at the key, only the later one has something at or after it.
             let first = tables.iter().enumerate().position(|(at, t)| {
                 let touched = tables.get(at + 1).is_some_and(|next| next.meta.smallest == *probe);
