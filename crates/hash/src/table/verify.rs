@@ -48,8 +48,12 @@ impl Reader {
                 true => self.leads_to::<true>(hash, record.start)?,
                 false => self.leads_to::<false>(hash, record.start)?,
             };
-            if !belongs || before.is_some_and(|before| before > hash) {
+            if !belongs {
                 let what = format!("the key here has hash {hash:016x}, whose search does not lead here");
+                return Err(Error::corruption(&self.path, record.start, what));
+            }
+            if let Some(before) = before.filter(|&before| before > hash) {
+                let what = format!("the key here has hash {hash:016x}, and the one before {before:016x}");
                 return Err(Error::corruption(&self.path, record.start, what));
             }
             // Else many slots could name one record, and many records one long value, and this would never end.

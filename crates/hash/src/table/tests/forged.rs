@@ -93,16 +93,22 @@ fn searches_end() {
     }
 }
 
-/// Goal: no partition is all tail. Method: the homes of a table declared tail but for one.
+/// Goal: no partition has more tail than home lines. Method: the lines of a table declared tail but for one, but for
+/// half of them, and but for one less.
 #[test]
 fn more_tail_than_home_is_refused() {
-    let fs = forged(&numbered(8000), |bytes, table| {
-        let at = table.header.partitions_offset as usize;
-        let partition = table.partitions.as_slice()[0];
-        let lines = partition.home_lines + partition.tail_lines;
-        put_word(bytes, at + 8, 1 | u64::from(lines - 1) << 32);
-    });
-    assert!(refused(&fs).1.contains("tail lines"));
+    let with_homes = |homes: &dyn Fn(u32) -> u32| {
+        forged(&numbered(8000), |bytes, table| {
+            let at = table.header.partitions_offset as usize;
+            let partition = table.partitions.as_slice()[0];
+            let lines = partition.home_lines + partition.tail_lines;
+            put_word(bytes, at + 8, u64::from(homes(lines)) | u64::from(lines - homes(lines)) << 32);
+        })
+    };
+    open(&with_homes(&|lines| lines.div_ceil(2)), "t", Mode::Mmap);
+    for fs in [with_homes(&|_| 1), with_homes(&|lines| lines.div_ceil(2) - 1)] {
+        assert!(refused(&fs).1.contains("tail lines"));
+    }
 }
 
 /// Goal: the builder writes nothing that a reader refuses. Method: keys of one home, as many as fit before the limit
@@ -151,6 +157,51 @@ fn slots_that_share_a_record() {
     let scanned: Vec<_> = table.scan().map(|entry| entry.unwrap().key.into_owned()).collect();
     assert!(scanned.len() == 2 && scanned[0] == scanned[1], "the forgery works: {scanned:?}");
     assert!(damage(table.verify()).1.contains("the one before ends"));
+}
+
+/// Goal: `verify` sees a record that no search finds. Method: the fingerprint of a slot changed, in a line of lengths
+/// and in one of fixed widths; nothing else is wrong with the table.
+#[test]
+fn records_that_no_search_finds() {
+    let fixed: Vec<_> = (0..20u64).map(|n| (n.to_le_bytes().to_vec(), vec![n as u8; 8])).collect();
+    for (records, is_fixed) in [(numbered(20), false), (fixed, true)] {
+        let fs = forged(&records, |bytes, table| {
+            assert_eq!(table.header.is_fixed(), is_fixed);
+            bytes[table.header.index_offset as usize + 36] ^= 0x55;
+        });
+        for mode in [Mode::Mmap, Mode::Heap, Mode::Pread] {
+            let table = open(&fs, "t", mode);
+            let lost = table.records().next().unwrap().unwrap();
+            assert_eq!(table.get(&lost.key).unwrap(), None, "the forgery works");
+            let (at, what) = damage(table.verify());
+            assert!(at == lost.start && what.contains("does not lead here"), "{at}: {what}");
+        }
+    }
+}
+
+/// Goal: `verify` sees records that do not stand in the order of their hashes. Method: two neighbours of one length, one
+/// home and one quarter change places, their fingerprints too, so that searches find both.
+#[test]
+fn records_out_of_order() {
+    let fs = forged(&numbered(100), |bytes, table| {
+        let place = |record: &super::super::scan::Record<'_>| {
+            let (_, place) = table.partitions.find(table.hash(&record.key));
+            (record.line, place.home, place.fingerprint.quarter(), record.bytes)
+        };
+        let records: Vec<_> = table.records().map(|record| record.unwrap()).collect();
+        let slot_of =
+            |n: usize| n - records.iter().position(|record| record.line == records[n].line).unwrap();
+        let first = (1..records.len()).find(|&n| place(&records[n - 1]) == place(&records[n])).unwrap() - 1;
+        let (a, b) = (&records[first], &records[first + 1]);
+        let firsts = table.header.index_offset + a.line * LINE_BYTES + 36 + slot_of(first) as u64;
+        bytes.swap(firsts as usize, firsts as usize + 1);
+        let (a, b) = (a.start as usize, b.start as usize);
+        bytes[a..2 * b - a].rotate_left(b - a);
+    });
+    let table = open(&fs, "t", Mode::Mmap);
+    let all_found = numbered(100).iter().all(|(key, value)| table.get(key).unwrap().unwrap() == &value[..]);
+    assert!(all_found, "the forgery works");
+    assert!(damage(table.verify()).1.contains("and the one before"));
 }
 
 /// Goal: `verify` sees a long value that several records name. Method: two records refer to both of two values, and
