@@ -5,6 +5,7 @@
 //! `dyn` costs nothing that could be seen: the loop over the keys is compiled inside each engine (see [`lookups`]).
 
 mod cairn;
+pub mod cairn_kv;
 pub mod cairn_sparkey;
 pub mod cairn_table;
 pub mod lookups;

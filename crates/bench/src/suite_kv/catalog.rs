@@ -3,6 +3,7 @@
 use super::device;
 use super::store::KvStore;
 use crate::engine::Settings;
+use crate::engine::cairn_kv::{self, CairnKv};
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
@@ -10,7 +11,7 @@ use crate::results::Contender;
 type Make = fn() -> Result<Box<dyn KvStore>>;
 
 /// Cairn's own, by the word of `--dbs`.
-pub const CAIRN: &str = "cairn";
+pub const CAIRN: &str = cairn_kv::NAME;
 
 /// The stores that can run, and those that cannot with the reason.
 #[derive(Debug, Default)]
@@ -23,7 +24,7 @@ pub struct KvCatalog {
 
 fn makers() -> Vec<(&'static str, Make)> {
     let mut makers: Vec<(&'static str, Make)> = Vec::new();
-    makers.push((CAIRN, || Err(Error::engine(CAIRN, "this program was built without cairn-kv"))));
+    makers.push((CAIRN, || Ok(Box::new(CairnKv))));
     add_peers(&mut makers);
     makers
 }
