@@ -435,24 +435,20 @@ unsafe impl Send for Grave {}
 
 /// Frees what has no open slots; keeps the rest, `grave` included, until the next call.
 fn bury(grave: Option<Grave>) {
-    static GRAVES: Mutex<Vec<Grave>> = Mutex::new(Vec::new());
-    let mut freed = Vec::new();
-    let mut graves = lock(&GRAVES);
+    // Never held while anything else is done, other locks taken among it; and so of the standard library always.
+    static GRAVES: std::sync::Mutex<Vec<Grave>> = std::sync::Mutex::new(Vec::new());
+    let all = || GRAVES.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let mut graves = std::mem::take(&mut *all());
     graves.extend(grave);
-    // SAFETY: a grave is removed from the list when it is freed, and nobody else frees it.
-    graves.retain(|grave| match unsafe { grave.0.as_ref() }.has_open_slots() {
-        true => true,
-        false => {
-            freed.push(grave.0);
-            false
-        }
-    });
-    drop(graves);
-    for inner in freed {
+    // SAFETY: what is in a list was not freed, and is in one list only.
+    let is_open = |grave: &Grave| unsafe { grave.0.as_ref() }.has_open_slots();
+    let (open, idle): (Vec<Grave>, Vec<Grave>) = graves.into_iter().partition(is_open);
+    for grave in idle {
         // SAFETY: made by `Box::leak`; owner and observers are gone (`Held` was dropped), every slot has marked
-        // itself, and this thread alone took it from the list.
-        drop(unsafe { Box::from_raw(inner.as_ptr()) });
+        // itself, and this list alone has it.
+        drop(unsafe { Box::from_raw(grave.0.as_ptr()) });
     }
+    all().extend(open);
 }
 
 impl fmt::Debug for AppendMap {

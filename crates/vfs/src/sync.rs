@@ -1,16 +1,27 @@
-//! Locks, atomics and condition variables. The engines take them from here and nowhere else, so that a scheduler
-//! under test can stand in later.
+//! Locks, atomics and condition variables. The engines take them from here and nowhere else.
+//!
+//! Built with `--cfg cairn_shuttle` they are those of `shuttle`, which runs all threads of a test on one and decides
+//! by a seed, at each of these calls, which of them goes on.
 
-pub use std::sync::{
-    Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
-    TryLockError, Weak, atomic,
+#[cfg(cairn_shuttle)]
+pub use shuttle::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+    Weak, atomic,
 };
+#[cfg(not(cairn_shuttle))]
+pub use std::sync::{
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
+    Weak, atomic,
+};
+
+/// Of the standard library in either build: what sets it must not let other threads run meanwhile.
+pub use std::sync::OnceLock;
 
 /// Locks `mutex`, also when a thread panicked while it held it.
 ///
 /// For state whose changes are made whole before anything can panic. State that a panic can leave half changed has
 /// to say so itself: an engine latches an error and does not rely on the lock's mark.
-pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -20,12 +31,12 @@ pub fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a
 }
 
 /// Takes `lock` for reading, ignoring a panic of another holder as [`lock()`] does.
-pub fn read<T: ?Sized>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+pub fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     lock.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes `lock` for writing, ignoring a panic of another holder as [`lock()`] does.
-pub fn write<T: ?Sized>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+pub fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,8 +1,14 @@
-//! Threads. The engines start them here and nowhere else, so that a scheduler under test can stand in later.
+//! Threads. The engines start them here and nowhere else; built with `--cfg cairn_shuttle`, they are a scheduler's
+//! under test (see [`sync`](crate::sync)).
 
 use std::io;
 
-pub use std::thread::{JoinHandle, Scope, ScopedJoinHandle};
+#[cfg(cairn_shuttle)]
+use shuttle::thread as threads;
+#[cfg(not(cairn_shuttle))]
+use std::thread as threads;
+
+pub use threads::{JoinHandle, Scope, ScopedJoinHandle};
 
 /// Starts a thread whose name shows in debuggers and profilers (the kernel keeps its first 15 bytes).
 ///
@@ -16,7 +22,7 @@ where
     if name.contains('\0') {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a thread name cannot hold a zero byte"));
     }
-    std::thread::Builder::new().name(name.to_owned()).spawn(f)
+    threads::Builder::new().name(name.to_owned()).spawn(f)
 }
 
 /// Runs `f` with a scope in which threads may borrow from the caller; all of them end before it returns.
@@ -25,7 +31,7 @@ pub fn scope<'env, F, T>(f: F) -> T
 where
     F: for<'scope> FnOnce(&'scope Scope<'scope, 'env>) -> T,
 {
-    std::thread::scope(f)
+    threads::scope(f)
 }
 
 /// As [`Scope::spawn`], for a thread that has a name, and that the operating system may refuse: an error, where the
@@ -44,7 +50,10 @@ where
     if name.contains('\0') {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a thread name cannot hold a zero byte"));
     }
-    std::thread::Builder::new().name(name.to_owned()).spawn_scoped(scope, f)
+    #[cfg(cairn_shuttle)]
+    return Ok(scope.spawn(f));
+    #[cfg(not(cairn_shuttle))]
+    threads::Builder::new().name(name.to_owned()).spawn_scoped(scope, f)
 }
 
 /// How many threads can run at once: processors, cut by affinity and control groups; 1 when that is unknown.
@@ -54,7 +63,7 @@ pub fn available_parallelism() -> usize {
 
 /// Lets other threads run.
 pub fn yield_now() {
-    std::thread::yield_now();
+    threads::yield_now();
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, OpenOptions};
 
 use crate::files::Listing;
 use crate::format::{HEADER_BYTES, Kind};
@@ -45,6 +45,8 @@ pub struct Recovery {
     from: Lsn,
     damage: Vec<Damage>,
     state: State,
+    /// Segments below this index are on stable storage.
+    synced: usize,
 }
 
 #[derive(Debug)]
@@ -148,6 +150,7 @@ impl Recovery {
             from,
             damage: chain.damage,
             state: State::Reading,
+            synced: 0,
         };
         if recovery.links.first().is_some_and(|link| link.header.number == from.segment()) {
             recovery.offset = from.offset().max(HEADER_BYTES);
@@ -180,6 +183,29 @@ impl Recovery {
         }
     }
 
+    /// Makes what was read so far durable. A log that another process wrote, and did not sync, may be in the page cache
+    /// only: whoever is about to make durable what follows from its records needs this first.
+    ///
+    /// Costs a sync for each segment that was read since the last call and of which nothing says that it is durable.
+    pub fn sync(&mut self) -> Result<()> {
+        for index in self.synced..=self.index.min(self.links.len().saturating_sub(1)) {
+            if let Some(link) = self.links.get(index)
+                && self.is_unsynced(index)
+            {
+                self.fs.open(&link.path, OpenOptions::read())?.sync_data()?;
+            }
+        }
+        // Of the one being read, all that is there now is synced, and nobody adds to it.
+        self.synced = self.index + 1;
+        Ok(())
+    }
+
+    /// True when nothing says that all of a segment is on stable storage.
+    fn is_unsynced(&self, index: usize) -> bool {
+        let next = self.links.get(index + 1).and_then(|next| next.header.previous);
+        next.is_none_or(|previous| previous.synced < previous.end.offset())
+    }
+
     /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is here too.
     pub fn damage(&self) -> &[Damage] {
         &self.damage
@@ -190,12 +216,11 @@ impl Recovery {
         while self.next()?.is_some() {}
         let mut segments: Vec<Old> = Vec::with_capacity(self.links.len());
         for (index, link) in self.links.iter().enumerate() {
-            let next = self.links.get(index + 1).and_then(|next| next.header.previous);
             segments.push(Old {
                 number: link.header.number,
                 path: link.path.clone(),
                 end: self.sealed_at(index).unwrap_or(self.offset),
-                unsynced: next.is_none_or(|previous| previous.synced < previous.end.offset()),
+                unsynced: index >= self.synced && self.is_unsynced(index),
             });
         }
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
