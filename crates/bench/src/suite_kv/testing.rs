@@ -19,7 +19,7 @@ pub(crate) enum Fault {
     LosesPuts,
     /// Keeps the first value of a key for ever.
     KeepsOldValues,
-    /// Every 97th get returns the value of another key.
+    /// Every 97th get that finds something returns the value of another key.
     MixesUpKeys,
     /// Deletes nothing.
     KeepsDeleted,
@@ -101,7 +101,9 @@ impl Session {
         match (value, self.fault) {
             (Some(_), Fault::LosesPuts) if turn => {}
             (Some(_), Fault::KeepsOldValues) if map.contains_key(key) => {}
-            (Some(_), Fault::Fails) if *puts == 50 => return Err(Error::engine("planted", "the disk is gone")),
+            (Some(_), Fault::Fails) if *puts == 50 => {
+                return Err(Error::engine("planted", "the disk is gone"));
+            }
             (Some(value), Fault::FlipsBytes) if value.len() > 8 => {
                 let mut value = value.to_vec();
                 *value.last_mut().unwrap() ^= 1;
@@ -138,8 +140,8 @@ impl KvSession for Session {
     }
 
     fn get(&mut self, key: &[u8], visit: &mut dyn FnMut(&[u8])) -> Result<bool> {
-        self.gets += 1;
         let (map, _) = &*self.map.read().unwrap();
+        self.gets += u64::from(map.contains_key(key));
         let turn = self.gets.is_multiple_of(97);
         let value = match map.get(key) {
             Some(_) if self.fault == Fault::MixesUpKeys && turn => map.values().next_back(),
@@ -161,7 +163,9 @@ impl KvSession for Session {
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let (map, _) = &*self.map.read().unwrap();
         let from: &[u8] = from;
-        for (place, (key, value)) in map.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).enumerate() {
+        for (place, (key, value)) in
+            map.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).enumerate()
+        {
             if self.fault == Fault::ScansWithGaps && place == 2 {
                 continue;
             }

@@ -13,9 +13,9 @@ fn tiny(modes: &[Mode]) -> Options {
         batch: 64,
         threads: vec![2],
         ops_per_thread: 120,
-        sync_n: 100,
+        sync_n: 400,
         modes: modes.to_vec(),
-        value_bytes: Some(24),
+        value_bytes: Some(200),
         settings: KvSettings { cache_bytes: 1 << 20, write_buffer_bytes: 1 << 20, ..KvSettings::default() },
         data_bytes: 20_000,
         overwrite_bytes: 40_000,
@@ -82,7 +82,7 @@ fn every_mode_measures() {
     let text = matrix::to_text(&run);
     assert!(text.contains("write amplification") || text.contains("space amplification"), "{text}");
     assert!(text.contains("Load generation") && text.contains("p99.9") && text.contains("WEAKER"), "{text}");
-    assert!(layout::to_text(&options, &run).contains("\nright (sync-rand, n=100)\n   put:    "));
+    assert!(layout::to_text(&options, &run).contains("\nright (sync-rand, n=400)\n   put:    "));
     let html = crate::report::render_html(&run, None);
     assert!(html.contains("ycsb-f") && html.contains("readwhilewriting"));
 }
@@ -93,7 +93,10 @@ fn every_mode_measures() {
 fn wrong_stores_are_caught() {
     let db_bench = || vec![Mode::DbBench];
     let cases: Vec<(Fault, Vec<Mode>)> = vec![
-        (Fault::LosesPuts, vec![Mode::Seq, Mode::Mt, Mode::SyncWriters, Mode::OverwriteLong, Mode::Ycsb('a')]),
+        (
+            Fault::LosesPuts,
+            vec![Mode::Seq, Mode::Mt, Mode::SyncWriters, Mode::OverwriteLong, Mode::Ycsb('a')],
+        ),
         (Fault::KeepsOldValues, vec![Mode::Rand, Mode::OverwriteLong, Mode::Ycsb('a'), Mode::Ycsb('f')]),
         (Fault::MixesUpKeys, vec![Mode::Seq, Mode::Mt, Mode::Ycsb('b'), Mode::LargerThanCache]),
         (Fault::KeepsDeleted, vec![Mode::Seq, Mode::Rand, Mode::Batch, Mode::DbBench]),
@@ -139,7 +142,7 @@ fn single_benchmarks_check() {
 #[test]
 fn failures_are_survived() {
     let mut options = tiny(&[Mode::Seq, Mode::SyncSeq]);
-    options.sync_n = 40;
+    options.sync_n = 20;
     let run = measure(&options, planted(Fault::Fails));
     let modes: BTreeSet<&str> = run
         .measurements
@@ -198,7 +201,10 @@ fn options_are_checked() {
     }
     tiny(&Mode::DKV).check().unwrap();
     let error = Mode::parse("fast").unwrap_err().to_string();
-    assert!(error.contains("fast") && error.contains("sync-rand") && error.contains("overwrite-long"), "{error}");
+    assert!(
+        error.contains("fast") && error.contains("sync-rand") && error.contains("overwrite-long"),
+        "{error}"
+    );
     assert!("fillfast".parse::<Benchmark>().unwrap_err().to_string().contains("fillseq"));
 }
 

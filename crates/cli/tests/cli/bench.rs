@@ -60,6 +60,74 @@ fn impossible_runs_are_refused() {
     assert_eq!(scratch.names(), ["a.json"]);
 }
 
+/// Goal: the key-value suite runs from DKV's own command line, each turn in a process of its own, prints its layout, a table and
+/// every setting, and stores a run that the other commands read. Method: SQLite at toy size, with both spellings of one option.
+#[test]
+fn a_kv_run_goes_all_the_way() {
+    let scratch = Scratch::new();
+    let common =
+        "--n=300 --batch=100 --threads=2 --sync-n=20 --dbs=sqlite --rounds 1 --work-dir . --results runs";
+    let ran = scratch.run(&format!(
+        "bench kv {common} --ops-per-threads=50 --modes=seq,rand,batch,mt,sync-seq,sync-rand --seed 7"
+    ));
+    let out = ran.ended(0).text();
+    let head = "cairn benchmark suite\n  n=300, batch=100, threads=2, ops_per_thread=50, sync_n=20, seed=7\n\nSQLite (seq, n=300)\n   put:    ";
+    assert!(out.starts_with(head), "{out}");
+    for words in [
+        "\nSQLite (mt, 2 threads, 50 ops each)\n  put (worst thread): ",
+        "\nSQLite (sync-rand, n=20)\n   put:    ",
+    ] {
+        assert!(out.contains(words), "{out}");
+    }
+    assert!(out.contains("synchronous = FULL") && out.contains("wal_autocheckpoint"), "{out}");
+    let run = out.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
+    let stored: serde_json::Value = serde_json::from_slice(&scratch.read(run)).unwrap();
+    assert_eq!((&stored["suite"], &stored["stopped"]), (&"kv".into(), &serde_json::Value::Bool(false)));
+    let metrics = stored["measurements"].as_array().unwrap();
+    for metric in ["throughput", "latency", "write amplification", "bytes per entry", "time"] {
+        assert!(metrics.iter().any(|m| m["metric"] == metric && m["verified"] == true), "{metric}");
+    }
+    scratch.run(&format!("bench compare {run} {run}")).ended(0);
+    scratch.run(&format!("bench report {run} -o kv.html")).ended(0);
+
+    scratch.write(
+        "mine",
+        "recordcount=200\noperationcount=100\nreadproportion=1\nupdateproportion=0\nexporter=x\n",
+    );
+    let ran = scratch.run(&format!("bench kv {common} --ycsb-file mine -p fieldlength=2 --json")).ended(0);
+    assert!(ran.err.contains("exporter"), "{}", ran.err);
+    let list: serde_json::Value = serde_json::from_str(&ran.text()).unwrap();
+    let names: Vec<&str> =
+        list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    assert!(names.iter().any(|name| name.contains("dataset=mine") && name.contains("value=20")), "{names:?}");
+    let out = scratch.run(&format!("bench kv {common} --benchmarks fillseq,readseq")).ended(0).text();
+    assert!(out.contains("readseq") && !out.contains("SQLite (seq"), "{out}");
+}
+
+/// Goal: what the key-value suite cannot do is an error before any work.
+#[test]
+fn impossible_kv_runs_are_refused() {
+    let scratch = Scratch::new();
+    scratch.write("bad", "readproportion=x\n");
+    for (line, word) in [
+        ("--n 0", "n 0"),
+        ("--threads 0", "threads 0"),
+        ("--dbs dkv", "rocksdb"),
+        ("--modes fast", "sync-rand"),
+        ("--benchmarks fillfast", "fillseq"),
+        ("--key-size 5", "key size 5"),
+        ("--value-size 3", "value size 3"),
+        ("--cache-size 1", "cache size 1"),
+        ("--durability maybe", "buffered"),
+        ("--ycsb-file missing", "missing"),
+        ("--ycsb-file bad", "readproportion"),
+        ("-p recordcount", "recordcount"),
+    ] {
+        scratch.run(&format!("bench kv {line} --results runs --work-dir w")).failed(&[word]);
+    }
+    assert_eq!(scratch.names(), ["bad"]);
+}
+
 /// Goal: the hidden worker answers, whatever it is asked.
 #[test]
 fn worker_answers() {

@@ -22,6 +22,8 @@ const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("records")
 /// Pages of commits that are not durable are not used again, so one in so many is.
 const COMMITS_PER_SYNC: u64 = 1000;
 
+type View = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
@@ -116,12 +118,12 @@ impl KvDb for Open {
 struct Session<'a> {
     open: &'a Open,
     /// The table of the last read, with the count of commits that it has seen.
-    view: Option<(u64, ReadOnlyTable<&'static [u8], &'static [u8]>)>,
+    view: Option<(u64, View)>,
 }
 
 impl Session<'_> {
     /// A view that has every commit in it that returned before.
-    fn view(&mut self) -> Result<&ReadOnlyTable<&'static [u8], &'static [u8]>> {
+    fn view(&mut self) -> Result<&View> {
         let writes = self.open.writes.load(Ordering::Acquire);
         match &mut self.view {
             Some((seen, _)) if *seen == writes => {}

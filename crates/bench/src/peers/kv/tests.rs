@@ -43,8 +43,13 @@ fn check(store: impl KvStore + 'static) {
     let name = store.name().to_owned();
     let stores: [Box<dyn KvStore>; 1] = [Box::new(store)];
     let catalog = KvCatalog { stores: stores.into(), skipped: Vec::new() };
-    let run = run_with(&options("dkv,sync-writers", Durability::Buffered), catalog, &Silent, &Stop::default());
-    measured_all(&run.unwrap(), &name, &["seq", "rand", "batch", "mt", "sync-seq", "sync-rand", "sync-writers"]);
+    let run =
+        run_with(&options("dkv,sync-writers", Durability::Buffered), catalog, &Silent, &Stop::default());
+    measured_all(
+        &run.unwrap(),
+        &name,
+        &["seq", "rand", "batch", "mt", "sync-seq", "sync-rand", "sync-writers"],
+    );
 }
 
 fn check_more(store: impl KvStore + 'static) {
@@ -55,7 +60,11 @@ fn check_more(store: impl KvStore + 'static) {
     let mut options = options(words, Durability::Memory);
     options.value_bytes = Some(200);
     let run = run_with(&options, catalog, &Silent, &Stop::default());
-    measured_all(&run.unwrap(), &name, &["ycsb-a", "ycsb-d", "ycsb-e", "db_bench", "overwrite-long", "larger-than-cache"]);
+    measured_all(
+        &run.unwrap(),
+        &name,
+        &["ycsb-a", "ycsb-d", "ycsb-e", "db_bench", "overwrite-long", "larger-than-cache"],
+    );
 }
 
 fn measured_all(run: &Run, name: &str, modes: &[&str]) {

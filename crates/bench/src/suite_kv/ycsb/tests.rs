@@ -43,7 +43,7 @@ fn streams_follow_their_workload() {
 #[test]
 fn versions_are_followed() {
     let mut drawing = Drawing::new(50, 1);
-    let mut versions = vec![LOADED; 50];
+    let mut versions = [LOADED; 50];
     for _ in 0..2 {
         let streams = drawing.draw(&Spec::core('a').unwrap(), 5_000, 1);
         for operation in streams[0].operations() {
