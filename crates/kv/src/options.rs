@@ -96,8 +96,8 @@ impl Options {
         if self.background == Background::Threads(0) {
             return refuse("background: 0 threads, expected at least 1, or Background::Inline".to_owned());
         }
-        if !(64 << 10..=1 << 31).contains(&self.wal_segment_bytes) {
-            return refuse(format!("wal_segment_bytes: {}, expected 64 KiB to 2 GiB", self.wal_segment_bytes));
+        if !(8 << 10..=1 << 31).contains(&self.wal_segment_bytes) {
+            return refuse(format!("wal_segment_bytes: {}, expected 8 KiB to 2 GiB", self.wal_segment_bytes));
         }
         if self.read_only && self.error_if_exists {
             return refuse("read_only and error_if_exists contradict each other".to_owned());
@@ -134,8 +134,8 @@ pub struct KeyspaceOptions {
     pub prefix_extractor: Option<PrefixExtractor>,
     /// How tables are compacted. Default: leveled.
     pub compaction: StrategyOptions,
-    /// Sorted runs in level 0 from which on writers are slowed down, and at which they stop. Default: 20 and 36, as in
-    /// RocksDB.
+    /// Sorted runs in level 0 from which on writers are slowed down, and at which they stop. Default: 28 and 48; the
+    /// leveled strategy lets twelve gather.
     pub level_zero_limits: (usize, usize),
     /// Bytes that wait for compaction from which on writers are slowed down, and at which they stop. Default: 64 and
     /// 256 GiB, as in RocksDB.
@@ -167,7 +167,7 @@ impl Default for KeyspaceOptions {
             filter_by_level: true,
             prefix_extractor: None,
             compaction: StrategyOptions::default(),
-            level_zero_limits: (20, 36),
+            level_zero_limits: (28, 48),
             pending_compaction_limits: (64 << 30, 256 << 30),
             merge_operator: None,
             compaction_filter: None,

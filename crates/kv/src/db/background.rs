@@ -4,14 +4,18 @@
 //! several threads one is kept free for flushes. Inline, the writer whose write made work due does all of it.
 
 use std::path::Path;
+use std::time::Duration;
 
-use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, lock, wait};
+use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, lock, wait};
 use cairn_vfs::thread::{self, JoinHandle};
 
 use crate::db::compact::Claimed;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::version::KeyspaceId;
 use crate::{Error, Result, options};
+
+/// How often a thread without work looks whether writes still come.
+const LOOK_FOR_WRITES: Duration = Duration::from_millis(500);
 
 /// The state of the background work.
 #[derive(Debug)]
@@ -155,8 +159,16 @@ impl Inner {
         let mut seen = None;
         loop {
             let mut state = lock(&self.background.state);
+            let mut last = None;
             while !state.stopped && seen == Some(state.generation) {
-                state = wait(&self.background.changed, state);
+                let waited = self.background.changed.wait_timeout(state, LOOK_FOR_WRITES);
+                let (after, result) = waited.unwrap_or_else(PoisonError::into_inner);
+                state = after;
+                // Two looks without a write between them: the store has time.
+                let visible = self.order.visible();
+                if result.timed_out() && last.replace(visible) == Some(visible) && self.declare_idle() {
+                    break;
+                }
             }
             if state.stopped {
                 return;

@@ -86,7 +86,7 @@ impl Inner {
                 .collect(),
             now_secs: self.clock.wall().as_secs(),
             oldest_snapshot: self.snapshots.list().first().copied(),
-            idle: false,
+            idle: self.is_idle(),
         }
     }
 

@@ -13,17 +13,20 @@ impl Inner {
     /// Seals the memtable and waits until it and those before it are in tables.
     pub(crate) fn flush(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
         self.check_writable()?;
+        keyspace.check_open()?;
         self.seal(keyspace, None)?;
         // Those sealed by now; later ones are somebody else's.
         let sealed = keyspace.view.load().sealed.clone();
         self.wait_for_work(keyspace, |_| {
             let view = keyspace.view.load();
+            // A view without memtables also when the keyspace is dropped meanwhile.
             sealed.iter().all(|mine| view.sealed.iter().all(|other| !Arc::ptr_eq(mine, other)))
         })
     }
 
-    /// Waits until nothing is due.
+    /// Waits until nothing is due, what is done for want of anything better included.
     pub(crate) fn wait_idle(self: &Arc<Self>) -> Result<()> {
+        self.declare_idle();
         for keyspace in self.all_keyspaces() {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
         }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use arc_swap::ArcSwap;
-use cairn_vfs::sync::atomic::{AtomicBool, Ordering::*};
-use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use cairn_vfs::sync::{Arc, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, File, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
@@ -41,6 +41,17 @@ pub(crate) struct KeyspaceState {
 }
 
 impl KeyspaceState {
+    /// Errors: [`Error::NotFound`] once it was dropped.
+    #[inline]
+    pub(crate) fn check_open(&self) -> Result<()> {
+        if self.dropped.load(Relaxed) { Err(self.gone()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn gone(&self) -> Error {
+        Error::NotFound { what: format!("keyspace {:?} was dropped", self.name) }
+    }
+
     /// Errors: [`Error::Invalid`] for settings of the strategy.
     pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
         let strategy = options.compaction.build()?;
@@ -82,6 +93,9 @@ pub(crate) struct Inner {
     pub order: Order,
     /// Empty in a store that is open for reading only, and until the old log is replayed.
     pub log: OnceLock<Log>,
+    /// Taken for writing to create and drop keyspaces; for reading to install what a job has made, so that its keyspace
+    /// is not dropped meanwhile.
+    pub structure: RwLock<()>,
     /// Open keyspaces, by id.
     pub keyspaces: ArcSwap<Vec<Option<Arc<KeyspaceState>>>>,
     pub versions: VersionSet,
@@ -91,6 +105,8 @@ pub(crate) struct Inner {
     pub tables: Arc<Tables>,
     pub controller: Controller,
     pub background: Background,
+    /// The last number when it was found that no writes come.
+    pub idle_at: AtomicU64,
     pub counters: Counters,
     /// The first failure that made the state of the files uncertain.
     pub failure: OnceLock<Arc<Error>>,
@@ -159,6 +175,17 @@ impl Inner {
     /// All open keyspaces.
     pub(crate) fn all_keyspaces(&self) -> Vec<Arc<KeyspaceState>> {
         self.keyspaces.load().iter().flatten().cloned().collect()
+    }
+
+    /// True when no write came since [`Inner::declare_idle`].
+    pub(crate) fn is_idle(&self) -> bool {
+        self.idle_at.load(Relaxed) == self.order.visible()
+    }
+
+    /// No writes come: time to do what costs writes and saves space. Says whether that is news.
+    pub(crate) fn declare_idle(&self) -> bool {
+        let last = self.order.visible();
+        self.idle_at.swap(last, Relaxed) != last
     }
 
     /// The highest number that was given out.

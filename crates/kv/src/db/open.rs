@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use cairn_vfs::sync::atomic::AtomicBool;
-use cairn_vfs::sync::{Arc, Mutex, OnceLock};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64};
+use cairn_vfs::sync::{Arc, Mutex, OnceLock, RwLock};
 use cairn_wal::Lsn;
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
 
@@ -186,6 +186,7 @@ fn assemble(
         commit: Mutex::new(Commit { next_seqno: 1, active, end: Lsn::ZERO, appender: None }),
         order: Order::new(0),
         log: OnceLock::new(),
+        structure: RwLock::new(()),
         keyspaces: ArcSwap::from_pointee(keyspaces),
         versions,
         snapshots: Arc::default(),
@@ -193,6 +194,7 @@ fn assemble(
         tables,
         controller: Controller::new(),
         background: Background::new(options.background),
+        idle_at: AtomicU64::new(u64::MAX),
         counters: Counters::default(),
         failure: OnceLock::new(),
         failed: AtomicBool::new(false),
