@@ -11,11 +11,12 @@
 
 use std::path::{Path, PathBuf};
 
+use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{Fs, OpenOptions};
 
 use crate::files::Listing;
-use crate::format::{HEADER_BYTES, Kind};
+use crate::format::{HEADER_BYTES, Kind, Previous};
+use crate::harden::harden;
 use crate::{Error, Lsn, Mode, RecoveryOptions, Result};
 
 mod chain;
@@ -45,8 +46,14 @@ pub struct Recovery {
     from: Lsn,
     damage: Vec<Damage>,
     state: State,
-    /// Segments below this index are on stable storage.
-    synced: usize,
+    /// Something that was read says that all before this position is on stable storage.
+    proven: Lsn,
+    /// Segments below this index are on stable storage because we put them there.
+    hardened: usize,
+    /// Where the last record begins if it is the mark of a log that was closed.
+    close_mark: Option<u32>,
+    /// Where the segment before the one being read ends.
+    sealed_end: u32,
 }
 
 #[derive(Debug)]
@@ -96,6 +103,8 @@ pub struct Tail {
     pub(crate) segments: Vec<Old>,
     /// Segments that are not of the log any more, and released ones.
     pub(crate) dead: Vec<PathBuf>,
+    /// Files to remove.
+    pub(crate) stray: Vec<PathBuf>,
     pub(crate) highest: u32,
 }
 
@@ -150,7 +159,10 @@ impl Recovery {
             from,
             damage: chain.damage,
             state: State::Reading,
-            synced: 0,
+            proven: Lsn::ZERO,
+            hardened: 0,
+            close_mark: None,
+            sealed_end: HEADER_BYTES,
         };
         if recovery.links.first().is_some_and(|link| link.header.number == from.segment()) {
             recovery.offset = from.offset().max(HEADER_BYTES);
@@ -186,24 +198,20 @@ impl Recovery {
     /// Makes what was read so far durable. A log that another process wrote, and did not sync, may be in the page cache
     /// only: whoever is about to make durable what follows from its records needs this first.
     ///
-    /// Costs a sync for each segment that was read since the last call and of which nothing says that it is durable.
+    /// Costs a copy of each segment that was read since the last call and of which nothing says that it is durable.
     pub fn sync(&mut self) -> Result<()> {
-        for index in self.synced..=self.index.min(self.links.len().saturating_sub(1)) {
+        for index in self.hardened..self.links.len().min(self.index + 1) {
+            let end =
+                if index == self.index { self.offset } else { self.sealed_at(index).unwrap_or(u32::MAX) };
             if let Some(link) = self.links.get(index)
-                && self.is_unsynced(index)
+                && Lsn::new(link.header.number, end) > self.proven
             {
-                self.fs.open(&link.path, OpenOptions::read())?.sync_data()?;
+                harden(&self.fs, &link.path)?;
+                // Of the one being read, all that is there, read or not; and nobody adds to it.
+                self.hardened = index + 1;
             }
         }
-        // Of the one being read, all that is there now is synced, and nobody adds to it.
-        self.synced = self.index + 1;
         Ok(())
-    }
-
-    /// True when nothing says that all of a segment is on stable storage.
-    fn is_unsynced(&self, index: usize) -> bool {
-        let next = self.links.get(index + 1).and_then(|next| next.header.previous);
-        next.is_none_or(|previous| previous.synced < previous.end.offset())
     }
 
     /// What was found damaged so far: skipped, or given up at the end of the log. A torn tail is here too.
@@ -214,14 +222,19 @@ impl Recovery {
     /// Reads what is left and says where the log ends. Errors as [`Recovery::next`].
     pub fn finish(mut self) -> Result<Tail> {
         while self.next()?.is_some() {}
+        // The mark at the end has said what it had to say, and need not be made durable.
+        self.offset = self.close_mark.unwrap_or(self.offset);
+        // Nor does a segment that was begun and has no records.
+        if self.links.len() == self.index + 1 && self.offset == HEADER_BYTES {
+            self.links.pop();
+            self.index = self.index.saturating_sub(1);
+            self.offset = self.sealed_end;
+        }
         let mut segments: Vec<Old> = Vec::with_capacity(self.links.len());
         for (index, link) in self.links.iter().enumerate() {
-            segments.push(Old {
-                number: link.header.number,
-                path: link.path.clone(),
-                end: self.sealed_at(index).unwrap_or(self.offset),
-                unsynced: index >= self.synced && self.is_unsynced(index),
-            });
+            let (number, end) = (link.header.number, self.sealed_at(index).unwrap_or(self.offset));
+            let unsynced = index >= self.hardened && Lsn::new(number, end) > self.proven;
+            segments.push(Old { number, path: link.path.clone(), end, unsynced });
         }
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
         // Free names first: a file with two names keeps that one.
@@ -233,6 +246,7 @@ impl Recovery {
             end: self.position(),
             salt: self.links.last().map_or(0, |link| link.header.salt),
             dead,
+            stray: self.listing.stray.clone(),
             highest: self.listing.highest(),
             segments,
         })
@@ -258,21 +272,29 @@ impl Recovery {
         loop {
             let Some(link) = self.links.get(self.index) else { return Ok(None) };
             let (seed, sealed_at) = (link.header.seed(), self.sealed_at(self.index));
-            if sealed_at.is_some_and(|end| self.offset >= end) {
+            if let Some(end) = sealed_at.filter(|end| self.offset >= *end) {
                 self.index += 1;
                 self.reader = None;
                 self.offset = HEADER_BYTES;
+                self.sealed_end = end;
                 continue;
             }
             let reader = match &mut self.reader {
                 Some(reader) => reader,
                 None => {
                     let path = link.path.clone();
+                    if let Some(previous) = link.header.previous.filter(|previous| previous.synced > 0) {
+                        let said = Lsn::new(previous.end.segment(), previous.synced);
+                        self.proven = self.proven.max(said);
+                    }
                     self.reader.insert(SegmentReader::open(&*self.fs, path, self.options.read_bytes)?)
                 }
             };
             match reader.item(seed, self.offset, sealed_at.unwrap_or(u32::MAX))? {
                 Item::Record(found) => {
+                    let said = said_synced(link.header.previous, link.header.number, &found);
+                    self.proven = self.proven.max(said);
+                    self.close_mark = (found.head.kind == Kind::Close).then_some(found.start);
                     self.offset = found.end;
                     return Ok(Some(found));
                 }
@@ -337,6 +359,15 @@ impl Recovery {
                 Ok(false)
             }
         }
+    }
+}
+
+/// What is on stable storage by the word of a record.
+fn said_synced(previous: Option<Previous>, number: u32, found: &Found) -> Lsn {
+    match found.head.synced {
+        0 => Lsn::ZERO,
+        HEADER_BYTES => previous.map_or(Lsn::ZERO, |previous| previous.end),
+        synced => Lsn::new(number, synced),
     }
 }
 

@@ -1,14 +1,15 @@
 //! Flush: sealed memtables become a table of level 0.
 
 use cairn_vfs::sync::atomic::Ordering::*;
-use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::sync::{Arc, lock, read};
+use cairn_wal::Lsn;
 
 use crate::Result;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::output::{Cut, Output, table_options};
-use crate::db::view::Sealed;
+use crate::db::view::{Sealed, View};
 use crate::events::Event;
 use crate::iter::merge::MergeCursor;
 use crate::iter::visible::Bounds;
@@ -24,6 +25,7 @@ impl Inner {
         let Some(newest) = sealed.first() else { return Ok(()) };
         // Writers that took a number before the seal may still be inserting.
         self.order.wait_for(newest.last_seqno);
+        self.sync_before_flush(keyspace, newest.end)?;
         let start = self.clock.now();
         let mut edit = VersionEdit::default();
         let tables = self.write_level_zero(keyspace, &sealed)?;
@@ -43,8 +45,22 @@ impl Inner {
         Ok(())
     }
 
+    /// Makes the log durable up to `end`, unless `flushed` is the only keyspace with writes that are not in tables.
+    ///
+    /// ORDER: before the flush is installed. A power loss may take the end of the log, but not the table: without this, the
+    /// part of a batch that went to another keyspace, and everything that was written there before, could be gone.
+    fn sync_before_flush(&self, flushed: &KeyspaceState, end: Lsn) -> Result<()> {
+        let Some(log) = self.log.get() else { return Ok(()) };
+        let is_idle = |view: &View| view.sealed.is_empty() && view.active.is_empty();
+        let others = self.all_keyspaces();
+        if others.iter().all(|other| other.id == flushed.id || is_idle(&other.view.load())) {
+            return Ok(());
+        }
+        self.sync_log(log, end)
+    }
+
     /// The table of the entries in `sealed`; none when nothing survives.
-    fn write_level_zero(&self, keyspace: &KeyspaceState, sealed: &[Arc<Sealed>]) -> Result<Vec<NewTable>> {
+    pub(crate) fn write_level_zero(&self, keyspace: &KeyspaceState, sealed: &[Arc<Sealed>]) -> Result<Vec<NewTable>> {
         let sets: Vec<_> = sealed.iter().map(|sealed| sealed.memtable.range_tombstones()).collect();
         let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
         let mut cursor = MergeCursor::new(sealed.iter().map(|sealed| sealed.memtable.cursor()).collect());

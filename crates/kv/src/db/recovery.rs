@@ -41,7 +41,9 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
             commit.next_seqno = last + 1;
             commit.end = lsn;
         }
-        if !inner.options.read_only {
+        if !inner.options.read_only && is_any_full(&all) {
+            // ORDER: as before every flush. The log of a process that was killed may be in the page cache only.
+            log.sync()?;
             flush_full(inner, &all, last)?;
         }
     }
@@ -97,11 +99,19 @@ fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8])
     Ok(last)
 }
 
+fn is_full(keyspace: &KeyspaceState) -> bool {
+    keyspace.view.load().active.allocated_bytes() as u64 > keyspace.options.memtable_bytes
+}
+
+fn is_any_full(all: &[Option<Replayed>]) -> bool {
+    all.iter().flatten().any(|replayed| is_full(&replayed.keyspace))
+}
+
 /// Flushes memtables that have reached their limit.
 fn flush_full(inner: &Arc<Inner>, all: &[Option<Replayed>], last: Seqno) -> Result<()> {
     for replayed in all.iter().flatten() {
         let keyspace = &replayed.keyspace;
-        if keyspace.view.load().active.allocated_bytes() as u64 > keyspace.options.memtable_bytes {
+        if is_full(keyspace) {
             // All that is replayed is complete.
             inner.order.restart(last);
             inner.seal_only(keyspace, None)?;

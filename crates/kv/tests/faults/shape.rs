@@ -1,0 +1,105 @@
+//! Options small enough that a few hundred writes flush, compact, rotate and recycle.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_kv::strategy::{FifoOptions, LazyOptions, LeveledOptions, StrategyOptions, UniversalOptions};
+use cairn_kv::{Append, Background, Builder, Compression, Db, FilterKind, KeyspaceOptions, Options};
+use cairn_vfs::{Fs, ManualClock, Rng, SeededRng};
+
+use crate::{DIR, KEYSPACES};
+
+/// The options of a store: each of its two keyspaces has a strategy of its own.
+#[derive(Debug, Clone)]
+pub struct Shape {
+    pub seed: u64,
+    pub strategies: [Kind; 2],
+    pub background: Background,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Leveled,
+    Universal,
+    Lazy,
+    /// With so much room that it drops nothing.
+    Fifo,
+}
+
+const PAIRS: [[Kind; 2]; 4] = [
+    [Kind::Leveled, Kind::Universal],
+    [Kind::Lazy, Kind::Leveled],
+    [Kind::Universal, Kind::Fifo],
+    [Kind::Leveled, Kind::Lazy],
+];
+
+impl Shape {
+    /// Shape `seed`; the strategies go round.
+    pub fn new(seed: u64) -> Shape {
+        Shape { seed, strategies: PAIRS[(seed % 4) as usize], background: Background::Inline }
+    }
+
+    /// A builder of a store with these options on `fs`.
+    pub fn builder(&self, fs: Arc<dyn Fs>) -> Builder {
+        let options = Options {
+            cache_bytes: 64 << 10,
+            wal_segment_bytes: 16 << 10,
+            background: self.background,
+            ..Options::default()
+        };
+        let mut rng = SeededRng::new(self.seed).fork("shape");
+        Db::builder(DIR)
+            .fs(fs)
+            .clock(Arc::new(ManualClock::new(Duration::from_secs(1_700_000_000))))
+            .seed(self.seed)
+            .options(options)
+            .default_keyspace(keyspace(self.strategies[0], &mut rng))
+            .keyspace(KEYSPACES[1], keyspace(self.strategies[1], &mut rng))
+    }
+}
+
+fn keyspace(kind: Kind, rng: &mut SeededRng) -> KeyspaceOptions {
+    let compression =
+        [Compression::None, Compression::Lz4, Compression::Zstd { level: 1, dictionary_bytes: 0 }];
+    KeyspaceOptions {
+        memtable_bytes: 4096 << rng.below(3),
+        block_bytes: 512,
+        restart_interval: 4,
+        compression: vec![compression[rng.below(3) as usize]],
+        filter: if rng.chance(0.5) { FilterKind::Bloom } else { FilterKind::Ribbon },
+        compaction: strategy(kind),
+        merge_operator: Some(Arc::new(Append)),
+        ..KeyspaceOptions::default()
+    }
+}
+
+fn strategy(kind: Kind) -> StrategyOptions {
+    let table_bytes = 3 << 10;
+    match kind {
+        Kind::Leveled => StrategyOptions::Leveled(LeveledOptions {
+            table_bytes,
+            level_zero_runs_min: 2,
+            level_zero_runs_max: 4,
+            level_zero_bytes: 2 * table_bytes,
+            base_bytes: 2 * table_bytes,
+            multiplier: 2.0,
+            levels: 4,
+            parts: 2,
+            ..LeveledOptions::default()
+        }),
+        Kind::Universal => StrategyOptions::Universal(UniversalOptions {
+            table_bytes,
+            runs: 3,
+            levels: 4,
+            ..UniversalOptions::default()
+        }),
+        Kind::Lazy => StrategyOptions::LazyLeveled(LazyOptions {
+            table_bytes,
+            flush_bytes: table_bytes,
+            size_ratio: 2,
+            levels: 4,
+            ..LazyOptions::default()
+        }),
+        Kind::Fifo => StrategyOptions::Fifo(FifoOptions { bytes_max: 1 << 40, ..FifoOptions::default() }),
+    }
+}

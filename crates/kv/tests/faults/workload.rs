@@ -1,0 +1,233 @@
+//! Seeded runs of a store: what is done, and what is noted of it.
+
+use std::sync::{Arc, Mutex};
+
+use cairn_kv::{Db, Durability, Event, EventListener, Keyspace, Result, WriteBatch};
+use cairn_vfs::{FaultFs, Rng, SeededRng};
+
+use super::state::{Change, key};
+use super::{History, KEYSPACES, Shape, State, scan, shared};
+
+/// Which durabilities a run mixes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mix {
+    /// All three.
+    All,
+    /// What is logged.
+    Logged,
+}
+
+/// What a run does next.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Write(Vec<(usize, Change)>, Durability),
+    Sync,
+    Flush(usize),
+    Compact(usize, Vec<u8>, Vec<u8>),
+    Read(usize, Vec<u8>),
+    Reopen,
+}
+
+impl Step {
+    fn draw(rng: &mut SeededRng, tag: u64, mix: Mix) -> Step {
+        let keyspace = rng.below(2) as usize;
+        let durability = match rng.below(20) {
+            0..3 if mix == Mix::All => Durability::Memory,
+            0..14 => Durability::Buffered,
+            _ => Durability::Sync,
+        };
+        match rng.below(200) {
+            0..115 => Step::Write(vec![(keyspace, Change::draw(rng, tag))], durability),
+            115..155 => {
+                let count = 2 + rng.below(5);
+                Step::Write(
+                    (0..count).map(|_| (rng.below(2) as usize, Change::draw(rng, tag))).collect(),
+                    durability,
+                )
+            }
+            155..159 => Step::Sync,
+            159..163 => Step::Flush(keyspace),
+            163..166 => {
+                let (a, b) = (key(rng), key(rng));
+                if a <= b { Step::Compact(keyspace, a, b) } else { Step::Compact(keyspace, b, a) }
+            }
+            166..169 => Step::Reopen,
+            _ => Step::Read(keyspace, key(rng)),
+        }
+    }
+}
+
+/// Remembers which keyspaces were flushed.
+#[derive(Debug, Default)]
+struct Flushes(Mutex<Vec<usize>>);
+
+impl EventListener for Flushes {
+    fn on_event(&self, event: &Event) {
+        if let Event::Flushed { keyspace, .. } = event {
+            let at = KEYSPACES.iter().position(|name| name == keyspace).expect("one of the two");
+            self.0.lock().unwrap().push(at);
+        }
+    }
+}
+
+/// A store under test, with everything that is known of it.
+#[derive(Debug)]
+pub struct Run {
+    pub fs: FaultFs,
+    pub shape: Shape,
+    pub db: Option<Db>,
+    pub history: History,
+    /// What a reader must see.
+    pub model: State,
+    pub mix: Mix,
+    rng: SeededRng,
+    flushes: Arc<Flushes>,
+    tag: u64,
+    /// Flushes and compactions of all lives.
+    pub work: (u64, u64),
+}
+
+impl Run {
+    /// A run on a disk whose store holds `base`, or nothing; not opened yet.
+    pub fn new(fs: &FaultFs, shape: &Shape, base: State, mix: Mix, rng: SeededRng) -> Run {
+        Run {
+            fs: fs.clone(),
+            shape: shape.clone(),
+            db: None,
+            history: History::new(base.clone()),
+            model: base,
+            mix,
+            rng,
+            flushes: Arc::default(),
+            tag: 0,
+            work: (0, 0),
+        }
+    }
+
+    /// Opens the store. What it recovers is durable when this returns.
+    pub fn open(&mut self) -> Result<()> {
+        self.close();
+        let listener = Arc::<Flushes>::clone(&self.flushes);
+        let db = self.shape.builder(shared(&self.fs)).listener(listener).open();
+        // A replay may flush: no writes are added by that.
+        self.flushes.0.lock().unwrap().clear();
+        self.db = Some(db?);
+        self.history.synced(self.fs.operation_count());
+        Ok(())
+    }
+
+    /// Drops the store, as a process does that ends.
+    pub fn close(&mut self) {
+        if let Some(db) = self.db.take() {
+            let stats = db.stats();
+            self.work.0 += stats.flushes.0;
+            self.work.1 += stats.compactions.0 + stats.compactions.1;
+            drop(db);
+            self.history.process_ended(self.fs.operation_count());
+            self.model = self.history.state();
+        }
+    }
+
+    pub fn db(&self) -> &Db {
+        self.db.as_ref().expect("the store is open")
+    }
+
+    pub fn keyspace(&self, at: usize) -> Keyspace {
+        self.db().keyspace(KEYSPACES[at]).expect("both keyspaces are made when the store is")
+    }
+
+    /// Draws a step and does it.
+    pub fn step(&mut self) -> Result<()> {
+        self.tag += 1;
+        let step = Step::draw(&mut self.rng, self.tag, self.mix);
+        self.perform(step)
+    }
+
+    pub fn steps(&mut self, count: u64) -> Result<()> {
+        (0..count).try_for_each(|_| self.step())
+    }
+
+    pub fn perform(&mut self, step: Step) -> Result<()> {
+        let begun = self.fs.operation_count();
+        match step {
+            Step::Write(changes, durability) => {
+                self.history.begin(changes.clone(), durability, begun);
+                let result = self.write(&changes, durability);
+                self.note_flushes(begun);
+                result?;
+                changes.iter().for_each(|(keyspace, change)| self.model[*keyspace].apply(change));
+                if durability == Durability::Sync {
+                    self.history.synced(self.fs.operation_count());
+                }
+            }
+            Step::Sync => {
+                self.db().sync()?;
+                self.history.synced(self.fs.operation_count());
+            }
+            Step::Flush(keyspace) => {
+                let result = self.keyspace(keyspace).flush();
+                self.note_flushes(begun);
+                result?;
+            }
+            Step::Compact(keyspace, start, end) => {
+                let result = self.keyspace(keyspace).compact_range(start..end);
+                self.note_flushes(begun);
+                result?;
+            }
+            Step::Read(keyspace, key) => {
+                let found = self.keyspace(keyspace).get(&key)?;
+                assert_eq!(found.as_deref(), self.model[keyspace].get(&key), "{key:?}");
+            }
+            Step::Reopen => {
+                self.open()?;
+                self.assert_reads("after reopening");
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as the caller would: one operation by itself, several as a batch.
+    fn write(&self, changes: &[(usize, Change)], durability: Durability) -> Result<()> {
+        if let [(keyspace, change)] = changes {
+            let keyspace = self.keyspace(*keyspace);
+            return match change {
+                Change::Put(key, value) => keyspace.put_with(key, value, durability),
+                Change::Delete(key) => keyspace.delete_with(key, durability),
+                Change::Merge(key, operand) => keyspace.merge_with(key, operand, durability),
+                Change::DeleteRange(start, end) => keyspace.delete_range_with(start, end, durability),
+            };
+        }
+        let mut batch = WriteBatch::new();
+        for (keyspace, change) in changes {
+            batch.add(self.keyspace(*keyspace).id(), change.operation())?;
+        }
+        self.db().write_with(&batch, durability)
+    }
+
+    /// What was flushed since `begun` holds all commits so far: inline, a flush follows the write that made it due.
+    fn note_flushes(&mut self, begun: u64) {
+        let flushed = std::mem::take(&mut *self.flushes.0.lock().unwrap());
+        for keyspace in flushed {
+            self.history.flushed(keyspace, begun, self.fs.operation_count());
+        }
+    }
+
+    /// The store reads as the model does: forwards, backwards, key by key.
+    pub fn assert_reads(&self, context: &str) {
+        let found = scan(self.db()).unwrap_or_else(|error| panic!("{context}: {error}"));
+        for at in 0..2 {
+            let model = &self.model[at];
+            assert!(found[at] == *model, "{context}: {}: {}", KEYSPACES[at], model.difference(&found[at]));
+            let keyspace = self.keyspace(at);
+            let back: Vec<_> = keyspace.iter().rev().map(Result::unwrap).collect();
+            assert_eq!(back.len(), model.len(), "{context}");
+            assert!(
+                back.iter().map(|(key, value)| (key, value)).eq(model.iter().rev()),
+                "{context}: backwards"
+            );
+            for (key, value) in model.iter().step_by(5) {
+                assert_eq!(keyspace.get(key).unwrap().as_deref(), Some(value.as_slice()), "{context}");
+            }
+        }
+    }
+}
