@@ -3,6 +3,7 @@
 //! ```text
 //!   000007.wal     a segment: its number, at least six digits
 //!   000005.free    a released segment, kept to be written again under a new name
+//!   000007.wal.tmp a segment being copied when it was cut off; removed when the log is opened
 //! ```
 //!
 //! Other names are nobody's business.
@@ -19,6 +20,8 @@ pub(crate) struct Listing {
     /// Ascending by number.
     pub(crate) segments: Vec<(u32, PathBuf)>,
     pub(crate) free: Vec<(u32, PathBuf)>,
+    /// What is in nobody's use.
+    pub(crate) stray: Vec<PathBuf>,
 }
 
 impl Listing {
@@ -33,6 +36,8 @@ impl Listing {
                 listing.segments.push((number, path));
             } else if let Some(number) = number_of(&path, "free") {
                 listing.free.push((number, path));
+            } else if number_of(&path, "wal.tmp").is_some() {
+                listing.stray.push(path);
             }
         }
         // By number: names of more than six digits do not sort.
@@ -73,21 +78,16 @@ mod tests {
         let dir = Path::new("log");
         assert_eq!(Listing::read(&fs, dir).unwrap().highest(), 0);
         fs.create_dir_all(dir).unwrap();
-        let others = [
-            "000000.wal",
-            "00001.wal",
-            "0000001.wal",
-            "+00001.wal",
-            "000001.wal.tmp",
-            "wal",
-            "4294967296.wal",
-        ];
-        let ours = [segment_path(dir, 1_234_567), segment_path(dir, 999_999), free_path(dir, 3)];
+        let others =
+            ["000000.wal", "00001.wal", "0000001.wal", "+00001.wal", "x.wal.tmp", "wal", "4294967296.wal"];
+        let stray = dir.join("000001.wal.tmp");
+        let ours = [segment_path(dir, 1_234_567), segment_path(dir, 999_999), free_path(dir, 3), stray];
         for path in others.iter().map(|name| dir.join(name)).chain(ours.clone()) {
             fs.open(&path, cairn_vfs::OpenOptions::create()).unwrap();
         }
         let listing = Listing::read(&fs, dir).unwrap();
         assert_eq!(listing.segments, [(999_999, ours[1].clone()), (1_234_567, ours[0].clone())]);
         assert_eq!((listing.free, listing.segments[1].0), (vec![(3, ours[2].clone())], 1_234_567));
+        assert_eq!(listing.stray, ours[3..]);
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_vfs::thread::JoinHandle;
-use cairn_vfs::{Fs, OpenOptions, Rng, thread};
+use cairn_vfs::{Fs, Rng, thread};
 
 use crate::format::Previous;
+use crate::harden::harden;
 use crate::helper;
 use crate::recovery::Tail;
 use crate::shared::{Sealed, Shared};
@@ -42,10 +43,11 @@ impl Log {
     /// Opens the log that was recovered up to `tail` for writing; makes its directory if there is none.
     ///
     /// Writing goes on in a new segment, which says where the last one ended: a torn end is never appended to. What
-    /// was recovered is synced first. Segments before the position that the recovery began at, and what a crash cut
+    /// was recovered and may be in the page cache only is written anew first. Segments before the position that the recovery began at, and what a crash cut
     /// off, are released. `rng` is for the salt that keeps bytes of earlier lives from being taken for records.
     ///
-    /// Costs a few syncs. Errors: `Invalid` options, and those of the file system.
+    /// Costs a few syncs; after a process that was killed, also a copy of what nothing says was synced. Errors: `Invalid`
+    /// options, and those of the file system.
     pub fn open(
         fs: &Arc<dyn Fs>,
         options: &Options,
@@ -60,9 +62,12 @@ impl Log {
         }
         let log_id = tail.log_id.unwrap_or_else(|| rng.next_u64());
         let shared = Arc::new(Shared::new(fs, dir, options, log_id, rng.next_u64()));
+        for path in &tail.stray {
+            fs.remove(path)?;
+        }
         // ORDER: the header of the new segment says that all before it is on stable storage, so it must be.
         for old in tail.segments.iter().filter(|old| old.unsynced) {
-            fs.open(&old.path, OpenOptions::read())?.sync_data()?;
+            harden(fs, &old.path)?;
         }
         let previous = tail.segments.last().map(|_| Previous {
             salt: tail.salt,
