@@ -49,17 +49,23 @@ pub fn names() -> Vec<&'static str> {
     makers().into_iter().map(|(name, _)| name).collect()
 }
 
+/// Refuses a name that no store has, with those that are known.
+pub fn check(name: &str) -> Result<()> {
+    let known = names();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("db {name:?}: expected {}", known.join(", "))))
+}
+
 /// The stores called `names`, in that order.
 ///
 /// Errors: [`Error::Invalid`] for a name that no store has. One that is known and cannot run is among the skipped.
 pub fn select(names: &[String]) -> Result<KvCatalog> {
     let mut catalog = KvCatalog::default();
     for name in names {
-        let known = makers();
-        let Some((known, make)) = known.iter().find(|(known, _)| known == name) else {
-            let known: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
-            return Err(Error::invalid(format!("db {name:?}: expected {}", known.join(", "))));
-        };
+        check(name)?;
+        let Some((known, make)) = makers().into_iter().find(|(known, _)| known == name) else { continue };
         match make() {
             Ok(store) => catalog.stores.push(store),
             Err(error) => catalog.skipped.push(skipped(known, &error)),

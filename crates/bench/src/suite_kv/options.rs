@@ -190,6 +190,7 @@ impl Options {
         if self.dbs.is_empty() {
             return Err(Error::invalid("no dbs: expected at least one"));
         }
+        self.dbs.iter().try_for_each(|name| catalog::check(name))?;
         if self.modes.is_empty() && self.ycsb.is_empty() {
             return Err(Error::invalid("no modes: expected at least one"));
         }
