@@ -33,4 +33,15 @@ pub struct TableMeta {
     pub checksum: u64,
     /// Blob files that its entries point into, with the bytes that they point at. Ascending by number.
     pub blobs: Vec<(FileNumber, u64)>,
+    /// Set for a table that was built outside of the store.
+    pub ingested: Option<Ingested>,
+}
+
+/// What readers of an ingested table have to know. In the file, all its entries have sequence number 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ingested {
+    /// The sequence number that all its entries have.
+    pub seqno: Seqno,
+    /// The number that it was written under: it seeds the checksums of its blocks.
+    pub number: FileNumber,
 }

@@ -5,6 +5,7 @@
 #![deny(unsafe_code)]
 #![allow(dead_code)] // while the parts are built; goes when they meet
 
+mod admin;
 mod batch;
 mod cache;
 mod compaction;
@@ -27,6 +28,7 @@ mod txn;
 mod value;
 mod version;
 
+pub use admin::{BuiltTable, IngestOptions, TableBuilder};
 pub use batch::{Operation, WriteBatch};
 pub use compaction::strategy;
 pub use compaction::stream::{CompactionFilter, FilterDecision};

@@ -53,7 +53,7 @@ const ENTRIES_PER_LOOK: u32 = 1024;
 
 impl Inner {
     /// What the strategy sees of a keyspace.
-    fn strategy_state<'a>(&self, version: &'a Version, running: &'a RunningJobs) -> State<'a> {
+    pub(crate) fn strategy_state<'a>(&self, version: &'a Version, running: &'a RunningJobs) -> State<'a> {
         let is_compacting = |number| running.jobs.iter().any(|job| job.tables.contains(&number));
         let table = |file: &'a Arc<TableFile>| {
             let meta = &file.meta;
@@ -363,7 +363,7 @@ impl Merge<'_> {
         let mut stream = Stream::new(cursor, rules, has_older);
         let oldest = self.inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.oldest_secs).min();
         let last_level = self.claimed.version.levels().len().saturating_sub(1).max(job.output_level);
-        let table_options = table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));
+        let table_options = table_options(&self.keyspace.options, job.output_level, last_level, oldest.unwrap_or(0));
         let cut = Cut { table_bytes: job.table_bytes, at: job.cuts.clone() };
         let mut output = Output::new(inner, table_options, cut, self.kept_tombstones(), part.clone());
         let mut until_look = ENTRIES_PER_LOOK;

@@ -77,7 +77,7 @@ impl Inner {
         let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
         let run = self.versions.new_file_number();
         let last_level = keyspace.view.load().version.levels().len().saturating_sub(1);
-        let options = table_options(keyspace, 0, last_level, self.clock.wall().as_secs());
+        let options = table_options(&keyspace.options, 0, last_level, self.clock.wall().as_secs());
         let cut = Cut { table_bytes: u64::MAX, at: Vec::new() };
         let mut output = Output::new(self, options, cut, tombstones, Bounds::default());
         while stream.advance()? {
@@ -107,8 +107,19 @@ impl Inner {
     }
 
     /// Makes `edit` durable, then visible to the keyspaces' readers, of `keyspace` in place of the memtables `flushed`.
-    pub(crate) fn install(&self, keyspace: &KeyspaceState, edit: VersionEdit, flushed: &[Arc<Sealed>]) -> Result<()> {
+    /// What it says of keyspaces that were dropped meanwhile is left out, and their new files are removed.
+    pub(crate) fn install(&self, keyspace: &KeyspaceState, mut edit: VersionEdit, flushed: &[Arc<Sealed>]) -> Result<()> {
+        let _structure = read(&self.structure);
         let keyspaces = self.keyspaces.load();
+        edit.keyspaces.retain(|id, change| {
+            let is_open = matches!(keyspaces.get(id.0 as usize), Some(Some(_)));
+            if !is_open {
+                let moved = |number| change.removed.iter().any(|old| old.number == number);
+                let new = change.added.iter().map(|new| new.meta.number).filter(|&number| !moved(number));
+                self.remove_tables(&new.collect::<Vec<_>>());
+            }
+            is_open
+        });
         self.versions.log_and_apply(edit, |id, version| {
             let Some(Some(changed)) = keyspaces.get(id.0 as usize) else { return };
             let flushed = if id == keyspace.id { flushed } else { &[] };

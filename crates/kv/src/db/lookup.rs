@@ -96,6 +96,8 @@ impl Inner {
         // ORDER: the view first. Its sources then hold all that was dropped since for being older than what `visible`
         // allows.
         let view = keyspace.view.load();
+        // After the view, which is emptied after this is set.
+        keyspace.check_open()?;
         let at = at.unwrap_or_else(|| self.order.visible());
         let mut lookup = Lookup::new(key, at);
         lookup.memtable(&view.active);
@@ -164,6 +166,7 @@ impl Inner {
     ) -> Result<Vec<Option<Value>>> {
         // ORDER: as in `get`, and one view for all.
         let view = keyspace.view.load_full();
+        keyspace.check_open()?;
         let at = at.unwrap_or_else(|| self.order.visible());
         let mut lookups: Vec<Lookup<'_>> = keys.iter().map(|key| Lookup::new(key.as_ref(), at)).collect();
         for lookup in &mut lookups {

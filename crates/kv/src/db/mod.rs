@@ -2,7 +2,7 @@
 
 mod background;
 mod blobs;
-mod builder;
+pub(crate) mod builder;
 mod changed;
 mod compact;
 mod control;
@@ -10,19 +10,19 @@ mod controller;
 pub(crate) mod core;
 mod flush;
 pub(crate) mod inner;
-mod keyspace;
-mod level_cursor;
+pub(crate) mod keyspace;
+pub(crate) mod level_cursor;
 mod lookup;
-mod open;
+pub(crate) mod open;
 mod order;
-mod output;
+pub(crate) mod output;
 pub(crate) mod range;
-mod recovery;
+pub(crate) mod recovery;
 pub(crate) mod snapshots;
 mod stats;
-mod stored_options;
-mod tables;
-mod view;
+pub(crate) mod stored_options;
+pub(crate) mod tables;
+pub(crate) mod view;
 mod write;
 
 pub use builder::Builder;

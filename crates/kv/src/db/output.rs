@@ -4,10 +4,11 @@ use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
-use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::inner::Inner;
 use crate::file::{FileNumber, TableMeta};
 use crate::iter::visible::Bounds;
 use crate::kind::{Kind, Seqno};
+use crate::options::KeyspaceOptions;
 use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
 use crate::version::FileName;
@@ -167,12 +168,11 @@ impl Inner {
 
 /// How tables of `level` are written in a tree whose last level is `last_level`.
 pub(crate) fn table_options(
-    keyspace: &KeyspaceState,
+    options: &KeyspaceOptions,
     level: usize,
     last_level: usize,
     oldest_secs: u64,
 ) -> TableOptions {
-    let options = &keyspace.options;
     TableOptions {
         block_bytes: options.block_bytes as usize,
         restart_interval: options.restart_interval,

@@ -115,7 +115,16 @@ pub struct DbCursor {
     visible: VisibleCursor<MergeCursor<Source>>,
     _snapshot: SnapshotGuard,
     /// Keeps the store open.
-    _core: Arc<Core>,
+    _core: Sweep,
+}
+
+/// Dropped after the sources of a cursor: deletes the files that it was the last to read.
+struct Sweep(Arc<Core>);
+
+impl Drop for Sweep {
+    fn drop(&mut self) {
+        self.0.inner.remove_obsolete();
+    }
 }
 
 impl std::fmt::Debug for DbCursor {
@@ -219,6 +228,8 @@ impl Inner {
         options: &ReadOptions,
     ) -> Result<DbCursor> {
         let view = keyspace.view.load_full();
+        // After the view, which is emptied after this is set.
+        keyspace.check_open()?;
         let mut covers = Vec::new();
         let sources = self.sources(&view, &bounds, options, &mut covers)?;
         let context = ReadContext {
@@ -229,7 +240,7 @@ impl Inner {
             store: Arc::clone(&self.path),
         };
         let visible = VisibleCursor::new(MergeCursor::new(sources), context, bounds);
-        Ok(DbCursor { visible, _snapshot: snapshot, _core: core })
+        Ok(DbCursor { visible, _snapshot: snapshot, _core: Sweep(core) })
     }
 
     /// All sources of a view that may have entries within the bounds, newest first, and their range tombstones.

@@ -43,8 +43,11 @@ impl Tables {
     #[cold]
     fn open_first<'a>(&self, file: &'a TableFile) -> Result<&'a Arc<Table>> {
         let path = FileName::Table(file.number()).path(&self.path);
-        let options = table::OpenOptions { pin: false, direct: self.direct, foreign: false };
-        let table = Table::open(&self.fs, &path, file.number(), &self.cache, options)?;
+        let ingested = file.meta.ingested;
+        let seqno = ingested.map_or(0, |ingested| ingested.seqno);
+        let options = table::OpenOptions { pin: false, direct: self.direct, foreign: false, seqno };
+        let number = ingested.map_or(file.number(), |ingested| ingested.number);
+        let table = Table::open(&self.fs, &path, number, &self.cache, options)?;
         // Two threads may open the same table: one of the readers stays.
         Ok(file.reader.get_or_init(|| table))
     }

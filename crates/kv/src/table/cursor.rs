@@ -426,7 +426,7 @@ impl Cursor for TableCursor {
 
     #[inline]
     fn seqno(&self) -> Seqno {
-        Self::entries(&self.data).map_or(0, |entries| self.at.seqno(&entries))
+        Self::entries(&self.data).map_or(0, |entries| self.at.seqno(&entries) | self.table.seqno)
     }
 
     #[inline]

@@ -27,6 +27,9 @@ impl Table {
         at: Seqno,
         mut visit: impl FnMut(Version<'_>, &BlockRef) -> ControlFlow<()>,
     ) -> Result<()> {
+        if at < self.seqno {
+            return Ok(());
+        }
         let Some(partition) = self.partition_of(key) else { return Ok(()) };
         if !self.filter_passes(partition, hash)? {
             return Ok(());
@@ -109,7 +112,7 @@ impl Table {
             let data = self.data_value(&index.bytes()[range.clone()])?;
             if data.ordinal >= skip {
                 let found = self.with_block(data.ordinal as usize, data.handle, Role::Data, |block| {
-                    get_in_block(block, key, at, visit)
+                    self.get_in_block(block, key, at, visit)
                 })?;
                 if found == Lookup::Done {
                     return Ok(found);
@@ -128,18 +131,22 @@ impl Table {
             _ => Err(self.damaged(self.properties.data_bytes, "an index entry does not name a data block")),
         }
     }
+
+    /// Looks `key` up in one data block.
+    #[inline(always)]
+    pub(super) fn get_in_block(
+        &self,
+        block: &BlockRef,
+        key: &[u8],
+        at: Seqno,
+        visit: &mut impl FnMut(Version<'_>, &BlockRef) -> ControlFlow<()>,
+    ) -> Lookup {
+        let Some(entries) = block.entries() else { return Lookup::Done };
+        entries.lookup(key, at, &mut |seqno, kind, value| {
+            // Where the table has a number for all, those of the file are 0.
+            let seqno = seqno | self.seqno;
+            visit(Version { seqno, kind, value: &block.bytes()[value] }, block)
+        })
+    }
 }
 
-/// Looks `key` up in one data block.
-#[inline(always)]
-pub(super) fn get_in_block(
-    block: &BlockRef,
-    key: &[u8],
-    at: Seqno,
-    visit: &mut impl FnMut(Version<'_>, &BlockRef) -> ControlFlow<()>,
-) -> Lookup {
-    let Some(entries) = block.entries() else { return Lookup::Done };
-    entries.lookup(key, at, &mut |seqno, kind, value| {
-        visit(Version { seqno, kind, value: &block.bytes()[value] }, block)
-    })
-}

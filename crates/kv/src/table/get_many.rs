@@ -4,7 +4,6 @@ use std::ops::ControlFlow;
 
 use super::block::Lookup;
 use super::frame::{Handle, Role};
-use super::get::get_in_block;
 use super::load::BlockRef;
 use super::open::Table;
 use crate::Result;
@@ -43,6 +42,9 @@ impl Table {
         at: Seqno,
         mut visit: impl FnMut(usize, Version<'_>, &BlockRef) -> ControlFlow<()>,
     ) -> Result<()> {
+        if at < self.seqno {
+            return Ok(());
+        }
         let candidates = self.candidates(queries)?;
         let mut rest = &candidates[..];
         while let Some(first) = rest.first() {
@@ -95,7 +97,7 @@ impl Table {
         for candidate in group {
             let Some(query) = queries.get(candidate.query) else { continue };
             let mut visit = |version: Version<'_>, block: &BlockRef| visit(candidate.query, version, block);
-            if get_in_block(block, query.key, at, &mut visit) == Lookup::More {
+            if self.get_in_block(block, query.key, at, &mut visit) == Lookup::More {
                 self.get_from(candidate.partition, candidate.ordinal + 1, query.key, at, &mut visit)?;
             }
         }

@@ -15,6 +15,7 @@ use super::properties::Properties;
 use super::source::Source;
 use crate::cache::{Cache, Slots};
 use crate::file::FileNumber;
+use crate::kind::Seqno;
 use crate::range_del::RangeTombstones;
 use crate::{Error, Result};
 
@@ -27,6 +28,8 @@ pub(crate) struct Table {
     pub(super) source: Source,
     /// The number that seeds the checksums.
     pub(super) frame_number: FileNumber,
+    /// Of all entries, where that is not 0: those of the file are 0 then.
+    pub(super) seqno: Seqno,
     pub(super) properties: Properties,
     /// Separators of partitions; none in a table that has range tombstones only.
     pub(super) top: Option<BlockRef>,
@@ -69,6 +72,7 @@ impl Table {
         let mut table = Table {
             source,
             frame_number: footer.number,
+            seqno: options.seqno,
             properties: Properties::default(),
             top: None,
             partitions: Box::default(),
@@ -81,6 +85,10 @@ impl Table {
         };
         let tail = Tail { start: tail_start, bytes: &tail };
         table.read_properties(footer.properties, &tail)?;
+        if options.seqno > 0 && (table.properties.seqnos != (0, 0) || table.properties.range_tombstones > 0) {
+            let what = "a table that was ingested has sequence numbers of its own";
+            return Err(table.damaged(footer.properties.offset, what));
+        }
         table.read_top(footer.top, &tail)?;
         let slots = table.properties.data_blocks as usize + 2 * table.partitions.len();
         table.slots = cache.slots(slots);
@@ -91,6 +99,11 @@ impl Table {
             table.pin_partitions()?;
         }
         Ok(Arc::new(table))
+    }
+
+    /// The number that it was written under.
+    pub(crate) fn written_number(&self) -> FileNumber {
+        self.frame_number
     }
 
     /// What the table says about itself.

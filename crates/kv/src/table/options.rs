@@ -2,6 +2,7 @@
 
 use cairn_codec::filter::FilterPolicy;
 
+use crate::kind::Seqno;
 use crate::{Error, Result};
 
 /// How the blocks of a table are compressed.
@@ -115,6 +116,9 @@ pub(crate) struct OpenOptions {
     pub direct: bool,
     /// Takes a table whose number is not that of its name: one that was written elsewhere and ingested.
     pub foreign: bool,
+    /// The sequence number of all entries, instead of the 0 that they have in the file; 0 for a table whose entries have
+    /// their own.
+    pub seqno: Seqno,
 }
 
 /// How a cursor reads.

@@ -247,6 +247,7 @@ impl TableWriter {
             expires_secs: properties.expires_secs,
             checksum: self.checksum.digest(),
             blobs: properties.blobs,
+            ingested: None,
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::handle::BlobMeta;
-use crate::file::{FileNumber, TableMeta};
+use crate::file::{FileNumber, Ingested, TableMeta};
 use crate::kind::Seqno;
 
 /// Names a keyspace in log and manifest. Never given to a second one, so that old log records cannot reach a new keyspace.
@@ -113,6 +113,7 @@ pub(super) fn example() -> VersionEdit {
         expires_secs: u64::MAX,
         checksum: 0x0123_4567_89ab_cdef,
         blobs: vec![(12, 100), (13, 4000)],
+        ingested: None,
     };
     let mut edit = VersionEdit { last_seqno: Some(1000), next_file: Some(20), ..VersionEdit::default() };
     let name =
@@ -125,7 +126,9 @@ pub(super) fn example() -> VersionEdit {
     keyspace.log_start = Some(1 << 40);
     let place = |level, run, meta| NewTable { level, run, meta };
     keyspace.added = vec![place(0, 9, table(9, "a", "z")), place(0, 8, table(8, "b", "y"))];
-    keyspace.added.extend([place(3, 0, table(5, "a", "k")), place(3, 0, table(6, "k", "zz"))]);
+    let outside =
+        TableMeta { seqnos: (99, 99), ingested: Some(Ingested { seqno: 99, number: 1 << 50 }), ..table(6, "k", "zz") };
+    keyspace.added.extend([place(3, 0, table(5, "a", "k")), place(3, 0, outside)]);
     let blob = |number| BlobMeta { number, bytes: 10_000, values: 8, value_bytes: 9000, checksum: number };
     keyspace.blobs_added = vec![blob(12), blob(13), blob(14)];
     keyspace.blob_garbage = vec![(12, 500)];

@@ -17,6 +17,9 @@
 //! 10 blob added        id | number | bytes | values | value bytes | checksum | field*
 //! 11 blob removed      id | number
 //! 12 blob garbage      id | number | bytes
+//!
+//!  field of a table:
+//!  1 ingested          seqno of all its entries | number that it was written under
 //! ```
 //!
 //! The trailing fields of tables and blobs are there for later versions. Docs: `docs/src/formats/manifest.md`.
@@ -27,7 +30,7 @@ use super::edit::{KeyspaceEdit, KeyspaceId, NewKeyspace, NewTable, OldTable, Ver
 use super::fields::{Malformed, Reader, push_bytes, push_field};
 use super::handle::BlobMeta;
 use super::levels::LEVELS_MAX;
-use crate::file::TableMeta;
+use crate::file::{Ingested, TableMeta};
 
 const LAST_SEQNO: u64 = 1;
 const NEXT_FILE: u64 = 2;
@@ -41,6 +44,9 @@ const ADDED: u64 = 9;
 const BLOB_ADDED: u64 = 10;
 const BLOB_REMOVED: u64 = 11;
 const BLOB_GARBAGE: u64 = 12;
+
+/// A field behind the values of an added table.
+const INGESTED: u64 = 1;
 
 /// The bytes of `edit`.
 pub(crate) fn encode(edit: &VersionEdit) -> Vec<u8> {
@@ -109,6 +115,9 @@ fn encode_table(id: u64, new: &NewTable, out: &mut Vec<u8>) {
     push_numbers(&[meta.oldest_secs, meta.expires_secs, meta.checksum, meta.blobs.len() as u64], out);
     for &(number, bytes) in &meta.blobs {
         push_numbers(&[number, bytes], out);
+    }
+    if let Some(Ingested { seqno, number }) = meta.ingested {
+        push_field(INGESTED, out, |out| push_numbers(&[seqno, number], out));
     }
 }
 
@@ -180,7 +189,7 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
     // BOUND: every round takes at least two bytes of the record, so the count need not be believed.
     let blobs =
         (0..value.u64()?).map(|_| Ok((value.u64()?, value.u64()?))).collect::<Result<_, Malformed>>()?;
-    skip_later_fields(value)?;
+    let ingested = decode_ingested(value)?;
     let meta = TableMeta {
         number,
         bytes,
@@ -194,8 +203,25 @@ fn decode_table(value: &mut Reader<'_>) -> Result<NewTable, Malformed> {
         expires_secs,
         checksum,
         blobs,
+        ingested,
     };
     Ok(NewTable { level, run, meta })
+}
+
+/// The fields behind a table's values.
+fn decode_ingested(value: &mut Reader<'_>) -> Result<Option<Ingested>, Malformed> {
+    let mut ingested = None;
+    while !value.is_empty() {
+        match value.field()? {
+            (INGESTED, _, mut field) => {
+                ingested = Some(Ingested { seqno: field.u64()?, number: field.u64()? });
+                field.finish()?;
+            }
+            (_, true, _) => {}
+            (number, false, _) => return Err(Malformed::Newer { field: number }),
+        }
+    }
+    Ok(ingested)
 }
 
 /// Fields that a later version has put behind the values that this one knows.

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::test_config::cases;
 use crate::version::edit::example;
+use crate::file::Ingested;
 use crate::version::encode::{decode, encode};
 use crate::version::fields::Malformed;
 
@@ -27,6 +28,7 @@ fn meta() -> impl Strategy<Value = TableMeta> {
             expires_secs: n[8],
             checksum: n[9],
             blobs,
+            ingested: (n[0] % 2 == 0).then_some(Ingested { seqno: n[2], number: n[3] }),
         }
     })
 }
@@ -154,5 +156,5 @@ fn cuts() {
 #[test]
 fn format_is_fixed() {
     let bytes = encode(&example());
-    assert_eq!((bytes.len(), cairn_codec::checksum::xxh3_64(&bytes)), (323, 7_701_116_669_981_914_219));
+    assert_eq!((bytes.len(), cairn_codec::checksum::xxh3_64(&bytes)), (333, 3_947_782_362_371_380_179));
 }

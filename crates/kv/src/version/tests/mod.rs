@@ -71,6 +71,7 @@ fn table(number: u64, smallest: &str, largest: &str) -> TableMeta {
         expires_secs: u64::MAX,
         checksum: number.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         blobs: Vec::new(),
+        ingested: None,
     }
 }
 

@@ -1,0 +1,323 @@
+//! Taking tables in that were built outside.
+//!
+//! ```text
+//!  verify ─► sync ─► link or copy ─► sync the directory ─► commit lock: number, place, manifest ─► visible
+//! ```
+//!
+//! The entries of such a table have sequence number 0 in the file. The manifest gives them the next number of the store, all
+//! the same one, and readers put it in ([`crate::file::Ingested`]). To be newer than all that is there and older than all that
+//! comes, the number is taken with writers held up, and no older entry of the same keys may be in a memtable then:
+//! memtables are read before tables.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::OpenOptions;
+use cairn_vfs::sync::{Arc, lock, read};
+
+use super::placement::{Place, deepest, last_level};
+use super::transfer::{Content, Undo, copy, link_or_copy};
+use crate::cache::Cache;
+use crate::cursor::Cursor;
+use crate::db::Keyspace;
+use crate::db::inner::{Commit, Inner, KeyspaceState};
+use crate::db::view::{Sealed, View};
+use crate::file::{Ingested, TableMeta};
+use crate::kind::SEQNO_MAX;
+use crate::memtable::Memtable;
+use crate::table::{self, Table};
+use crate::version::{FileName, NewTable, VersionEdit};
+use crate::{Error, Result};
+
+/// How often the memtables are flushed before writers have won the race for them.
+const ROUNDS_MAX: u32 = 64;
+
+/// How to take tables in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct IngestOptions {
+    /// Moves the files into the store, by a hard link where that works, instead of copying them. Nobody may change them
+    /// afterwards. Default: false.
+    pub move_files: bool,
+}
+
+/// A table outside of the store that was found sound.
+#[derive(Debug)]
+struct Outside {
+    path: PathBuf,
+    content: Content,
+    /// Without numbers, until there are some.
+    meta: TableMeta,
+    written_number: u64,
+}
+
+impl Keyspace {
+    /// Takes in tables that a [`crate::TableBuilder`] has written: all of them, at one moment, or after a crash none.
+    /// Durable when it returns, whatever durability the store has.
+    ///
+    /// Their entries are newer than everything that was written before the call and older than everything after it;
+    /// snapshots that were taken before do not see them. Locks of pessimistic transactions are not asked for; optimistic
+    /// transactions notice.
+    ///
+    /// Costs a full read of each table, and a copy unless [`IngestOptions::move_files`] is set. Memtables with keys in the
+    /// range of a table are flushed first. Writers wait for one sync of the manifest.
+    ///
+    /// Errors: [`Error::Corruption`] of a file that is no sound table; [`Error::Invalid`] when a table was not made by a
+    /// builder, or when two of them overlap; [`Error::NotFound`] for a keyspace that was dropped; [`Error::Busy`] when
+    /// writers keep filling memtables with keys of the tables faster than they can be flushed. Nothing has happened then.
+    pub fn ingest<P: AsRef<Path>>(&self, paths: &[P], options: &IngestOptions) -> Result<()> {
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        self.core.inner.ingest(&self.state, &paths, options)
+    }
+}
+
+impl Inner {
+    fn ingest(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        paths: &[&Path],
+        options: &IngestOptions,
+    ) -> Result<()> {
+        self.check_writable()?;
+        keyspace.check_open()?;
+        let mut tables = paths.iter().map(|path| self.examine(path)).collect::<Result<Vec<_>>>()?;
+        tables.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
+        check_disjoint(&tables)?;
+        if tables.is_empty() {
+            return Ok(());
+        }
+        let mut undo = Undo::new(&self.fs);
+        for table in &mut tables {
+            self.bring_in(table, options, &mut undo)?;
+        }
+        // ORDER: content and names are durable before the manifest speaks of them.
+        self.fs.sync_dir(&self.path)?;
+        self.take_over(keyspace, &tables, &mut undo)?;
+        if options.move_files {
+            for table in &tables {
+                // It is in the store; a name that stays behind outside is no harm.
+                let _ = self.fs.remove(&table.path);
+            }
+        }
+        // The tables are in, whatever becomes of the work: its failure is latched and met by the next write.
+        let _ = self.work_is_due(keyspace);
+        Ok(())
+    }
+
+    /// Reads all of a table and says what is in it.
+    fn examine(&self, path: &Path) -> Result<Outside> {
+        let foreign = table::OpenOptions { foreign: true, ..table::OpenOptions::default() };
+        let table = Table::open(&self.fs, path, 0, &Arc::new(Cache::new(0)), foreign)?;
+        let properties = table.properties();
+        let is_plain = properties.seqnos == (0, 0)
+            && properties.range_tombstones == 0
+            && properties.blobs.is_empty()
+            && properties.entries > 0;
+        if !is_plain {
+            return Err(Error::invalid(format!(
+                "{} was not made by a table builder: its entries have sequence numbers, or refer to other files",
+                path.display()
+            )));
+        }
+        let checksum = table.verify(None)?.checksum;
+        let meta = TableMeta {
+            number: 0,
+            bytes: table.bytes(),
+            smallest: properties.smallest.clone(),
+            largest: properties.largest.clone(),
+            seqnos: (0, 0),
+            entries: properties.entries,
+            tombstones: properties.deletes,
+            raw_bytes: properties.key_bytes + properties.value_bytes,
+            oldest_secs: self.clock.wall().as_secs(),
+            expires_secs: properties.expires_secs,
+            checksum,
+            blobs: Vec::new(),
+            ingested: None,
+        };
+        let content = Content { bytes: meta.bytes, checksum };
+        Ok(Outside { path: path.to_owned(), content, meta, written_number: table.written_number() })
+    }
+
+    /// Gives a table a name in the store, durable content, and no place yet.
+    fn bring_in(&self, table: &mut Outside, options: &IngestOptions, undo: &mut Undo) -> Result<()> {
+        let number = self.versions.new_file_number();
+        let to = FileName::Table(number).path(&self.path);
+        undo.add(&to);
+        if options.move_files {
+            // Whoever wrote it may not have synced it.
+            self.fs.open(&table.path, OpenOptions::read())?.sync_data()?;
+            link_or_copy(&self.fs, &table.path, &to, table.content)?;
+        } else {
+            copy(&self.fs, &table.path, &to, table.content)?;
+        }
+        table.meta.number = number;
+        Ok(())
+    }
+
+    /// Makes the tables part of the keyspace.
+    fn take_over(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        tables: &[Outside],
+        undo: &mut Undo,
+    ) -> Result<()> {
+        // BOUND: each round flushes what stood in the way; only memtables that were filled and sealed meanwhile do so
+        // again.
+        for _ in 0..ROUNDS_MAX {
+            let view = keyspace.view.load_full();
+            let mut memtables = view.sealed.iter().map(|sealed| &sealed.memtable).chain([&view.active]);
+            if memtables.any(|memtable| overlaps(memtable, tables)) {
+                self.flush(keyspace)?;
+            }
+            // Most of what there is to sync, while writers go on.
+            self.sync_all()?;
+            if self.try_take_over(keyspace, tables, undo)? {
+                return Ok(());
+            }
+        }
+        Err(Error::Busy { what: "writers fill memtables with keys of the tables to be ingested".to_owned() })
+    }
+
+    /// Installs the tables, with writers held up. False when sealed memtables are in the way.
+    fn try_take_over(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        tables: &[Outside],
+        undo: &mut Undo,
+    ) -> Result<bool> {
+        let _structure = read(&self.structure);
+        keyspace.check_open()?;
+        let mut commit = lock(&self.commit);
+        self.check_alive()?;
+        // All that has a number is in its memtable.
+        self.order.wait_for(commit.next_seqno - 1);
+        // ORDER: a power loss that takes the end of the log must not leave what was written after it.
+        if let Some(log) = self.log.get() {
+            self.sync_log(log, commit.position())?;
+        }
+        let view = keyspace.view.load_full();
+        let active_is_in_the_way = overlaps(&view.active, tables);
+        let sealed = |sealed: &Arc<Sealed>| overlaps(&sealed.memtable, tables);
+        // A flush of the active one alone would be out of order.
+        if view.sealed.iter().any(sealed) || (active_is_in_the_way && !view.sealed.is_empty()) {
+            return Ok(false);
+        }
+        let mut edit = VersionEdit::default();
+        let active = self.sealed_active(&commit, &view);
+        let mut flushed = Vec::new();
+        if active_is_in_the_way {
+            // What was written since the flush, a few entries as a rule.
+            flushed = self.write_level_zero(keyspace, std::slice::from_ref(&active))?;
+            flushed.iter().for_each(|new| undo.add(&FileName::Table(new.meta.number).path(&self.path)));
+            edit.keyspace(keyspace.id).log_start = Some(active.end.get());
+        }
+        let seqno = commit.next_seqno;
+        edit.last_seqno = Some(seqno);
+        {
+            // Until the tables are in, no compaction is chosen that knows nothing of them.
+            let running = lock(&keyspace.running);
+            let state = self.strategy_state(&view.version, &running);
+            let last = last_level(&keyspace.options.compaction);
+            let run = self.versions.new_file_number();
+            let added = tables.iter().map(|table| {
+                let (smallest, largest) = (table.meta.smallest.as_slice(), table.meta.largest.as_slice());
+                let is_under =
+                    |new: &NewTable| *new.meta.smallest <= *largest && *smallest <= *new.meta.largest;
+                let place = if flushed.iter().any(is_under) {
+                    None
+                } else {
+                    deepest(&state, last, smallest, largest)
+                };
+                let Place { level, run } = place.unwrap_or(Place { level: 0, run });
+                let ingested = Some(Ingested { seqno, number: table.written_number });
+                NewTable {
+                    level,
+                    run,
+                    meta: TableMeta { seqnos: (seqno, seqno), ingested, ..table.meta.clone() },
+                }
+            });
+            let added: Vec<NewTable> = added.collect();
+            let change = edit.keyspace(keyspace.id);
+            change.added = flushed;
+            change.added.extend(added);
+            self.install_ingested(keyspace, edit, &active, active_is_in_the_way, undo, &mut commit)?;
+        }
+        commit.next_seqno = seqno + 1;
+        // ORDER: readers who see the number take their view after this, and it has the tables.
+        self.order.publish(seqno, seqno);
+        Ok(true)
+    }
+
+    /// The active memtable as it would be sealed now.
+    fn sealed_active(&self, commit: &Commit, view: &View) -> Arc<Sealed> {
+        let memtable = Arc::clone(&view.active);
+        Arc::new(Sealed { memtable, last_seqno: commit.next_seqno - 1, end: commit.position() })
+    }
+
+    /// Makes the edit durable and shows it to readers, together with a fresh memtable: a reader who still has the view
+    /// without the tables must not see what is written after them.
+    fn install_ingested(
+        &self,
+        keyspace: &KeyspaceState,
+        edit: VersionEdit,
+        active: &Arc<Sealed>,
+        is_flushed: bool,
+        undo: &mut Undo,
+        commit: &mut Commit,
+    ) -> Result<()> {
+        let fresh = Arc::new(Memtable::new());
+        let seal = !is_flushed && !active.memtable.is_empty();
+        let applied = self.versions.log_and_apply(edit, |id, version| {
+            if id != keyspace.id {
+                return;
+            }
+            keyspace.view.rcu(|view| {
+                let view = match seal {
+                    true => view.with_sealed(Arc::clone(&fresh), Arc::clone(active)),
+                    false => View {
+                        active: Arc::clone(&fresh),
+                        sealed: view.sealed.clone(),
+                        version: Arc::clone(version),
+                    },
+                };
+                view.with_version(Arc::clone(version), &[])
+            });
+        });
+        if let Err(error) = applied {
+            if !error.is_full() {
+                // The edit may be durable: its files stay.
+                undo.keep();
+            }
+            return Err(self.manifest_failed(error));
+        }
+        undo.keep();
+        if let Some(Some(slot)) = commit.active.get_mut(keyspace.id.0 as usize) {
+            *slot = fresh;
+        }
+        Ok(())
+    }
+}
+
+fn check_disjoint(tables: &[Outside]) -> Result<()> {
+    for pair in tables.windows(2) {
+        let [a, b] = pair else { continue };
+        if a.meta.largest >= b.meta.smallest {
+            let (a, b) = (a.path.display(), b.path.display());
+            return Err(Error::invalid(format!(
+                "the tables {a} and {b} overlap: ingest them one after the other"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether the memtable has something in the range of one of the tables.
+fn overlaps(memtable: &Arc<Memtable>, tables: &[Outside]) -> bool {
+    let covers = memtable.range_tombstones();
+    let mut cursor = memtable.cursor();
+    tables.iter().any(|table| {
+        let (smallest, largest) = (table.meta.smallest.as_slice(), table.meta.largest.as_slice());
+        let is_covered = covers.pieces().any(|(start, end, _)| start <= largest && smallest < end);
+        // A memtable's cursor never fails.
+        is_covered || (cursor.seek(smallest, SEQNO_MAX).is_ok() && cursor.valid() && cursor.key() <= largest)
+    })
+}

@@ -1,0 +1,126 @@
+//! Making and dropping keyspaces while the store is open.
+//!
+//! The manifest decides: a keyspace is there when the edit that makes it is durable, and gone when the one that drops it is.
+//! Ids are never given out twice, so records of a dropped keyspace that are still in the log reach nobody.
+
+use cairn_vfs::sync::atomic::Ordering::*;
+use cairn_vfs::sync::{Arc, lock, write};
+
+use crate::batch::DEFAULT;
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::stored_options::StoredOptions;
+use crate::db::view::View;
+use crate::db::{Db, Keyspace};
+use crate::memtable::Memtable;
+use crate::options::KeyspaceOptions;
+use crate::version::{NewKeyspace, Version, VersionEdit};
+use crate::{Error, Result};
+
+impl Db {
+    /// Makes a keyspace. Durable when it returns; costs a sync of the manifest.
+    ///
+    /// What the data depends on (merge operator, TTL) is kept in the store; the rest is given again when the store is
+    /// opened ([`crate::Builder::keyspace`]).
+    ///
+    /// Errors: [`Error::Invalid`] for an empty name, for one that is taken and for options that contradict themselves.
+    ///
+    /// ```
+    /// # fn main() -> cairn_kv::Result<()> {
+    /// # let fs = std::sync::Arc::new(cairn_vfs::MemFs::new());
+    /// use cairn_kv::{Db, KeyspaceOptions};
+    ///
+    /// let db = Db::builder("/store").fs(fs).open()?;
+    /// let users = db.create_keyspace("users", KeyspaceOptions::default())?;
+    /// users.put("ada", "1815")?;
+    /// db.drop_keyspace("users")?;
+    /// assert!(users.get("ada").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
+        let inner = &self.core.inner;
+        inner.check_writable()?;
+        options.check()?;
+        let _structure = write(&inner.structure);
+        if name.is_empty() || inner.all_keyspaces().iter().any(|keyspace| keyspace.name == name) {
+            return Err(Error::invalid(format!("a keyspace named {name:?}: the name is empty or taken")));
+        }
+        let id = inner.versions.next_keyspace_id();
+        let at = id.0 as usize;
+        let mut edit = VersionEdit::default();
+        let stored = StoredOptions::of(&options).encode();
+        edit.created.push(NewKeyspace { id, name: name.to_owned(), options: stored });
+        // Nothing of it is in the log so far. Without this it would hold all segments back.
+        edit.keyspace(id).log_start = Some(lock(&inner.commit).position().get());
+        let active = Arc::new(Memtable::new());
+        let view =
+            View { active: Arc::clone(&active), sealed: Vec::new(), version: Arc::new(Version::empty()) };
+        let state = Arc::new(KeyspaceState::new(id, name.to_owned(), options, view)?);
+        inner.versions.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
+        inner.set_keyspace(at, Some(Arc::clone(&state)));
+        let mut commit = lock(&inner.commit);
+        if commit.active.len() <= at {
+            commit.active.resize_with(at + 1, || None);
+        }
+        if let Some(slot) = commit.active.get_mut(at) {
+            *slot = Some(active);
+        }
+        Ok(Keyspace { core: Arc::clone(&self.core), state })
+    }
+
+    /// Drops a keyspace with all that is in it. Durable when it returns; costs a sync of the manifest.
+    ///
+    /// Its handles fail with [`Error::NotFound`] from then on; cursors that are open go on to the end, and its files are
+    /// deleted when the last of them lets go.
+    ///
+    /// Errors: [`Error::NotFound`] when there is no such keyspace, [`Error::Invalid`] for the default one.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let inner = &self.core.inner;
+        inner.check_writable()?;
+        let structure = write(&inner.structure);
+        let found = inner.all_keyspaces().into_iter().find(|keyspace| keyspace.name == name);
+        let Some(state) = found else {
+            let path = inner.path.display();
+            return Err(Error::NotFound { what: format!("there is no keyspace {name:?} in {path}") });
+        };
+        if state.id == DEFAULT {
+            return Err(Error::invalid("the default keyspace cannot be dropped"));
+        }
+        let mut edit = VersionEdit::default();
+        edit.dropped.push(state.id);
+        inner.versions.log_and_apply(edit, |_, _| {}).map_err(|error| inner.manifest_failed(error))?;
+        let at = state.id.0 as usize;
+        if let Some(slot) = lock(&inner.commit).active.get_mut(at) {
+            *slot = None;
+        }
+        inner.set_keyspace(at, None);
+        // ORDER: readers look at the mark after they took the view, so none takes the empty one for the keyspace's.
+        state.dropped.store(true, SeqCst);
+        let (active, version) = (Arc::new(Memtable::new()), Arc::new(Version::empty()));
+        state.view.store(Arc::new(View { active, sealed: Vec::new(), version }));
+        drop(structure);
+        // Who waits for a flush of it waits no longer.
+        inner.background.wake_all();
+        inner.remove_obsolete();
+        Ok(())
+    }
+}
+
+impl Inner {
+    /// Puts a keyspace into its place, or takes it away. The caller holds the structure.
+    fn set_keyspace(&self, at: usize, state: Option<Arc<KeyspaceState>>) {
+        let mut all = Vec::clone(&self.keyspaces.load());
+        if all.len() <= at {
+            all.resize_with(at + 1, || None);
+        }
+        if let Some(slot) = all.get_mut(at) {
+            *slot = state;
+        }
+        self.keyspaces.store(Arc::new(all));
+    }
+
+    /// The manifest did not take an edit. A full disk can be waited out; after anything else nothing more is written.
+    pub(super) fn manifest_failed(&self, error: Error) -> Error {
+        if error.is_full() { error } else { self.poison(error) }
+    }
+}

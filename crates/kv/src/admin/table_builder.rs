@@ -1,0 +1,160 @@
+//! Tables built outside of a store, to be ingested.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, OpenOptions, Rng, StdFs, SystemRng};
+
+use crate::batch::Operation;
+use crate::db::Keyspace;
+use crate::db::output::table_options;
+use crate::kind::Kind;
+use crate::options::KeyspaceOptions;
+use crate::table::TableWriter;
+use crate::{Error, Result};
+
+/// Writes a table file from keys in ascending order, for [`Keyspace::ingest`].
+///
+/// Loading sorted data so costs one pass: no log, no memtable, and as a rule no compaction. Dropped unfinished, it removes the
+/// file. Not usable after an error.
+///
+/// ```
+/// # fn main() -> cairn_kv::Result<()> {
+/// # let fs = std::sync::Arc::new(cairn_vfs::MemFs::new());
+/// use cairn_kv::{Db, IngestOptions};
+///
+/// let db = Db::builder("/store").fs(fs).open()?;
+/// let mut table = db.table_builder("/numbers.table")?;
+/// for number in 0..1000u32 {
+///     table.put(number.to_be_bytes(), number.to_string())?;
+/// }
+/// table.finish()?;
+/// db.ingest(&["/numbers.table"], &IngestOptions { move_files: true })?;
+/// assert_eq!(db.get(7u32.to_be_bytes())?.as_deref(), Some(&b"7"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TableBuilder {
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
+    /// Empty once the file is finished or failed.
+    writer: Option<TableWriter>,
+    is_finished: bool,
+}
+
+/// A table that was built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BuiltTable {
+    /// The file.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// Entries, deletions counted.
+    pub entries: u64,
+    /// The first key.
+    pub smallest: Vec<u8>,
+    /// The last key.
+    pub largest: Vec<u8>,
+}
+
+impl TableBuilder {
+    /// Begins the file `path` of the machine's file system, for a keyspace with these options.
+    ///
+    /// Errors: [`Error::Invalid`] for options that contradict themselves; those of the file system, `Conflict` among them when
+    /// the file is there already.
+    pub fn create(path: impl AsRef<Path>, options: &KeyspaceOptions) -> Result<TableBuilder> {
+        let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+        TableBuilder::create_in(&fs, path, options)
+    }
+
+    /// As [`TableBuilder::create`], on any file system.
+    pub fn create_in(
+        fs: &Arc<dyn Fs>,
+        path: impl AsRef<Path>,
+        options: &KeyspaceOptions,
+    ) -> Result<TableBuilder> {
+        let path = path.as_ref().to_owned();
+        options.check()?;
+        // Seeds the checksums of the blocks: no block of another table passes for one of this.
+        let mut rng = SystemRng::new()
+            .map_err(|error| Error::invalid(format!("the system gave no random numbers: {error}")))?;
+        let number = rng.next_u64();
+        // As a table of the last level, where most of a bulk load ends.
+        let level = options.compression.len().max(1);
+        let table_options = table_options(options, level, level, 0);
+        let file = fs.open(&path, OpenOptions::create_new())?;
+        let mut builder = TableBuilder { fs: Arc::clone(fs), path, writer: None, is_finished: false };
+        builder.writer = Some(TableWriter::new(Arc::from(file), number, table_options)?);
+        Ok(builder)
+    }
+
+    /// Sets `key` to `value`. Errors: [`Error::Invalid`] for a key that does not come after the last one, and for what is too
+    /// long, as with [`Keyspace::put`].
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        Operation::Put { key, value }.check()?;
+        self.writer()?.add(key, 0, Kind::Put, value)
+    }
+
+    /// Removes `key` from the keyspace that the table is ingested into. Errors: as [`TableBuilder::put`].
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        Operation::Delete { key }.check()?;
+        self.writer()?.add(key, 0, Kind::Delete, &[])
+    }
+
+    /// About how long the file would be if it were finished now.
+    pub fn estimated_bytes(&self) -> u64 {
+        self.writer.as_ref().map_or(0, TableWriter::estimated_bytes)
+    }
+
+    /// How many entries it has so far.
+    pub fn entries(&self) -> u64 {
+        self.writer.as_ref().map_or(0, TableWriter::entries)
+    }
+
+    /// Writes what is left and makes the file durable, its name included.
+    ///
+    /// Errors: those of the file system, and [`Error::Invalid`] for a table without entries.
+    pub fn finish(mut self) -> Result<BuiltTable> {
+        let Some(writer) = self.writer.take() else { return Err(unusable()) };
+        let meta = writer.finish()?;
+        self.fs.sync_parent(&self.path)?;
+        self.is_finished = true;
+        let (bytes, entries) = (meta.bytes, meta.entries);
+        Ok(BuiltTable {
+            path: self.path.clone(),
+            bytes,
+            entries,
+            smallest: meta.smallest,
+            largest: meta.largest,
+        })
+    }
+
+    fn writer(&mut self) -> Result<&mut TableWriter> {
+        self.writer.as_mut().ok_or_else(unusable)
+    }
+}
+
+fn unusable() -> Error {
+    Error::invalid("the table builder has failed before")
+}
+
+impl Drop for TableBuilder {
+    fn drop(&mut self) {
+        if !self.is_finished {
+            self.writer = None;
+            // A file that stays has no footer: nobody takes it for a table.
+            let _ = self.fs.remove(&self.path);
+        }
+    }
+}
+
+impl Keyspace {
+    /// Begins a table file with this keyspace's options, on the store's file system. See [`TableBuilder`].
+    pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
+        TableBuilder::create_in(&self.core.inner.fs, path, &self.state.options)
+    }
+}

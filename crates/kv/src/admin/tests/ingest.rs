@@ -1,0 +1,391 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions, Rng, SeededRng, StdFs};
+
+use super::*;
+use crate::{Durability, IngestOptions, Snapshot, TableBuilder};
+
+const COPY: IngestOptions = IngestOptions { move_files: false };
+const MOVE: IngestOptions = IngestOptions { move_files: true };
+
+/// A table of `numbers` of a round; every fifth is a deletion where `deletes` is set.
+fn build(fs: &Arc<dyn Fs>, path: &str, numbers: std::ops::Range<u32>, round: u32, deletes: bool) {
+    let mut table = TableBuilder::create_in(fs, path, &small()).unwrap();
+    for number in numbers {
+        if deletes && number % 5 == 0 {
+            table.delete(key(number)).unwrap();
+        } else {
+            table.put(key(number), value(number, round)).unwrap();
+        }
+    }
+    table.finish().unwrap();
+}
+
+/// Levels that have tables, with how many.
+fn levels(db: &Db) -> Vec<usize> {
+    db.stats().keyspaces[0].levels.iter().map(|level| level.tables).collect()
+}
+
+/// Goal: what is ingested is newer than memtables and tables below it and older than later writes, deletions included; earlier
+/// snapshots and cursors do not see it; a reopened store does. Method: rounds of writes, ingests and more writes on one range.
+#[test]
+fn between_older_and_newer() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    fill(&db, 0..200, 1);
+    db.compact_range::<&[u8]>(..).unwrap();
+    fill(&db, 50..150, 2);
+    let before: Snapshot = db.snapshot();
+    let mut cursor = db.cursor().unwrap();
+    build(&fs, "/t", 100..250, 3, true);
+    db.ingest(&["/t"], &COPY).unwrap();
+    assert!(fs.exists(Path::new("/t")).unwrap());
+    db.put(key(110), value(110, 4)).unwrap();
+
+    let mut old = expected(0..50, 1);
+    old.extend(expected(50..150, 2));
+    old.extend(expected(150..200, 1));
+    let read: Pairs = db.range_at::<&[u8]>(.., &before).map(Result::unwrap).collect();
+    assert_eq!(read, old);
+    assert_eq!(db.get_at(key(120), &before).unwrap().as_deref(), Some(&value(120, 2)[..]));
+    assert_eq!(db.get_at(key(240), &before).unwrap(), None);
+    cursor.seek(key(249)).unwrap();
+    assert!(!cursor.valid());
+
+    let mut new = expected(0..50, 1);
+    new.extend(expected(50..100, 2));
+    for number in 100..250u32 {
+        match number {
+            110 => new.push((key(110), value(110, 4))),
+            number if number % 5 == 0 => {}
+            number => new.push((key(number), value(number, 3))),
+        }
+    }
+    assert_eq!(pairs(&db), new);
+    db.compact_range::<&[u8]>(..).unwrap();
+    assert_eq!(pairs(&db), new, "after a compaction");
+    assert_eq!(db.range_at::<&[u8]>(.., &before).map(Result::unwrap).collect::<Pairs>(), old);
+    drop((before, cursor, db));
+    let db = open(&fs);
+    assert_eq!(pairs(&db), new, "after reopening");
+    db.compact_range::<&[u8]>(..).unwrap();
+    assert_eq!(pairs(&db), new);
+}
+
+/// Goal: a bulk load goes to the last level and is not compacted; what overlaps stays above. Method: loads into an empty
+/// store, beside the data, over it.
+#[test]
+fn as_deep_as_it_can() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    build(&fs, "/a", 0..100, 1, false);
+    build(&fs, "/c", 200..300, 1, false);
+    db.ingest(&["/c", "/a"], &MOVE).unwrap();
+    assert!(!fs.exists(Path::new("/a")).unwrap() && !fs.exists(Path::new("/c")).unwrap());
+    assert_eq!(levels(&db), [0, 0, 0, 2]);
+    build(&fs, "/b", 100..200, 1, false);
+    fill(&db, 300..310, 1);
+    db.ingest(&["/b"], &MOVE).unwrap();
+    assert_eq!(levels(&db)[3], 3, "between the two");
+    build(&fs, "/d", 150..160, 2, false);
+    db.ingest(&["/d"], &MOVE).unwrap();
+    let mut all = expected(0..150, 1);
+    all.extend(expected(150..160, 2));
+    all.extend(expected(160..310, 1));
+    assert_eq!(pairs(&db), all);
+    assert_eq!(db.stats().compactions.0, 0);
+}
+
+/// Goal: what is no table from a builder is refused and leaves nothing behind. Method: a table of the store, a cut and a
+/// flipped file, two that overlap, one that is not there; then the directory is as before.
+#[test]
+fn refused() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    fill(&db, 0..100, 1);
+    db.flush().unwrap();
+    let own = files(&fs, STORE, ".table");
+    build(&fs, "/a", 0..100, 2, false);
+    build(&fs, "/b", 99..120, 2, false);
+    let read = |path: &str| {
+        let file = fs.open(Path::new(path), OpenOptions::read()).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    };
+    let write = |path: &str, bytes: &[u8]| {
+        fs.open(Path::new(path), OpenOptions::create()).unwrap().write_all_at(bytes, 0).unwrap();
+    };
+    let mut bytes = read("/a");
+    write("/cut", &bytes[..bytes.len() - 1]);
+    bytes[100] ^= 4;
+    write("/flipped", &bytes);
+    let own_path = own[0].to_string_lossy().into_owned();
+    let kinds = [
+        (vec![own_path.as_str()], ErrorKind::Invalid),
+        (vec!["/a", "/b"], ErrorKind::Invalid),
+        (vec!["/b", "/cut"], ErrorKind::Corruption),
+        (vec!["/flipped"], ErrorKind::Corruption),
+        (vec!["/nothing"], ErrorKind::NotFound),
+    ];
+    for (paths, kind) in kinds {
+        assert_eq!(db.ingest(&paths, &MOVE).unwrap_err().kind(), kind, "{paths:?}");
+    }
+    db.ingest::<&str>(&[], &COPY).unwrap();
+    assert_eq!(files(&fs, STORE, ".table"), own);
+    assert_eq!(pairs(&db), expected(0..100, 1));
+
+    let mut table = db.table_builder("/order").unwrap();
+    table.put("b", "1").unwrap();
+    for key in ["a", "b"] {
+        assert_eq!(table.put(key, "2").unwrap_err().kind(), ErrorKind::Invalid, "{key}");
+    }
+    drop(table);
+    assert!(!fs.exists(Path::new("/order")).unwrap(), "unfinished files go");
+    assert_eq!(db.table_builder("/none").unwrap().finish().unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(db.table_builder("/a").unwrap_err().kind(), ErrorKind::Conflict);
+}
+
+/// Goal: ingests fit between writes, deletions of ranges, flushes and compactions as if they were batches, and snapshots stay
+/// what they were. Method: random steps against a map, over several seeds and strategies.
+#[test]
+fn against_a_map() {
+    for seed in 0..12u64 {
+        let mut rng = SeededRng::new(seed);
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let mut keyspace = small();
+        keyspace.memtable_bytes = 4096;
+        if seed % 3 == 1 {
+            let universal = crate::strategy::UniversalOptions {
+                table_bytes: 2048,
+                runs: 3,
+                levels: 4,
+                ..Default::default()
+            };
+            keyspace.compaction = StrategyOptions::Universal(universal);
+        }
+        if seed % 3 == 2 {
+            let lazy = crate::strategy::LazyOptions {
+                table_bytes: 2048,
+                flush_bytes: 2048,
+                size_ratio: 2,
+                levels: 4,
+                ..Default::default()
+            };
+            keyspace.compaction = StrategyOptions::LazyLeveled(lazy);
+        }
+        let mut db = builder(&fs).default_keyspace(keyspace.clone()).open().unwrap();
+        let mut model = BTreeMap::new();
+        let mut snapshots: Vec<(Snapshot, BTreeMap<Vec<u8>, Vec<u8>>)> = Vec::new();
+        for round in 0..400u32 {
+            let from = rng.below(300) as u32;
+            match rng.below(20) {
+                0..=9 => {
+                    for number in from..from + rng.below(20) as u32 {
+                        db.put(key(number), value(number, round)).unwrap();
+                        model.insert(key(number), value(number, round));
+                    }
+                }
+                10 => {
+                    db.delete_range(key(from), key(from + 20)).unwrap();
+                    model.retain(|found: &Vec<u8>, _| *found < key(from) || *found >= key(from + 20));
+                }
+                11 => db.flush().unwrap(),
+                12 => db.compact_range(key(from)..key(from + 50)).unwrap(),
+                13 => snapshots.push((db.snapshot(), model.clone())),
+                14 => _ = snapshots.pop(),
+                15 if rng.chance(0.2) => {
+                    snapshots.clear();
+                    drop(db);
+                    db = builder(&fs).default_keyspace(keyspace.clone()).open().unwrap();
+                }
+                _ => {
+                    let width = 1 + rng.below(30) as u32;
+                    let deletes = rng.chance(0.5);
+                    build(&fs, "/one", from..from + width, round, deletes);
+                    build(&fs, "/two", from + width..from + 2 * width, round, deletes);
+                    db.ingest(&["/one", "/two"], &MOVE).unwrap();
+                    for number in from..from + 2 * width {
+                        match deletes && number % 5 == 0 {
+                            true => _ = model.remove(&key(number)),
+                            false => _ = model.insert(key(number), value(number, round)),
+                        }
+                    }
+                }
+            }
+            let number = rng.below(350) as u32;
+            let found = db.get(key(number)).unwrap();
+            assert_eq!(
+                found.as_deref(),
+                model.get(&key(number)).map(Vec::as_slice),
+                "seed {seed} round {round}"
+            );
+            if round % 40 == 39 {
+                assert!(pairs(&db).into_iter().eq(model.clone()), "seed {seed} round {round}");
+                for (snapshot, model) in &snapshots {
+                    let found = db.range_at::<&[u8]>(.., snapshot).map(Result::unwrap);
+                    assert!(found.eq(model.clone()), "seed {seed} round {round}, snapshot");
+                }
+            }
+        }
+    }
+}
+
+/// Goal: after a crash anywhere, all files of an ingest are there or none, and nothing that was synced before is lost. Method:
+/// every operation of writes, an ingest of two tables over them and one more write.
+#[test]
+fn crashes() {
+    for options in [COPY, MOVE] {
+        let marks = std::cell::RefCell::new(Vec::new());
+        let images = crash_sweep(
+            FaultOptions::seeded(5),
+            2,
+            |machine| {
+                let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+                let mark = || marks.borrow_mut().push(machine.operation_count());
+                let db = open(&fs);
+                fill(&db, 0..20, 1);
+                db.sync().unwrap();
+                mark();
+                build(&fs, "/one", 10..30, 2, false);
+                build(&fs, "/two", 30..50, 2, false);
+                db.ingest(&["/one", "/two"], &options).unwrap();
+                mark();
+                db.put_with(key(15), value(15, 3), Durability::Sync).unwrap();
+                mark();
+            },
+            |point, image, after| {
+                let fs: Arc<dyn Fs> = Arc::new(after);
+                let passed = marks.borrow().iter().filter(|&&at| at <= point.operation()).count();
+                if passed == 0 {
+                    return;
+                }
+                let db = open(&fs);
+                let found = pairs(&db);
+                let mut ingested = expected(0..10, 1);
+                ingested.extend(expected(10..50, 2));
+                let mut last = ingested.clone();
+                last[15].1 = value(15, 3);
+                let states = [expected(0..20, 1), ingested, last];
+                let which = states.iter().position(|state| *state == found);
+                let context = format!("{options:?}, operation {}, {image:?}: {which:?}", point.operation());
+                assert!(which.is_some_and(|which| which + 1 >= passed), "{context}");
+            },
+        );
+        assert!(images > 100, "{images}");
+    }
+}
+
+/// Goal: an ingest that fails changes nothing that can be read, and says so; when only the disk was full, the store goes on.
+/// Method: every operation of the ingest fails once, with an I/O error and with a full disk; then read and reopen.
+#[test]
+fn failures() {
+    for fault in [Fault::Io, Fault::Full] {
+        let struck = fault_sweep(&FaultOptions::seeded(6), fault, false, |machine, index| {
+            let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+            let old = expected(0..20, 1);
+            let mut new = expected(0..10, 1);
+            new.extend(expected(10..30, 2));
+            let run = || -> crate::Result<bool> {
+                let db = builder(&fs).open()?;
+                for (key, value) in &old {
+                    db.put_with(key, value, Durability::Sync)?;
+                }
+                let mut table = TableBuilder::create_in(&fs, "/one", &small())?;
+                for number in 10..30 {
+                    table.put(key(number), value(number, 2))?;
+                }
+                table.finish()?;
+                let done = db.ingest(&["/one"], &MOVE);
+                let found = db.iter().collect::<crate::Result<Pairs>>();
+                if let Ok(found) = found {
+                    let expected = if done.is_ok() { &new } else { &old };
+                    assert!(found == *expected, "{index}: {} entries, {done:?}", found.len());
+                }
+                if fault == Fault::Full && done.is_err() {
+                    let after = db.put("z", "z");
+                    assert!(after.is_ok(), "{index}: {after:?}");
+                    db.delete("z")?;
+                }
+                done.map(|()| true)
+            };
+            let done = run();
+            if let Ok(db) = builder(&fs).open() {
+                let found = pairs(&db);
+                let is_whole = found == new || (done.is_err() && (found == old || found.len() < old.len()));
+                assert!(is_whole, "{index}: {done:?} {}", found.len());
+            }
+        });
+        assert!(struck > 20, "{struck}");
+    }
+}
+
+/// Goal: on a real disk a moved file is the same one, and a copied one is not. Method: inodes.
+#[test]
+fn links_on_a_real_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let db = Db::builder(dir.path().join("store")).default_keyspace(small()).open().unwrap();
+    for (options, same) in [(COPY, false), (MOVE, true)] {
+        let path = dir.path().join("t");
+        let name = path.to_string_lossy().into_owned();
+        build(&fs, &name, 0..50, 1, false);
+        let id = fs.metadata(&path).unwrap().id;
+        db.ingest(&[&path], &options).unwrap();
+        let tables = files(&fs, &dir.path().join("store").to_string_lossy(), ".table");
+        assert_eq!(tables.iter().any(|table| fs.metadata(table).unwrap().id == id), same);
+        assert_eq!(fs.exists(&path).unwrap(), !same);
+        if !same {
+            fs.remove(&path).unwrap();
+        }
+        assert_eq!(pairs(&db), expected(0..50, 1));
+    }
+}
+
+/// Goal: ingests beside writers of the same keys: readers see every table whole or not at all, and nothing hangs. Method: a
+/// writer goes round over the keys, each ingest writes one round number to all keys of another range in one table, and a reader
+/// asks for all of them at once.
+#[test]
+fn beside_writers() {
+    use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = builder(&fs).background(Background::Threads(2)).open().unwrap();
+    let stop = AtomicBool::new(false);
+    cairn_vfs::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut round = 0;
+            while !stop.load(Ordering::SeqCst) {
+                round += 1;
+                fill(&db, 0..200, round);
+            }
+        });
+        let reader = scope.spawn(|| {
+            let keys: Vec<_> = (1000..1010).map(key).collect();
+            while !stop.load(Ordering::SeqCst) {
+                let found = db.multi_get(&keys).unwrap();
+                let tail = |at: usize| {
+                    let text = String::from_utf8(found[at].as_deref().unwrap_or_default().to_vec()).unwrap();
+                    text.split(" of ").nth(1).and_then(|rest| rest.split(' ').nth(1)).unwrap_or("").to_owned()
+                };
+                let rounds: Vec<String> = (0..10).map(tail).collect();
+                assert!(rounds.iter().all(|round| *round == rounds[0]), "{rounds:?}");
+            }
+        });
+        for round in 0..30 {
+            let mut table = TableBuilder::create_in(&fs, "/t", &small()).unwrap();
+            table.put(key(100), value(100, round)).unwrap();
+            for number in 1000..1010 {
+                table.put(key(number), value(number, round)).unwrap();
+            }
+            table.finish().unwrap();
+            db.ingest(&["/t"], &MOVE).unwrap();
+            assert_eq!(db.get(key(1005)).unwrap().as_deref(), Some(&value(1005, round)[..]));
+        }
+        stop.store(true, Ordering::SeqCst);
+        writer.join().unwrap();
+        reader.join().unwrap();
+    });
+}
