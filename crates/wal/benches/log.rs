@@ -196,6 +196,9 @@ fn sync_together(writers: u64, bytes: usize) -> f64 {
         });
     }) / 1e3;
     assert_eq!(done.into_inner(), each * writers);
+    if writers > 1 {
+        println!("  records for each flush: {:.1}", (each * writers) as f64 / log.stats().flushes as f64);
+    }
     micros
 }
 

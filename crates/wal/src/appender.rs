@@ -177,7 +177,7 @@ impl Appender {
             bytes: u64::from(self.segment.bytes),
             progress: Some(self.segment.progress.clone()),
         };
-        lock(&self.shared.files).sealed.push_back(sealed);
+        lock(&self.shared.sealed).push_back(sealed);
         let (map, segment) = activate(&self.shared, prepared, Some(previous))?;
         (self.map, self.seed, self.number, self.before) = (map, segment.seed, segment.number, end_here);
         self.segment = segment;

@@ -13,10 +13,11 @@ use crate::Result;
 
 const PIECE_BYTES: usize = 1 << 20;
 
-/// Writes a segment anew, byte for byte, in its place. Costs a copy of what is in it, and two syncs.
-pub(crate) fn harden(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+/// Writes a segment anew in its place, byte for byte up to `end`, zeros behind. Costs a copy, and two syncs.
+pub(crate) fn harden(fs: &Arc<dyn Fs>, path: &Path, end: u32) -> Result<()> {
     let source = fs.open(path, OpenOptions::read())?;
-    let len = source.len()?;
+    let file_bytes = source.len()?;
+    let len = file_bytes.min(u64::from(end));
     let target = AtomicFile::create(fs, path)?;
     let mut piece = vec![0; PIECE_BYTES.min(usize::try_from(len).unwrap_or(PIECE_BYTES))];
     let mut offset = 0;
@@ -24,12 +25,12 @@ pub(crate) fn harden(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
         let bytes = piece.len().min(usize::try_from(len - offset).unwrap_or(usize::MAX));
         let piece = piece.get_mut(..bytes).unwrap_or_default();
         source.read_exact_at(piece, offset)?;
-        // Most of a segment may be zeros that were never written.
+        // Much of it may be zeros that were never written.
         if piece.iter().any(|&byte| byte != 0) {
             target.file().write_all_at(piece, offset)?;
         }
         offset += bytes as u64;
     }
-    target.file().set_len(len)?;
+    target.file().set_len(file_bytes)?;
     Ok(target.commit()?)
 }

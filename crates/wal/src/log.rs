@@ -33,7 +33,7 @@ pub struct Stats {
     pub segments: u64,
     /// Of these, how many were files of released segments.
     pub recycled: u64,
-    /// How often an appender needed a segment, or memory of one, that was not ready.
+    /// How often an appender needed a segment, or memory of one, that was not ready; the first segment counts.
     pub stalls: u64,
     /// How many threads are waiting for a sync right now, the one that carries it out included.
     pub waiting: u64,
@@ -67,7 +67,7 @@ impl Log {
         }
         // ORDER: the header of the new segment says that all before it is on stable storage, so it must be.
         for old in tail.segments.iter().filter(|old| old.unsynced) {
-            harden(fs, &old.path)?;
+            harden(fs, &old.path, old.end)?;
         }
         let previous = tail.segments.last().map(|_| Previous {
             salt: tail.salt,
@@ -165,7 +165,7 @@ fn adopt(shared: &Shared, tail: &Tail) -> Result<()> {
         let metadata = shared.fs.metadata(&old.path)?;
         known.insert(metadata.id);
         let (number, path, end) = (old.number, old.path.clone(), old.end);
-        files.sealed.push_back(Sealed { number, path, end, bytes: metadata.len, progress: None });
+        lock(&shared.sealed).push_back(Sealed { number, path, end, bytes: metadata.len, progress: None });
     }
     for path in &tail.dead {
         let metadata = shared.fs.metadata(path)?;

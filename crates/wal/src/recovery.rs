@@ -201,13 +201,13 @@ impl Recovery {
     /// Costs a copy of each segment that was read since the last call and of which nothing says that it is durable.
     pub fn sync(&mut self) -> Result<()> {
         for index in self.hardened..self.links.len().min(self.index + 1) {
-            let end =
-                if index == self.index { self.offset } else { self.sealed_at(index).unwrap_or(u32::MAX) };
+            let sealed_at = self.sealed_at(index).unwrap_or(u32::MAX);
+            let read_to = if index == self.index { self.offset } else { sealed_at };
             if let Some(link) = self.links.get(index)
-                && Lsn::new(link.header.number, end) > self.proven
+                && Lsn::new(link.header.number, read_to) > self.proven
             {
-                harden(&self.fs, &link.path)?;
-                // Of the one being read, all that is there, read or not; and nobody adds to it.
+                // Of the one being read, all that is there, read or not; nobody adds to it.
+                harden(&self.fs, &link.path, sealed_at)?;
                 self.hardened = index + 1;
             }
         }

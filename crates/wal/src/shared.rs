@@ -26,13 +26,19 @@ pub(crate) struct Shared {
     failure: OnceLock<Arc<Error>>,
     /// Segments that may have records to sync, oldest first; the last one is being written.
     pub(crate) unsynced: Mutex<VecDeque<Arc<Segment>>>,
+    /// Segments that are not released, oldest first, the one being written left out. Never locked for long.
+    pub(crate) sealed: Mutex<VecDeque<Sealed>>,
+    /// The segment after the one being written. Never locked for long.
+    prepared: Mutex<Option<Prepared>>,
+    /// Held while files are made, renamed or removed, which takes its time; the appender does not wait for it as long
+    /// as there is a prepared segment.
     pub(crate) files: Mutex<Files>,
     group: Mutex<Group>,
     group_done: Condvar,
     /// Threads inside [`Shared::sync_to`].
     waiting: AtomicU64,
-    /// Set by a sync, cleared when memory is prepared: whether syncs come more often than windows.
-    synced_lately: AtomicBool,
+    /// How often memory was prepared since the last sync.
+    windows_unsynced: AtomicU64,
     pub(crate) counts: Counts,
     pub(crate) wanted: Mutex<Wanted>,
     pub(crate) wanted_changed: Condvar,
@@ -69,11 +75,8 @@ pub(crate) struct Counts {
 pub(crate) struct Files {
     /// Number of the next segment to be made.
     pub(crate) next: u32,
-    /// Segments that are not released, oldest first, the one being written left out.
-    pub(crate) sealed: VecDeque<Sealed>,
     /// Released segments that can be written again.
     pub(crate) free: Vec<PathBuf>,
-    pub(crate) prepared: Option<Prepared>,
 }
 
 /// A segment that was written to its end.
@@ -99,11 +102,13 @@ impl Shared {
             hot: Hot { synced: AtomicU64::new(0), poisoned: AtomicBool::new(false) },
             failure: OnceLock::new(),
             unsynced: Mutex::default(),
+            sealed: Mutex::default(),
+            prepared: Mutex::default(),
             files: Mutex::default(),
             group: Mutex::default(),
             group_done: Condvar::new(),
             waiting: AtomicU64::new(0),
-            synced_lately: AtomicBool::new(true),
+            windows_unsynced: AtomicU64::new(0),
             counts: Counts::default(),
             wanted: Mutex::default(),
             wanted_changed: Condvar::new(),
@@ -206,7 +211,7 @@ impl Shared {
             thread::yield_now();
         }
         let members = self.waiting();
-        self.synced_lately.store(true, Ordering::Relaxed);
+        self.windows_unsynced.store(0, Ordering::Relaxed);
         self.flush(lsn).map_err(|error| self.poison(error))?;
         Ok(members)
     }
@@ -243,21 +248,25 @@ impl Shared {
         lock(&self.unsynced).retain(|segment| segment.number != number);
     }
 
-    /// How the next window is to be filled.
+    /// How the next window is to be filled. Whoever syncs does so more often than once in this many windows.
     pub(crate) fn zeros(&self) -> Zeros {
-        if self.synced_lately.swap(false, Ordering::Relaxed) { Zeros::Small } else { Zeros::Large }
+        const WINDOWS: u64 = 3;
+        let before = self.windows_unsynced.fetch_add(1, Ordering::Relaxed);
+        if before < WINDOWS { Zeros::Small } else { Zeros::Large }
     }
 
     /// Takes the segment that was prepared, or makes one; of at least `bytes`.
     ///
     /// A full disk leaves everything as it was, so that it can be tried again. Other errors poison.
     pub(crate) fn take_prepared(&self, bytes: u64) -> Result<Prepared> {
-        let mut files = lock(&self.files);
-        let ready = files.prepared.take();
-        if ready.is_none() {
-            self.counts.stalls.fetch_add(1, Ordering::Relaxed);
+        let mut ready = lock(&self.prepared).take();
+        if let Some(prepared) = ready.take_if(|prepared| u64::from(prepared.bytes()) >= bytes) {
+            return Ok(prepared);
         }
-        match ready {
+        self.counts.stalls.fetch_add(1, Ordering::Relaxed);
+        let mut files = lock(&self.files);
+        // The helper may have been at it.
+        match ready.or_else(|| lock(&self.prepared).take()) {
             Some(prepared) if u64::from(prepared.bytes()) >= bytes => Ok(prepared),
             // Too small for a large record: the same file, longer.
             Some(prepared) => {
@@ -273,9 +282,9 @@ impl Shared {
     pub(crate) fn prepare_ahead(&self) -> Result<()> {
         self.check()?;
         let mut files = lock(&self.files);
-        if files.prepared.is_none() {
+        if lock(&self.prepared).is_none() {
             let prepared = self.prepare(&mut files, u64::from(self.options.segment_bytes))?;
-            files.prepared = Some(prepared);
+            *lock(&self.prepared) = Some(prepared);
         }
         Ok(())
     }
@@ -333,32 +342,36 @@ impl Shared {
         self.check()?;
         let mut files = lock(&self.files);
         let mut changed = false;
-        while let Some(oldest) = files.sealed.front() {
-            let end = Lsn::new(oldest.number, oldest.end);
-            // Somebody may still be writing to it, which must not go to its next life.
-            let idle =
-                oldest.progress.as_ref().is_none_or(|slots| slots.committed() >= u64::from(oldest.end));
-            if end > lsn || !idle {
-                break;
-            }
-            let keeps = oldest.bytes == u64::from(self.options.segment_bytes)
+        // Only this takes segments out of the list, under the lock of the files.
+        while let Some((path, end, bytes)) = self.releasable(lsn) {
+            let keeps = bytes == u64::from(self.options.segment_bytes)
                 && files.free.len() < self.options.recycled_max;
             if keeps {
-                let path = free_path(&self.dir, oldest.number);
-                self.fs.rename(&oldest.path, &path)?;
-                files.free.push(path);
+                let free = free_path(&self.dir, end.segment());
+                self.fs.rename(&path, &free)?;
+                files.free.push(free);
             } else {
-                self.fs.remove(&oldest.path)?;
+                self.fs.remove(&path)?;
             }
             changed = true;
             self.forget_unsynced(end.segment());
             self.raise_synced(end);
-            files.sealed.pop_front();
+            lock(&self.sealed).pop_front();
         }
         if changed {
             // ORDER: a released segment has lost its old name for certain before it gets a new one.
             self.fs.sync_dir(&self.dir).map_err(|error| self.poison(error.into()))?;
         }
         Ok(())
+    }
+
+    /// The oldest segment, if nothing in it is behind `lsn`: its file, end and size.
+    fn releasable(&self, lsn: Lsn) -> Option<(PathBuf, Lsn, u64)> {
+        let sealed = lock(&self.sealed);
+        let oldest = sealed.front()?;
+        let end = Lsn::new(oldest.number, oldest.end);
+        // Somebody may still be writing to it, which must not go to its next life.
+        let idle = oldest.progress.as_ref().is_none_or(|slots| slots.committed() >= u64::from(oldest.end));
+        (end <= lsn && idle).then(|| (oldest.path.clone(), end, oldest.bytes))
     }
 }
