@@ -11,6 +11,7 @@ use super::scatter::{Axis, Dot, Scatter};
 use super::table;
 use crate::results::Measurement;
 use crate::sizes::{BYTES_PER_ENTRY, size_of_store};
+use crate::suite_kv;
 
 /// What describes a store, whoever reads it how.
 const STORE_DIMS: [Dim; 4] = [Dim::Dataset, Dim::Entries, Dim::ValueBytes, Dim::Compression];
@@ -54,7 +55,11 @@ pub(super) fn other(model: &Model<'_>) -> Figure<'static> {
     let slices = figure::slices(rest, &dims);
     Figure {
         id: "other",
-        title: "Other measurements",
+        title: if model.run.suite == suite_kv::NAME {
+            "Writes, scans and mixes"
+        } else {
+            "Other measurements"
+        },
         lead: String::new(),
         variants: side_by_side(model, "other", &dims, slices),
         dims,

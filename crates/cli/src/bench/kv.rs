@@ -149,7 +149,8 @@ fn ycsb(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Vec<YcsbSpec>, Vec<Stri
         file.read_exact_at(&mut text, 0)?;
         let refuse = |what: String| Error::Input { input: path.display().to_string(), place: None, what };
         let text = String::from_utf8(text).map_err(|error| refuse(error.to_string()))?;
-        let name = path.file_stem().map_or_else(|| "ycsb".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        let name =
+            path.file_stem().map_or_else(|| "ycsb".to_owned(), |stem| stem.to_string_lossy().into_owned());
         add(&name, &text)?;
     }
     if args.ycsb_file.is_empty() && !args.property.is_empty() {

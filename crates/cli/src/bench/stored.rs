@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_bench::report::render_html;
-use cairn_bench::{compare as comparison, store, suite_hash, table};
+use cairn_bench::{compare as comparison, store, suite_hash, suite_kv, table};
 use cairn_vfs::{Fs, OpenOptions};
 
 use super::write_file;
@@ -29,7 +29,7 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
 /// Puts the table of a run between the markers of a page.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
-    let path = run_or_newest(fs, args.run.as_deref(), &dir)?;
+    let path = run_or_newest(fs, args.run.as_deref(), &dir, &[suite_hash::NAME])?;
     let run = store::load(&**fs, &path)?;
     let file = fs.open(&args.readme, OpenOptions::read())?;
     let mut page = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
@@ -53,7 +53,8 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
 
 /// Writes the HTML report of a run.
 pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
-    let path = run_or_newest(fs, args.run.as_deref(), Path::new(store::RESULTS_DIR))?;
+    let suites = [suite_hash::NAME, suite_kv::NAME];
+    let path = run_or_newest(fs, args.run.as_deref(), Path::new(store::RESULTS_DIR), &suites)?;
     let run = store::load(&**fs, &path)?;
     let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;
     let target = args.out.clone().unwrap_or_else(|| path.with_extension("html"));
@@ -67,10 +68,20 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn run_or_newest(fs: &Arc<dyn Fs>, named: Option<&Path>, dir: &Path) -> Result<PathBuf> {
+/// The run that was named, or the one of these suites in `dir` that started last.
+fn run_or_newest(fs: &Arc<dyn Fs>, named: Option<&Path>, dir: &Path, suites: &[&str]) -> Result<PathBuf> {
     if let Some(path) = named {
         return Ok(path.to_owned());
     }
-    store::latest(&**fs, dir, suite_hash::NAME)?
+    let mut newest: Option<(String, PathBuf)> = None;
+    for suite in suites {
+        let Some(path) = store::latest(&**fs, dir, suite)? else { continue };
+        let started = store::load(&**fs, &path)?.started;
+        if newest.as_ref().is_none_or(|(known, _)| started > *known) {
+            newest = Some((started, path));
+        }
+    }
+    newest
+        .map(|(_, path)| path)
         .ok_or_else(|| Error::usage(format!("no stored run in {}: make one or name one", dir.display())))
 }

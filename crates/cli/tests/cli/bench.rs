@@ -89,6 +89,10 @@ fn a_kv_run_goes_all_the_way() {
     }
     scratch.run(&format!("bench compare {run} {run}")).ended(0);
     scratch.run(&format!("bench report {run} -o kv.html")).ended(0);
+    std::fs::create_dir(scratch.path("benchmark-results")).unwrap();
+    scratch.write("benchmark-results/kv-newest.json", scratch.read(run));
+    let newest = scratch.run("bench report").ended(0).text();
+    assert_eq!(newest, "benchmark-results/kv-newest.html\n");
 
     scratch.write(
         "mine",
