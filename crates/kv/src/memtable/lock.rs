@@ -64,10 +64,9 @@ impl VersionLock {
     /// Takes the lock for writing if nobody wrote since `seen`.
     #[inline]
     pub(super) fn upgrade(&self, seen: Seen) -> Option<Writing<'_>> {
-        self.0
-            .compare_exchange(seen.0, seen.0 | HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-            .then_some(Writing { lock: self, seen })
+        let taken = self.0.compare_exchange(seen.0, seen.0 | HELD, Ordering::Acquire, Ordering::Relaxed);
+        // Not made before it is known to be true: its drop releases the lock.
+        taken.is_ok().then(|| Writing { lock: self, seen })
     }
 }
 

@@ -37,6 +37,7 @@ fn version_lock() {
     let seen = lock.read();
     let writing = lock.upgrade(seen).unwrap();
     assert!(lock.try_read().is_none() && !lock.unchanged(seen) && lock.upgrade(seen).is_none());
+    assert!(lock.try_read().is_none(), "a failed upgrade leaves the holder's lock alone");
     writing.cancel();
     assert!(lock.unchanged(seen));
     drop(lock.upgrade(seen).unwrap());
