@@ -28,7 +28,7 @@ mod txn;
 mod value;
 mod version;
 
-pub use admin::{BuiltTable, IngestOptions, TableBuilder};
+pub use admin::{BackupInfo, Backups, BuiltTable, Damage, IngestOptions, TableBuilder};
 pub use batch::{Operation, WriteBatch};
 pub use compaction::strategy;
 pub use compaction::stream::{CompactionFilter, FilterDecision};

@@ -11,10 +11,11 @@ use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::output::{Cut, Output, table_options};
 use crate::db::view::{Sealed, View};
 use crate::events::Event;
+use crate::file::FileNumber;
 use crate::iter::merge::MergeCursor;
 use crate::iter::visible::Bounds;
 use crate::range_del::RangeTombstones;
-use crate::version::{NewTable, VersionEdit};
+use crate::version::{KeyspaceEdit, NewTable, VersionEdit};
 
 impl Inner {
     /// Writes all memtables of `keyspace` that are sealed by now to one table, and installs it.
@@ -114,17 +115,22 @@ impl Inner {
         edit.keyspaces.retain(|id, change| {
             let is_open = matches!(keyspaces.get(id.0 as usize), Some(Some(_)));
             if !is_open {
-                let moved = |number| change.removed.iter().any(|old| old.number == number);
-                let new = change.added.iter().map(|new| new.meta.number).filter(|&number| !moved(number));
-                self.remove_tables(&new.collect::<Vec<_>>());
+                self.remove_tables(&new_tables_of(change));
             }
             is_open
         });
-        self.versions.log_and_apply(edit, |id, version| {
+        let new = new_tables(&edit);
+        let result = self.versions.log_and_apply(edit, |id, version| {
             let Some(Some(changed)) = keyspaces.get(id.0 as usize) else { return };
             let flushed = if id == keyspace.id { flushed } else { &[] };
             changed.view.rcu(|view| view.with_version(Arc::clone(version), flushed));
-        })
+        });
+        // Refused, and nothing has happened: a full disk is not to be filled with tables that nobody has. After other
+        // failures the manifest may have the edit, and the tables must stay.
+        if result.is_err() && self.versions.check().is_ok() {
+            self.remove_tables(&new);
+        }
+        result
     }
 
     /// Gives back the log segments that no keyspace needs any more.
@@ -138,11 +144,22 @@ impl Inner {
     /// Deletes files that no version has any more. A file that cannot be deleted now is found again at the next open.
     pub(crate) fn remove_obsolete(&self) {
         let obsolete = self.versions.obsolete();
-        if obsolete.is_empty() {
+        // What a writer beside us removes is the writer's to delete.
+        if obsolete.is_empty() || self.options.read_only {
             return;
         }
         for name in obsolete.take() {
             let _ = self.fs.remove(&name.path(&self.path));
         }
     }
+}
+
+/// The tables that an edit adds, those left out that it only moves.
+fn new_tables(edit: &VersionEdit) -> Vec<FileNumber> {
+    edit.keyspaces.values().flat_map(new_tables_of).collect()
+}
+
+fn new_tables_of(change: &KeyspaceEdit) -> Vec<FileNumber> {
+    let is_moved = |number| change.removed.iter().any(|old| old.number == number);
+    change.added.iter().map(|new| new.meta.number).filter(|&number| !is_moved(number)).collect()
 }

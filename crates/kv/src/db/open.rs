@@ -9,6 +9,7 @@ use cairn_vfs::sync::{Arc, Mutex, OnceLock, RwLock};
 use cairn_wal::Lsn;
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
 
+use crate::admin::ReadOnly;
 use crate::batch::DEFAULT;
 use crate::db::background::Background;
 use crate::db::builder::Builder;
@@ -53,24 +54,23 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     }
 
     let exists = prepare_directory(&fs, &path, &options)?;
-    let lock_file = if options.read_only { None } else { Some(take_lock(&fs, &path)?) };
-    let versions = if options.read_only {
-        VersionSet::open_read_only(&fs, &path)?
-    } else if exists {
+    if options.read_only {
+        return ReadOnly { path, fs, clock, options, default, named }.open(None);
+    }
+    let lock_file = Some(take_lock(&fs, &path)?);
+    let versions = if exists {
         VersionSet::open(&fs, &path)?
     } else {
         let mut edit = VersionEdit::default();
         edit.created.push(new_keyspace(DEFAULT, DEFAULT_NAME, &default));
         VersionSet::create(&fs, &path, rng.next_u64(), &edit)?
     };
-    if options.read_only {
-        check_files(&versions, &path)?;
-    } else {
-        create_missing(&versions, &named)?;
-        remove_leftovers(&*fs, &versions, &path)?;
-    }
+    create_missing(&versions, &named)?;
+    remove_leftovers(&*fs, &versions, &path)?;
 
-    let inner = Arc::new(assemble(path.as_path(), fs, clock, options, lock_file, versions, &default, &named)?);
+    let tables = Tables::new(Arc::clone(&fs), Arc::new(path), &options);
+    let inner = assemble(fs, clock, options, lock_file, versions, &default, &named, Arc::new(tables))?;
+    let inner = Arc::new(inner);
     recovery::recover(&inner, &mut *rng)?;
     Background::start(&inner)?;
     let default = inner.keyspace(DEFAULT)?;
@@ -96,7 +96,7 @@ fn prepare_directory(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result
 }
 
 /// Errors: [`Error::Busy`] when a process has the store open.
-fn take_lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
+pub(crate) fn take_lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
     let file = fs.open(&path.join(LOCK_NAME), OpenOptions::create())?;
     match file.try_lock() {
         Ok(()) => Ok(file),
@@ -145,8 +145,7 @@ fn remove_leftovers(fs: &dyn Fs, versions: &VersionSet, path: &Path) -> Result<(
 }
 
 #[allow(clippy::too_many_arguments)] // each is a part of the store, given once
-fn assemble(
-    path: &Path,
+pub(crate) fn assemble(
     fs: Arc<dyn Fs>,
     clock: Arc<dyn Clock>,
     options: Options,
@@ -154,11 +153,13 @@ fn assemble(
     versions: VersionSet,
     default: &KeyspaceOptions,
     named: &[(String, KeyspaceOptions)],
+    tables: Arc<Tables>,
 ) -> Result<Inner> {
+    let path = Arc::clone(&tables.path);
     let mut keyspaces = Vec::new();
     let mut active = Vec::new();
     for (id, stored) in versions.keyspaces() {
-        let kept = StoredOptions::decode(&stored.options, path)?;
+        let kept = StoredOptions::decode(&stored.options, &path)?;
         let mut given = default.clone();
         if let Some((_, options)) = named.iter().find(|(name, _)| *name == stored.name) {
             given = options.clone();
@@ -176,8 +177,6 @@ fn assemble(
         let view = View { active: memtable, sealed: Vec::new(), version: stored.version };
         keyspaces[at] = Some(Arc::new(KeyspaceState::new(id, stored.name, given, view)?));
     }
-    let path = Arc::new(path.to_owned());
-    let tables = Arc::new(Tables::new(Arc::clone(&fs), Arc::clone(&path), &options));
     Ok(Inner {
         path,
         fs,
@@ -200,6 +199,7 @@ fn assemble(
         failed: AtomicBool::new(false),
         full: Mutex::default(),
         is_full: AtomicBool::new(false),
+        full_count: AtomicU64::new(0),
         options,
     })
 }

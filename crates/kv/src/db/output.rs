@@ -150,7 +150,7 @@ impl Drop for Output<'_> {
     }
 }
 
-fn add_range_tombstones(writer: &mut TableWriter, tombstones: &RangeTombstones) -> Result<()> {
+pub(crate) fn add_range_tombstones(writer: &mut TableWriter, tombstones: &RangeTombstones) -> Result<()> {
     let (Some(span), Some(seqnos)) = (tombstones.span(), tombstones.seqno_range()) else { return Ok(()) };
     let mut encoded = Vec::new();
     tombstones.encode(&mut encoded);

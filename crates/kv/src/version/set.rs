@@ -81,6 +81,18 @@ impl VersionSet {
             let what = format!("it is missing although {orphan} is there");
             return Err(Error::corruption(&FileName::Current.path(dir), 0, what));
         }
+        VersionSet::found(fs, dir, store_id, edit)
+    }
+
+    /// As [`VersionSet::create`], of files that are there already: those that `edit` adds, durable, names included. Takes
+    /// the place of a store that was there. A crash leaves what was there before or this one.
+    pub(crate) fn found(
+        fs: &Arc<dyn Fs>,
+        dir: &Path,
+        store_id: u64,
+        edit: &VersionEdit,
+    ) -> Result<VersionSet> {
+        let names = list(fs, dir)?;
         let obsolete = Arc::new(ObsoleteFiles::default());
         let mut state = StoreState::new(Arc::clone(&obsolete));
         let prepared = state.prepare(edit).map_err(Error::invalid)?;

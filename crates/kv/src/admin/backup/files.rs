@@ -1,0 +1,95 @@
+//! The files of a backup directory: their names, and which of them are needed.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::Backups;
+use crate::Result;
+use crate::admin::capture::files_of;
+use crate::admin::transfer::Content;
+use crate::version::FileName;
+
+/// The record of a backup.
+pub(super) fn backup_path(dir: &Path, id: u64) -> PathBuf {
+    dir.join(format!("{id:06}.backup"))
+}
+
+/// The number in the name of a record that is spelled as we spell it.
+pub(super) fn backup_number(path: &Path) -> Option<u64> {
+    let id = path.file_name()?.to_str()?.strip_suffix(".backup")?.parse().ok()?;
+    (backup_path(Path::new(""), id).as_os_str() == path.file_name()?).then_some(id)
+}
+
+/// A file of stores: its name there and its checksum, for stores that were restored and gone on with may have other
+/// content under the same number.
+pub(super) fn shared_path(dir: &Path, name: FileName, content: Content) -> PathBuf {
+    let (number, ending) = match name {
+        FileName::Blob(number) => (number, "blob"),
+        other => (other.number().unwrap_or(0), "table"),
+    };
+    dir.join(format!("{number:06}-{:016x}.{ending}", content.checksum))
+}
+
+/// Whether a name is one that [`shared_path`] makes.
+fn is_shared(path: &Path) -> bool {
+    let stem = path.file_name().and_then(|name| name.to_str()).and_then(|name| {
+        name.strip_suffix(".table")
+            .or_else(|| name.strip_suffix(".blob"))
+            .and_then(|stem| stem.split_once('-'))
+    });
+    stem.is_some_and(|(number, checksum)| {
+        let is_number = number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit());
+        is_number && checksum.len() == 16 && checksum.bytes().all(|byte| byte.is_ascii_hexdigit())
+    })
+}
+
+impl Backups {
+    /// Removes what a crash left of files that were being written: they have a store's names.
+    pub(super) fn remove_unfinished(&self) -> Result<()> {
+        for path in self.fs.read_dir(&self.dir)? {
+            if matches!(FileName::parse(&path), Some(FileName::Table(_) | FileName::Blob(_))) {
+                self.fs.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes files that no backup has.
+    pub(super) fn remove_unneeded(&self) -> Result<()> {
+        let mut needed = BTreeSet::new();
+        for (id, _) in self.numbers()? {
+            let record = self.record(id)?;
+            needed.extend(
+                files_of(&record.edit).iter().map(|file| shared_path(&self.dir, file.name, file.content)),
+            );
+        }
+        for path in self.fs.read_dir(&self.dir)? {
+            if is_shared(&path) && !needed.contains(&path) {
+                self.fs.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: our names are known again and nobody else's are.
+    #[test]
+    fn names() {
+        let content = Content { bytes: 1, checksum: 0xab };
+        for name in [FileName::Table(7), FileName::Blob(1_234_567)] {
+            let path = shared_path(Path::new("/b"), name, content);
+            assert!(is_shared(&path) && backup_number(&path).is_none() && FileName::parse(&path).is_none());
+        }
+        for other in ["000007.table", "000007-ab.table", "7-00000000000000ab.blob", "LOCK", "a-b.table"] {
+            assert!(!is_shared(Path::new(other)), "{other}");
+        }
+        assert_eq!(backup_number(&backup_path(Path::new("/b"), 12)), Some(12));
+        for other in ["12.backup", "000012.backup.tmp", "+00012.backup", "0000012.backup"] {
+            assert_eq!(backup_number(Path::new(other)), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,261 @@
+//! Backups of stores in a directory: each one whole, files that do not change between them stored once.
+//!
+//! ```text
+//!  backups/
+//!    LOCK
+//!    000001.backup   000002.backup                 what each backup consists of
+//!    000007-89abcdef01234567.table   …             files, by number and checksum, shared by the backups
+//! ```
+//!
+//! A file is there under its name only when it is complete and durable; a backup exists when its record does. So a crash in the
+//! middle costs what it had copied of the new one at most, and not even that: the next backup finds it.
+
+mod files;
+mod format;
+mod restore;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{AtomicFile, ErrorKind, File, Fs, OpenOptions, StdFs};
+
+use self::files::{backup_number, backup_path, shared_path};
+use self::format::Record;
+use super::capture::files_of;
+use super::transfer::{Content, copy};
+use crate::db::Db;
+use crate::db::open::LOCK_NAME;
+use crate::kind::Seqno;
+use crate::{Error, Result};
+
+/// A directory of backups, opened by one process at a time.
+///
+/// ```
+/// # fn main() -> cairn_kv::Result<()> {
+/// # let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
+/// # let builder = |path: &str| cairn_kv::Db::builder(path).fs(fs.clone());
+/// use cairn_kv::Backups;
+///
+/// let db = builder("/store").open()?;
+/// let backups = Backups::open_in(&fs, "/backups")?;
+/// db.put("key", "monday")?;
+/// let monday = backups.create(&db)?;
+/// db.put("key", "tuesday")?;
+/// backups.create(&db)?;
+/// assert!(backups.verify()?.is_empty());
+/// backups.restore(Some(monday.id), "/restored")?;
+/// assert_eq!(builder("/restored").open()?.get("key")?.as_deref(), Some(&b"monday"[..]));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Backups {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    /// Held while this lives.
+    _lock: Box<dyn File>,
+}
+
+/// One backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BackupInfo {
+    /// Its number; later ones have higher ones.
+    pub id: u64,
+    /// When it was made, since the Unix epoch, in whole seconds.
+    pub created: Duration,
+    /// Tells the store that it is of from others.
+    pub store_id: u64,
+    /// The last write that is in it.
+    pub last_seqno: Seqno,
+    /// How many files it consists of.
+    pub files: usize,
+    /// Bytes of these files.
+    pub bytes: u64,
+    /// Of these, bytes that had to be copied when it was made; the rest was there from earlier backups.
+    pub copied_bytes: u64,
+}
+
+/// A file that is not as it should be.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The file.
+    pub file: PathBuf,
+    /// What was found.
+    pub error: Error,
+}
+
+impl std::fmt::Display for Damage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.file.display(), self.error)
+    }
+}
+
+impl Backups {
+    /// Opens the directory, or makes it.
+    ///
+    /// Errors: [`Error::Busy`] when a process has it open; those of the file system.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Backups> {
+        let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+        Backups::open_in(&fs, dir)
+    }
+
+    /// As [`Backups::open`], on any file system, which has to be that of the stores as well.
+    pub fn open_in(fs: &Arc<dyn Fs>, dir: impl AsRef<Path>) -> Result<Backups> {
+        let dir = dir.as_ref().to_owned();
+        if !fs.exists(&dir)? {
+            fs.create_dir_all(&dir)?;
+            fs.sync_parent(&dir)?;
+        }
+        let lock = fs.open(&dir.join(LOCK_NAME), OpenOptions::create())?;
+        lock.try_lock().map_err(|error| match error.kind() {
+            ErrorKind::Busy => {
+                Error::Busy { what: format!("the backups in {} are open already", dir.display()) }
+            }
+            _ => error.into(),
+        })?;
+        Ok(Backups { fs: Arc::clone(fs), dir, _lock: lock })
+    }
+
+    /// Backs up what is in the store now, as [`Db::checkpoint`] would. Durable when it returns; the store may be written to
+    /// meanwhile.
+    ///
+    /// Costs a copy of the files that no earlier backup has, whose checksums are verified on the way.
+    /// Errors: [`Error::Corruption`] of a damaged file of the store; those of the file system. Earlier backups stay as they are.
+    pub fn create(&self, db: &Db) -> Result<BackupInfo> {
+        let inner = &db.core.inner;
+        self.remove_unfinished()?;
+        let capture = inner.capture();
+        let edit = inner.materialize(&capture, &self.dir)?;
+        let mut copied_bytes = 0;
+        for file in files_of(&edit) {
+            let to = shared_path(&self.dir, file.name, file.content);
+            let written = file.name.path(&self.dir);
+            if self.fs.exists(&written)? {
+                self.fs.rename(&written, &to)?;
+            } else if !self.fs.exists(&to)? {
+                copy(&self.fs, &file.name.path(&inner.path), &written, file.content)?;
+                // ORDER: the name comes when the content is durable.
+                self.fs.rename(&written, &to)?;
+            } else {
+                continue;
+            }
+            copied_bytes += file.content.bytes;
+        }
+        // ORDER: the files' names are durable before the record that refers to them.
+        self.fs.sync_dir(&self.dir)?;
+        let id = self.numbers()?.last().map_or(1, |(id, _)| id + 1);
+        let created_secs = inner.clock.wall().as_secs();
+        let record = Record { id, created_secs, store_id: inner.versions.store_id(), copied_bytes, edit };
+        let file = AtomicFile::create(&self.fs, &backup_path(&self.dir, id))?;
+        file.file().write_all_at(&record.encode(), 0)?;
+        file.commit()?;
+        Ok(info(&record))
+    }
+
+    /// The backups, oldest first. Those whose record is damaged are left out; [`Backups::verify`] names them.
+    pub fn list(&self) -> Result<Vec<BackupInfo>> {
+        let mut all = Vec::new();
+        for (id, _) in self.numbers()? {
+            match self.record(id) {
+                Ok(record) => all.push(info(&record)),
+                Err(Error::Corruption { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Reads all files of all backups and says which are damaged or missing. Errors: only when the directory cannot be read.
+    pub fn verify(&self) -> Result<Vec<Damage>> {
+        let mut damage = Vec::new();
+        let mut wanted = std::collections::BTreeMap::new();
+        for (id, path) in self.numbers()? {
+            match self.record(id) {
+                Ok(record) => wanted.extend(
+                    files_of(&record.edit)
+                        .into_iter()
+                        .map(|file| (shared_path(&self.dir, file.name, file.content), file.content)),
+                ),
+                Err(error) => damage.push(Damage { file: path, error }),
+            }
+        }
+        for (file, content) in wanted {
+            let found = Content::of(&*self.fs, &file).and_then(|found| content.check(found, &file));
+            damage.extend(found.err().map(|error| Damage { file, error }));
+        }
+        Ok(damage)
+    }
+
+    /// Removes a backup, damaged or not, and the files that no other one has.
+    ///
+    /// Errors: [`Error::NotFound`] without such a backup; [`Error::Corruption`] when the record of another one is damaged: what it
+    /// needs is not known, so the backup is gone and its files are kept.
+    pub fn delete(&self, id: u64) -> Result<()> {
+        self.delete_all(&[id])
+    }
+
+    /// Removes all backups but the newest `keep`. Errors: as [`Backups::delete`].
+    pub fn purge(&self, keep: usize) -> Result<()> {
+        let numbers = self.numbers()?;
+        let old = numbers.len().saturating_sub(keep);
+        let old: Vec<u64> = numbers.iter().take(old).map(|(id, _)| *id).collect();
+        self.delete_all(&old)
+    }
+
+    fn delete_all(&self, ids: &[u64]) -> Result<()> {
+        for &id in ids {
+            let path = backup_path(&self.dir, id);
+            if !self.fs.exists(&path)? {
+                return Err(self.no_backup(id));
+            }
+            self.fs.remove(&path)?;
+        }
+        // ORDER: a backup is gone for good before files of it go.
+        self.fs.sync_dir(&self.dir)?;
+        self.remove_unneeded()
+    }
+
+    fn no_backup(&self, id: u64) -> Error {
+        Error::NotFound { what: format!("there is no backup {id} in {}", self.dir.display()) }
+    }
+
+    /// The backups, ascending.
+    fn numbers(&self) -> Result<Vec<(u64, PathBuf)>> {
+        let paths = self.fs.read_dir(&self.dir)?.into_iter();
+        let mut all: Vec<_> = paths.filter_map(|path| Some((backup_number(&path)?, path))).collect();
+        all.sort_unstable();
+        Ok(all)
+    }
+
+    fn record(&self, id: u64) -> Result<Record> {
+        let path = backup_path(&self.dir, id);
+        let file = match self.fs.open(&path, OpenOptions::read()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Err(self.no_backup(id)),
+            Err(error) => return Err(error.into()),
+        };
+        let mut bytes = vec![0; file.len()? as usize];
+        file.read_exact_at(&mut bytes, 0)?;
+        let record = Record::decode(&bytes, &path)?;
+        if record.id != id {
+            return Err(Error::corruption(&path, 16, format!("it is backup {}, expected {id}", record.id)));
+        }
+        Ok(record)
+    }
+}
+
+fn info(record: &Record) -> BackupInfo {
+    let files = files_of(&record.edit);
+    BackupInfo {
+        id: record.id,
+        created: Duration::from_secs(record.created_secs),
+        store_id: record.store_id,
+        last_seqno: record.edit.last_seqno.unwrap_or(0),
+        files: files.len(),
+        bytes: files.iter().map(|file| file.content.bytes).sum(),
+        copied_bytes: record.copied_bytes,
+    }
+}

@@ -1,0 +1,258 @@
+//! The state of an open store at one moment, held while it is copied somewhere.
+//!
+//! The files of the tables are immutable and stay as long as their version is held. What memtables hold is written to one
+//! more table for each keyspace at the copy's place, so that a copy needs no log: not its file formats, nor luck with a log
+//! that is being written to and recycled meanwhile.
+
+use std::path::Path;
+
+use cairn_vfs::OpenOptions;
+use cairn_vfs::sync::{Arc, lock, read};
+
+use super::transfer::Content;
+use crate::Result;
+use crate::compaction::stream::{Rules, Stream};
+use crate::cursor::Cursor;
+use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::output::{add_range_tombstones, table_options};
+use crate::db::view::View;
+use crate::file::{FileNumber, TableMeta};
+use crate::iter::merge::MergeCursor;
+use crate::kind::{Kind, Seqno};
+use crate::range_del::RangeTombstones;
+use crate::table::TableWriter;
+use crate::version::{FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
+
+/// All keyspaces as they were when `last_seqno` was the newest write.
+pub(super) struct Capture {
+    pub last_seqno: Seqno,
+    next_keyspace: u32,
+    keyspaces: Vec<Captured>,
+}
+
+/// A keyspace of a [`Capture`].
+struct Captured {
+    state: Arc<KeyspaceState>,
+    /// As the manifest has them.
+    options: Vec<u8>,
+    view: Arc<View>,
+}
+
+/// A file of a captured store.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoreFile {
+    pub name: FileName,
+    pub content: Content,
+}
+
+/// The files that an edit adds.
+pub(super) fn files_of(edit: &VersionEdit) -> Vec<StoreFile> {
+    let mut files = Vec::new();
+    for change in edit.keyspaces.values() {
+        files.extend(change.added.iter().map(|new| StoreFile {
+            name: FileName::Table(new.meta.number),
+            content: Content { bytes: new.meta.bytes, checksum: new.meta.checksum },
+        }));
+        files.extend(change.blobs_added.iter().map(|blob| StoreFile {
+            name: FileName::Blob(blob.number),
+            content: Content { bytes: blob.bytes, checksum: blob.checksum },
+        }));
+    }
+    files
+}
+
+impl Inner {
+    /// Holds on to what is there now: every write that has returned, of all keyspaces, and no half of a batch. Waits for
+    /// writes that are under way.
+    pub(super) fn capture(&self) -> Capture {
+        let _structure = read(&self.structure);
+        let stored = self.versions.keyspaces();
+        let (last_seqno, keyspaces) = {
+            // Memtables change places under this lock only, so each view has all writes up to the number.
+            let commit = lock(&self.commit);
+            let all = self.all_keyspaces().into_iter().map(|state| {
+                let options = stored.iter().find(|(id, _)| *id == state.id);
+                let options = options.map_or_else(Vec::new, |(_, stored)| stored.options.clone());
+                Captured { options, view: state.view.load_full(), state }
+            });
+            (commit.next_seqno - 1, all.collect())
+        };
+        self.order.wait_for(last_seqno);
+        let next_keyspace = self.versions.next_keyspace_id().0;
+        Capture { last_seqno, next_keyspace, keyspaces }
+    }
+
+    /// The edit that makes the captured state of nothing. What memtables held is in tables that this writes to `dir`,
+    /// content durable, names not.
+    pub(super) fn materialize(&self, capture: &Capture, dir: &Path) -> Result<VersionEdit> {
+        let mut edit = VersionEdit {
+            last_seqno: Some(capture.last_seqno),
+            next_keyspace: Some(capture.next_keyspace),
+            ..VersionEdit::default()
+        };
+        for keyspace in &capture.keyspaces {
+            let Captured { state, options, view } = keyspace;
+            edit.created.push(NewKeyspace {
+                id: state.id,
+                name: state.name.clone(),
+                options: options.clone(),
+            });
+            let number = self.versions.new_file_number();
+            let written = write_memtables(self, keyspace, capture.last_seqno, dir, number)?;
+            add_files(&mut edit, state.id, view, written);
+        }
+        edit.next_file = Some(self.versions.new_file_number());
+        Ok(edit)
+    }
+}
+
+fn add_files(edit: &mut VersionEdit, id: KeyspaceId, view: &View, written: Option<TableMeta>) {
+    let change = edit.keyspace(id);
+    for (level, runs) in view.version.levels().iter().enumerate() {
+        for run in runs.runs() {
+            let tables = run.tables().iter();
+            change.added.extend(tables.map(|table| NewTable {
+                level,
+                run: run.id(),
+                meta: table.meta.clone(),
+            }));
+        }
+    }
+    // Its number was drawn last, so its run is the newest.
+    change.added.extend(written.map(|meta| NewTable { level: 0, run: meta.number, meta }));
+    for blob in view.version.blobs() {
+        change.blobs_added.push(blob.file.meta.clone());
+        if blob.garbage_bytes > 0 {
+            change.blob_garbage.push((blob.file.meta.number, blob.garbage_bytes));
+        }
+    }
+}
+
+/// Writes what the captured memtables hold up to `last` as table `number` in `dir`; `None` when that is nothing.
+fn write_memtables(
+    inner: &Inner,
+    keyspace: &Captured,
+    last: Seqno,
+    dir: &Path,
+    number: FileNumber,
+) -> Result<Option<TableMeta>> {
+    let Captured { state, view, .. } = keyspace;
+    let memtables = || std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+    let sets: Vec<_> = memtables().map(|memtable| memtable.range_tombstones()).collect();
+    let all = sets.iter().flat_map(|set| set.iter()).filter(|tombstone| tombstone.seqno <= last);
+    let tombstones = Arc::new(RangeTombstones::build(all));
+    let cursors = memtables().map(|memtable| UpTo { cursor: memtable.cursor(), last });
+    let mut cursor = MergeCursor::new(cursors.collect());
+    cursor.seek_first()?;
+    let rules = Rules {
+        snapshots: Vec::new(),
+        tombstones: Arc::clone(&tombstones),
+        operator: state.options.merge_operator.clone(),
+        filter: None,
+        level: 0,
+        store: Arc::clone(&inner.path),
+    };
+    let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
+    let mut writer = None;
+    while stream.advance()? {
+        let writer = begin(&mut writer, inner, state, dir, number)?;
+        writer.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
+    }
+    if !tombstones.is_empty() {
+        add_range_tombstones(begin(&mut writer, inner, state, dir, number)?, &tombstones)?;
+    }
+    writer.map(TableWriter::finish).transpose()
+}
+
+/// The writer, which is made when there is something to write.
+fn begin<'w>(
+    writer: &'w mut Option<TableWriter>,
+    inner: &Inner,
+    state: &KeyspaceState,
+    dir: &Path,
+    number: FileNumber,
+) -> Result<&'w mut TableWriter> {
+    match writer {
+        Some(writer) => Ok(writer),
+        none @ None => {
+            let last_level = state.view.load().version.levels().len().saturating_sub(1);
+            let options = table_options(&state.options, 0, last_level, inner.clock.wall().as_secs());
+            let file = inner.fs.open(&FileName::Table(number).path(dir), OpenOptions::create_new())?;
+            Ok(none.insert(TableWriter::new(Arc::from(file), number, options)?))
+        }
+    }
+}
+
+/// The entries of a memtable up to a number.
+struct UpTo<C> {
+    cursor: C,
+    last: Seqno,
+}
+
+impl<C: Cursor> UpTo<C> {
+    fn forward(&mut self) -> Result<()> {
+        while self.cursor.valid() && self.cursor.seqno() > self.last {
+            self.cursor.next()?;
+        }
+        Ok(())
+    }
+
+    fn backward(&mut self) -> Result<()> {
+        while self.cursor.valid() && self.cursor.seqno() > self.last {
+            self.cursor.prev()?;
+        }
+        Ok(())
+    }
+}
+
+impl<C: Cursor> Cursor for UpTo<C> {
+    fn valid(&self) -> bool {
+        self.cursor.valid()
+    }
+
+    fn seek_first(&mut self) -> Result<()> {
+        self.cursor.seek_first()?;
+        self.forward()
+    }
+
+    fn seek_last(&mut self) -> Result<()> {
+        self.cursor.seek_last()?;
+        self.backward()
+    }
+
+    fn seek(&mut self, key: &[u8], seqno: Seqno) -> Result<()> {
+        self.cursor.seek(key, seqno)?;
+        self.forward()
+    }
+
+    fn seek_back(&mut self, key: &[u8], inclusive: bool) -> Result<()> {
+        self.cursor.seek_back(key, inclusive)?;
+        self.backward()
+    }
+
+    fn next(&mut self) -> Result<()> {
+        self.cursor.next()?;
+        self.forward()
+    }
+
+    fn prev(&mut self) -> Result<()> {
+        self.cursor.prev()?;
+        self.backward()
+    }
+
+    fn key(&self) -> &[u8] {
+        self.cursor.key()
+    }
+
+    fn seqno(&self) -> Seqno {
+        self.cursor.seqno()
+    }
+
+    fn kind(&self) -> Kind {
+        self.cursor.kind()
+    }
+
+    fn value(&self) -> &[u8] {
+        self.cursor.value()
+    }
+}

@@ -1,0 +1,188 @@
+//! Reading a store beside the process that writes it.
+//!
+//! Nothing is written and nothing locked, so the writer knows nothing of its readers: it deletes tables and gives log
+//! segments back when *it* needs them no more. A reader therefore opens all files at once, which keeps them alive, and begins
+//! anew with a newer manifest when one was gone already. It replays the log into memory and keeps what it has so seen, until
+//! it is told to look again.
+//!
+//! ```text
+//!  manifest ─► open every table ─► replay the log ─► manifest again: is the log's beginning where it was?
+//!      ▲                                                    │ no, or a file was gone
+//!      └────────────────────────────────────────────────────┘
+//! ```
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{Clock, ErrorKind, Fs, SeededRng};
+use cairn_wal::Lsn;
+
+use crate::batch::DEFAULT;
+use crate::db::Db;
+use crate::db::core::Core;
+use crate::db::inner::Inner;
+use crate::db::open::assemble;
+use crate::db::recovery;
+use crate::db::tables::Tables;
+use crate::file::FileNumber;
+use crate::options::{Background, KeyspaceOptions, Options};
+use crate::table::Table;
+use crate::version::{FileName, VersionSet};
+use crate::{Error, Result};
+
+/// How often a reader looks again when the writer was faster.
+const ATTEMPTS: usize = 16;
+
+/// What it takes to open a store for reading.
+#[derive(Debug)]
+pub(crate) struct ReadOnly {
+    pub path: PathBuf,
+    pub fs: Arc<dyn Fs>,
+    pub clock: Arc<dyn Clock>,
+    pub options: Options,
+    pub default: KeyspaceOptions,
+    pub named: Vec<(String, KeyspaceOptions)>,
+}
+
+impl ReadOnly {
+    /// Opens the store as it is now. Tables that `before` has open are not opened again.
+    pub(crate) fn open(mut self, before: Option<&Inner>) -> Result<Db> {
+        // There is nothing to do in the background.
+        self.options.background = Background::Inline;
+        let tables = match before {
+            Some(before) => Arc::clone(&before.tables),
+            None => Arc::new(Tables::new(Arc::clone(&self.fs), Arc::new(self.path.clone()), &self.options)),
+        };
+        let (store_id, readers) =
+            before.map(|before| (before.versions.store_id(), open_readers(before))).unzip();
+        let (store_id, readers) = (store_id.unwrap_or(0), readers.unwrap_or_default());
+        let mut last = None;
+        // BOUND: a writer has to be faster every time. A store that is damaged fails every time too.
+        for _ in 0..ATTEMPTS {
+            match self.attempt(&tables, store_id, &readers) {
+                Ok(Some(db)) => return Ok(db),
+                Ok(None) => {}
+                // Whatever is wrong may be so because the writer was at it just now; what is not of the files stays wrong.
+                Err(error @ (Error::Invalid { .. } | Error::Unsupported { .. })) => return Err(error),
+                Err(error) => last = Some(error),
+            }
+        }
+        Err(last.unwrap_or_else(|| Error::Busy {
+            what: format!(
+                "the writer of {} gives log segments back faster than they can be read",
+                self.path.display()
+            ),
+        }))
+    }
+
+    /// `None` when the writer has given back what was being read.
+    fn attempt(
+        &self,
+        tables: &Arc<Tables>,
+        store_id: u64,
+        readers: &HashMap<FileNumber, Arc<Table>>,
+    ) -> Result<Option<Db>> {
+        let versions = VersionSet::open_read_only(&self.fs, &self.path)?;
+        let start = log_segment(&versions);
+        let (fs, clock) = (Arc::clone(&self.fs), Arc::clone(&self.clock));
+        let (options, tables) = (self.options.clone(), Arc::clone(tables));
+        let inner = assemble(fs, clock, options, None, versions, &self.default, &self.named, tables)?;
+        let inner = Arc::new(inner);
+        // Another store may stand here meanwhile, with tables of its own under the same numbers.
+        let nothing = HashMap::new();
+        open_all(&inner, if inner.versions.store_id() == store_id { readers } else { &nothing })?;
+        // It takes random numbers only for a log that is written to.
+        recovery::recover(&inner, &mut SeededRng::new(0))?;
+        // A segment is given back after the manifest says that it is not needed.
+        let now = VersionSet::open_read_only(&self.fs, &self.path)?;
+        if log_segment(&now) != start {
+            return Ok(None);
+        }
+        let default = inner.keyspace(DEFAULT)?;
+        Ok(Some(Db::new(Arc::new(Core { inner }), default)))
+    }
+}
+
+/// The first segment of the log that is needed.
+fn log_segment(versions: &VersionSet) -> u32 {
+    let starts = versions.keyspaces().into_iter().map(|(_, keyspace)| keyspace.log_start);
+    starts.min().map_or(0, |start| Lsn::from(start).segment())
+}
+
+/// Opens all tables, so that they stay when the writer deletes them.
+fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<()> {
+    for keyspace in inner.all_keyspaces() {
+        for (_, file) in keyspace.view.load().version.tables() {
+            if let Some(reader) = readers.get(&file.number()) {
+                // Numbers are never used twice: it is the same table. It is not open yet, so this sets it.
+                let _ = file.reader.set(Arc::clone(reader));
+            }
+            inner.tables.open(file).map_err(|error| match error.kind() {
+                ErrorKind::NotFound => {
+                    let path = FileName::Table(file.number()).path(&inner.path);
+                    Error::corruption(&path, 0, "it is missing, and the manifest refers to it")
+                }
+                _ => error,
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// The tables that a store has open.
+fn open_readers(inner: &Inner) -> HashMap<FileNumber, Arc<Table>> {
+    let mut readers = HashMap::new();
+    for keyspace in inner.all_keyspaces() {
+        let view = keyspace.view.load();
+        let open = view
+            .version
+            .tables()
+            .filter_map(|(_, file)| Some((file.number(), Arc::clone(file.reader.get()?))));
+        readers.extend(open);
+    }
+    readers
+}
+
+impl Db {
+    /// Catches up with the process that writes the store: this handle then shows what is there now. Only for a store that was
+    /// opened with [`crate::Builder::read_only`].
+    ///
+    /// Keyspaces, snapshots, cursors and clones of the handle that were taken before go on showing the older state; take them
+    /// anew. Costs the manifest, the log since the last flushes, and opening tables that are new.
+    ///
+    /// Errors: [`Error::Unsupported`] in a store that is open for writing; otherwise as [`crate::Builder::open`]. The handle
+    /// then shows what it did before.
+    ///
+    /// ```
+    /// # fn main() -> cairn_kv::Result<()> {
+    /// # let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
+    /// # let builder = || cairn_kv::Db::builder("/store").fs(fs.clone());
+    /// let writer = builder().open()?;
+    /// let mut reader = builder().read_only(true).open()?;
+    /// writer.put("key", "value")?;
+    /// assert_eq!(reader.get("key")?, None);
+    /// reader.refresh()?;
+    /// assert_eq!(reader.get("key")?.as_deref(), Some(&b"value"[..]));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn refresh(&mut self) -> Result<()> {
+        let inner = &self.core.inner;
+        if !inner.options.read_only {
+            return Err(Error::unsupported(&inner.path, "refreshing, of a store that is open for writing"));
+        }
+        let states = inner.all_keyspaces();
+        let named = states.iter().filter(|keyspace| keyspace.id != DEFAULT);
+        let read_only = ReadOnly {
+            path: inner.path.to_path_buf(),
+            fs: Arc::clone(&inner.fs),
+            clock: Arc::clone(&inner.clock),
+            options: inner.options.clone(),
+            default: inner.keyspace(DEFAULT)?.options.clone(),
+            named: named.map(|keyspace| (keyspace.name.clone(), keyspace.options.clone())).collect(),
+        };
+        *self = read_only.open(Some(inner))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,78 @@
+//! A directory that is there as a whole or not at all.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::Fs;
+use cairn_vfs::sync::Arc;
+
+use crate::version::FileName;
+use crate::{Error, Result};
+
+/// A store that is being put together beside its place, as `<target>.tmp`, and takes the place with one rename.
+///
+/// A crash leaves at most the temporary directory, whose files the next attempt removes. So does dropping it before
+/// [`Staging::commit`]; the empty directory stays.
+#[derive(Debug)]
+pub(super) struct Staging {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    target: PathBuf,
+    is_committed: bool,
+}
+
+impl Staging {
+    /// Begins with an empty directory.
+    ///
+    /// Errors: [`Error::Invalid`] when the target is there and not empty, or when files of others are in the temporary
+    /// directory.
+    pub(super) fn new(fs: &Arc<dyn Fs>, target: &Path) -> Result<Staging> {
+        let Some(name) = target.file_name() else {
+            return Err(Error::invalid(format!("{}: a directory to be made needs a name", target.display())));
+        };
+        if fs.exists(target)? && !fs.read_dir(target)?.is_empty() {
+            return Err(Error::invalid(format!("{} is there already and not empty", target.display())));
+        }
+        let mut temporary = name.to_owned();
+        temporary.push(".tmp");
+        let dir = target.with_file_name(temporary);
+        fs.create_dir_all(&dir)?;
+        let staging = Staging { fs: Arc::clone(fs), dir, target: target.to_owned(), is_committed: false };
+        staging.clear()?;
+        if let Some(other) = fs.read_dir(&staging.dir)?.first() {
+            return Err(Error::invalid(format!("{} is in the way: it is not of a store", other.display())));
+        }
+        Ok(staging)
+    }
+
+    /// Where the files go.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Gives the directory its name. ORDER: its files and their names are durable before.
+    pub(super) fn commit(mut self) -> Result<()> {
+        self.fs.sync_dir(&self.dir)?;
+        self.fs.rename(&self.dir, &self.target)?;
+        self.is_committed = true;
+        Ok(self.fs.sync_parent(&self.target)?)
+    }
+
+    /// Removes files of stores.
+    fn clear(&self) -> Result<()> {
+        for path in self.fs.read_dir(&self.dir)? {
+            if FileName::parse(&path).is_some() {
+                self.fs.remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        if !self.is_committed {
+            // What stays is removed by the next attempt.
+            let _ = self.clear();
+        }
+    }
+}

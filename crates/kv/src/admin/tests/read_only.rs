@@ -1,0 +1,159 @@
+use std::path::Path;
+
+use cairn_vfs::fault::FaultOptions;
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{ErrorKind, FaultFs, Fs, MemFs, Operation, StdFs};
+
+use super::*;
+
+fn open_reader(fs: &Arc<dyn Fs>) -> Db {
+    builder(fs).read_only(true).open().unwrap()
+}
+
+/// Goal: a reader shows what was there at its open, from tables and log, then after a refresh what is there now; what it had
+/// given out goes on as it was, also when the writer has deleted the files. Method: a writer that compacts everything away
+/// between.
+#[test]
+fn catches_up() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let writer = open(&fs);
+    fill(&writer, 0..300, 1);
+    writer.flush().unwrap();
+    fill(&writer, 300..310, 1);
+    let mut reader = open_reader(&fs);
+    let old = reader.clone();
+    let mut cursor = reader.cursor().unwrap();
+    fill(&writer, 0..310, 2);
+    let made = writer.create_keyspace("made", small()).unwrap();
+    made.put("a", "b").unwrap();
+    writer.compact_range::<&[u8]>(..).unwrap();
+    for db in [&reader, &old] {
+        assert!(pairs(db) == expected(0..310, 1));
+    }
+    reader.refresh().unwrap();
+    assert!(pairs(&reader) == expected(0..310, 2));
+    assert_eq!(pairs(&reader.keyspace("made").unwrap()).len(), 1);
+    cursor.seek_first().unwrap();
+    for number in 0..310 {
+        assert_eq!((cursor.key(), cursor.value()), (&key(number)[..], &value(number, 1)[..]));
+        cursor.next().unwrap();
+    }
+    assert!(!cursor.valid() && pairs(&old) == expected(0..310, 1));
+    writer.drop_keyspace("made").unwrap();
+    reader.refresh().unwrap();
+    assert!(reader.keyspace("made").is_none());
+    let error = writer.clone().refresh().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
+    assert_eq!(reader.put("a", "b").unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(reader.flush().unwrap_err().kind(), ErrorKind::Unsupported);
+    assert_eq!(reader.create_keyspace("x", small()).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(pairs(&writer) == expected(0..310, 2), "the writer has its files");
+}
+
+/// Goal: nothing is written, removed or locked. Method: count those operations over an open, reads, a refresh and the close.
+#[test]
+fn touches_nothing() {
+    let machine = FaultFs::new(FaultOptions::seeded(1));
+    let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+    let writer = open(&fs);
+    fill(&writer, 0..500, 1);
+    writer.compact_range(key(0)..key(100)).unwrap();
+    use Operation::*;
+    let changes = [Write, SetLen, Allocate, SyncData, SyncDir, Rename, Remove, Link, CreateDir, Lock];
+    let counts = || changes.map(|operation| machine.operation_count_of(operation));
+    let before = counts();
+    let mut reader = open_reader(&fs);
+    assert_eq!(pairs(&reader).len(), 500);
+    assert_eq!(counts(), before);
+    fill(&writer, 500..600, 1);
+    writer.compact_range::<&[u8]>(..).unwrap();
+    let before = counts();
+    reader.refresh().unwrap();
+    assert_eq!(pairs(&reader).len(), 600);
+    drop(reader);
+    assert_eq!(counts(), before);
+    let missing = Db::builder("/nothing").fs(Arc::clone(&fs)).read_only(true).open().unwrap_err();
+    assert_eq!(missing.kind(), ErrorKind::NotFound);
+    assert!(!fs.exists(Path::new("/nothing")).unwrap());
+}
+
+/// Goal: a table that is really gone is damage and not waited for.
+#[test]
+fn missing_table() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let writer = open(&fs);
+    fill(&writer, 0..50, 1);
+    writer.flush().unwrap();
+    fs.remove(&files(&fs, STORE, ".table")[0]).unwrap();
+    assert_eq!(builder(&fs).read_only(true).open().unwrap_err().kind(), ErrorKind::Corruption);
+}
+
+/// Goal: readers that open and refresh beside a busy writer see a state that there was: never less than what had returned
+/// before, and no half of a batch. Method: a writer sets all of ten keys to one number at a time, with so small memtables and
+/// segments that files come and go all the time; on a real disk and in memory.
+#[test]
+fn beside_a_busy_writer() {
+    use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let disks: [(Arc<dyn Fs>, &Path); 2] =
+        [(Arc::new(MemFs::new()), Path::new(STORE)), (Arc::new(StdFs::new()), &store)];
+    for (fs, path) in disks {
+        let mut keyspace = small();
+        keyspace.memtable_bytes = 8192;
+        let options =
+            Options { background: Background::Threads(2), wal_segment_bytes: 64 << 10, ..Options::default() };
+        let builder = || {
+            Db::builder(path).fs(Arc::clone(&fs)).options(options.clone()).default_keyspace(keyspace.clone())
+        };
+        let writer = builder().open().unwrap();
+        let (stop, returned) = (AtomicBool::new(false), AtomicU32::new(0));
+        cairn_vfs::thread::scope(|scope| {
+            let thread = scope.spawn(|| {
+                for round in 1.. {
+                    let mut batch = crate::WriteBatch::new();
+                    for number in 0..10 {
+                        batch.put(key(number), format!("{round} {}", "x".repeat(50))).unwrap();
+                    }
+                    writer.write(&batch).unwrap();
+                    returned.store(round, Ordering::SeqCst);
+                    if stop.load(Ordering::SeqCst) {
+                        break;
+                    }
+                }
+            });
+            let check = |db: &Db, at_least: u32| {
+                let rounds: Vec<u32> = pairs(db)
+                    .into_iter()
+                    .map(|(_, value)| {
+                        String::from_utf8(value).unwrap().split(' ').next().unwrap().parse().unwrap()
+                    })
+                    .collect();
+                let is_one = rounds.iter().all(|round| *round == rounds[0]);
+                let is_new = rounds.first().copied().unwrap_or(0) >= at_least;
+                assert!(is_one && is_new && (rounds.len() == 10 || at_least == 0), "{rounds:?} {at_least}");
+            };
+            while returned.load(Ordering::SeqCst) == 0 {
+                cairn_vfs::thread::yield_now();
+            }
+            let mut at_least = returned.load(Ordering::SeqCst);
+            let mut reader = builder().read_only(true).open().unwrap();
+            for _ in 0..40 {
+                check(&reader, at_least);
+                at_least = returned.load(Ordering::SeqCst);
+                match reader.refresh() {
+                    Ok(()) => {}
+                    Err(error) => {
+                        // The writer may win; the reader then shows what it did, and the next look works.
+                        assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
+                        at_least = 0;
+                    }
+                }
+            }
+            stop.store(true, Ordering::SeqCst);
+            thread.join().unwrap();
+            reader.refresh().unwrap();
+            check(&reader, returned.load(Ordering::SeqCst));
+        });
+    }
+}
