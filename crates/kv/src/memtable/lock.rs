@@ -39,6 +39,7 @@ impl VersionLock {
     /// The version, unless a writer holds the lock.
     #[inline]
     pub(super) fn try_read(&self) -> Option<Seen> {
+        shake();
         let version = self.0.load(Ordering::Acquire);
         (version & HELD == 0).then_some(Seen(version))
     }
@@ -58,13 +59,16 @@ impl VersionLock {
     /// True if nobody wrote since `seen`: what was read under it is consistent.
     #[inline]
     pub(super) fn unchanged(&self, seen: Seen) -> bool {
+        shake();
         self.0.load(Ordering::Acquire) == seen.0
     }
 
     /// Takes the lock for writing if nobody wrote since `seen`.
     #[inline]
     pub(super) fn upgrade(&self, seen: Seen) -> Option<Writing<'_>> {
+        shake();
         let taken = self.0.compare_exchange(seen.0, seen.0 | HELD, Ordering::Acquire, Ordering::Relaxed);
+        shake();
         // Not made before it is known to be true: its drop releases the lock.
         taken.is_ok().then(|| Writing { lock: self, seen })
     }
@@ -88,7 +92,60 @@ impl Writing<'_> {
 impl Drop for Writing<'_> {
     #[inline]
     fn drop(&mut self) {
+        shake();
         // 63 bits of changes do not wrap in the life of a machine.
         self.lock.0.store(self.seen.0.wrapping_add(2), Ordering::Release);
+    }
+}
+
+/// In tests, on threads that called [`tests::shake_this_thread`], gives the processor away now and then.
+#[inline]
+fn shake() {
+    #[cfg(test)]
+    tests::shake();
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        /// The state of a generator; 0 is off.
+        static STATE: Cell<u32> = const { Cell::new(0) };
+    }
+
+    /// Stops this thread at every two hundredth step or so that it takes with a lock, so that threads meet in every
+    /// state of a node. Few processors hardly ever stop a thread between two given instructions otherwise.
+    pub(in crate::memtable) fn shake_this_thread(seed: u64) {
+        STATE.set(seed as u32 | 1);
+    }
+
+    #[inline]
+    pub(super) fn shake() {
+        let state = STATE.get();
+        if state != 0 {
+            let next = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            STATE.set(next.max(1));
+            if next >> 16 < (1 << 16) / 200 {
+                yield_now();
+            }
+        }
+    }
+
+    /// Goal: a version lock admits one writer, tells readers of every change, and of nothing else.
+    #[test]
+    fn version_lock() {
+        let lock = VersionLock::default();
+        let seen = lock.read();
+        let writing = lock.upgrade(seen).unwrap();
+        assert!(lock.try_read().is_none() && !lock.unchanged(seen) && lock.upgrade(seen).is_none());
+        assert!(lock.try_read().is_none(), "a failed upgrade leaves the holder's lock alone");
+        writing.cancel();
+        assert!(lock.unchanged(seen));
+        drop(lock.upgrade(seen).unwrap());
+        assert!(!lock.unchanged(seen) && lock.upgrade(seen).is_none());
+        assert_ne!(lock.read(), seen);
     }
 }

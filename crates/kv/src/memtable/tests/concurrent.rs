@@ -6,8 +6,9 @@ use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cairn_vfs::thread;
 
 use super::*;
+use crate::memtable::lock::tests::shake_this_thread;
 
-const KEYS_EACH: usize = 6_000;
+const KEYS_EACH: usize = 4_000;
 
 /// Keys of one writer in the order in which it inserts them, and how many it has.
 struct Writer {
@@ -21,6 +22,7 @@ impl Writer {
     }
 
     fn write(&self, memtable: &Memtable, number: usize) {
+        shake_this_thread(number as u64);
         for (at, key) in self.keys.iter().enumerate() {
             memtable.insert(key, seqno(number, at), Kind::Put, key).unwrap();
             self.done.store(at + 1, Ordering::Release);
@@ -63,6 +65,7 @@ fn run(writers: &[Writer], seed: u64) {
 
 /// Looks up keys that were inserted before, until all writers are finished.
 fn read(memtable: &Memtable, writers: &[Writer], finished: &AtomicBool, mut rng: SeededRng) {
+    shake_this_thread(rng.next_u64());
     while !finished.load(Ordering::Acquire) {
         let writer = rng.below(writers.len() as u64) as usize;
         let done = writers[writer].done();
@@ -77,6 +80,7 @@ fn read(memtable: &Memtable, writers: &[Writer], finished: &AtomicBool, mut rng:
 
 /// Walks both ways, from the ends and from inserted keys, until all writers are finished.
 fn walk(memtable: &Arc<Memtable>, writers: &[Writer], finished: &AtomicBool, mut rng: SeededRng) {
+    shake_this_thread(rng.next_u64());
     while !finished.load(Ordering::Acquire) {
         let before: BTreeSet<&[u8]> =
             writers.iter().flat_map(|w| w.done().iter().map(Vec::as_slice)).collect();
@@ -193,8 +197,10 @@ fn one_key() {
     const THREADS: usize = 8;
     let (memtable, next) = (Arc::new(Memtable::new()), AtomicUsize::new(0));
     thread::scope(|scope| {
-        for _ in 0..THREADS {
-            scope.spawn(|| {
+        for thread in 0..THREADS as u64 {
+            let (memtable, next) = (&memtable, &next);
+            scope.spawn(move || {
+                shake_this_thread(thread);
                 let mut own = Vec::new();
                 loop {
                     let seqno = next.fetch_add(1, Ordering::Relaxed) as Seqno;

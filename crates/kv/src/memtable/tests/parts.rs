@@ -1,10 +1,9 @@
-//! Single parts: heads, locks, the arena.
+//! Single parts: heads, the arena.
 
 use cairn_vfs::Rng;
 use proptest::prelude::*;
 
 use crate::memtable::arena::Arena;
-use crate::memtable::lock::VersionLock;
 use crate::memtable::probe;
 
 use super::*;
@@ -28,21 +27,6 @@ proptest! {
         prop_assert_eq!(&key[..common], &other[..common]);
         prop_assert!(key.get(common).is_none() || key.get(common) != other.get(common));
     }
-}
-
-/// Goal: a version lock admits one writer, tells readers of every change, and of nothing else.
-#[test]
-fn version_lock() {
-    let lock = VersionLock::default();
-    let seen = lock.read();
-    let writing = lock.upgrade(seen).unwrap();
-    assert!(lock.try_read().is_none() && !lock.unchanged(seen) && lock.upgrade(seen).is_none());
-    assert!(lock.try_read().is_none(), "a failed upgrade leaves the holder's lock alone");
-    writing.cancel();
-    assert!(lock.unchanged(seen));
-    drop(lock.upgrade(seen).unwrap());
-    assert!(!lock.unchanged(seen) && lock.upgrade(seen).is_none());
-    assert_ne!(lock.read(), seen);
 }
 
 /// Goal: memory is handed out once, aligned, whatever the sizes. Method: fill each piece with its number and look at
