@@ -53,17 +53,16 @@ impl KvStore for LmdbKv {
         }
     }
 
-    fn settings(&self, settings_of_run: &KvSettings) -> Settings {
-        let mut all = settings([
+    fn settings(&self, _: &KvSettings) -> Settings {
+        settings([
             ("cache", "the kernel's, through a mapping: cannot be bounded"),
             (
                 "transactions",
                 "one for each write, one for each batch; readers renew theirs when something was written",
             ),
             ("flags", "MDB_NOTLS, MDB_NORDAHEAD; MDB_NOSYNC unless writes are sync"),
-        ]);
-        all.insert("map size".to_owned(), format!("{} bytes of address space", settings_of_run.map_bytes));
-        all
+            ("map size", "address space for eight times the data at least"),
+        ])
     }
 
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
