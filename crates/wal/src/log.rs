@@ -63,7 +63,10 @@ impl Log {
         let log_id = tail.log_id.unwrap_or_else(|| rng.next_u64());
         let shared = Arc::new(Shared::new(fs, dir, options, log_id, rng.next_u64()));
         for path in &tail.stray {
-            fs.remove(path)?;
+            // A recovery that was asked to sync has written it anew, and it has its name.
+            if fs.exists(path)? {
+                fs.remove(path)?;
+            }
         }
         // ORDER: the header of the new segment says that all before it is on stable storage, so it must be.
         for old in tail.segments.iter().filter(|old| old.unsynced) {

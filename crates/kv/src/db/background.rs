@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, lock, wait};
 use cairn_vfs::thread::{self, JoinHandle};
 
@@ -95,6 +96,13 @@ impl Background {
         Ok(())
     }
 
+    /// Wakes those who wait for a job, and no thread that looks for one.
+    fn job_is_over(&self) {
+        // Who is about to sleep has looked at the state under this lock.
+        drop(lock(&self.state));
+        self.changed.notify_all();
+    }
+
     pub(crate) fn wake_all(&self) {
         lock(&self.state).generation += 1;
         self.changed.notify_all();
@@ -110,14 +118,26 @@ impl Background {
         PauseGuard { background: self }
     }
 
-    /// Returns when `is_done` says so; asked after every job. Errors: the store's failure.
-    pub(crate) fn wait_until(&self, inner: &Inner, mut is_done: impl FnMut(bool) -> bool) -> Result<()> {
+    /// Returns when `is_done` says so; asked after every job. Errors: the store's failure; that of a full disk, when a job
+    /// has met one since there had been `full_before`, for it is not tried again before work is due again.
+    pub(crate) fn wait_until(
+        &self,
+        inner: &Inner,
+        full_before: u64,
+        mut is_done: impl FnMut(bool) -> bool,
+    ) -> Result<()> {
         let mut state = lock(&self.state);
         loop {
             let is_idle = state.flushing.is_empty() && state.compacting == 0;
             inner.check_alive()?;
             if state.stopped || is_done(is_idle) {
                 return Ok(());
+            }
+            if is_idle
+                && inner.full_count.load(SeqCst) > full_before
+                && let Some(error) = lock(&inner.full).clone()
+            {
+                return Err(error);
             }
             state = wait(&self.changed, state);
         }
@@ -177,8 +197,9 @@ impl Inner {
             match self.find_work(state) {
                 // The failure is latched: writers meet it.
                 Some(work) => {
+                    // Whatever has become due meanwhile is tried.
                     if self.run(work).is_err() {
-                        seen = Some(lock(&self.background.state).generation);
+                        seen = Some(generation);
                     }
                 }
                 None => seen = Some(generation),
@@ -214,6 +235,15 @@ impl Inner {
         None
     }
 
+    /// What the failure of a job means: a full disk is waited out, and a job that the end of the store cut short is done
+    /// again; anything else poisons the store.
+    pub(crate) fn job_failed(&self, error: Error) -> Error {
+        if error.is_full() {
+            return self.disk_is_full(error);
+        }
+        if matches!(error, Error::Busy { .. }) { error } else { self.poison(error) }
+    }
+
     /// Does the work. A failure poisons the store.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
         let (keyspace, result) = match work {
@@ -228,19 +258,14 @@ impl Inner {
                 (keyspace, result)
             }
         };
-        // A full disk is waited out, and a job that the end of the store cut short is done again.
-        let result = match result {
-            Err(error) if error.is_full() => Err(self.disk_is_full(error)),
-            Err(error @ Error::Busy { .. }) => Err(error),
-            Err(error) => Err(self.poison(error)),
-            Ok(()) => {
-                self.disk_has_room();
-                Ok(())
-            }
-        };
+        let result = result.map_err(|error| self.job_failed(error));
+        if result.is_ok() {
+            self.disk_has_room();
+        }
         self.update_pressure(&keyspace);
         self.remove_obsolete();
-        self.background.wake_all();
+        // What found no room is not due again by that: threads would send each other round in circles.
+        if result.is_err() { self.background.job_is_over() } else { self.background.wake_all() }
         result
     }
 }

@@ -192,7 +192,14 @@ impl Inner {
         if parts.len() == 1 || self.background.is_inline() {
             let mut outputs = Vec::new();
             for part in &parts {
-                outputs.extend(merge.part(part)?);
+                match merge.part(part) {
+                    Ok(metas) => outputs.extend(metas),
+                    Err(error) => {
+                        // The part that failed has removed its own.
+                        self.remove_tables(&outputs.iter().map(|meta: &TableMeta| meta.number).collect::<Vec<_>>());
+                        return Err(error);
+                    }
+                }
             }
             return Ok(outputs);
         }
@@ -251,7 +258,7 @@ impl Inner {
                 }
             };
             let Some(claimed) = step else { break };
-            self.compact(keyspace, claimed).map_err(|error| self.poison(error))?;
+            self.compact(keyspace, claimed).map_err(|error| self.job_failed(error))?;
         }
         drop(pause);
         self.remove_obsolete();

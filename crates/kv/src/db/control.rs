@@ -34,13 +34,16 @@ impl Inner {
     }
 
     /// Has due work done until `is_done` says so, which is asked after every job whether no job runs.
+    ///
+    /// Errors: the store's failure, and that of a full disk.
     fn wait_for_work(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
         is_done: impl FnMut(bool) -> bool,
     ) -> Result<()> {
+        let full_before = self.full_count.load(SeqCst);
         self.work_is_due(keyspace)?;
-        self.background.wait_until(self, is_done)
+        self.background.wait_until(self, full_before, is_done)
     }
 
     /// True when a flush or a compaction could start.
@@ -55,6 +58,7 @@ impl Inner {
     pub(crate) fn disk_is_full(&self, error: Error) -> Error {
         *lock(&self.full) = Some(error.clone());
         self.is_full.store(true, SeqCst);
+        self.full_count.fetch_add(1, SeqCst);
         self.controller.wake();
         self.tell(|| Event::Failed { error: error.clone() });
         error

@@ -114,6 +114,8 @@ pub(crate) struct Inner {
     /// The failure of the last job, when that was a full disk.
     pub full: Mutex<Option<Error>>,
     pub is_full: AtomicBool,
+    /// How many jobs have found no room.
+    pub full_count: AtomicU64,
 }
 
 impl Inner {
@@ -136,10 +138,12 @@ impl Inner {
 
     /// Remembers that writing has failed, for good. Gives back the error for whoever met it first.
     pub(crate) fn poison(&self, error: Error) -> Error {
-        if matches!(error, Error::Poisoned { .. }) {
-            return error;
-        }
-        let is_first = self.failure.set(Arc::new(error.clone())).is_ok();
+        // The log, or the manifest, may have failed where nobody was told of it, and says so now.
+        let cause = match &error {
+            Error::Poisoned { cause, .. } => Arc::clone(cause),
+            error => Arc::new(error.clone()),
+        };
+        let is_first = self.failure.set(cause).is_ok();
         self.failed.store(true, SeqCst);
         self.controller.wake();
         self.background.wake_all();

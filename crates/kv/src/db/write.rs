@@ -49,7 +49,7 @@ impl Inner {
         let inserted = if logged.is_ok() { insert(&memtable, seqno, operation) } else { Ok(()) };
         // Also after a failure: later writes wait for this number.
         self.order.publish(seqno, seqno);
-        let end = logged.map_err(|error| self.log_failed(error))?;
+        let end = logged.map_err(|error| self.poison(error.into()))?;
         inserted.map_err(|error| self.poison(error))?;
         if memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes {
             self.seal(keyspace, Some(&memtable))?;
@@ -122,7 +122,7 @@ impl Inner {
             });
         }
         self.order.publish(first, last);
-        let end = logged.map_err(|error| self.log_failed(error))?;
+        let end = logged.map_err(|error| self.poison(error.into()))?;
         inserted.map_err(|error| self.poison(error))?;
         for keyspace in &touched {
             if let Some(memtable) = memtables.get(keyspace.id)
@@ -162,7 +162,8 @@ impl Inner {
         }
     }
 
-    /// A slot in the log. A log that cannot go on poisons the store; one that has no room does not.
+    /// A slot in the log. A log that cannot go on poisons the store; one that has no room does not. (A slot that was had and
+    /// could not be filled always does: what is logged later would stand behind a hole.)
     #[inline]
     fn reserve(&self, commit: &mut Commit, bytes: usize) -> Result<Reservation> {
         match &mut commit.appender {

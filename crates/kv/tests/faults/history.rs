@@ -77,9 +77,19 @@ impl History {
         self.durable.push((now, upto));
     }
 
-    /// The last commit had no effect at all.
+    /// A step that began at `begun` has failed: either keyspace may have been flushed in it.
+    pub fn failed(&mut self, begun: u64) {
+        let upto = self.commits.len();
+        self.flushes.iter_mut().for_each(|flushes| flushes.push(Flush { begun, done: u64::MAX, upto }));
+    }
+
+    /// The last commit failed, and without any effect: it must never show.
     pub fn forget_last(&mut self) {
         self.commits.pop();
+        let count = self.commits.len();
+        let all = self.durable.iter_mut().map(|(_, upto)| upto);
+        all.chain(self.flushes.iter_mut().flatten().map(|flush| &mut flush.upto))
+            .for_each(|upto| *upto = count.min(*upto));
     }
 
     /// The process ended without a power loss: what was only in its memory is gone.
@@ -196,9 +206,4 @@ impl Accepted {
     pub fn contains(&self, state: &State) -> bool {
         self.digests.contains(&[state[0].digest(), state[1].digest()])
     }
-}
-
-/// The digests of both keyspaces, for comparing whole states.
-pub fn digests(state: &State) -> [u64; 2] {
-    [state[0].digest(), state[1].digest()]
 }

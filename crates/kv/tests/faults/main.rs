@@ -17,14 +17,22 @@ use cairn_kv::{Db, Result};
 use cairn_vfs::{FaultFs, Fs};
 
 mod crash;
+mod cycles;
+mod errors;
+mod full;
 mod history;
+mod kill;
+mod rot;
 mod shape;
 mod state;
+mod threads;
+mod torn;
+mod transactions;
 mod workload;
 
 use history::{Accepted, History};
 use shape::Shape;
-use state::{Change, Model, State};
+use state::{Change, State};
 use workload::Run;
 
 /// The store's directory.

@@ -15,6 +15,8 @@ pub struct Shape {
     pub seed: u64,
     pub strategies: [Kind; 2],
     pub background: Background,
+    /// Instead of what the seed says.
+    pub memtable_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +38,12 @@ const PAIRS: [[Kind; 2]; 4] = [
 impl Shape {
     /// Shape `seed`; the strategies go round.
     pub fn new(seed: u64) -> Shape {
-        Shape { seed, strategies: PAIRS[(seed % 4) as usize], background: Background::Inline }
+        Shape {
+            seed,
+            strategies: PAIRS[(seed % 4) as usize],
+            background: Background::Inline,
+            memtable_bytes: None,
+        }
     }
 
     /// A builder of a store with these options on `fs`.
@@ -48,13 +55,18 @@ impl Shape {
             ..Options::default()
         };
         let mut rng = SeededRng::new(self.seed).fork("shape");
+        let mut drawn = self.strategies.map(|kind| keyspace(kind, &mut rng));
+        if let Some(bytes) = self.memtable_bytes {
+            drawn.iter_mut().for_each(|keyspace| keyspace.memtable_bytes = bytes);
+        }
+        let [default, other] = drawn;
         Db::builder(DIR)
             .fs(fs)
             .clock(Arc::new(ManualClock::new(Duration::from_secs(1_700_000_000))))
             .seed(self.seed)
             .options(options)
-            .default_keyspace(keyspace(self.strategies[0], &mut rng))
-            .keyspace(KEYSPACES[1], keyspace(self.strategies[1], &mut rng))
+            .default_keyspace(default)
+            .keyspace(KEYSPACES[1], other)
     }
 }
 

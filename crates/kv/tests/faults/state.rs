@@ -105,10 +105,6 @@ impl Model {
         self.digest
     }
 
-    pub fn len(&self) -> usize {
-        self.map.len()
-    }
-
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (&Vec<u8>, &Vec<u8>)> {
         self.map.iter()
     }

@@ -80,6 +80,8 @@ pub struct Run {
     /// What a reader must see.
     pub model: State,
     pub mix: Mix,
+    /// The last write failed, and may be in the log nevertheless.
+    pub is_last_uncertain: bool,
     rng: SeededRng,
     flushes: Arc<Flushes>,
     tag: u64,
@@ -97,6 +99,7 @@ impl Run {
             history: History::new(base.clone()),
             model: base,
             mix,
+            is_last_uncertain: false,
             rng,
             flushes: Arc::default(),
             tag: 0,
@@ -128,6 +131,14 @@ impl Run {
         }
     }
 
+    /// The same run with a history that begins at `base`, which is what the open store holds.
+    pub fn begin_again(&mut self, base: State) -> Run {
+        let mut next = Run::new(&self.fs, &self.shape, base, self.mix, self.rng.clone());
+        (next.db, next.flushes, next.tag, next.work) =
+            (self.db.take(), Arc::clone(&self.flushes), self.tag, self.work);
+        next
+    }
+
     pub fn db(&self) -> &Db {
         self.db.as_ref().expect("the store is open")
     }
@@ -149,6 +160,14 @@ impl Run {
 
     pub fn perform(&mut self, step: Step) -> Result<()> {
         let begun = self.fs.operation_count();
+        let result = self.try_to(step, begun);
+        if result.is_err() {
+            self.history.failed(begun);
+        }
+        result
+    }
+
+    fn try_to(&mut self, step: Step, begun: u64) -> Result<()> {
         match step {
             Step::Write(changes, durability) => {
                 self.history.begin(changes.clone(), durability, begun);
@@ -180,7 +199,7 @@ impl Run {
             }
             Step::Reopen => {
                 self.open()?;
-                self.assert_reads("after reopening");
+                self.compare("after reopening")?;
             }
         }
         Ok(())
@@ -212,22 +231,27 @@ impl Run {
         }
     }
 
-    /// The store reads as the model does: forwards, backwards, key by key.
-    pub fn assert_reads(&self, context: &str) {
-        let found = scan(self.db()).unwrap_or_else(|error| panic!("{context}: {error}"));
-        for at in 0..2 {
+    /// The store reads as the model does: forwards, backwards, key by key. Errors: of the store.
+    pub fn compare(&self, context: &str) -> Result<()> {
+        let found = scan(self.db())?;
+        for (at, found) in found.iter().enumerate() {
             let model = &self.model[at];
-            assert!(found[at] == *model, "{context}: {}: {}", KEYSPACES[at], model.difference(&found[at]));
+            assert!(found == model, "{context}: {}: {}", KEYSPACES[at], model.difference(found));
             let keyspace = self.keyspace(at);
-            let back: Vec<_> = keyspace.iter().rev().map(Result::unwrap).collect();
-            assert_eq!(back.len(), model.len(), "{context}");
+            let back = keyspace.iter().rev().collect::<Result<Vec<_>>>()?;
             assert!(
                 back.iter().map(|(key, value)| (key, value)).eq(model.iter().rev()),
                 "{context}: backwards"
             );
             for (key, value) in model.iter().step_by(5) {
-                assert_eq!(keyspace.get(key).unwrap().as_deref(), Some(value.as_slice()), "{context}");
+                assert_eq!(keyspace.get(key)?.as_deref(), Some(value.as_slice()), "{context}");
             }
         }
+        Ok(())
+    }
+
+    /// [`Run::compare`] where nothing may fail.
+    pub fn assert_reads(&self, context: &str) {
+        self.compare(context).unwrap_or_else(|error| panic!("{context}: {error}"));
     }
 }
