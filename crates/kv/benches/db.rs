@@ -46,19 +46,42 @@ fn gets(db: &Db, keys: &[[u8; 16]], name: &str) {
 
 fn main() {
     let count = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(1_000_000);
+    let parts: Vec<String> = std::env::args().skip(1).filter(|arg| PARTS.contains(&arg.as_str())).collect();
+    let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     for (order, shuffled) in [("seq", false), ("rand", true)] {
         let keys = keys(count, shuffled);
+        if wants("single") {
+            single(&keys, order);
+        }
+        if wants("batch") {
+            batch(&keys, order);
+        }
+        if wants("threads") {
+            threads(&keys, order);
+        }
+    }
+    if wants("sync") {
+        sync();
+    }
+}
+
+/// What can be asked for by name.
+const PARTS: [&str; 4] = ["single", "batch", "threads", "sync"];
+
+fn single(keys: &[[u8; 16]], order: &str) {
+    let count = keys.len();
+    {
         for (name, durability) in [("memory", Durability::Memory), ("buffered", Durability::Buffered)] {
             let dir = tempfile::tempdir().unwrap();
             let db = open(dir.path(), 256 << 20);
             let start = Instant::now();
-            for key in &keys {
+            for key in keys {
                 db.put_with(key, b"12345678", durability).unwrap();
             }
             report(&format!("{order} put {name}"), count, start);
-            gets(&db, &keys, &format!("{order} get memtable"));
+            gets(&db, keys, &format!("{order} get memtable"));
             let start = Instant::now();
-            for key in &keys {
+            for key in keys {
                 db.put_with(key, b"87654321", durability).unwrap();
             }
             report(&format!("{order} update {name}"), count, start);
@@ -66,8 +89,8 @@ fn main() {
             db.flush().unwrap();
             db.wait_idle().unwrap();
             report("flush and compact", count, start);
-            gets(&db, &keys, &format!("{order} get table, cold"));
-            gets(&db, &keys, &format!("{order} get table"));
+            gets(&db, keys, &format!("{order} get table, cold"));
+            gets(&db, keys, &format!("{order} get table"));
             let start = Instant::now();
             let mut cursor = db.cursor().unwrap();
             cursor.seek_first().unwrap();
@@ -79,11 +102,17 @@ fn main() {
             assert_eq!(seen, count);
             report("scan table", count, start);
             let start = Instant::now();
-            for key in &keys {
+            for key in keys {
                 db.delete_with(key, durability).unwrap();
             }
             report(&format!("{order} delete {name}"), count, start);
         }
+    }
+}
+
+fn batch(keys: &[[u8; 16]], order: &str) {
+    let count = keys.len();
+    {
         let dir = tempfile::tempdir().unwrap();
         let db = open(dir.path(), 256 << 20);
         let start = Instant::now();
@@ -96,6 +125,12 @@ fn main() {
             db.write(&batch).unwrap();
         }
         report(&format!("{order} batch put"), count, start);
+    }
+}
+
+fn threads(keys: &[[u8; 16]], order: &str) {
+    let count = keys.len();
+    {
         for threads in [1, 2, 8] {
             let dir = tempfile::tempdir().unwrap();
             let db = open(dir.path(), 256 << 20);
@@ -109,6 +144,9 @@ fn main() {
             report(&format!("{order} put, {threads} threads"), count, start);
         }
     }
+}
+
+fn sync() {
     let dir = tempfile::tempdir().unwrap();
     let db = open(dir.path(), 64 << 20);
     let keys = keys(2000, true);

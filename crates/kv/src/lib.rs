@@ -7,6 +7,7 @@
 
 mod admin;
 mod batch;
+mod blob;
 mod cache;
 mod compaction;
 mod cursor;
@@ -28,7 +29,8 @@ mod txn;
 mod value;
 mod version;
 
-pub use admin::{BackupInfo, Backups, BuiltTable, Damage, IngestOptions, TableBuilder};
+pub use admin::{BackupInfo, Backups, BuiltTable, Damage, IngestOptions, RepairOptions, RepairReport};
+pub use admin::{TableBuilder, VerifyReport, destroy, destroy_in, repair, verify, verify_in};
 pub use batch::{Operation, WriteBatch};
 pub use compaction::strategy;
 pub use compaction::stream::{CompactionFilter, FilterDecision};

@@ -4,9 +4,9 @@
 //! more table for each keyspace at the copy's place, so that a copy needs no log: not its file formats, nor luck with a log
 //! that is being written to and recycled meanwhile.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use cairn_vfs::OpenOptions;
+use cairn_vfs::{Fs, OpenOptions};
 use cairn_vfs::sync::{Arc, lock, read};
 
 use super::transfer::Content;
@@ -14,13 +14,15 @@ use crate::Result;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::inner::{Inner, KeyspaceState};
-use crate::db::output::{add_range_tombstones, table_options};
+use crate::db::output::{add_range_tombstones, keyspace_table_options};
 use crate::db::view::View;
 use crate::file::{FileNumber, TableMeta};
 use crate::iter::merge::MergeCursor;
 use crate::kind::{Kind, Seqno};
 use crate::range_del::RangeTombstones;
-use crate::table::TableWriter;
+use crate::memtable::Memtable;
+use crate::merge_operator::Operator;
+use crate::table::{TableOptions, TableWriter};
 use crate::version::{FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
 
 /// All keyspaces as they were when `last_seqno` was the newest write.
@@ -97,8 +99,19 @@ impl Inner {
                 name: state.name.clone(),
                 options: options.clone(),
             });
-            let number = self.versions.new_file_number();
-            let written = write_memtables(self, keyspace, capture.last_seqno, dir, number)?;
+            let memtables = std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+            let last_level = view.version.levels().len().saturating_sub(1);
+            let writer = MemtableWriter {
+                fs: &*self.fs,
+                dir,
+                number: self.versions.new_file_number(),
+                options: keyspace_table_options(state, 0, last_level, self.clock.wall().as_secs()),
+                memtables: memtables.cloned().collect(),
+                last: capture.last_seqno,
+                operator: state.options.merge_operator.clone(),
+                store: Arc::clone(&self.path),
+            };
+            let written = writer.write()?;
             add_files(&mut edit, state.id, view, written);
         }
         edit.next_file = Some(self.versions.new_file_number());
@@ -128,57 +141,58 @@ fn add_files(edit: &mut VersionEdit, id: KeyspaceId, view: &View, written: Optio
     }
 }
 
-/// Writes what the captured memtables hold up to `last` as table `number` in `dir`; `None` when that is nothing.
-fn write_memtables(
-    inner: &Inner,
-    keyspace: &Captured,
-    last: Seqno,
-    dir: &Path,
-    number: FileNumber,
-) -> Result<Option<TableMeta>> {
-    let Captured { state, view, .. } = keyspace;
-    let memtables = || std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
-    let sets: Vec<_> = memtables().map(|memtable| memtable.range_tombstones()).collect();
-    let all = sets.iter().flat_map(|set| set.iter()).filter(|tombstone| tombstone.seqno <= last);
-    let tombstones = Arc::new(RangeTombstones::build(all));
-    let cursors = memtables().map(|memtable| UpTo { cursor: memtable.cursor(), last });
-    let mut cursor = MergeCursor::new(cursors.collect());
-    cursor.seek_first()?;
-    let rules = Rules {
-        snapshots: Vec::new(),
-        tombstones: Arc::clone(&tombstones),
-        operator: state.options.merge_operator.clone(),
-        filter: None,
-        level: 0,
-        store: Arc::clone(&inner.path),
-    };
-    let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
-    let mut writer = None;
-    while stream.advance()? {
-        let writer = begin(&mut writer, inner, state, dir, number)?;
-        writer.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
-    }
-    if !tombstones.is_empty() {
-        add_range_tombstones(begin(&mut writer, inner, state, dir, number)?, &tombstones)?;
-    }
-    writer.map(TableWriter::finish).transpose()
+/// What it takes to write memtables to a table.
+pub(super) struct MemtableWriter<'a> {
+    pub fs: &'a dyn Fs,
+    pub dir: &'a Path,
+    pub number: FileNumber,
+    pub options: TableOptions,
+    /// Newest first.
+    pub memtables: Vec<Arc<Memtable>>,
+    /// Later writes are left out.
+    pub last: Seqno,
+    pub operator: Operator,
+    /// For messages.
+    pub store: Arc<PathBuf>,
 }
 
-/// The writer, which is made when there is something to write.
-fn begin<'w>(
-    writer: &'w mut Option<TableWriter>,
-    inner: &Inner,
-    state: &KeyspaceState,
-    dir: &Path,
-    number: FileNumber,
-) -> Result<&'w mut TableWriter> {
-    match writer {
-        Some(writer) => Ok(writer),
-        none @ None => {
-            let last_level = state.view.load().version.levels().len().saturating_sub(1);
-            let options = table_options(&state.options, 0, last_level, inner.clock.wall().as_secs());
-            let file = inner.fs.open(&FileName::Table(number).path(dir), OpenOptions::create_new())?;
-            Ok(none.insert(TableWriter::new(Arc::from(file), number, options)?))
+impl MemtableWriter<'_> {
+    /// Writes the newest version of each key, and the range tombstones; `None` when there is nothing to write.
+    pub(super) fn write(&self) -> Result<Option<TableMeta>> {
+        let sets: Vec<_> = self.memtables.iter().map(|memtable| memtable.range_tombstones()).collect();
+        let all = sets.iter().flat_map(|set| set.iter()).filter(|tombstone| tombstone.seqno <= self.last);
+        let tombstones = Arc::new(RangeTombstones::build(all));
+        let cursors = self.memtables.iter().map(|memtable| UpTo { cursor: memtable.cursor(), last: self.last });
+        let mut cursor = MergeCursor::new(cursors.collect());
+        cursor.seek_first()?;
+        let rules = Rules {
+            snapshots: Vec::new(),
+            tombstones: Arc::clone(&tombstones),
+            operator: self.operator.clone(),
+            filter: None,
+            level: 0,
+            store: Arc::clone(&self.store),
+        };
+        let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
+        let mut writer = None;
+        while stream.advance()? {
+            self.begin(&mut writer)?.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
+        }
+        if !tombstones.is_empty() {
+            add_range_tombstones(self.begin(&mut writer)?, &tombstones)?;
+        }
+        writer.map(TableWriter::finish).transpose()
+    }
+
+    /// The table's writer, which is made when there is something to write.
+    fn begin<'w>(&self, writer: &'w mut Option<TableWriter>) -> Result<&'w mut TableWriter> {
+        match writer {
+            Some(writer) => Ok(writer),
+            none @ None => {
+                let path = FileName::Table(self.number).path(self.dir);
+                let file = self.fs.open(&path, OpenOptions::create_new())?;
+                Ok(none.insert(TableWriter::new(Arc::from(file), self.number, self.options.clone())?))
+            }
         }
     }
 }

@@ -206,8 +206,11 @@ impl Inner {
         let mut flushed = Vec::new();
         if active_is_in_the_way {
             // What was written since the flush, a few entries as a rule.
-            flushed = self.write_level_zero(keyspace, std::slice::from_ref(&active))?;
-            flushed.iter().for_each(|new| undo.add(&FileName::Table(new.meta.number).path(&self.path)));
+            let (tables, written) = self.write_level_zero(keyspace, std::slice::from_ref(&active))?;
+            tables.iter().for_each(|new| undo.add(&FileName::Table(new.meta.number).path(&self.path)));
+            written.blobs.iter().for_each(|new| undo.add(&FileName::Blob(new.number).path(&self.path)));
+            written.note_blobs(edit.keyspace(keyspace.id));
+            flushed = tables;
             edit.keyspace(keyspace.id).log_start = Some(active.end.get());
         }
         let seqno = commit.next_seqno;
@@ -215,7 +218,7 @@ impl Inner {
         {
             // Until the tables are in, no compaction is chosen that knows nothing of them.
             let running = lock(&keyspace.running);
-            let state = self.strategy_state(&view.version, &running);
+            let state = self.strategy_state(keyspace, &view.version, &running);
             let last = last_level(&keyspace.options.compaction);
             let run = self.versions.new_file_number();
             let added = tables.iter().map(|table| {

@@ -3,17 +3,23 @@
 mod backup;
 mod capture;
 mod checkpoint;
+mod destroy;
 mod ingest;
 mod keyspaces;
 mod placement;
 mod read_only;
+mod repair;
 mod staging;
 mod table_builder;
 mod transfer;
+mod verify;
 #[cfg(test)]
 mod tests;
 
 pub use backup::{BackupInfo, Backups, Damage};
 pub(crate) use read_only::ReadOnly;
+pub use destroy::{destroy, destroy_in};
 pub use ingest::IngestOptions;
+pub use repair::{RepairOptions, RepairReport, repair};
+pub use verify::{VerifyReport, verify, verify_in};
 pub use table_builder::{BuiltTable, TableBuilder};

@@ -11,12 +11,15 @@
 //!
 //! Merge entries need what is below them, up to and including the first one that is none.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cairn_vfs::sync::Arc;
 
 use crate::Result;
+use crate::blob::BlobRef;
 use crate::cursor::Cursor;
+use crate::file::FileNumber;
 use crate::iter::resolve::Resolver;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::Operator;
@@ -116,8 +119,8 @@ pub(crate) struct Stream<C, B> {
     /// Survivors that were made of several inputs at once, the next one last.
     pending: Vec<(Seqno, Kind, Vec<u8>)>,
     dropped: Dropped,
-    /// Blob references of entries that did not survive are handed here.
-    dropped_blobs: Vec<Vec<u8>>,
+    /// Bytes of values in blob files whose entries did not survive.
+    garbage: BTreeMap<FileNumber, u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -144,7 +147,7 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
             current: Current::None,
             pending: Vec::new(),
             dropped: Dropped::default(),
-            dropped_blobs: Vec::new(),
+            garbage: BTreeMap::new(),
         }
     }
 
@@ -182,9 +185,9 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
         self.dropped
     }
 
-    /// References of blobs that were dropped since the last call.
-    pub(crate) fn take_dropped_blobs(&mut self) -> Vec<Vec<u8>> {
-        std::mem::take(&mut self.dropped_blobs)
+    /// Bytes of values in blob files that nothing in the output points at any more, by file.
+    pub(crate) fn take_garbage(&mut self) -> BTreeMap<FileNumber, u64> {
+        std::mem::take(&mut self.garbage)
     }
 
     /// Moves to the next survivor; false at the end. After an error the stream is over.
@@ -245,8 +248,10 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
     /// Leaves the input's entry for good.
     #[inline]
     fn drop_input(&mut self) -> Result<()> {
-        if self.input.kind() == Kind::Blob {
-            self.dropped_blobs.push(self.input.value().to_vec());
+        if self.input.kind() == Kind::Blob
+            && let Some(reference) = BlobRef::decode(self.input.value())
+        {
+            *self.garbage.entry(reference.number).or_default() += reference.bytes;
         }
         self.input.next()
     }

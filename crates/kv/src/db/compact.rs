@@ -1,5 +1,7 @@
 //! Compactions: asking the strategy, and doing what it says.
 
+use std::collections::HashSet;
+
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::{Arc, lock};
 use cairn_vfs::thread;
@@ -13,7 +15,7 @@ use crate::db::background::PauseGuard;
 use crate::db::controller::Pressure;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::level_cursor::LevelCursor;
-use crate::db::output::{Cut, Output, table_options};
+use crate::db::output::{Cut, Output, Written, is_garbage, keyspace_table_options};
 use crate::db::view::View;
 use crate::events::{Event, StallCause};
 use crate::file::{FileNumber, TableMeta};
@@ -53,7 +55,15 @@ const ENTRIES_PER_LOOK: u32 = 1024;
 
 impl Inner {
     /// What the strategy sees of a keyspace.
-    pub(crate) fn strategy_state<'a>(&self, version: &'a Version, running: &'a RunningJobs) -> State<'a> {
+    pub(crate) fn strategy_state<'a>(
+        &self,
+        keyspace: &KeyspaceState,
+        version: &'a Version,
+        running: &'a RunningJobs,
+    ) -> State<'a> {
+        let garbage_max = keyspace.options.blob_garbage_max;
+        let garbage = version.blobs().iter().filter(|blob| is_garbage(blob, garbage_max));
+        let collected: HashSet<FileNumber> = garbage.map(|blob| blob.file.meta.number).collect();
         let is_compacting = |number| running.jobs.iter().any(|job| job.tables.contains(&number));
         let table = |file: &'a Arc<TableFile>| {
             let meta = &file.meta;
@@ -68,7 +78,7 @@ impl Inner {
                 oldest_secs: meta.oldest_secs,
                 expires_secs: meta.expires_secs,
                 compacting: is_compacting(meta.number),
-                marked: false,
+                marked: meta.blobs.iter().any(|(number, _)| collected.contains(number)),
             }
         };
         let run = |run: &'a Arc<Run>| RunInfo { id: run.id(), tables: run.tables().iter().map(table).collect() };
@@ -94,7 +104,7 @@ impl Inner {
     pub(crate) fn claim_compaction(&self, keyspace: &KeyspaceState) -> Option<Claimed> {
         let mut running = lock(&keyspace.running);
         let version = Arc::clone(&keyspace.view.load().version);
-        let job = keyspace.strategy.pick(&self.strategy_state(&version, &running))?;
+        let job = keyspace.strategy.pick(&self.strategy_state(keyspace, &version, &running))?;
         Some(running.claim(job, version))
     }
 
@@ -102,13 +112,13 @@ impl Inner {
     pub(crate) fn is_compaction_due(&self, keyspace: &KeyspaceState) -> bool {
         let running = lock(&keyspace.running);
         let view = keyspace.view.load();
-        keyspace.strategy.pick(&self.strategy_state(&view.version, &running)).is_some()
+        keyspace.strategy.pick(&self.strategy_state(keyspace, &view.version, &running)).is_some()
     }
 
     /// Bytes that compactions have to write, by the strategy's estimate.
     pub(crate) fn pending_compaction_bytes(&self, keyspace: &KeyspaceState, view: &View) -> u64 {
         let running = lock(&keyspace.running);
-        keyspace.strategy.scores(&self.strategy_state(&view.version, &running)).debt_bytes
+        keyspace.strategy.scores(&self.strategy_state(keyspace, &view.version, &running)).debt_bytes
     }
 
     /// How much compactions are behind.
@@ -131,7 +141,8 @@ impl Inner {
         lock(&keyspace.running).jobs.retain(|job| job.id != claimed.id);
         let outputs = result?;
         let job = &claimed.job;
-        let written: u64 = outputs.iter().map(|meta| meta.bytes).sum();
+        let tables_bytes: u64 = outputs.tables.iter().map(|meta| meta.bytes).sum();
+        let written = tables_bytes + outputs.blobs.iter().map(|meta| meta.bytes).sum::<u64>();
         if job.kind == JobKind::Merge {
             self.counters.compactions.fetch_add(1, Relaxed);
             self.counters.compaction_read_bytes.fetch_add(job.input_bytes, Relaxed);
@@ -145,20 +156,25 @@ impl Inner {
             reason: job.reason.to_string(),
             level: job.output_level,
             input: (job.inputs.iter().map(|input| input.tables.len()).sum(), job.input_bytes),
-            output: (outputs.len(), written),
+            output: (outputs.tables.len(), written),
             took,
         });
         Ok(())
     }
 
-    /// The tables that the job wrote; installed when this returns.
-    fn run_job(&self, keyspace: &KeyspaceState, claimed: &Claimed) -> Result<Vec<TableMeta>> {
+    /// What the job wrote; installed when this returns.
+    fn run_job(&self, keyspace: &KeyspaceState, claimed: &Claimed) -> Result<Written> {
         let job = &claimed.job;
         let inputs = claimed.inputs()?;
-        let outputs = match job.kind {
+        let mut outputs = match job.kind {
             JobKind::Merge => self.merge_tables(keyspace, claimed, &inputs)?,
-            JobKind::Move | JobKind::Drop => Vec::new(),
+            JobKind::Move | JobKind::Drop => Written::default(),
         };
+        if job.kind == JobKind::Drop {
+            for file in inputs.iter().flat_map(|input| &input.tables) {
+                outputs.add_garbage(file.meta.blobs.iter().copied().collect());
+            }
+        }
         let mut edit = VersionEdit::default();
         let change = edit.keyspace(keyspace.id);
         for input in &job.inputs {
@@ -169,13 +185,17 @@ impl Inner {
             let tables = inputs.iter().flat_map(|input| &input.tables);
             change.added.extend(tables.map(|file| place(file.meta.clone())));
         }
-        change.added.extend(outputs.iter().cloned().map(place));
+        change.added.extend(outputs.tables.iter().cloned().map(place));
+        outputs.note_blobs(change);
         self.install(keyspace, edit, &[])?;
+        if !outputs.garbage.is_empty() {
+            self.remove_empty_blobs(keyspace)?;
+        }
         Ok(outputs)
     }
 
     /// Merges the inputs, in parts side by side where the strategy says so.
-    fn merge_tables(&self, keyspace: &KeyspaceState, claimed: &Claimed, inputs: &[JobInput]) -> Result<Vec<TableMeta>> {
+    fn merge_tables(&self, keyspace: &KeyspaceState, claimed: &Claimed, inputs: &[JobInput]) -> Result<Written> {
         let job = &claimed.job;
         let mut sets = Vec::new();
         for file in inputs.iter().flat_map(|input| &input.tables) {
@@ -190,13 +210,13 @@ impl Inner {
         let merge = Merge { inner: self, keyspace, claimed, inputs, tombstones, snapshots: self.snapshots.list() };
         let parts = parts(&job.boundaries);
         if parts.len() == 1 || self.background.is_inline() {
-            let mut outputs = Vec::new();
+            let mut outputs = Written::default();
             for part in &parts {
                 match merge.part(part) {
-                    Ok(metas) => outputs.extend(metas),
+                    Ok(written) => outputs.extend(written),
                     Err(error) => {
                         // The part that failed has removed its own.
-                        self.remove_tables(&outputs.iter().map(|meta: &TableMeta| meta.number).collect::<Vec<_>>());
+                        outputs.remove(self);
                         return Err(error);
                     }
                 }
@@ -218,22 +238,36 @@ impl Inner {
                 })
                 .collect::<Vec<_>>()
         });
-        let mut outputs = Vec::new();
+        let mut outputs = Written::default();
         let mut failure = None;
         for result in results {
             match result {
-                Ok(metas) => outputs.extend(metas),
+                Ok(written) => outputs.extend(written),
                 Err(error) => failure = failure.or(Some(error)),
             }
         }
         match failure {
             None => Ok(outputs),
             Some(error) => {
-                let numbers: Vec<FileNumber> = outputs.iter().map(|meta| meta.number).collect();
-                self.remove_tables(&numbers);
+                outputs.remove(self);
                 Err(error)
             }
         }
+    }
+
+    /// Removes blob files without live values.
+    fn remove_empty_blobs(&self, keyspace: &KeyspaceState) -> Result<()> {
+        // One at a time: the next one sees what this one has removed.
+        let _running = lock(&keyspace.running);
+        let version = Arc::clone(&keyspace.view.load().version);
+        let empty = version.blobs().iter().filter(|blob| blob.garbage_bytes >= blob.file.meta.value_bytes);
+        let numbers: Vec<FileNumber> = empty.map(|blob| blob.file.meta.number).collect();
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        let mut edit = VersionEdit::default();
+        edit.keyspace(keyspace.id).blobs_removed = numbers;
+        self.install(keyspace, edit, &[])
     }
 
     /// Compacts everything within `bounds` as far down as it goes.
@@ -251,7 +285,7 @@ impl Inner {
             let step = {
                 let mut running = lock(&keyspace.running);
                 let version = Arc::clone(&keyspace.view.load().version);
-                match keyspace.strategy.compact_range(&self.strategy_state(&version, &running), &manual) {
+                match keyspace.strategy.compact_range(&self.strategy_state(keyspace, &version, &running), &manual) {
                     ManualStep::Run(job) => Some(running.claim(job, version)),
                     // Nothing else runs, so that nothing can be in the way for long.
                     ManualStep::Blocked | ManualStep::Done => None,
@@ -341,7 +375,7 @@ fn parts(boundaries: &[Vec<u8>]) -> Vec<Bounds> {
 
 impl Merge<'_> {
     /// Merges what lies within `part`.
-    fn part(&self, part: &Bounds) -> Result<Vec<TableMeta>> {
+    fn part(&self, part: &Bounds) -> Result<Written> {
         let (inner, job) = (self.inner, &self.claimed.job);
         let read = crate::options::ReadOptions { fill_cache: false, readahead_bytes: 1 << 20 };
         let cursors = self.inputs.iter().map(|input| {
@@ -370,9 +404,10 @@ impl Merge<'_> {
         let mut stream = Stream::new(cursor, rules, has_older);
         let oldest = self.inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.oldest_secs).min();
         let last_level = self.claimed.version.levels().len().saturating_sub(1).max(job.output_level);
-        let table_options = table_options(&self.keyspace.options, job.output_level, last_level, oldest.unwrap_or(0));
+        let table_options = keyspace_table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));
         let cut = Cut { table_bytes: job.table_bytes, at: job.cuts.clone() };
-        let mut output = Output::new(inner, table_options, cut, self.kept_tombstones(), part.clone());
+        let mut output = Output::new(inner, table_options, cut, self.kept_tombstones(), part.clone())
+            .with_blobs(inner.blob_policy(self.keyspace, &self.claimed.version));
         let mut until_look = ENTRIES_PER_LOOK;
         while stream.advance()? {
             if part.upper.as_deref().is_some_and(|upper| stream.key() >= upper) {
@@ -385,7 +420,10 @@ impl Merge<'_> {
                 inner.background.check_running(&inner.path)?;
             }
         }
-        output.finish()
+        let garbage = stream.take_garbage();
+        let mut written = output.finish()?;
+        written.add_garbage(garbage);
+        Ok(written)
     }
 
     /// Range tombstones that still hide something from somebody after the merge.

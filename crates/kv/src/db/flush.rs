@@ -8,7 +8,7 @@ use crate::Result;
 use crate::compaction::stream::{Rules, Stream};
 use crate::cursor::Cursor;
 use crate::db::inner::{Inner, KeyspaceState};
-use crate::db::output::{Cut, Output, table_options};
+use crate::db::output::{Cut, Output, Written, keyspace_table_options};
 use crate::db::view::{Sealed, View};
 use crate::events::Event;
 use crate::file::FileNumber;
@@ -29,12 +29,14 @@ impl Inner {
         self.sync_before_flush(keyspace, newest.end)?;
         let start = self.clock.now();
         let mut edit = VersionEdit::default();
-        let tables = self.write_level_zero(keyspace, &sealed)?;
-        let bytes = tables.iter().map(|table| table.meta.bytes).sum();
+        let (tables, written) = self.write_level_zero(keyspace, &sealed)?;
+        let tables_bytes: u64 = tables.iter().map(|table| table.meta.bytes).sum();
+        let bytes = tables_bytes + written.blobs.iter().map(|blob| blob.bytes).sum::<u64>();
         let table = tables.first().map(|table| table.meta.number);
         let change = edit.keyspace(keyspace.id);
         change.log_start = Some(newest.end.get());
         change.added = tables;
+        written.note_blobs(change);
         edit.last_seqno = Some(newest.last_seqno);
         self.advance_idle_keyspaces(keyspace, &mut edit);
         self.install(keyspace, edit, &sealed)?;
@@ -60,8 +62,12 @@ impl Inner {
         self.sync_log(log, end)
     }
 
-    /// The table of the entries in `sealed`; none when nothing survives.
-    pub(crate) fn write_level_zero(&self, keyspace: &KeyspaceState, sealed: &[Arc<Sealed>]) -> Result<Vec<NewTable>> {
+    /// The table of the entries in `sealed`, none when nothing survives, and the blob files that came of them.
+    pub(crate) fn write_level_zero(
+        &self,
+        keyspace: &KeyspaceState,
+        sealed: &[Arc<Sealed>],
+    ) -> Result<(Vec<NewTable>, Written)> {
         let sets: Vec<_> = sealed.iter().map(|sealed| sealed.memtable.range_tombstones()).collect();
         let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
         let mut cursor = MergeCursor::new(sealed.iter().map(|sealed| sealed.memtable.cursor()).collect());
@@ -77,15 +83,18 @@ impl Inner {
         // Tables may hold older entries of any key.
         let mut stream = Stream::new(cursor, rules, |_: &[u8]| Ok(true));
         let run = self.versions.new_file_number();
-        let last_level = keyspace.view.load().version.levels().len().saturating_sub(1);
-        let options = table_options(&keyspace.options, 0, last_level, self.clock.wall().as_secs());
+        let version = Arc::clone(&keyspace.view.load().version);
+        let last_level = version.levels().len().saturating_sub(1);
+        let options = keyspace_table_options(keyspace, 0, last_level, self.clock.wall().as_secs());
         let cut = Cut { table_bytes: u64::MAX, at: Vec::new() };
-        let mut output = Output::new(self, options, cut, tombstones, Bounds::default());
+        let mut output = Output::new(self, options, cut, tombstones, Bounds::default())
+            .with_blobs(self.blob_policy(keyspace, &version));
         while stream.advance()? {
             output.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
         }
-        let metas = output.finish()?;
-        Ok(metas.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect())
+        let mut written = output.finish()?;
+        let tables = std::mem::take(&mut written.tables);
+        Ok((tables.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect(), written))
     }
 
     /// Lets keyspaces without unflushed writes follow the log, so that they do not hold its segments back.
@@ -116,10 +125,13 @@ impl Inner {
             let is_open = matches!(keyspaces.get(id.0 as usize), Some(Some(_)));
             if !is_open {
                 self.remove_tables(&new_tables_of(change));
+                self.remove_blobs(&change.blobs_added.iter().map(|blob| blob.number).collect::<Vec<_>>());
             }
             is_open
         });
         let new = new_tables(&edit);
+        let blobs = edit.keyspaces.values().flat_map(|change| &change.blobs_added);
+        let new_blobs: Vec<FileNumber> = blobs.map(|blob| blob.number).collect();
         let result = self.versions.log_and_apply(edit, |id, version| {
             let Some(Some(changed)) = keyspaces.get(id.0 as usize) else { return };
             let flushed = if id == keyspace.id { flushed } else { &[] };
@@ -129,6 +141,7 @@ impl Inner {
         // failures the manifest may have the edit, and the tables must stay.
         if result.is_err() && self.versions.check().is_ok() {
             self.remove_tables(&new);
+            self.remove_blobs(&new_blobs);
         }
         result
     }

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use cairn_vfs::sync::Arc;
 
+use crate::blob::Blobs;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::view::View;
 use crate::iter::resolve::{Resolver, Step};
@@ -12,6 +13,7 @@ use crate::kind::{Kind, Seqno, Version};
 use crate::memtable::Memtable;
 use crate::table::{self, BlockRef, Table};
 use crate::value::Value;
+use crate::version::Version as Files;
 use crate::Result;
 
 /// A lookup on its way down the sources.
@@ -112,7 +114,7 @@ impl Inner {
         if lookup.is_open() {
             self.get_in_tables(&view, &mut lookup)?;
         }
-        self.finish(keyspace, lookup)
+        self.finish(keyspace, &view, lookup)
     }
 
     fn get_in_tables(&self, view: &View, lookup: &mut Lookup<'_>) -> Result<()> {
@@ -132,13 +134,13 @@ impl Inner {
     }
 
     #[inline]
-    fn finish(&self, keyspace: &KeyspaceState, lookup: Lookup<'_>) -> Result<Option<Value>> {
+    fn finish(&self, keyspace: &KeyspaceState, view: &View, lookup: Lookup<'_>) -> Result<Option<Value>> {
         let value = match lookup.outcome {
             Outcome::Found(value) => Some(value),
             Outcome::Open | Outcome::Gone => None,
             Outcome::Blob(reference) => {
                 let mut value = Vec::new();
-                self.blob_source().load(&reference, &mut value)?;
+                self.blob_source(&view.version).load(&reference, &mut value)?;
                 Some(Value::owned(value))
             }
         };
@@ -152,9 +154,10 @@ impl Inner {
 }
 
 impl Inner {
-    /// Where values of blob files come from.
-    pub(crate) fn blob_source(&self) -> Arc<dyn BlobSource> {
-        Arc::new(crate::db::blobs::NoBlobs)
+    /// Where the values in the blob files of `version` come from.
+    pub(crate) fn blob_source(&self, version: &Arc<Files>) -> Arc<dyn BlobSource> {
+        let (fs, path) = (Arc::clone(&self.fs), Arc::clone(&self.path));
+        Arc::new(Blobs { fs, path, version: Arc::clone(version) })
     }
 
     /// The values of `keys`, in their order, all as of `at` or of now.
@@ -181,6 +184,6 @@ impl Inner {
                 self.get_in_tables(&view, lookup)?;
             }
         }
-        lookups.into_iter().map(|lookup| self.finish(keyspace, lookup)).collect()
+        lookups.into_iter().map(|lookup| self.finish(keyspace, &view, lookup)).collect()
     }
 }

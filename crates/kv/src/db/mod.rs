@@ -1,7 +1,6 @@
 //! The store itself: handles, and what stands behind them.
 
 mod background;
-mod blobs;
 pub(crate) mod builder;
 mod changed;
 mod compact;
@@ -23,7 +22,7 @@ mod stats;
 pub(crate) mod stored_options;
 pub(crate) mod tables;
 pub(crate) mod view;
-mod write;
+pub(crate) mod write;
 
 pub use builder::Builder;
 pub use controller::Stalls;

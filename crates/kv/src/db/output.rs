@@ -1,17 +1,20 @@
 //! Where flushes and compactions write: tables, cut at the target size and never within a key.
 
+use std::collections::{BTreeMap, HashSet};
+
 use cairn_vfs::OpenOptions;
 use cairn_vfs::sync::Arc;
 
-use crate::Result;
-use crate::db::inner::Inner;
+use crate::blob::{BlobRef, BlobWriter};
+use crate::db::inner::{Inner, KeyspaceState};
 use crate::file::{FileNumber, TableMeta};
-use crate::iter::visible::Bounds;
+use crate::iter::visible::{BlobSource, Bounds};
 use crate::kind::{Kind, Seqno};
 use crate::options::KeyspaceOptions;
 use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
-use crate::version::FileName;
+use crate::version::{BlobMeta, FileName, KeyspaceEdit, LiveBlob, Version};
+use crate::{Error, Result};
 
 /// How the tables of a job are cut.
 #[derive(Debug, Clone)]
@@ -27,6 +30,7 @@ pub(crate) struct Cut {
 pub(crate) struct Output<'a> {
     inner: &'a Inner,
     options: TableOptions,
+    blobs: BlobOutput,
     cut: Cut,
     /// How many of `cut.at` are behind.
     cuts_passed: usize,
@@ -56,6 +60,7 @@ impl<'a> Output<'a> {
         Output {
             inner,
             options,
+            blobs: BlobOutput::default(),
             cut,
             cuts_passed: 0,
             tombstones,
@@ -68,6 +73,29 @@ impl<'a> Output<'a> {
             bytes_done: 0,
             is_finished: false,
         }
+    }
+
+    /// Puts large values into blob files, by `policy`.
+    pub(crate) fn with_blobs(mut self, policy: BlobPolicy) -> Self {
+        self.blobs.policy = Some(policy);
+        self
+    }
+
+    /// Adds an entry whose value is, or comes, into a blob file.
+    fn add_blob(&mut self, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
+        let reference = self.blobs.place(self.inner, kind, value)?;
+        let mut encoded = std::mem::take(&mut self.blobs.encoded);
+        reference.encode(&mut encoded);
+        let result = match &mut self.current {
+            Some(writer) => writer.add(key, seqno, Kind::Blob, &encoded),
+            None => Ok(()),
+        };
+        self.blobs.encoded = encoded;
+        result?;
+        if let Some(writer) = &mut self.current {
+            writer.note_blob(reference.number, reference.bytes);
+        }
+        Ok(())
     }
 
     /// Adds the next entry.
@@ -85,7 +113,9 @@ impl<'a> Output<'a> {
         if self.current.is_none() {
             self.current = Some(self.begin_table()?);
         }
-        if let Some(writer) = &mut self.current {
+        if kind == Kind::Blob || (kind == Kind::Put && value.len() >= self.blobs.bytes_min()) {
+            self.add_blob(key, seqno, kind, value)?;
+        } else if let Some(writer) = &mut self.current {
             writer.add(key, seqno, kind, value)?;
         }
         self.last_key.clear();
@@ -130,14 +160,19 @@ impl<'a> Output<'a> {
     }
 
     /// Finishes the last table and makes all of them durable, names included. Empty when nothing was added.
-    pub(crate) fn finish(mut self) -> Result<Vec<TableMeta>> {
+    pub(crate) fn finish(mut self) -> Result<Written> {
         let end = self.end.take();
         self.finish_table(end.as_deref())?;
+        self.blobs.finish_file()?;
         if !self.done.is_empty() {
             self.inner.fs.sync_dir(&self.inner.path)?;
         }
         self.is_finished = true;
-        Ok(std::mem::take(&mut self.done))
+        Ok(Written {
+            tables: std::mem::take(&mut self.done),
+            blobs: std::mem::take(&mut self.blobs.done),
+            garbage: std::mem::take(&mut self.blobs.garbage),
+        })
     }
 }
 
@@ -145,8 +180,124 @@ impl Drop for Output<'_> {
     fn drop(&mut self) {
         if !self.is_finished {
             self.current = None;
+            self.blobs.current = None;
             self.inner.remove_tables(&self.numbers);
+            self.inner.remove_blobs(&self.blobs.numbers);
         }
+    }
+}
+
+/// What a job has written.
+#[derive(Debug, Default)]
+pub(crate) struct Written {
+    pub tables: Vec<TableMeta>,
+    pub blobs: Vec<BlobMeta>,
+    /// Bytes in older blob files that nothing of the output points at any more, by file.
+    pub garbage: BTreeMap<FileNumber, u64>,
+}
+
+impl Written {
+    /// Adds what another part of the job has written.
+    pub(crate) fn extend(&mut self, other: Written) {
+        self.tables.extend(other.tables);
+        self.blobs.extend(other.blobs);
+        self.add_garbage(other.garbage);
+    }
+
+    /// Adds garbage that the job has found.
+    pub(crate) fn add_garbage(&mut self, garbage: BTreeMap<FileNumber, u64>) {
+        for (number, bytes) in garbage {
+            *self.garbage.entry(number).or_default() += bytes;
+        }
+    }
+
+    /// Removes all files: the job that they belong to has failed.
+    pub(crate) fn remove(&self, inner: &Inner) {
+        inner.remove_tables(&self.tables.iter().map(|meta| meta.number).collect::<Vec<_>>());
+        inner.remove_blobs(&self.blobs.iter().map(|meta| meta.number).collect::<Vec<_>>());
+    }
+
+    /// Puts blob files and garbage into the edit of a keyspace. Tables are put there by the job, which knows their place.
+    pub(crate) fn note_blobs(&self, change: &mut KeyspaceEdit) {
+        change.blobs_added.extend(self.blobs.iter().cloned());
+        change.blob_garbage.extend(self.garbage.iter().map(|(&number, &bytes)| (number, bytes)));
+    }
+}
+
+/// Which values go to blob files.
+#[derive(Clone)]
+pub(crate) struct BlobPolicy {
+    /// Values of at least this many bytes do.
+    pub bytes_min: Option<u32>,
+    /// Files whose values are moved to new ones.
+    pub collect: HashSet<FileNumber>,
+    /// Where the values of those are read.
+    pub source: Arc<dyn BlobSource>,
+}
+
+/// A blob file is finished at this size.
+const BLOB_FILE_BYTES: u64 = 256 << 20;
+
+/// The blob files of one job.
+#[derive(Default)]
+struct BlobOutput {
+    policy: Option<BlobPolicy>,
+    current: Option<BlobWriter>,
+    numbers: Vec<FileNumber>,
+    done: Vec<BlobMeta>,
+    garbage: BTreeMap<FileNumber, u64>,
+    encoded: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl BlobOutput {
+    /// The least bytes of a value that goes to a blob file.
+    #[inline]
+    fn bytes_min(&self) -> usize {
+        let bytes = self.policy.as_ref().and_then(|policy| policy.bytes_min);
+        bytes.map_or(usize::MAX, |bytes| bytes as usize)
+    }
+
+    /// Where an entry's value is from now on.
+    fn place(&mut self, inner: &Inner, kind: Kind, value: &[u8]) -> Result<BlobRef> {
+        if kind != Kind::Blob {
+            return self.write(inner, value);
+        }
+        let damaged = || Error::corruption(&inner.path, 0, "a reference to a blob file that cannot be read");
+        let reference = BlobRef::decode(value).ok_or_else(damaged)?;
+        let Some(policy) = self.policy.as_ref().filter(|policy| policy.collect.contains(&reference.number)) else {
+            return Ok(reference);
+        };
+        let mut moved = std::mem::take(&mut self.value);
+        let result = policy.source.load(value, &mut moved).and_then(|()| self.write(inner, &moved));
+        self.value = moved;
+        let new = result?;
+        *self.garbage.entry(reference.number).or_default() += reference.bytes;
+        Ok(new)
+    }
+
+    fn write(&mut self, inner: &Inner, value: &[u8]) -> Result<BlobRef> {
+        if self.current.as_ref().is_some_and(|writer| writer.bytes() >= BLOB_FILE_BYTES) {
+            self.finish_file()?;
+        }
+        let writer = match &mut self.current {
+            Some(writer) => writer,
+            current @ None => {
+                let number = inner.versions.new_file_number();
+                let path = FileName::Blob(number).path(&inner.path);
+                let file = inner.fs.open(&path, OpenOptions::create_new())?;
+                self.numbers.push(number);
+                current.insert(BlobWriter::new(Arc::from(file), number)?)
+            }
+        };
+        writer.add(value)
+    }
+
+    fn finish_file(&mut self) -> Result<()> {
+        if let Some(writer) = self.current.take() {
+            self.done.push(writer.finish()?);
+        }
+        Ok(())
     }
 }
 
@@ -158,12 +309,41 @@ pub(crate) fn add_range_tombstones(writer: &mut TableWriter, tombstones: &RangeT
 }
 
 impl Inner {
+    /// Removes blob files that were never installed, as [`Inner::remove_tables`].
+    pub(crate) fn remove_blobs(&self, numbers: &[FileNumber]) {
+        for number in numbers {
+            let _ = self.fs.remove(&FileName::Blob(*number).path(&self.path));
+        }
+    }
+
+    /// What a job on `keyspace` does about large values.
+    pub(crate) fn blob_policy(&self, keyspace: &KeyspaceState, version: &Arc<Version>) -> BlobPolicy {
+        let options = &keyspace.options;
+        let collect = version.blobs().iter().filter(|blob| is_garbage(blob, options.blob_garbage_max));
+        BlobPolicy {
+            bytes_min: options.blob_bytes_min,
+            collect: collect.map(|blob| blob.file.meta.number).collect(),
+            source: self.blob_source(version),
+        }
+    }
+
     /// Removes tables that were never installed. What cannot be removed now is found when the store is opened again.
     pub(crate) fn remove_tables(&self, numbers: &[FileNumber]) {
         for number in numbers {
             let _ = self.fs.remove(&FileName::Table(*number).path(&self.path));
         }
     }
+}
+
+/// How tables of a keyspace are written; see [`table_options`].
+pub(crate) fn keyspace_table_options(
+    keyspace: &KeyspaceState,
+    level: usize,
+    last_level: usize,
+    oldest_secs: u64,
+) -> TableOptions {
+    let options = table_options(&keyspace.options, level, last_level, oldest_secs);
+    TableOptions { keyspace: Some((keyspace.id.0, keyspace.name.clone())), ..options }
 }
 
 /// How tables of `level` are written in a tree whose last level is `last_level`.
@@ -182,4 +362,9 @@ pub(crate) fn table_options(
         oldest_secs,
         ..TableOptions::default()
     }
+}
+
+/// True when the live values of a blob file are worth moving.
+pub(crate) fn is_garbage(blob: &LiveBlob, garbage_max: f64) -> bool {
+    blob.garbage_bytes as f64 >= garbage_max * blob.file.meta.value_bytes as f64 && blob.garbage_bytes > 0
 }

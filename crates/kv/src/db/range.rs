@@ -236,7 +236,7 @@ impl Inner {
             at: snapshot.seqno(),
             covers,
             operator: keyspace.options.merge_operator.clone(),
-            blobs: self.blob_source(),
+            blobs: self.blob_source(&view.version),
             store: Arc::clone(&self.path),
         };
         let visible = VisibleCursor::new(MergeCursor::new(sources), context, bounds);

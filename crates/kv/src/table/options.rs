@@ -41,6 +41,8 @@ pub(crate) struct TableOptions {
     pub prefix: Option<PrefixExtractor>,
     /// For [`TableMeta::oldest_secs`](crate::file::TableMeta::oldest_secs).
     pub oldest_secs: u64,
+    /// Id and name of the keyspace, for repairs.
+    pub keyspace: Option<(u32, String)>,
 }
 
 impl Default for TableOptions {
@@ -53,6 +55,7 @@ impl Default for TableOptions {
             filter: Some(FilterPolicy::bloom(10.0)),
             prefix: None,
             oldest_secs: 0,
+            keyspace: None,
         }
     }
 }

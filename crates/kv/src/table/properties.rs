@@ -63,6 +63,8 @@ pub(crate) struct Properties {
     pub dictionary_block: Option<Handle>,
     /// As in [`TableMeta`](crate::file::TableMeta).
     pub blobs: Vec<(FileNumber, u64)>,
+    /// Id and name of the keyspace that it was written for, so that a store can be put together again without its manifest.
+    pub keyspace: Option<(u32, String)>,
 }
 
 impl Default for Properties {
@@ -90,6 +92,7 @@ impl Default for Properties {
             range_tombstone_block: None,
             dictionary_block: None,
             blobs: Vec::new(),
+            keyspace: None,
         }
     }
 }
@@ -108,6 +111,7 @@ mod id {
     pub(super) const RANGE_TOMBSTONES: u64 = 10;
     pub(super) const DICTIONARY: u64 = 11;
     pub(super) const BLOBS: u64 = 12;
+    pub(super) const KEYSPACE: u64 = 13;
 }
 
 fn push(out: &mut Vec<u8>, id: u64, bytes: &[u8]) {
@@ -164,6 +168,12 @@ impl Properties {
             }
         }
         push_numbers(&mut out, id::BLOBS, self.blobs.iter().flat_map(|&(number, bytes)| [number, bytes]));
+        if let Some((id, name)) = &self.keyspace {
+            let mut bytes = Vec::new();
+            varint::push(u64::from(*id), &mut bytes);
+            bytes.extend_from_slice(name.as_bytes());
+            push(&mut out, id::KEYSPACE, &bytes);
+        }
         out
     }
 
@@ -233,6 +243,10 @@ impl Properties {
                 while !field.is_empty() {
                     self.blobs.push((take(&mut field)?, take(&mut field)?));
                 }
+            }
+            id::KEYSPACE => {
+                let number = take(&mut field)?.try_into().ok()?;
+                self.keyspace = Some((number, String::from_utf8(field.to_vec()).ok()?));
             }
             _ => {}
         }

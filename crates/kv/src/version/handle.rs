@@ -9,6 +9,7 @@ use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
 
 use super::names::FileName;
+use crate::blob::BlobReader;
 use crate::file::{FileNumber, TableMeta};
 use crate::table::Table;
 
@@ -114,6 +115,8 @@ pub(crate) struct BlobMeta {
 pub(crate) struct BlobFile {
     /// What the manifest says of it.
     pub(crate) meta: BlobMeta,
+    /// Its reader, once somebody has opened it.
+    pub(crate) reader: OnceLock<BlobReader>,
     lifetime: Lifetime,
 }
 
@@ -121,7 +124,7 @@ impl BlobFile {
     /// A blob file of a version to come.
     pub(crate) fn new(meta: BlobMeta, obsolete: &Arc<ObsoleteFiles>) -> Self {
         let lifetime = Lifetime::new(FileName::Blob(meta.number), obsolete);
-        BlobFile { meta, lifetime }
+        BlobFile { meta, reader: OnceLock::new(), lifetime }
     }
 
     pub(super) fn end(&self) {

@@ -17,7 +17,10 @@ struct Tally {
 }
 
 /// Steps of a run: enough to flush and compact both keyspaces and to rotate the log.
-const STEPS: u64 = 45;
+const STEPS: u64 = 40;
+
+/// Steps after the store has failed and was opened again.
+const AFTERWARDS: u64 = 4;
 
 /// Runs the workload on a disk for which a fault was ordered. Whatever fails is either without effect, or the store is
 /// poisoned; nothing acknowledged is lost, and after opening again all is well.
@@ -38,11 +41,15 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
         }
         reopen(&mut run, is_lossy, context);
     }
-    for _ in 0..STEPS {
+    // Some steps more after the store was opened again.
+    let mut left = STEPS;
+    while left > 0 {
+        left -= 1;
         if run.db.is_none() {
             fs.clear_rules();
             check_images(&run, context);
             reopen(&mut run, is_lossy, context);
+            left = left.min(AFTERWARDS);
         }
         let before = run.history.commits.len();
         result = run.step();
@@ -61,6 +68,7 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
             fs.clear_rules();
             check_images(&run, context);
             reopen(&mut run, is_lossy, context);
+            left = left.min(AFTERWARDS);
         } else {
             tally.went_on += 1;
             // What is not there now must never come back.
@@ -71,9 +79,8 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
     }
     fs.clear_rules();
     tally.struck += u64::from(fs.injected_count() > 0);
-    check_images(&run, context);
     reopen(&mut run, is_lossy, context);
-    run.steps(10).unwrap_or_else(|error| panic!("{context}: {error}"));
+    run.steps(3).unwrap_or_else(|error| panic!("{context}: {error}"));
     run.assert_reads(context);
     assert_no_leaks(fs, run.db(), context);
 }
@@ -199,8 +206,8 @@ fn sweep(options: &FaultOptions, fault: Fault, persistent: bool, step: u64, tall
 fn every_operation_fails(own: u64, persistent: bool) {
     let mut tally = Tally::default();
     for fault in [Fault::Io, Fault::Full, Fault::Short] {
-        // A short write is repeated by its caller: one in three shows that.
-        let step = if fault == Fault::Short { rounds(3, 1) } else { 1 };
+        // A short transfer is gone on with by its caller: one in four shows that.
+        let step = if fault == Fault::Short { rounds(4, 1) } else { 1 };
         sweep(&FaultOptions::seeded(own), fault, persistent, step, &mut tally);
         for round in 1..rounds(1, 20) {
             sweep(&FaultOptions::seeded(own.wrapping_add(round)), fault, persistent, 1, &mut tally);

@@ -54,6 +54,8 @@ pub fn swarm(seed: u64, builder: Builder) -> Builder {
         filter_bits_per_key: rng.below(3) as f64 * 5.0,
         filter_by_level: rng.chance(0.5),
         compaction,
+        blob_bytes_min: rng.chance(0.4).then(|| 30 + rng.below(100) as u32),
+        blob_garbage_max: 0.1 + rng.below(9) as f64 / 10.0,
         merge_operator: Some(Arc::new(Append)),
         ..KeyspaceOptions::default()
     };

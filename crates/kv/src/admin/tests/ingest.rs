@@ -223,6 +223,10 @@ fn against_a_map() {
                 model.get(&key(number)).map(Vec::as_slice),
                 "seed {seed} round {round}"
             );
+            if round % 60 == 59 {
+                let report = db.verify().unwrap();
+                assert!(report.is_sound(), "seed {seed} round {round}: {report}");
+            }
             if round % 40 == 39 {
                 assert!(pairs(&db).into_iter().eq(model.clone()), "seed {seed} round {round}");
                 for (snapshot, model) in &snapshots {

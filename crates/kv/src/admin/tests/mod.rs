@@ -5,6 +5,8 @@ mod checkpoint;
 mod ingest;
 mod keyspaces;
 mod read_only;
+mod repair;
+mod verify;
 
 use std::path::{Path, PathBuf};
 

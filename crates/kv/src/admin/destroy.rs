@@ -1,0 +1,48 @@
+//! Removing a store.
+
+use std::path::Path;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, StdFs};
+
+use crate::db::open::{LOCK_NAME, take_lock};
+use crate::version::FileName;
+use crate::{Error, Result};
+
+/// Removes the files of the store in `path` and nothing else: manifest, tables, blob files, log, lock. The directory stays, and so
+/// do files of others and what a repair has set aside.
+///
+/// A crash in the middle leaves a directory that does not open as a store; destroying it again finishes.
+///
+/// Errors: [`Error::Busy`] when a process has the store open; [`Error::NotFound`] when there is none; those of the file system.
+///
+/// ```no_run
+/// cairn_kv::destroy("/var/lib/old")?;
+/// # Ok::<(), cairn_kv::Error>(())
+/// ```
+pub fn destroy(path: impl AsRef<Path>) -> Result<()> {
+    destroy_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path)
+}
+
+/// As [`destroy`], on any file system.
+pub fn destroy_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<()> {
+    let path = path.as_ref();
+    let is_ours = |path: &Path| FileName::parse(path).is_some() || cairn_wal::is_log_file(path);
+    if !fs.exists(path)? || !fs.read_dir(path)?.iter().any(|path| is_ours(path)) {
+        return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });
+    }
+    let lock = take_lock(fs, path)?;
+    let current = FileName::Current.path(path);
+    if fs.exists(&current)? {
+        // ORDER: without it there is no store, so none is ever found with half of its files.
+        fs.remove(&current)?;
+        fs.sync_dir(path)?;
+    }
+    for file in fs.read_dir(path)?.iter().filter(|path| is_ours(path)) {
+        fs.remove(file)?;
+    }
+    fs.remove(&path.join(LOCK_NAME))?;
+    fs.sync_dir(path)?;
+    drop(lock);
+    Ok(())
+}

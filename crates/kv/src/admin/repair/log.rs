@@ -1,0 +1,129 @@
+//! What the log has and no table.
+
+use std::collections::BTreeMap;
+
+use cairn_vfs::sync::Arc;
+use cairn_wal::{Lsn, Mode, Recovery, RecoveryOptions};
+
+use super::Repair;
+use super::plan::Plan;
+use crate::admin::capture::MemtableWriter;
+use crate::batch::{Malformed, Record};
+use crate::db::output::table_options;
+use crate::db::write::insert;
+use crate::kind::SEQNO_MAX;
+use crate::memtable::Memtable;
+use crate::table::TableOptions;
+use crate::version::{KeyspaceId, NewTable};
+use crate::{Error, Result};
+
+/// Memory for entries of the log before they are written to tables, for each keyspace.
+const MEMTABLE_BYTES: usize = 64 << 20;
+
+type Memtables = BTreeMap<KeyspaceId, Arc<Memtable>>;
+
+impl Repair<'_> {
+    /// Writes what the log has to tables, and says where the log ends.
+    pub(super) fn salvage_log(&mut self, plan: &mut Plan) -> Result<Lsn> {
+        let from = plan.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0);
+        let options = RecoveryOptions::default().mode(Mode::Salvage);
+        let mut log = match Recovery::open(&self.fs, self.dir, Lsn::from(from), &options) {
+            Ok(log) => log,
+            Err(error) => {
+                self.found(self.dir.to_owned(), error.into());
+                return Ok(Lsn::from(from));
+            }
+        };
+        let mut memtables = Memtables::new();
+        let mut end = Lsn::from(from);
+        loop {
+            let record = match log.next() {
+                Ok(Some(record)) => record,
+                Ok(None) => break,
+                Err(error) => {
+                    self.found(self.dir.to_owned(), error.into());
+                    break;
+                }
+            };
+            end = end.max(record.lsn);
+            match self.take_record(plan, &mut memtables, record.lsn, record.payload) {
+                Ok(is_new) => self.report.log_records += u64::from(is_new),
+                Err(error) => self.found(self.dir.to_owned(), error),
+            }
+            self.write_full(plan, &mut memtables, MEMTABLE_BYTES)?;
+        }
+        for damage in log.damage() {
+            let what = format!("bytes {} to {}: {}", damage.from, damage.to, damage.what);
+            let error = Error::corruption(&damage.file, damage.from, what);
+            self.report.damage.push(crate::Damage { file: damage.file.clone(), error });
+        }
+        if let Ok(tail) = log.finish() {
+            end = end.max(tail.end());
+        }
+        self.write_full(plan, &mut memtables, 0)?;
+        Ok(end)
+    }
+
+    /// Inserts what of a record is in no table; says whether there was such.
+    fn take_record(
+        &self,
+        plan: &mut Plan,
+        memtables: &mut Memtables,
+        lsn: Lsn,
+        payload: &[u8],
+    ) -> Result<bool> {
+        let damaged = |what: &str| {
+            Error::corruption(self.dir, lsn.get(), format!("the record that ends at {lsn} of the log has {what}"))
+        };
+        let record = Record::parse(payload, self.dir, lsn.get())?;
+        let count = u64::from(record.count);
+        if record.seqno == 0 || count == 0 || record.seqno > SEQNO_MAX - count {
+            return Err(damaged("sequence numbers that no batch has"));
+        }
+        // All of it or nothing.
+        let operations: std::result::Result<Vec<_>, Malformed> = record.operations.collect();
+        let operations = operations.map_err(|Malformed(what)| damaged(what))?;
+        if operations.len() as u64 != count {
+            return Err(damaged("another number of operations than it says"));
+        }
+        let mut is_new = false;
+        for (seqno, (id, operation)) in (record.seqno..).zip(operations) {
+            let options = |name: &str| self.options.keyspace(name);
+            let Some(keyspace) = plan.keyspace(id, None, options) else { continue };
+            if lsn.get() <= keyspace.log_start || seqno <= keyspace.flushed {
+                continue;
+            }
+            insert(memtables.entry(id).or_insert_with(|| Arc::new(Memtable::new())), seqno, operation)?;
+            is_new = true;
+        }
+        plan.last_seqno = plan.last_seqno.max(record.seqno + count - 1);
+        Ok(is_new)
+    }
+
+    /// Writes memtables of more than `bytes` to tables.
+    fn write_full(&mut self, plan: &mut Plan, memtables: &mut Memtables, bytes: usize) -> Result<()> {
+        let full: Vec<KeyspaceId> =
+            memtables.iter().filter(|(_, memtable)| memtable.allocated_bytes() > bytes).map(|(&id, _)| id).collect();
+        for id in full {
+            let (Some(memtable), Some(keyspace)) = (memtables.remove(&id), plan.keyspaces.get_mut(&id)) else {
+                continue;
+            };
+            let number = self.number();
+            let tag = (id.0, keyspace.name.clone());
+            let writer = MemtableWriter {
+                fs: &*self.fs,
+                dir: self.dir,
+                number,
+                options: TableOptions { keyspace: Some(tag), ..table_options(&keyspace.options, 0, 0, 0) },
+                memtables: vec![memtable],
+                last: SEQNO_MAX,
+                operator: keyspace.options.merge_operator.clone(),
+                store: Arc::new(self.dir.to_owned()),
+            };
+            let written = writer.write()?;
+            // Newer than all runs before it, whose ids are lower numbers.
+            keyspace.tables.extend(written.map(|meta| NewTable { level: 0, run: number, meta }));
+        }
+        Ok(())
+    }
+}

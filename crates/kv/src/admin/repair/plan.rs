@@ -1,0 +1,253 @@
+//! Which table belongs where.
+
+use std::collections::BTreeMap;
+
+use cairn_vfs::sync::Arc;
+
+use super::Repair;
+use crate::{Error, Result};
+use crate::admin::transfer::Content;
+use crate::admin::verify::{check_blob, check_table};
+use crate::batch::DEFAULT;
+use crate::cache::Cache;
+use crate::db::open::DEFAULT_NAME;
+use crate::db::stored_options::StoredOptions;
+use crate::file::{FileNumber, Ingested, TableMeta};
+use crate::kind::Seqno;
+use crate::options::KeyspaceOptions;
+use crate::table::{OpenOptions, Table};
+use crate::version::{BlobMeta, FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit, VersionSet};
+
+/// A keyspace of the store to come.
+#[derive(Debug)]
+pub(super) struct PlannedKeyspace {
+    pub name: String,
+    /// As the manifest has them.
+    pub stored: Vec<u8>,
+    pub options: KeyspaceOptions,
+    pub tables: Vec<NewTable>,
+    pub blobs: Vec<(BlobMeta, u64)>,
+    /// Records of the log are missing from the tables from here on, or from this number on.
+    pub log_start: u64,
+    pub flushed: Seqno,
+}
+
+/// The store to come.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    pub keyspaces: BTreeMap<KeyspaceId, PlannedKeyspace>,
+    pub last_seqno: Seqno,
+    /// True when nothing is known of keyspaces but what tables say.
+    pub is_open_ended: bool,
+}
+
+/// A table that was read whole, of a store without manifest.
+#[derive(Debug)]
+pub(super) struct FoundTable {
+    pub meta: TableMeta,
+    keyspace: Option<(u32, String)>,
+}
+
+impl Plan {
+    /// The edit that makes this of nothing.
+    pub(super) fn edit(&self, next_file: FileNumber) -> VersionEdit {
+        let mut edit = VersionEdit {
+            last_seqno: Some(self.last_seqno),
+            next_file: Some(next_file),
+            ..VersionEdit::default()
+        };
+        for (&id, keyspace) in &self.keyspaces {
+            let (name, options) = (keyspace.name.clone(), keyspace.stored.clone());
+            edit.created.push(NewKeyspace { id, name, options });
+            let change = edit.keyspace(id);
+            change.added = keyspace.tables.clone();
+            for (blob, garbage) in &keyspace.blobs {
+                change.blobs_added.push(blob.clone());
+                if *garbage > 0 {
+                    change.blob_garbage.push((blob.number, *garbage));
+                }
+            }
+        }
+        edit
+    }
+
+    /// The keyspace of a log record or a table; `None` when it was dropped.
+    pub(super) fn keyspace(
+        &mut self,
+        id: KeyspaceId,
+        name: Option<&str>,
+        options: impl FnOnce(&str) -> KeyspaceOptions,
+    ) -> Option<&mut PlannedKeyspace> {
+        if self.is_open_ended && !self.keyspaces.contains_key(&id) {
+            let fallback = if id == DEFAULT { DEFAULT_NAME.to_owned() } else { format!("recovered-{}", id.0) };
+            let mut name = name.map_or(fallback.clone(), str::to_owned);
+            if self.keyspaces.values().any(|keyspace| keyspace.name == name) {
+                // Of one that was dropped and made again.
+                name = fallback;
+            }
+            let options = options(&name);
+            let stored = StoredOptions::of(&options).encode();
+            let (tables, blobs) = (Vec::new(), Vec::new());
+            let planned = PlannedKeyspace { name, stored, options, tables, blobs, log_start: 0, flushed: 0 };
+            self.keyspaces.insert(id, planned);
+        }
+        self.keyspaces.get_mut(&id)
+    }
+}
+
+impl Repair<'_> {
+    /// What the manifest says, without what is damaged.
+    pub(super) fn plan_by_manifest(&mut self, set: &VersionSet) -> Result<Plan> {
+        let mut plan = Plan { last_seqno: set.last_seqno(), ..Plan::default() };
+        for (id, state) in set.keyspaces() {
+            let mut tables = Vec::new();
+            for (level, runs) in state.version.levels().iter().enumerate() {
+                for run in runs.runs() {
+                    for table in run.tables() {
+                        let path = FileName::Table(table.number()).path(self.dir);
+                        match check_table(&self.fs, self.dir, &table.meta) {
+                            Ok(()) => {
+                                tables.push(NewTable { level, run: run.id(), meta: table.meta.clone() });
+                            }
+                            Err(error @ Error::Unsupported { .. }) => return Err(error),
+                            Err(error) => {
+                                if self.fs.exists(&path)? {
+                                    self.lost.push(path.clone());
+                                }
+                                self.found(path, error);
+                            }
+                        }
+                    }
+                }
+            }
+            let mut blobs = Vec::new();
+            for blob in state.version.blobs() {
+                let path = FileName::Blob(blob.file.meta.number).path(self.dir);
+                if self.fs.exists(&path)? {
+                    blobs.push((blob.file.meta.clone(), blob.garbage_bytes));
+                }
+                if let Err(error) = check_blob(&*self.fs, self.dir, &blob.file.meta) {
+                    self.found(path, error);
+                }
+            }
+            let options = self.options.keyspace(&state.name);
+            let (name, stored, log_start) = (state.name, state.options, state.log_start);
+            let planned = PlannedKeyspace { name, stored, options, tables, blobs, log_start, flushed: 0 };
+            plan.keyspaces.insert(id, planned);
+        }
+        self.next_file = self.next_file.max(set.new_file_number());
+        Ok(plan)
+    }
+
+    /// What the tables say.
+    pub(super) fn plan_by_tables(&mut self) -> Result<Plan> {
+        let mut found = self.read_tables()?;
+        self.number_ingested(&mut found);
+        let mut plan = Plan { is_open_ended: true, ..Plan::default() };
+        let options = |name: &str| self.options.keyspace(name);
+        plan.keyspace(DEFAULT, Some(DEFAULT_NAME), options);
+        let mut by_keyspace: BTreeMap<KeyspaceId, Vec<TableMeta>> = BTreeMap::new();
+        for FoundTable { meta, keyspace } in found {
+            let (id, name) = keyspace.as_ref().map_or((DEFAULT, DEFAULT_NAME), |(id, name)| (KeyspaceId(*id), name.as_str()));
+            plan.last_seqno = plan.last_seqno.max(meta.seqnos.1);
+            if let Some(planned) = plan.keyspace(id, Some(name), options) {
+                // An ingested table may be newer than what is in the log only.
+                let seqno = if meta.ingested.is_some() { 0 } else { meta.seqnos.1 };
+                planned.flushed = planned.flushed.max(seqno);
+            }
+            by_keyspace.entry(id).or_default().push(meta);
+        }
+        for (id, metas) in by_keyspace {
+            let blobs = self.blobs_of(&metas)?;
+            let Some(planned) = plan.keyspaces.get(&id) else { continue };
+            let (options, tag) = (planned.options.clone(), (id.0, planned.name.clone()));
+            let tables = self.arrange(metas, &options, tag)?;
+            if let Some(planned) = plan.keyspaces.get_mut(&id) {
+                (planned.tables, planned.blobs) = (tables, blobs);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// All tables of the directory that can be read; the others are set aside.
+    fn read_tables(&mut self) -> Result<Vec<FoundTable>> {
+        let mut found = Vec::new();
+        for path in self.fs.read_dir(self.dir)? {
+            let Some(FileName::Table(number)) = FileName::parse(&path) else { continue };
+            let foreign = OpenOptions { foreign: true, ..OpenOptions::default() };
+            let table = Table::open(&self.fs, &path, number, &Arc::new(Cache::new(0)), foreign);
+            match table.and_then(|table| Ok((table.verify(None)?.checksum, table))) {
+                Ok((checksum, table)) => found.push(found_table(number, checksum, &table)),
+                Err(error @ Error::Unsupported { .. }) => return Err(error),
+                Err(error) => {
+                    self.lost.push(path.clone());
+                    self.found(path, error);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The manifest had the sequence numbers of ingested tables. Those that were written before had lower file numbers.
+    fn number_ingested(&mut self, found: &mut [FoundTable]) {
+        found.sort_by_key(|table| table.meta.number);
+        let mut newest = 0;
+        for table in found {
+            let FoundTable { meta, keyspace } = table;
+            if let Some(ingested) = &mut meta.ingested {
+                newest += 1;
+                ingested.seqno = newest;
+                meta.seqnos = (newest, newest);
+                let (number, seqno) = (meta.number, newest);
+                let mut what = format!("table {number} was ingested after sequence number {}", seqno - 1);
+                if keyspace.is_none() {
+                    what.push_str(", into the default keyspace");
+                }
+                self.report.assumptions.push(what);
+            }
+            newest = newest.max(meta.seqnos.1);
+        }
+    }
+
+    /// The blob files that the tables point into, as far as they are there.
+    fn blobs_of(&mut self, metas: &[TableMeta]) -> Result<Vec<(BlobMeta, u64)>> {
+        let mut wanted: BTreeMap<FileNumber, u64> = BTreeMap::new();
+        for &(number, bytes) in metas.iter().flat_map(|meta| &meta.blobs) {
+            *wanted.entry(number).or_default() += bytes;
+        }
+        let mut blobs = Vec::new();
+        for (number, value_bytes) in wanted {
+            let path = FileName::Blob(number).path(self.dir);
+            match Content::of(&*self.fs, &path) {
+                Ok(Content { bytes, checksum }) => {
+                    blobs.push((BlobMeta { number, bytes, values: 0, value_bytes, checksum }, 0));
+                }
+                Err(error) => self.found(path, error),
+            }
+        }
+        Ok(blobs)
+    }
+}
+
+fn found_table(number: FileNumber, checksum: u64, table: &Table) -> FoundTable {
+    let found = table.properties();
+    // Its number would be that of its name, had the store written it.
+    let is_ingested = table.written_number() != number && found.seqnos == (0, 0);
+    let ingested = is_ingested.then(|| Ingested { seqno: 0, number: table.written_number() });
+    let meta = TableMeta {
+        number,
+        bytes: table.bytes(),
+        smallest: found.smallest.clone(),
+        largest: found.largest.clone(),
+        seqnos: found.seqnos,
+        entries: found.entries + found.range_tombstones,
+        tombstones: found.deletes + found.range_tombstones,
+        raw_bytes: found.key_bytes + found.value_bytes,
+        oldest_secs: found.oldest_secs,
+        expires_secs: found.expires_secs,
+        checksum,
+        blobs: found.blobs.clone(),
+        ingested,
+    };
+    FoundTable { meta, keyspace: found.keyspace.clone() }
+}

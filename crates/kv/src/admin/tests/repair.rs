@@ -1,0 +1,258 @@
+use std::path::Path;
+
+use cairn_vfs::fault::{FaultOptions, crash_sweep};
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{ErrorKind, FaultFs, Fs, MemFs, OpenOptions, Rng, SeededRng};
+
+use super::*;
+use crate::version::FileName;
+use crate::{IngestOptions, RepairOptions, RepairReport, destroy_in, repair, verify_in};
+
+fn fix(fs: &Arc<dyn Fs>) -> RepairReport {
+    repair(STORE, &RepairOptions { fs: Arc::clone(fs), keyspaces: Vec::new() }).unwrap()
+}
+
+fn flip(fs: &Arc<dyn Fs>, path: &Path, at: u64) {
+    let file = fs.open(path, OpenOptions::write()).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
+}
+
+fn remove_manifests(fs: &Arc<dyn Fs>, current_too: bool) {
+    for path in fs.read_dir(Path::new(STORE)).unwrap() {
+        match FileName::parse(&path) {
+            Some(FileName::Manifest(_)) => fs.remove(&path).unwrap(),
+            Some(FileName::Current) if current_too => fs.remove(&path).unwrap(),
+            _ => {}
+        }
+    }
+}
+
+/// Writes, deletes, flushes and compacts at random in two keyspaces; gives back what is in them.
+fn history(fs: &Arc<dyn Fs>, seed: u64) -> (Pairs, Pairs) {
+    let mut rng = SeededRng::new(seed);
+    let db = open(fs);
+    let other = db.create_keyspace("other", small()).unwrap();
+    for round in 0..120 {
+        let keyspace = if rng.chance(0.7) { &*db } else { &other };
+        let from = rng.below(300) as u32;
+        match rng.below(12) {
+            0 => keyspace.delete_range(key(from), key(from + 15)).unwrap(),
+            1 => keyspace.flush().unwrap(),
+            2 => keyspace.compact_range(key(from)..key(from + 60)).unwrap(),
+            3 => (from..from + 9).for_each(|number| keyspace.delete(key(number)).unwrap()),
+            _ => fill(keyspace, from..from + 25, round),
+        }
+    }
+    db.sync().unwrap();
+    (pairs(&db), pairs(&other))
+}
+
+/// Goal: repairing a sound store changes nothing that can be read; without its manifest, a store comes back as it was, both
+/// keyspaces, levels in whatever order, and what was in the log only. Method: random histories, manifest kept, removed with
+/// and without CURRENT.
+#[test]
+fn comes_back_without_its_manifest() {
+    for seed in 0..9u64 {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let (here, there) = history(&fs, seed);
+        if seed % 3 > 0 {
+            remove_manifests(&fs, seed % 3 == 1);
+            assert!(builder(&fs).open().is_err());
+        }
+        let report = fix(&fs);
+        assert_eq!((report.is_rebuilt, report.damage.len()), (seed % 3 > 0, usize::from(seed % 3 > 0)), "{report}");
+        let sound = verify_in(&fs, STORE).unwrap();
+        assert!(sound.is_sound(), "seed {seed}: {sound}");
+        let db = open(&fs);
+        assert!(pairs(&db) == here, "seed {seed}: {report}");
+        assert!(pairs(&db.keyspace("other").unwrap()) == there, "seed {seed}: {report}");
+        fill(&db, 0..10, 999);
+        db.compact_range::<&[u8]>(..).unwrap();
+        drop(db);
+        let db = open(&fs);
+        assert_eq!(db.get(key(3)).unwrap().as_deref(), Some(&value(3, 999)[..]));
+    }
+}
+
+/// Goal: damaged tables are set aside and named, and all else is kept. Method: two tables of one run, one flipped and one gone.
+#[test]
+fn damaged_tables() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    {
+        let db = open(&fs);
+        fill(&db, 0..600, 1);
+        db.compact_range::<&[u8]>(..).unwrap();
+        fill(&db, 600..610, 1);
+        db.sync().unwrap();
+    }
+    let tables = files(&fs, STORE, ".table");
+    assert!(tables.len() > 4);
+    flip(&fs, &tables[1], 99);
+    fs.remove(&tables[2]).unwrap();
+    let report = fix(&fs);
+    assert_eq!(report.damage.iter().map(|damage| damage.file.clone()).collect::<Vec<_>>(), tables[1..3]);
+    let aside = Path::new("/store/lost").join(tables[1].file_name().unwrap());
+    assert_eq!(report.set_aside, [aside.clone()]);
+    assert!(fs.exists(&aside).unwrap() && !report.is_rebuilt);
+    let db = open(&fs);
+    let found = pairs(&db);
+    let all = expected(0..610, 1);
+    assert!(found.len() > 300 && found.len() < 610 && found.iter().all(|pair| all.contains(pair)));
+    assert!(found.ends_with(&all[600..]), "what was in the log");
+    assert!(db.verify().unwrap().is_sound());
+    assert!(fs.exists(&aside).unwrap(), "the store leaves it alone");
+}
+
+/// Goal: a log that is damaged in the middle gives what is before and behind the damage. Method: flip a byte in a value.
+#[test]
+fn damaged_log() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    {
+        let db = open(&fs);
+        fill(&db, 0..100, 1);
+        db.sync().unwrap();
+        fill(&db, 100..110, 1);
+        db.sync().unwrap();
+    }
+    let log = files(&fs, STORE, ".wal").into_iter().find(|path| fs.metadata(path).unwrap().len > 0).unwrap();
+    let mut bytes = vec![0; fs.metadata(&log).unwrap().len as usize];
+    fs.open(&log, OpenOptions::read()).unwrap().read_exact_at(&mut bytes, 0).unwrap();
+    let value50 = value(50, 1);
+    let at = bytes.windows(value50.len()).position(|window| window == value50).unwrap();
+    flip(&fs, &log, at as u64);
+    assert_eq!(builder(&fs).open().unwrap_err().kind(), ErrorKind::Corruption);
+    assert!(!verify_in(&fs, STORE).unwrap().is_sound());
+    let report = fix(&fs);
+    assert_eq!((report.log_records, report.damage.len(), report.set_aside.len()), (109, 1, 1), "{report}");
+    let mut all = expected(0..110, 1);
+    all.remove(50);
+    assert!(pairs(&open(&fs)) == all);
+}
+
+/// Goal: an ingested table keeps its place with the manifest, and is put behind what was written before it without. Method: an
+/// ingest over older entries, under newer ones.
+#[test]
+fn ingested_tables() {
+    for lose_manifest in [false, true] {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let all = {
+            let db = open(&fs);
+            fill(&db, 0..50, 1);
+            db.flush().unwrap();
+            let mut table = db.table_builder("/t").unwrap();
+            (20..60).for_each(|number| table.put(key(number), value(number, 2)).unwrap());
+            table.finish().unwrap();
+            db.ingest(&["/t"], &IngestOptions::default()).unwrap();
+            fill(&db, 40..45, 3);
+            db.sync().unwrap();
+            pairs(&db)
+        };
+        if lose_manifest {
+            remove_manifests(&fs, true);
+        }
+        let report = fix(&fs);
+        assert_eq!(report.assumptions.len(), usize::from(lose_manifest), "{report}");
+        assert!(pairs(&open(&fs)) == all, "{lose_manifest}: {report}");
+    }
+}
+
+/// Goal: a repair that a crash interrupts is repeated and comes to the same. Method: every operation of repairs of a store with
+/// and without manifest.
+#[test]
+fn crashes() {
+    for lose_manifest in [false, true] {
+        let marks = std::cell::RefCell::new((0, Pairs::new(), Pairs::new()));
+        let images = crash_sweep(
+            FaultOptions::seeded(12),
+            1,
+            |machine: &FaultFs| {
+                let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+                let (here, there) = history(&fs, 77);
+                if lose_manifest {
+                    remove_manifests(&fs, true);
+                    fs.sync_dir(Path::new(STORE)).unwrap();
+                }
+                *marks.borrow_mut() = (machine.operation_count(), here, there);
+                fix(&fs);
+            },
+            |point, image, after| {
+                let marks = marks.borrow();
+                if point.operation() < marks.0 {
+                    return;
+                }
+                let fs: Arc<dyn Fs> = Arc::new(after);
+                let report = fix(&fs);
+                let db = open(&fs);
+                let context = format!("operation {}, {image:?}: {report}", point.operation());
+                assert!(pairs(&db) == marks.1, "{context}");
+                assert!(pairs(&db.keyspace("other").unwrap()) == marks.2, "{context}");
+            },
+        );
+        assert!(images > 30, "{images}");
+    }
+}
+
+/// Goal: what is open, or no store, is not touched. Method: repair and destroy both.
+#[test]
+fn refused() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    let options = RepairOptions { fs: Arc::clone(&fs), keyspaces: Vec::new() };
+    assert_eq!(repair(STORE, &options).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(destroy_in(&fs, STORE).unwrap_err().kind(), ErrorKind::Busy);
+    fs.create_dir_all(Path::new("/other")).unwrap();
+    fs.open(Path::new("/other/file"), OpenOptions::create()).unwrap();
+    for path in ["/other", "/nothing"] {
+        assert_eq!(repair(path, &options).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(destroy_in(&fs, path).unwrap_err().kind(), ErrorKind::NotFound);
+        assert!(!fs.exists(&Path::new(path).join("LOCK")).unwrap());
+    }
+    db.put("a", "b").unwrap();
+}
+
+/// Goal: a destroyed store is gone with all its files and none of others, and a crash in the middle leaves the whole store or
+/// none. Method: every operation; then destroy again and make a new store in its place.
+#[test]
+fn destroyed() {
+    let mark = std::cell::Cell::new(0);
+    let images = crash_sweep(
+        FaultOptions::seeded(13),
+        2,
+        |machine| {
+            let fs: Arc<dyn Fs> = Arc::new(machine.clone());
+            let db = open(&fs);
+            fill(&db, 0..100, 1);
+            db.flush().unwrap();
+            fill(&db, 100..120, 1);
+            db.sync().unwrap();
+            drop(db);
+            let other = fs.open(Path::new("/store/notes.txt"), OpenOptions::create()).unwrap();
+            other.write_all_at(b"mine", 0).unwrap();
+            other.sync_data().unwrap();
+            fs.sync_dir(Path::new(STORE)).unwrap();
+            mark.set(machine.operation_count());
+            destroy_in(&fs, STORE).unwrap();
+            assert_eq!(fs.read_dir(Path::new(STORE)).unwrap(), [Path::new("/store/notes.txt")]);
+        },
+        |point, image, after| {
+            if point.operation() < mark.get() {
+                return;
+            }
+            let fs: Arc<dyn Fs> = Arc::new(after);
+            let context = format!("operation {}, {image:?}", point.operation());
+            let found = builder(&fs).create_if_missing(false).open();
+            if let Ok(db) = &found {
+                assert!(pairs(db) == expected(0..120, 1), "{context}");
+            }
+            drop(found);
+            if let Err(error) = destroy_in(&fs, STORE) {
+                assert_eq!(error.kind(), ErrorKind::NotFound, "{context}");
+            }
+            assert!(fs.exists(Path::new("/store/notes.txt")).unwrap(), "{context}");
+            assert!(pairs(&open(&fs)).is_empty(), "{context}");
+        },
+    );
+    assert!(images > 20, "{images}");
+}

@@ -1,0 +1,159 @@
+//! Reading a whole store and believing nothing.
+
+mod files;
+mod levels;
+mod log;
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, StdFs};
+
+pub(super) use self::files::{check_blob, check_table};
+use super::backup::Damage;
+use crate::db::Db;
+use crate::db::tables::Tables;
+use crate::options::Options;
+use crate::version::{FileName, KeyspaceId, Version, VersionSet};
+use crate::{Error, Result};
+
+/// What a verification has found.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct VerifyReport {
+    /// Tables read.
+    pub tables: usize,
+    /// Entries in them, range tombstones counted.
+    pub entries: u64,
+    /// Blob files read.
+    pub blobs: usize,
+    /// Bytes of tables and blob files.
+    pub bytes: u64,
+    /// Records of the log that were read.
+    pub log_records: u64,
+    /// All that is not as it should be.
+    pub damage: Vec<Damage>,
+    /// Tables and blob files that nothing refers to. No damage: running jobs write such files, readers hold on to some, and
+    /// a crash leaves some for the next open to delete.
+    pub strays: Vec<PathBuf>,
+}
+
+impl VerifyReport {
+    /// True when there is no damage.
+    pub fn is_sound(&self) -> bool {
+        self.damage.is_empty()
+    }
+
+    fn add(&mut self, file: PathBuf, error: Error) {
+        self.damage.push(Damage { file, error });
+    }
+}
+
+impl std::fmt::Display for VerifyReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let VerifyReport { tables, entries, blobs, bytes, log_records, damage, strays } = self;
+        write!(f, "{tables} tables with {entries} entries, {blobs} blob files, {bytes} bytes, ")?;
+        writeln!(f, "{log_records} records of the log")?;
+        for stray in strays {
+            writeln!(f, "stray: {}", stray.display())?;
+        }
+        for damage in damage {
+            writeln!(f, "damaged: {damage}")?;
+        }
+        write!(f, "{}", if damage.is_empty() { "sound" } else { "damaged" })
+    }
+}
+
+/// A keyspace to be verified.
+struct Subject {
+    name: String,
+    version: Arc<Version>,
+}
+
+impl Db {
+    /// Reads all files of the store, past the cache, and says what is wrong with them: each table's and blob file's checksum, the order
+    /// of entries, filters and counts; whether newer versions of keys stand before older ones; the manifest, the log,
+    /// files that are missing. Reads and writes go on meanwhile.
+    ///
+    /// Costs reading everything twice. Errors: none of what it finds, which stands in the report; only when the directory
+    /// cannot be read.
+    ///
+    /// ```
+    /// # fn main() -> cairn_kv::Result<()> {
+    /// # let fs = std::sync::Arc::new(cairn_vfs::MemFs::new());
+    /// let db = cairn_kv::Db::builder("/store").fs(fs).open()?;
+    /// db.put("key", "value")?;
+    /// db.flush()?;
+    /// let report = db.verify()?;
+    /// assert!(report.is_sound(), "{report}");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn verify(&self) -> Result<VerifyReport> {
+        let inner = &self.core.inner;
+        let mut report = VerifyReport::default();
+        // The versions are held, so their files stay.
+        let subjects: Vec<Subject> = inner
+            .all_keyspaces()
+            .iter()
+            .map(|keyspace| Subject {
+                name: keyspace.name.clone(),
+                version: Arc::clone(&keyspace.view.load().version),
+            })
+            .collect();
+        report.files(&inner.fs, &inner.path, &subjects);
+        report.levels(&inner.tables, &subjects);
+        if let Some(set) = report.manifest(&inner.fs, &inner.path) {
+            report.log(&inner.fs, &inner.path);
+            report.strays = strays(&set, &subjects)?;
+        }
+        Ok(report)
+    }
+}
+
+/// As [`Db::verify`], of a store that may not even open. Writes nothing, locks nothing. A store that is being written to is
+/// better verified through its handle: here, files that its writer deletes in the middle look missing.
+///
+/// Errors: [`Error::NotFound`] when there is no store; when the directory cannot be read.
+pub fn verify(path: impl AsRef<Path>) -> Result<VerifyReport> {
+    verify_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path)
+}
+
+/// As [`verify()`], on any file system.
+pub fn verify_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<VerifyReport> {
+    let path = path.as_ref();
+    if !fs.exists(path)? || fs.read_dir(path)?.iter().all(|path| FileName::parse(path).is_none()) {
+        return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });
+    }
+    let mut report = VerifyReport::default();
+    let Some(set) = report.manifest(fs, path) else {
+        report.tables_alone(fs, path)?;
+        return Ok(report);
+    };
+    let subjects: Vec<Subject> = set.keyspaces().into_iter().map(subject).collect();
+    report.files(fs, path, &subjects);
+    let options = Options { cache_bytes: 0, ..Options::default() };
+    let tables = Tables::new(Arc::clone(fs), Arc::new(path.to_owned()), &options);
+    report.levels(&Arc::new(tables), &subjects);
+    report.log(fs, path);
+    report.strays = strays(&set, &subjects)?;
+    Ok(report)
+}
+
+fn subject((_, state): (KeyspaceId, crate::version::KeyspaceState)) -> Subject {
+    Subject { name: state.name, version: state.version }
+}
+
+/// Tables and blob files that neither the manifest nor the subjects have.
+fn strays(set: &VersionSet, subjects: &[Subject]) -> Result<Vec<PathBuf>> {
+    let is_held = |name: FileName| {
+        subjects.iter().any(|subject| match name {
+            FileName::Table(number) => subject.version.tables().any(|(_, table)| table.number() == number),
+            FileName::Blob(number) => subject.version.blob(number).is_some(),
+            _ => true,
+        })
+    };
+    let mut strays = set.stray_files()?.unreferenced;
+    strays.retain(|path| FileName::parse(path).is_some_and(|name| !is_held(name)));
+    Ok(strays)
+}

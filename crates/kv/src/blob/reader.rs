@@ -1,0 +1,160 @@
+//! Reading values back from blob files.
+
+use std::path::PathBuf;
+
+use cairn_codec::checksum::{Xxh3, xxh3_64_seeded};
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{File, Fs, OpenOptions};
+
+use super::reference::BlobRef;
+use super::{FOOTER_BYTES, HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION, footer_checksum, seed};
+use crate::iter::visible::BlobSource;
+use crate::version::{BlobFile, BlobMeta, FileName, Version};
+use crate::{Error, Result};
+
+/// An open blob file.
+#[derive(Debug)]
+pub(crate) struct BlobReader {
+    file: Box<dyn File>,
+    meta: BlobMeta,
+}
+
+impl BlobReader {
+    /// Opens the file of `meta` in `dir`, with one read.
+    ///
+    /// Errors: [`Error::Corruption`] for a file that is none, is another one, or has another length than its writer said.
+    pub(crate) fn open(fs: &dyn Fs, dir: &std::path::Path, meta: &BlobMeta) -> Result<Self> {
+        let path = FileName::Blob(meta.number).path(dir);
+        let file = fs.open(&path, OpenOptions::read())?;
+        let len = file.len()?;
+        if len != meta.bytes || len < (HEADER_BYTES + FOOTER_BYTES) as u64 {
+            let what = format!("the blob file has {len} bytes, expected {}", meta.bytes);
+            return Err(Error::corruption(&path, 0, what));
+        }
+        let mut header = [0; HEADER_BYTES];
+        file.read_exact_at(&mut header, 0)?;
+        let mut expected = [0; HEADER_BYTES];
+        expected[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        expected[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        expected[8..].copy_from_slice(&meta.number.to_le_bytes());
+        if header[..4] == expected[..4] && header[4..8] != expected[4..8] {
+            let [_, _, _, _, v0, v1, v2, v3, ..] = header;
+            let version = u32::from_le_bytes([v0, v1, v2, v3]);
+            return Err(Error::unsupported(&path, format!("version {version}, supported is {VERSION}")));
+        }
+        if header != expected {
+            return Err(Error::corruption(&path, 0, format!("not the header of blob file {}", meta.number)));
+        }
+        Ok(BlobReader { file, meta: meta.clone() })
+    }
+
+    /// Replaces `out` with the value at `reference`, which must be one of this file. One read.
+    ///
+    /// Errors: [`Error::Corruption`] for a reference beyond the file and a record that does not match its checksum.
+    pub(crate) fn load(&self, reference: BlobRef, out: &mut Vec<u8>) -> Result<()> {
+        out.clear();
+        let record = reference.bytes.checked_add(RECORD_HEADER_BYTES as u64);
+        let end = record.and_then(|record| reference.offset.checked_add(record));
+        let last = self.meta.bytes - FOOTER_BYTES as u64;
+        if reference.offset < HEADER_BYTES as u64 || end.is_none_or(|end| end > last) {
+            let what = format!("a reference to {} bytes here, beyond the values", reference.bytes);
+            return Err(self.damaged(reference.offset, what));
+        }
+        let len = RECORD_HEADER_BYTES + reference.bytes as usize;
+        out.resize(len, 0);
+        self.file.read_exact_at(out, reference.offset)?;
+        self.check(reference, out).inspect_err(|_| out.clear())?;
+        out.drain(..RECORD_HEADER_BYTES);
+        Ok(())
+    }
+
+    fn check(&self, reference: BlobRef, record: &[u8]) -> Result<()> {
+        let Some((checksum, rest)) = record.split_first_chunk::<8>() else { return Ok(()) };
+        let length = rest.first_chunk::<4>().map_or(0, |length| u32::from_le_bytes(*length));
+        if u64::from(length) != reference.bytes {
+            let what = format!("a value of {length} bytes, expected {}", reference.bytes);
+            return Err(self.damaged(reference.offset, what));
+        }
+        let expected = xxh3_64_seeded(rest, seed(self.meta.number, reference.offset));
+        if u64::from_le_bytes(*checksum) != expected {
+            return Err(self.damaged(reference.offset, "a value that does not match its checksum".to_owned()));
+        }
+        Ok(())
+    }
+
+    fn damaged(&self, offset: u64, what: String) -> Error {
+        Error::corruption(self.file.path(), offset, what)
+    }
+
+    /// Reads the whole file and checks it: every record, the footer, and the checksum that the manifest has.
+    pub(crate) fn verify(&self) -> Result<()> {
+        let mut whole = Xxh3::new();
+        let mut header = [0; HEADER_BYTES];
+        self.file.read_exact_at(&mut header, 0)?;
+        whole.update(&header);
+        let last = self.meta.bytes - FOOTER_BYTES as u64;
+        let (mut offset, mut values, mut value_bytes) = (HEADER_BYTES as u64, 0u64, 0u64);
+        let mut record = Vec::new();
+        while offset < last {
+            let mut head = [0; RECORD_HEADER_BYTES];
+            if last - offset < RECORD_HEADER_BYTES as u64 {
+                return Err(self.damaged(offset, "a record that is cut short".to_owned()));
+            }
+            self.file.read_exact_at(&mut head, offset)?;
+            let [.., l0, l1, l2, l3] = head;
+            let bytes = u64::from(u32::from_le_bytes([l0, l1, l2, l3]));
+            self.load(BlobRef { number: self.meta.number, offset, bytes }, &mut record)?;
+            whole.update(&head);
+            whole.update(&record);
+            offset += RECORD_HEADER_BYTES as u64 + bytes;
+            values += 1;
+            value_bytes += bytes;
+        }
+        let mut footer = [0; FOOTER_BYTES];
+        self.file.read_exact_at(&mut footer, last)?;
+        whole.update(&footer);
+        let mut expected = Vec::with_capacity(FOOTER_BYTES);
+        expected.extend_from_slice(&values.to_le_bytes());
+        expected.extend_from_slice(&value_bytes.to_le_bytes());
+        let checksum = footer_checksum(values, value_bytes, self.meta.number, self.meta.bytes);
+        expected.extend_from_slice(&checksum.to_le_bytes());
+        expected.extend_from_slice(&MAGIC.to_le_bytes());
+        if footer[..] != expected[..] || values != self.meta.values || value_bytes != self.meta.value_bytes {
+            return Err(self.damaged(last, format!("a footer that does not fit {values} values")));
+        }
+        if whole.digest() != self.meta.checksum {
+            return Err(self.damaged(0, "the file does not match the checksum in the manifest".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+/// The blob files of a version.
+#[derive(Debug, Clone)]
+pub(crate) struct Blobs {
+    pub fs: Arc<dyn Fs>,
+    pub path: Arc<PathBuf>,
+    pub version: Arc<Version>,
+}
+
+impl Blobs {
+    fn reader<'a>(&self, file: &'a BlobFile) -> Result<&'a BlobReader> {
+        if let Some(reader) = file.reader.get() {
+            return Ok(reader);
+        }
+        let reader = BlobReader::open(&*self.fs, &self.path, &file.meta)?;
+        Ok(file.reader.get_or_init(|| reader))
+    }
+}
+
+impl BlobSource for Blobs {
+    fn load(&self, reference: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let decoded = BlobRef::decode(reference)
+            .ok_or_else(|| Error::corruption(&self.path, 0, "a table's reference to a blob file cannot be read"))?;
+        let Some(blob) = self.version.blob(decoded.number) else {
+            let path = FileName::Blob(decoded.number).path(&self.path);
+            return Err(Error::corruption(&path, decoded.offset, "a table refers to it, the manifest does not"));
+        };
+        self.reader(&blob.file)?.load(decoded, out)
+    }
+}

@@ -1,0 +1,36 @@
+//! What a table keeps of a value in a blob file.
+
+use cairn_codec::varint;
+
+use crate::file::FileNumber;
+
+/// Where a value is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BlobRef {
+    /// The blob file.
+    pub number: FileNumber,
+    /// Where its record begins.
+    pub offset: u64,
+    /// Length of the value.
+    pub bytes: u64,
+}
+
+impl BlobRef {
+    /// Replaces `out` with the encoded reference.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.clear();
+        varint::push(self.number, out);
+        varint::push(self.offset, out);
+        varint::push(self.bytes, out);
+    }
+
+    /// `None` for bytes that are no reference.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<BlobRef> {
+        let (number, used) = varint::decode(bytes).ok()?;
+        let bytes = bytes.get(used..)?;
+        let (offset, used) = varint::decode(bytes).ok()?;
+        let bytes = bytes.get(used..)?;
+        let (len, used) = varint::decode(bytes).ok()?;
+        (used == bytes.len()).then_some(BlobRef { number, offset, bytes: len })
+    }
+}

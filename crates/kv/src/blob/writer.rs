@@ -1,0 +1,93 @@
+//! Writing a blob file.
+
+use cairn_codec::checksum::{Xxh3, xxh3_64_seeded};
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{AppendWriter, File};
+
+use super::reference::BlobRef;
+use super::{HEADER_BYTES, MAGIC, RECORD_HEADER_BYTES, VERSION, footer_checksum, seed};
+use crate::file::FileNumber;
+use crate::version::BlobMeta;
+use crate::{Error, Result};
+
+/// The file is written in pieces of this size.
+const WRITE_BYTES: usize = 256 << 10;
+
+/// Writes one blob file. Not usable after an error: drop it and delete the file.
+#[derive(Debug)]
+pub(crate) struct BlobWriter {
+    number: FileNumber,
+    out: AppendWriter,
+    checksum: Xxh3,
+    values: u64,
+    value_bytes: u64,
+    record: Vec<u8>,
+}
+
+impl BlobWriter {
+    /// A blob file that will be `number`, written to `file` from its beginning.
+    pub(crate) fn new(file: Arc<dyn File>, number: FileNumber) -> Result<Self> {
+        let mut writer = BlobWriter {
+            number,
+            out: AppendWriter::new(file, 0, WRITE_BYTES),
+            checksum: Xxh3::new(),
+            values: 0,
+            value_bytes: 0,
+            record: Vec::new(),
+        };
+        let mut header = [0; HEADER_BYTES];
+        header[..4].copy_from_slice(&MAGIC.to_le_bytes());
+        header[4..8].copy_from_slice(&VERSION.to_le_bytes());
+        header[8..].copy_from_slice(&number.to_le_bytes());
+        writer.write(&header)?;
+        Ok(writer)
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        self.checksum.update(bytes);
+        Ok(self.out.write_all(bytes)?)
+    }
+
+    /// Adds a value. Errors: [`Error::Invalid`] for one of 4 GiB or more, and those of the file.
+    pub(crate) fn add(&mut self, value: &[u8]) -> Result<BlobRef> {
+        let len = u32::try_from(value.len())
+            .map_err(|_| Error::invalid(format!("a value of {} bytes for a blob file", value.len())))?;
+        let offset = self.out.position();
+        let mut record = std::mem::take(&mut self.record);
+        record.clear();
+        record.resize(8, 0);
+        record.extend_from_slice(&len.to_le_bytes());
+        record.extend_from_slice(value);
+        let checksum = xxh3_64_seeded(&record[8..], seed(self.number, offset));
+        record[..8].copy_from_slice(&checksum.to_le_bytes());
+        debug_assert_eq!(record.len(), RECORD_HEADER_BYTES + value.len());
+        let result = self.write(&record);
+        self.record = record;
+        result?;
+        self.values += 1;
+        self.value_bytes += u64::from(len);
+        Ok(BlobRef { number: self.number, offset, bytes: u64::from(len) })
+    }
+
+    /// Bytes so far.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.out.position()
+    }
+
+    /// Writes the footer and syncs the file. The file's name is not made durable by it.
+    pub(crate) fn finish(mut self) -> Result<BlobMeta> {
+        let bytes = self.out.position() + super::FOOTER_BYTES as u64;
+        let checksum = footer_checksum(self.values, self.value_bytes, self.number, bytes);
+        let mut footer = Vec::with_capacity(super::FOOTER_BYTES);
+        footer.extend_from_slice(&self.values.to_le_bytes());
+        footer.extend_from_slice(&self.value_bytes.to_le_bytes());
+        footer.extend_from_slice(&checksum.to_le_bytes());
+        footer.extend_from_slice(&MAGIC.to_le_bytes());
+        self.write(&footer)?;
+        let checksum = self.checksum.digest();
+        let file = self.out.into_file()?;
+        file.sync_data()?;
+        let (number, values, value_bytes) = (self.number, self.values, self.value_bytes);
+        Ok(BlobMeta { number, bytes, values, value_bytes, checksum })
+    }
+}

@@ -1,0 +1,98 @@
+//! Values that live in blob files.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_kv::strategy::{LeveledOptions, StrategyOptions};
+use cairn_kv::{Append, Background, Compression, Db, KeyspaceOptions};
+use cairn_vfs::{Fs, MemFs};
+
+const LARGE: usize = 1000;
+
+fn open(fs: &Arc<dyn Fs>) -> Db {
+    let leveled = LeveledOptions { table_bytes: 4 << 10, base_bytes: 16 << 10, ..LeveledOptions::default() };
+    let options = KeyspaceOptions {
+        memtable_bytes: 64 << 10,
+        compression: vec![Compression::None],
+        compaction: StrategyOptions::Leveled(leveled),
+        merge_operator: Some(Arc::new(Append)),
+        blob_bytes_min: Some(LARGE as u32),
+        blob_garbage_max: 0.5,
+        ..KeyspaceOptions::default()
+    };
+    let builder = Db::builder("/store").fs(Arc::clone(fs)).background(Background::Inline).seed(1);
+    builder.default_keyspace(options).open().unwrap()
+}
+
+fn value(number: usize, round: usize) -> Vec<u8> {
+    let mut value = format!("{number} in round {round} ").into_bytes();
+    // Every third stays below the limit.
+    value.resize(if number.is_multiple_of(3) { LARGE - 1 } else { LARGE + number }, b'.');
+    value
+}
+
+fn blob_files(fs: &Arc<dyn Fs>) -> usize {
+    let names = fs.read_dir(Path::new("/store")).unwrap();
+    names.iter().filter(|name| name.extension().is_some_and(|it| it == "blob")).count()
+}
+
+/// Goal: large values come back from blob files by every way of reading, through overwriting, merging, compaction and reopening, and
+/// files that have become garbage go. Method: rounds of overwriting; all values are read after each; at the end everything is
+/// deleted.
+#[test]
+fn large_values_live_apart_and_garbage_goes() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let mut db = open(&fs);
+    let key = |number: usize| format!("key{number:04}");
+    for round in 0..12 {
+        for number in 0..200 {
+            db.put(key(number), value(number, round)).unwrap();
+        }
+        db.flush().unwrap();
+        db.merge(key(7), "!").unwrap();
+        let mut expected: Vec<Vec<u8>> = (0..200).map(|number| value(number, round)).collect();
+        expected[7].push(b'!');
+        for (number, expected) in expected.iter().enumerate() {
+            assert_eq!(db.get(key(number)).unwrap().unwrap()[..], expected[..], "{number}");
+        }
+        let forwards: Vec<_> = db.iter().map(|pair| pair.unwrap().1).collect();
+        assert!(forwards == expected);
+        let mut backwards: Vec<_> = db.iter().rev().map(|pair| pair.unwrap().1).collect();
+        backwards.reverse();
+        assert!(backwards == expected);
+        if round % 4 == 3 {
+            drop(db);
+            db = open(&fs);
+        }
+    }
+    db.wait_idle().unwrap();
+    let stats = &db.stats().keyspaces[0];
+    let live: usize = (0..200).map(|number| value(number, 0).len()).filter(|len| *len >= LARGE).sum();
+    assert!(stats.blob_bytes > 0 && blob_files(&fs) > 0);
+    assert!(stats.blob_bytes < 4 * live as u64, "{} bytes for {live}: {stats:?}", stats.blob_bytes);
+    assert!(stats.levels.iter().map(|level| level.bytes).sum::<u64>() < stats.blob_bytes + (200 * LARGE) as u64);
+    db.delete_range("", "z").unwrap();
+    db.compact_range::<&[u8]>(..).unwrap();
+    assert_eq!(db.stats().keyspaces[0].blob_bytes, 0, "{}", db.stats());
+    drop(db);
+    assert_eq!(blob_files(&fs), 0);
+}
+
+/// Goal: a snapshot keeps the blob files that it sees. Method: overwrite everything under a snapshot and compact.
+#[test]
+fn snapshots_keep_their_values() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    db.put("a", value(1, 0)).unwrap();
+    db.flush().unwrap();
+    let (snapshot, before) = (db.snapshot(), db.iter());
+    db.put("a", value(1, 1)).unwrap();
+    db.compact_range::<&[u8]>(..).unwrap();
+    assert_eq!(db.get_at("a", &snapshot).unwrap().unwrap()[..], value(1, 0)[..]);
+    assert_eq!(db.get("a").unwrap().unwrap()[..], value(1, 1)[..]);
+    drop(snapshot);
+    db.compact_range::<&[u8]>(..).unwrap();
+    // An iterator holds its own.
+    assert_eq!(before.map(Result::unwrap).next().unwrap().1, value(1, 0));
+}
