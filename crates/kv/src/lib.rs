@@ -25,6 +25,7 @@ mod range_del;
 #[path = "../../../testing/proptest_config.rs"]
 mod test_config;
 mod table;
+mod ttl;
 mod txn;
 mod value;
 mod version;

@@ -206,6 +206,12 @@ impl KeyspaceOptions {
         if self.ttl.is_some_and(|ttl| ttl.as_secs() == 0) {
             return refuse("ttl: less than a second".to_owned());
         }
+        if self.ttl.is_some() && self.merge_operator.is_some() {
+            return refuse("ttl and merge_operator: operands have no time of their own".to_owned());
+        }
+        if self.ttl.is_some() && self.blob_bytes_min.is_some() {
+            return refuse("ttl and blob_bytes_min: compactions cannot see the time of values elsewhere".to_owned());
+        }
         Ok(())
     }
 

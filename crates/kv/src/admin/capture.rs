@@ -169,6 +169,8 @@ impl MemtableWriter<'_> {
             snapshots: Vec::new(),
             tombstones: Arc::clone(&tombstones),
             operator: self.operator.clone(),
+            // What has expired is kept: the copy may be opened with another clock.
+            ttl: None,
             filter: None,
             level: 0,
             store: Arc::clone(&self.store),

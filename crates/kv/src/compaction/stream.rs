@@ -16,7 +16,7 @@ use std::path::PathBuf;
 
 use cairn_vfs::sync::Arc;
 
-use crate::Result;
+use crate::{Error, Result};
 use crate::blob::BlobRef;
 use crate::cursor::Cursor;
 use crate::file::FileNumber;
@@ -24,6 +24,7 @@ use crate::iter::resolve::Resolver;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
+use crate::ttl::{self, Ttl};
 
 /// What a filter says of an entry that a compaction meets.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,6 +55,8 @@ pub(crate) struct Rules {
     pub tombstones: Arc<RangeTombstones>,
     /// For chains of merge operands.
     pub operator: Operator,
+    /// When entries expire.
+    pub ttl: Option<Ttl>,
     /// The user's filter.
     pub filter: Option<Arc<dyn CompactionFilter>>,
     /// The level that is written to.
@@ -99,7 +102,7 @@ pub(crate) struct Dropped {
     pub covered: u64,
     /// Tombstones with nothing left to hide.
     pub tombstones: u64,
-    /// Entries that the filter removed.
+    /// Entries that the filter removed, and expired ones.
     pub filtered: u64,
 }
 
@@ -267,14 +270,28 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
     #[inline]
     fn keep_value(&mut self, seqno: Seqno, stripe: Seqno) -> Result<bool> {
         self.hidden_stripe = Some(stripe);
+        let mut value = self.input.value();
+        let mut written = None;
+        if let (Some(ttl), Kind::Put) = (self.rules.ttl, self.input.kind()) {
+            let secs = ttl::written_secs(&self.key, value)
+                .map_err(|what| Error::corruption(&self.rules.store, 0, what))?;
+            if ttl.is_over(secs) {
+                return self.remove_filtered(seqno);
+            }
+            value = &value[..value.len() - ttl::STAMP_BYTES];
+            written = Some(secs);
+        }
         if let (Some(filter), Kind::Put) = (&self.rules.filter, self.input.kind())
             && stripe == SEQNO_MAX
         {
-            match filter.filter(self.rules.level, &self.key, self.input.value()) {
+            match filter.filter(self.rules.level, &self.key, value) {
                 FilterDecision::Keep => {}
                 FilterDecision::Remove => return self.remove_filtered(seqno),
                 FilterDecision::Change(value) => {
-                    self.value = value;
+                    self.value = match written {
+                        Some(secs) => ttl::stamp(&value, secs),
+                        None => value,
+                    };
                     self.input.next()?;
                     self.current = Current::Made(seqno, Kind::Put);
                     return Ok(true);
@@ -286,7 +303,7 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
         Ok(true)
     }
 
-    /// The filter removed the newest version: a tombstone stands in for it while there may be older ones.
+    /// The newest version has expired, or the filter removed it: a tombstone stands in for it while there may be older ones.
     fn remove_filtered(&mut self, seqno: Seqno) -> Result<bool> {
         self.dropped.filtered += 1;
         self.input.next()?;

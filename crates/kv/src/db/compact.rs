@@ -392,6 +392,7 @@ impl Merge<'_> {
             snapshots: self.snapshots.clone(),
             tombstones: Arc::clone(&self.tombstones),
             operator: options.merge_operator.clone(),
+            ttl: inner.ttl(self.keyspace),
             filter: options.compaction_filter.clone(),
             level: job.output_level,
             store: Arc::clone(&inner.path),
@@ -407,7 +408,8 @@ impl Merge<'_> {
         let table_options = keyspace_table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));
         let cut = Cut { table_bytes: job.table_bytes, at: job.cuts.clone() };
         let mut output = Output::new(inner, table_options, cut, self.kept_tombstones(), part.clone())
-            .with_blobs(inner.blob_policy(self.keyspace, &self.claimed.version));
+            .with_blobs(inner.blob_policy(self.keyspace, &self.claimed.version))
+            .with_ttl(inner.ttl(self.keyspace));
         let mut until_look = ENTRIES_PER_LOOK;
         while stream.advance()? {
             if part.upper.as_deref().is_some_and(|upper| stream.key() >= upper) {

@@ -112,6 +112,7 @@ impl Inner {
         if self.background.is_inline() {
             return;
         }
+        let _measuring = lock(&self.controller.measuring);
         let mut pressures = Vec::new();
         for keyspace in self.all_keyspaces() {
             let view = keyspace.view.load();

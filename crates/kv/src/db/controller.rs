@@ -49,6 +49,9 @@ pub(crate) struct Controller {
     cause: AtomicU8,
     /// Nanoseconds of delay that writers have run up and not yet slept.
     owed: AtomicU64,
+    /// Held from looking at what is due to setting the speed by it: of two who do so, the one who looked last must set it
+    /// last, or writers could stay stopped with nothing left to do.
+    pub measuring: Mutex<()>,
     gate: Mutex<()>,
     open: Condvar,
     stats: StallStats,
@@ -88,6 +91,7 @@ impl Controller {
             nanos_a_mib: AtomicU64::new(0),
             cause: AtomicU8::new(0),
             owed: AtomicU64::new(0),
+            measuring: Mutex::new(()),
             gate: Mutex::new(()),
             open: Condvar::new(),
             stats: StallStats::default(),

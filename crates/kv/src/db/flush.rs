@@ -76,6 +76,7 @@ impl Inner {
             snapshots: self.snapshots.list(),
             tombstones: Arc::clone(&tombstones),
             operator: keyspace.options.merge_operator.clone(),
+            ttl: self.ttl(keyspace),
             filter: None,
             level: 0,
             store: Arc::clone(&self.path),
@@ -88,7 +89,8 @@ impl Inner {
         let options = keyspace_table_options(keyspace, 0, last_level, self.clock.wall().as_secs());
         let cut = Cut { table_bytes: u64::MAX, at: Vec::new() };
         let mut output = Output::new(self, options, cut, tombstones, Bounds::default())
-            .with_blobs(self.blob_policy(keyspace, &version));
+            .with_blobs(self.blob_policy(keyspace, &version))
+            .with_ttl(self.ttl(keyspace));
         while stream.advance()? {
             output.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
         }

@@ -19,6 +19,7 @@ use crate::db::view::View;
 use crate::kind::Seqno;
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
+use crate::ttl::Ttl;
 use crate::txn::LockTable;
 use crate::db::tables::Tables;
 use crate::version::{KeyspaceId, VersionSet};
@@ -158,6 +159,13 @@ impl Inner {
         if let Some(listener) = &self.options.listener {
             listener.on_event(&event());
         }
+    }
+
+    /// When entries of `keyspace` expire, as of now.
+    #[inline]
+    pub(crate) fn ttl(&self, keyspace: &KeyspaceState) -> Option<Ttl> {
+        let ttl = keyspace.options.ttl?;
+        Some(Ttl { secs: ttl.as_secs(), now_secs: self.clock.wall().as_secs() })
     }
 
     /// Errors: [`Error::Poisoned`] after a failure.

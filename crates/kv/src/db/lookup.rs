@@ -11,10 +11,11 @@ use crate::iter::resolve::{Resolver, Step};
 use crate::iter::visible::BlobSource;
 use crate::kind::{Kind, Seqno, Version};
 use crate::memtable::Memtable;
+use crate::ttl;
 use crate::table::{self, BlockRef, Table};
 use crate::value::Value;
 use crate::version::Version as Files;
-use crate::Result;
+use crate::{Error, Result};
 
 /// A lookup on its way down the sources.
 struct Lookup<'a> {
@@ -133,10 +134,21 @@ impl Inner {
         }
     }
 
+    /// The value as its writer gave it, unless it has outlived its time.
+    #[inline]
+    fn unexpired(&self, keyspace: &KeyspaceState, key: &[u8], stored: Value) -> Result<Option<Value>> {
+        let Some(ttl) = self.ttl(keyspace) else { return Ok(Some(stored)) };
+        let written = ttl::written_secs(key, &stored).map_err(|what| Error::corruption(&self.path, 0, what))?;
+        if ttl.is_over(written) {
+            return Ok(None);
+        }
+        Ok(Some(Value::copy(&stored[..stored.len() - ttl::STAMP_BYTES])))
+    }
+
     #[inline]
     fn finish(&self, keyspace: &KeyspaceState, view: &View, lookup: Lookup<'_>) -> Result<Option<Value>> {
         let value = match lookup.outcome {
-            Outcome::Found(value) => Some(value),
+            Outcome::Found(value) => self.unexpired(keyspace, lookup.key, value)?,
             Outcome::Open | Outcome::Gone => None,
             Outcome::Blob(reference) => {
                 let mut value = Vec::new();

@@ -13,6 +13,7 @@ use crate::kind::{Kind, Seqno};
 use crate::options::KeyspaceOptions;
 use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
+use crate::ttl::{self, Ttl};
 use crate::version::{BlobMeta, FileName, KeyspaceEdit, LiveBlob, Version};
 use crate::{Error, Result};
 
@@ -31,6 +32,7 @@ pub(crate) struct Output<'a> {
     inner: &'a Inner,
     options: TableOptions,
     blobs: BlobOutput,
+    ttl: Option<Ttl>,
     cut: Cut,
     /// How many of `cut.at` are behind.
     cuts_passed: usize,
@@ -61,6 +63,7 @@ impl<'a> Output<'a> {
             inner,
             options,
             blobs: BlobOutput::default(),
+            ttl: None,
             cut,
             cuts_passed: 0,
             tombstones,
@@ -78,6 +81,12 @@ impl<'a> Output<'a> {
     /// Puts large values into blob files, by `policy`.
     pub(crate) fn with_blobs(mut self, policy: BlobPolicy) -> Self {
         self.blobs.policy = Some(policy);
+        self
+    }
+
+    /// Notes when entries expire.
+    pub(crate) fn with_ttl(mut self, ttl: Option<Ttl>) -> Self {
+        self.ttl = ttl;
         self
     }
 
@@ -117,6 +126,11 @@ impl<'a> Output<'a> {
             self.add_blob(key, seqno, kind, value)?;
         } else if let Some(writer) = &mut self.current {
             writer.add(key, seqno, kind, value)?;
+            if let (Some(ttl), Kind::Put) = (self.ttl, kind)
+                && let Ok(written) = ttl::written_secs(key, value)
+            {
+                writer.note_expiry(written.saturating_add(ttl.secs));
+            }
         }
         self.last_key.clear();
         self.last_key.extend_from_slice(key);

@@ -236,6 +236,7 @@ impl Inner {
             at: snapshot.seqno(),
             covers,
             operator: keyspace.options.merge_operator.clone(),
+            ttl: self.ttl(keyspace),
             blobs: self.blob_source(&view.version),
             store: Arc::clone(&self.path),
         };

@@ -12,6 +12,7 @@ use crate::db::view::Sealed;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::memtable::Memtable;
 use crate::options::Durability;
+use crate::ttl;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
 
@@ -25,6 +26,21 @@ impl Inner {
         durability: Durability,
     ) -> Result<()> {
         operation.check()?;
+        if let (Some(ttl), Operation::Put { key, value }) = (self.ttl(keyspace), operation) {
+            let stamped = ttl::stamp(value, ttl.now_secs);
+            return self.write_stored(keyspace, Operation::Put { key, value: &stamped }, durability);
+        }
+        self.write_stored(keyspace, operation, durability)
+    }
+
+    /// Writes one operation as it is stored.
+    #[inline]
+    fn write_stored(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        operation: Operation<'_>,
+        durability: Durability,
+    ) -> Result<()> {
         let log = self.check_writable()?;
         let bytes = HEADER_BYTES + operation.encoded_bytes(keyspace.id);
         self.admit(keyspace, bytes)?;
@@ -79,8 +95,10 @@ impl Inner {
             return Ok(());
         }
         let log = self.check_writable()?;
-        let record = batch.record();
         let touched = self.touched(batch)?;
+        let stamped = self.stamped(batch, &touched)?;
+        let batch = stamped.as_ref().unwrap_or(batch);
+        let record = batch.record();
         if let Some(keyspace) = touched.first() {
             self.admit(keyspace, record.len())?;
         }
@@ -135,6 +153,25 @@ impl Inner {
             self.sync_log(log, end)?;
         }
         Ok(())
+    }
+
+    /// The batch as it is stored, where a keyspace's entries expire.
+    fn stamped(&self, batch: &WriteBatch, touched: &[Arc<KeyspaceState>]) -> Result<Option<WriteBatch>> {
+        let ttls: Vec<_> = touched.iter().filter_map(|it| Some((it.id, self.ttl(it)?))).collect();
+        if ttls.is_empty() {
+            return Ok(None);
+        }
+        let mut stamped = WriteBatch::with_capacity(batch.encoded_bytes() + batch.len() * ttl::STAMP_BYTES);
+        for (id, operation) in batch.operations() {
+            match (ttls.iter().find(|(other, _)| *other == id), operation) {
+                (Some((_, ttl)), Operation::Put { key, value }) => {
+                    let value = ttl::stamp(value, ttl.now_secs);
+                    stamped.add(id, Operation::Put { key, value: &value })?;
+                }
+                (_, operation) => stamped.add(id, operation)?,
+            }
+        }
+        Ok(Some(stamped))
     }
 
     /// The keyspaces that a batch writes to, each once.

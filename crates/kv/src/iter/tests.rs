@@ -83,7 +83,7 @@ fn set(tombstones: &[RangeTombstone]) -> Arc<RangeTombstones> {
 fn visible<C: Cursor>(inner: C, covers: &Arc<RangeTombstones>, at: Seqno, bounds: Bounds) -> VisibleCursor<C> {
     let covers = if covers.is_empty() { Vec::new() } else { vec![Arc::clone(covers)] };
     let store = Arc::new(PathBuf::from("/store"));
-    let context = ReadContext { at, covers, operator: operator(), blobs: Arc::new(Capitals), store };
+    let context = ReadContext { at, covers, operator: operator(), ttl: None, blobs: Arc::new(Capitals), store };
     VisibleCursor::new(inner, context, bounds)
 }
 
@@ -224,6 +224,7 @@ proptest! {
             snapshots: snapshots.clone(),
             tombstones: set(&covers),
             operator: operator(),
+            ttl: None,
             filter: None,
             level: 1,
             store: Arc::new(PathBuf::from("/store")),

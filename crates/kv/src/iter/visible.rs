@@ -7,12 +7,13 @@ use std::path::PathBuf;
 
 use cairn_vfs::sync::Arc;
 
-use crate::Result;
+use crate::{Error, Result};
 use crate::cursor::Cursor;
 use crate::iter::resolve::{Resolver, Step};
 use crate::kind::{Kind, Seqno, Version};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
+use crate::ttl::{self, Ttl};
 
 /// After this many entries that no reader sees, a walk seeks over the rest of the key's versions.
 const STEPS_BEFORE_SEEK: u32 = 8;
@@ -31,6 +32,8 @@ pub(crate) struct ReadContext {
     pub covers: Vec<Arc<RangeTombstones>>,
     /// For merge operands.
     pub operator: Operator,
+    /// When entries expire.
+    pub ttl: Option<Ttl>,
     /// For large values.
     pub blobs: Arc<dyn BlobSource>,
     /// The store's directory, for messages.
@@ -44,6 +47,25 @@ impl ReadContext {
         let newest = self.covers.iter().filter_map(|set| set.newest_covering(key, self.at)).max();
         newest.unwrap_or(0)
     }
+}
+
+impl ReadContext {
+    /// True when a stored value of `key` has outlived its time.
+    #[inline]
+    fn is_expired(&self, key: &[u8], stored: &[u8]) -> Result<bool> {
+        match self.ttl {
+            None => Ok(false),
+            Some(ttl) => {
+                let damaged = |what| Error::corruption(&self.store, 0, what);
+                Ok(ttl.is_over(ttl::written_secs(key, stored).map_err(damaged)?))
+            }
+        }
+    }
+}
+
+/// A stored value without the time behind it.
+fn without_stamp(stored: &[u8]) -> &[u8] {
+    &stored[..stored.len().saturating_sub(ttl::STAMP_BYTES)]
 }
 
 /// Half-open bounds: `lower` is the first key of the walk, `upper` the first one after it.
@@ -118,7 +140,8 @@ impl<C: Cursor> VisibleCursor<C> {
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.place {
-            Place::Inner => self.inner.value(),
+            Place::Inner if self.context.ttl.is_none() => self.inner.value(),
+            Place::Inner => without_stamp(self.inner.value()),
             _ => &self.value,
         }
     }
@@ -256,7 +279,7 @@ impl<C: Cursor> VisibleCursor<C> {
             let covered = self.context.covered(key);
             let seqno = self.inner.seqno();
             match self.inner.kind() {
-                Kind::Put if seqno >= covered => {
+                Kind::Put if seqno >= covered && !self.context.is_expired(self.inner.key(), self.inner.value())? => {
                     self.place = Place::Inner;
                     return Ok(());
                 }
@@ -348,8 +371,15 @@ impl<C: Cursor> VisibleCursor<C> {
                         kind => {
                             operands.clear();
                             base = (kind != Kind::Delete).then_some(kind);
+                            let mut value = self.inner.value();
+                            if kind == Kind::Put && self.context.ttl.is_some() {
+                                if self.context.is_expired(&self.key, value)? {
+                                    base = None;
+                                }
+                                value = without_stamp(value);
+                            }
                             self.value.clear();
-                            self.value.extend_from_slice(self.inner.value());
+                            self.value.extend_from_slice(value);
                         }
                     }
                 }
