@@ -61,7 +61,8 @@ pub struct Options {
     pub memtable_bytes_max: Option<u64>,
     /// Who does the background work. Default: threads, one for each processor, at least 2.
     pub background: Background,
-    /// Bytes a second that flushes and compactions may write; `None` (default) for no limit.
+    /// Bytes a second that compactions may write; `None` (default) for no limit. Flushes are not limited: writers wait
+    /// for them.
     pub rate_limit_bytes: Option<u64>,
     /// Reads and writes of compactions bypass the page cache where the file system can. Default: false.
     pub direct_io: bool,
@@ -98,6 +99,12 @@ impl Options {
         }
         if !(8 << 10..=1 << 31).contains(&self.wal_segment_bytes) {
             return refuse(format!("wal_segment_bytes: {}, expected 8 KiB to 2 GiB", self.wal_segment_bytes));
+        }
+        if self.sync_interval.is_some() && self.background == Background::Inline {
+            return refuse("sync_interval: needs a thread, and background is Inline".to_owned());
+        }
+        if self.sync_interval.is_some_and(|interval| interval.is_zero()) {
+            return refuse("sync_interval: 0, expected more; Durability::Sync syncs each write".to_owned());
         }
         if self.read_only && self.error_if_exists {
             return refuse("read_only and error_if_exists contradict each other".to_owned());

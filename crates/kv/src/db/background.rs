@@ -71,6 +71,14 @@ impl Background {
             })?;
             lock(&inner.background.state).handles.push(handle);
         }
+        if let Some(interval) = inner.options.sync_interval.filter(|_| inner.log.get().is_some()) {
+            let shared = Arc::clone(inner);
+            let handle = thread::spawn("cairn-kv-sync", move || shared.sync_until_stopped(interval));
+            let handle = handle.map_err(|error| {
+                Error::invalid(format!("sync_interval: the system gave no thread: {error}"))
+            })?;
+            lock(&inner.background.state).handles.push(handle);
+        }
         Ok(())
     }
 
@@ -173,6 +181,28 @@ impl Inner {
             }
         }
         Ok(())
+    }
+
+    /// Syncs the log every `interval`, while there is something to sync.
+    fn sync_until_stopped(&self, interval: Duration) {
+        let mut state = lock(&self.background.state);
+        let mut due = self.clock.now() + interval;
+        let mut synced = 0;
+        while !state.stopped {
+            let left = due.saturating_sub(self.clock.now());
+            if !left.is_zero() {
+                let waited = self.background.changed.wait_timeout(state, left);
+                state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            drop(state);
+            let visible = self.order.visible();
+            if visible > synced && self.sync_all().is_ok() {
+                synced = visible;
+            }
+            due = self.clock.now() + interval;
+            state = lock(&self.background.state);
+        }
     }
 
     fn work_until_stopped(self: &Arc<Self>) {

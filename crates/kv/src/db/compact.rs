@@ -409,7 +409,8 @@ impl Merge<'_> {
         let cut = Cut { table_bytes: job.table_bytes, at: job.cuts.clone() };
         let mut output = Output::new(inner, table_options, cut, self.kept_tombstones(), part.clone())
             .with_blobs(inner.blob_policy(self.keyspace, &self.claimed.version))
-            .with_ttl(inner.ttl(self.keyspace));
+            .with_ttl(inner.ttl(self.keyspace))
+            .limited();
         let mut until_look = ENTRIES_PER_LOOK;
         while stream.advance()? {
             if part.upper.as_deref().is_some_and(|upper| stream.key() >= upper) {

@@ -12,6 +12,7 @@ use crate::compaction::strategy::Strategy;
 use crate::db::background::Background;
 use crate::db::compact::RunningJobs;
 use crate::db::controller::Controller;
+use crate::db::limiter::Limiter;
 use crate::db::order::Order;
 use crate::db::snapshots::Snapshots;
 use crate::db::stats::Counters;
@@ -109,6 +110,7 @@ pub(crate) struct Inner {
     /// The last number when it was found that no writes come.
     pub idle_at: AtomicU64,
     pub counters: Counters,
+    pub limiter: Limiter,
     /// The first failure that made the state of the files uncertain.
     pub failure: OnceLock<Arc<Error>>,
     pub failed: AtomicBool,

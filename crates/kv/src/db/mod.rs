@@ -11,6 +11,7 @@ mod flush;
 pub(crate) mod inner;
 pub(crate) mod keyspace;
 pub(crate) mod level_cursor;
+mod limiter;
 mod lookup;
 pub(crate) mod open;
 mod order;

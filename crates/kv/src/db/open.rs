@@ -17,6 +17,7 @@ use crate::db::controller::Controller;
 use crate::db::core::Core;
 use crate::db::inner::{Commit, Inner, KeyspaceState};
 use crate::db::keyspace::Db;
+use crate::db::limiter::Limiter;
 use crate::db::order::Order;
 use crate::db::recovery;
 use crate::db::stats::Counters;
@@ -195,6 +196,7 @@ pub(crate) fn assemble(
         background: Background::new(options.background),
         idle_at: AtomicU64::new(u64::MAX),
         counters: Counters::default(),
+        limiter: Limiter::new(options.rate_limit_bytes),
         failure: OnceLock::new(),
         failed: AtomicBool::new(false),
         full: Mutex::default(),

@@ -27,6 +27,9 @@ pub(crate) struct Cut {
     pub at: Vec<Vec<u8>>,
 }
 
+/// The limiter is asked for so many bytes at a time.
+const PAYMENT_BYTES: u64 = 64 << 10;
+
 /// Writes the tables of one job. Unless [`Output::finish`] is reached, dropping it removes what it wrote.
 pub(crate) struct Output<'a> {
     inner: &'a Inner,
@@ -39,6 +42,8 @@ pub(crate) struct Output<'a> {
     /// Range tombstones that the tables share out among themselves.
     tombstones: Arc<RangeTombstones>,
     current: Option<TableWriter>,
+    /// Bytes added since the limiter was asked; `None` for what is not limited.
+    unpaid: Option<u64>,
     /// The key that was added last.
     last_key: Vec<u8>,
     /// Where the tombstones of the next table begin, and those of the last end.
@@ -68,6 +73,7 @@ impl<'a> Output<'a> {
             cuts_passed: 0,
             tombstones,
             current: None,
+            unpaid: None,
             last_key: Vec::new(),
             start: bounds.lower,
             end: bounds.upper,
@@ -82,6 +88,23 @@ impl<'a> Output<'a> {
     pub(crate) fn with_blobs(mut self, policy: BlobPolicy) -> Self {
         self.blobs.policy = Some(policy);
         self
+    }
+
+    /// Holds the output to the store's rate limit.
+    pub(crate) fn limited(mut self) -> Self {
+        self.unpaid = Some(0);
+        self
+    }
+
+    /// Pays for an entry.
+    #[inline]
+    fn pay(&mut self, bytes: usize) {
+        if let Some(unpaid) = &mut self.unpaid {
+            *unpaid += bytes as u64;
+            if *unpaid >= PAYMENT_BYTES {
+                self.inner.limiter.take(std::mem::take(unpaid), &*self.inner.clock);
+            }
+        }
     }
 
     /// Notes when entries expire.
@@ -119,6 +142,7 @@ impl<'a> Output<'a> {
         while self.is_next_cut(key) {
             self.cuts_passed += 1;
         }
+        self.pay(key.len() + value.len());
         if self.current.is_none() {
             self.current = Some(self.begin_table()?);
         }

@@ -67,9 +67,7 @@ impl Inner {
         self.order.publish(seqno, seqno);
         let end = logged.map_err(|error| self.poison(error.into()))?;
         inserted.map_err(|error| self.poison(error))?;
-        if memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes {
-            self.seal(keyspace, Some(&memtable))?;
-        }
+        self.seal_full(keyspace, &memtable)?;
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
         }
@@ -143,10 +141,8 @@ impl Inner {
         let end = logged.map_err(|error| self.poison(error.into()))?;
         inserted.map_err(|error| self.poison(error))?;
         for keyspace in &touched {
-            if let Some(memtable) = memtables.get(keyspace.id)
-                && memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes
-            {
-                self.seal(keyspace, Some(memtable))?;
+            if let Some(memtable) = memtables.get(keyspace.id) {
+                self.seal_full(keyspace, memtable)?;
             }
         }
         if durability == Durability::Sync {
@@ -234,7 +230,54 @@ impl Inner {
     /// the active one. Nothing happens to an empty memtable.
     pub(crate) fn seal(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, full: Option<&Arc<Memtable>>) -> Result<()> {
         self.check_writable()?;
-        if self.seal_only(keyspace, full)? { self.work_is_due(keyspace) } else { Ok(()) }
+        if !self.seal_only(keyspace, full)? {
+            return Ok(());
+        }
+        self.seal_holders_of_the_log()?;
+        self.work_is_due(keyspace)
+    }
+
+    /// Seals memtables of other keyspaces whose old writes keep the log from shrinking below its limit.
+    fn seal_holders_of_the_log(&self) -> Result<()> {
+        let states = self.versions.keyspaces();
+        let end = lock(&self.commit).position();
+        let segments_max = (self.options.wal_bytes_max / self.options.wal_segment_bytes).max(1) as u32;
+        for (id, state) in &states {
+            let start = Lsn::from(state.log_start);
+            if end.segment().saturating_sub(start.segment()) > segments_max
+                && let Ok(holder) = self.keyspace(*id)
+                && holder.view.load().sealed.is_empty()
+            {
+                self.seal_only(&holder, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Seals the largest memtable when all together are larger than allowed.
+    #[cold]
+    fn seal_largest(self: &Arc<Self>, allowed: u64) -> Result<()> {
+        let keyspaces = self.all_keyspaces();
+        let bytes = |keyspace: &Arc<KeyspaceState>| keyspace.view.load().active.allocated_bytes() as u64;
+        if keyspaces.iter().map(bytes).sum::<u64>() <= allowed {
+            return Ok(());
+        }
+        match keyspaces.iter().max_by_key(|keyspace| bytes(keyspace)) {
+            Some(largest) => self.seal(largest, None),
+            None => Ok(()),
+        }
+    }
+
+    /// Seals what has become too large by a write.
+    #[inline]
+    fn seal_full(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, memtable: &Arc<Memtable>) -> Result<()> {
+        if memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes {
+            self.seal(keyspace, Some(memtable))?;
+        }
+        match self.options.memtable_bytes_max {
+            None => Ok(()),
+            Some(allowed) => self.seal_largest(allowed),
+        }
     }
 
     /// [`Inner::seal`] without the work that it makes due. Says whether there was something to seal.

@@ -42,7 +42,7 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
         reopen(&mut run, is_lossy, context);
     }
     // Some steps more after the store was opened again.
-    let mut left = STEPS;
+    let (mut left, mut went_on) = (STEPS, false);
     while left > 0 {
         left -= 1;
         if run.db.is_none() {
@@ -70,7 +70,7 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
             reopen(&mut run, is_lossy, context);
             left = left.min(AFTERWARDS);
         } else {
-            tally.went_on += 1;
+            (tally.went_on, went_on) = (tally.went_on + 1, true);
             // What is not there now must never come back.
             if is_write && !is_visible {
                 run.history.forget_last();
@@ -79,6 +79,9 @@ fn run(fs: &FaultFs, shape: &Shape, is_lossy: bool, context: &str, tally: &mut T
     }
     fs.clear_rules();
     tally.struck += u64::from(fs.injected_count() > 0);
+    if went_on {
+        check_images(&run, context);
+    }
     reopen(&mut run, is_lossy, context);
     run.steps(3).unwrap_or_else(|error| panic!("{context}: {error}"));
     run.assert_reads(context);
