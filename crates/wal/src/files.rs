@@ -60,6 +60,11 @@ pub(crate) fn free_path(dir: &Path, number: u32) -> PathBuf {
     dir.join(format!("{number:06}.free"))
 }
 
+/// Whether a path has the name of a log's file: a segment, or a released one.
+pub fn is_log_file(path: &Path) -> bool {
+    number_of(path, "wal").is_some() || number_of(path, "free").is_some()
+}
+
 /// The number in a name that is spelled as we spell it.
 fn number_of(path: &Path, extension: &str) -> Option<u32> {
     let stem = path.file_name()?.to_str()?.strip_suffix(extension)?.strip_suffix('.')?;

@@ -47,6 +47,7 @@ mod shared;
 
 pub use appender::{Appender, Reservation};
 pub use error::{Error, Result};
+pub use files::is_log_file;
 pub use format::MAX_RECORD_BYTES;
 pub use log::{Log, Stats};
 pub use lsn::Lsn;

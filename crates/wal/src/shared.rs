@@ -319,8 +319,9 @@ impl Shared {
     fn make_ready(&self, number: u32, path: PathBuf, file: Arc<dyn File>, bytes: u64) -> Result<Prepared> {
         let map = AppendMap::new(Arc::clone(&file), 0..bytes)?;
         map.progress().prepare(u64::from(self.options.window_bytes.max(HEADER_BYTES)), self.zeros())?;
-        // ORDER: content and size, then the name; both before the first record, which is durable only with them.
+        // What is done here, the first sync of a record need not do: size, extents, zeros.
         file.sync_data()?;
+        // ORDER: the name before the first record, whose sync says nothing about names.
         self.fs.sync_dir(&self.dir)?;
         Ok(Prepared { number, path, file, map })
     }

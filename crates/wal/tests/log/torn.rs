@@ -153,20 +153,29 @@ fn a_segment_in_the_middle_torn() {
 fn what_was_given_up_stays_so() {
     let fs = memory();
     let (_log, mut appender, _) = open(&fs, &small(), 1).unwrap();
-    let lsns = append(&mut appender, 0..100).unwrap();
+    let lsns = append(&mut appender, 0..200).unwrap();
     let whole = files(&*fs);
-    let at = lsns[10];
+    let at = *lsns.iter().find(|lsn| lsn.segment() == 2 && lsn.offset() > 6000).unwrap();
+    let kept = lsns.iter().position(|lsn| *lsn == at).unwrap() as u64 + 1;
     let mut torn = whole.clone();
     let file = at.segment() as usize - 1;
     torn[file].1[at.offset() as usize..].fill(0);
     let fs = disk(&torn);
     let (log, mut appender, found) = open(&fs, &small().recycled_max(0), 2).unwrap();
-    assert_eq!(found.len(), 11);
-    append(&mut appender, 11..20).unwrap();
+    assert_eq!(found.len() as u64, kept);
+    append(&mut appender, kept..kept + 9).unwrap();
     log.sync().unwrap();
     let mut back = files(&*fs);
     back.extend(whole[file + 1..].iter().cloned());
     back[file] = whole[file].clone();
     let found = recover(&disk(&back), Lsn::ZERO, Mode::TolerateTornTail).unwrap();
-    assert_eq!(found.numbers(), (0..20).collect::<Vec<_>>());
+    assert_eq!(found.numbers(), (0..kept + 9).collect::<Vec<_>>());
+    // Nor when the segment that they followed has lost its header: that is damage, and of what can be salvaged they
+    // are no part.
+    back[file].1[..4096].fill(0);
+    let lost = recover(&disk(&back), Lsn::ZERO, Mode::TolerateTornTail).unwrap_err();
+    assert!(is_corruption(&lost), "{lost}");
+    let salvaged = recover(&disk(&back), Lsn::ZERO, Mode::Salvage).unwrap().numbers();
+    let before = lsns.iter().filter(|lsn| lsn.segment() < at.segment()).count() as u64;
+    assert_eq!(salvaged, (0..before).chain(kept..kept + 9).collect::<Vec<_>>());
 }
