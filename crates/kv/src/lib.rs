@@ -31,6 +31,7 @@ mod value;
 mod version;
 
 pub use admin::{BackupInfo, Backups, BuiltTable, Damage, IngestOptions, RepairOptions, RepairReport};
+pub use admin::{KeyspaceInfo, list_keyspaces, list_keyspaces_in};
 pub use admin::{TableBuilder, VerifyReport, destroy, destroy_in, repair, verify, verify_in};
 pub use batch::{Operation, WriteBatch};
 pub use compaction::strategy;

@@ -4,6 +4,7 @@ mod backup;
 mod checkpoint;
 mod ingest;
 mod keyspaces;
+mod list;
 mod read_only;
 mod repair;
 mod verify;

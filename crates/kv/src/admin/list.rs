@@ -1,0 +1,70 @@
+//! The keyspaces of a store that is not open.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, StdFs};
+
+use crate::db::stored_options::StoredOptions;
+use crate::version::VersionSet;
+use crate::{Error, Result};
+
+/// How often the manifest is read again when a writer replaces it meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// A keyspace, and what it was made with that its data depends on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyspaceInfo {
+    /// Its name.
+    pub name: String,
+    /// How long its entries live.
+    pub ttl: Option<Duration>,
+    /// The name of its merge operator ([`crate::MergeOperator::name`]).
+    pub merge_operator: Option<String>,
+}
+
+/// The keyspaces of the store in `path`, the default one first, whether or not a process has it open. Tells a program that
+/// did not make a store which options it has to open it with.
+///
+/// Costs reading the manifest; writes and locks nothing.
+/// Errors: [`Error::NotFound`] when there is no store; as [`crate::Builder::open`] for a damaged or newer manifest.
+///
+/// ```
+/// # fn main() -> cairn_kv::Result<()> {
+/// # let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
+/// use cairn_kv::{Db, KeyspaceOptions, list_keyspaces_in};
+///
+/// let db = Db::builder("/store").fs(fs.clone()).keyspace("users", KeyspaceOptions::default()).open()?;
+/// let names: Vec<String> = list_keyspaces_in(&fs, "/store")?.into_iter().map(|it| it.name).collect();
+/// assert_eq!(names, ["default", "users"]);
+/// # Ok(())
+/// # }
+/// ```
+pub fn list_keyspaces_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<Vec<KeyspaceInfo>> {
+    let path = path.as_ref();
+    if !fs.exists(path)? || !VersionSet::exists(fs, path)? {
+        return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });
+    }
+    let mut versions = VersionSet::open_read_only(fs, path);
+    // BOUND: a writer would have to begin a new manifest every time. A damaged one fails every time too.
+    for _ in 1..ATTEMPTS {
+        if versions.is_ok() {
+            break;
+        }
+        versions = VersionSet::open_read_only(fs, path);
+    }
+    let info = |(_, state): (_, crate::version::KeyspaceState)| {
+        let stored = StoredOptions::decode(&state.options, path)?;
+        let merge_operator = Some(stored.merge_operator).filter(|name| !name.is_empty());
+        let ttl = (stored.ttl_secs > 0).then(|| Duration::from_secs(stored.ttl_secs));
+        Ok(KeyspaceInfo { name: state.name, ttl, merge_operator })
+    };
+    versions?.keyspaces().into_iter().map(info).collect()
+}
+
+/// As [`list_keyspaces_in`], on the machine's file system.
+pub fn list_keyspaces(path: impl AsRef<Path>) -> Result<Vec<KeyspaceInfo>> {
+    list_keyspaces_in(&(Arc::new(StdFs::new()) as Arc<dyn Fs>), path)
+}

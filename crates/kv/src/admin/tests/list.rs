@@ -1,0 +1,41 @@
+//! Listing keyspaces without opening the store.
+
+use std::time::Duration;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{ErrorKind, Fs, MemFs};
+
+use super::{STORE, builder, small};
+use crate::admin::list::list_keyspaces_in;
+use crate::{AddU64, KeyspaceOptions};
+
+/// Goal: the list has what a stranger needs to open the store: names, TTL, merge operators; also while it is open, and nothing is
+/// written. Method: a store with one keyspace of each kind, listed beside its writer and after; what it lists opens it.
+#[test]
+fn tells_what_to_open_with() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    assert_eq!(list_keyspaces_in(&fs, STORE).unwrap_err().kind(), ErrorKind::NotFound);
+    let ttl = Some(Duration::from_secs(60));
+    let expiring = KeyspaceOptions { ttl, ..small() };
+    let counting = KeyspaceOptions { merge_operator: Some(Arc::new(AddU64)), ..small() };
+    let db = builder(&fs).default_keyspace(expiring).keyspace("counts", counting).open().unwrap();
+    let listed = list_keyspaces_in(&fs, STORE).unwrap();
+    let told: Vec<_> = listed.iter().map(|it| (&*it.name, it.ttl, it.merge_operator.as_deref())).collect();
+    assert_eq!(told, [("default", ttl, None), ("counts", None, Some("cairn.add_u64"))]);
+    drop(db);
+    assert_eq!(list_keyspaces_in(&fs, STORE).unwrap(), listed);
+    builder(&fs).open().unwrap_err();
+    let default = KeyspaceOptions { ttl: listed[0].ttl, ..small() };
+    builder(&fs).default_keyspace(default).open().unwrap();
+}
+
+/// Goal: a damaged manifest is an error, not an empty list. Method: a manifest emptied of all but its first bytes.
+#[test]
+fn damage_is_an_error() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    drop(super::open(&fs));
+    let manifest = fs.read_dir(std::path::Path::new(STORE)).unwrap().into_iter();
+    let manifest = manifest.filter(|path| path.to_string_lossy().contains("MANIFEST")).last().unwrap();
+    fs.open(&manifest, cairn_vfs::OpenOptions::write()).unwrap().set_len(3).unwrap();
+    assert_eq!(list_keyspaces_in(&fs, STORE).unwrap_err().kind(), ErrorKind::Corruption);
+}
