@@ -3,7 +3,6 @@
 //! Writes go to a write-ahead log and a memtable, full memtables are flushed to tables, and compactions merge tables
 //! down the levels. `docs/src/engines/kv.md` tells how and why.
 #![deny(unsafe_code)]
-#![allow(dead_code)] // while the parts are built; goes when they meet
 
 mod admin;
 mod batch;
@@ -35,7 +34,7 @@ pub use admin::{KeyspaceInfo, list_keyspaces, list_keyspaces_in};
 pub use admin::{TableBuilder, VerifyReport, destroy, destroy_in, repair, verify, verify_in};
 pub use batch::{Operation, WriteBatch};
 pub use compaction::strategy;
-pub use compaction::stream::{CompactionFilter, FilterDecision};
+pub use compaction::stream::{CompactionFilter, Dropped, FilterDecision};
 pub use db::{Builder, Db, DbCursor, Keyspace, Pair, Range, Snapshot, Stalls, Stats};
 pub use error::{Error, Result};
 pub use events::{Event, EventListener, StallCause};

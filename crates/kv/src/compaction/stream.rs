@@ -93,9 +93,9 @@ impl Rules {
     }
 }
 
-/// Counts of what a stream dropped and why.
+/// How many entries flushes and compactions have left out, and why.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Dropped {
+pub struct Dropped {
     /// Versions that a newer one hides.
     pub shadowed: u64,
     /// Entries under range tombstones.
@@ -104,6 +104,16 @@ pub(crate) struct Dropped {
     pub tombstones: u64,
     /// Entries that the filter removed, and expired ones.
     pub filtered: u64,
+}
+
+impl Dropped {
+    /// Adds another stream's counts.
+    pub(crate) fn add(&mut self, other: Dropped) {
+        self.shadowed += other.shadowed;
+        self.covered += other.covered;
+        self.tombstones += other.tombstones;
+        self.filtered += other.filtered;
+    }
 }
 
 /// The surviving entries of `C`, in order. Pull them with [`Stream::advance`].
@@ -355,10 +365,9 @@ impl<C: Cursor, B: FnMut(&[u8]) -> Result<bool>> Stream<C, B> {
         self.hidden_stripe = is_end.then_some(stripe);
         // The first version of the key: nothing older is anywhere, and all snapshots are above.
         let oldest = operands.last().map_or(newest, |(seqno, _)| *seqno);
-        let is_first = !is_end
-            && self.rules.seen_by_all(oldest)
-            && !(self.input.valid() && self.input.key() == self.key.as_slice())
-            && !(self.has_older)(&self.key)?;
+        let has_more = self.input.valid() && self.input.key() == self.key.as_slice();
+        let may_be_first = !is_end && !has_more && self.rules.seen_by_all(oldest);
+        let is_first = may_be_first && !(self.has_older)(&self.key)?;
         let values: Vec<Vec<u8>> = operands.iter().map(|(_, value)| value.clone()).collect();
         let resolver = Resolver::from_operands(values);
         let blob_base = matches!(base, Some((_, Kind::Blob, _)));

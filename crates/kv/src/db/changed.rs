@@ -18,11 +18,11 @@ impl Inner {
     /// Sound as long as a snapshot at or before `at` is held: compactions then keep the numbers of what came later.
     pub(crate) fn newest_after(&self, keyspace: &KeyspaceState, key: &[u8], at: Seqno) -> Result<bool> {
         let view = keyspace.view.load();
-        let covers = |set: &RangeTombstones| set.newest_covering(key, SEQNO_MAX).is_some_and(|seqno| seqno > at);
+        let is_newer = |tombstone: Option<Seqno>| tombstone.is_some_and(|seqno| seqno > at);
         let wrote = |memtable: &Memtable| {
             let newest = memtable.versions(key, SEQNO_MAX).next();
             newest.is_some_and(|version| version.seqno > at)
-                || (memtable.has_range_tombstones() && covers(&memtable.range_tombstones()))
+                || is_newer(memtable.newest_covering(key, SEQNO_MAX))
         };
         if wrote(&view.active) || view.sealed.iter().any(|sealed| wrote(&sealed.memtable)) {
             return Ok(true);
@@ -34,7 +34,7 @@ impl Inner {
             }
             let mut newest = 0;
             let result = self.tables.open(file).and_then(|table| {
-                if covers(table.range_tombstones()) {
+                if is_newer(table.range_tombstones().newest_covering(key, SEQNO_MAX)) {
                     newest = SEQNO_MAX;
                 }
                 table.get(key, hash, SEQNO_MAX, |version, _| {

@@ -405,7 +405,12 @@ impl Merge<'_> {
         let mut stream = Stream::new(cursor, rules, has_older);
         let oldest = self.inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.oldest_secs).min();
         let last_level = self.claimed.version.levels().len().saturating_sub(1).max(job.output_level);
-        let table_options = keyspace_table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));
+        let mut table_options =
+            keyspace_table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));
+        for file in self.inputs.iter().flat_map(|input| &input.tables) {
+            let flushed = inner.tables.open(file)?.properties().flushed_seqno;
+            table_options.flushed_seqno = table_options.flushed_seqno.max(flushed);
+        }
         let cut = Cut { table_bytes: job.table_bytes, at: job.cuts.clone() };
         let mut output = Output::new(inner, table_options, cut, self.kept_tombstones(), part.clone())
             .with_blobs(inner.blob_policy(self.keyspace, &self.claimed.version))
@@ -423,6 +428,7 @@ impl Merge<'_> {
                 inner.background.check_running(&inner.path)?;
             }
         }
+        lock(&inner.counters.dropped).add(stream.dropped());
         let garbage = stream.take_garbage();
         let mut written = output.finish()?;
         written.add_garbage(garbage);
@@ -431,8 +437,11 @@ impl Merge<'_> {
 
     /// Range tombstones that still hide something from somebody after the merge.
     fn kept_tombstones(&self) -> Arc<RangeTombstones> {
-        if !self.claimed.job.bottommost || self.tombstones.is_empty() {
+        if self.tombstones.is_empty() {
             return Arc::clone(&self.tombstones);
+        }
+        if !self.claimed.job.bottommost {
+            return Arc::new(self.tombstones.for_snapshots(&self.snapshots));
         }
         let first = self.snapshots.first().copied();
         // What all snapshots see has been applied to everything that it covers.

@@ -86,7 +86,8 @@ impl Inner {
         let run = self.versions.new_file_number();
         let version = Arc::clone(&keyspace.view.load().version);
         let last_level = version.levels().len().saturating_sub(1);
-        let options = keyspace_table_options(keyspace, 0, last_level, self.clock.wall().as_secs());
+        let mut options = keyspace_table_options(keyspace, 0, last_level, self.clock.wall().as_secs());
+        options.flushed_seqno = sealed.first().map_or(0, |newest| newest.last_seqno);
         let cut = Cut { table_bytes: u64::MAX, at: Vec::new() };
         let mut output = Output::new(self, options, cut, tombstones, Bounds::default())
             .with_blobs(self.blob_policy(keyspace, &version))
@@ -94,6 +95,7 @@ impl Inner {
         while stream.advance()? {
             output.add(stream.key(), stream.seqno(), stream.kind(), stream.value())?;
         }
+        lock(&self.counters.dropped).add(stream.dropped());
         let mut written = output.finish()?;
         let tables = std::mem::take(&mut written.tables);
         Ok((tables.into_iter().map(|meta| NewTable { level: 0, run, meta }).collect(), written))

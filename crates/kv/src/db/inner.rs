@@ -89,7 +89,8 @@ pub(crate) struct Inner {
     pub fs: Arc<dyn Fs>,
     pub clock: Arc<dyn Clock>,
     pub options: Options,
-    /// Held exclusively while the store is open for writing.
+    /// Held exclusively while the store is open for writing: its drop gives the lock back.
+    #[allow(dead_code)]
     pub lock_file: Option<Box<dyn File>>,
     pub commit: Mutex<Commit>,
     pub order: Order,

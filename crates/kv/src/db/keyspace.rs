@@ -94,6 +94,11 @@ impl Db {
         self.core.inner.stats()
     }
 
+    /// Changes the memory for blocks of tables, at once. See [`crate::Options::cache_bytes`].
+    pub fn set_cache_bytes(&self, bytes: u64) {
+        self.core.inner.tables.cache.set_capacity(bytes);
+    }
+
     /// The keyspace `name`, when there is one.
     pub fn keyspace(&self, name: &str) -> Option<Keyspace> {
         let all = self.core.inner.all_keyspaces();

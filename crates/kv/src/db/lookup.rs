@@ -65,9 +65,7 @@ impl<'a> Lookup<'a> {
 
     #[inline]
     fn memtable(&mut self, memtable: &Memtable) {
-        if memtable.has_range_tombstones() {
-            self.cover(memtable.range_tombstones().newest_covering(self.key, self.at));
-        }
+        self.cover(memtable.newest_covering(self.key, self.at));
         let (key, at) = (self.key, self.at);
         memtable.get(key, at, |version| self.step(version, Value::copy));
     }

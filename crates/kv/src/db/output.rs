@@ -51,7 +51,6 @@ pub(crate) struct Output<'a> {
     end: Option<Vec<u8>>,
     numbers: Vec<FileNumber>,
     done: Vec<TableMeta>,
-    bytes_done: u64,
     is_finished: bool,
 }
 
@@ -79,7 +78,6 @@ impl<'a> Output<'a> {
             end: bounds.upper,
             numbers: Vec::new(),
             done: Vec::new(),
-            bytes_done: 0,
             is_finished: false,
         }
     }
@@ -186,15 +184,9 @@ impl<'a> Output<'a> {
                 add_range_tombstones(&mut writer, &tombstones)?;
             }
             let meta = writer.finish()?;
-            self.bytes_done += meta.bytes;
             self.done.push(meta);
         }
         Ok(())
-    }
-
-    /// Bytes written so far, about.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes_done + self.current.as_ref().map_or(0, TableWriter::estimated_bytes)
     }
 
     /// Finishes the last table and makes all of them durable, names included. Empty when nothing was added.

@@ -3,6 +3,9 @@
 use std::fmt;
 
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering::*};
+use cairn_vfs::sync::{Mutex, lock};
+
+use crate::compaction::stream::Dropped;
 
 use crate::db::controller::Stalls;
 use crate::kind::Seqno;
@@ -16,6 +19,7 @@ pub(crate) struct Counters {
     pub trivial_moves: AtomicU64,
     pub compaction_read_bytes: AtomicU64,
     pub compaction_write_bytes: AtomicU64,
+    pub dropped: Mutex<Dropped>,
 }
 
 /// One level of a keyspace.
@@ -69,6 +73,8 @@ pub struct Stats {
     pub compactions: (u64, u64),
     /// Bytes that compactions read and wrote.
     pub compaction_bytes: (u64, u64),
+    /// Entries that flushes and compactions have left out.
+    pub dropped: Dropped,
     /// What writers waited.
     pub stalls: Stalls,
 }
@@ -79,6 +85,7 @@ impl Counters {
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         stats.flushes = (get(&self.flushes), get(&self.flush_bytes));
         stats.compactions = (get(&self.compactions), get(&self.trivial_moves));
+        stats.dropped = *lock(&self.dropped);
         stats.compaction_bytes = (get(&self.compaction_read_bytes), get(&self.compaction_write_bytes));
     }
 }
@@ -132,6 +139,11 @@ impl fmt::Display for Stats {
             human(read),
             human(written),
             self.write_amplification()
+        )?;
+        let Dropped { shadowed, covered, tombstones, filtered } = self.dropped;
+        writeln!(
+            f,
+            "left out       {shadowed} overwritten, {covered} in deleted ranges, {tombstones} tombstones, {filtered} filtered or expired"
         )?;
         let stalls = &self.stalls;
         writeln!(

@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 
 use crate::kind::Seqno;
 
-pub(crate) use self::encoding::Malformed;
 
 /// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,6 +74,7 @@ impl RangeTombstone {
 
 impl RangeTombstones {
     /// The set of `tombstones`, in any order. Those that cover nothing are left out.
+    #[cfg(test)]
     pub(crate) fn new(tombstones: Vec<RangeTombstone>) -> Self {
         RangeTombstones::build(tombstones.iter().map(RangeTombstone::borrow))
     }

@@ -2,6 +2,7 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::encoding::Malformed;
 use super::*;
 use crate::kind::SEQNO_MAX;
 

@@ -38,6 +38,7 @@ impl Table {
     }
 
     /// False when no version of a key of this hash is in the table; `key` says in which partition it would be.
+    #[cfg(test)]
     pub(crate) fn may_contain(&self, key: &[u8], hash: u64) -> Result<bool> {
         match self.partition_of(key) {
             Some(partition) => self.filter_passes(partition, hash),

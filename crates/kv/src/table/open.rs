@@ -117,11 +117,6 @@ impl Table {
         &self.range_tombstones
     }
 
-    /// The file's path.
-    pub(crate) fn path(&self) -> &Path {
-        self.source.path()
-    }
-
     /// Length of the file.
     pub(crate) fn bytes(&self) -> u64 {
         self.source.len()

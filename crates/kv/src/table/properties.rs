@@ -63,6 +63,9 @@ pub(crate) struct Properties {
     pub dictionary_block: Option<Handle>,
     /// As in [`TableMeta`](crate::file::TableMeta).
     pub blobs: Vec<(FileNumber, u64)>,
+    /// All writes to its keyspace up to this number were in tables when it was written; 0 when nobody said so. Compactions
+    /// forget the numbers of entries; a log without manifest is replayed from here.
+    pub flushed_seqno: Seqno,
     /// Id and name of the keyspace that it was written for, so that a store can be put together again without its manifest.
     pub keyspace: Option<(u32, String)>,
 }
@@ -92,6 +95,7 @@ impl Default for Properties {
             range_tombstone_block: None,
             dictionary_block: None,
             blobs: Vec::new(),
+            flushed_seqno: 0,
             keyspace: None,
         }
     }
@@ -112,6 +116,7 @@ mod id {
     pub(super) const DICTIONARY: u64 = 11;
     pub(super) const BLOBS: u64 = 12;
     pub(super) const KEYSPACE: u64 = 13;
+    pub(super) const FLUSHED: u64 = 14;
 }
 
 fn push(out: &mut Vec<u8>, id: u64, bytes: &[u8]) {
@@ -173,6 +178,9 @@ impl Properties {
             varint::push(u64::from(*id), &mut bytes);
             bytes.extend_from_slice(name.as_bytes());
             push(&mut out, id::KEYSPACE, &bytes);
+        }
+        if self.flushed_seqno > 0 {
+            push_numbers(&mut out, id::FLUSHED, [self.flushed_seqno]);
         }
         out
     }
@@ -248,6 +256,7 @@ impl Properties {
                 let number = take(&mut field)?.try_into().ok()?;
                 self.keyspace = Some((number, String::from_utf8(field.to_vec()).ok()?));
             }
+            id::FLUSHED => [self.flushed_seqno] = numbers(field)?,
             _ => {}
         }
         Some(())

@@ -89,6 +89,7 @@ impl TableWriter {
             filter: options.filter,
             prefix: options.prefix.filter(|_| options.filter.is_some()),
             oldest_secs: options.oldest_secs,
+            flushed_seqno: options.flushed_seqno,
             keyspace: options.keyspace.clone(),
             seqnos: (SEQNO_MAX, 0),
             ..Properties::default()

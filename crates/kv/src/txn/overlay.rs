@@ -55,11 +55,6 @@ impl Overlay {
         }
     }
 
-    /// Every key that was written.
-    pub(crate) fn keys(&self) -> impl Iterator<Item = (KeyspaceId, &[u8])> {
-        self.keyspaces.iter().flat_map(|(id, keys)| keys.keys().map(move |key| (*id, key.as_slice())))
-    }
-
     /// The writes as a batch.
     pub(crate) fn batch(&self) -> Result<WriteBatch> {
         let mut batch = WriteBatch::new();

@@ -148,6 +148,7 @@ impl VersionSet {
 
     /// Rewrites the manifest after this many bytes of edits instead of [`REWRITE_BYTES`].
     #[must_use]
+    #[cfg(test)]
     pub(crate) fn rewrite_bytes(mut self, bytes: u64) -> VersionSet {
         self.rewrite_bytes = bytes;
         self
@@ -214,6 +215,7 @@ impl VersionSet {
     }
 
     /// The current version of a keyspace.
+    #[cfg(test)]
     pub(crate) fn current(&self, id: KeyspaceId) -> Option<Arc<Version>> {
         lock(&self.inner).state.keyspaces.get(&id).map(|keyspace| Arc::clone(&keyspace.version))
     }
@@ -224,6 +226,7 @@ impl VersionSet {
     }
 
     /// The number of the manifest in use; `None` when open for reading only.
+    #[cfg(test)]
     pub(crate) fn manifest_number(&self) -> Option<FileNumber> {
         lock(&self.inner).manifest.as_ref().map(Manifest::number)
     }

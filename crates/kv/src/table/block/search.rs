@@ -62,10 +62,6 @@ impl<'a> Entries<'a> {
         self.offsets.get(restart).map_or(self.body.len(), |offset| u32::from_le_bytes(*offset) as usize)
     }
 
-    pub(super) fn restarts(&self) -> usize {
-        self.offsets.len()
-    }
-
     /// The last restart that begins before `at`.
     pub(super) fn restart_before(&self, at: usize) -> usize {
         self.offsets.partition_point(|offset| (u32::from_le_bytes(*offset) as usize) < at).saturating_sub(1)
