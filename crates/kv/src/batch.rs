@@ -105,7 +105,9 @@ impl<'a> Operation<'a> {
         }
         if value.len() > VALUE_BYTES_MAX {
             let len = value.len();
-            return Err(Error::invalid(format!("a value of {len} bytes, expected at most {VALUE_BYTES_MAX}")));
+            return Err(Error::invalid(format!(
+                "a value of {len} bytes, expected at most {VALUE_BYTES_MAX}"
+            )));
         }
         if tag == TAG_DELETE_RANGE && key > value {
             return Err(Error::invalid("a range to delete whose start is after its end"));
@@ -327,7 +329,8 @@ impl<'a> Operations<'a> {
 
     #[inline]
     fn bytes(&mut self, len: usize) -> std::result::Result<&'a [u8], Malformed> {
-        let (bytes, rest) = self.rest.split_at_checked(len).ok_or(Malformed("an operation that is cut short"))?;
+        let (bytes, rest) =
+            self.rest.split_at_checked(len).ok_or(Malformed("an operation that is cut short"))?;
         self.rest = rest;
         Ok(bytes)
     }

@@ -20,10 +20,10 @@ mod memtable;
 mod merge_operator;
 mod options;
 mod range_del;
+mod table;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]
 mod test_config;
-mod table;
 mod ttl;
 mod txn;
 mod value;
@@ -41,11 +41,11 @@ pub use events::{Event, EventListener, StallCause};
 pub use kind::Seqno;
 pub use merge_operator::{AddU64, Append, MergeOperator};
 pub use options::{Background, Durability, KeyspaceOptions, Options, ReadOptions};
-pub use txn::{Transaction, TransactionOptions, TransactionRange};
-pub use table::{Compression, FilterKind, FilterPolicy, PrefixExtractor};
-pub use value::Value;
 #[doc(hidden)]
 pub use table::fuzz as fuzz_table;
+pub use table::{Compression, FilterKind, FilterPolicy, PrefixExtractor};
+pub use txn::{Transaction, TransactionOptions, TransactionRange};
+pub use value::Value;
+pub use version::KeyspaceId;
 #[doc(hidden)]
 pub use version::fuzz as fuzz_version;
-pub use version::KeyspaceId;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use cairn_vfs::sync::Arc;
 
-use crate::compaction::stream::CompactionFilter;
 use crate::compaction::strategy::StrategyOptions;
+use crate::compaction::stream::CompactionFilter;
 use crate::events::EventListener;
 use crate::merge_operator::MergeOperator;
 use crate::table::{Compression, PrefixExtractor};
-use cairn_codec::filter::{FilterKind, FilterPolicy};
 use crate::{Error, Result};
+use cairn_codec::filter::{FilterKind, FilterPolicy};
 
 const MIB: u64 = 1 << 20;
 
@@ -217,7 +217,9 @@ impl KeyspaceOptions {
             return refuse("ttl and merge_operator: operands have no time of their own".to_owned());
         }
         if self.ttl.is_some() && self.blob_bytes_min.is_some() {
-            return refuse("ttl and blob_bytes_min: compactions cannot see the time of values elsewhere".to_owned());
+            return refuse(
+                "ttl and blob_bytes_min: compactions cannot see the time of values elsewhere".to_owned(),
+            );
         }
         Ok(())
     }

@@ -71,7 +71,9 @@ fn large_values_live_apart_and_garbage_goes() {
     let live: usize = (0..200).map(|number| value(number, 0).len()).filter(|len| *len >= LARGE).sum();
     assert!(stats.blob_bytes > 0 && blob_files(&fs) > 0);
     assert!(stats.blob_bytes < 4 * live as u64, "{} bytes for {live}: {stats:?}", stats.blob_bytes);
-    assert!(stats.levels.iter().map(|level| level.bytes).sum::<u64>() < stats.blob_bytes + (200 * LARGE) as u64);
+    assert!(
+        stats.levels.iter().map(|level| level.bytes).sum::<u64>() < stats.blob_bytes + (200 * LARGE) as u64
+    );
     db.delete_range("", "z").unwrap();
     db.compact_range::<&[u8]>(..).unwrap();
     assert_eq!(db.stats().keyspaces[0].blob_bytes, 0, "{}", db.stats());

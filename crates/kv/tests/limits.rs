@@ -36,11 +36,8 @@ fn an_idle_keyspace_does_not_hold_the_log() {
 /// Goal: memtables of many keyspaces stay below their common limit. Method: writes to ten keyspaces, none of which reaches its own.
 #[test]
 fn memtables_share_a_limit() {
-    let options = Options {
-        memtable_bytes_max: Some(1 << 20),
-        background: Background::Inline,
-        ..Options::default()
-    };
+    let options =
+        Options { memtable_bytes_max: Some(1 << 20), background: Background::Inline, ..Options::default() };
     let mut builder = Db::builder("/store").fs(Arc::new(MemFs::new())).options(options).seed(1);
     for number in 0..10 {
         builder = builder.keyspace(format!("k{number}"), KeyspaceOptions::default());
@@ -62,8 +59,10 @@ fn memtables_share_a_limit() {
 fn an_interval_syncs_the_log() {
     let faults = Arc::new(FaultFs::new(FaultOptions::seeded(1)));
     let fs: Arc<dyn Fs> = Arc::clone(&faults) as Arc<dyn Fs>;
-    let builder = Db::builder("/store").fs(fs).clock(Arc::new(SystemClock::new())).durability(Durability::Buffered);
-    let db = builder.background(Background::Threads(1)).sync_interval(Duration::from_millis(1)).open().unwrap();
+    let builder =
+        Db::builder("/store").fs(fs).clock(Arc::new(SystemClock::new())).durability(Durability::Buffered);
+    let db =
+        builder.background(Background::Threads(1)).sync_interval(Duration::from_millis(1)).open().unwrap();
     db.put("a", "1").unwrap();
     // The next sync may have begun before the write; the one after it has not.
     let syncs = || faults.operation_count_of(Operation::SyncData);

@@ -14,7 +14,8 @@ fn open(fs: &Arc<dyn Fs>, clock: &Arc<ManualClock>, ttl: Option<u64>) -> cairn_k
         ..KeyspaceOptions::default()
     };
     let clock: Arc<ManualClock> = Arc::clone(clock);
-    let builder = Db::builder("/store").fs(Arc::clone(fs)).clock(clock).background(Background::Inline).seed(1);
+    let builder =
+        Db::builder("/store").fs(Arc::clone(fs)).clock(clock).background(Background::Inline).seed(1);
     builder.keyspace("sessions", options).open()
 }
 
@@ -33,7 +34,9 @@ fn entries_expire() {
         if number % 2 == 0 {
             sessions.put(&key, &value).unwrap();
         } else {
-            batch.add(sessions.id(), cairn_kv::Operation::Put { key: key.as_bytes(), value: &value }).unwrap();
+            batch
+                .add(sessions.id(), cairn_kv::Operation::Put { key: key.as_bytes(), value: &value })
+                .unwrap();
         }
     }
     db.write(&batch).unwrap();

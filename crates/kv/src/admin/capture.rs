@@ -6,8 +6,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cairn_vfs::{Fs, OpenOptions};
 use cairn_vfs::sync::{Arc, lock, read};
+use cairn_vfs::{Fs, OpenOptions};
 
 use super::transfer::Content;
 use crate::Result;
@@ -19,9 +19,9 @@ use crate::db::view::View;
 use crate::file::{FileNumber, TableMeta};
 use crate::iter::merge::MergeCursor;
 use crate::kind::{Kind, Seqno};
-use crate::range_del::RangeTombstones;
 use crate::memtable::Memtable;
 use crate::merge_operator::Operator;
+use crate::range_del::RangeTombstones;
 use crate::table::{TableOptions, TableWriter};
 use crate::version::{FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit};
 
@@ -99,13 +99,15 @@ impl Inner {
                 name: state.name.clone(),
                 options: options.clone(),
             });
-            let memtables = std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+            let memtables =
+                std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
             let last_level = view.version.levels().len().saturating_sub(1);
+            let options = keyspace_table_options(state, 0, last_level, self.clock.wall().as_secs());
             let writer = MemtableWriter {
                 fs: &*self.fs,
                 dir,
                 number: self.versions.new_file_number(),
-                options: keyspace_table_options(state, 0, last_level, self.clock.wall().as_secs()),
+                options: TableOptions { flushed_seqno: capture.last_seqno, ..options },
                 memtables: memtables.cloned().collect(),
                 last: capture.last_seqno,
                 operator: state.options.merge_operator.clone(),
@@ -162,7 +164,8 @@ impl MemtableWriter<'_> {
         let sets: Vec<_> = self.memtables.iter().map(|memtable| memtable.range_tombstones()).collect();
         let all = sets.iter().flat_map(|set| set.iter()).filter(|tombstone| tombstone.seqno <= self.last);
         let tombstones = Arc::new(RangeTombstones::build(all));
-        let cursors = self.memtables.iter().map(|memtable| UpTo { cursor: memtable.cursor(), last: self.last });
+        let cursors =
+            self.memtables.iter().map(|memtable| UpTo { cursor: memtable.cursor(), last: self.last });
         let mut cursor = MergeCursor::new(cursors.collect());
         cursor.seek_first()?;
         let rules = Rules {

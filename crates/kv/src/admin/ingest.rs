@@ -79,10 +79,14 @@ impl Inner {
         self.check_writable()?;
         keyspace.check_open()?;
         if keyspace.options.ttl.is_some() {
-            let what = format!("keyspace {:?} has a ttl: values of a table have no time of their write", keyspace.name);
+            let what = format!(
+                "keyspace {:?} has a ttl: values of a table have no time of their write",
+                keyspace.name
+            );
             return Err(Error::invalid(what));
         }
         let mut tables = paths.iter().map(|path| self.examine(path)).collect::<Result<Vec<_>>>()?;
+        tables.iter().try_for_each(|table| check_expiry(table, keyspace))?;
         tables.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
         check_disjoint(&tables)?;
         if tables.is_empty() {
@@ -290,7 +294,7 @@ impl Inner {
             });
         });
         if let Err(error) = applied {
-            if !error.is_full() {
+            if !self.nothing_happened(&error) {
                 // The edit may be durable: its files stay.
                 undo.keep();
             }
@@ -302,6 +306,19 @@ impl Inner {
         }
         Ok(())
     }
+}
+
+/// Values of a keyspace with a time to live have the time of their write behind them, others do not.
+fn check_expiry(table: &Outside, keyspace: &KeyspaceState) -> Result<()> {
+    let (expires, ttl) = (table.meta.expires_secs != u64::MAX, keyspace.options.ttl.is_some());
+    // One without values fits everywhere.
+    if expires == ttl || table.meta.entries == table.meta.tombstones {
+        return Ok(());
+    }
+    let (path, name) = (table.path.display(), &keyspace.name);
+    Err(Error::invalid(format!(
+        "{path} was not built with the options of keyspace {name:?}: only one of them has a ttl"
+    )))
 }
 
 fn check_disjoint(tables: &[Outside]) -> Result<()> {

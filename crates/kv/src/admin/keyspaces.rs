@@ -119,8 +119,14 @@ impl Inner {
         self.keyspaces.store(Arc::new(all));
     }
 
-    /// The manifest did not take an edit. A full disk can be waited out; after anything else nothing more is written.
+    /// The manifest did not take an edit. A disk that was full before a byte was written can be waited out; after anything
+    /// else nothing more is written.
     pub(super) fn manifest_failed(&self, error: Error) -> Error {
-        if error.is_full() { error } else { self.poison(error) }
+        if self.nothing_happened(&error) { error } else { self.poison(error) }
+    }
+
+    /// False when the edit may be durable all the same.
+    pub(super) fn nothing_happened(&self, error: &Error) -> bool {
+        error.is_full() && self.versions.check().is_ok()
     }
 }

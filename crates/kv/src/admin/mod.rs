@@ -12,16 +12,16 @@ mod read_only;
 mod repair;
 mod staging;
 mod table_builder;
-mod transfer;
-mod verify;
 #[cfg(test)]
 mod tests;
+mod transfer;
+mod verify;
 
 pub use backup::{BackupInfo, Backups, Damage};
-pub(crate) use read_only::ReadOnly;
 pub use destroy::{destroy, destroy_in};
 pub use ingest::IngestOptions;
 pub use list::{KeyspaceInfo, list_keyspaces, list_keyspaces_in};
+pub(crate) use read_only::ReadOnly;
 pub use repair::{RepairOptions, RepairReport, repair};
-pub use verify::{VerifyReport, verify, verify_in};
 pub use table_builder::{BuiltTable, TableBuilder};
+pub use verify::{VerifyReport, verify, verify_in};

@@ -12,13 +12,14 @@
 //! ```
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
 use cairn_vfs::{Clock, ErrorKind, Fs, SeededRng};
 use cairn_wal::Lsn;
 
 use crate::batch::DEFAULT;
+use crate::blob::BlobReader;
 use crate::db::Db;
 use crate::db::core::Core;
 use crate::db::inner::Inner;
@@ -110,7 +111,7 @@ fn log_segment(versions: &VersionSet) -> u32 {
     starts.min().map_or(0, |start| Lsn::from(start).segment())
 }
 
-/// Opens all tables, so that they stay when the writer deletes them.
+/// Opens all tables and blob files, so that they stay when the writer deletes them.
 fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<()> {
     for keyspace in inner.all_keyspaces() {
         for (_, file) in keyspace.view.load().version.tables() {
@@ -118,16 +119,25 @@ fn open_all(inner: &Inner, readers: &HashMap<FileNumber, Arc<Table>>) -> Result<
                 // Numbers are never used twice: it is the same table. It is not open yet, so this sets it.
                 let _ = file.reader.set(Arc::clone(reader));
             }
-            inner.tables.open(file).map_err(|error| match error.kind() {
-                ErrorKind::NotFound => {
-                    let path = FileName::Table(file.number()).path(&inner.path);
-                    Error::corruption(&path, 0, "it is missing, and the manifest refers to it")
-                }
-                _ => error,
-            })?;
+            let path = FileName::Table(file.number()).path(&inner.path);
+            inner.tables.open(file).map_err(|error| missing(error, &path))?;
+        }
+        for blob in keyspace.view.load().version.blobs() {
+            let path = FileName::Blob(blob.file.meta.number).path(&inner.path);
+            let reader = BlobReader::open(&*inner.fs, &inner.path, &blob.file.meta);
+            // Nobody else has the store yet, so this sets it.
+            let _ = blob.file.reader.set(reader.map_err(|error| missing(error, &path))?);
         }
     }
     Ok(())
+}
+
+/// As `error`, of a file that the manifest refers to.
+fn missing(error: Error, path: &Path) -> Error {
+    match error.kind() {
+        ErrorKind::NotFound => Error::corruption(path, 0, "it is missing, and the manifest refers to it"),
+        _ => error,
+    }
 }
 
 /// The tables that a store has open.

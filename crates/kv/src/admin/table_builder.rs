@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{Fs, OpenOptions, Rng, StdFs, SystemRng};
+use cairn_vfs::{Clock, Fs, OpenOptions, Rng, StdFs, SystemClock, SystemRng};
 
 use crate::batch::Operation;
 use crate::db::Keyspace;
@@ -11,6 +11,7 @@ use crate::db::output::table_options;
 use crate::kind::Kind;
 use crate::options::KeyspaceOptions;
 use crate::table::TableWriter;
+use crate::ttl::{self, Ttl};
 use crate::{Error, Result};
 
 /// Writes a table file from keys in ascending order, for [`Keyspace::ingest`].
@@ -40,6 +41,8 @@ pub struct TableBuilder {
     path: PathBuf,
     /// Empty once the file is finished or failed.
     writer: Option<TableWriter>,
+    /// Set when values expire: since when, in seconds since the Unix epoch.
+    ttl: Option<Ttl>,
     is_finished: bool,
 }
 
@@ -60,7 +63,8 @@ pub struct BuiltTable {
 }
 
 impl TableBuilder {
-    /// Begins the file `path` of the machine's file system, for a keyspace with these options.
+    /// Begins the file `path` of the machine's file system, for a keyspace with these options; where its entries expire, their
+    /// time begins now.
     ///
     /// Errors: [`Error::Invalid`] for options that contradict themselves; those of the file system, `Conflict` among them when
     /// the file is there already.
@@ -75,6 +79,16 @@ impl TableBuilder {
         path: impl AsRef<Path>,
         options: &KeyspaceOptions,
     ) -> Result<TableBuilder> {
+        TableBuilder::create_at(fs, path, options, SystemClock::new().wall().as_secs())
+    }
+
+    /// With values that count as written at `now_secs`, where they expire.
+    fn create_at(
+        fs: &Arc<dyn Fs>,
+        path: impl AsRef<Path>,
+        options: &KeyspaceOptions,
+        now_secs: u64,
+    ) -> Result<TableBuilder> {
         let path = path.as_ref().to_owned();
         options.check()?;
         // Seeds the checksums of the blocks: no block of another table passes for one of this.
@@ -85,7 +99,9 @@ impl TableBuilder {
         let level = options.compression.len().max(1);
         let table_options = table_options(options, level, level, 0);
         let file = fs.open(&path, OpenOptions::create_new())?;
-        let mut builder = TableBuilder { fs: Arc::clone(fs), path, writer: None, is_finished: false };
+        let mut builder =
+            TableBuilder { fs: Arc::clone(fs), path, writer: None, ttl: None, is_finished: false };
+        builder.ttl = options.ttl.map(|ttl| Ttl { secs: ttl.as_secs(), now_secs });
         builder.writer = Some(TableWriter::new(Arc::from(file), number, table_options)?);
         Ok(builder)
     }
@@ -95,7 +111,12 @@ impl TableBuilder {
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         Operation::Put { key, value }.check()?;
-        self.writer()?.add(key, 0, Kind::Put, value)
+        let Some(Ttl { secs, now_secs }) = self.ttl else {
+            return self.writer()?.add(key, 0, Kind::Put, value);
+        };
+        let writer = self.writer()?;
+        writer.note_expiry(now_secs.saturating_add(secs));
+        writer.add(key, 0, Kind::Put, &ttl::stamp(value, now_secs))
     }
 
     /// Removes `key` from the keyspace that the table is ingested into. Errors: as [`TableBuilder::put`].
@@ -155,6 +176,7 @@ impl Drop for TableBuilder {
 impl Keyspace {
     /// Begins a table file with this keyspace's options, on the store's file system. See [`TableBuilder`].
     pub fn table_builder(&self, path: impl AsRef<Path>) -> Result<TableBuilder> {
-        TableBuilder::create_in(&self.core.inner.fs, path, &self.state.options)
+        let inner = &self.core.inner;
+        TableBuilder::create_at(&inner.fs, path, &self.state.options, inner.clock.wall().as_secs())
     }
 }

@@ -17,9 +17,9 @@
 
 mod reader;
 mod reference;
-mod writer;
 #[cfg(test)]
 mod tests;
+mod writer;
 
 pub(crate) use reader::{BlobReader, Blobs};
 pub(crate) use reference::BlobRef;

@@ -48,6 +48,38 @@ impl BlobReader {
         Ok(BlobReader { file, meta: meta.clone() })
     }
 
+    /// What is to be known of blob file `number` in `dir`, by its own word: for a store whose manifest is lost. Reads all of
+    /// it.
+    ///
+    /// Errors: [`Error::Corruption`] for a file that was not finished.
+    pub(crate) fn describe(fs: &dyn Fs, dir: &std::path::Path, number: u64) -> Result<BlobMeta> {
+        let path = FileName::Blob(number).path(dir);
+        let file = fs.open(&path, OpenOptions::read())?;
+        let bytes = file.len()?;
+        let mut footer = [0; FOOTER_BYTES];
+        let Some(last) = bytes.checked_sub(FOOTER_BYTES as u64) else {
+            return Err(Error::corruption(&path, 0, format!("{bytes} bytes are too short for a blob file")));
+        };
+        file.read_exact_at(&mut footer, last)?;
+        let mut words =
+            footer.chunks_exact(8).map(|word| word.iter().rev().fold(0, |n, &byte| n << 8 | u64::from(byte)));
+        let mut word = || words.next().unwrap_or(0);
+        let (values, value_bytes, checksum) = (word(), word(), word());
+        if checksum != footer_checksum(values, value_bytes, number, bytes) {
+            return Err(Error::corruption(&path, last, "not the footer of a blob file that was finished"));
+        }
+        let mut whole = Xxh3::new();
+        let mut piece = vec![0; (1 << 20).min(bytes as usize)];
+        let mut at = 0;
+        while at < bytes {
+            let len = (bytes - at).min(piece.len() as u64) as usize;
+            file.read_exact_at(&mut piece[..len], at)?;
+            whole.update(&piece[..len]);
+            at += len as u64;
+        }
+        Ok(BlobMeta { number, bytes, values, value_bytes, checksum: whole.digest() })
+    }
+
     /// Replaces `out` with the value at `reference`, which must be one of this file. One read.
     ///
     /// Errors: [`Error::Corruption`] for a reference beyond the file and a record that does not match its checksum.
@@ -149,11 +181,16 @@ impl Blobs {
 
 impl BlobSource for Blobs {
     fn load(&self, reference: &[u8], out: &mut Vec<u8>) -> Result<()> {
-        let decoded = BlobRef::decode(reference)
-            .ok_or_else(|| Error::corruption(&self.path, 0, "a table's reference to a blob file cannot be read"))?;
+        let decoded = BlobRef::decode(reference).ok_or_else(|| {
+            Error::corruption(&self.path, 0, "a table's reference to a blob file cannot be read")
+        })?;
         let Some(blob) = self.version.blob(decoded.number) else {
             let path = FileName::Blob(decoded.number).path(&self.path);
-            return Err(Error::corruption(&path, decoded.offset, "a table refers to it, the manifest does not"));
+            return Err(Error::corruption(
+                &path,
+                decoded.offset,
+                "a table refers to it, the manifest does not",
+            ));
         };
         self.reader(&blob.file)?.load(decoded, out)
     }

@@ -16,7 +16,6 @@ use std::path::PathBuf;
 
 use cairn_vfs::sync::Arc;
 
-use crate::{Error, Result};
 use crate::blob::BlobRef;
 use crate::cursor::Cursor;
 use crate::file::FileNumber;
@@ -25,6 +24,7 @@ use crate::kind::{Kind, SEQNO_MAX, Seqno};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
 use crate::ttl::{self, Ttl};
+use crate::{Error, Result};
 
 /// What a filter says of an entry that a compaction meets.
 #[derive(Debug, Clone, PartialEq, Eq)]

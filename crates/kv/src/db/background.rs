@@ -295,7 +295,11 @@ impl Inner {
         self.update_pressure(&keyspace);
         self.remove_obsolete();
         // What found no room is not due again by that: threads would send each other round in circles.
-        if result.is_err() { self.background.job_is_over() } else { self.background.wake_all() }
+        if result.is_err() {
+            self.background.job_is_over()
+        } else {
+            self.background.wake_all()
+        }
         result
     }
 }

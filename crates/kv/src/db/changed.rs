@@ -57,12 +57,18 @@ impl Inner {
     /// A key within `bounds` that was written or removed after `at`. As [`Inner::newest_after`].
     ///
     /// Costs a walk over the range in everything that was written since.
-    pub(crate) fn changed_within(&self, keyspace: &KeyspaceState, bounds: &Bounds, at: Seqno) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn changed_within(
+        &self,
+        keyspace: &KeyspaceState,
+        bounds: &Bounds,
+        at: Seqno,
+    ) -> Result<Option<Vec<u8>>> {
         if matches!((&bounds.lower, &bounds.upper), (Some(lower), Some(upper)) if lower >= upper) {
             return Ok(None);
         }
         let view = keyspace.view.load();
-        let memtables = std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+        let memtables =
+            std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         for memtable in memtables {
             if memtable.has_range_tombstones()
                 && let Some(key) = covered_within(&memtable.range_tombstones(), bounds, at)
@@ -86,7 +92,9 @@ impl Inner {
                 if let Some(key) = covered_within(table.range_tombstones(), bounds, at) {
                     return Ok(Some(key));
                 }
-                if let Some(key) = newer_within(&mut self.tables.cursor(table, bounds, &ReadOptions::default()), bounds, at)? {
+                if let Some(key) =
+                    newer_within(&mut self.tables.cursor(table, bounds, &ReadOptions::default()), bounds, at)?
+                {
                     return Ok(Some(key));
                 }
             }

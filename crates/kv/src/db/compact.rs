@@ -81,7 +81,8 @@ impl Inner {
                 marked: meta.blobs.iter().any(|(number, _)| collected.contains(number)),
             }
         };
-        let run = |run: &'a Arc<Run>| RunInfo { id: run.id(), tables: run.tables().iter().map(table).collect() };
+        let run =
+            |run: &'a Arc<Run>| RunInfo { id: run.id(), tables: run.tables().iter().map(table).collect() };
         let levels = version.levels().iter();
         State {
             levels: levels.map(|level| LevelInfo { runs: level.runs().iter().map(run).collect() }).collect(),
@@ -195,7 +196,12 @@ impl Inner {
     }
 
     /// Merges the inputs, in parts side by side where the strategy says so.
-    fn merge_tables(&self, keyspace: &KeyspaceState, claimed: &Claimed, inputs: &[JobInput]) -> Result<Written> {
+    fn merge_tables(
+        &self,
+        keyspace: &KeyspaceState,
+        claimed: &Claimed,
+        inputs: &[JobInput],
+    ) -> Result<Written> {
         let job = &claimed.job;
         let mut sets = Vec::new();
         for file in inputs.iter().flat_map(|input| &input.tables) {
@@ -207,7 +213,8 @@ impl Inner {
             }
         }
         let tombstones = Arc::new(RangeTombstones::merge(sets.iter().map(|set| &**set)));
-        let merge = Merge { inner: self, keyspace, claimed, inputs, tombstones, snapshots: self.snapshots.list() };
+        let merge =
+            Merge { inner: self, keyspace, claimed, inputs, tombstones, snapshots: self.snapshots.list() };
         let parts = parts(&job.boundaries);
         if parts.len() == 1 || self.background.is_inline() {
             let mut outputs = Written::default();
@@ -232,7 +239,9 @@ impl Inner {
                 .into_iter()
                 .zip(&parts)
                 .map(|(handle, part)| match handle {
-                    Ok(handle) => handle.join().unwrap_or_else(|_| Err(Error::invalid("a compaction panicked"))),
+                    Ok(handle) => {
+                        handle.join().unwrap_or_else(|_| Err(Error::invalid("a compaction panicked")))
+                    }
                     // No more threads to be had: here, then.
                     Err(_) => merge.part(part),
                 })
@@ -271,7 +280,11 @@ impl Inner {
     }
 
     /// Compacts everything within `bounds` as far down as it goes.
-    pub(crate) fn compact_range(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, bounds: Bounds) -> Result<()> {
+    pub(crate) fn compact_range(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        bounds: Bounds,
+    ) -> Result<()> {
         self.flush(keyspace)?;
         let pause: PauseGuard<'_> = self.background.pause();
         let manual = Manual {
@@ -285,7 +298,10 @@ impl Inner {
             let step = {
                 let mut running = lock(&keyspace.running);
                 let version = Arc::clone(&keyspace.view.load().version);
-                match keyspace.strategy.compact_range(&self.strategy_state(keyspace, &version, &running), &manual) {
+                match keyspace
+                    .strategy
+                    .compact_range(&self.strategy_state(keyspace, &version, &running), &manual)
+                {
                     ManualStep::Run(job) => Some(running.claim(job, version)),
                     // Nothing else runs, so that nothing can be in the way for long.
                     ManualStep::Blocked | ManualStep::Done => None,
@@ -334,7 +350,8 @@ impl Claimed {
             .iter()
             .map(|input| {
                 let tables: Option<Vec<_>> = input.tables.iter().map(|&number| find(number)).collect();
-                let tables = tables.ok_or_else(|| Error::invalid("a compaction of tables that are not there"))?;
+                let tables =
+                    tables.ok_or_else(|| Error::invalid("a compaction of tables that are not there"))?;
                 Ok(JobInput { level: input.level, run: input.run, tables })
             })
             .collect()
@@ -398,12 +415,14 @@ impl Merge<'_> {
             store: Arc::clone(&inner.path),
         };
         let older = self.claimed.older_runs(self.inputs);
-        let is_input = |number| self.inputs.iter().any(|input| input.tables.iter().any(|t| t.number() == number));
+        let is_input =
+            |number| self.inputs.iter().any(|input| input.tables.iter().any(|t| t.number() == number));
         let has_older = |key: &[u8]| {
             Ok(older.iter().any(|run| run.find(key).is_some_and(|file| !is_input(file.number()))))
         };
         let mut stream = Stream::new(cursor, rules, has_older);
-        let oldest = self.inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.oldest_secs).min();
+        let oldest =
+            self.inputs.iter().flat_map(|input| &input.tables).map(|file| file.meta.oldest_secs).min();
         let last_level = self.claimed.version.levels().len().saturating_sub(1).max(job.output_level);
         let mut table_options =
             keyspace_table_options(self.keyspace, job.output_level, last_level, oldest.unwrap_or(0));

@@ -80,8 +80,7 @@ pub struct Stalls {
     pub pending_compaction: Duration,
 }
 
-const CAUSES: [StallCause; 3] =
-    [StallCause::Memtables, StallCause::LevelZero, StallCause::PendingCompaction];
+const CAUSES: [StallCause; 3] = [StallCause::Memtables, StallCause::LevelZero, StallCause::PendingCompaction];
 
 const STOPPED: u64 = u64::MAX;
 

@@ -122,7 +122,12 @@ impl Inner {
 
     /// Makes `edit` durable, then visible to the keyspaces' readers, of `keyspace` in place of the memtables `flushed`.
     /// What it says of keyspaces that were dropped meanwhile is left out, and their new files are removed.
-    pub(crate) fn install(&self, keyspace: &KeyspaceState, mut edit: VersionEdit, flushed: &[Arc<Sealed>]) -> Result<()> {
+    pub(crate) fn install(
+        &self,
+        keyspace: &KeyspaceState,
+        mut edit: VersionEdit,
+        flushed: &[Arc<Sealed>],
+    ) -> Result<()> {
         let _structure = read(&self.structure);
         let keyspaces = self.keyspaces.load();
         edit.keyspaces.retain(|id, change| {
@@ -153,7 +158,8 @@ impl Inner {
     /// Gives back the log segments that no keyspace needs any more.
     fn release_log(&self) -> Result<()> {
         let Some(log) = self.log.get() else { return Ok(()) };
-        let start = self.versions.keyspaces().iter().map(|(_, keyspace)| keyspace.log_start).min().unwrap_or(0);
+        let start =
+            self.versions.keyspaces().iter().map(|(_, keyspace)| keyspace.log_start).min().unwrap_or(0);
         log.release_before(start.into())?;
         Ok(())
     }

@@ -16,13 +16,13 @@ use crate::db::limiter::Limiter;
 use crate::db::order::Order;
 use crate::db::snapshots::Snapshots;
 use crate::db::stats::Counters;
+use crate::db::tables::Tables;
 use crate::db::view::View;
 use crate::kind::Seqno;
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
 use crate::ttl::Ttl;
 use crate::txn::LockTable;
-use crate::db::tables::Tables;
 use crate::version::{KeyspaceId, VersionSet};
 use crate::{Error, Result};
 

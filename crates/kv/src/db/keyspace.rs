@@ -12,9 +12,9 @@ use crate::db::core::Core;
 use crate::db::inner::KeyspaceState;
 use crate::db::range::{DbCursor, Range, RangeMaker, half_open, prefix_end};
 use crate::db::snapshots::SnapshotGuard;
+use crate::db::stats::Stats;
 use crate::iter::visible::Bounds;
 use crate::kind::Seqno;
-use crate::db::stats::Stats;
 use crate::options::{Durability, ReadOptions};
 use crate::txn::{Transaction, TransactionOptions};
 use crate::value::Value;
@@ -174,7 +174,12 @@ impl Keyspace {
 
     /// As [`Keyspace::put`], with a durability of its own.
     #[inline]
-    pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
+    pub fn put_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
         self.write(Operation::Put { key: key.as_ref(), value: value.as_ref() }, durability)
     }
 
@@ -198,9 +203,17 @@ impl Keyspace {
     }
 
     /// As [`Keyspace::merge`], with a durability of its own.
-    pub fn merge_with(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>, durability: Durability) -> Result<()> {
+    pub fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        durability: Durability,
+    ) -> Result<()> {
         if self.state.options.merge_operator.is_none() {
-            return Err(crate::Error::invalid(format!("keyspace {:?} has no merge operator", self.state.name)));
+            return Err(crate::Error::invalid(format!(
+                "keyspace {:?} has no merge operator",
+                self.state.name
+            )));
         }
         self.write(Operation::Merge { key: key.as_ref(), operand: operand.as_ref() }, durability)
     }
@@ -243,7 +256,11 @@ impl Keyspace {
     }
 
     /// As [`Keyspace::multi_get`], as of `snapshot`.
-    pub fn multi_get_at<K: AsRef<[u8]>>(&self, keys: &[K], snapshot: &Snapshot) -> Result<Vec<Option<Value>>> {
+    pub fn multi_get_at<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Option<Value>>> {
         self.core.inner.multi_get(&self.state, keys, Some(snapshot.seqno()))
     }
 

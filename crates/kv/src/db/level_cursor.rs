@@ -5,9 +5,9 @@ use cairn_vfs::sync::Arc;
 use crate::Result;
 use crate::cursor::Cursor;
 use crate::db::tables::Tables;
-use crate::kind::{Kind, Seqno};
 use crate::db::tables::cursor_options;
 use crate::iter::visible::Bounds;
+use crate::kind::{Kind, Seqno};
 use crate::options::ReadOptions;
 use crate::table::{CursorOptions, TableCursor};
 use crate::version::TableFile;
@@ -24,7 +24,12 @@ pub(crate) struct LevelCursor {
 
 impl LevelCursor {
     /// Walks what of `files` lies within `bounds`.
-    pub(crate) fn new(tables: Arc<Tables>, files: Vec<Arc<TableFile>>, bounds: &Bounds, options: &ReadOptions) -> Self {
+    pub(crate) fn new(
+        tables: Arc<Tables>,
+        files: Vec<Arc<TableFile>>,
+        bounds: &Bounds,
+        options: &ReadOptions,
+    ) -> Self {
         LevelCursor { tables, files, options: cursor_options(bounds, options), at: 0, cursor: None }
     }
 

@@ -11,8 +11,8 @@ use crate::iter::resolve::{Resolver, Step};
 use crate::iter::visible::BlobSource;
 use crate::kind::{Kind, Seqno, Version};
 use crate::memtable::Memtable;
-use crate::ttl;
 use crate::table::{self, BlockRef, Table};
+use crate::ttl;
 use crate::value::Value;
 use crate::version::Version as Files;
 use crate::{Error, Result};
@@ -93,7 +93,12 @@ impl<'a> Lookup<'a> {
 impl Inner {
     /// The value of `key` as of `at`; the newest one when `at` is `None`.
     #[inline]
-    pub(crate) fn get(&self, keyspace: &KeyspaceState, key: &[u8], at: Option<Seqno>) -> Result<Option<Value>> {
+    pub(crate) fn get(
+        &self,
+        keyspace: &KeyspaceState,
+        key: &[u8],
+        at: Option<Seqno>,
+    ) -> Result<Option<Value>> {
         // ORDER: the view first. Its sources then hold all that was dropped since for being older than what `visible`
         // allows.
         let view = keyspace.view.load();
@@ -136,7 +141,8 @@ impl Inner {
     #[inline]
     fn unexpired(&self, keyspace: &KeyspaceState, key: &[u8], stored: Value) -> Result<Option<Value>> {
         let Some(ttl) = self.ttl(keyspace) else { return Ok(Some(stored)) };
-        let written = ttl::written_secs(key, &stored).map_err(|what| Error::corruption(&self.path, 0, what))?;
+        let written =
+            ttl::written_secs(key, &stored).map_err(|what| Error::corruption(&self.path, 0, what))?;
         if ttl.is_over(written) {
             return Ok(None);
         }

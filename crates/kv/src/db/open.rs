@@ -6,8 +6,8 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64};
 use cairn_vfs::sync::{Arc, Mutex, OnceLock, RwLock};
-use cairn_wal::Lsn;
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
+use cairn_wal::Lsn;
 
 use crate::admin::ReadOnly;
 use crate::batch::DEFAULT;
@@ -40,16 +40,18 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     let Builder { path, options, default, keyspaces: named, seed, .. } = builder;
     let mut rng: Box<dyn Rng> = match seed {
         Some(seed) => Box::new(SeededRng::new(seed)),
-        None => Box::new(SystemRng::new().map_err(|error| {
-            Error::invalid(format!("the system gave no random numbers: {error}"))
-        })?),
+        None => Box::new(
+            SystemRng::new()
+                .map_err(|error| Error::invalid(format!("the system gave no random numbers: {error}")))?,
+        ),
     };
     options.check()?;
     default.check()?;
     for (name, options) in &named {
         options.check()?;
         if name.is_empty() || name == DEFAULT_NAME {
-            let what = format!("a keyspace named {name:?}: give the default keyspace's options to default_keyspace");
+            let what =
+                format!("a keyspace named {name:?}: give the default keyspace's options to default_keyspace");
             return Err(Error::invalid(what));
         }
     }

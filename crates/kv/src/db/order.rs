@@ -114,7 +114,11 @@ impl Order {
             if self.visible() >= seqno {
                 return;
             }
-            if turn < SPINS { std::hint::spin_loop() } else { thread::yield_now() }
+            if turn < SPINS {
+                std::hint::spin_loop()
+            } else {
+                thread::yield_now()
+            }
             // Of two writers that finish at once, each may have missed the other's cell.
             self.advance();
         }
@@ -136,8 +140,8 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use cairn_vfs::{Rng, SeededRng};
     use cairn_vfs::sync::Arc;
+    use cairn_vfs::{Rng, SeededRng};
 
     use super::*;
 
@@ -173,7 +177,8 @@ mod tests {
                         let (first, last) = {
                             let mut next = lock(&next);
                             let first = next.0;
-                            let len = if next.1.next_u64() % 100 == 0 { 6_000 } else { 1 + next.1.next_u64() % 3 };
+                            let len =
+                                if next.1.next_u64() % 100 == 0 { 6_000 } else { 1 + next.1.next_u64() % 3 };
                             next.0 += len;
                             (first, next.0 - 1)
                         };

@@ -295,7 +295,8 @@ impl BlobOutput {
         }
         let damaged = || Error::corruption(&inner.path, 0, "a reference to a blob file that cannot be read");
         let reference = BlobRef::decode(value).ok_or_else(damaged)?;
-        let Some(policy) = self.policy.as_ref().filter(|policy| policy.collect.contains(&reference.number)) else {
+        let Some(policy) = self.policy.as_ref().filter(|policy| policy.collect.contains(&reference.number))
+        else {
             return Ok(reference);
         };
         let mut moved = std::mem::take(&mut self.value);

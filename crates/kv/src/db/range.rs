@@ -253,7 +253,8 @@ impl Inner {
         covers: &mut Vec<Arc<RangeTombstones>>,
     ) -> Result<Vec<Source>> {
         let mut sources = Vec::new();
-        let memtables = std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
+        let memtables =
+            std::iter::once(&view.active).chain(view.sealed.iter().map(|sealed| &sealed.memtable));
         for memtable in memtables {
             if memtable.has_range_tombstones() {
                 covers.push(memtable.range_tombstones());

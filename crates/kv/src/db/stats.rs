@@ -119,7 +119,10 @@ impl fmt::Display for Stats {
             for (at, level) in keyspace.levels.iter().enumerate() {
                 let LevelStats { runs, tables, bytes, entries } = *level;
                 let bytes = human(bytes);
-                writeln!(f, "  level {at:<2}     {bytes}, {tables} tables in {runs} runs, {entries} entries")?;
+                writeln!(
+                    f,
+                    "  level {at:<2}     {bytes}, {tables} tables in {runs} runs, {entries} entries"
+                )?;
             }
             if keyspace.blob_bytes > 0 {
                 let (bytes, garbage) = (human(keyspace.blob_bytes), human(keyspace.blob_garbage_bytes));

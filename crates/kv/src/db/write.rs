@@ -228,7 +228,11 @@ impl Inner {
 
     /// Replaces the keyspace's active memtable by an empty one and has it flushed. With `full`, only when that is still
     /// the active one. Nothing happens to an empty memtable.
-    pub(crate) fn seal(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, full: Option<&Arc<Memtable>>) -> Result<()> {
+    pub(crate) fn seal(
+        self: &Arc<Self>,
+        keyspace: &Arc<KeyspaceState>,
+        full: Option<&Arc<Memtable>>,
+    ) -> Result<()> {
         self.check_writable()?;
         if !self.seal_only(keyspace, full)? {
             return Ok(());

@@ -65,7 +65,13 @@ impl Resolver {
     /// The operands applied to `base`.
     ///
     /// Errors: [`Error::Invalid`] when the keyspace has no merge operator, or when it refuses the operands.
-    pub(crate) fn merge(&self, key: &[u8], base: Option<&[u8]>, operator: &Operator, store: &Path) -> Result<Vec<u8>> {
+    pub(crate) fn merge(
+        &self,
+        key: &[u8],
+        base: Option<&[u8]>,
+        operator: &Operator,
+        store: &Path,
+    ) -> Result<Vec<u8>> {
         let refuse = |what: &str| {
             Error::invalid(format!("{}: key {} cannot be merged: {what}", store.display(), printable(key)))
         };
@@ -81,5 +87,9 @@ impl Resolver {
 pub(crate) fn printable(key: &[u8]) -> String {
     const SHOWN_BYTES: usize = 64;
     let shown = key.get(..SHOWN_BYTES).unwrap_or(key).escape_ascii();
-    if key.len() > SHOWN_BYTES { format!("\"{shown}\"... ({} bytes)", key.len()) } else { format!("\"{shown}\"") }
+    if key.len() > SHOWN_BYTES {
+        format!("\"{shown}\"... ({} bytes)", key.len())
+    } else {
+        format!("\"{shown}\"")
+    }
 }

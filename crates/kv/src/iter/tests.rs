@@ -80,10 +80,16 @@ fn set(tombstones: &[RangeTombstone]) -> Arc<RangeTombstones> {
     Arc::new(RangeTombstones::new(tombstones.to_vec()))
 }
 
-fn visible<C: Cursor>(inner: C, covers: &Arc<RangeTombstones>, at: Seqno, bounds: Bounds) -> VisibleCursor<C> {
+fn visible<C: Cursor>(
+    inner: C,
+    covers: &Arc<RangeTombstones>,
+    at: Seqno,
+    bounds: Bounds,
+) -> VisibleCursor<C> {
     let covers = if covers.is_empty() { Vec::new() } else { vec![Arc::clone(covers)] };
     let store = Arc::new(PathBuf::from("/store"));
-    let context = ReadContext { at, covers, operator: operator(), ttl: None, blobs: Arc::new(Capitals), store };
+    let context =
+        ReadContext { at, covers, operator: operator(), ttl: None, blobs: Arc::new(Capitals), store };
     VisibleCursor::new(inner, context, bounds)
 }
 

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 
 use cairn_vfs::sync::Arc;
 
-use crate::{Error, Result};
 use crate::cursor::Cursor;
 use crate::iter::resolve::{Resolver, Step};
 use crate::kind::{Kind, Seqno, Version};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
 use crate::ttl::{self, Ttl};
+use crate::{Error, Result};
 
 /// After this many entries that no reader sees, a walk seeks over the rest of the key's versions.
 const STEPS_BEFORE_SEEK: u32 = 8;
@@ -78,7 +78,8 @@ pub(crate) struct Bounds {
 impl Bounds {
     /// True when `key` lies within.
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
-        self.lower.as_deref().is_none_or(|lower| lower <= key) && self.upper.as_deref().is_none_or(|upper| key < upper)
+        self.lower.as_deref().is_none_or(|lower| lower <= key)
+            && self.upper.as_deref().is_none_or(|upper| key < upper)
     }
 }
 
@@ -279,7 +280,10 @@ impl<C: Cursor> VisibleCursor<C> {
             let covered = self.context.covered(key);
             let seqno = self.inner.seqno();
             match self.inner.kind() {
-                Kind::Put if seqno >= covered && !self.context.is_expired(self.inner.key(), self.inner.value())? => {
+                Kind::Put
+                    if seqno >= covered
+                        && !self.context.is_expired(self.inner.key(), self.inner.value())? =>
+                {
                     self.place = Place::Inner;
                     return Ok(());
                 }

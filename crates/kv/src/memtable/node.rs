@@ -244,6 +244,17 @@ impl Node {
             link.set(Some(record));
         }
         self.count.store(count as u16 + 1, Ordering::Release);
+        if head_tells_little(self.head(0), self.head(count)) && count > 0 {
+            self.lengthen();
+        }
+    }
+
+    /// Takes a longer prefix, which is known to be there. Nodes that began with few keys come here once or twice;
+    /// after that the first and the last head differ early.
+    #[cold]
+    fn lengthen(&self) {
+        let (entries, prefix_len) = self.entries();
+        self.fill(&entries, prefix_len);
     }
 
     /// Shortens the prefix until `probe` begins with it. The caller holds the lock.
@@ -335,11 +346,17 @@ impl Node {
 /// The prefix length that [`Node::fill`] takes.
 fn longer_prefix(entries: &[(u64, Held<'_, Record>)], len: usize) -> usize {
     match entries {
-        [(low, first), .., (high, last)] if (low ^ high).leading_zeros() / 8 >= HEAD_BYTES_SPENT => {
+        [(low, first), .., (high, last)] if head_tells_little(*low, *high) => {
             len.max(probe::common_prefix(first.key(), last.key()))
         }
         _ => len,
     }
+}
+
+/// Whether the first and the last head of a node agree in so much that little is left to tell keys apart.
+#[inline]
+fn head_tells_little(low: u64, high: u64) -> bool {
+    (low ^ high).leading_zeros() / 8 >= HEAD_BYTES_SPENT
 }
 
 impl Inner {

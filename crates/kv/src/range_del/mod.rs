@@ -20,7 +20,6 @@ use std::collections::BTreeMap;
 
 use crate::kind::Seqno;
 
-
 /// The deletion of the keys from `start` (inclusive) to `end` (exclusive) that were written before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct RangeTombstone {

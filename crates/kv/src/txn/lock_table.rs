@@ -87,7 +87,13 @@ pub(crate) enum Target<'a> {
 }
 
 impl State {
-    fn conflicts(&self, id: TransactionId, keyspace: KeyspaceId, target: Target<'_>, mode: Mode) -> HashSet<TransactionId> {
+    fn conflicts(
+        &self,
+        id: TransactionId,
+        keyspace: KeyspaceId,
+        target: Target<'_>,
+        mode: Mode,
+    ) -> HashSet<TransactionId> {
         let mut out = HashSet::new();
         match target {
             Target::Key(key) => {
@@ -103,9 +109,13 @@ impl State {
             }
             Target::Range(bounds) => {
                 let lower = (keyspace, bounds.lower.clone().unwrap_or_default());
-                for ((_, key), holders) in self.keys.range((Bound::Included(lower), Bound::Unbounded)).take_while(
-                    |((other, key), _)| *other == keyspace && bounds.upper.as_ref().is_none_or(|upper| key < upper),
-                ) {
+                for ((_, key), holders) in self
+                    .keys
+                    .range((Bound::Included(lower), Bound::Unbounded))
+                    .take_while(|((other, key), _)| {
+                        *other == keyspace && bounds.upper.as_ref().is_none_or(|upper| key < upper)
+                    })
+                {
                     debug_assert!(bounds.contains(key));
                     holders.conflicts(id, Mode::Shared, &mut out);
                 }

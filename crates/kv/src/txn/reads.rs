@@ -41,7 +41,11 @@ impl Reads {
     /// before is known to be unchanged.
     ///
     /// Costs a lookup for each key read, in memtables only unless flushes have come since.
-    pub(crate) fn changed(&self, inner: &Inner, after: Option<Seqno>) -> Result<Option<(Arc<KeyspaceState>, Vec<u8>)>> {
+    pub(crate) fn changed(
+        &self,
+        inner: &Inner,
+        after: Option<Seqno>,
+    ) -> Result<Option<(Arc<KeyspaceState>, Vec<u8>)>> {
         for ((id, key), at) in &self.keys {
             let keyspace = inner.keyspace(*id)?;
             if inner.newest_after(&keyspace, key, after.unwrap_or(*at).max(*at))? {

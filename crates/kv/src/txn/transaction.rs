@@ -174,7 +174,12 @@ impl Transaction {
     }
 
     /// Adds an operand for the keyspace's merge operator. Errors: [`Error::Invalid`] without one.
-    pub fn merge(&mut self, keyspace: &Keyspace, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+    pub fn merge(
+        &mut self,
+        keyspace: &Keyspace,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
         let (key, operand) = (key.as_ref(), operand.as_ref());
         crate::batch::Operation::Merge { key, operand }.check()?;
         if keyspace.state.options.merge_operator.is_none() {
@@ -196,7 +201,11 @@ impl Transaction {
 
     /// The entries of a range, own writes included. What it passes counts as read, what is not there included; a pessimistic
     /// transaction locks the whole range.
-    pub fn range<K: AsRef<[u8]>>(&self, keyspace: &Keyspace, range: impl RangeBounds<K>) -> Result<TransactionRange<'_>> {
+    pub fn range<K: AsRef<[u8]>>(
+        &self,
+        keyspace: &Keyspace,
+        range: impl RangeBounds<K>,
+    ) -> Result<TransactionRange<'_>> {
         let bounds = half_open(&range);
         self.lock(keyspace.id(), Target::Range(&bounds), Mode::Shared)?;
         let inner = &self.core.inner;
@@ -231,7 +240,9 @@ impl Transaction {
             None => Ok(()),
             Some((keyspace, key)) => {
                 let (key, name) = (printable(&key), &keyspace.name);
-                Err(Error::Conflict { what: format!("key {key} of keyspace {name:?} was changed by somebody else") })
+                Err(Error::Conflict {
+                    what: format!("key {key} of keyspace {name:?} was changed by somebody else"),
+                })
             }
         };
         if self.overlay.is_empty() {

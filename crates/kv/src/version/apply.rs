@@ -107,7 +107,10 @@ fn check_table(new: &NewTable) -> Result<(), String> {
         return Err(format!("table {}: more tombstones than entries", meta.number));
     }
     if meta.ingested.is_some_and(|ingested| meta.seqnos != (ingested.seqno, ingested.seqno)) {
-        return Err(format!("table {}: its sequence numbers are not the one that it was ingested under", meta.number));
+        return Err(format!(
+            "table {}: its sequence numbers are not the one that it was ingested under",
+            meta.number
+        ));
     }
     if !meta.blobs.is_sorted_by(|a, b| a.0 < b.0) {
         return Err(format!("table {}: its blob files are not in order", meta.number));

@@ -126,8 +126,11 @@ pub(super) fn example() -> VersionEdit {
     keyspace.log_start = Some(1 << 40);
     let place = |level, run, meta| NewTable { level, run, meta };
     keyspace.added = vec![place(0, 9, table(9, "a", "z")), place(0, 8, table(8, "b", "y"))];
-    let outside =
-        TableMeta { seqnos: (99, 99), ingested: Some(Ingested { seqno: 99, number: 1 << 50 }), ..table(6, "k", "zz") };
+    let outside = TableMeta {
+        seqnos: (99, 99),
+        ingested: Some(Ingested { seqno: 99, number: 1 << 50 }),
+        ..table(6, "k", "zz")
+    };
     keyspace.added.extend([place(3, 0, table(5, "a", "k")), place(3, 0, outside)]);
     let blob = |number| BlobMeta { number, bytes: 10_000, values: 8, value_bytes: 9000, checksum: number };
     keyspace.blobs_added = vec![blob(12), blob(13), blob(14)];

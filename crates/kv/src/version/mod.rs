@@ -36,5 +36,5 @@ pub(crate) use self::{
     set::{StrayFiles, VersionSet},
     state::KeyspaceState,
 };
-pub(crate) use encode::{decode as decode_edit, encode as encode_edit};
 pub use edit::KeyspaceId;
+pub(crate) use encode::{decode as decode_edit, encode as encode_edit};

@@ -95,7 +95,8 @@ impl Run {
                 assert_eq!(db.get(&key).unwrap().map(Value::from), self.model.get(&key), "{key:?}");
             }
             Step::MultiGet(keys) => {
-                let values: Vec<_> = db.multi_get(&keys).unwrap().into_iter().map(|v| v.map(Value::from)).collect();
+                let values: Vec<_> =
+                    db.multi_get(&keys).unwrap().into_iter().map(|v| v.map(Value::from)).collect();
                 assert_eq!(values, keys.iter().map(|key| self.model.get(key)).collect::<Vec<_>>());
             }
             Step::Scan(from, to, backwards) => self.scan(&db, &from, &to, backwards),

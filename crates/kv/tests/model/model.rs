@@ -35,7 +35,11 @@ impl Model {
     }
 
     pub fn range(&self, from: &Key, to: &Key) -> Vec<(Key, Value)> {
-        self.map.iter().filter(|(key, _)| from <= *key && *key < to).map(|(k, v)| (k.clone(), v.clone())).collect()
+        self.map
+            .iter()
+            .filter(|(key, _)| from <= *key && *key < to)
+            .map(|(k, v)| (k.clone(), v.clone()))
+            .collect()
     }
 }
 

@@ -73,7 +73,11 @@ impl Repair<'_> {
         payload: &[u8],
     ) -> Result<bool> {
         let damaged = |what: &str| {
-            Error::corruption(self.dir, lsn.get(), format!("the record that ends at {lsn} of the log has {what}"))
+            Error::corruption(
+                self.dir,
+                lsn.get(),
+                format!("the record that ends at {lsn} of the log has {what}"),
+            )
         };
         let record = Record::parse(payload, self.dir, lsn.get())?;
         let count = u64::from(record.count);
@@ -102,19 +106,28 @@ impl Repair<'_> {
 
     /// Writes memtables of more than `bytes` to tables.
     fn write_full(&mut self, plan: &mut Plan, memtables: &mut Memtables, bytes: usize) -> Result<()> {
-        let full: Vec<KeyspaceId> =
-            memtables.iter().filter(|(_, memtable)| memtable.allocated_bytes() > bytes).map(|(&id, _)| id).collect();
+        let full: Vec<KeyspaceId> = memtables
+            .iter()
+            .filter(|(_, memtable)| memtable.allocated_bytes() > bytes)
+            .map(|(&id, _)| id)
+            .collect();
         for id in full {
-            let (Some(memtable), Some(keyspace)) = (memtables.remove(&id), plan.keyspaces.get_mut(&id)) else {
+            let (Some(memtable), Some(keyspace)) = (memtables.remove(&id), plan.keyspaces.get_mut(&id))
+            else {
                 continue;
             };
             let number = self.number();
             let tag = (id.0, keyspace.name.clone());
+            let flushed_seqno = memtable.seqnos().map_or(0, |(_, newest)| newest);
             let writer = MemtableWriter {
                 fs: &*self.fs,
                 dir: self.dir,
                 number,
-                options: TableOptions { keyspace: Some(tag), ..table_options(&keyspace.options, 0, 0, 0) },
+                options: TableOptions {
+                    keyspace: Some(tag),
+                    flushed_seqno,
+                    ..table_options(&keyspace.options, 0, 0, 0)
+                },
                 memtables: vec![memtable],
                 last: SEQNO_MAX,
                 operator: keyspace.options.merge_operator.clone(),

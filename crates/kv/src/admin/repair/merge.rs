@@ -9,6 +9,7 @@ use cairn_vfs::sync::Arc;
 
 use super::Repair;
 use crate::Result;
+use crate::blob::BlobRef;
 use crate::cache::Cache;
 use crate::cursor::Cursor;
 use crate::db::output::{add_range_tombstones, table_options};
@@ -36,11 +37,14 @@ impl Repair<'_> {
         mut metas: Vec<TableMeta>,
         options: &KeyspaceOptions,
         tag: (u32, String),
+        flushed_seqno: Seqno,
     ) -> Result<Vec<NewTable>> {
         metas.sort_by_key(|meta| (meta.seqnos, meta.number));
-        let pairs = metas.iter().enumerate().flat_map(|(at, a)| metas.iter().skip(at + 1).map(move |b| (a, b)));
+        let pairs =
+            metas.iter().enumerate().flat_map(|(at, a)| metas.iter().skip(at + 1).map(move |b| (a, b)));
         if pairs.into_iter().any(|(a, b)| is_ambiguous(a, b)) {
-            let options = TableOptions { keyspace: Some(tag), ..table_options(options, 0, 0, 0) };
+            let mut options = TableOptions { keyspace: Some(tag), ..table_options(options, 0, 0, 0) };
+            options.flushed_seqno = flushed_seqno;
             let merged = self.merge(&metas, &options)?;
             return Ok(merged.into_iter().map(|meta| NewTable { level: 0, run: 1, meta }).collect());
         }
@@ -58,7 +62,8 @@ impl Repair<'_> {
             let number = meta.ingested.map_or(meta.number, |ingested| ingested.number);
             let seqno = meta.ingested.map_or(0, |ingested| ingested.seqno);
             let open = table::OpenOptions { seqno, ..table::OpenOptions::default() };
-            let table = Table::open(&self.fs, &FileName::Table(meta.number).path(self.dir), number, &cache, open)?;
+            let table =
+                Table::open(&self.fs, &FileName::Table(meta.number).path(self.dir), number, &cache, open)?;
             sets.push(Arc::clone(table.range_tombstones()));
             cursors.push(table.cursor(&CursorOptions { fill_cache: false, ..CursorOptions::default() }));
         }
@@ -87,16 +92,28 @@ struct Merged<'o> {
 }
 
 impl Merged<'_> {
-    fn add(&mut self, repair: &mut Repair<'_>, key: &[u8], seqno: Seqno, kind: Kind, value: &[u8]) -> Result<()> {
+    fn add(
+        &mut self,
+        repair: &mut Repair<'_>,
+        key: &[u8],
+        seqno: Seqno,
+        kind: Kind,
+        value: &[u8],
+    ) -> Result<()> {
         let is_same_key = self.last.as_ref().is_some_and(|(last, _)| last == key);
         // A table whose inputs were not removed yet has the same entries as they.
         if is_same_key && self.last.as_ref().is_some_and(|(_, last)| *last == seqno) {
             return Ok(());
         }
-        if !is_same_key && self.writer.as_ref().is_some_and(|writer| writer.estimated_bytes() >= TABLE_BYTES) {
+        if !is_same_key && self.writer.as_ref().is_some_and(|writer| writer.estimated_bytes() >= TABLE_BYTES)
+        {
             self.finish_table(repair, Some(key))?;
         }
-        self.writer(repair)?.add(key, seqno, kind, value)?;
+        let writer = self.writer(repair)?;
+        writer.add(key, seqno, kind, value)?;
+        if let Some(reference) = BlobRef::decode(value).filter(|_| kind == Kind::Blob) {
+            writer.note_blob(reference.number, reference.bytes);
+        }
         self.last = Some((key.to_vec(), seqno));
         Ok(())
     }

@@ -187,7 +187,8 @@ impl Repair<'_> {
     /// Moves lost files to their place; `manifests` says which: those of the old state go when the new one is durable.
     fn set_aside(&mut self, manifests: bool) -> Result<()> {
         let is_manifest = |path: &PathBuf| matches!(FileName::parse(path), Some(FileName::Manifest(_)));
-        let (now, later) = std::mem::take(&mut self.lost).into_iter().partition(|path| is_manifest(path) == manifests);
+        let (now, later) =
+            std::mem::take(&mut self.lost).into_iter().partition(|path| is_manifest(path) == manifests);
         self.lost = later;
         let now: Vec<PathBuf> = now;
         if now.is_empty() {

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use cairn_vfs::sync::Arc;
 
 use super::Repair;
-use crate::{Error, Result};
-use crate::admin::transfer::Content;
 use crate::admin::verify::{check_blob, check_table};
 use crate::batch::DEFAULT;
+use crate::blob::BlobReader;
 use crate::cache::Cache;
 use crate::db::open::DEFAULT_NAME;
 use crate::db::stored_options::StoredOptions;
@@ -17,6 +16,7 @@ use crate::kind::Seqno;
 use crate::options::KeyspaceOptions;
 use crate::table::{OpenOptions, Table};
 use crate::version::{BlobMeta, FileName, KeyspaceId, NewKeyspace, NewTable, VersionEdit, VersionSet};
+use crate::{Error, Result};
 
 /// A keyspace of the store to come.
 #[derive(Debug)]
@@ -46,6 +46,8 @@ pub(super) struct Plan {
 pub(super) struct FoundTable {
     pub meta: TableMeta,
     keyspace: Option<(u32, String)>,
+    /// Writes up to this are in tables. An ingested table says nothing of that.
+    flushed_seqno: Seqno,
 }
 
 impl Plan {
@@ -79,7 +81,8 @@ impl Plan {
         options: impl FnOnce(&str) -> KeyspaceOptions,
     ) -> Option<&mut PlannedKeyspace> {
         if self.is_open_ended && !self.keyspaces.contains_key(&id) {
-            let fallback = if id == DEFAULT { DEFAULT_NAME.to_owned() } else { format!("recovered-{}", id.0) };
+            let fallback =
+                if id == DEFAULT { DEFAULT_NAME.to_owned() } else { format!("recovered-{}", id.0) };
             let mut name = name.map_or(fallback.clone(), str::to_owned);
             if self.keyspaces.values().any(|keyspace| keyspace.name == name) {
                 // Of one that was dropped and made again.
@@ -147,21 +150,22 @@ impl Repair<'_> {
         let options = |name: &str| self.options.keyspace(name);
         plan.keyspace(DEFAULT, Some(DEFAULT_NAME), options);
         let mut by_keyspace: BTreeMap<KeyspaceId, Vec<TableMeta>> = BTreeMap::new();
-        for FoundTable { meta, keyspace } in found {
-            let (id, name) = keyspace.as_ref().map_or((DEFAULT, DEFAULT_NAME), |(id, name)| (KeyspaceId(*id), name.as_str()));
-            plan.last_seqno = plan.last_seqno.max(meta.seqnos.1);
+        for FoundTable { meta, keyspace, flushed_seqno } in found {
+            let (id, name) = keyspace
+                .as_ref()
+                .map_or((DEFAULT, DEFAULT_NAME), |(id, name)| (KeyspaceId(*id), name.as_str()));
+            plan.last_seqno = plan.last_seqno.max(meta.seqnos.1).max(flushed_seqno);
             if let Some(planned) = plan.keyspace(id, Some(name), options) {
-                // An ingested table may be newer than what is in the log only.
-                let seqno = if meta.ingested.is_some() { 0 } else { meta.seqnos.1 };
-                planned.flushed = planned.flushed.max(seqno);
+                planned.flushed = planned.flushed.max(flushed_seqno);
             }
             by_keyspace.entry(id).or_default().push(meta);
         }
         for (id, metas) in by_keyspace {
-            let blobs = self.blobs_of(&metas)?;
             let Some(planned) = plan.keyspaces.get(&id) else { continue };
             let (options, tag) = (planned.options.clone(), (id.0, planned.name.clone()));
-            let tables = self.arrange(metas, &options, tag)?;
+            let flushed = planned.flushed;
+            let tables = self.arrange(metas, &options, tag, flushed)?;
+            let blobs = self.blobs_of(&tables)?;
             if let Some(planned) = plan.keyspaces.get_mut(&id) {
                 (planned.tables, planned.blobs) = (tables, blobs);
             }
@@ -193,7 +197,7 @@ impl Repair<'_> {
         found.sort_by_key(|table| table.meta.number);
         let mut newest = 0;
         for table in found {
-            let FoundTable { meta, keyspace } = table;
+            let FoundTable { meta, keyspace, flushed_seqno } = table;
             if let Some(ingested) = &mut meta.ingested {
                 newest += 1;
                 ingested.seqno = newest;
@@ -205,24 +209,33 @@ impl Repair<'_> {
                 }
                 self.report.assumptions.push(what);
             }
-            newest = newest.max(meta.seqnos.1);
+            newest = newest.max(meta.seqnos.1).max(*flushed_seqno);
         }
     }
 
-    /// The blob files that the tables point into, as far as they are there.
-    fn blobs_of(&mut self, metas: &[TableMeta]) -> Result<Vec<(BlobMeta, u64)>> {
+    /// The blob files that the tables point into, as far as they are there; what nobody points at is garbage.
+    fn blobs_of(&mut self, tables: &[NewTable]) -> Result<Vec<(BlobMeta, u64)>> {
         let mut wanted: BTreeMap<FileNumber, u64> = BTreeMap::new();
-        for &(number, bytes) in metas.iter().flat_map(|meta| &meta.blobs) {
+        for &(number, bytes) in tables.iter().flat_map(|new| &new.meta.blobs) {
             *wanted.entry(number).or_default() += bytes;
         }
         let mut blobs = Vec::new();
         for (number, value_bytes) in wanted {
             let path = FileName::Blob(number).path(self.dir);
-            match Content::of(&*self.fs, &path) {
-                Ok(Content { bytes, checksum }) => {
-                    blobs.push((BlobMeta { number, bytes, values: 0, value_bytes, checksum }, 0));
+            match BlobReader::describe(&*self.fs, self.dir, number) {
+                Ok(meta) => {
+                    if let Err(error) = check_blob(&*self.fs, self.dir, &meta) {
+                        self.found(path, error);
+                    }
+                    let garbage = meta.value_bytes.saturating_sub(value_bytes);
+                    blobs.push((meta, garbage));
                 }
-                Err(error) => self.found(path, error),
+                Err(error) => {
+                    if self.fs.exists(&path)? {
+                        self.lost.push(path.clone());
+                    }
+                    self.found(path, error);
+                }
             }
         }
         Ok(blobs)
@@ -249,5 +262,5 @@ fn found_table(number: FileNumber, checksum: u64, table: &Table) -> FoundTable {
         blobs: found.blobs.clone(),
         ingested,
     };
-    FoundTable { meta, keyspace: found.keyspace.clone() }
+    FoundTable { meta, keyspace: found.keyspace.clone(), flushed_seqno: found.flushed_seqno }
 }

@@ -167,3 +167,43 @@ fn links_on_a_real_disk() {
     let copy = Db::builder(&copy).default_keyspace(small()).open().unwrap();
     assert!(pairs(&copy) == expected(0..510, 1));
 }
+
+/// Goal: values in blob files go wherever the tables go. Method: a store with large values, some garbage collected; then a
+/// checkpoint, a backup, a reader while the writer collects more, and a verification of each.
+#[test]
+fn blob_files() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = KeyspaceOptions { blob_bytes_min: Some(100), ..small() };
+    let builder = |path: &str| {
+        let background = Background::Inline;
+        Db::builder(path).fs(Arc::clone(&fs)).background(background).default_keyspace(options.clone())
+    };
+    let db = builder(STORE).open().unwrap();
+    let large = |number: u32, round: u32| format!("{number} of {round} ").repeat(40).into_bytes();
+    let write = |numbers: std::ops::Range<u32>, round| {
+        numbers.for_each(|number| db.put(key(number), large(number, round)).unwrap());
+    };
+    write(0..200, 1);
+    write(0..120, 2);
+    db.compact_range::<&[u8]>(..).unwrap();
+    write(0..10, 3);
+    assert!(!files(&fs, STORE, ".blob").is_empty());
+    let all = pairs(&db);
+    let mut reader = builder(STORE).read_only(true).open().unwrap();
+    db.checkpoint("/copy").unwrap();
+    let backups = crate::Backups::open_in(&fs, "/backups").unwrap();
+    backups.create(&db).unwrap();
+    backups.restore(None, "/restored").unwrap();
+    write(0..200, 4);
+    db.compact_range::<&[u8]>(..).unwrap();
+    assert!(pairs(&reader) == all);
+    reader.refresh().unwrap();
+    assert!(pairs(&reader) == pairs(&db));
+    for path in ["/copy", "/restored"] {
+        let copy = builder(path).open().unwrap();
+        assert!(pairs(&copy) == all, "{path}");
+        let report = copy.verify().unwrap();
+        assert!(report.is_sound() && report.blobs > 0, "{path}: {report}");
+    }
+    assert!(backups.verify().unwrap().is_empty());
+}

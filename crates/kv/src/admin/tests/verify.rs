@@ -44,7 +44,8 @@ fn sound() {
     let db = filled(&fs);
     let report = db.verify().unwrap();
     assert!(report.is_sound() && report.strays.is_empty(), "{report}");
-    let count: usize = db.keyspaces().iter().map(|keyspace| keyspace.state.view.load().version.tables().count()).sum();
+    let count: usize =
+        db.keyspaces().iter().map(|keyspace| keyspace.state.view.load().version.tables().count()).sum();
     assert_eq!(report.tables, count);
     assert!(report.log_records >= 10, "{report}");
     drop(db);
@@ -81,9 +82,12 @@ fn any_bit() {
     drop(filled(&fs));
     let mut rng = SeededRng::new(4);
     let mut paths = files(&fs, STORE, ".table");
-    paths.extend(fs.read_dir(Path::new(STORE)).unwrap().into_iter().filter(|path| {
-        matches!(FileName::parse(path), Some(FileName::Manifest(_) | FileName::Current))
-    }));
+    paths.extend(
+        fs.read_dir(Path::new(STORE))
+            .unwrap()
+            .into_iter()
+            .filter(|path| matches!(FileName::parse(path), Some(FileName::Manifest(_) | FileName::Current))),
+    );
     for path in paths {
         for _ in 0..8 {
             let at = rng.below(fs.metadata(&path).unwrap().len);

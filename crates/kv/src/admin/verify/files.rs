@@ -6,7 +6,7 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::{ErrorKind, Fs};
 
 use super::{Subject, VerifyReport};
-use crate::admin::transfer::Content;
+use crate::blob::BlobReader;
 use crate::cache::Cache;
 use crate::file::TableMeta;
 use crate::table::{OpenOptions, Table};
@@ -22,10 +22,8 @@ const ATTEMPTS: usize = 8;
 pub(in crate::admin) fn check_table(fs: &Arc<dyn Fs>, dir: &Path, meta: &TableMeta) -> Result<()> {
     let path = FileName::Table(meta.number).path(dir);
     let number = meta.ingested.map_or(meta.number, |ingested| ingested.number);
-    let options = OpenOptions {
-        seqno: meta.ingested.map_or(0, |ingested| ingested.seqno),
-        ..OpenOptions::default()
-    };
+    let options =
+        OpenOptions { seqno: meta.ingested.map_or(0, |ingested| ingested.seqno), ..OpenOptions::default() };
     let table = Table::open(fs, &path, number, &Arc::new(Cache::new(0)), options)
         .map_err(|error| missing(error, &path))?;
     table.verify(Some(meta.checksum))?;
@@ -36,14 +34,17 @@ pub(in crate::admin) fn check_table(fs: &Arc<dyn Fs>, dir: &Path, meta: &TableMe
         && seqnos == meta.seqnos
         && found.entries + found.range_tombstones == meta.entries
         && found.deletes + found.range_tombstones == meta.tombstones;
-    if is_same { Ok(()) } else { Err(Error::corruption(&path, 0, "it is sound, and not as the manifest says")) }
+    if is_same {
+        Ok(())
+    } else {
+        Err(Error::corruption(&path, 0, "it is sound, and not as the manifest says"))
+    }
 }
 
 /// Reads a blob file and holds it against what the manifest says of it. Errors: as [`check_table`].
 pub(in crate::admin) fn check_blob(fs: &dyn Fs, dir: &Path, meta: &BlobMeta) -> Result<()> {
     let path = FileName::Blob(meta.number).path(dir);
-    let found = Content::of(fs, &path).map_err(|error| missing(error, &path))?;
-    Content { bytes: meta.bytes, checksum: meta.checksum }.check(found, &path)
+    BlobReader::open(fs, dir, meta).map_err(|error| missing(error, &path))?.verify()
 }
 
 fn missing(error: Error, path: &Path) -> Error {
@@ -106,7 +107,9 @@ impl VerifyReport {
                 .and_then(|table| Ok((table.bytes(), table.verify(None)?.entries)));
             self.tables += 1;
             match read {
-                Ok((bytes, entries)) => (self.bytes, self.entries) = (self.bytes + bytes, self.entries + entries),
+                Ok((bytes, entries)) => {
+                    (self.bytes, self.entries) = (self.bytes + bytes, self.entries + entries)
+                }
                 Err(error) => self.add(path, error),
             }
         }

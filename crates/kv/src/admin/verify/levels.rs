@@ -55,7 +55,10 @@ impl VerifyReport {
                     && newest >= seqno
                     && reported.insert((newer, at))
                 {
-                    self.add(place(tables, &runs, at, &key), out_of_order(tables, subject, &key, (newest, seqno)));
+                    self.add(
+                        place(tables, &runs, at, &key),
+                        out_of_order(tables, subject, &key, (newest, seqno)),
+                    );
                 }
                 above = Some((at, above.map_or(oldest, |(_, seqno)| seqno.min(oldest))));
             }
@@ -82,6 +85,7 @@ fn place(tables: &Tables, runs: &[&Arc<Run>], at: usize, key: &[u8]) -> std::pat
 
 fn out_of_order(tables: &Tables, subject: &Subject, key: &[u8], (found, above): (Seqno, Seqno)) -> Error {
     let (key, name) = (printable(key), &subject.name);
-    let what = format!("keyspace {name:?}: {key} has number {found} here, and {above} in a run that is read before");
+    let what =
+        format!("keyspace {name:?}: {key} has number {found} here, and {above} in a run that is read before");
     Error::corruption(&tables.path, 0, what)
 }

@@ -7,10 +7,10 @@ use cairn_vfs::sync::Arc;
 use cairn_wal::{Lsn, Recovery, RecoveryOptions};
 
 use super::VerifyReport;
+use crate::Error;
 use crate::Result;
 use crate::batch::{Malformed, Record};
 use crate::version::VersionSet;
-use crate::Error;
 
 /// How often the log is read that a writer may be giving back meanwhile.
 const ATTEMPTS: usize = 8;
@@ -40,7 +40,8 @@ impl VerifyReport {
 }
 
 fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<u64> {
-    let starts = VersionSet::open_read_only(fs, dir)?.keyspaces().into_iter().map(|(_, state)| state.log_start);
+    let starts =
+        VersionSet::open_read_only(fs, dir)?.keyspaces().into_iter().map(|(_, state)| state.log_start);
     let from = Lsn::from(starts.min().unwrap_or(0));
     let mut log = Recovery::open(fs, dir, from, &RecoveryOptions::default())?;
     let mut records = 0;

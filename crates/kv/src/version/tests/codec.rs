@@ -5,9 +5,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::file::Ingested;
 use crate::test_config::cases;
 use crate::version::edit::example;
-use crate::file::Ingested;
 use crate::version::encode::{decode, encode};
 use crate::version::fields::Malformed;
 
