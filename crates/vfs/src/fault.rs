@@ -22,9 +22,9 @@
 //! To crash a workload at every operation, see [`crash_sweep`]; to fail each of its operations, [`fault_sweep`].
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::mem::metadata_of;
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::{Error, File, Fs, Metadata, OpenOptions, Operation, Result, SeededRng};
 
 mod crash;
@@ -80,7 +80,7 @@ impl FaultFs {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 
     /// Loses power, and returns the machine after the restart. Every handle of this one, and this one itself, fails

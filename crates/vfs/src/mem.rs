@@ -2,11 +2,11 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::io::Errno;
 
 use crate::checks::{check_direct, check_offset, check_open, check_writable};
+use crate::sync::{Arc, Mutex, MutexGuard, lock};
 use crate::{Access, Advice, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation, Result};
 
 pub(crate) mod content;
@@ -42,7 +42,7 @@ impl MemFs {
 
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is made whole before anything can panic, so a poisoned state is a consistent one.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared)
     }
 }
 
