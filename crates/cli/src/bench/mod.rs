@@ -17,8 +17,10 @@ use crate::output::{Outcome, Output};
 pub fn worker() -> Result<Outcome> {
     let mut job = String::new();
     io::stdin().lock().read_to_string(&mut job).map_err(Error::Stdin)?;
+    // Before standard output is taken: a store that prints something must not wait for that for ever.
+    let answer = cairn_bench::runner::worker::serve(&job);
     let mut out = Output::new();
-    out.bytes(cairn_bench::runner::worker::serve(&job).as_bytes())?;
+    out.bytes(answer.as_bytes())?;
     out.finish()?;
     Ok(Outcome::Done)
 }
