@@ -1,10 +1,16 @@
 //! What can be typed.
 
+mod bytes;
+pub mod kv;
+
 use std::path::PathBuf;
 
 use cairn_bench::suite_kv::Benchmark;
 use cairn_bench::workload::{Distribution, Durability};
 use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use bytes::parse_bytes;
+use kv::KvCommand;
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
 
@@ -25,6 +31,12 @@ pub enum Command {
         /// What to do with it.
         #[command(subcommand)]
         command: HashCommand,
+    },
+    /// The ordered key-value store: a log-structured merge tree
+    Kv {
+        /// What to do with it.
+        #[command(subcommand)]
+        command: KvCommand,
     },
     /// Measure engines against their peers on this machine
     Bench {
@@ -558,23 +570,6 @@ pub struct ReportArgs {
     pub baseline: Option<PathBuf>,
 }
 
-/// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let refuse = || format!("{text:?}: expected a number with B, KiB, MiB, GiB or TiB, such as 512MiB");
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
-        "" => 0,
-        "k" => 10,
-        "m" => 20,
-        "g" => 30,
-        "t" => 40,
-        _ => return Err(refuse()),
-    };
-    let number: u64 = number.parse().map_err(|_| refuse())?;
-    number.checked_mul(1 << shift).ok_or_else(refuse)
-}
-
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;
@@ -585,18 +580,5 @@ mod tests {
     #[test]
     fn arguments_are_consistent() {
         Cli::command().debug_assert();
-    }
-
-    /// Goal: sizes are read as people write them; anything else is refused.
-    #[test]
-    fn sizes_are_read() {
-        for (text, bytes) in
-            [("0", 0), ("64", 64), ("4KiB", 4096), ("1 MiB", 1 << 20), ("2g", 2 << 30), ("3TB", 3 << 40)]
-        {
-            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
-        }
-        for wrong in ["", "MiB", "1.5GiB", "-1", "99999999999999999999", "20000000TiB", "1x"] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
-        }
     }
 }

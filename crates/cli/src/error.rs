@@ -8,6 +8,9 @@ pub enum Error {
     /// A constant store.
     #[error(transparent)]
     Hash(#[from] cairn_hash::Error),
+    /// A key-value store.
+    #[error(transparent)]
+    Kv(#[from] cairn_kv::Error),
     /// The file system.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),
@@ -27,6 +30,12 @@ pub enum Error {
     /// An argument is wrong in a way that only shows when it is used.
     #[error("{0}")]
     Usage(String),
+    /// Something that was checked is not sound; what exactly is on standard output.
+    #[error("{0}")]
+    Damaged(String),
+    /// The user ended it.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
     /// Standard output does not take what is written.
     #[error("cannot write to standard output: {0}")]
     Output(#[source] io::Error),

@@ -3,11 +3,12 @@
 //! ```text
 //! args      what was typed
 //! hash/     the constant store: build, look up, list, check, change, convert
+//! kv/       the ordered key-value store: read, write, import, export, look after
 //! input/    records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
 //! bench/    runs of the lab, and what can be made of stored ones
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
 //! ```
-//! Exit codes: 0 done or found, 1 error (usage included), 2 not found. A reader that goes away, as `head` does, ends
+//! Exit codes: 0 done or found, 1 error (usage included), 2 not found, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
 //! the command quietly.
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,8 @@ mod bench;
 mod error;
 mod hash;
 mod input;
+mod interrupt;
+mod kv;
 mod output;
 mod progress;
 
@@ -27,7 +30,7 @@ use cairn_vfs::{Fs, StdFs};
 use clap::Parser;
 
 use args::{BenchCommand, Cli, Command};
-use error::Result;
+use error::{Error, Result};
 use output::Outcome;
 
 fn main() -> ExitCode {
@@ -45,7 +48,10 @@ fn main() -> ExitCode {
         Err(error) if error.is_closed_pipe() => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(io::stderr(), "{} {error}", output::error_label());
-            ExitCode::FAILURE
+            match error {
+                Error::Interrupted(_) => ExitCode::from(interrupt::EXIT_CODE),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -54,6 +60,7 @@ fn run(command: Command) -> Result<Outcome> {
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
     match command {
         Command::Hash { command } => hash::run(&fs, command),
+        Command::Kv { command } => kv::run(&fs, command),
         Command::Bench { command } => match command {
             BenchCommand::Hash(args) => bench::run::run(&fs, &args),
             BenchCommand::Kv(args) => bench::kv::run(&fs, &args),

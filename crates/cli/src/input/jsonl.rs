@@ -11,9 +11,14 @@ use super::stream::trim_line_break;
 use super::{Sink, Source, Stream};
 use crate::args::InputArgs;
 use crate::error::{Error, Result};
+use crate::output::from_hex;
+
+/// Stands behind the name of a field whose string is in hexadecimal.
+const HEX: &str = "_hex";
 
 /// Reads objects. A field that is a string gives its text; a number, true, false, an array or an object gives its
-/// JSON as it stands, so that no digit is lost. The value of a whole record is its line.
+/// JSON as it stands, so that no digit is lost. Where a field `name` is missing, `name_hex` gives the bytes that its
+/// hexadecimal digits stand for, as the commands' own JSON has them. The value of a whole record is its line.
 #[derive(Debug)]
 pub struct JsonlSource {
     reader: Stream,
@@ -34,8 +39,15 @@ struct Fields {
 /// Their content in one line; of fields that occur twice the last.
 #[derive(Debug, Default)]
 struct Found<'a> {
-    key: Option<&'a RawValue>,
-    value: Option<&'a RawValue>,
+    key: FoundField<'a>,
+    value: FoundField<'a>,
+}
+
+/// One field: by its name, and by its name with `_hex` behind.
+#[derive(Debug, Default, Clone, Copy)]
+struct FoundField<'a> {
+    text: Option<&'a RawValue>,
+    hex: Option<&'a RawValue>,
 }
 
 impl JsonlSource {
@@ -46,6 +58,23 @@ impl JsonlSource {
         };
         let fields = Fields { key, value: args.value.clone() };
         Ok(JsonlSource { reader, name, fields, line: Vec::new(), number: 0 })
+    }
+
+    /// What a field holds.
+    fn bytes<'a>(&self, name: &str, found: FoundField<'a>) -> Result<Cow<'a, [u8]>> {
+        let wrong =
+            |what: String| self.refuse(format!("field {name:?} {what}, expected a string or a number"));
+        match (found.text, found.hex) {
+            (Some(raw), _) => Ok(match content(raw.get()).map_err(wrong)? {
+                Cow::Borrowed(text) => Cow::Borrowed(text.as_bytes()),
+                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
+            }),
+            (None, Some(raw)) => {
+                let digits = content(raw.get()).map_err(wrong)?;
+                from_hex(&digits).map(Cow::Owned).map_err(|error| self.refuse(error.to_string()))
+            }
+            (None, None) => Err(self.refuse(format!("no field {name:?}"))),
+        }
     }
 
     fn refuse(&self, what: String) -> Error {
@@ -75,16 +104,10 @@ impl Source for JsonlSource {
             .deserialize(&mut parser)
             .and_then(|found| parser.end().map(|()| found))
             .map_err(|error| self.refuse(format!("column {}: {}", error.column(), plain(&error))))?;
-        let field = |name: &str, raw: Option<&RawValue>| {
-            let raw = raw.ok_or_else(|| self.refuse(format!("no field {name:?}")))?;
-            content(raw.get())
-                .map(Cow::into_owned)
-                .map_err(|what| self.refuse(format!("field {name:?} {what}, expected a string or a number")))
-        };
-        let key = field(&self.fields.key, found.key)?;
+        let key = self.bytes(&self.fields.key, found.key)?;
         match &self.fields.value {
-            Some(name) => sink.put(key.as_bytes(), field(name, found.value)?.as_bytes())?,
-            None => sink.put(key.as_bytes(), line)?,
+            Some(name) => sink.put(&key, &self.bytes(name, found.value)?)?,
+            None => sink.put(&key, line)?,
         }
         Ok(true)
     }
@@ -126,17 +149,22 @@ impl<'de> Visitor<'de> for &Fields {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Found<'de>, A::Error> {
         let mut found = Found::default();
         while let Some(name) = map.next_key::<Cow<'de, str>>()? {
-            let (is_key, is_value) = (name == self.key, self.value.as_deref() == Some(&*name));
-            if !is_key && !is_value {
+            let is = |field: &str| {
+                let rest = name.strip_prefix(field)?;
+                rest.is_empty().then_some(false).or((rest == HEX).then_some(true))
+            };
+            let (key, value) = (is(&self.key), self.value.as_deref().and_then(is));
+            if key.is_none() && value.is_none() {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             }
             let raw = map.next_value::<&RawValue>()?;
-            if is_key {
-                found.key = Some(raw);
-            }
-            if is_value {
-                found.value = Some(raw);
+            for (is_hex, field) in [(key, &mut found.key), (value, &mut found.value)] {
+                match is_hex {
+                    Some(false) => field.text = Some(raw),
+                    Some(true) => field.hex = Some(raw),
+                    None => {}
+                }
             }
         }
         Ok(found)

@@ -17,7 +17,7 @@ use crate::args::{Format, InputArgs};
 use crate::error::{Error, Result};
 use crate::progress::InputProgress;
 use stream::StdinStream;
-pub use stream::read_lines;
+pub use stream::{read_lines, read_whole};
 
 /// Bytes that are read from an input at once.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -40,7 +40,7 @@ pub trait Source: Debug {
 }
 
 /// What an input is called in messages.
-fn name_of(path: &Path) -> String {
+pub fn name_of(path: &Path) -> String {
     if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
@@ -53,7 +53,8 @@ pub fn path_of(args: &InputArgs) -> &Path {
     if is_stdin(&args.input) { Path::new("/dev/stdin") } else { &args.input }
 }
 
-fn format_of(args: &InputArgs) -> Result<Format> {
+/// What an input is: as it was said, or else by its name.
+pub fn format_of(args: &InputArgs) -> Result<Format> {
     if let Some(format) = args.format {
         return Ok(format);
     }

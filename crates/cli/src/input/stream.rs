@@ -123,6 +123,22 @@ pub fn read_lines(fs: &Arc<dyn Fs>, path: &Path, mut each: impl FnMut(&[u8]) -> 
     }
 }
 
+/// Reads all of a file, or of standard input for `-`. Errors: [`Error::Input`] for more than `limit` bytes.
+pub fn read_whole(fs: &Arc<dyn Fs>, path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let refuse = |what: String| Error::Input { input: name_of(path), place: None, what };
+    let stream: Box<dyn Bytes> = if is_stdin(path) {
+        Box::new(StdinStream::new(Arc::default()))
+    } else {
+        open_in_order(fs, path, Arc::default())?.0
+    };
+    let mut bytes = Vec::new();
+    stream.take(limit + 1).read_to_end(&mut bytes).map_err(|error| refuse(error.to_string()))?;
+    if bytes.len() as u64 > limit {
+        return Err(refuse(format!("more than {limit} bytes, which is as much as it may have")));
+    }
+    Ok(bytes)
+}
+
 /// A line without its line break.
 pub fn trim_line_break(line: &[u8]) -> &[u8] {
     let line = line.strip_suffix(b"\n").unwrap_or(line);

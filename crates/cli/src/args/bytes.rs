@@ -1,0 +1,36 @@
+//! Sizes in bytes as people write them.
+
+/// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let refuse = || format!("{text:?}: expected a number with B, KiB, MiB, GiB or TiB, such as 512MiB");
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let shift = match unit.trim().to_ascii_lowercase().trim_end_matches("ib").trim_end_matches('b') {
+        "" => 0,
+        "k" => 10,
+        "m" => 20,
+        "g" => 30,
+        "t" => 40,
+        _ => return Err(refuse()),
+    };
+    let number: u64 = number.parse().map_err(|_| refuse())?;
+    number.checked_mul(1 << shift).ok_or_else(refuse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: sizes are read as people write them; anything else is refused.
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in
+            [("0", 0), ("64", 64), ("4KiB", 4096), ("1 MiB", 1 << 20), ("2g", 2 << 30), ("3TB", 3 << 40)]
+        {
+            assert_eq!(parse_bytes(text), Ok(bytes), "{text}");
+        }
+        for wrong in ["", "MiB", "1.5GiB", "-1", "99999999999999999999", "20000000TiB", "1x"] {
+            assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+    }
+}

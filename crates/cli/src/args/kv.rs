@@ -1,0 +1,529 @@
+//! What can be typed after `cairn kv`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{BenchKvArgs, Format};
+
+/// Commands on key-value stores. A STORE is a directory.
+#[derive(Debug, Subcommand)]
+pub enum KvCommand {
+    /// Print the value of a key
+    #[command(after_help = "Examples:
+  cairn kv get places Iceland
+  cairn kv get places --hex 00ff17 --keyspace raw
+
+Reads beside a program that has the store open. Exit codes: 0 found, 1 error, 2 not found.")]
+    Get(GetArgs),
+    /// Set a key to a value
+    #[command(after_help = "Examples:
+  cairn kv put places Iceland Reykjavik --create
+  cairn kv put images logo --value-file logo.png --durability sync")]
+    Put(PutArgs),
+    /// Remove keys
+    #[command(after_help = "Example:
+  cairn kv delete places Atlantis Lemuria
+
+All are removed at once or, after a crash, none. Exit codes: 0 all were there, 1 error, 2 some were not.")]
+    Delete(DeleteArgs),
+    /// List entries in the order of their keys
+    #[command(after_help = "Examples:
+  cairn kv scan places --prefix Ice
+  cairn kv scan places --from a --to b --reverse --limit 10 --keys-only
+  cairn kv scan events --json | jq -r .key
+
+Shows one moment, whatever is written meanwhile. Without --json, keys and values are printed as they are, with a tab
+between and a line break after; --hex keeps them apart whatever they hold.")]
+    Scan(ScanArgs),
+    /// Carry out many writes together or not at all
+    #[command(after_help = "Examples:
+  printf 'put Iceland Reykjavik\\ndelete Atlantis\\n' | cairn kv batch places
+  cairn kv batch places changes.jsonl --durability sync
+
+One write a line; blank lines and lines that begin with # are passed over:
+  put KEY VALUE    delete KEY    merge KEY OPERAND    delete-range FROM TO
+A key ends at the first blank, a value at the end of the line; with a tab after the first word, at tabs instead.
+A line that begins with { is a JSON object, whose keyspace is --keyspace where it names none:
+  {\"op\": \"put\", \"key\": \"Iceland\", \"value\": \"Reykjavik\", \"keyspace\": \"capitals\"}
+  {\"op\": \"delete-range\", \"from\": \"a\", \"to_hex\": \"62ff\"}
+A wrong line fails the whole batch, which is held in memory until its last line.")]
+    Batch(BatchArgs),
+    /// Import records
+    #[command(after_help = "Examples:
+  cairn kv load places countries.csv --key country --value capital --create
+  zcat log.jsonl.gz | cairn kv load logs - --format jsonl --key id --create
+  cairn kv load copy dump.parquet --create
+
+Without --key and --value it reads what `dump` writes: columns or fields called key and value; in JSON Lines key_hex
+and value_hex for what is no text. With --key alone the value is the whole record.
+Records are written in batches. What was written before an error or Ctrl-C stays. When the command ends well,
+everything is on stable storage, whatever the durability.")]
+    Load(LoadArgs),
+    /// Export entries
+    #[command(after_help = "Examples:
+  cairn kv dump places -o places.parquet
+  cairn kv dump places --format jsonl --prefix Ice | gzip > ice.jsonl.gz
+  cairn kv dump places --format binary | cairn kv load copy - --format binary --create
+
+Shows one moment, whatever is written meanwhile. `load` reads all four formats back, any bytes in keys and values
+included. The whole file appears at once.")]
+    Dump(DumpArgs),
+    /// Say what is in a store and how it is laid out
+    #[command(after_help = "Examples:
+  cairn kv stats places
+  cairn kv stats places --json | jq '.keyspaces[].levels'
+
+Reads beside a program that has the store open.")]
+    Stats(StatsArgs),
+    /// Merge tables as far down as they go
+    #[command(after_help = "Examples:
+  cairn kv compact places
+  cairn kv compact events --from 2025 --to 2026
+
+Removes what is deleted, overwritten or expired in the range.")]
+    Compact(CompactArgs),
+    /// Make a copy that opens as a store of its own, mostly by hard links
+    #[command(after_help = "Example:
+  cairn kv checkpoint places places-monday
+
+The copy appears at once and is durable.")]
+    Checkpoint(CheckpointArgs),
+    /// Keep backups: each whole, files that do not change between them stored once
+    Backup {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: BackupCommand,
+    },
+    /// Make a store of a backup; the same as `cairn kv backup restore`
+    #[command(after_help = RESTORE_HELP)]
+    Restore(RestoreArgs),
+    /// Read everything and check it
+    #[command(after_help = "Example:
+  cairn kv verify places
+
+Lists all that is damaged, on standard output. A store that a program has open is verified with --read-only; what
+looks missing or damaged there may be a file that the program has just replaced: run it again.
+Exit codes: 0 sound, 1 damaged or error.")]
+    Verify(VerifyArgs),
+    /// Make a damaged store open again with all that can be read
+    #[command(after_help = "Example:
+  cp -a places places.broken && cairn kv repair places
+
+Damaged files are set aside in STORE/lost. Take a copy of the directory before.")]
+    Repair(RepairArgs),
+    /// Measure it against its peers; the same as `cairn bench kv`
+    Bench(Box<BenchKvArgs>),
+}
+
+/// Commands on directories of backups.
+#[derive(Debug, Subcommand)]
+pub enum BackupCommand {
+    /// Back up what is in a store now
+    #[command(after_help = "Example:\n  cairn kv backup create places backups
+
+Copies only files that no earlier backup has.")]
+    Create(BackupCreateArgs),
+    /// List the backups, oldest first
+    #[command(after_help = "Example:\n  cairn kv backup list backups --json")]
+    List(BackupsArgs),
+    /// Read all files of all backups and check them
+    #[command(after_help = "Example:\n  cairn kv backup verify backups
+
+Lists all that is damaged, on standard output. Exit codes: 0 sound, 1 damaged or error.")]
+    Verify(BackupsArgs),
+    /// Remove all backups but the newest
+    #[command(after_help = "Example:\n  cairn kv backup purge backups --keep 7")]
+    Purge(BackupPurgeArgs),
+    /// Make a store of a backup
+    #[command(after_help = RESTORE_HELP)]
+    Restore(RestoreArgs),
+}
+
+const RESTORE_HELP: &str = "Examples:
+  cairn kv restore backups places-again
+  cairn kv backup restore backups places-monday --id 3
+
+The directory must not be there, or be empty. The store appears at once, and checksums are verified on the way.";
+
+/// A keyspace of a store.
+#[derive(Debug, Clone, Args)]
+pub struct At {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Keyspace
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub keyspace: String,
+    /// How merges are applied [default: as the keyspace was made]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub merge_operator: Option<Operator>,
+}
+
+/// Merge operators that come with the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Operator {
+    /// Adds 64-bit numbers, 8 bytes, little-endian
+    AddU64,
+    /// Appends bytes
+    Append,
+}
+
+/// How keys and values are typed and shown.
+#[derive(Debug, Clone, Args)]
+pub struct FormArgs {
+    /// Keys and values are in hexadecimal, typed and printed
+    #[arg(long)]
+    pub hex: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A range of keys.
+#[derive(Debug, Clone, Default, Args)]
+pub struct RangeArgs {
+    /// First key
+    #[arg(long, value_name = "KEY")]
+    pub from: Option<String>,
+    /// Key to end before
+    #[arg(long, value_name = "KEY")]
+    pub to: Option<String>,
+    /// Only keys that begin with this
+    #[arg(long, value_name = "KEY", conflicts_with_all = ["from", "to"])]
+    pub prefix: Option<String>,
+}
+
+/// Reading commands change nothing anyway; whoever says so is right.
+#[derive(Debug, Clone, Args)]
+pub struct ReadArgs {
+    /// Change nothing and lock nothing; reading commands never do
+    #[arg(long, hide = true)]
+    pub read_only: bool,
+}
+
+/// What a writing command does with a store.
+#[derive(Debug, Clone, Args)]
+pub struct WriteArgs {
+    /// When a write counts as done
+    #[arg(long, value_enum, default_value = "buffered")]
+    pub durability: Promise,
+    /// Make the store and the keyspace where they are missing
+    #[arg(long)]
+    pub create: bool,
+    /// Entries of a keyspace that is made live so long
+    #[arg(long, value_name = "SECONDS", requires = "create", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ttl: Option<u64>,
+}
+
+/// What a write promises.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Promise {
+    /// Nothing until the command ends, which writes tables instead of a log
+    Memory,
+    /// It is with the kernel: it survives the process, not the power
+    Buffered,
+    /// It is on stable storage
+    Sync,
+}
+
+impl From<Promise> for cairn_kv::Durability {
+    fn from(promise: Promise) -> Self {
+        match promise {
+            Promise::Memory => cairn_kv::Durability::Memory,
+            Promise::Buffered => cairn_kv::Durability::Buffered,
+            Promise::Sync => cairn_kv::Durability::Sync,
+        }
+    }
+}
+
+/// `cairn kv get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// Key, as text
+    pub key: String,
+    /// How.
+    #[command(flatten)]
+    pub form: FormArgs,
+    /// As every reading command.
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// `cairn kv put`.
+#[derive(Debug, Args)]
+pub struct PutArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// Key, as text
+    pub key: String,
+    /// Value, as text
+    #[arg(required_unless_present = "value_file", conflicts_with = "value_file")]
+    pub value: Option<String>,
+    /// File with the value, taken as it is, or - for standard input
+    #[arg(long, value_name = "FILE")]
+    pub value_file: Option<PathBuf>,
+    /// Key and value are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// How it is written.
+    #[command(flatten)]
+    pub write: WriteArgs,
+}
+
+/// `cairn kv delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// Keys, as text
+    #[arg(required = true)]
+    pub key: Vec<String>,
+    /// How.
+    #[command(flatten)]
+    pub form: FormArgs,
+    /// When it counts as done
+    #[arg(long, value_enum, default_value = "buffered")]
+    pub durability: Promise,
+}
+
+/// `cairn kv scan`.
+#[derive(Debug, Args)]
+pub struct ScanArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// Which.
+    #[command(flatten)]
+    pub range: RangeArgs,
+    /// From the last key to the first
+    #[arg(long)]
+    pub reverse: bool,
+    /// Stop after this many entries
+    #[arg(long, value_name = "COUNT")]
+    pub limit: Option<u64>,
+    /// Print no values
+    #[arg(long)]
+    pub keys_only: bool,
+    /// How.
+    #[command(flatten)]
+    pub form: FormArgs,
+    /// As every reading command.
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// `cairn kv batch`.
+#[derive(Debug, Args)]
+pub struct BatchArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// File with the writes, or - for standard input
+    #[arg(default_value = "-")]
+    pub input: PathBuf,
+    /// Keys and values of lines that are no JSON are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Say what was written as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How it is written.
+    #[command(flatten)]
+    pub write: WriteArgs,
+}
+
+/// `cairn kv load`.
+#[derive(Debug, Args)]
+pub struct LoadArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// File to read, or - for standard input
+    pub input: PathBuf,
+    /// What the input is [default: by its extension]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Column or field with the key: its name, or its number counted from 1 [default: key]
+    #[arg(long, value_name = "COLUMN")]
+    pub key: Option<String>,
+    /// Column or field with the value [default: value; with --key the whole record]
+    #[arg(long, value_name = "COLUMN", requires = "key")]
+    pub value: Option<String>,
+    /// Say what was loaded as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// How it is written.
+    #[command(flatten)]
+    pub write: WriteArgs,
+}
+
+/// `cairn kv dump`.
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// File to write [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// What to write [default: by the extension of the file]
+    #[arg(long, value_enum)]
+    pub format: Option<DumpFormat>,
+    /// Which.
+    #[command(flatten)]
+    pub range: RangeArgs,
+    /// The keys of the range are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Say what was written as JSON; with --out
+    #[arg(long, requires = "out")]
+    pub json: bool,
+    /// As every reading command.
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// Formats of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum DumpFormat {
+    /// Comma-separated, with the header line key,value; fields are quoted where needed
+    Csv,
+    /// One JSON object a line; bytes that are no text in hexadecimal, as key_hex and value_hex
+    Jsonl,
+    /// Apache Parquet with two columns of byte arrays
+    Parquet,
+    /// u32le key length, u32le value length, key, value
+    Binary,
+}
+
+/// `cairn kv stats`.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+    /// As every reading command.
+    #[command(flatten)]
+    pub read: ReadArgs,
+}
+
+/// `cairn kv compact`.
+#[derive(Debug, Args)]
+pub struct CompactArgs {
+    /// Where.
+    #[command(flatten)]
+    pub at: At,
+    /// Which.
+    #[command(flatten)]
+    pub range: RangeArgs,
+    /// How.
+    #[command(flatten)]
+    pub form: FormArgs,
+}
+
+/// `cairn kv checkpoint`.
+#[derive(Debug, Args)]
+pub struct CheckpointArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Directory for the copy, new or empty
+    pub copy: PathBuf,
+    /// Copy beside a program that has the store open
+    #[arg(long)]
+    pub read_only: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn kv backup create`.
+#[derive(Debug, Args)]
+pub struct BackupCreateArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Directory of the backups; made when it is missing
+    pub backups: PathBuf,
+    /// Back up beside a program that has the store open
+    #[arg(long)]
+    pub read_only: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Backups and nothing else.
+#[derive(Debug, Args)]
+pub struct BackupsArgs {
+    /// Directory of the backups
+    pub backups: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn kv backup purge`.
+#[derive(Debug, Args)]
+pub struct BackupPurgeArgs {
+    /// Directory of the backups
+    pub backups: PathBuf,
+    /// How many to keep
+    #[arg(long, value_name = "COUNT")]
+    pub keep: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn kv restore`.
+#[derive(Debug, Args)]
+pub struct RestoreArgs {
+    /// Directory of the backups
+    pub backups: PathBuf,
+    /// Directory for the store, new or empty
+    pub store: PathBuf,
+    /// Which backup [default: the newest]
+    #[arg(long, value_name = "NUMBER")]
+    pub id: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn kv verify`.
+#[derive(Debug, Args)]
+pub struct VerifyArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Verify beside a program that has the store open
+    #[arg(long)]
+    pub read_only: bool,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn kv repair`.
+#[derive(Debug, Args)]
+pub struct RepairArgs {
+    /// Directory of the store
+    pub store: PathBuf,
+    /// Keyspace that --merge-operator and --ttl are about, needed only when the manifest is lost
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub keyspace: String,
+    /// The merge operator of the keyspace
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub merge_operator: Option<Operator>,
+    /// How long entries of the keyspace live
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub ttl: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,37 @@
+//! Ctrl-C in commands that have something to put away.
+
+use std::io::{self, Write};
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::error::{Error, Result};
+
+/// 128 + SIGINT, as shells count.
+pub const EXIT_CODE: u8 = 130;
+
+/// Whether the user has pressed Ctrl-C. A second time ends the process at once.
+#[derive(Debug, Clone)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Catches Ctrl-C from here on. Once in a process.
+    pub fn catch() -> Result<Interrupt> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&asked);
+        ctrlc::set_handler(move || {
+            if flag.swap(true, Ordering::Relaxed) {
+                process::exit(i32::from(EXIT_CODE));
+            }
+            // Nobody is there to be told that nobody is there.
+            let _ = writeln!(io::stderr(), "\nending; once more to end at once");
+        })
+        .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
+        Ok(Interrupt(asked))
+    }
+
+    /// Errors: [`Error::Interrupted`] with `what` was done so far, when the user has asked to end.
+    pub fn check(&self, what: impl FnOnce() -> String) -> Result<()> {
+        if self.0.load(Ordering::Relaxed) { Err(Error::Interrupted(what())) } else { Ok(()) }
+    }
+}

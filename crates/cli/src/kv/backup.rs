@@ -1,0 +1,109 @@
+//! `cairn kv backup` and `restore`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_bench::time::rfc3339;
+use cairn_kv::{BackupInfo, Backups};
+use cairn_vfs::Fs;
+use serde_json::{Value, json};
+
+use super::stats::human;
+use super::store;
+use super::upkeep::{COPY_BESIDE, check_sound, damages};
+use crate::args::kv::{BackupCreateArgs, BackupPurgeArgs, BackupsArgs, RestoreArgs};
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Backs up a store.
+pub fn create(fs: &Arc<dyn Fs>, args: &BackupCreateArgs) -> Result<Outcome> {
+    let db = store::whole(fs, &args.store, args.read_only, COPY_BESIDE)?;
+    let info = Backups::open_in(fs, &args.backups)?.create(&db)?;
+    show(&[info], args.json)
+}
+
+/// Lists the backups.
+pub fn list(fs: &Arc<dyn Fs>, args: &BackupsArgs) -> Result<Outcome> {
+    show(&open(fs, &args.backups)?.list()?, args.json)
+}
+
+/// Reads all backups and lists what is damaged.
+pub fn verify(fs: &Arc<dyn Fs>, args: &BackupsArgs) -> Result<Outcome> {
+    let backups = open(fs, &args.backups)?;
+    let damage = backups.verify()?;
+    let mut out = Output::new();
+    let path = args.backups.display();
+    if args.json {
+        let (path, sound) = (path.to_string(), damage.is_empty());
+        out.json(&json!({ "backups": path, "sound": sound, "damage": damages(&damage) }))?;
+    } else {
+        for damage in &damage {
+            out.line(format!("damaged: {damage}"))?;
+        }
+        if damage.is_empty() {
+            out.line(format!("{path}: {} backups, sound", backups.list()?.len()))?;
+        }
+    }
+    out.finish()?;
+    check_sound(&args.backups, &damage)
+}
+
+/// Removes old backups.
+pub fn purge(fs: &Arc<dyn Fs>, args: &BackupPurgeArgs) -> Result<Outcome> {
+    let backups = open(fs, &args.backups)?;
+    backups.purge(args.keep)?;
+    show(&backups.list()?, args.json)
+}
+
+/// Makes a store of a backup.
+pub fn restore(fs: &Arc<dyn Fs>, args: &RestoreArgs) -> Result<Outcome> {
+    let id = open(fs, &args.backups)?.restore(args.id, &args.store)?;
+    let mut out = Output::new();
+    let store = args.store.display();
+    if args.json {
+        out.json(&json!({ "store": store.to_string(), "backup": id }))?;
+    } else {
+        out.line(format!("restored {store} from backup {id}"))?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Opens backups that are there; a mistyped name makes no directory.
+fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Backups> {
+    let is_backup =
+        |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "backup");
+    if !fs.exists(path)? || !fs.read_dir(path)?.iter().any(is_backup) {
+        return Err(Error::usage(format!("there are no backups in {}", path.display())));
+    }
+    Ok(Backups::open_in(fs, path)?)
+}
+
+fn show(backups: &[BackupInfo], json: bool) -> Result<Outcome> {
+    let mut out = Output::new();
+    for info in backups {
+        if json {
+            out.json(&object(info))?;
+        } else {
+            let (when, bytes, copied) = (rfc3339(info.created), human(info.bytes), human(info.copied_bytes));
+            let (id, files, last) = (info.id, info.files, info.last_seqno);
+            out.line(format!(
+                "backup {id}  {when}  {bytes} in {files} files, {copied} copied; up to write {last}"
+            ))?;
+        }
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+fn object(info: &BackupInfo) -> Value {
+    json!({
+        "id": info.id,
+        "created": rfc3339(info.created),
+        "store_id": format!("{:016x}", info.store_id),
+        "last_write": info.last_seqno,
+        "files": info.files,
+        "bytes": info.bytes,
+        "copied_bytes": info.copied_bytes,
+    })
+}

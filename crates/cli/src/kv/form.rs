@@ -1,0 +1,134 @@
+//! Keys and values as they are typed and shown.
+
+use cairn_kv::ReadOptions;
+use serde_json::{Map, Value};
+
+use crate::args::kv::RangeArgs;
+use crate::error::Result;
+use crate::output::{self, Output, from_hex, to_hex};
+
+/// How bytes are typed and shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Form {
+    /// In hexadecimal instead of as they are.
+    pub hex: bool,
+}
+
+impl Form {
+    /// Bytes from the command line.
+    pub fn parse(self, text: &str) -> Result<Vec<u8>> {
+        if self.hex { from_hex(text) } else { Ok(text.as_bytes().to_vec()) }
+    }
+
+    /// Writes bytes.
+    pub fn print(self, out: &mut Output, bytes: &[u8]) -> Result<()> {
+        if self.hex { out.bytes(to_hex(bytes).as_bytes()) } else { out.bytes(bytes) }
+    }
+
+    /// Adds bytes to a JSON object, see [`output::insert_bytes`].
+    pub fn insert(self, object: &mut Map<String, Value>, name: &str, bytes: &[u8]) {
+        if self.hex {
+            object.insert(format!("{name}_hex"), to_hex(bytes).into());
+        } else {
+            output::insert_bytes(object, name, bytes);
+        }
+    }
+
+    /// An entry as a JSON object; an absent value is `null`.
+    pub fn record(self, key: &[u8], value: Option<&[u8]>) -> Value {
+        let mut object = Map::new();
+        self.insert(&mut object, "key", key);
+        match value {
+            Some(value) => self.insert(&mut object, "value", value),
+            None => _ = object.insert("value".to_owned(), Value::Null),
+        }
+        Value::Object(object)
+    }
+
+    /// The keys that are asked for.
+    pub fn range(self, args: &RangeArgs) -> Result<KeyRange> {
+        let parse = |key: &Option<String>| key.as_deref().map(|key| self.parse(key)).transpose();
+        Ok(match parse(&args.prefix)? {
+            Some(prefix) => KeyRange { to: prefix_end(&prefix), from: prefix },
+            None => KeyRange { from: parse(&args.from)?.unwrap_or_default(), to: parse(&args.to)? },
+        })
+    }
+}
+
+/// Keys at or after `from` and before `to`, which where it is missing is the end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRange {
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+}
+
+impl KeyRange {
+    /// As the store's methods take it.
+    pub fn bounds(&self) -> (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        (Included(&*self.from), self.to.as_deref().map_or(Unbounded, Excluded))
+    }
+
+    /// True when no key can be in it.
+    pub fn is_empty(&self) -> bool {
+        self.to.as_ref().is_some_and(|to| *to <= self.from)
+    }
+
+    /// Hands the entries to `each`, from the last one on when `reverse`, until it says false. All are of one moment.
+    pub fn visit(
+        &self,
+        keyspace: &cairn_kv::Keyspace,
+        reverse: bool,
+        mut each: impl FnMut(&[u8], &[u8]) -> Result<bool>,
+    ) -> Result<()> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        // Every block is read once: there is no use in keeping it.
+        let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
+        let mut cursor = keyspace.cursor_in::<&[u8]>(self.bounds(), None, &options)?;
+        if reverse {
+            cursor.seek_last()?
+        } else {
+            cursor.seek_first()?
+        }
+        while cursor.valid() && each(cursor.key(), cursor.value())? {
+            if reverse { cursor.prev()? } else { cursor.next()? }
+        }
+        Ok(())
+    }
+}
+
+/// The first key after all that begin with `prefix`; `None` when there is none.
+fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let kept = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
+    let (last, head) = prefix.get(..=kept)?.split_last()?;
+    Some([head, &[last + 1]].concat())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a prefix covers exactly the keys that begin with it. Method: prefixes of 0 to 2 bytes from the ends of the
+    /// alphabet against all keys of up to 3 such bytes.
+    #[test]
+    fn prefixes_cover_what_begins_with_them() {
+        let bytes = [0, 1, 0xfe, 0xff];
+        let longer = |keys: &[Vec<u8>]| -> Vec<Vec<u8>> {
+            keys.iter().flat_map(|key| bytes.map(|byte| [&key[..], &[byte]].concat())).collect()
+        };
+        let mut keys = vec![Vec::new()];
+        for _ in 0..3 {
+            let more = longer(&keys);
+            keys.extend(more);
+        }
+        for prefix in keys.iter().filter(|key| key.len() < 3) {
+            let end = prefix_end(prefix);
+            for key in &keys {
+                let inside = key >= prefix && end.as_ref().is_none_or(|end| key < end);
+                assert_eq!(inside, key.starts_with(prefix), "{prefix:x?} {key:x?}");
+            }
+        }
+    }
+}

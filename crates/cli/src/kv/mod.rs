@@ -1,0 +1,57 @@
+//! Commands on key-value stores.
+//!
+//! ```text
+//! store     opening: what a keyspace was made with, and what is asked for
+//! form      keys and values as they are typed and shown
+//! point     one key: get, put, delete        scan    a range of keys
+//! batch     writes that happen together      load    records from outside
+//! dump, export    entries to the outside     stats   what is in a store
+//! upkeep    compact, checkpoint, verify, repair      backup  directories of backups
+//! ```
+
+mod backup;
+mod batch;
+mod dump;
+mod export;
+mod form;
+mod load;
+mod point;
+mod scan;
+mod stats;
+mod store;
+mod upkeep;
+
+use std::sync::Arc;
+
+use cairn_vfs::Fs;
+
+use crate::args::kv::{BackupCommand, KvCommand};
+use crate::error::Result;
+use crate::output::Outcome;
+
+/// Carries out one of them.
+pub fn run(fs: &Arc<dyn Fs>, command: KvCommand) -> Result<Outcome> {
+    match command {
+        KvCommand::Get(args) => point::get(fs, &args),
+        KvCommand::Put(args) => point::put(fs, &args),
+        KvCommand::Delete(args) => point::delete(fs, &args),
+        KvCommand::Scan(args) => scan::scan(fs, &args),
+        KvCommand::Batch(args) => batch::batch(fs, &args),
+        KvCommand::Load(args) => load::load(fs, &args),
+        KvCommand::Dump(args) => dump::dump(fs, &args),
+        KvCommand::Stats(args) => stats::stats(fs, &args),
+        KvCommand::Compact(args) => upkeep::compact(fs, &args),
+        KvCommand::Checkpoint(args) => upkeep::checkpoint(fs, &args),
+        KvCommand::Backup { command } => match command {
+            BackupCommand::Create(args) => backup::create(fs, &args),
+            BackupCommand::List(args) => backup::list(fs, &args),
+            BackupCommand::Verify(args) => backup::verify(fs, &args),
+            BackupCommand::Purge(args) => backup::purge(fs, &args),
+            BackupCommand::Restore(args) => backup::restore(fs, &args),
+        },
+        KvCommand::Restore(args) => backup::restore(fs, &args),
+        KvCommand::Verify(args) => upkeep::verify(fs, &args),
+        KvCommand::Repair(args) => upkeep::repair(fs, &args),
+        KvCommand::Bench(args) => crate::bench::kv::run(fs, &args),
+    }
+}

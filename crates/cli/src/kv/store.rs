@@ -1,0 +1,155 @@
+//! Opening stores that another program may have made.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_kv::{
+    AddU64, Append, Builder, Db, Durability, Keyspace, KeyspaceOptions, MergeOperator, list_keyspaces_in,
+};
+use cairn_vfs::{ErrorKind, Fs};
+
+use crate::args::kv::{At, Operator, WriteArgs};
+use crate::error::{Error, Result};
+
+/// The keyspace that every store has.
+const DEFAULT: &str = "default";
+
+/// An open store and the keyspace that a command is about.
+#[derive(Debug)]
+pub struct Store {
+    /// The store.
+    pub db: Db,
+    /// The keyspace.
+    pub keyspace: Keyspace,
+    /// Names of keyspaces that can merge.
+    mergers: Vec<String>,
+}
+
+/// A keyspace with what it has to be opened with.
+#[derive(Debug)]
+struct Known {
+    name: String,
+    options: KeyspaceOptions,
+}
+
+impl Operator {
+    /// The operator itself.
+    pub fn make(self) -> Arc<dyn MergeOperator> {
+        match self {
+            Operator::AddU64 => Arc::new(AddU64),
+            Operator::Append => Arc::new(Append),
+        }
+    }
+
+    /// The operator that calls itself `name`, if it is one of ours. A keyspace with another one opens without it, and
+    /// its merges are refused.
+    fn by_name(name: &str) -> Option<Arc<dyn MergeOperator>> {
+        [Operator::AddU64, Operator::Append].map(Operator::make).into_iter().find(|it| it.name() == name)
+    }
+}
+
+/// Opens the store of `at` for reading; nothing is written, and nobody kept from writing.
+pub fn read(fs: &Arc<dyn Fs>, at: &At) -> Result<Store> {
+    let known = known(fs, &at.store, Some(at))?;
+    let builder = builder(fs, &at.store, &known).read_only(true);
+    Store::new(builder.open()?, at, &known, "")
+}
+
+/// Opens the store of `at` for writing. Without `write` nothing is made that is not there.
+pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Store> {
+    let hint = if write.is_some() { "; --create makes it" } else { "" };
+    let creates = write.filter(|write| write.create);
+    let mut known = match known(fs, &at.store, Some(at)) {
+        Ok(known) => known,
+        Err(Error::Kv(error)) if error.kind() == ErrorKind::NotFound => match creates {
+            Some(_) => Vec::new(),
+            None => return Err(Error::usage(format!("{error}{hint}"))),
+        },
+        Err(error) => return Err(error),
+    };
+    if let Some(write) = creates
+        && known.iter().all(|known| known.name != at.keyspace)
+    {
+        let options = KeyspaceOptions {
+            ttl: write.ttl.map(Duration::from_secs),
+            merge_operator: at.merge_operator.map(Operator::make),
+            ..KeyspaceOptions::default()
+        };
+        known.push(Known { name: at.keyspace.clone(), options });
+    }
+    let builder = builder(fs, &at.store, &known).create_if_missing(creates.is_some());
+    Store::new(builder.open()?, at, &known, hint)
+}
+
+/// Opens the store in `path` as a whole. `alternative` is what a user may do when somebody else has it open.
+pub fn whole(fs: &Arc<dyn Fs>, path: &Path, read_only: bool, alternative: &str) -> Result<Db> {
+    let builder = builder(fs, path, &known(fs, path, None)?);
+    builder.read_only(read_only).create_if_missing(false).open().map_err(|error| match error.kind() {
+        ErrorKind::Busy => Error::usage(format!("{error}{alternative}")),
+        _ => error.into(),
+    })
+}
+
+/// The keyspaces that are there.
+fn known(fs: &Arc<dyn Fs>, path: &Path, at: Option<&At>) -> Result<Vec<Known>> {
+    let known = |info: cairn_kv::KeyspaceInfo| {
+        let asked = at.filter(|at| at.keyspace == info.name).and_then(|at| at.merge_operator);
+        let merge_operator = match asked {
+            Some(operator) => Some(operator.make()),
+            None => info.merge_operator.as_deref().and_then(Operator::by_name),
+        };
+        let options = KeyspaceOptions { ttl: info.ttl, merge_operator, ..KeyspaceOptions::default() };
+        Known { name: info.name, options }
+    };
+    Ok(list_keyspaces_in(fs, path)?.into_iter().map(known).collect())
+}
+
+fn builder(fs: &Arc<dyn Fs>, path: &Path, known: &[Known]) -> Builder {
+    let start = Db::builder(path).fs(Arc::clone(fs));
+    known.iter().fold(start, |builder, Known { name, options }| match &**name {
+        DEFAULT => builder.default_keyspace(options.clone()),
+        name => builder.keyspace(name, options.clone()),
+    })
+}
+
+impl Store {
+    fn new(db: Db, at: &At, known: &[Known], hint: &str) -> Result<Store> {
+        let mergers = known.iter().filter(|known| known.options.merge_operator.is_some());
+        let mergers = mergers.map(|known| known.name.clone()).collect();
+        let keyspace = find(&db, &at.keyspace, hint)?;
+        Ok(Store { db, keyspace, mergers })
+    }
+
+    /// The keyspace called `name`. Errors: there is none.
+    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+        find(&self.db, name, "")
+    }
+
+    /// Errors: the keyspace has no merge operator.
+    pub fn check_merges(&self, keyspace: &Keyspace) -> Result<()> {
+        if self.mergers.iter().any(|name| name == keyspace.name()) {
+            return Ok(());
+        }
+        let name = keyspace.name();
+        Err(Error::usage(format!("keyspace {name:?} has no merge operator that is known here")))
+    }
+
+    /// Ends a command that has written with `durability`: what went into no log goes to tables.
+    pub fn finish(&self, durability: Durability) -> Result<()> {
+        if durability == Durability::Memory {
+            for keyspace in self.db.keyspaces() {
+                keyspace.flush()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn find(db: &Db, name: &str, hint: &str) -> Result<Keyspace> {
+    db.keyspace(name).ok_or_else(|| {
+        let all: Vec<String> = db.keyspaces().iter().map(|keyspace| keyspace.name().to_owned()).collect();
+        let (path, all) = (db.path().display(), all.join(", "));
+        Error::usage(format!("there is no keyspace {name:?} in {path}, there are: {all}{hint}"))
+    })
+}

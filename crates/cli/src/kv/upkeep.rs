@@ -1,0 +1,164 @@
+//! `cairn kv compact`, `checkpoint`, `verify` and `repair`.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_kv::{Damage, Db, KeyspaceOptions, RepairOptions, verify_in};
+use cairn_vfs::{ErrorKind, File, Fs, OpenOptions};
+use serde_json::{Value, json};
+
+use super::form::Form;
+use super::stats::human;
+use super::store;
+use crate::args::kv::{CheckpointArgs, CompactArgs, Operator, RepairArgs, VerifyArgs};
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// The file that a process locks while it has a store open.
+const LOCK_NAME: &str = "LOCK";
+
+/// Said of a store that somebody else has open.
+pub const COPY_BESIDE: &str = "; --read-only copies it beside";
+
+/// Merges a range of tables down.
+pub fn compact(fs: &Arc<dyn Fs>, args: &CompactArgs) -> Result<Outcome> {
+    let range = Form { hex: args.form.hex }.range(&args.range)?;
+    let store = store::write(fs, &args.at, None)?;
+    // What is in memtables counts as soon as it is in tables.
+    store.keyspace.flush()?;
+    let before = size(&store.db, store.keyspace.name());
+    if !range.is_empty() {
+        store.keyspace.compact_range::<&[u8]>(range.bounds())?;
+    }
+    let after = size(&store.db, store.keyspace.name());
+    let mut out = Output::new();
+    let path = args.at.store.display();
+    if args.form.json {
+        let (store, keyspace) = (path.to_string(), store.keyspace.name());
+        out.json(&json!({
+            "store": store,
+            "keyspace": keyspace,
+            "bytes_before": before.0,
+            "bytes": after.0,
+            "entries_before": before.1,
+            "entries": after.1,
+        }))?;
+    } else {
+        let (bytes, entries) = ((human(before.0), human(after.0)), (before.1, after.1));
+        out.line(format!(
+            "compacted {path}: {} before, {} now; {} entries before, {} now",
+            bytes.0, bytes.1, entries.0, entries.1
+        ))?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Bytes and entries of a keyspace's tables.
+fn size(db: &Db, name: &str) -> (u64, u64) {
+    let stats = db.stats();
+    let levels = stats.keyspaces.iter().filter(|keyspace| keyspace.name == name).flat_map(|it| &it.levels);
+    levels.fold((0, 0), |(bytes, entries), level| (bytes + level.bytes, entries + level.entries))
+}
+
+/// Makes a copy.
+pub fn checkpoint(fs: &Arc<dyn Fs>, args: &CheckpointArgs) -> Result<Outcome> {
+    let db = store::whole(fs, &args.store, args.read_only, COPY_BESIDE)?;
+    let last = db.checkpoint(&args.copy)?;
+    let mut out = Output::new();
+    let (store, copy) = (args.store.display(), args.copy.display());
+    if args.json {
+        out.json(&json!({ "store": store.to_string(), "copy": copy.to_string(), "last_write": last }))?;
+    } else {
+        out.line(format!("copied {store} to {copy}, up to write {last}"))?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Reads everything and lists what is damaged.
+pub fn verify(fs: &Arc<dyn Fs>, args: &VerifyArgs) -> Result<Outcome> {
+    // A writer that replaced files meanwhile would make them look missing.
+    let _lock = if args.read_only { None } else { lock(fs, &args.store)? };
+    let report = verify_in(fs, &args.store)?;
+    let mut out = Output::new();
+    if args.json {
+        let strays: Vec<String> = report.strays.iter().map(|path| path.display().to_string()).collect();
+        out.json(&json!({
+            "store": args.store.display().to_string(),
+            "sound": report.is_sound(),
+            "tables": report.tables,
+            "entries": report.entries,
+            "blob_files": report.blobs,
+            "bytes": report.bytes,
+            "log_records": report.log_records,
+            "damage": damages(&report.damage),
+            "strays": strays,
+        }))?;
+    } else {
+        out.line(&report)?;
+    }
+    out.finish()?;
+    check_sound(&args.store, &report.damage)
+}
+
+/// What is damaged, for scripts.
+pub fn damages(damage: &[Damage]) -> Vec<Value> {
+    let damage = damage.iter();
+    damage.map(|it| json!({ "file": it.file.display().to_string(), "error": it.error.to_string() })).collect()
+}
+
+/// Errors: [`Error::Damaged`] when there is any damage.
+pub fn check_sound(path: &Path, damage: &[Damage]) -> Result<Outcome> {
+    match damage.len() {
+        0 => Ok(Outcome::Done),
+        count => Err(Error::Damaged(format!("{} is damaged in {count} places", path.display()))),
+    }
+}
+
+/// Keeps writers out. A store without the file was never open, or is a copy: nobody can be in it.
+fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Option<Box<dyn File>>> {
+    let file = match fs.open(&store.join(LOCK_NAME), OpenOptions::read()) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(error) if error.kind() == ErrorKind::Busy => Err(Error::usage(format!(
+            "the store in {} is open already; --read-only verifies it beside",
+            store.display()
+        ))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Makes a store open again.
+pub fn repair(fs: &Arc<dyn Fs>, args: &RepairArgs) -> Result<Outcome> {
+    let given = KeyspaceOptions {
+        ttl: args.ttl.map(Duration::from_secs),
+        merge_operator: args.merge_operator.map(Operator::make),
+        ..KeyspaceOptions::default()
+    };
+    let keyspaces = vec![(args.keyspace.clone(), given)];
+    let report = cairn_kv::repair(&args.store, &RepairOptions { fs: Arc::clone(fs), keyspaces })?;
+    let mut out = Output::new();
+    if args.json {
+        let set_aside: Vec<String> = report.set_aside.iter().map(|path| path.display().to_string()).collect();
+        out.json(&json!({
+            "store": args.store.display().to_string(),
+            "rebuilt": report.is_rebuilt,
+            "tables": report.tables,
+            "entries": report.entries,
+            "log_records": report.log_records,
+            "damage": damages(&report.damage),
+            "set_aside": set_aside,
+            "assumptions": report.assumptions,
+        }))?;
+    } else {
+        out.line(&report)?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
