@@ -5,5 +5,6 @@
 mod bench;
 mod changes;
 mod formats;
+mod kv;
 mod reading;
 mod support;

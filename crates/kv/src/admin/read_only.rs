@@ -33,7 +33,7 @@ use crate::version::{FileName, VersionSet};
 use crate::{Error, Result};
 
 /// How often a reader looks again when the writer was faster.
-const ATTEMPTS: usize = 16;
+const ATTEMPTS: usize = 32;
 
 /// What it takes to open a store for reading.
 #[derive(Debug)]
@@ -61,20 +61,25 @@ impl ReadOnly {
         let mut last = None;
         // BOUND: a writer has to be faster every time. A store that is damaged fails every time too.
         for _ in 0..ATTEMPTS {
+            let before = self.next_file();
             match self.attempt(&tables, store_id, &readers) {
                 Ok(Some(db)) => return Ok(db),
                 Ok(None) => {}
                 // Whatever is wrong may be so because the writer was at it just now; what is not of the files stays wrong.
                 Err(error @ (Error::Invalid { .. } | Error::Unsupported { .. })) => return Err(error),
-                Err(error) => last = Some(error),
+                // Where nobody has changed anything meanwhile, it is damage.
+                Err(error) if before.is_none() || before == self.next_file() => last = Some(error),
+                Err(_) => {}
             }
         }
         Err(last.unwrap_or_else(|| Error::Busy {
-            what: format!(
-                "the writer of {} gives log segments back faster than they can be read",
-                self.path.display()
-            ),
+            what: format!("the writer of {} is faster than its files can be read", self.path.display()),
         }))
+    }
+
+    /// The number of the next file, by which every flush and every compaction shows. `None` without a sound manifest.
+    fn next_file(&self) -> Option<FileNumber> {
+        VersionSet::open_read_only(&self.fs, &self.path).ok().map(|set| set.new_file_number())
     }
 
     /// `None` when the writer has given back what was being read.

@@ -350,7 +350,7 @@ impl Arena {
 
     /// A new chunk of at least `bytes`, not null and aligned to a cache line.
     fn chunk(&self, bytes: usize) -> Region {
-        let part = 1 << (self.allocated_bytes() / CHUNK_PART | 1).ilog2();
+        let part = 1 << ((self.allocated_bytes() / CHUNK_PART) | 1).ilog2();
         let bytes = bytes.next_multiple_of(CHUNK_ALIGN).max(part.clamp(CHUNK_BYTES_MIN, CHUNK_BYTES_MAX));
         // A slice is at most isize::MAX bytes long; an entry is refused long before (`record::Sizes`), so the layout
         // is always sound. Were it not, memory would be what is missing.

@@ -136,11 +136,13 @@ impl Memtable {
     }
 
     /// Versions that are tombstones.
+    #[cfg(test)]
     pub(crate) fn tombstones(&self) -> u64 {
         self.tree.arena.counts().tombstones
     }
 
     /// Bytes of keys and values of all versions, each with its key.
+    #[cfg(test)]
     pub(crate) fn raw_bytes(&self) -> u64 {
         self.tree.arena.counts().raw_bytes
     }

@@ -254,7 +254,10 @@ impl Node {
     #[cold]
     fn lengthen(&self) {
         let (entries, prefix_len) = self.entries();
-        self.fill(&entries, prefix_len);
+        // Keys that end soon agree in zeros that they do not have.
+        if longer_prefix(&entries, prefix_len) > prefix_len {
+            self.fill(&entries, prefix_len);
+        }
     }
 
     /// Shortens the prefix until `probe` begins with it. The caller holds the lock.

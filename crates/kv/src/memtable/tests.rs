@@ -114,7 +114,8 @@ fn check_at(memtable: &Memtable, cursor: &mut MemCursor, model: &Model, key: &[u
             .and_then(|place| model.0.range((Bound::Excluded(place), Bound::Unbounded)).next().map(show));
         (next, place.and_then(|place| model.0.range(..place).next_back().map(show)))
     };
-    let seeks: [(&dyn Fn(&mut MemCursor), Option<Shown>); 3] = [
+    type Seek<'a> = &'a dyn Fn(&mut MemCursor);
+    let seeks: [(Seek<'_>, Option<Shown>); 3] = [
         (&|cursor| cursor.seek(key, at).unwrap(), model.from(key, at)),
         (&|cursor| cursor.seek_back(key, true).unwrap(), model.back_from(key, true)),
         (&|cursor| cursor.seek_back(key, false).unwrap(), model.back_from(key, false)),

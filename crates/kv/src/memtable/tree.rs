@@ -16,7 +16,7 @@ use super::record::{Entry, Record};
 use super::versions;
 
 /// Cache lines of a node that a search may touch: the first and the heads.
-const SEARCHED_LINES: usize = 9;
+const SEARCHED_LINES: usize = 1;
 
 /// A tree and the arena that it lives in.
 #[derive(Debug)]
@@ -90,11 +90,6 @@ impl Tree {
         let root = self.root.get()?;
         let seen = root.lock.read();
         (self.root.get() == Some(root)).then_some((root, seen))
-    }
-
-    /// The leaf with the lowest keys. It stays that for ever.
-    pub(super) fn first_leaf(&self) -> Held<'_, Node> {
-        self.leaf(&Probe::new(&[])).0
     }
 
     /// The leaf with the highest keys, at some moment of the call.

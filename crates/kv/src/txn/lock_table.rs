@@ -223,6 +223,12 @@ impl LockTable {
         self.released.notify_all();
     }
 
+    /// True while `id` waits for a lock.
+    #[cfg(test)]
+    pub(crate) fn is_waiting(&self, id: TransactionId) -> bool {
+        lock(&self.state).waits.contains_key(&id)
+    }
+
     /// True when nobody holds or awaits anything.
     #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {

@@ -17,6 +17,8 @@ mod lock_table;
 mod overlay;
 mod range;
 mod reads;
+#[cfg(test)]
+mod tests;
 mod transaction;
 
 pub(crate) use lock_table::LockTable;

@@ -39,7 +39,7 @@ impl Stress {
         let mut batch = WriteBatch::new();
         let mut value = number.to_be_bytes().to_vec();
         value.resize(8 + rng.below(40) as usize, b'.');
-        if number % 7 == 0 {
+        if number.is_multiple_of(7) {
             // Gone and written again in the same batch: nobody sees it gone.
             for keyspace in [self.db.id(), self.other.id()] {
                 let (start, end) = (key(writer, 0), key(writer, 999));

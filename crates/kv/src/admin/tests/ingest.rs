@@ -8,6 +8,9 @@ use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions, Rng, SeededRng, StdFs};
 use super::*;
 use crate::{Durability, IngestOptions, Snapshot, TableBuilder};
 
+/// What a store holds.
+type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
+
 const COPY: IngestOptions = IngestOptions { move_files: false };
 const MOVE: IngestOptions = IngestOptions { move_files: true };
 
@@ -179,7 +182,7 @@ fn against_a_map() {
         }
         let mut db = builder(&fs).default_keyspace(keyspace.clone()).open().unwrap();
         let mut model = BTreeMap::new();
-        let mut snapshots: Vec<(Snapshot, BTreeMap<Vec<u8>, Vec<u8>>)> = Vec::new();
+        let mut snapshots: Vec<(Snapshot, Contents)> = Vec::new();
         for round in 0..250u32 {
             let from = rng.below(300) as u32;
             match rng.below(20) {

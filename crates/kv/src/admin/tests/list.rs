@@ -34,8 +34,8 @@ fn tells_what_to_open_with() {
 fn damage_is_an_error() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     drop(super::open(&fs));
-    let manifest = fs.read_dir(std::path::Path::new(STORE)).unwrap().into_iter();
-    let manifest = manifest.filter(|path| path.to_string_lossy().contains("MANIFEST")).last().unwrap();
+    let mut manifest = fs.read_dir(std::path::Path::new(STORE)).unwrap().into_iter();
+    let manifest = manifest.rfind(|path| path.to_string_lossy().contains("MANIFEST")).unwrap();
     fs.open(&manifest, cairn_vfs::OpenOptions::write()).unwrap().set_len(3).unwrap();
     assert_eq!(list_keyspaces_in(&fs, STORE).unwrap_err().kind(), ErrorKind::Corruption);
 }

@@ -109,6 +109,8 @@ fn beside_a_busy_writer() {
         let writer = builder().open().unwrap();
         let (stop, returned) = (AtomicBool::new(false), AtomicU32::new(0));
         cairn_vfs::thread::scope(|scope| {
+            // A failed check must not leave the writer running.
+            let end = OnDrop(&stop);
             let thread = scope.spawn(|| {
                 for round in 1.. {
                     let mut batch = crate::WriteBatch::new();
@@ -150,10 +152,19 @@ fn beside_a_busy_writer() {
                     }
                 }
             }
-            stop.store(true, Ordering::SeqCst);
+            drop(end);
             thread.join().unwrap();
             reader.refresh().unwrap();
             check(&reader, returned.load(Ordering::SeqCst));
         });
+    }
+}
+
+/// Sets a flag when it goes.
+struct OnDrop<'a>(&'a cairn_vfs::sync::atomic::AtomicBool);
+
+impl Drop for OnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, cairn_vfs::sync::atomic::Ordering::SeqCst);
     }
 }
