@@ -78,13 +78,6 @@ impl Inner {
     ) -> Result<()> {
         self.check_writable()?;
         keyspace.check_open()?;
-        if keyspace.options.ttl.is_some() {
-            let what = format!(
-                "keyspace {:?} has a ttl: values of a table have no time of their write",
-                keyspace.name
-            );
-            return Err(Error::invalid(what));
-        }
         let mut tables = paths.iter().map(|path| self.examine(path)).collect::<Result<Vec<_>>>()?;
         tables.iter().try_for_each(|table| check_expiry(table, keyspace))?;
         tables.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
