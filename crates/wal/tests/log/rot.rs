@@ -24,8 +24,10 @@ fn closed() -> (Vec<(PathBuf, Vec<u8>)>, u64) {
 fn every_bit_of_a_closed_log() {
     let (whole, count) = closed();
     let all: Vec<u64> = (0..count).collect();
+    let fs = disk(&whole);
     let (mut flips, mut seen, mut unseen) = (0_u64, 0_u64, 0_u64);
-    for (file, (_, bytes)) in whole.iter().enumerate() {
+    for (file, (path, bytes)) in whole.iter().enumerate() {
+        let opened = fs.open(path, OpenOptions::write()).unwrap();
         for bit in 0..bytes.len() * 8 {
             // Zeros of the header page and behind the records: a few of them will do.
             let zeros = bytes[bit / 8 / 64 * 64..][..64].iter().all(|&byte| byte == 0);
@@ -33,9 +35,7 @@ fn every_bit_of_a_closed_log() {
                 continue;
             }
             flips += 1;
-            let mut rotten = whole.clone();
-            rotten[file].1[bit / 8] ^= 1 << (bit % 8);
-            let fs = disk(&rotten);
+            opened.write_all_at(&[bytes[bit / 8] ^ 1 << (bit % 8)], bit as u64 / 8).unwrap();
             let context = || format!("bit {} of byte {} in file {file}", bit % 8, bit / 8);
             match recover(&fs, Lsn::ZERO, Mode::TolerateTornTail) {
                 Ok(found) => {
@@ -56,6 +56,7 @@ fn every_bit_of_a_closed_log() {
                 assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{}", context());
                 assert!(numbers.len() as u64 == count || !salvaged.damage.is_empty(), "{}", context());
             }
+            opened.write_all_at(&[bytes[bit / 8]], bit as u64 / 8).unwrap();
         }
     }
     println!("flipped bits: {flips}, {seen} seen, {unseen} without consequence");
@@ -89,14 +90,15 @@ fn every_byte_of_an_open_log() {
     let later = append(&mut appender, 60..61).unwrap();
     assert_eq!(later[0].segment(), lsns[40].segment() + 1);
     let whole = files(&*fs);
+    let fs = disk(&whole);
     let (mut corrupt, mut cut) = (0, 0);
-    for (file, (_, bytes)) in whole.iter().enumerate() {
-        for at in 4096..bytes.len() {
-            let mut rotten = whole.clone();
-            rotten[file].1[at] ^= 1 << (at % 8);
+    for (file, (path, bytes)) in whole.iter().enumerate() {
+        let opened = fs.open(path, OpenOptions::write()).unwrap();
+        for (at, byte) in bytes.iter().enumerate().skip(4096) {
+            opened.write_all_at(&[byte ^ 1 << (at % 8)], at as u64).unwrap();
             let position = Lsn::from((file as u64 + 1) << 32 | at as u64);
             let record = lsns.iter().chain(&later).filter(|lsn| **lsn <= position).count() as u64;
-            match recover(&disk(&rotten), Lsn::ZERO, Mode::TolerateTornTail) {
+            match recover(&fs, Lsn::ZERO, Mode::TolerateTornTail) {
                 Ok(found) => {
                     let numbers = found.numbers();
                     assert!(
@@ -115,6 +117,7 @@ fn every_byte_of_an_open_log() {
                     );
                 }
             }
+            opened.write_all_at(&[*byte], at as u64).unwrap();
         }
     }
     println!("flipped bytes of an open log: {corrupt} corrupt, {cut} cut off");

@@ -109,8 +109,8 @@ fn a_segment_in_the_middle_torn() {
         let stale = whole[0].1.clone();
         let (mut ended, mut damaged) = (0, 0);
         let last_in_second = *lsns.iter().rfind(|lsn| lsn.segment() == 2).unwrap();
-        for at in (4096..last_in_second.offset() as usize).step_by(3) {
-            let tear = TEARS[at / 3 % 4];
+        for at in (4096..last_in_second.offset() as usize).step_by(5) {
+            let tear = TEARS[at / 5 % 4];
             let mut torn = whole.clone();
             tear.strike(&mut torn[1].1, at, &stale, &mut rng);
             let least = lsns
