@@ -414,14 +414,14 @@ impl Stripe {
 
 /// A small number of this thread's own, so that threads spread over the stripes.
 #[inline]
-fn thread_number() -> usize {
+pub(super) fn thread_number() -> usize {
     static THREADS: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
         static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
     }
     NUMBER.with(|number| {
         if number.get() == usize::MAX {
-            number.set(THREADS.fetch_add(1, Ordering::Relaxed) % STRIPES);
+            number.set(THREADS.fetch_add(1, Ordering::Relaxed));
         }
         number.get()
     })

@@ -1,14 +1,14 @@
 //! A node of the tree: up to [`CAPACITY`] keys in order, and what of them a search needs without leaving the node.
 //!
 //! ```text
-//! line 0       lock | next | prev | count, level, prefix_len | prefix (24 bytes) | prefix_key
+//! line 0       lock | next | prev | count, level, prefix_len | prefix (24 bytes) | end
 //! lines 1..9   heads: of each key, the eight bytes after the prefix; u64::MAX behind the last
 //! lines 9..17  refs: the records that hold the keys
 //! inner nodes  children: one more than keys; child i holds the keys from key i-1 (inclusive) to key i (exclusive)
 //! ```
 //!
-//! All keys of the node begin with its prefix. Prefixes of up to 24 bytes are inline, longer ones go on in
-//! `prefix_key`, which is any key that begins with it.
+//! All keys of the node begin with its prefix. Of longer prefixes the first 24 bytes are inline and the rest is read in
+//! the first key.
 //!
 //! Readers hold no lock: whatever they read may be a mixture of states until they validate the version. It is never
 //! out of bounds, though: indices are clamped, links lead to live records or nowhere, and a mixture that makes no
@@ -45,7 +45,9 @@ pub(super) struct Node {
     level: u16,
     prefix_len: AtomicU32,
     prefix: [AtomicU64; INLINE_PREFIX_BYTES / 8],
-    prefix_key: Link<Record>,
+    /// Leaves: the key that the next leaf begins at, so that a key can be told to belong here without coming from the
+    /// root. Nowhere in the last leaf.
+    pub(super) end: Link<Record>,
     heads: [AtomicU64; CAPACITY],
     refs: [Link<Record>; CAPACITY],
 }
@@ -90,7 +92,7 @@ impl Node {
             level,
             prefix_len: AtomicU32::new(0),
             prefix: std::array::from_fn(|_| AtomicU64::new(0)),
-            prefix_key: Link::empty(),
+            end: Link::empty(),
             heads: std::array::from_fn(|_| AtomicU64::new(u64::MAX)),
             refs: std::array::from_fn(|_| Link::empty()),
         }
@@ -149,7 +151,7 @@ impl Node {
     /// As [`Node::compare_prefix`] for the part that is not inline.
     #[cold]
     fn compare_long_prefix(&self, key: &[u8], len: usize) -> Option<Order> {
-        let prefix = self.prefix_key.get()?.key().get(INLINE_PREFIX_BYTES..len)?;
+        let prefix = self.record(0)?.key().get(INLINE_PREFIX_BYTES..len)?;
         let key = key.get(INLINE_PREFIX_BYTES..).unwrap_or_default();
         let key = key.get(..prefix.len()).unwrap_or(key);
         Some(key.cmp(prefix))
@@ -216,18 +218,30 @@ impl Node {
         self.heads.get(pos).map_or(u64::MAX, |head| head.load(Ordering::Acquire))
     }
 
-    /// Whether `probe` is known to be greater than the last key. False says nothing.
+    /// As [`Node::rank`] if the key is known to belong to this leaf: where it stands among its keys, or behind the last
+    /// one and before the next leaf's. `None` says nothing.
+    ///
+    /// Keys that ascend are found at the end, without a search.
     #[inline]
-    pub(super) fn surely_ends_before(&self, probe: &Probe<'_>, count: usize) -> bool {
-        let len = self.prefix_len();
-        let last = count.wrapping_sub(1);
-        last < CAPACITY
-            && self.compare_prefix(probe, len) == Some(Order::Equal)
-            && match probe.head(len).cmp(&self.head(last)) {
-                Order::Greater => true,
-                Order::Equal => self.record(last).is_some_and(|record| record.key() < probe.key),
-                Order::Less => false,
-            }
+    pub(super) fn rank_within(&self, probe: &Probe<'_>) -> Option<Rank<'_>> {
+        let (len, count) = (self.prefix_len(), self.count());
+        if self.compare_prefix(probe, len)? != Order::Equal {
+            return None;
+        }
+        let head = probe.head(len);
+        let pos =
+            if head > self.head(count.checked_sub(1)?) { count } else { self.lower_bound(head).min(count) };
+        let rank = if pos < count && self.head(pos) == head {
+            self.rank_in_tie(probe.key, len, head, pos)?
+        } else {
+            Rank { pos, equal: None }
+        };
+        let is_within = match rank.pos {
+            0 => rank.equal.is_some(),
+            pos if pos < count => true,
+            _ => self.end.get().is_none_or(|end| probe.key < end.key()),
+        };
+        is_within.then_some(rank)
     }
 
     /// Inserts `record` before position `pos`. The caller holds the lock, the node is not full, and `probe` is the
@@ -271,7 +285,7 @@ impl Node {
 
     #[cold]
     fn shorten(&self, probe: &Probe<'_>, len: usize) {
-        let key = self.prefix_key.get().map_or(&[][..], |record| record.key());
+        let key = self.record(0).map_or(&[][..], Held::key);
         let shorter = probe::common_prefix(key.get(..len).unwrap_or(key), probe.key);
         let freed = len - shorter;
         // The new heads begin with what the prefix loses and go on with the old ones.
@@ -322,7 +336,6 @@ impl Node {
         for (word, new) in self.prefix.iter().zip(probe::prefix_words(first.map_or(&[], Held::key))) {
             word.store(new, Ordering::Release);
         }
-        self.prefix_key.set(first);
         self.prefix_len.store(len as u32, Ordering::Release);
         self.count.store(entries.len().min(CAPACITY) as u16, Ordering::Release);
     }

@@ -30,16 +30,19 @@ impl Tree {
             return None;
         };
         let right = self.divide_leaf(leaf, probe, pos, record);
+        // Under the lock both have keys.
+        let (last, first) = (leaf.record(leaf.count() - 1)?, right.get().record(0)?);
+        let separator = Record::separator(&self.arena, between(last.key(), first.key()));
         let next = leaf.next.get();
         right.next.set(next);
+        right.end.set(leaf.end.get());
         right.prev.set(Some(path.leaf));
         match next {
             Some(next) => next.prev.set(Some(right)),
             None => self.last.set(Some(right)),
         }
         leaf.next.set(Some(right));
-        let (last, first) = (leaf.record(leaf.count() - 1)?, right.get().record(0)?);
-        let separator = Record::separator(&self.arena, between(last.key(), first.key()));
+        leaf.end.set(Some(separator));
         self.adopt(above.as_ref().map(|(parent, _)| *parent), path.leaf, separator, right);
         drop(writing);
         drop(above);

@@ -7,16 +7,21 @@
 //! Nodes are split but never merged or freed: keys are not removed from a memtable. So a leaf's lowest possible key
 //! never changes, and what leaves a leaf is always found by following `next`.
 
-use super::arena::{Arena, Held, Link};
+use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
+
+use super::arena::{Arena, Held, Link, thread_number};
 use super::lock::Seen;
-use super::node::{Inner, Node};
+use super::node::{Inner, Node, Rank};
 use super::prefetch::prefetch;
 use super::probe::Probe;
 use super::record::{Entry, Record};
 use super::versions;
 
 /// Cache lines of a node that a search may touch: the first and the heads.
-const SEARCHED_LINES: usize = 1;
+const SEARCHED_LINES: usize = 9;
+
+/// Threads that remember where they inserted last without disturbing each other.
+const FINGERS: usize = 8;
 
 /// A tree and the arena that it lives in.
 #[derive(Debug)]
@@ -26,6 +31,40 @@ pub(super) struct Tree {
     pub(super) root: Link<Node>,
     /// The rightmost leaf, or one that was until a moment ago.
     pub(super) last: Link<Node>,
+    fingers: [Finger; FINGERS],
+}
+
+/// Where a thread inserted last, for keys that follow each other.
+///
+/// Random keys hardly ever meet the leaf of the one before, and trying it would cost them: it is tried once two
+/// inserts in a row went down to the same leaf.
+#[derive(Debug)]
+#[repr(align(128))] // processors fetch cache lines in pairs
+struct Finger {
+    leaf: Link<Node>,
+    is_tried: AtomicBool,
+}
+
+impl Finger {
+    fn new() -> Self {
+        Finger { leaf: Link::empty(), is_tried: AtomicBool::new(false) }
+    }
+
+    /// The leaf to try.
+    #[inline]
+    fn leaf(&self) -> Option<Held<'_, Node>> {
+        if self.is_tried.load(Ordering::Relaxed) { self.leaf.get() } else { None }
+    }
+
+    /// An insert went down to `leaf`.
+    #[inline]
+    fn moved_to(&self, leaf: Held<'_, Node>) {
+        let is_same = self.leaf.get() == Some(leaf);
+        self.is_tried.store(is_same, Ordering::Relaxed);
+        if !is_same {
+            self.leaf.set(Some(leaf));
+        }
+    }
 }
 
 /// A leaf, and what leads to it, as an insert found them.
@@ -42,7 +81,7 @@ impl Tree {
         let arena = Arena::new();
         let leaf = arena.node(Node::leaf());
         let (root, last) = (Link::to(Some(leaf)), Link::to(Some(leaf)));
-        Tree { arena, root, last }
+        Tree { arena, root, last, fingers: std::array::from_fn(|_| Finger::new()) }
     }
 
     /// The record of `key`.
@@ -108,30 +147,31 @@ impl Tree {
         let probe = Probe::new(entry.key);
         // Made at the first attempt that needs it and kept for the next ones.
         let mut record = None;
-        while !self.append(&probe, entry, &mut record)
-            && self.try_insert(&probe, entry, &mut record).is_none()
-        {}
+        if self.insert_near(self.finger().leaf(), &probe, entry, &mut record)
+            || self.insert_near(self.last.get(), &probe, entry, &mut record)
+        {
+            return;
+        }
+        while self.try_insert(&probe, entry, &mut record).is_none() {}
     }
 
-    /// Inserts at the very end, if the key is greater than all and the last leaf has room: what ascending keys need.
+    /// Inserts into `leaf`, if the key is seen to belong there and there is room: what spares keys that follow each
+    /// other the way down. False, and nothing is done, if that is not so or somebody else was quicker.
     #[inline]
-    fn append<'a>(
+    fn insert_near<'a>(
         &'a self,
+        leaf: Option<Held<'a, Node>>,
         probe: &Probe<'_>,
         entry: &Entry<'_>,
         record: &mut Option<Held<'a, Record>>,
     ) -> bool {
-        let Some(leaf) = self.last.get() else { return false };
+        let Some(leaf) = leaf.map(Held::get) else { return false };
         let Some(seen) = leaf.lock.try_read() else { return false };
-        let count = leaf.count();
-        if leaf.is_full() || !leaf.surely_ends_before(probe, count) || leaf.next.get().is_some() {
+        let Some(rank) = leaf.rank_within(probe) else { return false };
+        if rank.equal.is_none() && leaf.is_full() {
             return false;
         }
-        let record = *record.get_or_insert_with(|| Record::create(&self.arena, entry));
-        let Some(writing) = leaf.lock.upgrade(seen) else { return false };
-        leaf.insert(probe, count, record);
-        drop(writing);
-        true
+        self.insert_at(leaf, seen, rank, probe, entry, record).is_some()
     }
 
     /// `None` if somebody else was quicker.
@@ -145,6 +185,28 @@ impl Tree {
         let path = self.path(probe)?;
         let leaf = path.leaf.get();
         let rank = leaf.rank(probe)?;
+        if rank.equal.is_none() && leaf.is_full() {
+            let record = *record.get_or_insert_with(|| Record::create(&self.arena, entry));
+            self.split_leaf(&path, probe, rank.pos, record)?;
+        } else {
+            self.insert_at(leaf, path.seen, rank, probe, entry, record)?;
+        }
+        self.finger().moved_to(path.leaf);
+        Some(())
+    }
+
+    /// Inserts where `rank` says, into the version of `leaf` that was `seen`. `None`, and nothing is done, if somebody
+    /// else was quicker.
+    #[inline]
+    fn insert_at<'a>(
+        &'a self,
+        leaf: &'a Node,
+        seen: Seen,
+        rank: Rank<'a>,
+        probe: &Probe<'_>,
+        entry: &Entry<'_>,
+        record: &mut Option<Held<'a, Record>>,
+    ) -> Option<()> {
         if let Some(present) = rank.equal {
             versions::push(&self.arena, present, entry);
             if record.is_some() {
@@ -154,13 +216,15 @@ impl Tree {
             return Some(());
         }
         let record = *record.get_or_insert_with(|| Record::create(&self.arena, entry));
-        if leaf.is_full() {
-            return self.split_leaf(&path, probe, rank.pos, record);
-        }
-        let writing = leaf.lock.upgrade(path.seen)?;
+        let writing = leaf.lock.upgrade(seen)?;
         leaf.insert(probe, rank.pos, record);
         drop(writing);
         Some(())
+    }
+
+    #[inline]
+    fn finger(&self) -> &Finger {
+        &self.fingers[thread_number() % FINGERS]
     }
 
     /// The way to the leaf that `probe` belongs to. Splits full inner nodes on the way, so that the leaf's parent has
