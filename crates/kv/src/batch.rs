@@ -227,7 +227,7 @@ impl WriteBatch {
     /// Adds any operation on any keyspace ([`crate::Keyspace::id`]).
     ///
     /// Errors: [`Error::Invalid`] for keys and values that are too long, for a range that ends before it starts, and for
-    /// a batch of more than [`BATCH_BYTES_MAX`] bytes.
+    /// a batch of 2 GiB or more.
     #[inline]
     pub fn add(&mut self, keyspace: KeyspaceId, operation: Operation<'_>) -> Result<()> {
         operation.check()?;
