@@ -28,7 +28,7 @@ lint: ## formatting, clippy, documentation, dependencies, scripts
 
 soak: ## the tests with their counts raised to hours
 	@scripts/setup build java peers tools
-	@$(ENV) CAIRN_SOAK=1 $(REQUIRE) cargo nextest run --workspace --cargo-profile release --no-fail-fast $(ARGS)
+	@$(ENV) CAIRN_SOAK=1 $(REQUIRE) cargo nextest run --profile soak --workspace --cargo-profile release --no-fail-fast $(ARGS)
 
 bench-quick: ## the main cases with few repetitions, some minutes
 	@$(PEERS) && $(CAIRN) bench hash --quick $(ARGS)

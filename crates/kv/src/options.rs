@@ -52,7 +52,7 @@ pub struct Options {
     /// With `Buffered` writes: syncs the log this often in the background, which bounds what a power loss takes.
     /// Default: `None`, never.
     pub sync_interval: Option<Duration>,
-    /// Length of a log segment. Default: 64 MiB.
+    /// Length of a log segment. Default: 16 MiB.
     pub wal_segment_bytes: u64,
     /// When the log has grown beyond this, the keyspaces that hold it are flushed. Default: 1 GiB.
     pub wal_bytes_max: u64,
@@ -79,7 +79,7 @@ impl Default for Options {
             cache_bytes: 64 * MIB,
             durability: Durability::Buffered,
             sync_interval: None,
-            wal_segment_bytes: 64 * MIB,
+            wal_segment_bytes: 16 * MIB,
             wal_bytes_max: 1024 * MIB,
             memtable_bytes_max: None,
             background: Background::Threads(cairn_vfs::thread::available_parallelism().max(2)),
@@ -132,7 +132,7 @@ pub struct KeyspaceOptions {
     pub compression: Vec<Compression>,
     /// Kind of filter. Default: bloom.
     pub filter: FilterKind,
-    /// Bits of filter a key, on average over the levels. Default: 10.
+    /// Bits of filter a key, on average over the levels: 0 for no filter, or 0.5 to 32. Default: 10.
     pub filter_bits_per_key: f64,
     /// Gives upper levels more bits and the last level fewer at the same memory (Dayan et al., Monkey, SIGMOD 2017).
     /// Default: true.
@@ -204,8 +204,11 @@ impl KeyspaceOptions {
         if self.compression.is_empty() {
             return refuse("compression: no level, expected at least one".to_owned());
         }
-        if !(0.0..=64.0).contains(&self.filter_bits_per_key) {
-            return refuse(format!("filter_bits_per_key: {}, expected 0 to 64", self.filter_bits_per_key));
+        if self.filter_bits_per_key != 0.0 && !(0.5..=32.0).contains(&self.filter_bits_per_key) {
+            return refuse(format!(
+                "filter_bits_per_key: {}, expected 0, or 0.5 to 32",
+                self.filter_bits_per_key
+            ));
         }
         if !(0.01..=1.0).contains(&self.blob_garbage_max) {
             return refuse(format!("blob_garbage_max: {}, expected 0.01 to 1", self.blob_garbage_max));

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use cairn_kv::strategy::{FifoOptions, StrategyOptions};
 use cairn_kv::{Background, Db, Durability, KeyspaceOptions, Options};
 use cairn_vfs::{CrashImage, FaultFs, FaultOptions, Fs, MemFs, Operation, SystemClock};
 
@@ -79,4 +80,21 @@ fn an_interval_syncs_the_log() {
     let image = faults.crash(CrashImage::None);
     let db = Db::builder("/store").fs(Arc::new(image)).background(Background::Inline).open().unwrap();
     assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+}
+
+/// Goal: writers never stop where no compaction will let them go on. Method: a strategy that merges nothing, and limits below
+/// what a strategy begins at, with more flushes than the limits allow. A store that stops its writers does not end here.
+#[test]
+fn limits_that_no_compaction_meets() {
+    let fifo = StrategyOptions::Fifo(FifoOptions::default());
+    for (compaction, level_zero_limits) in [(fifo, (28, 48)), (StrategyOptions::default(), (1, 2))] {
+        let options = KeyspaceOptions { compaction, level_zero_limits, ..KeyspaceOptions::default() };
+        let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).default_keyspace(options).seed(1);
+        let db = builder.background(Background::Threads(2)).open().unwrap();
+        for number in 0..60u32 {
+            db.put(number.to_be_bytes(), "value").unwrap();
+            db.flush().unwrap();
+        }
+        assert_eq!(db.iter().count(), 60);
+    }
 }

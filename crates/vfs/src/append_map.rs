@@ -38,6 +38,9 @@ const SMALL_PIECE_BYTES: usize = 4 << 10;
 /// And in pieces of this size where they are not: a page of a large piece costs a fifth to bring in.
 const LARGE_PIECE_BYTES: usize = 64 << 10;
 
+/// Memory is let go of in multiples of this: the largest page size that there is on the machines that this runs on.
+const LET_GO_ALIGN: u64 = 64 << 10;
+
 /// What [`AppendProgress::prepare`] does about the bytes that are there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Zeros {
@@ -99,8 +102,9 @@ struct Inner {
     /// The first failure. Set before the slot that failed counts as committed.
     failure: OnceLock<Arc<Error>>,
     ready: Line<AtomicU64>,
-    /// Serialises [`AppendProgress::prepare`]: zeros must never be written where a slot was handed out.
-    preparing: Mutex<()>,
+    /// Serialises [`AppendProgress::prepare`]: zeros must never be written where a slot was handed out. The offset up
+    /// to which the process has let go of the memory.
+    preparing: Mutex<u64>,
     /// Written by the owner only.
     reserved: Line<Reserved>,
     walked: Line<Mutex<Walked>>,
@@ -152,7 +156,7 @@ impl AppendMap {
             region,
             failure: OnceLock::new(),
             ready: Line(AtomicU64::new(start)),
-            preparing: Mutex::new(()),
+            preparing: Mutex::new(start),
             reserved: Line(Reserved { offset: AtomicU64::new(start), slots: AtomicU64::new(0) }),
             walked: Line(Mutex::new(Walked { index: 0, offset: start })),
             ring: std::array::from_fn(|_| AtomicU64::new(0)),
@@ -286,6 +290,24 @@ impl AppendProgress {
                 .map_err(|source| Error::new(Operation::Map, inner.file.path(), source).at(from))?;
         }
         inner.ready.0.store(to, Ordering::Release);
+        Ok(())
+    }
+
+    /// Takes what is committed out of the process's resident memory, if that is `bytes_min` or more. It is the kernel's
+    /// to keep and to write back, as after `write`. Errors: `Map`.
+    pub fn let_go(&self, bytes_min: u64) -> Result<()> {
+        let inner = self.shared.inner();
+        let Some(region) = &inner.region else { return Ok(()) };
+        let mut gone = lock(&inner.preparing);
+        // The last page may have the beginning of a slot that is still being filled.
+        let to = self.committed() / LET_GO_ALIGN * LET_GO_ALIGN;
+        if to < gone.saturating_add(bytes_min.max(1)) {
+            return Ok(());
+        }
+        region
+            .let_go(*gone..to)
+            .map_err(|source| Error::new(Operation::Map, inner.file.path(), source).at(*gone))?;
+        *gone = to;
         Ok(())
     }
 }

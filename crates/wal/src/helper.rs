@@ -8,6 +8,9 @@ use cairn_vfs::sync::{Arc, lock, wait};
 use crate::shared::Shared;
 use crate::{Error, Result};
 
+/// Written memory is let go of in pieces of this size.
+const LET_GO_BYTES: u64 = 1 << 20;
+
 /// What the helper is asked to do.
 #[derive(Debug, Default)]
 pub(crate) struct Wanted {
@@ -59,6 +62,8 @@ pub(crate) fn run(shared: &Arc<Shared>) {
             drop(wanted);
             // An error has poisoned the log, which tells everybody who comes; or the disk is full.
             let _ = shared.prepare_window(&progress, to);
+            // What cannot be let go of costs memory and nothing else.
+            let _ = progress.let_go(LET_GO_BYTES);
             drop(progress);
         } else if wanted.segment {
             wanted.segment = false;

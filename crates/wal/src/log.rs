@@ -130,6 +130,12 @@ impl Log {
         self.shared.release_before(lsn)
     }
 
+    /// Removes the segments that are kept to be written again: for a log that will not need them soon. Errors: of the
+    /// file system; what is left then is tried the next time.
+    pub fn trim(&self) -> Result<()> {
+        self.shared.trim()
+    }
+
     /// A random number that all segments of this log carry.
     pub fn id(&self) -> u64 {
         self.shared.log_id

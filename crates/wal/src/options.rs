@@ -14,13 +14,13 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Options { segment_bytes: 64 << 20, window_bytes: 256 << 10, recycled_max: 2, background: true }
+        Options { segment_bytes: 16 << 20, window_bytes: 256 << 10, recycled_max: 4, background: true }
     }
 }
 
 impl Options {
-    /// Size of a segment's file, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 64 MiB: what is written between two
-    /// flushes of a store's memory. A record that does not fit gets a segment of its own size.
+    /// Size of a segment's file, 8 KiB to 2 GiB, in multiples of 4 KiB. Default 16 MiB: what is left over at
+    /// either end of a log is small. A record that does not fit gets a segment of its own size.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u32) -> Self {
         self.segment_bytes = bytes;
@@ -35,7 +35,7 @@ impl Options {
         self
     }
 
-    /// How many released segments are kept to be written again; others are removed. Default 2.
+    /// How many released segments are kept to be written again; others are removed. Default 4.
     #[must_use]
     pub fn recycled_max(mut self, count: usize) -> Self {
         self.recycled_max = count;

@@ -366,6 +366,16 @@ impl Shared {
         Ok(())
     }
 
+    /// See [`Log::trim`](crate::Log::trim).
+    pub(crate) fn trim(&self) -> Result<()> {
+        let mut files = lock(&self.files);
+        while let Some(path) = files.free.last() {
+            self.fs.remove(path)?;
+            files.free.pop();
+        }
+        Ok(())
+    }
+
     /// The oldest segment, if nothing in it is behind `lsn`: its file, end and size.
     fn releasable(&self, lsn: Lsn) -> Option<(PathBuf, Lsn, u64)> {
         let sealed = lock(&self.sealed);

@@ -232,7 +232,12 @@ impl Inner {
                         seen = Some(generation);
                     }
                 }
-                None => seen = Some(generation),
+                None => {
+                    seen = Some(generation);
+                    if self.is_idle() {
+                        self.trim_log();
+                    }
+                }
             }
         }
     }

@@ -125,14 +125,21 @@ impl Inner {
     /// How much compactions are behind.
     pub(crate) fn compaction_pressure(&self, keyspace: &KeyspaceState, view: &View) -> [Pressure; 2] {
         let options = &keyspace.options;
-        let runs = view.version.levels().first().map_or(0, |level| level.runs().len());
+        let is_merged = keyspace.strategy.merges();
+        let runs = view.version.levels().first().filter(|_| is_merged).map_or(0, |level| level.runs().len());
         let debt = self.pending_compaction_bytes(keyspace, view);
         let (slow, stop) = options.level_zero_limits;
         let (soft, hard) = options.pending_compaction_limits;
-        [
+        let pressures = [
             Pressure::between(StallCause::LevelZero, runs as f64, slow as f64, stop as f64),
             Pressure::between(StallCause::PendingCompaction, debt as f64, soft as f64, hard as f64),
-        ]
+        ];
+        let is_coming = || !lock(&keyspace.running).jobs.is_empty() || self.is_compaction_due(keyspace);
+        if pressures.iter().any(Pressure::stops) && !is_coming() {
+            // Limits below what the strategy begins at: nobody would ever open the gate.
+            return pressures.map(Pressure::without_stop);
+        }
+        pressures
     }
 
     /// Does a claimed job, and gives its tables free.

@@ -30,7 +30,16 @@ impl Inner {
         for keyspace in self.all_keyspaces() {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
         }
+        self.trim_log();
         Ok(())
+    }
+
+    /// Gives back what the log keeps for writes that do not come.
+    pub(crate) fn trim_log(&self) {
+        if let Some(log) = self.log.get() {
+            // What cannot be removed is written again, or removed when the store is opened.
+            let _ = log.trim();
+        }
     }
 
     /// Has due work done until `is_done` says so, which is asked after every job whether no job runs.

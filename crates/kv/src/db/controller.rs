@@ -38,6 +38,16 @@ impl Pressure {
         let level = if value < soft { -1.0 } else { (value - soft) / (hard - soft).max(f64::MIN_POSITIVE) };
         Pressure { cause, level }
     }
+
+    /// True when writers are to stop.
+    pub(crate) fn stops(&self) -> bool {
+        self.level >= 1.0
+    }
+
+    /// As slow as can be instead of a stop.
+    pub(crate) fn without_stop(self) -> Pressure {
+        Pressure { level: self.level.min(0.999), ..self }
+    }
 }
 
 /// Admits writes.
@@ -103,7 +113,7 @@ impl Controller {
         let Some(worst) = worst else { return };
         let nanos = if worst.level < 0.0 {
             0
-        } else if worst.level >= 1.0 {
+        } else if worst.stops() {
             STOPPED
         } else {
             // The speed falls geometrically: each step of the debt costs the same factor.

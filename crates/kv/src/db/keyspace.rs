@@ -10,7 +10,7 @@ use crate::batch::{Operation, WriteBatch};
 use crate::db::builder::Builder;
 use crate::db::core::Core;
 use crate::db::inner::KeyspaceState;
-use crate::db::range::{DbCursor, Range, RangeMaker, half_open, prefix_end};
+use crate::db::range::{DbCursor, Range, RangeMaker, half_open};
 use crate::db::snapshots::SnapshotGuard;
 use crate::db::stats::Stats;
 use crate::iter::visible::Bounds;
@@ -291,8 +291,7 @@ impl Keyspace {
 
     /// All entries whose keys begin with `prefix`.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        let prefix = prefix.as_ref();
-        let bounds = Bounds { lower: Some(prefix.to_vec()), upper: prefix_end(prefix) };
+        let bounds = Bounds::of_prefix(prefix.as_ref());
         Range::new(self.maker(bounds, None, &ReadOptions::default()))
     }
 

@@ -11,7 +11,7 @@ use crate::iter::resolve::{Resolver, Step};
 use crate::iter::visible::BlobSource;
 use crate::kind::{Kind, Seqno, Version};
 use crate::memtable::Memtable;
-use crate::table::{self, BlockRef, Table};
+use crate::table::{self, BlockRef, Query, Table};
 use crate::ttl;
 use crate::value::Value;
 use crate::version::Version as Files;
@@ -137,6 +137,45 @@ impl Inner {
         }
     }
 
+    /// Run after run, the newest first, all keys that are still open at once: so each table is asked once, and each of its
+    /// blocks.
+    fn get_many_in_tables(&self, view: &View, lookups: &mut [Lookup<'_>], at: Seqno) -> Result<()> {
+        let mut open: Vec<(usize, u64)> = lookups
+            .iter()
+            .enumerate()
+            .filter(|(_, lookup)| lookup.is_open())
+            .map(|(at, lookup)| (at, table::hash_key(lookup.key)))
+            .collect();
+        let (mut asked, mut queries) = (Vec::with_capacity(open.len()), Vec::with_capacity(open.len()));
+        for run in view.version.runs() {
+            if open.is_empty() {
+                break;
+            }
+            asked.extend(open.iter().filter_map(|&(at, hash)| Some((run.find(lookups[at].key)?, at, hash))));
+            asked.sort_unstable_by_key(|(file, at, _)| (file.number(), *at));
+            for group in asked.chunk_by(|(one, ..), (other, ..)| one.number() == other.number()) {
+                let Some((file, ..)) = group.first() else { continue };
+                let table = self.tables.open(file)?;
+                queries.extend(group.iter().map(|&(_, at, hash)| Query { key: lookups[at].key, hash }));
+                let tombstones = table.range_tombstones();
+                if !tombstones.is_empty() {
+                    for &(_, number, _) in group {
+                        let lookup = &mut lookups[number];
+                        lookup.cover(tombstones.newest_covering(lookup.key, at));
+                    }
+                }
+                table.get_many(&queries, at, |query, version, block| {
+                    let lookup = &mut lookups[group[query].1];
+                    lookup.step(version, |value| Value::in_block(value, block))
+                })?;
+                queries.clear();
+            }
+            asked.clear();
+            open.retain(|&(at, _)| lookups[at].is_open());
+        }
+        Ok(())
+    }
+
     /// The value as its writer gave it, unless it has outlived its time.
     #[inline]
     fn unexpired(&self, keyspace: &KeyspaceState, key: &[u8], stored: Value) -> Result<Option<Value>> {
@@ -196,10 +235,8 @@ impl Inner {
                 }
                 lookup.memtable(&sealed.memtable);
             }
-            if lookup.is_open() {
-                self.get_in_tables(&view, lookup)?;
-            }
         }
+        self.get_many_in_tables(&view, &mut lookups, at)?;
         lookups.into_iter().map(|lookup| self.finish(keyspace, &view, lookup)).collect()
     }
 }

@@ -189,14 +189,6 @@ impl DbCursor {
     }
 }
 
-/// The first key after all keys that begin with `prefix`; `None` when there is none.
-pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
-    let last = prefix.iter().rposition(|&byte| byte != u8::MAX)?;
-    let mut end = prefix[..=last].to_vec();
-    end[last] += 1;
-    Some(end)
-}
-
 /// Any kind of range over keys as half-open bounds.
 pub(crate) fn half_open<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
     let after = |key: &K| {

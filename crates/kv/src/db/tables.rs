@@ -45,7 +45,7 @@ impl Tables {
         let path = FileName::Table(file.number()).path(&self.path);
         let ingested = file.meta.ingested;
         let seqno = ingested.map_or(0, |ingested| ingested.seqno);
-        let options = table::OpenOptions { pin: false, direct: self.direct, foreign: false, seqno };
+        let options = table::OpenOptions { pin: file.pin, direct: self.direct, foreign: false, seqno };
         let number = ingested.map_or(file.number(), |ingested| ingested.number);
         let table = Table::open(&self.fs, &path, number, &self.cache, options)?;
         // Two threads may open the same table: one of the readers stays.
@@ -58,7 +58,7 @@ pub(crate) fn cursor_options(bounds: &Bounds, options: &ReadOptions) -> CursorOp
     CursorOptions {
         lower: bounds.lower.clone(),
         upper: bounds.upper.clone(),
-        prefix: None,
+        prefix: bounds.prefix().map(<[u8]>::to_vec),
         fill_cache: options.fill_cache,
         readahead_bytes: options.readahead_bytes as usize,
     }

@@ -12,6 +12,7 @@ use crate::iter::resolve::{Resolver, Step};
 use crate::kind::{Kind, Seqno, Version};
 use crate::merge_operator::Operator;
 use crate::range_del::RangeTombstones;
+use crate::table::prefix_end;
 use crate::ttl::{self, Ttl};
 use crate::{Error, Result};
 
@@ -80,6 +81,16 @@ impl Bounds {
     pub(crate) fn contains(&self, key: &[u8]) -> bool {
         self.lower.as_deref().is_none_or(|lower| lower <= key)
             && self.upper.as_deref().is_none_or(|upper| key < upper)
+    }
+
+    /// All keys that begin with `prefix`.
+    pub(crate) fn of_prefix(prefix: &[u8]) -> Bounds {
+        Bounds { lower: Some(prefix.to_vec()), upper: prefix_end(prefix) }
+    }
+
+    /// What all keys within begin with, if the bounds are those of a prefix: filters may know it.
+    pub(crate) fn prefix(&self) -> Option<&[u8]> {
+        self.lower.as_deref().filter(|lower| !lower.is_empty() && prefix_end(lower) == self.upper)
     }
 }
 

@@ -58,7 +58,7 @@ impl Table {
                 Ok(may) => is_empty = !may,
                 Err(error) => failed = Some(error),
             }
-            let after = successor(&prefix);
+            let after = prefix_end(&prefix);
             options.lower = options.lower.max(Some(prefix));
             options.upper = match (options.upper.take(), after) {
                 (Some(upper), Some(after)) => Some(upper.min(after)),
@@ -111,8 +111,8 @@ impl Table {
     }
 }
 
-/// The least key that is greater than all that begin with `prefix`.
-fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+/// The least key that is greater than all that begin with `prefix`; `None` when there is none.
+pub(crate) fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|byte| *byte != 0xff)?;
     let mut after = prefix[..=last].to_vec();
     after[last] += 1;

@@ -34,6 +34,7 @@ mod writer;
 
 pub use cairn_codec::filter::{FilterKind, FilterPolicy};
 pub(crate) use cursor::TableCursor;
+pub(crate) use cursor::prefix_end;
 pub(crate) use load::{Block, BlockRef};
 pub(crate) use open::Table;
 pub use options::{Compression, PrefixExtractor};

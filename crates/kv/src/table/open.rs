@@ -222,7 +222,8 @@ impl Table {
         self.pinned_bytes += bytes;
     }
 
-    /// Reads all partitions of index and filter, if the cache has room to count them.
+    /// Reads all partitions of index and filter, if the cache has room to count them and they are sound. Of a table with
+    /// a damaged one all are read when they are needed: what does not need that one is still answered.
     fn pin_partitions(&mut self) -> Result<()> {
         if !self.cache.can_pin(self.properties.filter_bytes + self.properties.index_bytes) {
             return Ok(());
@@ -230,8 +231,11 @@ impl Table {
         let mut bytes = 0;
         let mut pinned = Vec::with_capacity(self.partitions.len());
         for partition in &self.partitions {
-            let index = self.read_block(partition.index, Role::Index)?;
-            let filter = partition.filter.map(|filter| self.read_block(filter, Role::Filter)).transpose()?;
+            let filter = partition.filter.map(|filter| self.read_block(filter, Role::Filter)).transpose();
+            let (index, filter) = match (self.read_block(partition.index, Role::Index), filter) {
+                (Err(Error::Corruption { .. }), _) | (_, Err(Error::Corruption { .. })) => return Ok(()),
+                (index, filter) => (index?, filter?),
+            };
             bytes += index.weight() + filter.as_ref().map_or(0, |filter| filter.weight());
             pinned.push(PinnedPartition { index, filter });
         }

@@ -29,6 +29,7 @@ pub(super) fn apply(
     let mut removed = remove_tables(base, edit)?;
     let mut files_new = Vec::new();
     let mut added: BTreeMap<usize, BTreeMap<u64, Vec<Arc<TableFile>>>> = BTreeMap::new();
+    let level_count = edit.added.iter().map(|new| new.level + 1).fold(base.levels().len(), usize::max);
     for new in &edit.added {
         check_table(new)?;
         let table = match removed.remove(&new.meta.number) {
@@ -37,7 +38,9 @@ pub(super) fn apply(
             Some(_) => return Err(format!("table {} moves and changes in one edit", new.meta.number)),
             None => {
                 files_new.push(new.meta.number);
-                Arc::new(TableFile::new(new.meta.clone(), obsolete))
+                // Every lookup passes through the upper levels, which are a tenth of the tree.
+                let is_upper = new.level == 0 || new.level + 1 < level_count;
+                Arc::new(TableFile::new(new.meta.clone(), is_upper, obsolete))
             }
         };
         added.entry(new.level).or_default().entry(new.run).or_default().push(table);
@@ -47,7 +50,6 @@ pub(super) fn apply(
             map.entry(old.level).or_default().insert(old.number);
             map
         });
-    let level_count = base.levels().len().max(added.keys().next_back().map_or(0, |&level| level + 1));
     let nothing = BTreeSet::new();
     let mut levels = Vec::with_capacity(level_count);
     for at in 0..level_count {

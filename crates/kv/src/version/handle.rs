@@ -73,6 +73,8 @@ impl Drop for Lifetime {
 pub(crate) struct TableFile {
     /// What the manifest says of it.
     pub(crate) meta: TableMeta,
+    /// Whether its index and filter are to stay in memory: it was made for one of the levels above the last.
+    pub(crate) pin: bool,
     /// Its reader, once somebody has opened it.
     pub(crate) reader: OnceLock<Arc<Table>>,
     lifetime: Lifetime,
@@ -80,9 +82,9 @@ pub(crate) struct TableFile {
 
 impl TableFile {
     /// A table of a version to come.
-    pub(crate) fn new(meta: TableMeta, obsolete: &Arc<ObsoleteFiles>) -> Self {
+    pub(crate) fn new(meta: TableMeta, pin: bool, obsolete: &Arc<ObsoleteFiles>) -> Self {
         let lifetime = Lifetime::new(FileName::Table(meta.number), obsolete);
-        TableFile { meta, reader: OnceLock::new(), lifetime }
+        TableFile { meta, pin, reader: OnceLock::new(), lifetime }
     }
 
     /// The number in its name.

@@ -148,4 +148,9 @@ impl Version {
         }
         ControlFlow::Continue(())
     }
+
+    /// All runs in the order in which [`Version::search`] goes through them.
+    pub(crate) fn runs(&self) -> impl Iterator<Item = &Run> {
+        self.order.runs.iter().map(|(_, run)| &**run)
+    }
 }

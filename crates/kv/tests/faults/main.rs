@@ -79,7 +79,8 @@ fn assert_no_leaks(fs: &FaultFs, db: &Db, context: &str) {
     assert_eq!(count(".table"), tables, "{context}: leaked tables in {names:?}");
     let manifests = names.iter().filter(|name| name.starts_with("MANIFEST-")).count();
     assert_eq!(manifests, 1, "{context}: {names:?}");
-    assert!(count(".free") <= 3, "{context}: {names:?}");
+    // Four are kept, and a crash may leave one more.
+    assert!(count(".free") <= 5, "{context}: {names:?}");
     let known = tables + count(".free") + count(".wal") + 3;
     assert_eq!(names.len(), known, "{context}: strange files in {names:?}");
 }

@@ -95,6 +95,16 @@ impl Region {
         }
     }
 
+    /// Takes pages out of the process's memory; they stay in the kernel's cache, dirty ones too. `part` begins and ends
+    /// with a page, or with the range.
+    pub(super) fn let_go(&self, part: Range<u64>) -> io::Result<()> {
+        let len = (part.end - part.start) as usize;
+        // SAFETY: the pages lie in a shared mapping of a file, where a later access brings the same bytes back: nobody
+        // can tell, but by the time that takes.
+        unsafe { mm::madvise(self.at(part.start).as_ptr().cast(), len, mm::Advice::LinuxDontNeed)? };
+        Ok(())
+    }
+
     /// Writes a byte of each page back to where it was read, which makes the page present and writable.
     fn touch(&self, part: Range<u64>) {
         let page = rustix::param::page_size() as u64;

@@ -62,6 +62,10 @@ impl Strategy for Fifo {
         Draft { reason: reason?, inputs: gone, output_level, output_run: 0 }.finish(state, shape)
     }
 
+    fn merges(&self) -> bool {
+        false
+    }
+
     fn scores(&self, state: &State<'_>) -> Scores {
         let (bytes, limit) = (state.bytes(), self.options.bytes_max);
         let runs = state.levels.iter().map(|level| level.runs.len()).sum();

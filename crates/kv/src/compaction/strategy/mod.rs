@@ -46,6 +46,11 @@ pub trait Strategy: Debug + Send + Sync + 'static {
     /// Jobs that are carried out bring the tree to a state without jobs after finitely many.
     fn pick(&self, state: &State<'_>) -> Option<Job>;
 
+    /// Whether many runs in level 0 mean that compactions are behind, and writers are to wait. Not where nothing is merged.
+    fn merges(&self) -> bool {
+        true
+    }
+
     /// How far the tree is from what the strategy wants.
     fn scores(&self, state: &State<'_>) -> Scores;
 

@@ -31,7 +31,7 @@ fn run_of(id: u64, keys: &BTreeSet<Key>, touching: bool) -> Option<Run> {
         meta.smallest.clone_from(pair[0]);
         meta.largest.clone_from(next.unwrap_or(&pair[1]));
         meta.tombstones = 1;
-        Arc::new(TableFile::new(meta, &obsolete))
+        Arc::new(TableFile::new(meta, false, &obsolete))
     });
     Run::new(id, tables.collect()).ok()
 }
