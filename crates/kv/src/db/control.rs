@@ -48,11 +48,18 @@ impl Inner {
     fn wait_for_work(
         self: &Arc<Self>,
         keyspace: &Arc<KeyspaceState>,
-        is_done: impl FnMut(bool) -> bool,
+        mut is_done: impl FnMut(bool) -> bool,
     ) -> Result<()> {
-        let full_before = self.full_count.load(SeqCst);
-        self.work_is_due(keyspace)?;
-        self.background.wait_until(self, full_before, is_done)
+        let mut wait = || {
+            let full_before = self.full_count.load(SeqCst);
+            self.work_is_due(keyspace)?;
+            self.background.wait_until(self, full_before, &mut is_done)
+        };
+        match wait() {
+            // It may have been met by a job that began before the call, when there was less room than there is now.
+            Err(error) if error.is_full() && !self.background.is_inline() => wait(),
+            result => result,
+        }
     }
 
     /// True when a flush or a compaction could start.

@@ -90,7 +90,7 @@ impl Tree {
         let probe = Probe::new(key);
         loop {
             let (leaf, seen) = self.leaf(&probe);
-            // Records never leave the tree, so that one that was found needs no validation.
+            // Records never leave the tree, so that one that has the key needs no validation.
             match leaf.get().rank(&probe) {
                 Some(rank) if rank.equal.is_some() || leaf.lock.unchanged(seen) => return rank.equal,
                 _ => {}

@@ -74,8 +74,24 @@ impl Stress {
             numbers.insert(pairs.first().map_or(0, |pair| Self::number_of(&pair.as_ref().unwrap().1)));
             numbers.extend(pairs.iter().map(|pair| Self::number_of(&pair.as_ref().unwrap().1)));
         }
+        if numbers.len() != 1 {
+            self.report_half(writer, snapshot, backwards);
+        }
         assert_eq!(numbers.len(), 1, "writer {writer}: half a batch: {numbers:?}");
         numbers.into_iter().next().unwrap()
+    }
+
+    /// What there is to say about half a batch: each key as either way to ask sees it.
+    fn report_half(&self, writer: u64, snapshot: &Snapshot, backwards: bool) {
+        let number = |value: Option<&[u8]>| value.map_or(0, Self::number_of);
+        println!("backwards {backwards}, snapshot {snapshot:?}\n{}", self.db.stats());
+        for keyspace in [&*self.db, &self.other] {
+            let again =
+                keyspace.range_at(key(writer, 0)..key(writer, 999), snapshot).map(|pair| pair.unwrap().1);
+            println!("scan {:?}", again.map(|value| Self::number_of(&value)).collect::<Vec<_>>());
+            let gets = (0..KEYS).map(|at| keyspace.get_at(key(writer, at), snapshot).unwrap());
+            println!("gets {:?}", gets.map(|value| number(value.as_deref())).collect::<Vec<_>>());
+        }
     }
 
     /// A reader's turn: nothing acknowledged is missing, nothing is seen half, and what a snapshot shows stays.

@@ -247,3 +247,35 @@ fn range_tombstones() {
     assert_eq!(memtable.range_tombstones().len(), 600);
     assert_eq!(memtable.seqnos(), Some((1, 600)));
 }
+
+/// Goal: of writers that write the same keys again and again, in order, no version is lost. Method: three writers with sixteen keys
+/// each, in a tree of few leaves, so that they meet while those are split; many trees.
+#[test]
+fn the_same_keys_again() {
+    const WRITERS: usize = 3;
+    const KEYS: usize = 16;
+    const TURNS: usize = 12;
+    let number = |writer, turn, key| ((turn * WRITERS + writer) * KEYS + key + 1) as Seqno;
+    let key = |writer: usize, key: usize| format!("{writer} {key:03}").into_bytes();
+    for round in 0..2_000 {
+        let memtable = Memtable::new();
+        thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let memtable = &memtable;
+                scope.spawn(move || {
+                    shake_this_thread((round * WRITERS + writer) as u64);
+                    for (turn, at) in (0..TURNS).flat_map(|turn| (0..KEYS).map(move |at| (turn, at))) {
+                        let seqno = number(writer, turn, at);
+                        memtable.insert(&key(writer, at), seqno, Kind::Put, &[turn as u8; 20]).unwrap();
+                    }
+                });
+            }
+        });
+        for (writer, at) in (0..WRITERS).flat_map(|writer| (0..KEYS).map(move |at| (writer, at))) {
+            let found: Vec<_> =
+                memtable.versions(&key(writer, at), Seqno::MAX).map(|version| version.seqno).collect();
+            let expected: Vec<_> = (0..TURNS).rev().map(|turn| number(writer, turn, at)).collect();
+            assert_eq!(found, expected, "round {round}, writer {writer}, key {at}");
+        }
+    }
+}
