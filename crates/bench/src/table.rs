@@ -1,7 +1,8 @@
 //! The outcome of a run as tables: for the terminal after a run, and for the README from a stored one.
 //!
-//! Each line is a comparison: the best of ours with the fastest of Sparkey's Java readers and with the best of the
-//! other peers, each with the ratio of medians. Over 1 is in our favour, whichever way the metric goes.
+//! Each line is a comparison: the best of ours with the suite's *reference* (Sparkey's Java readers for the constant
+//! store, RocksDB for the key-value store) and with the best of the other peers, each with the ratio of medians. Over 1 is in
+//! our favour, whichever way the metric goes.
 //!
 //! Sparkey's Java readers keep no blocks that they have decompressed. Where values are compressed, a line with them has
 //! the best of ours that keeps none either; ours that do have a line of their own, without Sparkey. Each figure of such a
@@ -12,13 +13,13 @@ use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::{Case, Contender, Measurement, PEAK_MEMORY, Run};
 use crate::sizes::size_of_store;
+use crate::suite_kv;
 use crate::text::{self, Align, Table};
 
-/// Before the generated part of a page.
-pub const BEGIN_MARKER: &str = "<!-- results:begin -->";
-
-/// After it.
-pub const END_MARKER: &str = "<!-- results:end -->";
+/// What stands before and after the generated part of a page: `<!-- results:kv:begin -->` for the suite `kv`.
+pub fn markers(suite: &str) -> [String; 2] {
+    ["begin", "end"].map(|end| format!("<!-- results:{suite}:{end} -->"))
+}
 
 /// Behind the case of a line about stores that keep blocks.
 const KEPT_BLOCKS: &str = ", decompressed blocks kept in memory";
@@ -39,8 +40,8 @@ pub struct Line<'a> {
     pub ours: &'a Measurement,
     /// Whether this line is about stores that keep decompressed blocks in memory, where that matters.
     pub keeps_blocks: bool,
-    /// The best of Sparkey's Java readers.
-    pub sparkey: Option<Side<'a>>,
+    /// The best of the suite's reference.
+    pub reference: Option<Side<'a>>,
     /// The best of all others.
     pub peer: Option<Side<'a>>,
 }
@@ -66,26 +67,55 @@ pub fn lines(run: &Run) -> Vec<Line<'_>> {
     lines
 }
 
-fn is_java(contender: &Contender) -> bool {
-    contender.family == sparkey_java::FAMILY
+/// The peer that each suite is held against by name.
+struct Reference {
+    title: &'static str,
+    family: &'static str,
+}
+
+impl Reference {
+    fn of(run: &Run) -> Reference {
+        match run.suite.as_str() {
+            suite_kv::NAME => Reference { title: "RocksDB", family: "rocksdb" },
+            _ => Reference { title: "Sparkey (Java)", family: sparkey_java::FAMILY },
+        }
+    }
+
+    fn is(&self, contender: &Contender) -> bool {
+        contender.family == self.family
+    }
+
+    /// Whether its memory is that of a whole virtual machine.
+    fn is_java(&self) -> bool {
+        self.family == sparkey_java::FAMILY
+    }
 }
 
 /// The best of those of ours that `fits` lets through, against everybody.
 fn line<'a>(run: &'a Run, of: &Measurement, fits: &dyn Fn(&Contender) -> bool) -> Option<Line<'a>> {
     let ours = best(run, of, &|contender| contender.ours && fits(contender))?;
+    let reference = Reference::of(run);
+    let peer = best(run, of, &|other| !other.ours && !reference.is(other));
     Some(Line {
         ours,
         keeps_blocks: false,
-        sparkey: best(run, of, &is_java).map(|theirs| side(ours, theirs, true)),
-        peer: best(run, of, &|other| !other.ours && !is_java(other)).map(|theirs| side(ours, theirs, false)),
+        reference: best(run, of, &|other| reference.is(other))
+            .map(|theirs| side(ours, theirs, reference.is_java())),
+        peer: peer.map(|theirs| side(ours, theirs, false)),
     })
 }
 
 /// The best of ours that keep decompressed blocks, against the peers that do so too.
 fn cached_line<'a>(run: &'a Run, of: &Measurement) -> Option<Line<'a>> {
     let ours = best(run, of, &|contender| contender.ours && contender.keeps_blocks())?;
-    let peer = best(run, of, &|other| !other.ours && !is_java(other) && other.keeps_blocks());
-    Some(Line { ours, keeps_blocks: true, sparkey: None, peer: peer.map(|theirs| side(ours, theirs, false)) })
+    let reference = Reference::of(run);
+    let peer = best(run, of, &|other| !other.ours && !reference.is(other) && other.keeps_blocks());
+    Some(Line {
+        ours,
+        keeps_blocks: true,
+        reference: None,
+        peer: peer.map(|theirs| side(ours, theirs, false)),
+    })
 }
 
 fn side<'a>(ours: &'a Measurement, theirs: &'a Measurement, is_java: bool) -> Side<'a> {
@@ -125,12 +155,12 @@ fn summary(run: &Run) -> Table {
         ("what", Align::Left),
         ("metric", Align::Left),
         ("Cairn", Align::Right),
-        ("Sparkey (Java)", Align::Right),
+        (Reference::of(run).title, Align::Right),
         ("against it", Align::Right),
         ("best other peer", Align::Right),
         ("against it", Align::Right),
     ]);
-    for Line { ours, keeps_blocks, sparkey, peer } in lines(run) {
+    for Line { ours, keeps_blocks, reference, peer } in lines(run) {
         let theirs = |side: Option<Side<'_>>, named: bool| {
             side.map_or(("–".to_owned(), String::new()), |Side { measurement, ratio }| {
                 let figure = figure(run, measurement);
@@ -138,10 +168,10 @@ fn summary(run: &Run) -> Table {
                 (figure, ratio.map_or_else(String::new, verdict))
             })
         };
-        let ((java, over_java), (other, over_other)) = (theirs(sparkey, false), theirs(peer, true));
+        let ((known, over_known), (other, over_other)) = (theirs(reference, false), theirs(peer, true));
         let own = format!("{} {}", ours.contender, figure(run, ours));
         let what = text::case(&ours.case) + if keeps_blocks { KEPT_BLOCKS } else { "" };
-        table.row(vec![what, ours.metric.clone(), own, java, over_java, other, over_other]);
+        table.row(vec![what, ours.metric.clone(), own, known, over_known, other, over_other]);
     }
     table
 }
@@ -190,7 +220,9 @@ fn notes(run: &Run) -> Vec<String> {
                 .to_owned(),
         );
     }
-    if lines.iter().any(|line| line.ours.metric == PEAK_MEMORY && line.sparkey.is_some()) {
+    if lines.iter().any(|line| {
+        line.ours.metric == PEAK_MEMORY && line.reference.is_some() && Reference::of(run).is_java()
+    }) {
         notes.push(
             "Peak memory of Java is that of the whole virtual machine, that of all others the rise over what the records \
              take: no ratio.\n"
@@ -232,19 +264,18 @@ pub fn to_markdown(run: &Run) -> String {
     out
 }
 
-/// Puts `table` between the markers of `page`, in place of what is there.
+/// Puts `table` between the markers that `page` has for `suite`, in place of what is there.
 ///
 /// Errors: [`Error::Invalid`] when the page does not have each marker once, in order.
-pub fn replace_between_markers(page: &str, table: &str) -> Result<String> {
-    let refuse = || {
-        Error::invalid(format!("the page must have {BEGIN_MARKER} and {END_MARKER}, once each and in order"))
-    };
-    if page.matches(BEGIN_MARKER).count() != 1 || page.matches(END_MARKER).count() != 1 {
+pub fn replace_between_markers(page: &str, suite: &str, table: &str) -> Result<String> {
+    let [begin, end] = markers(suite);
+    let refuse = || Error::invalid(format!("the page must have {begin} and {end}, once each and in order"));
+    if page.matches(&begin).count() != 1 || page.matches(&end).count() != 1 {
         return Err(refuse());
     }
-    let (before, rest) = page.split_once(BEGIN_MARKER).ok_or_else(refuse)?;
-    let (_, after) = rest.split_once(END_MARKER).ok_or_else(refuse)?;
-    Ok(format!("{before}{BEGIN_MARKER}\n{}\n{END_MARKER}{after}", table.trim()))
+    let (before, rest) = page.split_once(&begin).ok_or_else(refuse)?;
+    let (_, after) = rest.split_once(&end).ok_or_else(refuse)?;
+    Ok(format!("{before}{begin}\n{}\n{end}{after}", table.trim()))
 }
 
 #[cfg(test)]
@@ -261,14 +292,14 @@ mod tests {
         let lines = lines(&run);
         assert_eq!(lines.len(), 4);
         let get = &lines[0];
-        assert_eq!(get.sparkey.unwrap().measurement.contender, "sparkey-java FAST (JDK 25)");
-        assert!((get.sparkey.unwrap().ratio.unwrap().point - 4.0).abs() < 1e-9);
+        assert_eq!(get.reference.unwrap().measurement.contender, "sparkey-java FAST (JDK 25)");
+        assert!((get.reference.unwrap().ratio.unwrap().point - 4.0).abs() < 1e-9);
         assert_eq!(get.peer.unwrap().measurement.contender, "lmdb");
         let many = &lines[1];
-        assert!((many.sparkey.unwrap().ratio.unwrap().point - 10.0).abs() < 1e-9);
+        assert!((many.reference.unwrap().ratio.unwrap().point - 10.0).abs() < 1e-9);
         assert!((many.peer.unwrap().ratio.unwrap().point - 5.0).abs() < 1e-9);
         let build = &lines[2];
-        assert_eq!((build.ours.contender.as_str(), build.sparkey.is_none()), ("cairn", true));
+        assert_eq!((build.ours.contender.as_str(), build.reference.is_none()), ("cairn", true));
         assert!((build.peer.unwrap().ratio.unwrap().point - 2.0).abs() < 1e-9);
         assert!((lines[3].peer.unwrap().ratio.unwrap().point - 1.5).abs() < 1e-9);
     }
@@ -335,10 +366,10 @@ mod tests {
         assert_eq!(lines.len(), 2);
         let (bare, cached) = (&lines[0], &lines[1]);
         assert_eq!((bare.ours.contender.as_str(), bare.keeps_blocks), ("ours bare", false));
-        assert_eq!(bare.sparkey.unwrap().ratio.unwrap().point, 3.0);
+        assert_eq!(bare.reference.unwrap().ratio.unwrap().point, 3.0);
         assert_eq!(bare.peer.unwrap().ratio.unwrap().point, 0.5);
         assert_eq!((cached.ours.contender.as_str(), cached.keeps_blocks), ("ours cached", true));
-        assert_eq!((cached.sparkey, cached.peer.unwrap().ratio.unwrap().point), (None, 10.0));
+        assert_eq!((cached.reference, cached.peer.unwrap().ratio.unwrap().point), (None, 10.0));
         let markdown = to_markdown(&run);
         assert!(markdown.contains(KEPT_BLOCKS) && markdown.contains("decompress a block for every lookup"));
         assert!(!markdown.contains("/s at ") && !markdown.contains("`at`"), "{markdown}");
@@ -391,19 +422,21 @@ mod tests {
             .map(|name| measurement(name, &build, (PEAK_MEMORY, "B", false), &[5e6; 5]))
             .to_vec();
         let line = &lines(&run)[0];
-        assert!(line.sparkey.unwrap().ratio.is_none() && line.peer.unwrap().ratio.is_some());
+        assert!(line.reference.unwrap().ratio.is_none() && line.peer.unwrap().ratio.is_some());
         assert!(to_text(&run).contains("whole virtual machine"));
     }
 
     /// Goal: a page keeps everything outside the markers; one without them, or with too many, is refused.
     #[test]
     fn pages_are_filled_between_markers() {
-        let page = format!("# A\n\n{BEGIN_MARKER}\nold\n{END_MARKER}\n\nend\n");
-        let filled = replace_between_markers(&page, "| new |\n\n").unwrap();
-        assert_eq!(filled, format!("# A\n\n{BEGIN_MARKER}\n| new |\n{END_MARKER}\n\nend\n"));
-        assert_eq!(replace_between_markers(&filled, "| new |").unwrap(), filled);
-        for bad in [String::new(), format!("{END_MARKER}{BEGIN_MARKER}"), format!("{page}{page}")] {
-            assert!(replace_between_markers(&bad, "x").is_err());
+        let [begin, end] = markers("kv");
+        let page = format!("# A\n\n{begin}\nold\n{end}\n\nend\n");
+        let filled = replace_between_markers(&page, "kv", "| new |\n\n").unwrap();
+        assert_eq!(filled, format!("# A\n\n{begin}\n| new |\n{end}\n\nend\n"));
+        assert_eq!(replace_between_markers(&filled, "kv", "| new |").unwrap(), filled);
+        assert!(replace_between_markers(&page, "hash", "x").is_err());
+        for bad in [String::new(), format!("{end}{begin}"), format!("{page}{page}")] {
+            assert!(replace_between_markers(&bad, "kv", "x").is_err());
         }
     }
 }

@@ -356,7 +356,8 @@ Over 1 is in favour of the second run; ~ marks what cannot be told from noise.")
     #[command(after_help = "Example:
   cairn bench readme --run benchmark-results/stored/hash-20260101T000000Z.json
 
-Replaces what stands between <!-- results:begin --> and <!-- results:end -->.")]
+Replaces what stands between <!-- results:SUITE:begin --> and <!-- results:SUITE:end -->,
+where SUITE is that of the run: hash or kv.")]
     Readme(ReadmeArgs),
     /// Write the HTML report of a stored run
     #[command(after_help = "Examples:

@@ -1,6 +1,6 @@
 //! Nanoseconds of the store's own calls, without a peer: for work on the engine. `cairn bench kv` compares.
 //!
-//! `cargo bench -p cairn-kv --bench db -- [entries]`
+//! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync] [t=THREADS]`
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::time::Instant;
@@ -131,7 +131,9 @@ fn batch(keys: &[[u8; 16]], order: &str) {
 fn threads(keys: &[[u8; 16]], order: &str) {
     let count = keys.len();
     {
-        for threads in [1, 2, 8] {
+        let asked: Vec<usize> =
+            std::env::args().filter_map(|arg| arg.strip_prefix("t=")?.parse().ok()).collect();
+        for threads in if asked.is_empty() { vec![1, 2, 8] } else { asked } {
             let dir = tempfile::tempdir().unwrap();
             let db = open(dir.path(), 256 << 20);
             let start = Instant::now();

@@ -115,6 +115,15 @@ impl<'a> Operation<'a> {
         Ok(())
     }
 
+    /// The one key that it writes to, if it is one.
+    #[inline]
+    pub(crate) fn key(&self) -> Option<&'a [u8]> {
+        match *self {
+            Operation::DeleteRange { .. } => None,
+            _ => Some(self.parts().1),
+        }
+    }
+
     /// Bytes of the encoded operation.
     #[inline]
     pub(crate) fn encoded_bytes(&self, keyspace: KeyspaceId) -> usize {

@@ -20,6 +20,9 @@ mod memtable;
 mod merge_operator;
 mod options;
 mod range_del;
+#[cfg(all(test, cairn_shuttle))]
+#[path = "../../../testing/schedules.rs"]
+mod schedules;
 mod table;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]
@@ -49,3 +52,8 @@ pub use value::Value;
 pub use version::KeyspaceId;
 #[doc(hidden)]
 pub use version::fuzz as fuzz_version;
+
+/// The Rust on the page for users is compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/src/engines/kv.md")]
+struct Page;

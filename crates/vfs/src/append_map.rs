@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, Mutex, OnceLock, lock};
+use crate::sync::{Arc, Line, Mutex, OnceLock, lock};
 use crate::{Error, File, Operation, Result, thread};
 
 mod region;
@@ -123,10 +123,6 @@ struct Walked {
     index: u64,
     offset: u64,
 }
-
-/// A value on cache lines of its own (two, since processors fetch pairs).
-#[repr(align(128))]
-struct Line<T>(T);
 
 impl AppendMap {
     /// Allocates `range` of `file` on disk, makes the file that long, and maps the range where that is safe.
@@ -248,7 +244,7 @@ impl AppendProgress {
             }
             spins += 1;
             if spins < 64 {
-                std::hint::spin_loop();
+                thread::spin_loop();
             } else {
                 thread::yield_now();
             }

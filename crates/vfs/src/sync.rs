@@ -4,9 +4,14 @@
 //! by a seed, at each of these calls, which of them goes on.
 
 #[cfg(cairn_shuttle)]
+mod rw_lock;
+
+#[cfg(cairn_shuttle)]
+pub use rw_lock::RwLock;
+#[cfg(cairn_shuttle)]
 pub use shuttle::sync::{
-    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError,
-    Weak, atomic,
+    Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLockReadGuard, RwLockWriteGuard, TryLockError, Weak,
+    atomic,
 };
 #[cfg(not(cairn_shuttle))]
 pub use std::sync::{
@@ -16,6 +21,20 @@ pub use std::sync::{
 
 /// Of the standard library in either build: what sets it must not let other threads run meanwhile.
 pub use std::sync::OnceLock;
+
+/// A value on cache lines of its own (two, since processors fetch pairs): for what threads change at every step, beside
+/// what others only read.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub struct Line<T>(pub T);
+
+impl<T> std::ops::Deref for Line<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
 
 /// Locks `mutex`, also when a thread panicked while it held it.
 ///

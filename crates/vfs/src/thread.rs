@@ -1,7 +1,11 @@
 //! Threads. The engines start them here and nowhere else; built with `--cfg cairn_shuttle`, they are a scheduler's
 //! under test (see [`sync`](crate::sync)).
 
+#[cfg(not(cairn_shuttle))]
+use std::cell::Cell;
 use std::io;
+#[cfg(not(cairn_shuttle))]
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(cairn_shuttle)]
 use shuttle::thread as threads;
@@ -66,6 +70,37 @@ pub fn yield_now() {
     threads::yield_now();
 }
 
+/// A turn of a loop that waits for another thread without sleeping. Under a scheduler under test that thread is let
+/// run: it may be the only one that ends the loop.
+#[inline]
+pub fn spin_loop() {
+    #[cfg(cairn_shuttle)]
+    threads::yield_now();
+    #[cfg(not(cairn_shuttle))]
+    std::hint::spin_loop();
+}
+
+/// A small number of this thread's own, so that threads spread over the parts of something.
+#[inline]
+pub fn number() -> usize {
+    // All threads of a test are one to the operating system.
+    #[cfg(cairn_shuttle)]
+    return threads::current().id().into();
+    #[cfg(not(cairn_shuttle))]
+    {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        thread_local! {
+            static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+        }
+        NUMBER.with(|number| {
+            if number.get() == usize::MAX {
+                number.set(THREADS.fetch_add(1, Ordering::Relaxed));
+            }
+            number.get()
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +111,16 @@ mod tests {
         let name = spawn("vfs-test", || std::thread::current().name().map(str::to_owned)).unwrap();
         assert_eq!(name.join().unwrap().as_deref(), Some("vfs-test"));
         assert_eq!(spawn("a\0b", || ()).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    }
+
+    /// Goal: a thread keeps its number, and no other has it.
+    #[test]
+    fn numbers_are_apart() {
+        let mine = number();
+        let other = spawn("vfs-number", || (number(), number())).unwrap().join().unwrap();
+        assert_eq!((number(), other.0), (mine, other.1));
+        assert_ne!(other.0, mine);
+        spin_loop();
     }
 
     /// Goal: threads of a scope borrow, carry their names, and are refused without a panic.

@@ -29,7 +29,7 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
 /// Puts the table of a run between the markers of a page.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
-    let path = run_or_newest(fs, args.run.as_deref(), &dir, &[suite_hash::NAME])?;
+    let path = run_or_newest(fs, args.run.as_deref(), &dir, &[suite_hash::NAME, suite_kv::NAME])?;
     let run = store::load(&**fs, &path)?;
     let file = fs.open(&args.readme, OpenOptions::read())?;
     let mut page = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
@@ -37,7 +37,7 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     drop(file);
     let refuse = |what: String| Error::Input { input: args.readme.display().to_string(), place: None, what };
     let page = String::from_utf8(page).map_err(|error| refuse(error.to_string()))?;
-    let filled = table::replace_between_markers(&page, &table::to_markdown(&run))
+    let filled = table::replace_between_markers(&page, &run.suite, &table::to_markdown(&run))
         .map_err(|error| refuse(error.to_string()))?;
     if filled != page {
         write_file(fs, &args.readme, filled.as_bytes())?;

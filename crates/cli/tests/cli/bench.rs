@@ -33,14 +33,19 @@ fn a_run_goes_all_the_way() {
     scratch.run(&format!("bench report {run} -o r.html --baseline {run}")).ended(0);
     assert!(scratch.read("r.html").len() > html.len());
 
-    scratch.write("README.md", "# A\n<!-- results:begin -->\nstale words\n<!-- results:end -->\nend\n");
+    scratch.write(
+        "README.md",
+        "# A\n<!-- results:hash:begin -->\nstale words\n<!-- results:hash:end -->\nend\n",
+    );
     scratch.run("bench readme").failed(&["benchmark-results/stored"]);
     scratch.run(&format!("bench readme --run {run}")).ended(0);
     let page = String::from_utf8(scratch.read("README.md")).unwrap();
     assert!(page.starts_with("# A\n") && page.ends_with("end\n") && page.contains("| cairn"), "{page}");
     assert!(!page.contains("stale words"));
     scratch.write("bare.md", "# no markers\n");
-    scratch.run(&format!("bench readme --run {run} --readme bare.md")).failed(&["bare.md", "results:begin"]);
+    scratch
+        .run(&format!("bench readme --run {run} --readme bare.md"))
+        .failed(&["bare.md", "results:hash:begin"]);
 }
 
 /// Goal: what cannot be run, read or found is an error before any work.

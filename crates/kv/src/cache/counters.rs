@@ -1,8 +1,7 @@
 //! Counting lookups without making their threads meet.
 
-use std::cell::Cell;
-
-use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
+use cairn_vfs::thread;
 
 const STRIPES: usize = 64;
 
@@ -19,19 +18,6 @@ pub(super) struct Counters {
     stripes: Box<[Stripe]>,
 }
 
-thread_local! {
-    static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-static NEXT_STRIPE: AtomicUsize = AtomicUsize::new(0);
-
-#[cold]
-fn choose_stripe() -> usize {
-    let stripe = NEXT_STRIPE.fetch_add(1, Ordering::Relaxed) % STRIPES;
-    STRIPE.set(stripe);
-    stripe
-}
-
 impl Counters {
     pub(super) fn new() -> Self {
         Counters { stripes: (0..STRIPES).map(|_| Stripe::default()).collect() }
@@ -39,11 +25,7 @@ impl Counters {
 
     #[inline]
     fn stripe(&self) -> Option<&Stripe> {
-        let mut stripe = STRIPE.get();
-        if stripe == usize::MAX {
-            stripe = choose_stripe();
-        }
-        self.stripes.get(stripe)
+        self.stripes.get(thread::number() % STRIPES)
     }
 
     /// A load and a store, not one atomic step, which would cost five times as much: two threads of one stripe may

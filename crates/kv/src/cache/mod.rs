@@ -18,6 +18,8 @@
 
 mod counters;
 mod shard;
+#[cfg(all(test, cairn_shuttle))]
+mod shuttle;
 mod slots;
 #[cfg(test)]
 mod tests;
@@ -50,7 +52,8 @@ pub(crate) struct Cache {
 /// What a cache has done and holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheStats {
-    /// Lookups that found the block. Exact as long as no more than 64 threads ever look up; else a little low.
+    /// Lookups that found the block. Exact as long as the process never has more than 64 threads that use a
+    /// store; else a little low.
     pub hits: u64,
     /// Lookups that did not.
     pub misses: u64,

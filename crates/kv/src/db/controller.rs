@@ -12,6 +12,9 @@ use cairn_vfs::sync::{Condvar, Mutex, lock, wait};
 
 use crate::events::StallCause;
 
+#[cfg(all(test, cairn_shuttle))]
+mod shuttle;
+
 /// No single delay is longer: what a writer feels stays well below a stall.
 const DELAY_MAX: Duration = Duration::from_millis(5);
 

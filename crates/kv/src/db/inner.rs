@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use arc_swap::ArcSwap;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
-use cairn_vfs::sync::{Arc, Mutex, OnceLock, RwLock, lock};
+use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, File, Fs};
 use cairn_wal::{Appender, Log, Lsn};
 
@@ -92,7 +92,7 @@ pub(crate) struct Inner {
     /// Held exclusively while the store is open for writing: its drop gives the lock back.
     #[allow(dead_code)]
     pub lock_file: Option<Box<dyn File>>,
-    pub commit: Mutex<Commit>,
+    pub commit: Line<Mutex<Commit>>,
     pub order: Order,
     /// Empty in a store that is open for reading only, and until the old log is replayed.
     pub log: OnceLock<Log>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64};
-use cairn_vfs::sync::{Arc, Mutex, OnceLock, RwLock};
+use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock};
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
 use cairn_wal::Lsn;
 
@@ -185,7 +185,7 @@ pub(crate) fn assemble(
         fs,
         clock,
         lock_file,
-        commit: Mutex::new(Commit { next_seqno: 1, active, end: Lsn::ZERO, appender: None }),
+        commit: Line(Mutex::new(Commit { next_seqno: 1, active, end: Lsn::ZERO, appender: None })),
         order: Order::new(0),
         log: OnceLock::new(),
         structure: RwLock::new(()),

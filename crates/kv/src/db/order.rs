@@ -8,22 +8,25 @@
 //! older content is always a smaller number, so nothing ever has to be cleared.
 
 use cairn_vfs::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
-use cairn_vfs::sync::{Condvar, Mutex, lock, wait};
+use cairn_vfs::sync::{Condvar, Line, Mutex, lock, wait};
 use cairn_vfs::thread;
 
 use crate::kind::Seqno;
 
-/// Writes in flight that the ring has room for. More wait.
-const CELLS: u64 = 1 << 12;
+#[cfg(all(test, cairn_shuttle))]
+mod shuttle;
+
+/// Writes in flight that the ring has room for. More wait. Few where schedules are explored: the ring is to go round.
+const CELLS: u64 = if cfg!(cairn_shuttle) { 4 } else { 1 << 12 };
 
 /// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps.
-const SPINS: u32 = 64;
-const YIELDS: u32 = 64;
+const SPINS: u32 = if cfg!(cairn_shuttle) { 1 } else { 64 };
+const YIELDS: u32 = if cfg!(cairn_shuttle) { 1 } else { 64 };
 
 /// The visible mark and the ring of finished writes beyond it.
 #[derive(Debug)]
 pub(crate) struct Order {
-    visible: AtomicU64,
+    visible: Line<AtomicU64>,
     cells: Box<[AtomicU64]>,
     sleepers: AtomicU32,
     bed: Mutex<()>,
@@ -34,7 +37,7 @@ impl Order {
     /// Everything up to `visible` can be seen.
     pub(crate) fn new(visible: Seqno) -> Self {
         Order {
-            visible: AtomicU64::new(visible),
+            visible: Line(AtomicU64::new(visible)),
             cells: (0..CELLS).map(|_| AtomicU64::new(0)).collect(),
             sleepers: AtomicU32::new(0),
             bed: Mutex::new(()),
@@ -115,7 +118,7 @@ impl Order {
                 return;
             }
             if turn < SPINS {
-                std::hint::spin_loop()
+                thread::spin_loop()
             } else {
                 thread::yield_now()
             }

@@ -89,7 +89,7 @@ fn replay(inner: &Inner, all: &mut [Option<Replayed>], lsn: Lsn, payload: &[u8])
         if let Some(Some(replayed)) = all.get(id.0 as usize)
             && lsn > replayed.start
         {
-            insert(&replayed.keyspace.view.load().active, seqno, operation)?;
+            insert(&replayed.keyspace.view.load().active, seqno, operation, None)?;
         }
         seqno += 1;
     }

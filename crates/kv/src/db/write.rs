@@ -10,7 +10,7 @@ use crate::batch::{HEADER_BYTES, Operation, WriteBatch, write_header};
 use crate::db::inner::{Commit, Inner, KeyspaceState};
 use crate::db::view::Sealed;
 use crate::kind::{Kind, SEQNO_MAX, Seqno};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, Place};
 use crate::options::Durability;
 use crate::ttl;
 use crate::version::KeyspaceId;
@@ -44,9 +44,21 @@ impl Inner {
         let log = self.check_writable()?;
         let bytes = HEADER_BYTES + operation.encoded_bytes(keyspace.id);
         self.admit(keyspace, bytes)?;
+        let view = keyspace.view.load();
+        // Before there is a number: from then on all later writers wait for this one.
+        let mut place = operation.key().and_then(|key| view.active.locate(key));
 
         let mut commit = lock(&self.commit);
-        let memtable = self.active(&commit, keyspace.id)?;
+        let active = self.active(&commit, keyspace.id)?;
+        let other;
+        let memtable = if Arc::ptr_eq(active, &view.active) {
+            // The view keeps it alive: a count that all writers change would cost them more than the insert.
+            &view.active
+        } else {
+            other = Arc::clone(active);
+            place = None;
+            &other
+        };
         let slot = match durability {
             Durability::Memory => None,
             _ => Some(self.reserve(&mut commit, bytes)?),
@@ -62,13 +74,14 @@ impl Inner {
             operation.encode(keyspace.id, &mut record[HEADER_BYTES..]);
             logged = slot.commit();
         }
-        let inserted = if logged.is_ok() { insert(&memtable, seqno, operation) } else { Ok(()) };
+        let inserted = if logged.is_ok() { insert(memtable, seqno, operation, place) } else { Ok(()) };
         // Also after a failure: later writes wait for this number.
         self.order.publish(seqno, seqno);
         let end = logged.map_err(|error| self.poison(error.into()))?;
         inserted.map_err(|error| self.poison(error))?;
-        self.seal_full(keyspace, &memtable)?;
+        self.seal_full(keyspace, memtable)?;
         if durability == Durability::Sync {
+            drop(view);
             self.sync_log(log, end)?;
         }
         Ok(())
@@ -113,7 +126,7 @@ impl Inner {
         }
         let mut memtables = Memtables::default();
         for keyspace in &touched {
-            memtables.all.push((keyspace.id, self.active(&commit, keyspace.id)?));
+            memtables.all.push((keyspace.id, Arc::clone(self.active(&commit, keyspace.id)?)));
         }
         let slot = match durability {
             Durability::Memory => None,
@@ -134,7 +147,7 @@ impl Inner {
         let mut inserted = Ok(());
         if logged.is_ok() {
             inserted = (first..).zip(batch.operations()).try_for_each(|(seqno, (id, operation))| {
-                memtables.get(id).map_or(Ok(()), |memtable| insert(memtable, seqno, operation))
+                memtables.get(id).map_or(Ok(()), |memtable| insert(memtable, seqno, operation, None))
             });
         }
         self.order.publish(first, last);
@@ -188,9 +201,9 @@ impl Inner {
     }
 
     #[inline]
-    fn active(&self, commit: &Commit, id: KeyspaceId) -> Result<Arc<Memtable>> {
+    fn active<'c>(&self, commit: &'c Commit, id: KeyspaceId) -> Result<&'c Arc<Memtable>> {
         match commit.active.get(id.0 as usize) {
-            Some(Some(memtable)) => Ok(Arc::clone(memtable)),
+            Some(Some(memtable)) => Ok(memtable),
             _ => Err(Error::NotFound { what: format!("keyspace {} was dropped", id.0) }),
         }
     }
@@ -319,14 +332,19 @@ impl Memtables {
     }
 }
 
-/// Inserts an operation that was logged under `seqno`.
+/// Inserts an operation that was logged under `seqno`; `place` is where its key was located, if it was.
 #[inline]
-pub(crate) fn insert(memtable: &Memtable, seqno: Seqno, operation: Operation<'_>) -> Result<()> {
+pub(crate) fn insert(
+    memtable: &Memtable,
+    seqno: Seqno,
+    operation: Operation<'_>,
+    place: Option<Place<'_, '_>>,
+) -> Result<()> {
     debug_assert!(seqno <= SEQNO_MAX);
     match operation {
-        Operation::Put { key, value } => memtable.insert(key, seqno, Kind::Put, value),
-        Operation::Delete { key } => memtable.insert(key, seqno, Kind::Delete, &[]),
-        Operation::Merge { key, operand } => memtable.insert(key, seqno, Kind::Merge, operand),
+        Operation::Put { key, value } => memtable.insert_at(place, key, seqno, Kind::Put, value),
+        Operation::Delete { key } => memtable.insert_at(place, key, seqno, Kind::Delete, &[]),
+        Operation::Merge { key, operand } => memtable.insert_at(place, key, seqno, Kind::Merge, operand),
         Operation::DeleteRange { start, end } => memtable.delete_range(start, end, seqno),
     }
 }

@@ -16,14 +16,13 @@
 #![allow(unsafe_code)]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
-use std::cell::Cell;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::ptr::{self, NonNull};
 
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use cairn_vfs::sync::{Mutex, lock};
-use cairn_vfs::thread::yield_now;
+use cairn_vfs::thread::{self, yield_now};
 
 use crate::kind::{Kind, Seqno};
 
@@ -298,7 +297,7 @@ impl Arena {
     /// A stripe for this thread alone.
     #[inline]
     fn stripe(&self) -> &Stripe {
-        let first = thread_number();
+        let first = thread::number();
         if let Some(stripe) = self.stripes.get(first % STRIPES)
             && stripe.enter()
         {
@@ -410,19 +409,4 @@ impl Stripe {
             self.largest.store(seqno, Ordering::Relaxed);
         }
     }
-}
-
-/// A small number of this thread's own, so that threads spread over the stripes.
-#[inline]
-pub(super) fn thread_number() -> usize {
-    static THREADS: AtomicUsize = AtomicUsize::new(0);
-    thread_local! {
-        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
-    }
-    NUMBER.with(|number| {
-        if number.get() == usize::MAX {
-            number.set(THREADS.fetch_add(1, Ordering::Relaxed));
-        }
-        number.get()
-    })
 }

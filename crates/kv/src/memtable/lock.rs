@@ -11,7 +11,7 @@
 //! Practical Synchronization*, DaMoN 2016.)
 
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
-use cairn_vfs::thread::yield_now;
+use cairn_vfs::thread::{spin_loop, yield_now};
 
 const HELD: u64 = 1;
 
@@ -52,7 +52,7 @@ impl VersionLock {
                 return seen;
             }
             spins += 1;
-            if spins % SPINS == 0 { yield_now() } else { std::hint::spin_loop() }
+            if spins % SPINS == 0 { yield_now() } else { spin_loop() }
         }
     }
 

@@ -21,12 +21,15 @@ use cairn_vfs::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::arena::{Held, Link};
 use super::lock::VersionLock;
+use super::prefetch::prefetch_line;
 use super::probe::{self, INLINE_PREFIX_BYTES, Probe};
 use super::record::Record;
 
-/// Keys of a node.
-pub(super) const CAPACITY: usize = 64;
-const _: () = assert!(CAPACITY.is_power_of_two() && size_of::<Node>() == 64 + 16 * CAPACITY);
+/// Keys of a node. Few where schedules are explored, so that there are splits in all of them.
+pub(super) const CAPACITY: usize = if cfg!(cairn_shuttle) { 4 } else { 64 };
+const _: () = assert!(CAPACITY.is_power_of_two());
+#[cfg(not(cairn_shuttle))] // whose atomics are larger
+const _: () = assert!(size_of::<Node>() == 64 + 16 * CAPACITY);
 
 /// Heads that differ within so many leading bytes tell keys apart well enough to leave a prefix as it is.
 const HEAD_BYTES_SPENT: u32 = 4;
@@ -247,6 +250,15 @@ impl Node {
             _ => self.end.get().is_none_or(|end| probe.key < end.key()),
         };
         is_within.then_some(rank)
+    }
+
+    /// Asks for what an insert at `pos` moves and no search has touched.
+    #[inline]
+    pub(super) fn prefetch_refs(&self, pos: usize) {
+        const LINE: usize = 64 / size_of::<Link<Record>>();
+        for link in self.refs.iter().take(self.count() + 1).skip(pos / LINE * LINE).step_by(LINE) {
+            prefetch_line(link);
+        }
     }
 
     /// Inserts `record` before position `pos`. The caller holds the lock, the node is not full, and `probe` is the

@@ -3,19 +3,30 @@
 
 use super::arena::Held;
 
-/// Starts loading the first `lines` cache lines of `target`. Nothing that can be seen, and nothing at all on
-/// architectures without a stable prefetch intrinsic.
+/// Starts loading the first `lines` cache lines of `target`.
 #[inline(always)]
 pub(super) fn prefetch<T>(target: Held<'_, T>, lines: usize) {
+    let start = target.as_ptr().as_ptr().cast::<i8>();
+    for line in 0..lines {
+        hint(start.wrapping_add(64 * line));
+    }
+}
+
+/// Starts loading the cache line that `target` begins in.
+#[inline(always)]
+pub(super) fn prefetch_line<T>(target: &T) {
+    hint(std::ptr::from_ref(target).cast());
+}
+
+/// Nothing that can be seen, and nothing at all on architectures without a stable prefetch intrinsic.
+#[inline(always)]
+fn hint(address: *const i8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        let start = target.as_ptr().as_ptr().cast::<i8>();
-        for line in 0..lines {
-            // SAFETY: a prefetch is a hint: it faults at no address and reads nothing that the program could see.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(64 * line)) }
-        }
+        // SAFETY: a prefetch is a hint: it faults at no address and reads nothing that the program could see.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (target, lines);
+    let _ = address;
 }

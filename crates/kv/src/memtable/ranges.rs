@@ -11,7 +11,7 @@ use crate::kind::Seqno;
 use crate::range_del::{RangeTombstone, RangeTombstones};
 
 /// Recent tombstones that a reader has to look through, at most.
-const RECENT_MAX: usize = 16;
+const RECENT_MAX: usize = if cfg!(cairn_shuttle) { 2 } else { 16 };
 
 /// Range tombstones that are added one by one and read by many.
 #[derive(Debug)]

@@ -29,7 +29,7 @@ pub(crate) const KEY_BYTES_MAX: usize = u32::MAX as usize;
 pub(crate) const VALUE_BYTES_MAX: usize = u32::MAX as usize;
 
 /// Updates from one that has a tower to the next.
-const TOWER_EVERY: u32 = 16;
+const TOWER_EVERY: u32 = if cfg!(cairn_shuttle) { 2 } else { 16 };
 
 /// A sequence number and a kind in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,6 +3,8 @@
 mod concurrent;
 mod model;
 mod parts;
+#[cfg(cairn_shuttle)]
+mod shuttle;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -8,8 +8,9 @@
 //! never changes, and what leaves a leaf is always found by following `next`.
 
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
+use cairn_vfs::thread;
 
-use super::arena::{Arena, Held, Link, thread_number};
+use super::arena::{Arena, Held, Link};
 use super::lock::Seen;
 use super::node::{Inner, Node, Rank};
 use super::prefetch::prefetch;
@@ -65,6 +66,16 @@ impl Finger {
             self.leaf.set(Some(leaf));
         }
     }
+}
+
+/// Where a key belongs, as it was seen a moment ago: for an insert soon.
+pub(crate) struct Place<'a, 'k> {
+    probe: Probe<'k>,
+    leaf: Held<'a, Node>,
+    seen: Seen,
+    rank: Rank<'a>,
+    /// The leaf was found by going down.
+    is_far: bool,
 }
 
 /// A leaf, and what leads to it, as an insert found them.
@@ -141,18 +152,73 @@ impl Tree {
         Some(leaf)
     }
 
-    /// Adds a version.
+    /// Where `key` belongs now; `None` when that takes more than a look. Costs the cache misses of an insert.
     #[inline]
-    pub(super) fn insert(&self, entry: &Entry<'_>) {
-        let probe = Probe::new(entry.key);
+    pub(super) fn locate<'a, 'k>(&'a self, key: &'k [u8]) -> Option<Place<'a, 'k>> {
+        let probe = Probe::new(key);
+        let (leaf, seen, rank, is_far) = Tree::locate_near(self.finger().leaf(), &probe)
+            .or_else(|| Tree::locate_near(self.last.get(), &probe))
+            .or_else(|| {
+                let (leaf, seen) = self.try_leaf(&probe)?;
+                let rank = leaf.get().rank(&probe)?;
+                if rank.equal.is_none() {
+                    leaf.get().prefetch_refs(rank.pos);
+                }
+                Some((leaf, seen, rank, true))
+            })?;
+        Some(Place { probe, leaf, seen, rank, is_far })
+    }
+
+    #[inline]
+    fn locate_near<'a>(
+        leaf: Option<Held<'a, Node>>,
+        probe: &Probe<'_>,
+    ) -> Option<(Held<'a, Node>, Seen, Rank<'a>, bool)> {
+        let leaf = leaf?;
+        let seen = leaf.lock.try_read()?;
+        Some((leaf, seen, leaf.get().rank_within(probe)?, false))
+    }
+
+    /// Adds a version. `place` is what [`Tree::locate`] said of its key, when it was asked.
+    #[inline]
+    pub(super) fn insert(&self, entry: &Entry<'_>, place: Option<Place<'_, '_>>) {
         // Made at the first attempt that needs it and kept for the next ones.
         let mut record = None;
+        let probe = match place {
+            Some(place) => {
+                if self.insert_into(&place, entry, &mut record) {
+                    return;
+                }
+                place.probe
+            }
+            None => Probe::new(entry.key),
+        };
         if self.insert_near(self.finger().leaf(), &probe, entry, &mut record)
             || self.insert_near(self.last.get(), &probe, entry, &mut record)
         {
             return;
         }
         while self.try_insert(&probe, entry, &mut record).is_none() {}
+    }
+
+    /// Inserts where the key was seen to belong. False, and nothing is done, if it takes a split or somebody else was
+    /// quicker.
+    #[inline]
+    fn insert_into<'a>(
+        &'a self,
+        place: &Place<'a, '_>,
+        entry: &Entry<'_>,
+        record: &mut Option<Held<'a, Record>>,
+    ) -> bool {
+        let Place { probe, leaf, seen, rank, is_far } = place;
+        if rank.equal.is_none() && leaf.is_full() {
+            return false;
+        }
+        let is_done = self.insert_at(leaf.get(), *seen, *rank, probe, entry, record).is_some();
+        if is_done && *is_far {
+            self.finger().moved_to(*leaf);
+        }
+        is_done
     }
 
     /// Inserts into `leaf`, if the key is seen to belong there and there is room: what spares keys that follow each
@@ -224,7 +290,7 @@ impl Tree {
 
     #[inline]
     fn finger(&self) -> &Finger {
-        &self.fingers[thread_number() % FINGERS]
+        &self.fingers[thread::number() % FINGERS]
     }
 
     /// The way to the leaf that `probe` belongs to. Splits full inner nodes on the way, so that the leaf's parent has

@@ -16,6 +16,9 @@ use crate::iter::visible::Bounds;
 use crate::version::KeyspaceId;
 use crate::{Error, Result};
 
+#[cfg(all(test, cairn_shuttle))]
+mod shuttle;
+
 /// Names a transaction among those that run.
 pub(crate) type TransactionId = u64;
 

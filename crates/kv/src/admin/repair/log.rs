@@ -97,7 +97,7 @@ impl Repair<'_> {
             if lsn.get() <= keyspace.log_start || seqno <= keyspace.flushed {
                 continue;
             }
-            insert(memtables.entry(id).or_insert_with(|| Arc::new(Memtable::new())), seqno, operation)?;
+            insert(memtables.entry(id).or_insert_with(|| Arc::new(Memtable::new())), seqno, operation, None)?;
             is_new = true;
         }
         plan.last_seqno = plan.last_seqno.max(record.seqno + count - 1);
