@@ -1,9 +1,14 @@
 //! Build a constant store, look keys up one by one and in a batch, and check the whole file.
+//!
+//! Run it with `cargo run --example constant_store`.
+
+use std::error::Error;
 
 use cairn_hash::table::{BuildOptions, Builder, Compression, Mode, Reader, ReaderOptions};
 
-pub(crate) fn main() -> cairn_hash::Result<()> {
-    let path = std::env::temp_dir().join(format!("cairn-example-store-{}.cairn", std::process::id()));
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let path = dir.path().join("users.cairn");
 
     // In any order, in one pass; of equal keys the last counts.
     let options = BuildOptions::default().compression(Compression::zstd()).memory_bytes(256 << 20);
@@ -28,12 +33,8 @@ pub(crate) fn main() -> cairn_hash::Result<()> {
     let mut found = 0;
     reader.get_many(&keys, |_, value| found += u64::from(value.is_some()))?;
     assert_eq!(found, 5_000);
+    println!("{found} of {} keys are there", keys.len());
 
     println!("{}", reader.verify()?);
-    cleanup(&[path])
-}
-
-fn cleanup(paths: &[std::path::PathBuf]) -> cairn_hash::Result<()> {
-    use cairn_vfs::Fs;
-    paths.iter().try_for_each(|path| Ok(cairn_vfs::StdFs::new().remove(path)?))
+    Ok(())
 }

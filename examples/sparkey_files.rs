@@ -1,10 +1,14 @@
 //! Write a Sparkey log and index, read them, and see what a Java or C program would see.
+//!
+//! Run it with `cargo run --example sparkey_files`.
+
+use std::error::Error;
 
 use cairn_hash::sparkey::{self, IndexOptions, LogOptions, LogWriter, ReaderOptions, SparkeyReader};
-use cairn_vfs::{Fs, StdFs};
 
-pub(crate) fn main() -> cairn_hash::Result<()> {
-    let log = std::env::temp_dir().join(format!("cairn-example-sparkey-{}.spl", std::process::id()));
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let log = dir.path().join("songs.spl");
 
     let mut writer = LogWriter::create(&log, &LogOptions::default())?;
     writer.put(b"key", b"value")?;
@@ -17,7 +21,8 @@ pub(crate) fn main() -> cairn_hash::Result<()> {
     assert_eq!(reader.get(b"key")?.as_deref(), Some(&b"value"[..]));
     assert_eq!(reader.get(b"gone")?, None);
     println!("{} entry", reader.len());
-
-    let fs = StdFs::new();
-    [log.clone(), sparkey::index_path(&log)].iter().try_for_each(|file| Ok(fs.remove(file)?))
+    for file in [&log, &sparkey::index_path(&log)] {
+        println!("{}", file.file_name().unwrap_or_default().to_string_lossy());
+    }
+    Ok(())
 }

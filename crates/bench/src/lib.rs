@@ -61,6 +61,11 @@ use std::path::PathBuf;
 
 pub use error::{Error, Result};
 
+/// The Rust on the first page is compiled by `cargo test --doc`: here, as it is about several engines.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
+
 /// Where the setup script keeps what it fetched for the peers: `CAIRN_CACHE`, else `.cache/cairn` in the home
 /// directory, else in the working directory.
 pub fn cache_dir() -> PathBuf {

@@ -20,8 +20,6 @@ pub use error::{Error, Result};
 /// The Rust on the pages for users is compiled by `cargo test --doc`.
 #[cfg(doctest)]
 mod pages {
-    #[doc = include_str!("../../../README.md")]
-    struct Readme;
     #[doc = include_str!("../../../docs/src/engines/hash.md")]
     struct Engine;
 }

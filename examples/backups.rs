@@ -1,0 +1,56 @@
+//! Copies of a store while it is being written to: a checkpoint by hard links, incremental backups, going back to one, and
+//! checking that all is sound.
+//!
+//! Run it with `cargo run --example backups`.
+
+use std::error::Error;
+
+use cairn_kv::{Backups, Db, Range, verify};
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let dir = tempfile::tempdir()?; // removed at the end; yours stays
+    let path = |name: &str| dir.path().join(name);
+
+    let db = Db::open(path("store"))?;
+    for number in 0..10_000u32 {
+        db.put(number.to_be_bytes(), format!("as of monday {number}"))?;
+    }
+    db.flush()?; // not needed for what follows; so there is a table that does not change any more
+
+    // A directory that opens as a store of its own. It costs no space until the two grow apart.
+    let last = db.checkpoint(path("checkpoint"))?;
+    println!("checkpoint up to write {last}");
+
+    // Each backup is whole, and costs only files that no earlier one has. Keep them on another disk.
+    let backups = Backups::open(path("backups"))?;
+    let monday = backups.create(&db)?;
+    db.put(7u32.to_be_bytes(), "as of tuesday")?; // in memory and the log only: it is in the backup all the same
+    let tuesday = backups.create(&db)?;
+    db.delete_range(0u32.to_be_bytes(), 9_000u32.to_be_bytes())?; // a mistake
+    let wednesday = backups.create(&db)?;
+    for backup in [&monday, &tuesday, &wednesday] {
+        let (id, bytes, copied) = (backup.id, backup.bytes >> 10, backup.copied_bytes >> 10);
+        println!("backup {id}: files: {}, {bytes} KiB, of which {copied} KiB were copied", backup.files);
+    }
+
+    // Every byte is held against its checksum, here and whenever a file is copied.
+    println!("damage in the backups: {:?}", backups.verify()?);
+    backups.restore(Some(tuesday.id), path("restored"))?;
+    backups.purge(1)?; // all but the newest
+    println!("backups left: {}", backups.list()?.len());
+
+    let restored = Db::open(path("restored"))?;
+    println!("{} entries now, {} in the restored store", count(db.iter())?, count(restored.iter())?);
+    println!("entry 7 of it: {:?}", restored.get(7u32.to_be_bytes())?);
+    let checkpoint = Db::open(path("checkpoint"))?;
+    println!("entry 7 of the checkpoint: {:?}", checkpoint.get(7u32.to_be_bytes())?);
+
+    // Of a store that does not even open, `cairn_kv::verify` says what is wrong, and `cairn_kv::repair` saves the rest.
+    drop(restored);
+    println!("the restored store: {}", verify(path("restored"))?);
+    Ok(())
+}
+
+fn count(entries: Range) -> cairn_kv::Result<u64> {
+    entries.map(|entry| entry.map(|_| 1)).sum()
+}
