@@ -116,7 +116,7 @@ impl fmt::Display for Stats {
             writeln!(f, "keyspace {}", keyspace.name)?;
             let (bytes, sealed) = (human(keyspace.memtable_bytes), keyspace.sealed_memtables);
             writeln!(f, "  memtables    {bytes} ({sealed} sealed)")?;
-            for (at, level) in keyspace.levels.iter().enumerate() {
+            for (at, level) in keyspace.levels.iter().enumerate().filter(|(_, level)| level.tables > 0) {
                 let LevelStats { runs, tables, bytes, entries } = *level;
                 let bytes = human(bytes);
                 writeln!(
