@@ -141,8 +141,8 @@ pub struct KeyspaceOptions {
     pub prefix_extractor: Option<PrefixExtractor>,
     /// How tables are compacted. Default: leveled.
     pub compaction: StrategyOptions,
-    /// Sorted runs in level 0 from which on writers are slowed down, and at which they stop. Default: 28 and 48; the
-    /// leveled strategy lets twelve gather.
+    /// Sorted runs in level 0 from which on writers are slowed down, and at which they stop. Default: 32 and 56; the
+    /// leveled strategy lets sixteen gather.
     pub level_zero_limits: (usize, usize),
     /// Bytes that wait for compaction from which on writers are slowed down, and at which they stop. Default: 64 and
     /// 256 GiB, as in RocksDB.
@@ -174,7 +174,7 @@ impl Default for KeyspaceOptions {
             filter_by_level: true,
             prefix_extractor: None,
             compaction: StrategyOptions::default(),
-            level_zero_limits: (28, 48),
+            level_zero_limits: (32, 56),
             pending_compaction_limits: (64 << 30, 256 << 30),
             merge_operator: None,
             compaction_filter: None,

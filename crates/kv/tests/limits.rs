@@ -87,7 +87,7 @@ fn an_interval_syncs_the_log() {
 #[test]
 fn limits_that_no_compaction_meets() {
     let fifo = StrategyOptions::Fifo(FifoOptions::default());
-    for (compaction, level_zero_limits) in [(fifo, (28, 48)), (StrategyOptions::default(), (1, 2))] {
+    for (compaction, level_zero_limits) in [(fifo, (32, 56)), (StrategyOptions::default(), (1, 2))] {
         let options = KeyspaceOptions { compaction, level_zero_limits, ..KeyspaceOptions::default() };
         let builder = Db::builder("/store").fs(Arc::new(MemFs::new())).default_keyspace(options).seed(1);
         let db = builder.background(Background::Threads(2)).open().unwrap();

@@ -6,7 +6,7 @@ use cairn_vfs::sync::{Arc, lock};
 use crate::db::controller::Pressure;
 use crate::db::inner::{Inner, KeyspaceState};
 use crate::db::stats::{KeyspaceStats, LevelStats, Stats};
-use crate::events::{Event, StallCause};
+use crate::events::Event;
 use crate::{Error, Result};
 
 impl Inner {
@@ -132,11 +132,8 @@ impl Inner {
         let mut pressures = Vec::new();
         for keyspace in self.all_keyspaces() {
             let view = keyspace.view.load();
-            let allowed = keyspace.options.sealed_memtables_max as f64;
-            let sealed = view.sealed.len() as f64;
-            // One that is being flushed is normal; the last free one is where slowing down begins.
-            let soft = (allowed - 1.0).max(1.0);
-            pressures.push(Pressure::between(StallCause::Memtables, sealed, soft, allowed));
+            let (sealed, allowed) = (view.sealed.len(), keyspace.options.sealed_memtables_max);
+            pressures.push(Pressure::of_memtables(sealed, allowed, self.controller.flush_speed()));
             pressures.extend(self.compaction_pressure(&keyspace, &view));
         }
         self.controller.set(&pressures);

@@ -27,29 +27,52 @@ const SPEED_MIN: f64 = 4.0 * 1024.0 * 1024.0;
 /// Fastest limited speed, right above the soft limit.
 const SPEED_MAX: f64 = 512.0 * 1024.0 * 1024.0;
 
-/// How far behind the background work is: 0 not at all, 1 at the hard limit.
+/// How fast writers may write, in view of one kind of background work.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Pressure {
     pub cause: StallCause,
-    /// Below 0: no limit.
-    pub level: f64,
+    /// Bytes a second: infinite without a limit, 0 when writers are to stop.
+    speed: f64,
 }
 
 impl Pressure {
-    /// The pressure of `value` between `soft`, where writers begin to slow down, and `hard`, where they stop.
+    /// The pressure of `value` between `soft`, where writers begin to slow down, and `hard`, where they stop. In between
+    /// the speed falls geometrically: each step of the debt costs the same factor.
     pub(crate) fn between(cause: StallCause, value: f64, soft: f64, hard: f64) -> Pressure {
-        let level = if value < soft { -1.0 } else { (value - soft) / (hard - soft).max(f64::MIN_POSITIVE) };
-        Pressure { cause, level }
+        let speed = if value < soft {
+            f64::INFINITY
+        } else if value >= hard {
+            0.0
+        } else {
+            SPEED_MAX * (SPEED_MIN / SPEED_MAX).powf((value - soft) / (hard - soft))
+        };
+        Pressure { cause, speed }
+    }
+
+    /// The pressure of `sealed` memtables of which `allowed` may wait, when flushes make `flush_speed` bytes a second.
+    ///
+    /// One that is being flushed is normal. With more, writers run a little faster than the flushes, and with one place
+    /// left slower, so that they meet no stop unless flushes become much slower.
+    pub(crate) fn of_memtables(sealed: usize, allowed: usize, flush_speed: f64) -> Pressure {
+        let share = match allowed.saturating_sub(sealed) {
+            0 => 0.0,
+            _ if sealed < 2 => f64::INFINITY,
+            1 => 0.7,
+            2 => 1.3,
+            _ => f64::INFINITY,
+        };
+        let speed = if share == 0.0 { 0.0 } else { (share * flush_speed).max(SPEED_MIN) };
+        Pressure { cause: StallCause::Memtables, speed }
     }
 
     /// True when writers are to stop.
     pub(crate) fn stops(&self) -> bool {
-        self.level >= 1.0
+        self.speed == 0.0
     }
 
     /// As slow as can be instead of a stop.
     pub(crate) fn without_stop(self) -> Pressure {
-        Pressure { level: self.level.min(0.999), ..self }
+        Pressure { speed: self.speed.max(SPEED_MIN), ..self }
     }
 }
 
@@ -62,6 +85,8 @@ pub(crate) struct Controller {
     cause: AtomicU8,
     /// Nanoseconds of delay that writers have run up and not yet slept.
     owed: AtomicU64,
+    /// Bytes of keys and values that flushes make in a second, of late; 0 before the first.
+    flush_speed: AtomicU64,
     /// Held from looking at what is due to setting the speed by it: of two who do so, the one who looked last must set it
     /// last, or writers could stay stopped with nothing left to do.
     pub measuring: Mutex<()>,
@@ -103,6 +128,7 @@ impl Controller {
             nanos_a_mib: AtomicU64::new(0),
             cause: AtomicU8::new(0),
             owed: AtomicU64::new(0),
+            flush_speed: AtomicU64::new(0),
             measuring: Mutex::new(()),
             gate: Mutex::new(()),
             open: Condvar::new(),
@@ -110,19 +136,32 @@ impl Controller {
         }
     }
 
+    /// Learns how fast flushes are.
+    pub(crate) fn flushed(&self, bytes: u64, took: Duration) {
+        if took.is_zero() {
+            return;
+        }
+        let speed = bytes as f64 / took.as_secs_f64();
+        let before = self.flush_speed.load(Relaxed) as f64;
+        // Of a few flushes: one may have met a busy disk.
+        let after = if before == 0.0 { speed } else { (3.0 * before + speed) / 4.0 };
+        self.flush_speed.store(after as u64, Relaxed);
+    }
+
+    /// See [`Controller::flushed`]; infinite while nothing is known.
+    pub(crate) fn flush_speed(&self) -> f64 {
+        match self.flush_speed.load(Relaxed) {
+            0 => f64::INFINITY,
+            speed => speed as f64,
+        }
+    }
+
     /// Sets the speed by the worst of `pressures`. To be called whenever background work begins to be due, or is done.
     pub(crate) fn set(&self, pressures: &[Pressure]) {
-        let worst = pressures.iter().copied().max_by(|a, b| a.level.total_cmp(&b.level));
+        let worst = pressures.iter().copied().min_by(|a, b| a.speed.total_cmp(&b.speed));
         let Some(worst) = worst else { return };
-        let nanos = if worst.level < 0.0 {
-            0
-        } else if worst.stops() {
-            STOPPED
-        } else {
-            // The speed falls geometrically: each step of the debt costs the same factor.
-            let speed = SPEED_MAX * (SPEED_MIN / SPEED_MAX).powf(worst.level);
-            ((1u64 << 20) as f64 / speed * 1e9) as u64
-        };
+        // Without a limit this is 0.
+        let nanos = if worst.stops() { STOPPED } else { ((1u64 << 20) as f64 / worst.speed * 1e9) as u64 };
         let cause = CAUSES.iter().position(|cause| *cause == worst.cause).unwrap_or(0);
         self.cause.store(cause as u8, Relaxed);
         let before = self.nanos_a_mib.swap(nanos, SeqCst);

@@ -44,6 +44,7 @@ impl Inner {
         self.counters.flushes.fetch_add(1, Relaxed);
         self.counters.flush_bytes.fetch_add(bytes, Relaxed);
         let took = self.clock.now().saturating_sub(start);
+        self.controller.flushed(sealed.iter().map(|sealed| sealed.memtable.raw_bytes()).sum(), took);
         self.tell(|| Event::Flushed { keyspace: keyspace.name.clone(), table, bytes, took });
         Ok(())
     }

@@ -163,7 +163,6 @@ impl Memtable {
     }
 
     /// Bytes of keys and values of all versions, each with its key.
-    #[cfg(test)]
     pub(crate) fn raw_bytes(&self) -> u64 {
         self.tree.arena.counts().raw_bytes
     }

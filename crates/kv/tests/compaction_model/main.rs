@@ -24,7 +24,7 @@ fn contenders(scale: u64) -> Vec<(&'static str, Box<dyn Strategy>)> {
     let table_bytes = 64 * MIB / scale;
     let leveled = LeveledOptions {
         table_bytes,
-        level_zero_bytes: 768 * MIB / scale,
+        level_zero_bytes: 1024 * MIB / scale,
         base_bytes: 256 * MIB / scale,
         ..LeveledOptions::default()
     };
@@ -32,8 +32,8 @@ fn contenders(scale: u64) -> Vec<(&'static str, Box<dyn Strategy>)> {
         LeveledOptions { level_zero_runs_max: 4, level_zero_bytes: 256 * MIB / scale, ..leveled.clone() };
     let medium =
         LeveledOptions { level_zero_runs_max: 8, level_zero_bytes: 512 * MIB / scale, ..leveled.clone() };
-    let huge =
-        LeveledOptions { level_zero_runs_max: 16, level_zero_bytes: 1024 * MIB / scale, ..leveled.clone() };
+    let large =
+        LeveledOptions { level_zero_runs_max: 12, level_zero_bytes: 768 * MIB / scale, ..leveled.clone() };
     let universal = UniversalOptions { table_bytes, ..UniversalOptions::default() };
     let lazy = LazyOptions { table_bytes, flush_bytes: table_bytes, ..LazyOptions::default() };
     let build = |options: StrategyOptions| options.build().unwrap();
@@ -43,7 +43,7 @@ fn contenders(scale: u64) -> Vec<(&'static str, Box<dyn Strategy>)> {
         ("leveled", build(StrategyOptions::Leveled(leveled))),
         ("leveled, level 0 of 4 runs", build(StrategyOptions::Leveled(small))),
         ("leveled, level 0 of 8 runs", build(StrategyOptions::Leveled(medium))),
-        ("leveled, level 0 of 16 runs", build(StrategyOptions::Leveled(huge))),
+        ("leveled, level 0 of 12 runs", build(StrategyOptions::Leveled(large))),
         ("lazy-leveled", build(StrategyOptions::LazyLeveled(lazy))),
         ("universal", build(StrategyOptions::Universal(universal))),
     ]

@@ -88,10 +88,10 @@ pub struct LeveledOptions {
     /// Level 0 is compacted from this many runs on, if they are also as large as the last level or
     /// [`LeveledOptions::level_zero_bytes`], whichever is less. Default: 4, as in RocksDB.
     pub level_zero_runs_min: usize,
-    /// Level 0 is compacted from this many runs on in any case. Default: 12. Each merge rewrites the level below, so three
-    /// times as much from level 0 at a time takes a third of those writes; lookups pay with some more filters.
+    /// Level 0 is compacted from this many runs on in any case. Default: 16. Each merge rewrites the level below, so four
+    /// times as much from level 0 at a time takes a quarter of those writes; lookups pay with some more filters.
     pub level_zero_runs_max: usize,
-    /// How much of level 0 is worth a merge. Default: 768 MiB, twelve memtables of 64 MiB.
+    /// How much of level 0 is worth a merge. Default: 1 GiB, sixteen memtables of 64 MiB.
     pub level_zero_bytes: u64,
     /// The level below level 0 is not made smaller than this. Default: 256 MiB.
     pub base_bytes: u64,
@@ -118,8 +118,8 @@ impl Default for LeveledOptions {
         LeveledOptions {
             table_bytes: 64 * MIB,
             level_zero_runs_min: 4,
-            level_zero_runs_max: 12,
-            level_zero_bytes: 768 * MIB,
+            level_zero_runs_max: 16,
+            level_zero_bytes: 1024 * MIB,
             base_bytes: 256 * MIB,
             multiplier: 10.0,
             levels: 7,
