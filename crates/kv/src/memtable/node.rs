@@ -255,7 +255,7 @@ impl Node {
     /// Asks for what an insert at `pos` moves and no search has touched.
     #[inline]
     pub(super) fn prefetch_refs(&self, pos: usize) {
-        const LINE: usize = 64 / size_of::<Link<Record>>();
+        const LINE: usize = 64_usize.div_ceil(size_of::<Link<Record>>());
         for link in self.refs.iter().take(self.count() + 1).skip(pos / LINE * LINE).step_by(LINE) {
             prefetch_line(link);
         }

@@ -24,7 +24,7 @@ impl Writes {
     }
 
     fn done(&self, first: Seqno) {
-        lock(&self.all).get_mut(&first).unwrap().1 = true;
+        lock(&self.all).entry(first).and_modify(|write| write.1 = true);
     }
 
     fn last(&self) -> Seqno {

@@ -1,0 +1,105 @@
+//! The cache under schedules that follow from a seed: see `testing/schedules.rs`. Loading a slot and replacing what hangs
+//! under it are one step each (`arc_swap`); the shard's lock, the marks of what was asked for and the counters are not.
+
+use cairn_vfs::thread;
+
+use super::*;
+use crate::schedules::explore;
+
+/// All blocks of these tests are alike: only the slots matter.
+const BLOCK_BYTES: usize = 100;
+
+fn block() -> Arc<Block> {
+    Arc::new(Block::for_tests(BLOCK_BYTES))
+}
+
+/// Asks for a block as a table does, and uses it.
+fn ask(cache: &Cache, slots: &Arc<Slots>, index: usize) {
+    let found = slots.get(index).and_then(|guard| guard.as_ref().map(Arc::clone));
+    let block = match found {
+        Some(block) => {
+            cache.count_hits(1);
+            block
+        }
+        None => {
+            cache.count_miss();
+            cache.insert(slots, index, block())
+        }
+    };
+    assert!(block.may_contain_for_tests(1));
+}
+
+fn assert_within(cache: &Cache, limit: u64) {
+    let used = cache.stats().used_bytes;
+    assert!(used <= limit, "{used} bytes of {limit}");
+}
+
+/// Goal: threads that look up, load, evict and remove blocks of several tables never exceed the capacity, count no byte
+/// twice and leave none behind. Method: a cache of a few blocks; two threads ask for blocks of a table that both use, each
+/// with a table of its own that goes in the end; another pins, unpins and shrinks.
+#[test]
+fn load_evict_remove() {
+    explore(2_000, || {
+        let weight = block().weight() as u64;
+        let cache = Cache::new(4 * weight);
+        let shared = cache.slots(4);
+        thread::scope(|scope| {
+            for thread in 0..2 {
+                let (cache, shared) = (&cache, &shared);
+                scope.spawn(move || {
+                    let own = cache.slots(3);
+                    for index in [0, 1, 0, 2] {
+                        ask(cache, shared, (index + thread) % 4);
+                        ask(cache, &own, index);
+                        assert_within(cache, 4 * weight);
+                    }
+                    cache.remove(&own);
+                    assert!((0..3).all(|index| own.peek(index).is_none()));
+                });
+            }
+            let (cache, shared) = (&cache, &shared);
+            scope.spawn(move || {
+                assert!(cache.pin(weight));
+                assert_within(cache, 3 * weight);
+                ask(cache, shared, 3);
+                assert_within(cache, 3 * weight);
+                cache.unpin(weight);
+                cache.set_capacity(3 * weight);
+                ask(cache, shared, 0);
+                assert_within(cache, 3 * weight);
+            });
+        });
+        let held: u64 = (0..4).filter_map(|at| shared.peek(at)).map(|block| block.weight() as u64).sum();
+        assert_eq!(held, cache.stats().used_bytes);
+        cache.remove(&shared);
+        let stats = cache.stats();
+        assert_eq!((stats.used_bytes, stats.pinned_bytes), (0, 0));
+        assert!(stats.hits + stats.misses == 18 && stats.misses >= stats.inserts, "{stats:?}");
+    });
+}
+
+/// Goal: of several threads that load the same block one wins, and all get the winner's. Method: three at once, in room for
+/// it and without.
+#[test]
+fn one_loader_wins() {
+    for room in [0, 2] {
+        explore(500, move || {
+            let cache = Cache::new(room * block().weight() as u64);
+            let slots = cache.slots(1);
+            let got = cairn_vfs::sync::Mutex::new(Vec::new());
+            thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        let block = cache.insert(&slots, 0, block());
+                        cairn_vfs::sync::lock(&got).push(block);
+                    });
+                }
+            });
+            let got = got.into_inner().unwrap();
+            let winner = slots.peek(0);
+            assert_eq!(winner.is_some(), room > 0);
+            assert!(winner.is_none_or(|winner| got.iter().all(|block| Arc::ptr_eq(block, &winner))));
+            assert_eq!(cache.stats().inserts, room.min(1));
+        });
+    }
+}

@@ -1,0 +1,245 @@
+//! Threads in one memtable under schedules that follow from a seed.
+//!
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --lib shuttle`, with a target folder of its own; see
+//! `testing/schedules.rs` for what that shows and what not. Nodes have four keys then, every second update a tower, and
+//! range tombstones are settled by threes, so that a dozen inserts split leaves and inner nodes. A range tombstone's set is
+//! replaced in one step, by `arc_swap`.
+
+use std::collections::BTreeSet;
+
+use cairn_vfs::sync::atomic::{AtomicUsize, Ordering};
+use cairn_vfs::thread;
+
+use super::*;
+use crate::schedules::explore;
+
+/// What a writer inserts, in order, and how much of it is done. Values are the keys: who finds another key's record
+/// sees it.
+struct Writer {
+    keys: Vec<Vec<u8>>,
+    done: AtomicUsize,
+}
+
+impl Writer {
+    fn done(&self) -> &[Vec<u8>] {
+        &self.keys[..self.done.load(Ordering::Acquire)]
+    }
+}
+
+fn seqno(writer: usize, at: usize) -> Seqno {
+    (writer * 1000 + at + 1) as Seqno
+}
+
+/// One thread for each list of keys that inserts them, one that looks them up, and one that walks one way.
+fn run(keys: Vec<Vec<Vec<u8>>>, lookups: usize, backwards: bool) {
+    let writers: Vec<_> = keys.into_iter().map(|keys| Writer { keys, done: AtomicUsize::new(0) }).collect();
+    let memtable = Arc::new(Memtable::new());
+    thread::scope(|scope| {
+        let (memtable, writers) = (&memtable, &writers);
+        for (number, writer) in writers.iter().enumerate() {
+            scope.spawn(move || {
+                for (at, key) in writer.keys.iter().enumerate() {
+                    memtable.insert(key, seqno(number, at), Kind::Put, key).unwrap();
+                    writer.done.store(at + 1, Ordering::Release);
+                }
+            });
+        }
+        if lookups > 0 {
+            scope.spawn(move || look_up(memtable, writers, lookups));
+            scope.spawn(move || walk(memtable, writers, backwards));
+        }
+    });
+    let mut model = Model::default();
+    for (number, writer) in writers.iter().enumerate() {
+        for (at, key) in writer.keys.iter().enumerate() {
+            model.insert(key, seqno(number, at), Kind::Put, key);
+        }
+    }
+    check_content(&memtable, &model);
+    for key in writers.iter().flat_map(|writer| &writer.keys) {
+        assert_eq!(versions(&memtable, key, Seqno::MAX), model.versions(key, Seqno::MAX), "{key:?}");
+    }
+}
+
+/// Looks up what was inserted last, what is about to be, and a key that is never there.
+fn look_up(memtable: &Memtable, writers: &[Writer], lookups: usize) {
+    for round in 0..lookups {
+        let number = round % writers.len();
+        let writer = &writers[number];
+        let done = writer.done().len();
+        let from = done.saturating_sub(2);
+        for (at, key) in writer.keys.iter().enumerate().skip(from).take(3) {
+            let found = versions(memtable, key, Seqno::MAX);
+            assert!(found.iter().all(|(_, _, value)| value == key), "{key:?} has {found:?}");
+            let is_found = found.iter().any(|(found, ..)| *found == seqno(number, at));
+            assert!(is_found || at >= done, "{key:?} was inserted before and has {found:?}");
+        }
+        assert!(versions(memtable, b"5 nowhere", Seqno::MAX).is_empty());
+    }
+}
+
+/// Walks from one end to the other: in order, no entry twice, none missing that was there before.
+fn walk(memtable: &Arc<Memtable>, writers: &[Writer], is_back: bool) {
+    let before: BTreeSet<&[u8]> = writers.iter().flat_map(|w| w.done().iter().map(Vec::as_slice)).collect();
+    let mut cursor = memtable.cursor();
+    let seen = if is_back {
+        let mut seen = backwards(&mut cursor);
+        seen.reverse();
+        seen
+    } else {
+        forwards(&mut cursor)
+    };
+    let places: Vec<_> = seen.iter().map(|(key, seqno, ..)| (key, Reverse(seqno))).collect();
+    assert!(places.windows(2).all(|pair| pair[0] < pair[1]), "out of order, or twice: {places:?}");
+    assert!(seen.iter().all(|(key, _, _, value)| key == value));
+    let keys: BTreeSet<&[u8]> = seen.iter().map(|entry| entry.0.as_slice()).collect();
+    assert!(before.is_subset(&keys), "{before:?} was there before the walk, which saw {keys:?}");
+}
+
+/// Goal: no schedule loses an entry, shows one twice, or makes a reader miss one that was there before it looked, while
+/// nodes on all levels split. Method: two threads insert keys that lie between each other's, in an order that is neither
+/// ascending nor descending; a reader and a walker beside them.
+#[test]
+fn splits() {
+    for backwards in [false, true] {
+        explore(1_000, move || {
+            let keys = |writer: usize| {
+                (0..9).map(|at| format!("{:02}", at * 5 % 9 * 2 + writer).into_bytes()).collect()
+            };
+            run(vec![keys(0), keys(1)], 4, backwards);
+        });
+    }
+}
+
+/// Goal: the same for the short ways: behind the last key, and where the thread was before. Method: ascending keys, first
+/// both at the end, then each writer in a stretch of its own, where one follows the other's leaf.
+#[test]
+fn ascending_keys() {
+    for is_apart in [false, true] {
+        explore(600, move || {
+            let number = |writer, at| if is_apart { writer * 100 + at } else { at * 2 + writer };
+            let keys = |writer| (0..9).map(|at| format!("{:03}", number(writer, at)).into_bytes()).collect();
+            run(vec![keys(0), keys(1)], 3, is_apart);
+        });
+    }
+}
+
+/// Goal: the same where leaves are split in front, and `prev` leads to what was split since. Method: descending keys, a
+/// walk backwards.
+#[test]
+fn descending_keys() {
+    explore(600, || {
+        let keys = |writer| (0..8).rev().map(|at| format!("{:02}", at * 2 + writer).into_bytes()).collect();
+        run(vec![keys(0), keys(1)], 3, true);
+    });
+}
+
+/// Goal: nobody takes another key's record for its own, whatever mixture of prefix and records it sees. Method: writers
+/// whose keys differ in the first byte alone, each inserting its own again and again, in order.
+#[test]
+fn the_same_keys_again() {
+    explore(1_000, || {
+        let keys = |writer: usize| {
+            (0..12).map(|at| format!("{writer} {:03}", at % 4).into_bytes()).collect::<Vec<_>>()
+        };
+        run(vec![keys(0), keys(1), keys(2)], 0, false);
+    });
+    explore(500, || {
+        let keys = |writer: usize| {
+            (0..8).map(|at| format!("{writer} {:03}", at % 4).into_bytes()).collect::<Vec<_>>()
+        };
+        run(vec![keys(0), keys(1)], 6, false);
+    });
+}
+
+/// Goal: prefixes that shorten and lengthen, inline and beyond, and heads that move are never seen half done. Method: keys
+/// with long common beginnings, and some that have little of them.
+#[test]
+fn prefixes_that_change() {
+    const LONG: &str = "a beginning of more than twenty-four bytes";
+    explore(1_000, || {
+        let keys = |writer: usize| {
+            let deep = |at: usize| format!("{LONG} {at}{writer}");
+            let short = |len: usize| format!("{}{writer}", &LONG[..len]);
+            [deep(0), deep(3), short(22), deep(1), short(3), deep(4), format!("b{writer}"), deep(2)]
+                .map(String::into_bytes)
+                .to_vec()
+        };
+        run(vec![keys(0), keys(1).into_iter().rev().collect()], 3, false);
+    });
+}
+
+/// Goal: all threads insert the same keys, so that they meet at each record, and each entry counts once. Method: three
+/// writers, the same order.
+#[test]
+fn same_keys() {
+    explore(1_000, || {
+        let keys = || (0..5).map(|at| format!("{}", at * 2 % 5).into_bytes()).collect::<Vec<_>>();
+        run(vec![keys(), keys(), keys()], 0, false);
+    });
+}
+
+/// Goal: versions of one key are all there, in order, and a reader finds each that was written before it looked. Method:
+/// three threads that draw numbers and then push, so that many come late, with towers at every second.
+#[test]
+fn one_key() {
+    explore(2_000, || {
+        const ALL: usize = 12;
+        let (memtable, next) = (Arc::new(Memtable::new()), AtomicUsize::new(0));
+        thread::scope(|scope| {
+            for _ in 0..3 {
+                let (memtable, next) = (&memtable, &next);
+                scope.spawn(move || {
+                    let mut own = Vec::new();
+                    loop {
+                        let seqno = next.fetch_add(1, Ordering::Relaxed) as Seqno;
+                        if seqno >= ALL as Seqno {
+                            break;
+                        }
+                        memtable.insert(b"hot", seqno, Kind::Merge, &seqno.to_le_bytes()).unwrap();
+                        own.push(seqno);
+                        for old in [own[0], seqno] {
+                            let found = memtable.versions(b"hot", old).next().unwrap();
+                            assert_eq!((found.seqno, found.value), (old, &old.to_le_bytes()[..]));
+                        }
+                    }
+                });
+            }
+        });
+        let mut model = Model::default();
+        (0..ALL as Seqno).for_each(|seqno| model.insert(b"hot", seqno, Kind::Merge, &seqno.to_le_bytes()));
+        check_content(&memtable, &model);
+        for at in 0..ALL as Seqno {
+            assert_eq!(versions(&memtable, b"hot", at), model.versions(b"hot", at));
+        }
+    });
+}
+
+/// Goal: a range tombstone is seen by everybody from the moment that its insertion returned, while others are added and the
+/// set is settled. Method: two writers that look for all of their own, and a thread that asks for all.
+#[test]
+fn range_tombstones() {
+    explore(2_000, || {
+        let memtable = Memtable::new();
+        thread::scope(|scope| {
+            for thread in 0..2_u8 {
+                let memtable = &memtable;
+                scope.spawn(move || {
+                    for at in 0..4_u8 {
+                        let (seqno, start) = (u64::from(at * 2 + thread + 1), [thread, at]);
+                        memtable.delete_range(&start, &[thread, at, 0], seqno).unwrap();
+                        for old in 0..=at {
+                            let covering = memtable.newest_covering(&[thread, old], Seqno::MAX);
+                            assert_eq!(covering, Some(u64::from(old * 2 + thread + 1)));
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let (first, second) = (memtable.range_tombstones().len(), memtable.range_tombstones().len());
+                assert!(first <= second);
+            });
+        });
+        assert_eq!((memtable.range_tombstones().len(), memtable.seqnos()), (8, Some((1, 8))));
+    });
+}

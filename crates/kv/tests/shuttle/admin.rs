@@ -1,0 +1,147 @@
+//! Keyspaces that come and go, tables that are taken in, and copies that are made, beside everything else.
+
+use std::path::Path;
+
+use cairn_kv::{Error, IngestOptions, Operation, TableBuilder, WriteBatch};
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+fn build(fs: &Arc<dyn Fs>, path: &str, keys: &[&str], round: u64) {
+    let mut table = TableBuilder::create_in(fs, path, &keyspace()).unwrap();
+    keys.iter().for_each(|key| table.put(key, round.to_be_bytes()).unwrap());
+    table.finish().unwrap();
+}
+
+/// Goal: a table is taken in at one moment, between older and newer writes of the same keys. Method: a writer goes on with
+/// one of the table's keys, a reader takes snapshots: all keys of the table appear together, and the writer's key never goes back.
+#[test]
+fn ingest_beside_writers() {
+    explore(200, || {
+        let fs = memory();
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        build(&fs, "/outside", &["a", "k", "z"], 1000);
+        thread::scope(|scope| {
+            let db = &db;
+            scope.spawn(move || db.ingest(&["/outside"], &IngestOptions::default()).unwrap());
+            scope.spawn(move || (1..=3u64).for_each(|round| db.put("k", round.to_be_bytes()).unwrap()));
+            scope.spawn(move || {
+                for _ in 0..2 {
+                    let snapshot = db.snapshot();
+                    let found =
+                        ["a", "k", "z"].map(|key| number(db.get_at(key, &snapshot).unwrap().as_deref()));
+                    assert!(found[0] == found[2] && (found[0] == 0 || found[0] == 1000), "{found:?}");
+                    assert!(found[0] == 1000 || found[1] != 1000, "{found:?}");
+                    let again: Vec<_> = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap).collect();
+                    assert_eq!(again.len(), found.iter().filter(|number| **number > 0).count());
+                }
+            });
+        });
+        let found = ["a", "k", "z"].map(|key| number(db.get(key).unwrap().as_deref()));
+        assert!(found[0] == 1000 && found[2] == 1000 && [3, 1000].contains(&found[1]), "{found:?}");
+    });
+}
+
+/// Goal: keyspaces come and go beside writers, flushes and compactions: whoever writes to one that is gone is told, batches
+/// over it and another go to both or neither, and no thread waits for ever. Method: a writer, a dropper, a maker; the store
+/// is opened again.
+#[test]
+fn keyspaces_come_and_go() {
+    explore(200, || {
+        let fs = memory();
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        let (other, written) = (db.keyspace(OTHER).unwrap(), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let (db, other, written) = (&db, &other, &written);
+            scope.spawn(move || {
+                for round in 1..=3u64 {
+                    let mut batch = WriteBatch::new();
+                    batch.put("key", round.to_be_bytes()).unwrap();
+                    batch
+                        .add(other.id(), Operation::Put { key: b"key", value: &round.to_be_bytes() })
+                        .unwrap();
+                    match db.write(&batch) {
+                        Ok(()) => written.store(round, Ordering::Release),
+                        Err(error) => assert!(matches!(error, Error::NotFound { .. }), "{error}"),
+                    }
+                }
+                let flushed = other.flush();
+                assert!(flushed.is_ok() || matches!(flushed, Err(Error::NotFound { .. })), "{flushed:?}");
+            });
+            scope.spawn(move || db.drop_keyspace(OTHER).unwrap());
+            scope.spawn(move || {
+                let new = db.create_keyspace("new", keyspace()).unwrap();
+                new.put("key", "value").unwrap();
+            });
+        });
+        assert_eq!(number(db.get("key").unwrap().as_deref()), written.load(Ordering::Acquire));
+        drop((other, db));
+        let open = Db::builder(DIR).fs(fs).seed(2).options(options(0)).default_keyspace(keyspace());
+        let db = open.open().unwrap();
+        assert_eq!(number(db.get("key").unwrap().as_deref()), written.load(Ordering::Acquire));
+        assert_eq!(db.keyspace("new").unwrap().get("key").unwrap().as_deref(), Some(&b"value"[..]));
+        assert!(db.keyspace(OTHER).is_none());
+    });
+}
+
+/// Goal: a copy has all that returned before the call and no half of a batch, whatever moves meanwhile. Method: a writer of
+/// batches over both keyspaces, with flushes and compactions; the copy is opened.
+#[test]
+fn checkpoints() {
+    explore(150, || {
+        let fs = memory();
+        let (db, written) = (builder(&fs, 2, &keyspace()).open().unwrap(), AtomicU64::new(0));
+        thread::scope(|scope| {
+            let (db, written) = (&db, &written);
+            scope.spawn(move || {
+                for round in 1..=3u64 {
+                    let mut batch = WriteBatch::new();
+                    for keyspace in db.keyspaces() {
+                        let put = Operation::Put { key: b"key", value: &round.to_be_bytes() };
+                        batch.add(keyspace.id(), put).unwrap();
+                    }
+                    db.write(&batch).unwrap();
+                    written.store(round, Ordering::Release);
+                }
+            });
+            let fs = &fs;
+            scope.spawn(move || {
+                let before = written.load(Ordering::Acquire);
+                db.checkpoint("/copy").unwrap();
+                let copy = Db::builder(Path::new("/copy")).fs(Arc::clone(fs)).seed(3).options(options(0));
+                let copy = copy.default_keyspace(keyspace()).open().unwrap();
+                let found: Vec<_> = copy
+                    .keyspaces()
+                    .iter()
+                    .map(|keyspace| number(keyspace.get("key").unwrap().as_deref()))
+                    .collect();
+                assert!(found[0] == found[1] && found[0] >= before, "{found:?}, written {before}");
+            });
+        });
+    });
+}
+
+/// Goal: collecting blob files, taking a table in and making a keyspace wait for each other in one direction only. Method:
+/// large values are overwritten so that blob files become garbage, a table is taken in, a keyspace is made, all at once.
+#[test]
+fn blobs_ingest_and_a_keyspace() {
+    explore(300, || {
+        let fs = memory();
+        let options = KeyspaceOptions { blob_bytes_min: Some(32), blob_garbage_max: 0.01, ..keyspace() };
+        let db = builder(&fs, 2, &options).open().unwrap();
+        build(&fs, "/outside", &["x", "y"], 7);
+        let large = |round: u8| [round; 64];
+        db.put("key", large(1)).unwrap();
+        thread::scope(|scope| {
+            let db = &db;
+            scope.spawn(move || {
+                (2..=4u8).for_each(|round| db.put("key", large(round)).unwrap());
+                db.compact_range::<&[u8]>(..).unwrap();
+            });
+            scope.spawn(move || db.ingest(&["/outside"], &IngestOptions::default()).unwrap());
+            scope.spawn(move || drop(db.create_keyspace("new", keyspace()).unwrap()));
+        });
+        assert_eq!(db.get("key").unwrap().as_deref(), Some(&large(4)[..]));
+        assert_eq!(number(db.get("x").unwrap().as_deref()), 7);
+    });
+}

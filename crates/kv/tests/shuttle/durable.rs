@@ -1,0 +1,88 @@
+//! What was acknowledged as durable, at the moment when it is.
+
+use cairn_kv::{Operation, WriteBatch};
+use cairn_vfs::{CrashImage, FaultFs, FaultOptions};
+
+use super::*;
+
+/// The store as a power loss at this moment leaves it, opened.
+fn after_power_loss(disk: &FaultFs) -> Db {
+    let image: Arc<dyn Fs> = Arc::new(disk.crash_point().image(CrashImage::None));
+    builder(&image, 0, &keyspace()).open().unwrap()
+}
+
+/// Goal: a `Sync` write is on the disk when it returns, with everything logged before it in either keyspace, whatever is
+/// sealed, flushed, compacted and released meanwhile. Method: two writers of `Sync` batches and one of unsynced ones; at
+/// each return, the store is opened as a power loss would leave it.
+#[test]
+fn what_a_sync_acknowledged() {
+    explore(150, || {
+        let disk = FaultFs::new(FaultOptions::seeded(1));
+        let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        thread::scope(|scope| {
+            for writer in 0..2u8 {
+                let (db, disk) = (&db, &disk);
+                scope.spawn(move || {
+                    for round in 1..=2u64 {
+                        let value = round.to_be_bytes();
+                        db.put_with([writer, 0], value, Durability::Buffered).unwrap();
+                        let mut batch = WriteBatch::new();
+                        for keyspace in db.keyspaces() {
+                            let put = Operation::Put { key: &[writer, 1], value: &value };
+                            batch.add(keyspace.id(), put).unwrap();
+                        }
+                        db.write_with(&batch, Durability::Sync).unwrap();
+                        let found = after_power_loss(disk);
+                        let other = found.keyspace(OTHER).unwrap();
+                        for (keyspace, key) in [(&*found, 0), (&*found, 1), (&other, 1)] {
+                            let left = number(keyspace.get([writer, key]).unwrap().as_deref());
+                            assert_eq!(left, round, "writer {writer}, key {key} of {}", keyspace.name());
+                        }
+                    }
+                });
+            }
+        });
+    });
+}
+
+/// Goal: a flush that returned is on the disk, and a batch over both keyspaces is there in both or in none, whichever of
+/// them was flushed. Method: a writer of batches, two threads that each flush a keyspace and then look at what a power
+/// loss leaves.
+#[test]
+fn flushes_and_batches() {
+    explore(200, || {
+        let disk = FaultFs::new(FaultOptions::seeded(1));
+        let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+        // Nothing is flushed unless somebody asks for it.
+        let options = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
+        let db = builder(&fs, 1, &options).open().unwrap();
+        let write = |round: u64| {
+            let mut batch = WriteBatch::new();
+            for keyspace in db.keyspaces() {
+                let put = Operation::Put { key: b"key", value: &round.to_be_bytes() };
+                batch.add(keyspace.id(), put).unwrap();
+            }
+            db.write_with(&batch, Durability::Buffered).unwrap();
+        };
+        write(1);
+        thread::scope(|scope| {
+            let (db, disk) = (&db, &disk);
+            scope.spawn(move || (2..=4).for_each(write));
+            for at in 0..2 {
+                scope.spawn(move || {
+                    let keyspace = &db.keyspaces()[at];
+                    let before = number(keyspace.get("key").unwrap().as_deref());
+                    keyspace.flush().unwrap();
+                    let left = after_power_loss(disk);
+                    let found: Vec<_> = left
+                        .keyspaces()
+                        .iter()
+                        .map(|keyspace| number(keyspace.get("key").unwrap().as_deref()))
+                        .collect();
+                    assert!(found[0] == found[1] && found[0] >= before, "{found:?}, flushed {before}");
+                });
+            }
+        });
+    });
+}

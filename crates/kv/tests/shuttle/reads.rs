@@ -1,0 +1,191 @@
+//! What readers see while others write, seal, flush and compact.
+
+use cairn_kv::{Operation, Snapshot, WriteBatch};
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
+
+use super::*;
+
+const WRITERS: usize = 2;
+const KEYS: u8 = 2;
+
+/// A store whose writers each keep all their keys, in both keyspaces, at one number: every write is a batch over all of
+/// them. Who sees two numbers at once has seen half a batch.
+struct Numbers {
+    db: Db,
+    /// The number that each writer has had acknowledged.
+    acknowledged: [AtomicU64; WRITERS],
+}
+
+impl Numbers {
+    fn new(db: Db) -> Numbers {
+        Numbers { db, acknowledged: Default::default() }
+    }
+
+    fn write(&self, writer: usize, number: u64) {
+        let mut batch = WriteBatch::new();
+        let value = number.to_be_bytes();
+        for keyspace in self.db.keyspaces() {
+            for key in 0..KEYS {
+                batch
+                    .add(keyspace.id(), Operation::Put { key: &[writer as u8, key], value: &value })
+                    .unwrap();
+            }
+        }
+        self.db.write_with(&batch, Durability::Buffered).unwrap();
+        self.acknowledged[writer].store(number, Ordering::Release);
+    }
+
+    fn acknowledged(&self) -> [u64; WRITERS] {
+        std::array::from_fn(|writer| self.acknowledged[writer].load(Ordering::Acquire))
+    }
+
+    /// The one number of each writer, by lookups or by scans.
+    fn read(&self, snapshot: &Snapshot, by_scan: bool) -> [u64; WRITERS] {
+        std::array::from_fn(|writer| {
+            let mut found = Vec::new();
+            for keyspace in self.db.keyspaces() {
+                if by_scan {
+                    let pairs: Vec<_> =
+                        keyspace.range_at([writer as u8]..[writer as u8 + 1], snapshot).collect();
+                    assert!(pairs.is_empty() || pairs.len() == usize::from(KEYS), "{pairs:?}");
+                    found.push(number(pairs.first().map(|pair| &*pair.as_ref().unwrap().1)));
+                    found.extend(pairs.into_iter().map(|pair| number(Some(&pair.unwrap().1))));
+                } else {
+                    let keys: Vec<_> = (0..KEYS).map(|key| [writer as u8, key]).collect();
+                    let values = keys.iter().map(|key| keyspace.get_at(key, snapshot).unwrap());
+                    found.extend(values.map(|value| number(value.as_deref())));
+                }
+            }
+            assert!(found.windows(2).all(|pair| pair[0] == pair[1]), "half a batch: {found:?}");
+            found[0]
+        })
+    }
+
+    /// Nothing acknowledged is missing, nothing is seen half, and what a snapshot shows stays.
+    fn look(&self, by_scan: bool) {
+        let before = self.acknowledged();
+        let snapshot = self.db.snapshot();
+        let seen = self.read(&snapshot, by_scan);
+        assert!(seen.iter().zip(&before).all(|(seen, before)| seen >= before), "{seen:?}, before {before:?}");
+        let newest = number(self.db.get([0, 0]).unwrap().as_deref());
+        assert!(newest >= seen[0], "{newest} after {seen:?}");
+        assert_eq!(self.read(&snapshot, !by_scan), seen, "a snapshot has moved");
+    }
+}
+
+/// Goal: readers see whole batches across keyspaces, all that was acknowledged before, and in a snapshot always the same;
+/// threads that flush and compact meanwhile end; opened again, all is there. Method: two writers whose every batch seals
+/// memtables, a reader, two background threads.
+#[test]
+fn everything_at_once() {
+    explore(300, || {
+        const UNTIL: u64 = 3;
+        let fs = memory();
+        let numbers = Numbers::new(builder(&fs, 2, &keyspace()).open().unwrap());
+        thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let numbers = &numbers;
+                scope.spawn(move || (1..=UNTIL).for_each(|number| numbers.write(writer, number)));
+            }
+            scope.spawn(|| [false, true].into_iter().for_each(|by_scan| numbers.look(by_scan)));
+        });
+        numbers.db.wait_idle().unwrap();
+        assert_eq!(numbers.read(&numbers.db.snapshot(), false), [UNTIL; WRITERS]);
+        drop(numbers);
+        let numbers = Numbers::new(builder(&fs, 0, &keyspace()).open().unwrap());
+        assert_eq!(numbers.read(&numbers.db.snapshot(), true), [UNTIL; WRITERS]);
+    });
+}
+
+/// Goal: a flush and a compaction never leave out what a snapshot sees, whenever it is taken. Method: one key is written
+/// again and again while a thread flushes and compacts it, and readers take snapshots and look twice.
+#[test]
+fn snapshots_beside_flushes() {
+    explore(600, || {
+        let fs = memory();
+        // One memtable takes all versions; whoever flushes does the work.
+        let options = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
+        let db = builder(&fs, 0, &options).open().unwrap();
+        db.put("key", 1u64.to_be_bytes()).unwrap();
+        thread::scope(|scope| {
+            let db = &db;
+            scope.spawn(move || (2..=5u64).for_each(|round| db.put("key", round.to_be_bytes()).unwrap()));
+            scope.spawn(move || {
+                db.flush().unwrap();
+                db.compact_range::<&[u8]>(..).unwrap();
+            });
+            for _ in 0..2 {
+                scope.spawn(move || {
+                    let snapshot = db.snapshot();
+                    let first = number(db.get_at("key", &snapshot).unwrap().as_deref());
+                    assert!((1..=5).contains(&first), "{first} at {snapshot:?}");
+                    let cursor: Vec<_> = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap).collect();
+                    assert_eq!(number(cursor.first().map(|pair| &*pair.1)), first);
+                    assert_eq!(number(db.get_at("key", &snapshot).unwrap().as_deref()), first);
+                });
+            }
+        });
+    });
+}
+
+/// Goal: readers without a snapshot always find a key that is there, whatever becomes of memtables and tables under them,
+/// and never an older value after a newer one. Method: one key is overwritten with a flush for each version and
+/// compactions in the background; lookups, `multi_get` and scans beside them.
+#[test]
+fn readers_without_snapshots() {
+    explore(300, || {
+        let fs = memory();
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        db.put("key", 1u64.to_be_bytes()).unwrap();
+        thread::scope(|scope| {
+            let db = &db;
+            scope.spawn(move || (2..=5u64).for_each(|round| db.put("key", round.to_be_bytes()).unwrap()));
+            scope.spawn(move || {
+                let mut newest = 1;
+                for round in 0..4 {
+                    let found = match round % 3 {
+                        0 => number(db.get("key").unwrap().as_deref()),
+                        1 => number(db.multi_get(&["key"]).unwrap()[0].as_deref()),
+                        _ => number(db.iter().next().map(|pair| pair.unwrap().1).as_deref()),
+                    };
+                    assert!(found >= newest, "{found} after {newest}");
+                    newest = found;
+                }
+            });
+        });
+        assert_eq!(number(db.get("key").unwrap().as_deref()), 5);
+    });
+}
+
+/// Goal: a deletion of a range covers what was written before it and nothing later, in memtables, tables and on the way
+/// between them. Method: a writer alternates deletions of everything with a batch that writes everything; readers see all
+/// keys or, never after the batch that deletes and writes again, none.
+#[test]
+fn range_deletions() {
+    explore(300, || {
+        let fs = memory();
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        let write = |round: u64, is_deleted_first: bool| {
+            let mut batch = WriteBatch::new();
+            if is_deleted_first {
+                batch.add(db.id(), Operation::DeleteRange { start: b"a", end: b"z" }).unwrap();
+            }
+            ["b", "k", "y"].iter().for_each(|key| batch.put(key, round.to_be_bytes()).unwrap());
+            db.write(&batch).unwrap();
+        };
+        write(1, false);
+        thread::scope(|scope| {
+            let db = &db;
+            scope.spawn(move || (2..=4).for_each(|round| write(round, round % 2 == 0)));
+            scope.spawn(move || {
+                for is_back in [false, true] {
+                    let pairs: Vec<_> = if is_back { db.iter().rev().collect() } else { db.iter().collect() };
+                    let found: Vec<_> =
+                        pairs.into_iter().map(|pair| number(Some(&pair.unwrap().1))).collect();
+                    assert!(found.len() == 3 && found.windows(2).all(|two| two[0] == two[1]), "{found:?}");
+                    assert!(db.get("k").unwrap().is_some());
+                }
+            });
+        });
+    });
+}

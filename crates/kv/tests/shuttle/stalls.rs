@@ -1,0 +1,111 @@
+//! Writers that are slowed down and stopped, and stores that are closed: nobody waits for ever.
+
+use super::*;
+
+/// Goal: writers that reach the limits of memtables and of level 0 stop and go on, in every schedule. Method: limits of one
+/// sealed memtable and two runs, which nearly every write reaches; three writers, two background threads.
+#[test]
+fn writers_stop_and_go() {
+    explore(300, || {
+        let fs = memory();
+        let options = KeyspaceOptions { sealed_memtables_max: 1, level_zero_limits: (2, 3), ..keyspace() };
+        let db = builder(&fs, 2, &options).open().unwrap();
+        thread::scope(|scope| {
+            for writer in 0..3u8 {
+                let db = &db;
+                scope.spawn(move || (0..3u8).for_each(|at| db.put([writer, at], [at]).unwrap()));
+            }
+        });
+        assert_eq!(db.iter().count(), 9);
+        db.wait_idle().unwrap();
+        assert_eq!(db.iter().count(), 9);
+    });
+}
+
+/// Goal: `flush`, `compact_range` and `wait_idle` return, whoever calls them beside whom. Method: all at once, on both
+/// keyspaces, with a writer and background threads.
+#[test]
+fn everybody_waits() {
+    explore(300, || {
+        let fs = memory();
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        let other = db.keyspace(OTHER).unwrap();
+        thread::scope(|scope| {
+            let (db, other) = (&db, &other);
+            scope.spawn(move || {
+                for at in 0..3u8 {
+                    db.put([at], "first").unwrap();
+                    other.put([at], "second").unwrap();
+                }
+            });
+            scope.spawn(move || {
+                db.compact_range::<&[u8]>(..).unwrap();
+                other.flush().unwrap();
+            });
+            scope.spawn(move || {
+                other.compact_range([0u8]..[2u8]).unwrap();
+                db.wait_idle().unwrap();
+            });
+        });
+        assert_eq!((db.iter().count(), other.iter().count()), (3, 3));
+    });
+}
+
+/// Goal: a store that is closed while jobs run, by whoever has the last handle, ends, and opened again it has everything.
+/// Method: two threads with handles of their own write and go; an iterator outlives both.
+#[test]
+fn closing_beside_jobs() {
+    explore(400, || {
+        let fs = memory();
+        let db = builder(&fs, 2, &keyspace()).open().unwrap();
+        let writers: Vec<_> = (0..2u8)
+            .map(|writer| {
+                let db = db.clone();
+                let work = move || (0..3u8).for_each(|at| db.put([writer, at], [at; 40]).unwrap());
+                thread::spawn("writer", work).unwrap()
+            })
+            .collect();
+        let mut iterator = db.iter();
+        drop(db);
+        let first = iterator.next();
+        assert!(first.is_none_or(|pair| pair.is_ok()));
+        drop(iterator);
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        let db = builder(&fs, 0, &keyspace()).open().unwrap();
+        assert_eq!(db.iter().count(), 6);
+    });
+}
+
+/// Goal: a disk that is full and then has room stops nobody for ever, and loses nothing. Method: writers and a flush run
+/// into a limit that another thread lifts; who was told of the full disk tries again.
+#[test]
+fn a_full_disk_that_lifts() {
+    use cairn_vfs::{FaultFs, FaultOptions};
+    explore(300, || {
+        let disk = FaultFs::new(FaultOptions::seeded(1));
+        disk.set_quota(Some(1 << 40));
+        let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+        let options = KeyspaceOptions { sealed_memtables_max: 1, ..keyspace() };
+        let db = builder(&fs, 2, &options).open().unwrap();
+        disk.set_quota(Some(disk.used_bytes()));
+        thread::scope(|scope| {
+            for writer in 0..2u8 {
+                let db = &db;
+                scope.spawn(move || {
+                    for at in 0..3u8 {
+                        while let Err(error) = db.put([writer, at], [at; 40]) {
+                            assert!(error.is_full(), "{error}");
+                            thread::yield_now();
+                        }
+                    }
+                    while let Err(error) = db.flush() {
+                        assert!(error.is_full(), "{error}");
+                        thread::yield_now();
+                    }
+                });
+            }
+            scope.spawn(|| disk.set_quota(Some(1 << 40)));
+        });
+        assert_eq!(db.iter().count(), 6);
+    });
+}
