@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     group_done: Condvar,
     /// Threads inside [`Shared::sync_to`].
     waiting: AtomicU64,
+    /// Threads that ever were.
+    came: AtomicU64,
     /// How often memory was prepared since the last sync.
     windows_unsynced: AtomicU64,
     pub(crate) counts: Counts,
@@ -58,8 +60,10 @@ struct Hot {
 struct Group {
     /// Somebody is syncing.
     led: bool,
-    /// How many the last sync was for.
-    last_members: u64,
+    /// Of those who ever came, so many were served by syncs that have ended.
+    served: u64,
+    /// How many the last sync found or left waiting: those whom it was for, and those who came meanwhile.
+    last_seen: u64,
 }
 
 #[derive(Debug, Default)]
@@ -108,6 +112,7 @@ impl Shared {
             group: Mutex::default(),
             group_done: Condvar::new(),
             waiting: AtomicU64::new(0),
+            came: AtomicU64::new(0),
             windows_unsynced: AtomicU64::new(0),
             counts: Counts::default(),
             wanted: Mutex::default(),
@@ -170,6 +175,7 @@ impl Shared {
             return Err(Error::invalid(format!("position {lsn} was not reserved; {} was", self.reserved())));
         }
         self.waiting.fetch_add(1, Ordering::AcqRel);
+        self.came.fetch_add(1, Ordering::AcqRel);
         let result = self.join_group(lsn);
         self.waiting.fetch_sub(1, Ordering::AcqRel);
         result
@@ -187,12 +193,13 @@ impl Shared {
                 continue;
             }
             group.led = true;
-            let expected = group.last_members;
+            let (served, expected) = (group.served, group.last_seen);
             drop(group);
-            let result = self.lead(lsn, expected);
+            let result = self.lead(lsn, served, expected);
             group = lock(&self.group);
             group.led = false;
-            group.last_members = *result.as_ref().unwrap_or(&0);
+            group.served = *result.as_ref().unwrap_or(&served);
+            group.last_seen = self.came.load(Ordering::Acquire) - served;
             drop(group);
             self.group_done.notify_all();
             // What this thread asked for is done, or the log is poisoned.
@@ -200,20 +207,22 @@ impl Shared {
         }
     }
 
-    /// Syncs for all who wait; says how many these are.
-    fn lead(&self, lsn: Lsn, expected: u64) -> Result<u64> {
+    /// Syncs for all who have come by then; says how many these are. `served` of them need it no more.
+    fn lead(&self, lsn: Lsn, served: u64, expected: u64) -> Result<u64> {
         // The members of the last group have been woken and are about to come back: a sync begun right now would be
-        // for this thread alone, and all others would wait for two. BOUND: as many turns as there were members.
-        for _ in 1..expected {
-            if self.waiting() >= expected {
+        // for those alone who came meanwhile, and there would be two groups that take turns at the device, each with half
+        // of the writers. BOUND: as many turns as there were threads.
+        for _ in 8..8 * expected {
+            if self.came.load(Ordering::Acquire) - served >= expected {
                 break;
             }
             thread::yield_now();
         }
-        let members = self.waiting();
         self.windows_unsynced.store(0, Ordering::Relaxed);
+        // Whoever has come has committed its records before.
+        let came = self.came.load(Ordering::Acquire);
         self.flush(lsn).map_err(|error| self.poison(error))?;
-        Ok(members)
+        Ok(came)
     }
 
     /// Syncs segment after segment, up to at least `lsn`. Called by one thread at a time.
