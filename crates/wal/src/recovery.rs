@@ -142,9 +142,13 @@ impl Recovery {
         let log_id = headers.log_id();
         let chain = headers.resolve(&**fs, &listing, from, options.mode)?;
         let later = listing.segments.last().is_some_and(|(number, _)| *number >= from.segment());
-        if from != Lsn::ZERO && !later && options.mode != Mode::Salvage {
+        let mut damage = chain.damage;
+        if from != Lsn::ZERO && !later {
             let what = format!("the log is needed from {from} on, and there is no such segment");
-            return Err(Error::corruption(dir, 0, what));
+            if options.mode != Mode::Salvage {
+                return Err(Error::corruption(dir, 0, what));
+            }
+            damage.push(Damage::new(dir, 0, 0, &what));
         }
         let mut recovery = Recovery {
             fs: Arc::clone(fs),
@@ -157,7 +161,7 @@ impl Recovery {
             reader: None,
             offset: HEADER_BYTES,
             from,
-            damage: chain.damage,
+            damage,
             state: State::Reading,
             proven: Lsn::ZERO,
             hardened: 0,

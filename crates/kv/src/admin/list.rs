@@ -44,8 +44,13 @@ pub struct KeyspaceInfo {
 /// ```
 pub fn list_keyspaces_in(fs: &Arc<dyn Fs>, path: impl AsRef<Path>) -> Result<Vec<KeyspaceInfo>> {
     let path = path.as_ref();
-    if !fs.exists(path)? || !VersionSet::exists(fs, path)? {
-        return Err(Error::NotFound { what: format!("there is no store in {}", path.display()) });
+    let no_store = || Error::NotFound { what: format!("there is no store in {}", path.display()) };
+    if !fs.exists(path)? {
+        return Err(no_store());
+    }
+    if !VersionSet::exists(fs, path)? {
+        VersionSet::check_no_orphans(fs, path)?;
+        return Err(no_store());
     }
     let mut versions = VersionSet::open_read_only(fs, path);
     // BOUND: a writer would have to begin a new manifest every time. A damaged one fails every time too.

@@ -25,3 +25,8 @@ pub(crate) use read_only::ReadOnly;
 pub use repair::{RepairOptions, RepairReport, repair};
 pub use table_builder::{BuiltTable, TableBuilder};
 pub use verify::{VerifyReport, verify, verify_in};
+
+/// `1 table`, `2 tables`: a count with the word for it.
+fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}

@@ -60,6 +60,20 @@ impl VersionSet {
         Ok(fs.exists(&FileName::Current.path(dir))?)
     }
 
+    /// Errors: [`Error::Corruption`] when the existing directory `dir`, which has no `CURRENT`, has tables or blob files:
+    /// there was a store.
+    pub(crate) fn check_no_orphans(fs: &Arc<dyn Fs>, dir: &Path) -> Result<()> {
+        let names = list(fs, dir)?;
+        let is_data = |name: &FileName| matches!(name, FileName::Table(_) | FileName::Blob(_));
+        if names.iter().any(|(_, name)| is_data(name)) { Err(VersionSet::no_current(dir)) } else { Ok(()) }
+    }
+
+    /// The error of a store in `dir` that has lost its `CURRENT`.
+    pub(crate) fn no_current(dir: &Path) -> Error {
+        let what = "it is missing, and with it what the other files of the store are";
+        Error::corruption(&FileName::Current.path(dir), 0, what)
+    }
+
     /// Makes a store in the existing directory `dir`, which begins with the state that `edit` makes of nothing.
     /// A crash leaves no store or this one.
     ///
@@ -74,13 +88,7 @@ impl VersionSet {
         if VersionSet::exists(fs, dir)? {
             return Err(Error::invalid(format!("{} holds a store already", dir.display())));
         }
-        let names = list(fs, dir)?;
-        if let Some((_, orphan)) =
-            names.iter().find(|(_, name)| matches!(name, FileName::Table(_) | FileName::Blob(_)))
-        {
-            let what = format!("it is missing although {orphan} is there");
-            return Err(Error::corruption(&FileName::Current.path(dir), 0, what));
-        }
+        VersionSet::check_no_orphans(fs, dir)?;
         VersionSet::found(fs, dir, store_id, edit)
     }
 

@@ -89,12 +89,15 @@ pub struct Damage {
 
 impl std::fmt::Display for Damage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.file.display(), self.error)
+        let (file, error) = (self.file.display().to_string(), self.error.to_string());
+        // Most errors begin with the file.
+        if error.starts_with(&file) { f.write_str(&error) } else { write!(f, "{file}: {error}") }
     }
 }
 
 impl Backups {
-    /// Opens the directory, or makes it.
+    /// Opens the directory, or makes it. One that this process may not write to can be read: [`Backups::list`],
+    /// [`Backups::verify`], [`Backups::restore`].
     ///
     /// Errors: [`Error::Busy`] when a process has it open; those of the file system.
     pub fn open(dir: impl AsRef<Path>) -> Result<Backups> {
@@ -109,7 +112,13 @@ impl Backups {
             fs.create_dir_all(&dir)?;
             fs.sync_parent(&dir)?;
         }
-        let lock = fs.open(&dir.join(LOCK_NAME), OpenOptions::create())?;
+        // For reading where it is there: what nobody may write to can be listed and restored all the same.
+        let lock = match fs.open(&dir.join(LOCK_NAME), OpenOptions::read()) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                fs.open(&dir.join(LOCK_NAME), OpenOptions::create())?
+            }
+            lock => lock?,
+        };
         lock.try_lock().map_err(|error| match error.kind() {
             ErrorKind::Busy => {
                 Error::Busy { what: format!("the backups in {} are open already", dir.display()) }

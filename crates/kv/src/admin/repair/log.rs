@@ -53,7 +53,10 @@ impl Repair<'_> {
             self.write_full(plan, &mut memtables, MEMTABLE_BYTES)?;
         }
         for damage in log.damage() {
-            let what = format!("bytes {} to {}: {}", damage.from, damage.to, damage.what);
+            let what = match damage.to == damage.from {
+                true => damage.what.clone(), // the file as a whole
+                false => format!("bytes {} to {}: {}", damage.from, damage.to, damage.what),
+            };
             let error = Error::corruption(&damage.file, damage.from, what);
             self.report.damage.push(crate::Damage { file: damage.file.clone(), error });
         }

@@ -20,6 +20,7 @@ use cairn_vfs::{ErrorKind, Fs, Rng, StdFs, SystemRng};
 use cairn_wal::Lsn;
 
 use super::backup::Damage;
+use super::counted;
 use crate::db::open::take_lock;
 use crate::file::FileNumber;
 use crate::options::KeyspaceOptions;
@@ -75,8 +76,10 @@ pub struct RepairReport {
 impl std::fmt::Display for RepairReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let from = if self.is_rebuilt { "rebuilt from its tables" } else { "repaired" };
-        let (tables, entries, records) = (self.tables, self.entries, self.log_records);
-        write!(f, "{from}: {tables} tables with {entries} entries, {records} records of the log")?;
+        let tables = counted(self.tables as u64, "table", "tables");
+        let entries = counted(self.entries, "entry", "entries");
+        let records = counted(self.log_records, "record", "records");
+        write!(f, "{from}: {tables} with {entries}, {records} of the log")?;
         self.damage.iter().try_for_each(|damage| write!(f, "\ndamaged: {damage}"))?;
         self.set_aside.iter().try_for_each(|path| write!(f, "\nset aside: {}", path.display()))?;
         self.assumptions.iter().try_for_each(|what| write!(f, "\nassumed: {what}"))

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use cairn_vfs::fault::{Fault, FaultOptions, crash_sweep, fault_sweep};
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions};
+use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions, Operation};
 
 use super::*;
 use crate::Backups;
@@ -214,4 +214,77 @@ fn failures() {
         });
         assert!(struck > 30, "{struck}");
     }
+}
+
+/// A file system on which nothing in [`BACKUPS`] can be written to.
+#[derive(Debug)]
+struct ReadOnlyBackups(Arc<dyn Fs>);
+
+impl ReadOnlyBackups {
+    fn check(&self, operation: Operation, path: &Path) -> cairn_vfs::Result<()> {
+        if !path.starts_with(BACKUPS) {
+            return Ok(());
+        }
+        Err(cairn_vfs::Error::new(operation, path, std::io::ErrorKind::ReadOnlyFilesystem.into()))
+    }
+}
+
+impl Fs for ReadOnlyBackups {
+    fn open(&self, path: &Path, options: OpenOptions) -> cairn_vfs::Result<Box<dyn cairn_vfs::File>> {
+        if options != OpenOptions::read() {
+            self.check(Operation::Open, path)?;
+        }
+        self.0.open(path, options)
+    }
+
+    fn metadata(&self, path: &Path) -> cairn_vfs::Result<cairn_vfs::Metadata> {
+        self.0.metadata(path)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
+        self.check(Operation::Rename, from)?;
+        self.0.rename(from, to)
+    }
+
+    fn hard_link(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
+        self.check(Operation::Link, to)?;
+        self.0.hard_link(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.check(Operation::Remove, path)?;
+        self.0.remove(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.check(Operation::CreateDir, path)?;
+        self.0.create_dir_all(path)
+    }
+
+    fn read_dir(&self, path: &Path) -> cairn_vfs::Result<Vec<PathBuf>> {
+        self.0.read_dir(path)
+    }
+
+    fn sync_dir(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.0.sync_dir(path)
+    }
+}
+
+/// Goal: backups on a medium that cannot be written to are listed, verified and restored; a new one fails and harms nothing.
+/// Method: a file system that refuses to change anything in their directory.
+#[test]
+fn medium_that_cannot_be_written_to() {
+    let memory: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&memory);
+    fill(&db, 0..100, 1);
+    open_backups(&memory).create(&db).unwrap();
+    drop(db);
+    let fs: Arc<dyn Fs> = Arc::new(ReadOnlyBackups(Arc::clone(&memory)));
+    let backups = open_backups(&fs);
+    assert_eq!(Backups::open_in(&fs, BACKUPS).unwrap_err().kind(), ErrorKind::Busy);
+    assert_eq!(backups.list().unwrap().len(), 1);
+    assert!(backups.verify().unwrap().is_empty());
+    assert!(restored(&fs, &backups, None) == expected(0..100, 1));
+    assert_eq!(backups.create(&open(&fs)).unwrap_err().kind(), ErrorKind::Io);
+    assert!(restored(&fs, &backups, Some(1)) == expected(0..100, 1));
 }

@@ -29,7 +29,8 @@ fn tells_what_to_open_with() {
     builder(&fs).default_keyspace(default).open().unwrap();
 }
 
-/// Goal: a damaged manifest is an error, not an empty list. Method: a manifest emptied of all but its first bytes.
+/// Goal: a damaged store is an error, not an empty list and not nothing. Method: a manifest emptied of all but its first
+/// bytes; no `CURRENT`, with a table there.
 #[test]
 fn damage_is_an_error() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -38,4 +39,12 @@ fn damage_is_an_error() {
     let manifest = manifest.rfind(|path| path.to_string_lossy().contains("MANIFEST")).unwrap();
     fs.open(&manifest, cairn_vfs::OpenOptions::write()).unwrap().set_len(3).unwrap();
     assert_eq!(list_keyspaces_in(&fs, STORE).unwrap_err().kind(), ErrorKind::Corruption);
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = super::open(&fs);
+    db.put("a", "1").unwrap();
+    db.flush().unwrap();
+    drop(db);
+    fs.remove(&std::path::Path::new(STORE).join("CURRENT")).unwrap();
+    let error = list_keyspaces_in(&fs, STORE).unwrap_err();
+    assert!(error.kind() == ErrorKind::Corruption && error.to_string().contains("CURRENT"), "{error}");
 }

@@ -271,3 +271,26 @@ fn destroyed() {
     );
     assert!(images > 20, "{images}");
 }
+
+/// Goal: what is lost with a log is said, also when there is nothing left of it. Method: entries in a table and in the log;
+/// the log's files removed; verify and repair.
+#[test]
+fn log_that_is_gone() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = open(&fs);
+    fill(&db, 0..50, 1);
+    db.flush().unwrap();
+    fill(&db, 50..60, 1);
+    drop(db);
+    for path in fs.read_dir(Path::new(STORE)).unwrap().iter().filter(|path| cairn_wal::is_log_file(path)) {
+        fs.remove(path).unwrap();
+    }
+    let told = |damage: &[crate::Damage]| matches!(damage, [it] if it.to_string().contains("the log is needed from"));
+    let found = verify_in(&fs, STORE).unwrap();
+    assert!(told(&found.damage), "{found}");
+    let report = fix(&fs);
+    assert!(told(&report.damage), "{report}");
+    assert_eq!((report.tables, report.log_records), (1, 0));
+    assert!(pairs(&open(&fs)) == expected(0..50, 1));
+    assert!(fix(&fs).damage.is_empty());
+}

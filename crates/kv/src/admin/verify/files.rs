@@ -91,7 +91,11 @@ impl VerifyReport {
                 Error::Corruption { file, .. } | Error::Unsupported { file, .. } => file.clone(),
                 _ => FileName::Current.path(dir),
             };
-            self.add(file, missing(error, &FileName::Current.path(dir)));
+            let error = match error.kind() {
+                ErrorKind::NotFound => VersionSet::no_current(dir),
+                _ => error,
+            };
+            self.add(file, error);
         }
         None
     }

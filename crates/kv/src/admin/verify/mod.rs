@@ -11,6 +11,7 @@ use cairn_vfs::{Fs, StdFs};
 
 pub(super) use self::files::{check_blob, check_table};
 use super::backup::Damage;
+use super::counted;
 use crate::db::Db;
 use crate::db::tables::Tables;
 use crate::options::Options;
@@ -52,8 +53,11 @@ impl VerifyReport {
 impl std::fmt::Display for VerifyReport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let VerifyReport { tables, entries, blobs, bytes, log_records, damage, strays } = self;
-        write!(f, "{tables} tables with {entries} entries, {blobs} blob files, {bytes} bytes, ")?;
-        writeln!(f, "{log_records} records of the log")?;
+        let tables = counted(*tables as u64, "table", "tables");
+        let entries = counted(*entries, "entry", "entries");
+        let blobs = counted(*blobs as u64, "blob file", "blob files");
+        let records = counted(*log_records, "record", "records");
+        writeln!(f, "{tables} with {entries}, {blobs}, {bytes} bytes, {records} of the log")?;
         for stray in strays {
             writeln!(f, "stray: {}", stray.display())?;
         }
