@@ -130,6 +130,11 @@ pub fn show(bytes: &[u8]) -> String {
     }
 }
 
+/// `1 table`, `2 tables`: a count with the word for it.
+pub fn counted(count: u64, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
 /// `error:`, red on a terminal unless `NO_COLOR` is set.
 pub fn error_label() -> String {
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !io::stderr().is_terminal();

@@ -134,7 +134,8 @@ fn find_column<'a>(
         Ok(number) if (1..=count).contains(&number) => Ok(number - 1),
         _ => {
             let known: Vec<_> = names.map(String::from_utf8_lossy).collect();
-            let what = format!("no column {column:?}; there are {}", known.join(", "));
+            let what =
+                format!("no column {column:?}; there are {}: --key and --value choose", known.join(", "));
             Err(Error::Input { input: input.to_owned(), place: None, what })
         }
     }

@@ -13,7 +13,7 @@ use super::store;
 use super::upkeep::{COPY_BESIDE, check_sound, damages};
 use crate::args::kv::{BackupCreateArgs, BackupPurgeArgs, BackupsArgs, RestoreArgs};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, counted};
 
 /// Backs up a store.
 pub fn create(fs: &Arc<dyn Fs>, args: &BackupCreateArgs) -> Result<Outcome> {
@@ -41,7 +41,8 @@ pub fn verify(fs: &Arc<dyn Fs>, args: &BackupsArgs) -> Result<Outcome> {
             out.line(format!("damaged: {damage}"))?;
         }
         if damage.is_empty() {
-            out.line(format!("{path}: {} backups, sound", backups.list()?.len()))?;
+            let count = counted(backups.list()?.len() as u64, "backup", "backups");
+            out.line(format!("{path}: {count}, sound"))?;
         }
     }
     out.finish()?;
@@ -73,6 +74,7 @@ pub fn restore(fs: &Arc<dyn Fs>, args: &RestoreArgs) -> Result<Outcome> {
 fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Backups> {
     let is_backup =
         |path: &std::path::PathBuf| path.extension().is_some_and(|extension| extension == "backup");
+    store::check_directory(fs, path)?;
     if !fs.exists(path)? || !fs.read_dir(path)?.iter().any(is_backup) {
         return Err(Error::usage(format!("there are no backups in {}", path.display())));
     }
@@ -86,9 +88,9 @@ fn show(backups: &[BackupInfo], json: bool) -> Result<Outcome> {
             out.json(&object(info))?;
         } else {
             let (when, bytes, copied) = (rfc3339(info.created), human(info.bytes), human(info.copied_bytes));
-            let (id, files, last) = (info.id, info.files, info.last_seqno);
+            let (id, files, last) = (info.id, counted(info.files as u64, "file", "files"), info.last_seqno);
             out.line(format!(
-                "backup {id}  {when}  {bytes} in {files} files, {copied} copied; up to write {last}"
+                "backup {id}  {when}  {bytes} in {files}, {copied} copied; up to write {last}"
             ))?;
         }
     }

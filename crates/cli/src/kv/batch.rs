@@ -13,7 +13,7 @@ use super::store::{self, Store};
 use crate::args::kv::BatchArgs;
 use crate::error::{Error, Result};
 use crate::input;
-use crate::output::{Outcome, Output, from_hex};
+use crate::output::{Outcome, Output, counted, from_hex};
 
 /// What a line asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,7 +84,8 @@ pub fn batch(fs: &Arc<dyn Fs>, args: &BatchArgs) -> Result<Outcome> {
     if args.json {
         out.json(&json!({ "store": args.at.store.display().to_string(), "writes": count }))?;
     } else {
-        out.line(format!("wrote to {}: {count} at once", args.at.store.display()))?;
+        let count = counted(count as u64, "write", "writes");
+        out.line(format!("wrote to {}: {count}", args.at.store.display()))?;
     }
     out.finish()?;
     Ok(Outcome::Done)

@@ -13,7 +13,7 @@ use super::store;
 use crate::args::kv::{DumpArgs, DumpFormat};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, counted};
 use crate::progress::InputProgress;
 
 /// Bytes that are written at once.
@@ -102,7 +102,7 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     if args.json {
         out.json(&json!({ "file": path.display().to_string(), "entries": entries }))?;
     } else {
-        out.line(format!("wrote {}: {entries} entries", path.display()))?;
+        out.line(format!("wrote {}: {}", path.display(), counted(entries, "entry", "entries")))?;
     }
     out.finish()?;
     Ok(Outcome::Done)

@@ -14,7 +14,7 @@ use crate::args::{Format, InputArgs};
 use crate::error::{Error, Result};
 use crate::input::{self, Sink};
 use crate::interrupt::Interrupt;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, counted};
 
 /// A batch of this many bytes is written.
 const BATCH_BYTES: usize = 1 << 20;
@@ -95,7 +95,7 @@ pub fn load(fs: &Arc<dyn Fs>, args: &LoadArgs) -> Result<Outcome> {
         let (store, keyspace) = (store.to_string(), &args.at.keyspace);
         out.json(&json!({ "store": store, "keyspace": keyspace, "records": records }))?;
     } else {
-        out.line(format!("loaded {store}: {records} records"))?;
+        out.line(format!("loaded {store}: {}", counted(records, "record", "records")))?;
     }
     out.finish()?;
     Ok(Outcome::Done)

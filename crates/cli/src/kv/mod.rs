@@ -23,14 +23,27 @@ mod upkeep;
 
 use std::sync::Arc;
 
-use cairn_vfs::Fs;
+use cairn_vfs::{ErrorKind, Fs};
 
 use crate::args::kv::{BackupCommand, KvCommand};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::Outcome;
 
 /// Carries out one of them.
 pub fn run(fs: &Arc<dyn Fs>, command: KvCommand) -> Result<Outcome> {
+    let knows_damage = matches!(
+        command,
+        KvCommand::Verify(_) | KvCommand::Repair(_) | KvCommand::Restore(_) | KvCommand::Backup { .. }
+    );
+    carry_out(fs, command).map_err(|error| match error {
+        Error::Kv(error) if !knows_damage && error.kind() == ErrorKind::Corruption => {
+            Error::usage(format!("{error}; `cairn kv verify` lists all damage, `repair` saves the rest"))
+        }
+        error => error,
+    })
+}
+
+fn carry_out(fs: &Arc<dyn Fs>, command: KvCommand) -> Result<Outcome> {
     match command {
         KvCommand::Get(args) => point::get(fs, &args),
         KvCommand::Put(args) => point::put(fs, &args),

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::store;
 use crate::args::kv::StatsArgs;
 use crate::error::Result;
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, counted};
 
 /// Prints what can be said of a store that nobody has open: figures of work done belong to the process that did it.
 pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
@@ -75,13 +75,12 @@ fn describe(out: &mut Output, args: &StatsArgs, stats: &Stats, made: &[KeyspaceI
         if let Some(operator) = info.and_then(|info| info.merge_operator.as_deref()) {
             out.line(format!("  merges         {operator}"))?;
         }
-        out.line(format!("  in memory      {} of the log", human(keyspace.memtable_bytes)))?;
+        out.line(format!("  memtables      {} of memory", human(keyspace.memtable_bytes)))?;
         for (number, level) in keyspace.levels.iter().enumerate().filter(|(_, level)| level.tables > 0) {
-            let (bytes, tables, runs) = (human(level.bytes), level.tables, level.runs);
-            out.line(format!(
-                "  level {number:<2}       {bytes} in {tables} tables, {runs} runs; {} entries",
-                level.entries
-            ))?;
+            let tables = counted(level.tables as u64, "table", "tables");
+            let runs = counted(level.runs as u64, "run", "runs");
+            let (bytes, entries) = (human(level.bytes), counted(level.entries, "entry", "entries"));
+            out.line(format!("  level {number:<2}       {bytes} in {tables}, {runs}; {entries}"))?;
         }
         if keyspace.blob_bytes > 0 {
             let (bytes, garbage) = (human(keyspace.blob_bytes), human(keyspace.blob_garbage_bytes));

@@ -91,6 +91,17 @@ pub fn whole(fs: &Arc<dyn Fs>, path: &Path, read_only: bool, alternative: &str) 
     })
 }
 
+/// Errors: what is at `path` is a file.
+pub fn check_directory(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+    match fs.metadata(path) {
+        Ok(found) if !found.is_dir => {
+            Err(Error::usage(format!("{} is a file, expected a directory", path.display())))
+        }
+        // What is not there, or may not be looked at, is said by whoever needs it.
+        _ => Ok(()),
+    }
+}
+
 /// The keyspaces that are there.
 fn known(fs: &Arc<dyn Fs>, path: &Path, at: Option<&At>) -> Result<Vec<Known>> {
     let known = |info: cairn_kv::KeyspaceInfo| {
@@ -102,6 +113,7 @@ fn known(fs: &Arc<dyn Fs>, path: &Path, at: Option<&At>) -> Result<Vec<Known>> {
         let options = KeyspaceOptions { ttl: info.ttl, merge_operator, ..KeyspaceOptions::default() };
         Known { name: info.name, options }
     };
+    check_directory(fs, path)?;
     Ok(list_keyspaces_in(fs, path)?.into_iter().map(known).collect())
 }
 

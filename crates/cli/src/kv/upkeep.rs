@@ -13,7 +13,7 @@ use super::stats::human;
 use super::store;
 use crate::args::kv::{CheckpointArgs, CompactArgs, Operator, RepairArgs, VerifyArgs};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, counted};
 
 /// The file that a process locks while it has a store open.
 const LOCK_NAME: &str = "LOCK";
@@ -79,6 +79,7 @@ pub fn checkpoint(fs: &Arc<dyn Fs>, args: &CheckpointArgs) -> Result<Outcome> {
 
 /// Reads everything and lists what is damaged.
 pub fn verify(fs: &Arc<dyn Fs>, args: &VerifyArgs) -> Result<Outcome> {
+    store::check_directory(fs, &args.store)?;
     // A writer that replaced files meanwhile would make them look missing.
     let _lock = if args.read_only { None } else { lock(fs, &args.store)? };
     let report = verify_in(fs, &args.store)?;
@@ -113,7 +114,10 @@ pub fn damages(damage: &[Damage]) -> Vec<Value> {
 pub fn check_sound(path: &Path, damage: &[Damage]) -> Result<Outcome> {
     match damage.len() {
         0 => Ok(Outcome::Done),
-        count => Err(Error::Damaged(format!("{} is damaged in {count} places", path.display()))),
+        count => {
+            let count = counted(count as u64, "finding", "findings");
+            Err(Error::Damaged(format!("{} is damaged: {count}", path.display())))
+        }
     }
 }
 
@@ -136,6 +140,7 @@ fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Option<Box<dyn File>>> {
 
 /// Makes a store open again.
 pub fn repair(fs: &Arc<dyn Fs>, args: &RepairArgs) -> Result<Outcome> {
+    store::check_directory(fs, &args.store)?;
     let given = KeyspaceOptions {
         ttl: args.ttl.map(Duration::from_secs),
         merge_operator: args.merge_operator.map(Operator::make),

@@ -311,7 +311,7 @@ fn copies_are_stores_as_they_were() {
     scratch.write(&path, bytes);
     let damaged = scratch.run("kv backup verify b").ended(1);
     assert!(damaged.text().contains(&shared[0]), "{damaged:?}");
-    assert_eq!(damaged.err, "error: b is damaged in 1 places\n");
+    assert_eq!(damaged.err, "error: b is damaged: 1 finding\n");
     for command in ["list s", "verify no", "purge no --keep 1", "restore no x"] {
         scratch.run(&format!("kv backup {command}")).failed(&["no backups in"]);
     }
@@ -338,12 +338,12 @@ fn damage_is_found_and_repaired() {
     let found = scratch.run("kv verify s").ended(1);
     let text = found.text();
     assert!(tables.iter().all(|table| text.contains(table)) && text.ends_with("damaged\n"), "{text}");
-    assert!(found.err.starts_with("error: s is damaged in "), "{}", found.err);
+    assert!(found.err.starts_with("error: s is damaged: "), "{}", found.err);
     assert_eq!(found.err.lines().count(), 1);
     let found = &scratch.run("kv verify s --json").ended(1).json()[0];
     assert_eq!(found["sound"], false);
     assert!(found["damage"].as_array().unwrap().len() >= 2, "{found}");
-    scratch.run("kv get s b").failed(&[".table"]);
+    scratch.run("kv get s b").failed(&[".table", "`cairn kv verify`"]);
     let repaired = scratch.run("kv repair s").ended(0).text();
     assert!(repaired.contains("set aside: s/lost/"), "{repaired}");
     scratch.run("kv verify s").ended(0);
@@ -377,8 +377,9 @@ fn what_cannot_be_opened_is_said() {
     scratch.run("kv put no a b").failed(&["--create"]);
     scratch.run("kv load no in.tsv").failed(&["no store in no", "--create"]);
     scratch.run("kv load no missing.csv --create").failed(&["missing.csv"]);
-    scratch.run("kv get file a").failed(&["file"]);
-    scratch.run("kv verify file").failed(&["file"]);
+    for command in ["get file a", "put file a b --create", "verify file", "repair file", "backup list file"] {
+        scratch.run(&format!("kv {command}")).failed(&["file is a file, expected a directory"]);
+    }
     scratch.run("kv get s a --keyspace x").failed(&["no keyspace \"x\" in s", "default, k"]);
     scratch.run("kv put s a b --keyspace x").failed(&["--create"]);
     assert_eq!(scratch.names(), before);

@@ -6,5 +6,6 @@ mod bench;
 mod changes;
 mod formats;
 mod kv;
+mod pages;
 mod reading;
 mod support;
