@@ -1,11 +1,11 @@
 //! Nanoseconds of the store's own calls, without a peer: for work on the engine. `cairn bench kv` compares.
 //!
-//! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync] [t=THREADS]`
+//! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync|recovery] [t=THREADS]`
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::time::Instant;
 
-use cairn_kv::{Background, Db, Durability, WriteBatch};
+use cairn_kv::{Background, Db, Durability, Options, WriteBatch};
 
 fn report(name: &str, count: usize, start: Instant) {
     let nanos = start.elapsed().as_nanos() as f64 / count as f64;
@@ -63,10 +63,13 @@ fn main() {
     if wants("sync") {
         sync();
     }
+    if wants("recovery") {
+        recovery();
+    }
 }
 
 /// What can be asked for by name.
-const PARTS: [&str; 4] = ["single", "batch", "threads", "sync"];
+const PARTS: [&str; 5] = ["single", "batch", "threads", "sync", "recovery"];
 
 fn single(keys: &[[u8; 16]], order: &str) {
     let count = keys.len();
@@ -158,4 +161,32 @@ fn sync() {
     }
     report("sync put", keys.len(), start);
     println!("{}", db.stats());
+}
+
+/// Opens a store whose log has 1 GiB that is in no table, in a fresh process: time, and the most memory that it took.
+fn recovery() {
+    const RECORDS: u32 = 1 << 20;
+    if let Some(dir) = std::env::args().find_map(|arg| Some(arg.strip_prefix("dir=")?.to_owned())) {
+        let start = Instant::now();
+        let db = Db::builder(dir).open().unwrap();
+        let took = start.elapsed();
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap();
+        println!("recovery of 1 GiB: {took:.2?}, {}", peak.split_whitespace().collect::<Vec<_>>().join(" "));
+        assert_eq!(db.iter().count(), RECORDS as usize);
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let options = Options { wal_bytes_max: 4 << 30, ..Options::default() };
+    let writing = Db::builder(dir.path()).options(options).memtable_bytes(4 << 30).open().unwrap();
+    let value = vec![b'v'; 1000];
+    for number in 0..RECORDS {
+        // Scattered, as the keys of most logs are.
+        writing.put(number.wrapping_mul(2_654_435_761).to_be_bytes(), &value).unwrap();
+    }
+    drop(writing);
+    let path = format!("dir={}", dir.path().display());
+    let child =
+        std::process::Command::new(std::env::current_exe().unwrap()).args(["recovery", &path]).status();
+    assert!(child.unwrap().success());
 }

@@ -123,6 +123,15 @@ impl Tail {
     pub fn end(&self) -> Lsn {
         self.end
     }
+
+    /// Nobody needs the records up to `lsn` any more, as for [`Log::release_before`](crate::Log::release_before): segments
+    /// without later ones are not taken over, which spares making them durable. The last one stays.
+    pub fn release_before(&mut self, lsn: Lsn) {
+        let last = self.segments.len().saturating_sub(1);
+        let is_over = |old: &&Old| Lsn::new(old.number, old.end) <= lsn;
+        let count = self.segments.iter().take(last).take_while(is_over).count();
+        self.dead.extend(self.segments.drain(..count).map(|old| old.path));
+    }
 }
 
 impl Recovery {

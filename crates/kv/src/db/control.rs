@@ -111,12 +111,20 @@ impl Inner {
     /// Goes on while there is memory for it, and has the work tried again.
     #[cold]
     fn admit_to_full_disk(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>) -> Result<()> {
-        let has_memory = || keyspace.view.load().sealed.len() < keyspace.options.sealed_memtables_max;
+        let has_memory = || {
+            keyspace.view.load().sealed.len() < keyspace.options.sealed_memtables_max
+                && !self.controller.is_stopped()
+        };
         let result = self.work_is_due(keyspace);
-        if has_memory() && !self.controller.is_stopped() {
+        if has_memory() {
             return Ok(());
         }
         result?;
+        if !self.background.is_inline() {
+            // There may be room again by now: who tries it says so.
+            let is_over = |is_idle: bool| !self.is_full.load(SeqCst) || is_idle && !self.is_work_due();
+            self.wait_for_work(keyspace, is_over)?;
+        }
         match lock(&self.full).clone() {
             Some(error) => Err(error),
             None => Ok(()),

@@ -6,6 +6,7 @@
 
 use cairn_vfs::Rng;
 use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::thread::{self, ScopedJoinHandle};
 use cairn_wal::{Log, Lsn, Recovery, RecoveryOptions};
 
 use crate::batch::{Malformed, Record};
@@ -32,22 +33,8 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     }
     let from = states.iter().map(|(_, state)| state.log_start).min().unwrap_or(0);
     let mut log = Recovery::open(&inner.fs, &inner.path, from.into(), &RecoveryOptions::default())?;
-    let mut last = inner.versions.last_seqno();
-    while let Some(record) = log.next()? {
-        let lsn = record.lsn;
-        last = last.max(replay(inner, &mut all, lsn, record.payload)?);
-        {
-            let mut commit = lock(&inner.commit);
-            commit.next_seqno = last + 1;
-            commit.end = lsn;
-        }
-        if !inner.options.read_only && is_any_full(&all) {
-            // ORDER: as before every flush. The log of a process that was killed may be in the page cache only.
-            log.sync()?;
-            flush_full(inner, &all, last)?;
-        }
-    }
-    let tail = log.finish()?;
+    let last = thread::scope(|scope| replay_all(inner, &mut log, &mut all, scope))?;
+    let mut tail = log.finish()?;
     {
         let mut commit = lock(&inner.commit);
         commit.next_seqno = last + 1;
@@ -57,6 +44,10 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     if inner.options.read_only {
         return Ok(());
     }
+    // What is in tables by now need not be made durable a second time.
+    let states = inner.versions.keyspaces();
+    let start = states.iter().map(|(_, state)| state.log_start).min().unwrap_or(0);
+    tail.release_before(start.into());
     let options = cairn_wal::Options::default()
         .segment_bytes(inner.options.wal_segment_bytes as u32)
         .background(inner.options.background != Background::Inline);
@@ -65,6 +56,51 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     // Empty until here.
     let _ = inner.log.set(log);
     Ok(())
+}
+
+/// Replays record after record, and flushes what gets full beside the replay of what follows; gives back the last number.
+fn replay_all<'scope, 'env>(
+    inner: &'env Arc<Inner>,
+    log: &mut Recovery,
+    all: &mut [Option<Replayed>],
+    scope: &'scope thread::Scope<'scope, 'env>,
+) -> Result<Seqno> {
+    let mut last = inner.versions.last_seqno();
+    let mut flushing: Option<ScopedJoinHandle<'scope, Result<()>>> = None;
+    while let Some(record) = log.next()? {
+        let lsn = record.lsn;
+        last = last.max(replay(inner, all, lsn, record.payload)?);
+        {
+            let mut commit = lock(&inner.commit);
+            commit.next_seqno = last + 1;
+            commit.end = lsn;
+        }
+        if inner.options.read_only || !is_any_full(all) {
+            continue;
+        }
+        join(flushing.take())?;
+        // ORDER: as before every flush. The log of a process that was killed may be in the page cache only.
+        if has_others(all) {
+            log.sync()?;
+        }
+        let sealed = seal_full(inner, all, last)?;
+        let flush = move || sealed.iter().try_for_each(|keyspace| inner.flush_sealed(keyspace));
+        if inner.background.is_inline() {
+            flush()?;
+            continue;
+        }
+        let spawned = thread::spawn_scoped(scope, "cairn-kv-recovery", flush);
+        flushing = Some(spawned.map_err(|error| {
+            Error::invalid(format!("background: the system gave no thread to recover with: {error}"))
+        })?);
+    }
+    join(flushing)?;
+    Ok(last)
+}
+
+fn join(flushing: Option<ScopedJoinHandle<'_, Result<()>>>) -> Result<()> {
+    let panicked = |_| Err(Error::invalid("a flush panicked while the store was opened"));
+    flushing.map_or(Ok(()), |flushing| flushing.join().unwrap_or_else(panicked))
 }
 
 /// Inserts a record's operations where they are missing. Gives back the number of the last one.
@@ -103,20 +139,27 @@ fn is_full(keyspace: &KeyspaceState) -> bool {
     keyspace.view.load().active.allocated_bytes() as u64 > keyspace.options.memtable_bytes
 }
 
+/// Whether more than one keyspace has replayed writes in memory: then the flush of one must not outlive the log.
+fn has_others(all: &[Option<Replayed>]) -> bool {
+    let has_writes = |replayed: &&Replayed| {
+        let view = replayed.keyspace.view.load();
+        !view.active.is_empty() || !view.sealed.is_empty()
+    };
+    all.iter().flatten().filter(has_writes).count() > 1
+}
+
 fn is_any_full(all: &[Option<Replayed>]) -> bool {
     all.iter().flatten().any(|replayed| is_full(&replayed.keyspace))
 }
 
-/// Flushes memtables that have reached their limit.
-fn flush_full(inner: &Arc<Inner>, all: &[Option<Replayed>], last: Seqno) -> Result<()> {
-    for replayed in all.iter().flatten() {
-        let keyspace = &replayed.keyspace;
-        if is_full(keyspace) {
-            // All that is replayed is complete.
-            inner.order.restart(last);
-            inner.seal_only(keyspace, None)?;
-            inner.flush_sealed(keyspace)?;
-        }
+/// Seals memtables that have reached their limit; says whose.
+fn seal_full(inner: &Inner, all: &[Option<Replayed>], last: Seqno) -> Result<Vec<Arc<KeyspaceState>>> {
+    // All that is replayed is complete.
+    inner.order.restart(last);
+    let mut sealed = Vec::new();
+    for replayed in all.iter().flatten().filter(|replayed| is_full(&replayed.keyspace)) {
+        inner.seal_only(&replayed.keyspace, None)?;
+        sealed.push(Arc::clone(&replayed.keyspace));
     }
-    Ok(())
+    Ok(sealed)
 }

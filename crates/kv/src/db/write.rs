@@ -79,9 +79,11 @@ impl Inner {
         self.order.publish(seqno, seqno);
         let end = logged.map_err(|error| self.poison(error.into()))?;
         inserted.map_err(|error| self.poison(error))?;
-        self.seal_full(keyspace, memtable)?;
+        let full = is_full(memtable, keyspace).then(|| Arc::clone(memtable));
+        // What a flush or a compaction makes superfluous can only be deleted when no view has it.
+        drop(view);
+        self.seal_full(keyspace, full)?;
         if durability == Durability::Sync {
-            drop(view);
             self.sync_log(log, end)?;
         }
         Ok(())
@@ -154,9 +156,8 @@ impl Inner {
         let end = logged.map_err(|error| self.poison(error.into()))?;
         inserted.map_err(|error| self.poison(error))?;
         for keyspace in &touched {
-            if let Some(memtable) = memtables.get(keyspace.id) {
-                self.seal_full(keyspace, memtable)?;
-            }
+            let full = memtables.get(keyspace.id).filter(|memtable| is_full(memtable, keyspace));
+            self.seal_full(keyspace, full.cloned())?;
         }
         if durability == Durability::Sync {
             self.sync_log(log, end)?;
@@ -285,11 +286,11 @@ impl Inner {
         }
     }
 
-    /// Seals what has become too large by a write.
+    /// Seals what has become too large by a write: the memtable that it went to, or the largest of all.
     #[inline]
-    fn seal_full(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, memtable: &Arc<Memtable>) -> Result<()> {
-        if memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes {
-            self.seal(keyspace, Some(memtable))?;
+    fn seal_full(self: &Arc<Self>, keyspace: &Arc<KeyspaceState>, full: Option<Arc<Memtable>>) -> Result<()> {
+        if full.is_some() {
+            self.seal(keyspace, full.as_ref())?;
         }
         match self.options.memtable_bytes_max {
             None => Ok(()),
@@ -314,6 +315,11 @@ impl Inner {
         keyspace.view.rcu(|view| view.with_sealed(Arc::clone(&fresh), Arc::clone(&sealed)));
         Ok(true)
     }
+}
+
+#[inline]
+fn is_full(memtable: &Memtable, keyspace: &KeyspaceState) -> bool {
+    memtable.allocated_bytes() as u64 > keyspace.options.memtable_bytes
 }
 
 /// The memtables that a batch is inserted into.
