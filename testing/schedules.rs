@@ -17,12 +17,12 @@ use shuttle::{Config, Runner};
 /// How many times as many schedules `CAIRN_SOAK` asks for.
 const SOAK: usize = 100;
 
-/// Preemptions, and one, of the schedules that have few (Burckhardt et al., *A Randomized Scheduler with Probabilistic
-/// Guarantees of Finding Bugs*, ASPLOS 2010).
+/// Depths of probabilistic concurrency testing: threads have priorities, which change at one step fewer than that
+/// (Burckhardt et al., *A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs*, ASPLOS 2010).
 const DEPTHS: [usize; 2] = [2, 4];
 
-/// Runs `test` under `count` random schedules, and under half as many with one preemption and with three. The seed is
-/// `CAIRN_SEED`, or 1; a schedule that fails is printed as shuttle replays it.
+/// Runs `test` under `count` random schedules, and under half as many of each depth of [`DEPTHS`]. The seed is `CAIRN_SEED`,
+/// or 1; a schedule that fails is printed as shuttle replays it.
 pub fn explore(count: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     let soaks = env::var_os("CAIRN_SOAK").is_some_and(|value| value != "0");
     let count = if soaks { count * SOAK } else { count };
@@ -30,7 +30,7 @@ pub fn explore(count: usize, test: impl Fn() + Send + Sync + Clone + 'static) {
     println!("CAIRN_SEED={seed}");
     run("random", RandomScheduler::new_from_seed(seed, count), test.clone());
     for depth in DEPTHS {
-        let name = format!("{} preemptions at most", depth - 1);
+        let name = format!("PCT of depth {depth}");
         run(&name, PctScheduler::new_from_seed(seed, depth, count / 2), test.clone());
     }
 }

@@ -1,13 +1,24 @@
 #!/usr/bin/env bash
-# Plants bugs in a copy of the key-value store, one at a time, and sees whether tests/faults notices.
+# Plants bugs in a copy of the key-value store, one at a time, and sees whether its tests notice.
 #
-#   testing/planted/kv.sh [NAME...]     all bugs of kv.mutations, or those named
+#   testing/planted/kv.sh [NAME...]               all bugs of kv.mutations, or those named
+#   testing/planted/kv.sh --schedules [NAME...]   those of schedules.mutations, under explored schedules
 #
-# Every bug is built in behind a name that the test program is given in its environment, so that one build does for all.
+# Every bug is built in behind a name that the test programs are given in their environment, so that one build does for all.
 # The tests are first run with none of them and must pass. Ends with 1 if a bug was not found. SCRATCH is where the copy
-# and its build go; REVISION is what is copied, HEAD unless set; SECONDS_MAX is how long a test may take before that counts as found.
+# and its build go; REVISION is what is copied, HEAD unless set; SECONDS_MAX is how long a test may take before that
+# counts as found, unless the bug says so itself. While the file WAIT_FOR is there, nothing is begun.
+#
+# Lists: `@ NAME | WHERE | SECONDS`, a file, and what to replace in it. WHERE is a program of tests and a filter, as in
+# `lib:memtable::`; the program is `faults` where none is named, and SECONDS may be left out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+list=testing/planted/kv.mutations programs=(--lib --test faults --test limits) default=faults
+if [ "${1:-}" = --schedules ]; then
+  shift
+  list=testing/planted/schedules.mutations programs=(--lib --test shuttle) default=shuttle
+  export RUSTFLAGS="--cfg cairn_shuttle"
+fi
 scratch="${SCRATCH:-$(mktemp -d)}"
 revision="${REVISION:-HEAD}"
 limit="${SECONDS_MAX:-600}"
@@ -15,12 +26,17 @@ tree="$scratch/tree"
 rm -rf "$tree" && mkdir -p "$tree"
 git archive "$revision" Cargo.toml Cargo.lock rustfmt.toml clippy.toml crates testing | tar -x -C "$tree"
 
+pause() {
+  while [ -n "${WAIT_FOR:-}" ] && [ -e "$WAIT_FOR" ]; do sleep 10; done
+}
+
 # What a mutation asks: is this one switched on?
 for crate in kv wal; do
   cat >>"$tree/crates/$crate/src/lib.rs" <<'RUST'
 
 /// Whether this bug is planted in this run.
 #[doc(hidden)]
+#[allow(dead_code)]
 pub(crate) fn planted(name: &str) -> bool {
     static NAME: std::sync::OnceLock<Option<String>> = std::sync::OnceLock::new();
     NAME.get_or_init(|| std::env::var("CAIRN_PLANTED").ok()).as_deref() == Some(name)
@@ -30,38 +46,68 @@ done
 perl -0777 -e '
   my ($list, $tree) = @ARGV;
   open my $in, "<", $list or die; my $text = <$in>;
-  while ($text =~ /^@ (\S+) \| (\S+)\n(\S+)\n<<<<\n(.*?)\n====\n(.*?)\n>>>>$/msg) {
-    my ($name, $file, $old, $new) = ($1, "$tree/$3", $4, $5);
+  while ($text =~ /^@ (\S+) \| [^\n]+\n(\S+)\n<<<<\n(.*?)\n====\n(.*?)\n>>>>$/msg) {
+    my ($name, $file, $old, $new) = ($1, "$tree/$2", $3, $4);
     open my $f, "<", $file or die "$name: no $file\n"; my $source = <$f>; close $f;
     my $at = index($source, $old);
     die "$name: what it replaces is not in $file any more\n" if $at < 0;
     substr($source, $at, length $old) = $new;
     open $f, ">", $file or die; print $f $source; close $f;
-  }' testing/planted/kv.mutations "$tree"
+  }' "$list" "$tree"
 
 export CARGO_TARGET_DIR="$scratch/target" CARGO_PROFILE_DEV_OPT_LEVEL=1 RUST_BACKTRACE=0
+pause
 echo "planted: building"
-program=$(cd "$tree" && cargo test -q -p cairn-kv --test faults --no-run --message-format=json 2>"$scratch/build.log" |
-  perl -ne 'print "$1\n" if /"executable":"([^"]*faults-[^"]*)"/' | tail -1)
-[ -n "$program" ] || { cat "$scratch/build.log" >&2; exit 2; }
+(cd "$tree" && cargo test -q -p cairn-kv "${programs[@]}" --no-run --message-format=json-render-diagnostics 2>"$scratch/build.log") \
+  >"$scratch/build.json" || { cat "$scratch/build.log" >&2; exit 2; }
+declare -A path
+while read -r program; do
+  name="$(basename "$program")"
+  name="${name%-*}"
+  path["${name/cairn_kv/lib}"]="$program"
+done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.json")
 
-mapfile -t bugs < <(perl -ne 'print "$1 $2\n" if /^@ (\S+) \| (\S+)/' testing/planted/kv.mutations)
+# try NAME WHERE SECONDS: runs the tests with a bug planted; true if they pass.
+try() {
+  local program="$default" filter="$2"
+  case "$filter" in
+    lib:* | limits:* | shuttle:* | faults:*) program="${filter%%:*}" filter="${filter#*:}" ;;
+  esac
+  pause
+  (cd "$tree/crates/kv" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1)
+}
+
+# The tests that failed; where schedules are explored, with how many of them that took.
+who_found() {
+  perl -ne '
+    if (/^---- (\S+) stdout/) { $test = $1; push @all, $test }
+    $count{$test} += $1 if $test && /: (\d+) schedules, /;
+    END {
+      my @said = map { $_ . ($count{$_} ? " ($count{$_} schedules)" : "") } sort { ($count{$a} // 0) <=> ($count{$b} // 0) } @all;
+      print @said ? join(" ", @said) : "a test that did not end", "\n";
+    }' "$1"
+}
+
+mapfile -t bugs < <(perl -ne 'print "$1 $2 ", $3 // "-", "\n" if /^@ (\S+) \| (\S+)(?: \| (\d+))?$/' "$list")
+[ "${#bugs[@]}" -eq "$(grep -c '^@ ' "$list")" ] || { echo "planted: a heading of $list is not understood" >&2; exit 2; }
 if [ $# -eq 0 ]; then
   echo "planted: none, which must pass"
-  (cd "$tree/crates/kv" && timeout "$limit" "$program" -q >"$scratch/none.log" 2>&1) || { tail -20 "$scratch/none.log" >&2; exit 2; }
+  for where in $(printf '%s\n' "${bugs[@]}" | cut -d' ' -f2 | sort -u); do
+    try none "$where" "$limit" || { tail -20 "$scratch/none.log" >&2; exit 2; }
+  done
 fi
 missed=0 found=0
 for bug in "${bugs[@]}"; do
-  name="${bug%% *}" where="${bug##* }"
+  read -r name where seconds <<<"$bug"
   if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
     continue
   fi
-  if (cd "$tree/crates/kv" && CAIRN_PLANTED="$name" timeout "$limit" "$program" -q "$where" >"$scratch/$name.log" 2>&1); then
+  [ "$seconds" != - ] || seconds="$limit"
+  if try "$name" "$where" "$seconds"; then
     echo "NOT FOUND  $name, by $where"
     missed=$((missed + 1))
   else
-    by=$(grep -o '^    [a-z_]*::[a-z_]*$' "$scratch/$name.log" | sort -u | tr -d ' ' | paste -sd' ' || true)
-    echo "found      $name, by ${by:-a test that did not end}"
+    echo "found      $name, by $(who_found "$scratch/$name.log")"
     found=$((found + 1))
   fi
 done

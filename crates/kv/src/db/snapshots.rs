@@ -7,6 +7,9 @@ use cairn_vfs::sync::{Arc, Mutex, lock};
 use crate::db::order::Order;
 use crate::kind::Seqno;
 
+#[cfg(all(test, cairn_shuttle))]
+mod shuttle;
+
 /// All live snapshots of a store, counted by number.
 #[derive(Debug, Default)]
 pub(crate) struct Snapshots {

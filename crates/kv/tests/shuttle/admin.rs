@@ -13,8 +13,9 @@ fn build(fs: &Arc<dyn Fs>, path: &str, keys: &[&str], round: u64) {
     table.finish().unwrap();
 }
 
-/// Goal: a table is taken in at one moment, between older and newer writes of the same keys. Method: a writer goes on with
-/// one of the table's keys, a reader takes snapshots: all keys of the table appear together, and the writer's key never goes back.
+/// Goal: a table is taken in at one moment, between older and newer writes of the same keys, and no write is lost over it.
+/// Method: a writer goes on with one of the table's keys and with keys of its own, a reader takes snapshots: all keys of the
+/// table appear together, and the writer's key never goes back.
 #[test]
 fn ingest_beside_writers() {
     explore(200, || {
@@ -24,7 +25,12 @@ fn ingest_beside_writers() {
         thread::scope(|scope| {
             let db = &db;
             scope.spawn(move || db.ingest(&["/outside"], &IngestOptions::default()).unwrap());
-            scope.spawn(move || (1..=3u64).for_each(|round| db.put("k", round.to_be_bytes()).unwrap()));
+            scope.spawn(move || {
+                for round in 1..=3u64 {
+                    db.put("k", round.to_be_bytes()).unwrap();
+                    db.put(format!("own {round}"), round.to_be_bytes()).unwrap();
+                }
+            });
             scope.spawn(move || {
                 for _ in 0..2 {
                     let snapshot = db.snapshot();
@@ -32,14 +38,41 @@ fn ingest_beside_writers() {
                         ["a", "k", "z"].map(|key| number(db.get_at(key, &snapshot).unwrap().as_deref()));
                     assert!(found[0] == found[2] && (found[0] == 0 || found[0] == 1000), "{found:?}");
                     assert!(found[0] == 1000 || found[1] != 1000, "{found:?}");
-                    let again: Vec<_> = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap).collect();
-                    assert_eq!(again.len(), found.iter().filter(|number| **number > 0).count());
+                    let again = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap);
+                    let again = again.filter(|(key, _)| key.len() == 1).count();
+                    assert_eq!(again, found.iter().filter(|number| **number > 0).count());
                 }
             });
         });
         let found = ["a", "k", "z"].map(|key| number(db.get(key).unwrap().as_deref()));
         assert!(found[0] == 1000 && found[2] == 1000 && [3, 1000].contains(&found[1]), "{found:?}");
+        assert_eq!(db.prefix("own ").count(), 3);
     });
+}
+
+/// Goal: the same in a short run, where nothing is flushed: a write that has its number when the table is taken in is there
+/// afterwards. Method: one write of another key beside it.
+#[test]
+fn ingest_beside_a_write() {
+    for has_memtable in [false, true] {
+        explore(1_000, move || {
+            let fs = memory();
+            let options = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
+            let db = builder(&fs, 0, &options).open().unwrap();
+            build(&fs, "/outside", &["a", "z"], 1000);
+            if has_memtable {
+                db.put("before", "value").unwrap();
+            }
+            thread::scope(|scope| {
+                scope.spawn(|| db.ingest(&["/outside"], &IngestOptions::default()).unwrap());
+                scope.spawn(|| {
+                    db.put("own", "value").unwrap();
+                    assert!(db.get("own").unwrap().is_some());
+                });
+            });
+            assert_eq!(db.iter().count(), 3 + usize::from(has_memtable));
+        });
+    }
 }
 
 /// Goal: keyspaces come and go beside writers, flushes and compactions: whoever writes to one that is gone is told, batches

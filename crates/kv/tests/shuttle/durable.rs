@@ -12,8 +12,8 @@ fn after_power_loss(disk: &FaultFs) -> Db {
 }
 
 /// Goal: a `Sync` write is on the disk when it returns, with everything logged before it in either keyspace, whatever is
-/// sealed, flushed, compacted and released meanwhile. Method: two writers of `Sync` batches and one of unsynced ones; at
-/// each return, the store is opened as a power loss would leave it.
+/// sealed, flushed, compacted and released meanwhile. Method: two writers of large unsynced values, which fill a segment of
+/// the log each two, and of `Sync` batches; at each return, the store is opened as a power loss would leave it.
 #[test]
 fn what_a_sync_acknowledged() {
     explore(150, || {
@@ -26,7 +26,8 @@ fn what_a_sync_acknowledged() {
                 scope.spawn(move || {
                     for round in 1..=2u64 {
                         let value = round.to_be_bytes();
-                        db.put_with([writer, 0], value, Durability::Buffered).unwrap();
+                        let large = [&value[..], &[writer; 3000]].concat();
+                        db.put_with([writer, 0], large, Durability::Buffered).unwrap();
                         let mut batch = WriteBatch::new();
                         for keyspace in db.keyspaces() {
                             let put = Operation::Put { key: &[writer, 1], value: &value };

@@ -70,6 +70,7 @@ fn memory() -> Arc<dyn Fs> {
     Arc::new(MemFs::new())
 }
 
+/// The number that a value begins with; 0 where there is none.
 fn number(value: Option<&[u8]>) -> u64 {
-    value.map_or(0, |value| u64::from_be_bytes(value.try_into().expect("eight bytes")))
+    value.map_or(0, |value| u64::from_be_bytes(*value.first_chunk().expect("eight bytes")))
 }

@@ -5,6 +5,11 @@ use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
 
+/// With memtables that take everything, so that nothing is flushed unless somebody asks for it.
+fn large_memtables() -> KeyspaceOptions {
+    KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() }
+}
+
 const WRITERS: usize = 2;
 const KEYS: u8 = 2;
 
@@ -97,15 +102,79 @@ fn everything_at_once() {
     });
 }
 
-/// Goal: a flush and a compaction never leave out what a snapshot sees, whenever it is taken. Method: one key is written
-/// again and again while a thread flushes and compacts it, and readers take snapshots and look twice.
+/// Goal: a flush never leaves out what somebody sees, whoever looks when and how. Method: one key is overwritten and flushed
+/// while a reader looks for it, with a snapshot or without: a short run without other threads, so that most of its schedules
+/// differ where it matters.
 #[test]
-fn snapshots_beside_flushes() {
+fn one_reader_and_a_flush() {
+    for way in 0..5 {
+        explore(1_000, move || {
+            let fs = memory();
+            let db = builder(&fs, 0, &large_memtables()).open().unwrap();
+            db.put("key", 1u64.to_be_bytes()).unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| {
+                    db.put("key", 2u64.to_be_bytes()).unwrap();
+                    db.flush().unwrap();
+                });
+                scope.spawn(|| {
+                    let found = match way {
+                        0 => db.get("key").unwrap().map(|value| number(Some(&value))),
+                        1 => db.multi_get(&["key"]).unwrap()[0].as_deref().map(|value| number(Some(value))),
+                        2 => db.iter().next().map(|pair| number(Some(&pair.unwrap().1))),
+                        3 => db.iter().next_back().map(|pair| number(Some(&pair.unwrap().1))),
+                        _ => {
+                            let snapshot = db.snapshot();
+                            let found = db.get_at("key", &snapshot).unwrap();
+                            assert_eq!(db.get_at("key", &snapshot).unwrap(), found);
+                            found.map(|value| number(Some(&value)))
+                        }
+                    };
+                    assert!(found == Some(1) || found == Some(2), "{found:?}");
+                });
+            });
+            assert_eq!(number(db.get("key").unwrap().as_deref()), 2);
+        });
+    }
+}
+
+/// Goal: who has written sees it, whatever is sealed meanwhile. Method: a memtable is sealed and flushed beside a writer of single
+/// writes and one of batches, which look for what they have written.
+#[test]
+fn a_writer_and_a_flush() {
+    for is_batch in [false, true] {
+        explore(1_000, move || {
+            let fs = memory();
+            let db = builder(&fs, 0, &large_memtables()).open().unwrap();
+            db.put("first", "value").unwrap();
+            thread::scope(|scope| {
+                scope.spawn(|| db.flush().unwrap());
+                scope.spawn(|| {
+                    if is_batch {
+                        let mut batch = WriteBatch::new();
+                        batch.put("second", "value").unwrap();
+                        db.write(&batch).unwrap();
+                    } else {
+                        db.put("second", "value").unwrap();
+                    }
+                    assert!(db.get("second").unwrap().is_some());
+                });
+            });
+            assert_eq!(db.iter().count(), 2);
+            drop(db);
+            let db = builder(&fs, 0, &large_memtables()).open().unwrap();
+            assert_eq!(db.iter().count(), 2);
+        });
+    }
+}
+
+/// Goal: flushes and compactions never leave out what a snapshot sees. Method: one key is written again and again while a
+/// thread flushes and compacts it, and readers take snapshots and look twice.
+#[test]
+fn snapshots_beside_compactions() {
     explore(600, || {
         let fs = memory();
-        // One memtable takes all versions; whoever flushes does the work.
-        let options = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
-        let db = builder(&fs, 0, &options).open().unwrap();
+        let db = builder(&fs, 0, &large_memtables()).open().unwrap();
         db.put("key", 1u64.to_be_bytes()).unwrap();
         thread::scope(|scope| {
             let db = &db;
@@ -119,8 +188,8 @@ fn snapshots_beside_flushes() {
                     let snapshot = db.snapshot();
                     let first = number(db.get_at("key", &snapshot).unwrap().as_deref());
                     assert!((1..=5).contains(&first), "{first} at {snapshot:?}");
-                    let cursor: Vec<_> = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap).collect();
-                    assert_eq!(number(cursor.first().map(|pair| &*pair.1)), first);
+                    let pairs: Vec<_> = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap).collect();
+                    assert_eq!(number(pairs.first().map(|pair| &*pair.1)), first);
                     assert_eq!(number(db.get_at("key", &snapshot).unwrap().as_deref()), first);
                 });
             }

@@ -80,3 +80,24 @@ fn writers_readers_and_a_flush() {
         assert_eq!(order.sleepers.load(SeqCst), 0);
     });
 }
+
+/// Goal: nobody sleeps for ever: who is about to sleep and who moves the mark do not miss each other. Method: two and three
+/// writers of one number each, so that there is no later write to wake anybody.
+#[test]
+fn the_last_writers() {
+    for writers in [2, 3] {
+        explore(4_000, move || {
+            let order = Order::new(0);
+            thread::scope(|scope| {
+                for number in 1..=writers {
+                    let order = &order;
+                    scope.spawn(move || {
+                        order.publish(number, number);
+                        assert!(order.visible() >= number);
+                    });
+                }
+            });
+            assert_eq!(order.visible(), writers);
+        });
+    }
+}

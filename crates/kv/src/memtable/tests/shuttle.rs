@@ -111,6 +111,28 @@ fn splits() {
     }
 }
 
+/// Goal: the same around a single split, from all sides. Method: eight keys, four for each of two writers, in all ways to
+/// share them, upwards and downwards; a short run, so that most of its schedules differ where it matters.
+#[test]
+fn one_split() {
+    // Who has the first key is the same to both.
+    for shares in (0..128_u8).filter(|shares| shares.count_ones() == 4) {
+        for backwards in [false, true] {
+            explore(60, move || {
+                let keys = |writer: u8| {
+                    let mut keys: Vec<_> =
+                        (0..8).filter(|at| shares >> at & 1 == writer).map(|at| vec![b'0' + at]).collect();
+                    if backwards {
+                        keys.reverse();
+                    }
+                    keys
+                };
+                run(vec![keys(0), keys(1)], 0, backwards);
+            });
+        }
+    }
+}
+
 /// Goal: the same for the short ways: behind the last key, and where the thread was before. Method: ascending keys, first
 /// both at the end, then each writer in a stretch of its own, where one follows the other's leaf.
 #[test]
