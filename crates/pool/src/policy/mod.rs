@@ -3,6 +3,11 @@
 //! A policy is a plain data structure: it has no locks, no clock and no randomness of its own, and the same calls give the
 //! same answers. The pool calls it under one mutex; [`replay`](crate::replay) calls it with a trace.
 
+mod clock;
+mod lists;
+mod lru;
+mod sieve;
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -97,6 +102,15 @@ pub enum PolicyKind {
 }
 
 impl PolicyKind {
+    /// A policy of this kind for `capacity` frames, none of which it has yet.
+    pub fn build(self, capacity: usize) -> Box<dyn Policy> {
+        match self {
+            PolicyKind::Clock => Box::new(clock::Clock::new(capacity)),
+            PolicyKind::Sieve => Box::new(sieve::Sieve::new(capacity)),
+            _ => Box::new(lru::Lru::new(capacity)),
+        }
+    }
+
     /// All of them, in the order in which tables show them.
     pub const ALL: [PolicyKind; 9] = [
         PolicyKind::Lru,

@@ -1,0 +1,179 @@
+//! Doubly linked lists over small numbers: what every policy orders its frames with.
+//!
+//! ```text
+//!   nodes   | sentinel of list 0 | ... | sentinel of list L-1 | item 0 | item 1 | ...
+//!             prev, next, list              a ring each          "out" or on one ring
+//! ```
+//!
+//! An item is on one list at most, so that one array holds the links of all of them, and a list costs its sentinel. Links are
+//! four bytes. Nothing is allocated but by growth, and nothing is searched.
+
+/// The list of a node that is on none.
+const OUT: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Node<T> {
+    prev: u32,
+    next: u32,
+    list: u32,
+    value: T,
+}
+
+/// `L` lists over items `0..`, each with a value. The front is where the newest usually is.
+#[derive(Debug, Clone)]
+pub(super) struct Lists<T, const L: usize> {
+    nodes: Vec<Node<T>>,
+    lens: [usize; L],
+}
+
+impl<T: Copy + Default, const L: usize> Lists<T, L> {
+    /// Empty lists, with room for items `0..items`; it grows when one beyond comes.
+    pub(super) fn new(items: usize) -> Self {
+        let mut nodes = Vec::with_capacity(L + items);
+        for list in 0..L as u32 {
+            nodes.push(Node { prev: list, next: list, list, value: T::default() });
+        }
+        let mut lists = Lists { nodes, lens: [0; L] };
+        lists.resize(items);
+        lists
+    }
+
+    /// Room for items `0..items`. Items beyond that are on a list keep their place, and the room.
+    pub(super) fn resize(&mut self, items: usize) {
+        let used = self.nodes.iter().rposition(|node| node.list != OUT).map_or(0, |last| last + 1);
+        self.nodes.resize((L + items).max(used), Self::out());
+        self.nodes.shrink_to_fit();
+    }
+
+    /// How many items are on a list.
+    pub(super) fn len(&self, list: usize) -> usize {
+        self.lens[list]
+    }
+
+    /// How many items are on any.
+    pub(super) fn total(&self) -> usize {
+        self.lens.iter().sum()
+    }
+
+    /// Which list an item is on.
+    #[inline]
+    pub(super) fn list_of(&self, item: u32) -> Option<usize> {
+        match self.nodes.get(item as usize + L) {
+            Some(node) if node.list != OUT => Some(node.list as usize),
+            _ => None,
+        }
+    }
+
+    /// The value of an item: what it was pushed with. The default for one that was never on a list.
+    #[inline]
+    pub(super) fn value(&self, item: u32) -> T {
+        self.nodes.get(item as usize + L).map_or_else(T::default, |node| node.value)
+    }
+
+    /// The first item of a list.
+    #[inline]
+    pub(super) fn front(&self, list: usize) -> Option<u32> {
+        self.item(self.nodes[list].next)
+    }
+
+    /// The last item of a list.
+    #[inline]
+    pub(super) fn back(&self, list: usize) -> Option<u32> {
+        self.item(self.nodes[list].prev)
+    }
+
+    /// The item before this one, towards the front; `None` for the first and for one that is on no list.
+    #[inline]
+    pub(super) fn before(&self, item: u32) -> Option<u32> {
+        self.nodes.get(item as usize + L).and_then(|node| self.item(node.prev))
+    }
+
+    /// Puts an item at the front of a list, from wherever it is.
+    #[inline]
+    pub(super) fn push_front(&mut self, list: usize, item: u32, value: T) {
+        let node = self.free_node(item, value);
+        let next = self.nodes[list].next;
+        self.link(list, node, list as u32, next);
+    }
+
+    /// Puts an item at the back of a list, from wherever it is.
+    #[inline]
+    pub(super) fn push_back(&mut self, list: usize, item: u32, value: T) {
+        let node = self.free_node(item, value);
+        let prev = self.nodes[list].prev;
+        self.link(list, node, prev, list as u32);
+    }
+
+    /// Puts an item behind another one, at which it is on the same list; nothing when that one is on none.
+    #[inline]
+    pub(super) fn push_behind(&mut self, at: u32, item: u32, value: T) {
+        let Some(list) = self.list_of(at) else { return };
+        let node = self.free_node(item, value);
+        let at = at + L as u32;
+        let next = self.nodes[at as usize].next;
+        self.link(list, node, at, next);
+    }
+
+    /// Moves an item to the front of a list, which may be another one than it is on.
+    #[inline]
+    pub(super) fn move_to_front(&mut self, list: usize, item: u32) {
+        let value = self.value(item);
+        self.push_front(list, item, value);
+    }
+
+    /// Takes an item off its list, and says which that was.
+    #[inline]
+    pub(super) fn remove(&mut self, item: u32) -> Option<usize> {
+        let list = self.list_of(item)?;
+        self.unlink(item as usize + L, list);
+        Some(list)
+    }
+
+    /// Takes the last item off a list.
+    pub(super) fn pop_back(&mut self, list: usize) -> Option<u32> {
+        let item = self.back(list)?;
+        self.unlink(item as usize + L, list);
+        Some(item)
+    }
+
+    fn out() -> Node<T> {
+        Node { prev: OUT, next: OUT, list: OUT, value: T::default() }
+    }
+
+    #[inline]
+    fn item(&self, node: u32) -> Option<u32> {
+        node.checked_sub(L as u32).filter(|_| node != OUT)
+    }
+
+    /// The node of an item that is to be linked: it is on no list then.
+    #[inline]
+    fn free_node(&mut self, item: u32, value: T) -> u32 {
+        let node = item as usize + L;
+        if node >= self.nodes.len() {
+            self.nodes.resize(node + 1, Self::out());
+        } else if self.nodes[node].list != OUT {
+            self.unlink(node, self.nodes[node].list as usize);
+        }
+        self.nodes[node].value = value;
+        node as u32
+    }
+
+    #[inline]
+    fn link(&mut self, list: usize, node: u32, prev: u32, next: u32) {
+        let linked = &mut self.nodes[node as usize];
+        (linked.prev, linked.next, linked.list) = (prev, next, list as u32);
+        self.nodes[prev as usize].next = node;
+        self.nodes[next as usize].prev = node;
+        self.lens[list] += 1;
+    }
+
+    #[inline]
+    fn unlink(&mut self, node: usize, list: usize) {
+        let Node { prev, next, .. } = self.nodes[node];
+        self.nodes[prev as usize].next = next;
+        self.nodes[next as usize].prev = prev;
+        let unlinked = &mut self.nodes[node];
+        (unlinked.prev, unlinked.next, unlinked.list) = (OUT, OUT, OUT);
+        self.lens[list] -= 1;
+    }
+}

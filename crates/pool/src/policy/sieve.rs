@@ -1,0 +1,79 @@
+//! SIEVE (Zhang, Yang, Yue, Vigfusson, Rashmi: "SIEVE is Simpler than LRU", NSDI 2024).
+//!
+//! ```text
+//!   front  newest ......... oldest  back
+//!               <---- hand               marked: the mark goes, the page stays where it is
+//!                                        else: the page goes; the hand goes on from there next time
+//! ```
+//!
+//! A queue that is never reordered. What survives the hand stays at its place among the old ones, while the hand goes on
+//! through the newer ones: pages that nobody asks for twice are sifted out soon after they came, and popular ones collect
+//! behind the hand. It does well where popularity is skewed. Blocks whose popularity ends, and loops, it handles no better than Clock.
+
+use super::lists::Lists;
+use super::{Frames, Hits, Policy, PolicyKind};
+use crate::page::{Frame, PageId};
+
+const QUEUE: usize = 0;
+
+/// SIEVE with one mark bit.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    frames: Lists<(), 1>,
+    /// Where the next search starts; `None` for the back of the queue.
+    hand: Option<Frame>,
+}
+
+impl Sieve {
+    pub(super) fn new(capacity: usize) -> Self {
+        Sieve { frames: Lists::new(capacity), hand: None }
+    }
+}
+
+impl Policy for Sieve {
+    fn kind(&self) -> PolicyKind {
+        PolicyKind::Sieve
+    }
+
+    fn hits(&self) -> Hits {
+        Hits::Marked { max: 1 }
+    }
+
+    fn hit(&mut self, _frame: Frame) {}
+
+    fn insert(&mut self, frame: Frame, _page: PageId, _frames: &dyn Frames) {
+        self.remove(frame);
+        self.frames.push_front(QUEUE, frame, ());
+    }
+
+    fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
+        let lap = self.frames.len(QUEUE);
+        // BOUND: in the second lap marks count no more, so that hits which set them again cannot keep the hand busy.
+        for step in 0..2 * lap {
+            let at = self.hand.or_else(|| self.frames.back(QUEUE))?;
+            self.hand = self.frames.before(at);
+            if step < lap && frames.mark(at) > 0 {
+                frames.set_mark(at, 0);
+            } else if frames.claim(at) {
+                self.frames.remove(at);
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        if self.hand == Some(frame) {
+            self.hand = self.frames.before(frame);
+        }
+        self.frames.remove(frame);
+    }
+
+    fn resize(&mut self, capacity: usize) {
+        self.frames.resize(capacity);
+    }
+
+    fn len(&self) -> usize {
+        self.frames.total()
+    }
+}
