@@ -7,6 +7,7 @@
 
 mod page;
 pub mod policy;
+pub mod replay;
 
 pub use page::{Frame, PageId};
 pub use policy::{Policy, PolicyKind};

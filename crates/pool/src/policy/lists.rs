@@ -8,8 +8,24 @@
 //! An item is on one list at most, so that one array holds the links of all of them, and a list costs its sentinel. Links are
 //! four bytes. Nothing is allocated but by growth, and nothing is searched.
 
+use crate::page::PageId;
+
 /// The list of a node that is on none.
 const OUT: u32 = u32::MAX;
+
+/// What a list keeps of each item.
+pub(super) trait Value: Copy {
+    /// What an item has that was never on a list.
+    const NONE: Self;
+}
+
+impl Value for () {
+    const NONE: Self = ();
+}
+
+impl Value for PageId {
+    const NONE: Self = PageId::NONE;
+}
 
 #[derive(Debug, Clone, Copy)]
 struct Node<T> {
@@ -26,12 +42,12 @@ pub(super) struct Lists<T, const L: usize> {
     lens: [usize; L],
 }
 
-impl<T: Copy + Default, const L: usize> Lists<T, L> {
+impl<T: Value, const L: usize> Lists<T, L> {
     /// Empty lists, with room for items `0..items`; it grows when one beyond comes.
     pub(super) fn new(items: usize) -> Self {
         let mut nodes = Vec::with_capacity(L + items);
         for list in 0..L as u32 {
-            nodes.push(Node { prev: list, next: list, list, value: T::default() });
+            nodes.push(Node { prev: list, next: list, list, value: T::NONE });
         }
         let mut lists = Lists { nodes, lens: [0; L] };
         lists.resize(items);
@@ -64,10 +80,29 @@ impl<T: Copy + Default, const L: usize> Lists<T, L> {
         }
     }
 
-    /// The value of an item: what it was pushed with. The default for one that was never on a list.
+    /// The value of an item: what it was pushed with. [`Value::NONE`] for one that was never on a list.
     #[inline]
     pub(super) fn value(&self, item: u32) -> T {
-        self.nodes.get(item as usize + L).map_or_else(T::default, |node| node.value)
+        self.nodes.get(item as usize + L).map_or(T::NONE, |node| node.value)
+    }
+
+    /// Gives an item another value, whether it is on a list or not.
+    #[inline]
+    pub(super) fn set_value(&mut self, item: u32, value: T) {
+        if let Some(node) = self.nodes.get_mut(item as usize + L) {
+            node.value = value;
+        }
+    }
+
+    /// The items of a list, from the front.
+    pub(super) fn iter(&self, list: usize) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.front(list), |&item| self.after(item))
+    }
+
+    /// The item behind this one, towards the back; `None` for the last and for one that is on no list.
+    #[inline]
+    pub(super) fn after(&self, item: u32) -> Option<u32> {
+        self.nodes.get(item as usize + L).and_then(|node| self.item(node.next))
     }
 
     /// The first item of a list.
@@ -94,14 +129,6 @@ impl<T: Copy + Default, const L: usize> Lists<T, L> {
         let node = self.free_node(item, value);
         let next = self.nodes[list].next;
         self.link(list, node, list as u32, next);
-    }
-
-    /// Puts an item at the back of a list, from wherever it is.
-    #[inline]
-    pub(super) fn push_back(&mut self, list: usize, item: u32, value: T) {
-        let node = self.free_node(item, value);
-        let prev = self.nodes[list].prev;
-        self.link(list, node, prev, list as u32);
     }
 
     /// Puts an item behind another one, at which it is on the same list; nothing when that one is on none.
@@ -137,7 +164,7 @@ impl<T: Copy + Default, const L: usize> Lists<T, L> {
     }
 
     fn out() -> Node<T> {
-        Node { prev: OUT, next: OUT, list: OUT, value: T::default() }
+        Node { prev: OUT, next: OUT, list: OUT, value: T::NONE }
     }
 
     #[inline]

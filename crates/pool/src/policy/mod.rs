@@ -3,10 +3,19 @@
 //! A policy is a plain data structure: it has no locks, no clock and no randomness of its own, and the same calls give the
 //! same answers. The pool calls it under one mutex; [`replay`](crate::replay) calls it with a trace.
 
+mod arc;
 mod clock;
+mod directory;
+mod ghosts;
+mod lirs;
 mod lists;
 mod lru;
+mod lru_k;
+mod s3_fifo;
 mod sieve;
+mod sketch;
+mod two_q;
+mod w_tinylfu;
 
 use std::fmt;
 use std::str::FromStr;
@@ -105,9 +114,15 @@ impl PolicyKind {
     /// A policy of this kind for `capacity` frames, none of which it has yet.
     pub fn build(self, capacity: usize) -> Box<dyn Policy> {
         match self {
+            PolicyKind::Lru => Box::new(lru::Lru::new(capacity)),
             PolicyKind::Clock => Box::new(clock::Clock::new(capacity)),
             PolicyKind::Sieve => Box::new(sieve::Sieve::new(capacity)),
-            _ => Box::new(lru::Lru::new(capacity)),
+            PolicyKind::TwoQ => Box::new(two_q::TwoQ::new(capacity)),
+            PolicyKind::LruK => Box::new(lru_k::LruK::new(capacity)),
+            PolicyKind::S3Fifo => Box::new(s3_fifo::S3Fifo::new(capacity)),
+            PolicyKind::Arc => Box::new(arc::Arc::new(capacity)),
+            PolicyKind::Lirs => Box::new(lirs::Lirs::new(capacity)),
+            PolicyKind::WTinyLfu => Box::new(w_tinylfu::WTinyLfu::new(capacity)),
         }
     }
 

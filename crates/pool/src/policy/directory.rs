@@ -1,0 +1,141 @@
+//! Pages by number: a hash table that hands out small numbers for pages that are not resident.
+//!
+//! ```text
+//!   buckets   | slot or NIL | ...            a power of two, at least as many as slots
+//!   slots     | page, next slot of the chain or of the free ones | ...
+//! ```
+//!
+//! Chains, because most look-ups are for pages that are not there: they cost one load of four bytes. Slots keep
+//! their number until they are removed, so that lists can be made of them.
+
+use crate::page::PageId;
+
+const NIL: u32 = u32::MAX;
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    page: PageId,
+    next: u32,
+}
+
+/// A set of pages, each with a slot number from 0. Grows when it must; slots are used again.
+#[derive(Debug, Clone)]
+pub(super) struct Directory {
+    buckets: Vec<u32>,
+    slots: Vec<Slot>,
+    free: u32,
+    len: usize,
+}
+
+impl Directory {
+    /// Empty, with buckets for `pages` pages: more are taken, in longer chains.
+    pub(super) fn new(pages: usize) -> Self {
+        Directory {
+            buckets: vec![NIL; Self::buckets_for(pages)],
+            slots: Vec::with_capacity(pages),
+            free: NIL,
+            len: 0,
+        }
+    }
+
+    /// How many pages.
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The slot of a page.
+    #[inline]
+    pub(super) fn find(&self, page: PageId) -> Option<u32> {
+        let mut at = self.buckets[self.bucket(page)];
+        while at != NIL {
+            let slot = &self.slots[at as usize];
+            if slot.page == page {
+                return Some(at);
+            }
+            at = slot.next;
+        }
+        None
+    }
+
+    /// The page of a slot that is in use.
+    #[inline]
+    pub(super) fn page(&self, slot: u32) -> PageId {
+        self.slots[slot as usize].page
+    }
+
+    /// Adds a page that is not there.
+    #[inline]
+    pub(super) fn insert(&mut self, page: PageId) -> u32 {
+        let bucket = self.bucket(page);
+        let new = Slot { page, next: self.buckets[bucket] };
+        let at = self.free;
+        let at = if at == NIL {
+            self.slots.push(new);
+            self.slots.len() as u32 - 1
+        } else {
+            let slot = &mut self.slots[at as usize];
+            self.free = slot.next;
+            *slot = new;
+            at
+        };
+        self.buckets[bucket] = at;
+        self.len += 1;
+        at
+    }
+
+    /// Removes the page of a slot that is in use.
+    #[inline]
+    pub(super) fn remove(&mut self, slot: u32) {
+        let Slot { page, next } = self.slots[slot as usize];
+        let bucket = self.bucket(page);
+        let mut at = self.buckets[bucket];
+        if at == slot {
+            self.buckets[bucket] = next;
+        } else {
+            // The chain ends at a slot that points to this one: all slots in use are on the chain of their bucket.
+            while self.slots[at as usize].next != slot {
+                at = self.slots[at as usize].next;
+            }
+            self.slots[at as usize].next = next;
+        }
+        self.slots[slot as usize].next = self.free;
+        self.free = slot;
+        self.len -= 1;
+    }
+
+    /// Buckets for `pages` pages, more or fewer than before. Pages keep their slots. Linear in both.
+    pub(super) fn resize(&mut self, pages: usize) {
+        let buckets = Self::buckets_for(pages);
+        let chained: Vec<u32> = (0..self.buckets.len()).flat_map(|bucket| self.chain(bucket)).collect();
+        self.buckets = vec![NIL; buckets];
+        for slot in chained {
+            let bucket = self.bucket(self.page(slot));
+            self.slots[slot as usize].next = self.buckets[bucket];
+            self.buckets[bucket] = slot;
+        }
+    }
+
+    fn chain(&self, bucket: usize) -> impl Iterator<Item = u32> {
+        let next = |at: u32| Some(at).filter(|&at| at != NIL);
+        std::iter::successors(next(self.buckets[bucket]), move |&at| next(self.slots[at as usize].next))
+    }
+
+    fn buckets_for(pages: usize) -> usize {
+        (pages + pages / 2).next_power_of_two().max(16)
+    }
+
+    #[inline]
+    fn bucket(&self, page: PageId) -> usize {
+        (hash(page) >> 32) as usize & (self.buckets.len() - 1)
+    }
+}
+
+/// A hash of a page's number, good in every bit: two rounds of multiply and fold. Not against adversaries: page
+/// numbers are the engine's own.
+#[inline]
+pub(super) fn hash(page: PageId) -> u64 {
+    let mut x = page.as_u64().wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    x ^= x >> 32;
+    x = x.wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    x ^ (x >> 32)
+}

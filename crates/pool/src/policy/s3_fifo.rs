@@ -1,0 +1,129 @@
+//! S3-FIFO (Yang, Zhang, Qiu, Yue, Vinayak: "FIFO queues are all you need for cache eviction", SOSP 2023).
+//!
+//! ```text
+//!   miss, unknown ->  small   10 %  --mark < 2-->  evicted, remembered in the ghost queue
+//!                       |  mark >= 2
+//!                       v
+//!   miss, ghost   ->  main    90 %  --mark = 0-->  evicted
+//!                       ^  mark > 0  |
+//!                       +-- mark - 1-+
+//! ```
+//!
+//! Three queues that are never reordered, and marks up to 3 instead of moves. Pages asked for once leave through the small queue soon.
+//! The ghost queue is as long as the main one. It loses where the second request comes after the ghost has gone, and on
+//! loops, which it handles like Clock.
+
+use super::ghosts::Ghosts;
+use super::lists::Lists;
+use super::{Frames, Hits, Policy, PolicyKind};
+use crate::page::{Frame, PageId};
+
+const SMALL: usize = 0;
+const MAIN: usize = 1;
+const GHOST: usize = 0;
+
+/// Where a mark stops: two bits in the paper.
+const MARK_MAX: u8 = 3;
+/// The mark from which on a page goes from the small queue to the main one.
+const MARK_PROMOTE: u8 = 2;
+
+/// S3-FIFO with a small queue of a tenth.
+#[derive(Debug)]
+pub(super) struct S3Fifo {
+    frames: Lists<PageId, 2>,
+    ghosts: Ghosts<1>,
+    small_max: usize,
+    ghosts_max: usize,
+}
+
+impl S3Fifo {
+    pub(super) fn new(capacity: usize) -> Self {
+        let (small_max, ghosts_max) = Self::split(capacity);
+        S3Fifo { frames: Lists::new(capacity), ghosts: Ghosts::new(ghosts_max), small_max, ghosts_max }
+    }
+
+    /// The lengths of the small queue and of the ghost queue.
+    fn split(capacity: usize) -> (usize, usize) {
+        let small = (capacity / 10).max(1);
+        (small, capacity.saturating_sub(small))
+    }
+
+    fn take(&mut self, frame: Frame, list: usize) -> Frame {
+        self.frames.remove(frame);
+        if list == SMALL {
+            self.ghosts.push(GHOST, self.frames.value(frame));
+            self.ghosts.trim(GHOST, self.ghosts_max);
+        }
+        frame
+    }
+
+    /// Tries one frame after the other, whatever their marks.
+    fn evict_any(&mut self, list: usize, frames: &dyn Frames) -> Option<Frame> {
+        for _ in 0..self.frames.len(list) {
+            let at = self.frames.back(list)?;
+            if frames.claim(at) {
+                return Some(self.take(at, list));
+            }
+            self.frames.move_to_front(list, at);
+        }
+        None
+    }
+}
+
+impl Policy for S3Fifo {
+    fn kind(&self) -> PolicyKind {
+        PolicyKind::S3Fifo
+    }
+
+    fn hits(&self) -> Hits {
+        Hits::Marked { max: MARK_MAX }
+    }
+
+    fn hit(&mut self, _frame: Frame) {}
+
+    fn insert(&mut self, frame: Frame, page: PageId, _frames: &dyn Frames) {
+        let list = if self.ghosts.take(page).is_some() { MAIN } else { SMALL };
+        self.frames.push_front(list, frame, page);
+    }
+
+    fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
+        // BOUND: a frame is met once on its way out of the small queue, and once for each of its marks in the main one; pinned
+        // frames and hits that come meanwhile could make it more, and then marks count no more.
+        for _ in 0..self.frames.len(SMALL) + (1 + usize::from(MARK_MAX)) * self.frames.len(MAIN) {
+            let small = self.frames.len(SMALL);
+            let list = if small >= self.small_max || self.frames.len(MAIN) == 0 { SMALL } else { MAIN };
+            let at = self.frames.back(list)?;
+            let mark = frames.mark(at);
+            if list == SMALL && mark >= MARK_PROMOTE {
+                frames.set_mark(at, 0);
+                self.frames.move_to_front(MAIN, at);
+            } else if list == MAIN && mark > 0 {
+                frames.set_mark(at, mark - 1);
+                self.frames.move_to_front(MAIN, at);
+            } else if frames.claim(at) {
+                return Some(self.take(at, list));
+            } else {
+                self.frames.move_to_front(list, at);
+                if list == SMALL {
+                    break;
+                }
+            }
+        }
+        self.evict_any(SMALL, frames).or_else(|| self.evict_any(MAIN, frames))
+    }
+
+    fn remove(&mut self, frame: Frame) {
+        self.frames.remove(frame);
+    }
+
+    fn resize(&mut self, capacity: usize) {
+        self.frames.resize(capacity);
+        (self.small_max, self.ghosts_max) = Self::split(capacity);
+        self.ghosts.resize(self.ghosts_max);
+        self.ghosts.trim(GHOST, self.ghosts_max);
+    }
+
+    fn len(&self) -> usize {
+        self.frames.total()
+    }
+}
