@@ -22,6 +22,7 @@ pub mod fault;
 mod fs;
 mod map;
 mod mem;
+pub mod memory;
 mod rng;
 mod std_fs;
 pub mod sync;
