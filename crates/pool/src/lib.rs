@@ -1,13 +1,43 @@
 //! Buffer pool: pages of files in memory, shared by threads.
 //!
-//! A page that is resident is found without a lock and read without writing to shared memory; one that is not is read into the
+//! A page that is resident is found without a lock and can be read without writing to shared memory; one that is not is read into the
 //! frame that the [replacement policy](policy) gives up; a changed one is written back after the log record that describes the change.
 //! `docs/src/design/pool.md` tells how and why.
 #![deny(unsafe_code)]
 
+mod arena;
+mod background;
+mod error;
+mod fetch;
+mod file;
+mod format;
+mod guard;
+mod hits;
+mod journal;
+mod latch;
+mod optimistic;
+mod options;
 mod page;
+mod parking;
 pub mod policy;
+mod pool;
+mod replacer;
 pub mod replay;
+mod scan;
+mod stats;
+mod translation;
+mod write_ahead;
+mod write_back;
 
+pub use error::{Error, Result};
+pub use file::{FileOptions, PoolFile};
+pub use format::{Format, PAGE_HEADER_LEN};
+pub use guard::{Exclusive, Shared};
+pub use optimistic::{Changed, Optimistic};
+pub use options::{BackgroundWriter, MAX_PAGE_SIZE, MIN_PAGE_SIZE, Options};
 pub use page::{Frame, PageId};
 pub use policy::{Policy, PolicyKind};
+pub use pool::{Builder, Pool};
+pub use scan::Scan;
+pub use stats::Stats;
+pub use write_ahead::{Lsn, WriteAhead};

@@ -1,7 +1,7 @@
 //! The two traits through which every engine reaches a disk.
 
 use std::fmt::Debug;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -162,6 +162,15 @@ pub trait File: Debug + Send + Sync + 'static {
 
     /// Reads up to `buf.len()` bytes at `offset`; fewer at the end of the file or when interrupted, 0 past the end.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
+
+    /// As [`File::read_at`], into several buffers one after the other (`preadv`). What this does, where a system knows no such call,
+    /// fills the first that has room.
+    fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
+        match bufs.iter_mut().find(|buf| !buf.is_empty()) {
+            Some(buf) => self.read_at(buf, offset),
+            None => Ok(0),
+        }
+    }
 
     /// Writes up to `buf.len()` bytes at `offset`, growing the file; says how many. Not durable before a sync.
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize>;

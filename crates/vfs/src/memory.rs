@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io;
 use std::marker::PhantomData;
-use std::ops::{Deref, Range};
+use std::ops::{Deref, DerefMut, Range};
 use std::ptr::{self, NonNull};
 
 use rustix::mm::{self, MapFlags, ProtFlags};
@@ -122,6 +122,35 @@ impl fmt::Debug for Reservation {
     }
 }
 
+/// Bytes at an address that direct I/O takes, all zero at first. Dereferences to `[u8]`.
+#[derive(Debug)]
+pub struct Buffer(Reservation);
+
+impl Buffer {
+    /// `len` bytes, aligned to 4 KiB. Errors: `OutOfMemory`.
+    pub fn new(len: usize) -> io::Result<Self> {
+        Reservation::new(len).map(Buffer)
+    }
+}
+
+impl Deref for Buffer {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the reservation is this buffer's alone, and never given back in part.
+        unsafe { std::slice::from_raw_parts(self.0.start.as_ptr(), self.0.len) }
+    }
+}
+
+impl DerefMut for Buffer {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.0.start.as_ptr(), self.0.len) }
+    }
+}
+
 /// Types whose value of all zero bits is one of theirs.
 ///
 /// # Safety
@@ -234,6 +263,9 @@ mod tests {
             assert!(bytes[len.min(page)..].iter().all(|&byte| byte == 0));
             assert!(!memory.is_empty() && memory.len() == len && format!("{memory:?}").contains("len"));
         }
+        let mut buffer = Buffer::new(5000).unwrap();
+        buffer[4999] = 1;
+        assert_eq!((buffer.len(), buffer.iter().map(|&byte| usize::from(byte)).sum::<usize>()), (5000, 1));
         assert!(Reservation::new(0).unwrap().is_empty());
         assert_eq!(Reservation::new(usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
     }

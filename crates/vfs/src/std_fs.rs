@@ -1,7 +1,7 @@
 //! The real disk.
 
 use std::fs;
-use std::io;
+use std::io::{self, IoSliceMut};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::AsFd;
@@ -131,6 +131,12 @@ impl File for StdFile {
         let wrap = |source| Error::new(Operation::Read, &self.path, source).at(offset);
         check_offset(offset, 0).map_err(wrap)?;
         repeat(|| self.file.read_at(buf, offset)).map_err(wrap)
+    }
+
+    fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
+        let wrap = |source| Error::new(Operation::Read, &self.path, source).at(offset);
+        check_offset(offset, 0).map_err(wrap)?;
+        repeat(|| rustix::io::preadv(&self.file, bufs, offset).map_err(io::Error::from)).map_err(wrap)
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {

@@ -1,0 +1,254 @@
+//! The frames: their bytes, and a header each.
+//!
+//! ```text
+//!   bytes     frame 0 | frame 1 | ...      page_size each, one reservation for the largest size of the pool
+//!   headers   64 bytes each, a cache line: what a hit touches
+//!
+//!   0       8       16      24          32          40     41     42 ...          64
+//!   | latch | page  | LSN   | first LSN | next LSN  | mark | state | -            |
+//! ```
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use cairn_vfs::memory::{Reservation, ZeroIsValid, Zeroed};
+use cairn_vfs::sync::atomic::{AtomicU8, AtomicU64, Ordering::*};
+
+use crate::latch::Latch;
+use crate::page::{Frame, PageId};
+use crate::write_ahead::Lsn;
+
+/// What the pool knows of a frame.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub(crate) struct Header {
+    pub(crate) latch: Latch,
+    /// The page that it holds. Changes under the exclusive latch.
+    page: AtomicU64,
+    /// Of the last change: the log must be durable up to here before the page is written.
+    lsn: AtomicU64,
+    /// Of the first change since the page was read or written: recovery must begin no later.
+    first_lsn: AtomicU64,
+    /// The same of the changes since the write that is under way was begun; 0 for none.
+    next_lsn: AtomicU64,
+    /// For the policy: how often it was asked for since the policy has looked.
+    pub(crate) mark: AtomicU8,
+    /// [`DIRTY`], [`WRITING`].
+    state: AtomicU8,
+}
+
+// SAFETY: made of atomics, whose zero is all zero bits, and which nothing has to drop.
+unsafe impl ZeroIsValid for Header {}
+
+/// The frame holds changes that no write under way has.
+pub(crate) const DIRTY: u8 = 1;
+/// A copy of the page is being written: it must not be evicted before that has ended.
+pub(crate) const WRITING: u8 = 2;
+
+impl Header {
+    #[inline]
+    pub(crate) fn page(&self) -> PageId {
+        PageId::from_u64(self.page.load(Relaxed))
+    }
+
+    /// Only under the exclusive latch.
+    pub(crate) fn set_page(&self, page: PageId) {
+        self.page.store(page.as_u64(), Relaxed);
+    }
+
+    /// A page has come, which a log record at `lsn` changed last. Only under the exclusive latch.
+    pub(crate) fn hold_page(&self, page: PageId, lsn: Lsn) {
+        self.set_page(page);
+        self.lsn.store(lsn.0, Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn state(&self) -> u8 {
+        self.state.load(Acquire)
+    }
+
+    pub(crate) fn lsn(&self) -> Lsn {
+        Lsn(self.lsn.load(Relaxed))
+    }
+
+    /// No record before this is needed to make the page what it is; `None` when it is clean, or its changes were not logged.
+    pub(crate) fn first_lsn(&self) -> Option<Lsn> {
+        let first = Lsn(self.first_lsn.load(Acquire));
+        (self.state() != 0 && first != Lsn::NONE).then_some(first)
+    }
+
+    /// The page is changed by the record at `lsn`. Only under the exclusive latch. True when the frame needs writing now and did not before.
+    #[inline]
+    pub(crate) fn change(&self, lsn: Lsn) -> bool {
+        let before = self.state.load(Relaxed);
+        if lsn > self.lsn() {
+            self.lsn.store(lsn.0, Relaxed);
+        }
+        if before == DIRTY {
+            // A first change may have been one that is not logged.
+            if lsn != Lsn::NONE && self.first_lsn.load(Relaxed) == 0 {
+                self.first_lsn.store(lsn.0, Release);
+            }
+            return false;
+        }
+        self.change_first(lsn)
+    }
+
+    #[cold]
+    fn change_first(&self, lsn: Lsn) -> bool {
+        // ORDER: the numbers first, so that who sees the mark sees them. Only under the exclusive latch are they set.
+        if self.next_lsn.load(Relaxed) == 0 {
+            self.next_lsn.store(lsn.0, Release);
+        }
+        let before = self.state.fetch_or(DIRTY, AcqRel);
+        if before & WRITING == 0 {
+            self.first_lsn.store(self.next_lsn.swap(0, Relaxed), Release);
+        }
+        before == 0
+    }
+
+    /// Begins a write of what the page is now. Only with the latch held; false when it is clean, or being written already.
+    pub(crate) fn begin_write(&self) -> bool {
+        self.state.compare_exchange(DIRTY, WRITING, AcqRel, Relaxed).is_ok()
+    }
+
+    /// Ends the write. True when the frame is clean now.
+    pub(crate) fn end_write(&self, is_written: bool) -> bool {
+        if !is_written {
+            // What changed meanwhile began later than what is still unwritten.
+            self.next_lsn.store(0, Relaxed);
+            self.state.fetch_or(DIRTY, AcqRel);
+            self.state.fetch_and(!WRITING, SeqCst);
+            return false;
+        }
+        let before = self.state.fetch_and(!WRITING, SeqCst);
+        if before & DIRTY != 0 {
+            // A change that is being made right now may set it as well, to the same or a later number of its own.
+            let next = self.next_lsn.swap(0, Relaxed);
+            if next != 0 {
+                self.first_lsn.store(next, Release);
+            }
+        }
+        before & DIRTY == 0
+    }
+
+    /// Forgets changes: the page is dropped. Only under the exclusive latch and not while it is being written. True when there were any.
+    pub(crate) fn discard(&self) -> bool {
+        self.next_lsn.store(0, Relaxed);
+        self.state.swap(0, AcqRel) & DIRTY != 0
+    }
+}
+
+/// Bytes and headers of all frames that the pool may ever have.
+#[derive(Debug)]
+pub(crate) struct Arena {
+    bytes: Reservation,
+    headers: Zeroed<Header>,
+    page_size: usize,
+}
+
+impl Arena {
+    /// Room for `frames` frames. Costs address space. Errors: `OutOfMemory`.
+    pub(crate) fn new(frames: usize, page_size: usize) -> io::Result<Self> {
+        let bytes = frames.checked_mul(page_size).ok_or(io::ErrorKind::OutOfMemory)?;
+        let bytes = Reservation::new(bytes)?;
+        bytes.prefer_huge_pages();
+        Ok(Arena { bytes, headers: Zeroed::new(frames)?, page_size })
+    }
+
+    pub(crate) fn page_size(&self) -> usize {
+        self.page_size
+    }
+
+    /// The header of a frame. Frames come from the pool's own tables and are within its size, always.
+    #[inline]
+    pub(crate) fn header(&self, frame: Frame) -> &Header {
+        // SAFETY: frame numbers are made in one place, `Replacer`, below the number of frames that the arena was made for, and are not taken from
+        // outside or from a disk.
+        unsafe { self.headers.at(frame as usize) }
+    }
+
+    /// The first byte of a frame.
+    #[inline]
+    pub(crate) fn start(&self, frame: Frame) -> NonNull<u8> {
+        debug_assert!((frame as usize) < self.headers.len());
+        // SAFETY: as above, the frame is within the reservation.
+        unsafe { self.bytes.start().add(frame as usize * self.page_size) }
+    }
+
+    /// The bytes of a frame, to read.
+    ///
+    /// # Safety
+    /// The caller holds the frame's latch, shared or exclusive, as long as the slice lives.
+    #[inline]
+    pub(crate) unsafe fn bytes(&self, frame: Frame) -> &[u8] {
+        // SAFETY: within the reservation; by the caller's word nobody writes meanwhile.
+        unsafe { std::slice::from_raw_parts(self.start(frame).as_ptr(), self.page_size) }
+    }
+
+    /// The bytes of a frame, to write.
+    ///
+    /// # Safety
+    /// The caller holds the frame's latch exclusively as long as the slice lives, and makes no second one of the frame.
+    #[inline]
+    #[allow(clippy::mut_from_ref, reason = "the latch is what makes it exclusive")]
+    pub(crate) unsafe fn bytes_mut(&self, frame: Frame) -> &mut [u8] {
+        // SAFETY: within the reservation; by the caller's word nobody else has any of it. Optimistic readers may look at the bytes through
+        // volatile loads and throw away what they saw: see `optimistic`.
+        unsafe { std::slice::from_raw_parts_mut(self.start(frame).as_ptr(), self.page_size) }
+    }
+
+    /// Brings the memory of frames in. Errors: `OutOfMemory`.
+    pub(crate) fn populate(&self, frames: Range<usize>) -> io::Result<()> {
+        self.bytes.populate(frames.start * self.page_size..frames.end * self.page_size)
+    }
+
+    /// Gives the memory of frames back that nobody has any more: the caller holds the latches of all of them, and keeps them.
+    pub(crate) fn release_latched(&self, frames: Range<usize>) {
+        let are_held = frames.clone().all(|frame| self.header(frame as Frame).latch.version().is_none());
+        if !are_held {
+            debug_assert!(false, "frames {frames:?} are not all held");
+            return;
+        }
+        // SAFETY: the latches are held exclusively, as was just seen, by the caller, who has no slice of the frames: nobody has one.
+        unsafe { self.bytes.release(frames.start * self.page_size..frames.end * self.page_size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: numbers and state of a frame go right through changes, writes that end well or not, and changes meanwhile.
+    #[test]
+    fn changes_and_writes() {
+        let header = Header::default();
+        assert!(!header.begin_write() && header.first_lsn().is_none());
+        assert!(header.change(Lsn(5)) && !header.change(Lsn(7)));
+        assert_eq!((header.lsn(), header.first_lsn(), header.state()), (Lsn(7), Some(Lsn(5)), DIRTY));
+        assert!(header.begin_write() && !header.begin_write());
+        assert_eq!((header.first_lsn(), header.state()), (Some(Lsn(5)), WRITING));
+        assert!(!header.change(Lsn(9)) && !header.change(Lsn(11)));
+        assert_eq!((header.first_lsn(), header.state()), (Some(Lsn(5)), WRITING | DIRTY));
+        assert!(!header.end_write(true));
+        assert_eq!((header.first_lsn(), header.lsn(), header.state()), (Some(Lsn(9)), Lsn(11), DIRTY));
+        assert!(header.begin_write() && !header.end_write(false));
+        assert_eq!((header.first_lsn(), header.state()), (Some(Lsn(9)), DIRTY));
+        assert!(header.begin_write() && !header.change(Lsn(13)) && !header.end_write(false));
+        assert_eq!(header.first_lsn(), Some(Lsn(9)));
+        assert!(header.begin_write() && header.end_write(true) && header.first_lsn().is_none());
+        assert!(header.change(Lsn::NONE) && header.first_lsn().is_none());
+        assert!(!header.change(Lsn(20)));
+        assert_eq!(header.first_lsn(), Some(Lsn(20)));
+        assert!(header.discard() && !header.discard() && header.state() == 0);
+    }
+
+    /// Goal: the header is the line that the hit path counts on.
+    #[test]
+    fn one_line() {
+        #[cfg(not(cairn_shuttle))]
+        assert_eq!((size_of::<Header>(), align_of::<Header>()), (64, 64));
+    }
+}

@@ -1,0 +1,89 @@
+//! The thread that writes dirty pages before somebody needs their frames.
+
+use std::time::Duration;
+
+use cairn_vfs::sync::atomic::Ordering::*;
+use cairn_vfs::sync::{Arc, Condvar, Mutex, lock};
+use cairn_vfs::thread::{self, JoinHandle};
+
+use crate::error::{Error, Result};
+use crate::pool::Inner;
+
+/// It looks by itself this often: a write that failed is tried again.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// How it is told.
+#[derive(Debug, Default)]
+pub(crate) struct Signal {
+    state: Mutex<Said>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Said {
+    look: bool,
+    stop: bool,
+}
+
+/// The thread. Ends when dropped.
+#[derive(Debug)]
+pub(crate) struct Background {
+    inner: Arc<Inner>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Signal {
+    /// There is something to do.
+    #[cold]
+    pub(crate) fn wake(&self) {
+        lock(&self.state).look = true;
+        self.changed.notify_one();
+    }
+
+    /// Waits for something to do; false when it is to end.
+    fn wait(&self) -> bool {
+        let mut said = lock(&self.state);
+        if !said.look && !said.stop {
+            said = match self.changed.wait_timeout(said, LOOK) {
+                Ok((said, _)) => said,
+                Err(panicked) => panicked.into_inner().0,
+            };
+        }
+        said.look = false;
+        !said.stop
+    }
+
+    fn is_stopped(&self) -> bool {
+        lock(&self.state).stop
+    }
+}
+
+impl Background {
+    /// Errors: [`Error::Memory`] when the system has no more threads.
+    pub(crate) fn start(inner: &Arc<Inner>) -> Result<Background> {
+        let own = Arc::clone(inner);
+        let thread = thread::spawn("pool-writer", move || run(&own)).map_err(Error::memory("the background writer"))?;
+        Ok(Background { inner: Arc::clone(inner), thread: Mutex::new(Some(thread)) })
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        lock(&self.inner.signal.state).stop = true;
+        self.inner.signal.changed.notify_one();
+        if let Some(thread) = lock(&self.thread).take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(pool: &Inner) {
+    let mut hand = 0;
+    while pool.signal.wait() {
+        let high = pool.dirty_high.load(Relaxed);
+        if pool.dirty.load(Relaxed) > high {
+            let enough = || pool.dirty.load(Relaxed) <= high / 2 || pool.signal.is_stopped();
+            hand = pool.write_ahead_of_need(hand, enough);
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! From page number to a held page: the hit path, and what happens when the page is not there.
+#![allow(unsafe_code)]
+
+use cairn_vfs::sync::lock;
+
+use crate::error::{Error, Result};
+use crate::file::FileState;
+use crate::format::{Format, verify};
+use crate::guard::{Exclusive, Shared, after_leaving};
+use crate::latch::Left;
+use crate::optimistic::{Changed, Optimistic};
+use crate::page::{Frame, PageId};
+use crate::replacer::latch_key;
+use crate::stats::add;
+use crate::translation::Resident;
+use crate::write_ahead::Lsn;
+
+/// How a page is to be held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Shared,
+    Exclusive,
+}
+
+/// Where a page that is not resident comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    Disk,
+    /// It is new: zeros.
+    Nothing,
+}
+
+impl FileState {
+    #[inline]
+    pub(crate) fn shared(&self, page: u32) -> Result<Shared<'_>> {
+        if let Some(frame) = self.translation.frame(page) {
+            let header = self.pool.arena.header(frame);
+            match header.latch.try_shared() {
+                Ok(()) => {
+                    let guard = Shared { file: self, frame };
+                    // The frame may have gone to another page since the table was read.
+                    if header.page() == self.id(page) {
+                        self.pool.note_hit(frame, self.id(page));
+                        return Ok(guard);
+                    }
+                }
+                Err(left) => after_leaving(self, frame, left),
+            }
+        }
+        let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
+        Ok(Shared { file: self, frame })
+    }
+
+    #[inline]
+    pub(crate) fn exclusive(&self, page: u32) -> Result<Exclusive<'_>> {
+        if let Some(frame) = self.translation.frame(page) {
+            let header = self.pool.arena.header(frame);
+            if header.latch.try_exclusive() {
+                let guard = Exclusive { file: self, frame };
+                if header.page() == self.id(page) {
+                    self.pool.note_hit(frame, self.id(page));
+                    return Ok(guard);
+                }
+            }
+        }
+        let frame = self.fetch(page, Mode::Exclusive, Origin::Disk)?;
+        Ok(Exclusive { file: self, frame })
+    }
+
+    pub(crate) fn create(&self, page: u32) -> Result<Exclusive<'_>> {
+        let frame = self.fetch(page, Mode::Exclusive, Origin::Nothing)?;
+        let mut guard = Exclusive { file: self, frame };
+        guard.payload_mut(Lsn::NONE).fill(0);
+        Ok(guard)
+    }
+
+    #[inline]
+    pub(crate) fn optimistic(&self, page: u32) -> Result<Optimistic<'_>> {
+        if let Some(frame) = self.translation.frame(page) {
+            let header = self.pool.arena.header(frame);
+            if let Some(version) = header.latch.version()
+                // Changes with the version, so it is this page as long as the version is the same.
+                && header.page() == self.id(page)
+            {
+                self.pool.note_hit(frame, self.id(page));
+                return Ok(Optimistic::new(self, frame, page, version));
+            }
+        }
+        self.optimistic_slow(page)
+    }
+
+    #[cold]
+    fn optimistic_slow(&self, page: u32) -> Result<Optimistic<'_>> {
+        let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
+        let guard = Shared { file: self, frame };
+        let version = self.pool.arena.header(frame).latch.version();
+        let version = version.ok_or_else(|| Error::invalid("a page is held exclusively that is held shared"))?;
+        drop(guard);
+        Ok(Optimistic::new(self, frame, page, version))
+    }
+
+    /// As [`PoolFile::read_with`](crate::PoolFile::read_with), with the page held.
+    #[cold]
+    pub(crate) fn read_held<R>(
+        &self,
+        page: u32,
+        mut read: impl FnMut(&Optimistic<'_>) -> Result<R, Changed>,
+    ) -> Result<R> {
+        let guard = self.shared(page)?;
+        let version = self.pool.arena.header(guard.frame).latch.version();
+        let value = match version {
+            Some(version) => read(&Optimistic::new(self, guard.frame, page, version)),
+            None => Err(Changed),
+        };
+        value.map_err(|Changed| {
+            let what = "what reads it asked for bytes outside of it".to_owned();
+            Error::corruption(self.file.path(), page, self.offset(page), what)
+        })
+    }
+
+    /// Everything but the short way. The frame's latch is held as asked.
+    #[cold]
+    fn fetch(&self, page: u32, mode: Mode, origin: Origin) -> Result<Frame> {
+        loop {
+            match self.translation.resident(page) {
+                Resident::In(frame) => {
+                    if self.hold(page, frame, mode)? {
+                        self.pool.note_hit(frame, self.id(page));
+                        return Ok(frame);
+                    }
+                }
+                Resident::Loading => self.wait_for_load(page)?,
+                Resident::No => {
+                    let what = || format!("the table of pages of {}", self.file.path().display());
+                    let is_ours =
+                        self.translation.begin_loading(page).map_err(|error| Error::memory(what())(error))?;
+                    if is_ours {
+                        add(&self.pool.counters.misses, 1);
+                        return self.load(page, mode, origin);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for the latch of a frame that held the page a moment ago. False when the page has left it.
+    fn hold(&self, page: u32, frame: Frame, mode: Mode) -> Result<bool> {
+        let (pool, id) = (&*self.pool, self.id(page));
+        let header = pool.arena.header(frame);
+        let attempt = || {
+            let is_held = match mode {
+                Mode::Shared => header.latch.try_shared_in_turn(),
+                Mode::Exclusive => header.latch.try_exclusive(),
+            };
+            if is_held {
+                return Some(true);
+            }
+            (self.translation.frame(page) != Some(frame)).then_some(false)
+        };
+        let is_held = match attempt() {
+            Some(is_held) => is_held,
+            None => {
+                let start = pool.clock.now();
+                let announce = || header.latch.announce_waiter();
+                let waited = pool.parking.wait(latch_key(frame), &*pool.clock, pool.wait_limit, announce, attempt);
+                pool.counters.waited_for_latch(pool.clock.now().saturating_sub(start));
+                let file = || self.file.path().to_owned();
+                waited.map_err(|elapsed| Error::Timeout { file: file(), page, waited: elapsed.0 })?
+            }
+        };
+        if is_held && header.page() != id {
+            self.leave(frame, mode);
+            return Ok(false);
+        }
+        Ok(is_held)
+    }
+
+    fn leave(&self, frame: Frame, mode: Mode) {
+        let latch = &self.pool.arena.header(frame).latch;
+        let left = match mode {
+            Mode::Shared => latch.leave_shared(),
+            Mode::Exclusive => latch.leave_exclusive(),
+        };
+        after_leaving(self, frame, left);
+    }
+
+    /// As [`FileState::hold`], exclusively.
+    pub(crate) fn hold_exclusively(&self, page: u32, frame: Frame) -> Result<bool> {
+        self.hold(page, frame, Mode::Exclusive)
+    }
+
+    /// Waits while another thread reads the page in.
+    fn wait_for_load(&self, page: u32) -> Result<()> {
+        let (pool, start) = (&*self.pool, self.pool.clock.now());
+        let announce = || self.translation.announce_waiter(page);
+        let attempt = || (self.translation.resident(page) != Resident::Loading).then_some(());
+        let key = self.id(page).as_u64();
+        let waited = pool.parking.wait(key, &*pool.clock, pool.wait_limit, announce, attempt);
+        pool.counters.waited_for_latch(pool.clock.now().saturating_sub(start));
+        let file = || self.file.path().to_owned();
+        waited.map_err(|elapsed| Error::Timeout { file: file(), page, waited: elapsed.0 })
+    }
+
+    /// Ends the loading of a page, in `frame` or not.
+    pub(crate) fn end_loading(&self, page: u32, frame: Option<Frame>) {
+        if self.translation.end_loading(page, frame) {
+            self.pool.parking.wake(self.id(page).as_u64(), || {});
+        }
+    }
+
+    /// Brings a page into a frame. The caller has begun its loading, which ends here.
+    fn load(&self, page: u32, mode: Mode, origin: Origin) -> Result<Frame> {
+        let frame = match self.pool.take_frame(self, self.id(page)) {
+            Ok(frame) => frame,
+            Err(error) => {
+                self.end_loading(page, None);
+                return Err(error);
+            }
+        };
+        let lsn = match origin {
+            Origin::Disk => self.read_in(page, frame),
+            Origin::Nothing => Ok(Lsn::NONE),
+        };
+        match lsn {
+            Ok(lsn) => {
+                self.publish(page, frame, lsn, mode);
+                Ok(frame)
+            }
+            Err(error) => {
+                self.abandon(page, frame);
+                Err(error)
+            }
+        }
+    }
+
+    /// The page is in its frame: others may have it.
+    pub(crate) fn publish(&self, page: u32, frame: Frame, lsn: Lsn, mode: Mode) {
+        let header = self.pool.arena.header(frame);
+        header.hold_page(self.id(page), lsn);
+        self.end_loading(page, Some(frame));
+        if mode == Mode::Shared && header.latch.downgrade() == Left::Awaited {
+            after_leaving(self, frame, Left::Awaited);
+        }
+    }
+
+    /// The page could not be read: its frame goes back.
+    pub(crate) fn abandon(&self, page: u32, frame: Frame) {
+        self.pool.give_back(frame);
+        self.end_loading(page, None);
+    }
+
+    /// Reads a page from the disk and believes it.
+    fn read_in(&self, page: u32, frame: Frame) -> Result<Lsn> {
+        // SAFETY: `take_frame` has given this thread the frame's exclusive latch, and the slice ends with this call.
+        let bytes = unsafe { self.pool.arena.bytes_mut(frame) };
+        let offset = self.offset(page);
+        if let Err(error) = self.file.read_exact_at(bytes, offset) {
+            return Err(match error.source.kind() {
+                std::io::ErrorKind::UnexpectedEof => self.not_there(page),
+                _ => error.into(),
+            });
+        }
+        self.believe(page, bytes)
+    }
+
+    fn not_there(&self, page: u32) -> Error {
+        let len = self.file.len().unwrap_or_default();
+        Error::NotThere { file: self.file.path().to_owned(), page, len }
+    }
+
+    /// Checks a page's bytes. Gives its log position.
+    pub(crate) fn believe(&self, page: u32, bytes: &[u8]) -> Result<Lsn> {
+        match self.format {
+            Format::Raw => Ok(Lsn::NONE),
+            Format::Checked => verify(bytes, page)
+                .map_err(|what| Error::corruption(self.file.path(), page, self.offset(page), what)),
+        }
+    }
+
+    /// Takes a page out of its frame, which the caller holds exclusively, after writing it if it is dirty. Errors: those of
+    /// writing; the page stays then.
+    pub(crate) fn evict(&self, page: u32, frame: Frame) -> Result<()> {
+        let header = self.pool.arena.header(frame);
+        let is_dirty = header.state() != 0;
+        if is_dirty {
+            self.write_held(page, frame)?;
+        }
+        self.pool.count_eviction(is_dirty);
+        self.vacate(page, frame);
+        Ok(())
+    }
+
+    /// Takes a clean page out of its frame.
+    fn vacate(&self, page: u32, frame: Frame) {
+        self.pool.arena.header(frame).set_page(PageId::NONE);
+        self.translation.clear(page);
+        self.pool.wake_those_at(frame);
+    }
+
+    /// Drops the pages from `from` on, dirty or not. Errors: [`Error::Timeout`].
+    pub(crate) fn drop_pages(&self, from: u32) -> Result<()> {
+        for (page, frame) in self.frames_with(|page, _| page >= from) {
+            loop {
+                if !self.hold_exclusively(page, frame)? {
+                    break;
+                }
+                if self.drop_held(page, frame) {
+                    break;
+                }
+                // It is being written. Nobody can begin another write of it before this thread lets go.
+                self.pool.leave_exclusive(frame);
+                self.wait_for_write(frame)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops a page that is held. False while it is being written.
+    fn drop_held(&self, page: u32, frame: Frame) -> bool {
+        let header = self.pool.arena.header(frame);
+        if header.state() & crate::arena::WRITING != 0 {
+            return false;
+        }
+        if header.discard() {
+            self.pool.one_less_is_dirty();
+        }
+        lock(&self.pool.replacer.state).policy.remove(frame);
+        self.vacate(page, frame);
+        self.pool.replacer.give_back(frame);
+        true
+    }
+
+    /// Takes the file out of the pool, written or not. Nobody has a guard of it any more.
+    pub(crate) fn forget(&self) {
+        // The background writer may hold a page for a moment, evictions too.
+        while self.drop_pages(0).is_err() {}
+        self.pool.forget_file(self.number);
+    }
+
+    /// Pages of this file in memory, with their frames, as far as `wanted` says so of page and frame; ascending by page.
+    pub(crate) fn frames_with(&self, wanted: impl Fn(u32, Frame) -> bool) -> Vec<(u32, Frame)> {
+        let frames = self.pool.frames.load(cairn_vfs::sync::atomic::Ordering::Acquire) as Frame;
+        let page_in = |frame| {
+            let page = self.pool.arena.header(frame).page();
+            let is_own = page != PageId::NONE && page.file() == self.number;
+            (is_own && wanted(page.page(), frame)).then_some((page.page(), frame))
+        };
+        let mut pages: Vec<(u32, Frame)> = (0..frames).filter_map(page_in).collect();
+        pages.sort_unstable();
+        pages
+    }
+}

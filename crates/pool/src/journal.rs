@@ -1,0 +1,181 @@
+//! The double write: copies of pages that are about to be written, so that a page torn by a power loss is mended.
+//!
+//! ```text
+//!   0                                                4096            4096 + page size
+//!   | magic 8 | version 4 | page size 4 | count 4 | 0 4 | count x (page 4, 0 4, check 8) | 0 | check 8 |  page | page | ...
+//! ```
+//!
+//! Little endian. The check of a page is XXH3 of its copy, seeded with its number; the block's last eight bytes are XXH3 of all before.
+//!
+//! A batch is written here and synced before any of its pages is written in place, and the file is synced before the next batch takes the
+//! place of this one. So at any moment each page of the file is whole, or its copy here is. Opening writes the sound copies over the
+//! pages: they are the last that were written, and writing them again changes nothing.
+
+use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
+use cairn_vfs::File;
+use cairn_vfs::memory::Buffer;
+
+use crate::error::{Error, Result};
+use crate::file::FileState;
+use crate::format::{Format, verify};
+use crate::write_back::BATCH;
+
+const MAGIC: &[u8; 8] = b"CAIRNDW\0";
+const VERSION: u32 = 1;
+const BLOCK: usize = 4096;
+const HEADER: usize = 24;
+const ENTRY: usize = 16;
+
+const _: () = assert!(HEADER + ENTRY * BATCH + 8 <= BLOCK);
+
+/// The journal of one file.
+#[derive(Debug)]
+pub(crate) struct Journal {
+    file: Box<dyn File>,
+    page_size: usize,
+    block: Buffer,
+    /// Pages were written in place since the file was synced: the batch here is still needed.
+    is_needed: bool,
+}
+
+/// Which of the two files failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The journal: nothing was written in place.
+    Journal(cairn_vfs::Error),
+    /// The sync of the file itself: what is on the disk is unknown.
+    Sync(cairn_vfs::Error),
+}
+
+impl Failure {
+    /// The error for whoever wrote; poisons the file when it has to.
+    pub(crate) fn of(self, file: &FileState) -> Error {
+        match self {
+            Failure::Journal(error) => error.into(),
+            Failure::Sync(error) => file.poison(error.into()),
+        }
+    }
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_le_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map_or(0, u64::from_le_bytes)
+}
+
+fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
+    if let Some(place) = bytes.get_mut(at..at + value.len()) {
+        place.copy_from_slice(value);
+    }
+}
+
+impl Journal {
+    /// Opens a journal and mends the pages that it has copies of. Errors: those of either file; [`Error::Invalid`] for the journal of a file with other
+    /// pages.
+    pub(crate) fn open(journal: Box<dyn File>, file: &dyn File, page_size: usize, format: Format) -> Result<Self> {
+        let block = Buffer::new(BLOCK).map_err(Error::memory("the double write"))?;
+        let mut journal = Journal { file: journal, page_size, block, is_needed: false };
+        journal.mend(file, format)?;
+        Ok(journal)
+    }
+
+    fn mend(&mut self, file: &dyn File, format: Format) -> Result<()> {
+        if self.file.len()? < BLOCK as u64 {
+            return Ok(());
+        }
+        self.file.read_exact_at(&mut self.block, 0)?;
+        let (content, check) = self.block.split_at(BLOCK - 8);
+        if content.get(..8) != Some(MAGIC) || u64_at(check, 0) != xxh3_64(content) {
+            // Torn before anything was written in place, or never used.
+            return Ok(());
+        }
+        let (version, page_size) = (u32_at(content, 8), u32_at(content, 12));
+        if version != VERSION || page_size as usize != self.page_size {
+            return Err(Error::invalid(format!(
+                "{} is a double write of version {version} for pages of {page_size} bytes; version {VERSION} and {} were expected",
+                self.file.path().display(),
+                self.page_size
+            )));
+        }
+        let entries: Vec<(u32, u64)> = content[HEADER..]
+            .chunks_exact(ENTRY)
+            .take(u32_at(content, 16) as usize)
+            .map(|entry| (u32_at(entry, 0), u64_at(entry, 8)))
+            .collect();
+        self.write_copies(&entries, file, format)
+    }
+
+    /// Writes sound copies over pages that differ from them.
+    fn write_copies(&self, entries: &[(u32, u64)], file: &dyn File, format: Format) -> Result<()> {
+        let page_size = self.page_size;
+        let memory = Error::memory("a page of the double write");
+        let mut buffer = Buffer::new(2 * page_size).map_err(memory)?;
+        let (copy, page) = buffer.split_at_mut(page_size);
+        let (len, mut has_written) = (self.file.len()?, false);
+        for (at, &(number, check)) in entries.iter().enumerate() {
+            let start = BLOCK as u64 + (at * page_size) as u64;
+            if start + page_size as u64 > len {
+                break;
+            }
+            self.file.read_exact_at(copy, start)?;
+            let is_sound = xxh3_64_seeded(copy, u64::from(number)) == check
+                && (format == Format::Raw || verify(copy, number).is_ok());
+            if !is_sound {
+                continue;
+            }
+            let offset = u64::from(number) * page_size as u64;
+            let is_there = file.len()? >= offset + page_size as u64;
+            if is_there {
+                file.read_exact_at(page, offset)?;
+            }
+            if !is_there || page != copy {
+                file.write_all_at(copy, offset)?;
+                has_written = true;
+            }
+        }
+        if has_written {
+            file.sync_data()?;
+        }
+        Ok(())
+    }
+
+    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other. They may be written in place afterwards.
+    pub(crate) fn write(&mut self, pages: &[u32], bytes: &[u8], file: &dyn File) -> std::result::Result<(), Failure> {
+        if self.is_needed {
+            file.sync_data().map_err(Failure::Sync)?;
+            self.is_needed = false;
+        }
+        self.fill_block(pages, bytes);
+        self.file.write_all_at(bytes, BLOCK as u64).map_err(Failure::Journal)?;
+        self.file.write_all_at(&self.block, 0).map_err(Failure::Journal)?;
+        self.file.sync_data().map_err(Failure::Journal)?;
+        self.is_needed = true;
+        Ok(())
+    }
+
+    /// Forgets the batch: its pages are not to come back. The file is synced first, since some of them may stay.
+    pub(crate) fn clear(&mut self, file: &dyn File) -> std::result::Result<(), Failure> {
+        file.sync_data().map_err(Failure::Sync)?;
+        self.is_needed = false;
+        self.fill_block(&[], &[]);
+        self.file.write_all_at(&self.block, 0).map_err(Failure::Journal)?;
+        self.file.sync_data().map_err(Failure::Journal)
+    }
+
+    fn fill_block(&mut self, pages: &[u32], bytes: &[u8]) {
+        let block = &mut self.block[..];
+        block.fill(0);
+        put(block, 0, MAGIC);
+        put(block, 8, &VERSION.to_le_bytes());
+        put(block, 12, &(self.page_size as u32).to_le_bytes());
+        put(block, 16, &(pages.len() as u32).to_le_bytes());
+        for ((at, &page), copy) in pages.iter().enumerate().zip(bytes.chunks_exact(self.page_size)) {
+            put(block, HEADER + at * ENTRY, &page.to_le_bytes());
+            put(block, HEADER + at * ENTRY + 8, &xxh3_64_seeded(copy, u64::from(page)).to_le_bytes());
+        }
+        let check = xxh3_64(&block[..BLOCK - 8]);
+        put(block, BLOCK - 8, &check.to_le_bytes());
+    }
+}

@@ -1,0 +1,87 @@
+//! How a pool and its files are set up.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::policy::PolicyKind;
+
+/// The smallest page.
+pub const MIN_PAGE_SIZE: usize = 4 << 10;
+/// The largest page.
+pub const MAX_PAGE_SIZE: usize = 64 << 10;
+
+/// Settings of a pool: see [`Pool::builder`](crate::Pool::builder).
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Options {
+    /// Bytes of a page: a power of two from 4 to 64 KiB. Default 4 KiB.
+    pub page_size: usize,
+    /// How many pages are kept in memory. Default 16384: 64 MiB of pages of 4 KiB.
+    pub frames: usize,
+    /// How many it may be told to keep later, by [`Pool::resize`](crate::Pool::resize). Costs address space. Default 16 times `frames`.
+    pub max_frames: Option<usize>,
+    /// Which page gives its frame up.
+    pub policy: PolicyKind,
+    /// How long a thread waits for a frame while all are pinned, or for a latch that others hold. Default 10 s.
+    pub wait_limit: Duration,
+    /// The thread that writes dirty pages before somebody needs their frames.
+    pub background_writer: BackgroundWriter,
+}
+
+/// When the background writer works.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum BackgroundWriter {
+    /// There is none: pages are written when they are evicted or flushed. For tests whose every step is known, and read-only use.
+    Off,
+    /// It begins when more than this share of the frames is dirty, and ends at half of it.
+    Above(f64),
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            page_size: MIN_PAGE_SIZE,
+            frames: 16 << 10,
+            max_frames: None,
+            policy: PolicyKind::Lru,
+            wait_limit: Duration::from_secs(10),
+            background_writer: BackgroundWriter::Above(0.25),
+        }
+    }
+}
+
+impl Options {
+    /// The most frames that the pool may have.
+    pub(crate) fn max_frames(&self) -> usize {
+        self.max_frames.unwrap_or_else(|| self.frames.saturating_mul(16).min(crate::translation::MAX_FRAMES)).max(self.frames)
+    }
+
+    /// Errors: [`Error::Invalid`], naming the setting.
+    pub(crate) fn check(&self) -> Result<()> {
+        let size = self.page_size;
+        if !size.is_power_of_two() || !(MIN_PAGE_SIZE..=MAX_PAGE_SIZE).contains(&size) {
+            return Err(Error::invalid(format!(
+                "page_size is {size}; a power of two from {MIN_PAGE_SIZE} to {MAX_PAGE_SIZE} was expected"
+            )));
+        }
+        check_frames("frames", self.frames)?;
+        check_frames("max_frames", self.max_frames())?;
+        if let BackgroundWriter::Above(share) = self.background_writer
+            && !(share > 0.0 && share <= 1.0)
+        {
+            return Err(Error::invalid(format!(
+                "background_writer begins above {share} of the frames; a share above 0 and up to 1 was expected"
+            )));
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn check_frames(setting: &str, frames: usize) -> Result<()> {
+    if frames == 0 || frames > crate::translation::MAX_FRAMES {
+        let most = crate::translation::MAX_FRAMES;
+        return Err(Error::invalid(format!("{setting} is {frames}; from 1 to {most} were expected")));
+    }
+    Ok(())
+}

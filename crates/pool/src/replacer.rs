@@ -1,0 +1,198 @@
+//! Who gets a frame: free ones first, then what the policy gives up, then first come, first served.
+
+use std::collections::VecDeque;
+
+use cairn_vfs::sync::atomic::{AtomicUsize, Ordering::*};
+use cairn_vfs::sync::{Arc, Condvar, Line, Mutex, lock};
+
+use crate::arena::{Arena, DIRTY, Header, WRITING};
+use crate::hits::Stripe;
+use crate::latch::Left;
+use crate::page::{Frame, PageId};
+use crate::parking::Parking;
+use crate::policy::{Frames, Policy};
+
+/// Free frames, the policy, and the queue, under one mutex. Whatever takes long, reads and writes above all, happens without it.
+#[derive(Debug)]
+pub(crate) struct Replacer {
+    pub(crate) state: Line<Mutex<Replacement>>,
+    /// Threads in the queue. Whoever lets go of a frame looks here.
+    starving: AtomicUsize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Replacement {
+    /// Frames without a page, their latches held exclusively by this list.
+    pub(crate) free: Vec<Frame>,
+    pub(crate) policy: Box<dyn Policy>,
+    /// Frames from here on are not handed out: the pool is to have fewer.
+    pub(crate) limit: usize,
+    queue: VecDeque<Arc<Hungry>>,
+}
+
+/// A thread that waits for a frame.
+#[derive(Debug, Default)]
+pub(crate) struct Hungry {
+    is_called: Mutex<bool>,
+    called: Condvar,
+}
+
+/// A frame for a page that is about to be read, its latch held exclusively.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Taken {
+    pub(crate) frame: Frame,
+    /// The page that it holds still, with its entry in place: it has to be written if it is dirty, and taken out.
+    pub(crate) victim: Option<PageId>,
+}
+
+/// What the policy sees of the frames.
+pub(crate) struct Claims<'a> {
+    pub(crate) arena: &'a Arena,
+    pub(crate) parking: &'a Parking,
+    /// Pages that would have to be written first are passed over.
+    pub(crate) only_clean: bool,
+}
+
+impl Frames for Claims<'_> {
+    fn mark(&self, frame: Frame) -> u8 {
+        self.arena.header(frame).mark.load(Relaxed)
+    }
+
+    fn set_mark(&self, frame: Frame, mark: u8) {
+        self.arena.header(frame).mark.store(mark, Relaxed);
+    }
+
+    fn claim(&self, frame: Frame) -> bool {
+        let header = self.arena.header(frame);
+        let unwanted = if self.only_clean { WRITING | DIRTY } else { WRITING };
+        if header.state() & unwanted != 0 || !header.latch.try_exclusive() {
+            return false;
+        }
+        // A write can only have begun before the latch was held.
+        if header.state() & unwanted == 0 {
+            return true;
+        }
+        leave_exclusive(header, frame, self.parking);
+        false
+    }
+}
+
+/// Leaves a frame's latch and wakes who waits for it.
+pub(crate) fn leave_exclusive(header: &Header, frame: Frame, parking: &Parking) {
+    if header.latch.leave_exclusive() == Left::Awaited {
+        parking.wake(latch_key(frame), || header.latch.forget_waiters());
+    }
+}
+
+/// Where one waits for a frame's latch.
+pub(crate) fn latch_key(frame: Frame) -> u64 {
+    // Apart from pages', which have a file's number above.
+    u64::MAX - u64::from(frame)
+}
+
+impl Replacer {
+    pub(crate) fn new(policy: Box<dyn Policy>) -> Self {
+        let state = Replacement { free: Vec::new(), policy, limit: 0, queue: VecDeque::new() };
+        Replacer { state: Line(Mutex::new(state)), starving: AtomicUsize::new(0) }
+    }
+
+    /// True when a thread waits for a frame: whoever lets go of one then calls [`Replacer::call_next`].
+    #[inline]
+    pub(crate) fn is_anybody_starving(&self) -> bool {
+        // ORDER: SeqCst after the latch was left, also SeqCst: see `Latch::try_exclusive`.
+        self.starving.load(SeqCst) != 0
+    }
+
+    /// Calls the head of the queue, to look again.
+    #[cold]
+    pub(crate) fn call_next(&self) {
+        lock(&self.state).call_head();
+    }
+
+    /// Gives a frame without a page back, its latch held.
+    pub(crate) fn give_back(&self, frame: Frame) {
+        let mut state = lock(&self.state);
+        state.free.push(frame);
+        state.call_head();
+    }
+
+    /// Queues up, behind others. To be followed by a look with [`Replacement::take_in_turn`].
+    pub(crate) fn queue_up(&self, state: &mut Replacement) -> Arc<Hungry> {
+        let hungry = Arc::new(Hungry::default());
+        state.queue.push_back(Arc::clone(&hungry));
+        self.starving.fetch_add(1, SeqCst);
+        hungry
+    }
+
+    /// Leaves the queue, served or not, and lets the next one look.
+    pub(crate) fn leave_queue(&self, state: &mut Replacement, hungry: &Arc<Hungry>) {
+        if let Some(at) = state.queue.iter().position(|other| Arc::ptr_eq(other, hungry)) {
+            state.queue.remove(at);
+            self.starving.fetch_sub(1, SeqCst);
+        }
+        state.call_head();
+    }
+}
+
+impl Replacement {
+    fn call_head(&self) {
+        if let Some(hungry) = self.queue.front() {
+            *lock(&hungry.is_called) = true;
+            hungry.called.notify_one();
+        }
+    }
+
+    /// Hands a thread's hits on to the policy: those of frames that hold the page still.
+    pub(crate) fn apply_hits(&mut self, stripe: &Stripe, arena: &Arena) {
+        let policy = &mut self.policy;
+        stripe.take(|frame, page| {
+            if arena.header(frame).page().page() == page {
+                policy.hit(frame);
+            }
+        });
+    }
+
+    /// A frame for `incoming`, which the policy has from now on. `None` when there is none, or others wait.
+    pub(crate) fn take(&mut self, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
+        if self.queue.is_empty() { self.obtain(incoming, claims) } else { None }
+    }
+
+    /// As [`Replacement::take`], for the head of the queue.
+    pub(crate) fn take_in_turn(&mut self, hungry: &Arc<Hungry>, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
+        let is_head = self.queue.front().is_some_and(|head| Arc::ptr_eq(head, hungry));
+        if is_head { self.obtain(incoming, claims) } else { None }
+    }
+
+    fn obtain(&mut self, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
+        let taken = match self.free.pop() {
+            Some(frame) => Taken { frame, victim: None },
+            None => {
+                let frame = self.policy.evict(Some(incoming), claims)?;
+                Taken { frame, victim: Some(claims.arena.header(frame).page()) }
+            }
+        };
+        claims.set_mark(taken.frame, 0);
+        self.policy.insert(taken.frame, incoming, claims);
+        Some(taken)
+    }
+
+    /// The incoming page is not read after all: its frame holds `page` again.
+    pub(crate) fn reinstate(&mut self, frame: Frame, page: PageId, claims: &Claims<'_>) {
+        self.policy.remove(frame);
+        self.policy.insert(frame, page, claims);
+    }
+}
+
+impl Hungry {
+    /// Sleeps until called, or for `limit`.
+    pub(crate) fn wait(&self, limit: std::time::Duration) {
+        let mut is_called = lock(&self.is_called);
+        if !*is_called {
+            is_called = match self.called.wait_timeout(is_called, limit) {
+                Ok((is_called, _)) => is_called,
+                Err(panicked) => panicked.into_inner().0,
+            };
+        }
+        *is_called = false;
+    }
+}

@@ -1,0 +1,157 @@
+//! Pages in order, read ahead.
+#![allow(unsafe_code)]
+
+use std::fmt;
+use std::io::IoSliceMut;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::fetch::Mode;
+use crate::file::FileState;
+use crate::guard::Shared;
+use crate::page::Frame;
+use crate::stats::add;
+use crate::translation::Resident;
+
+/// Bytes that a scan reads at a time.
+const WINDOW_BYTES: usize = 256 << 10;
+
+/// Pages that are read in one call at most.
+const BATCH: usize = 64;
+
+/// An iterator over guards of the pages of a range, which it reads in ahead of itself, a window at a time. Hold few of its guards at once.
+///
+/// The first error ends nothing: the next page may be sound.
+pub struct Scan<'p> {
+    file: &'p FileState,
+    pages: Range<u32>,
+    /// Pages before this were read in.
+    read_until: u32,
+    window: u32,
+}
+
+impl<'p> Scan<'p> {
+    pub(crate) fn new(file: &'p FileState, pages: Range<u32>) -> Self {
+        let pool = &file.pool;
+        let frames = pool.frames.load(cairn_vfs::sync::atomic::Ordering::Relaxed);
+        // A small pool keeps room for its other pages.
+        let window = (WINDOW_BYTES / pool.arena.page_size()).min(frames / 4).max(1) as u32;
+        Scan { file, read_until: pages.start, pages, window }
+    }
+
+    /// Reads `pages` pages at a time instead of 256 KiB or a quarter of the pool.
+    #[must_use]
+    pub fn window(mut self, pages: u32) -> Self {
+        self.window = pages.max(1);
+        self
+    }
+}
+
+impl<'p> Iterator for Scan<'p> {
+    type Item = Result<Shared<'p>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let page = self.pages.next()?;
+        if page >= self.read_until {
+            self.read_until = page.saturating_add(self.window).min(self.pages.end);
+            if self.window > 1 {
+                self.file.prefetch(page..self.read_until);
+            }
+        }
+        Some(self.file.shared(page))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.pages.size_hint()
+    }
+}
+
+impl fmt::Debug for Scan<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scan").field("file", &self.file).field("pages", &self.pages).finish_non_exhaustive()
+    }
+}
+
+impl FileState {
+    /// Reads pages in that are not resident, as long as there are frames. Says how many it read.
+    pub(crate) fn prefetch(&self, pages: Range<u32>) -> usize {
+        let mut count = 0;
+        let mut batch: Vec<(u32, Frame)> = Vec::with_capacity(BATCH);
+        let mut rest = pages;
+        while !rest.is_empty() {
+            while let Some(page) = rest.next() {
+                if self.translation.resident(page) == Resident::No {
+                    match self.begin_prefetch(page) {
+                        Some(Some(frame)) => batch.push((page, frame)),
+                        // Another thread is reading it.
+                        Some(None) => {}
+                        None => rest = rest.end..rest.end,
+                    }
+                }
+                if batch.len() == BATCH {
+                    break;
+                }
+            }
+            for run in batch.chunk_by(|a, b| a.0 + 1 == b.0) {
+                count += self.read_run(run);
+            }
+            batch.clear();
+        }
+        add(&self.pool.counters.prefetched, count as u64);
+        count
+    }
+
+    /// Begins to load a page, into the frame that it gives. `None` when there is none.
+    fn begin_prefetch(&self, page: u32) -> Option<Option<Frame>> {
+        if !self.translation.begin_loading(page).ok()? {
+            return Some(None);
+        }
+        let frame = self.pool.try_take_frame(self, self.id(page));
+        if frame.is_none() {
+            self.end_loading(page, None);
+        }
+        frame.map(Some)
+    }
+
+    /// Reads neighbouring pages into their frames. Says how many are there now.
+    fn read_run(&self, run: &[(u32, Frame)]) -> usize {
+        let Some(&(first, _)) = run.first() else { return 0 };
+        let read = self.read_whole(first, run);
+        let mut count = 0;
+        for (at, &(page, frame)) in run.iter().enumerate() {
+            // SAFETY: this thread holds the frame's latch exclusively since `try_take_frame`, and no other slice of it lives.
+            let bytes = unsafe { self.pool.arena.bytes(frame) };
+            match self.believe(page, bytes) {
+                Ok(lsn) if at < read => {
+                    self.publish(page, frame, lsn, Mode::Exclusive);
+                    self.pool.leave_exclusive(frame);
+                    count += 1;
+                }
+                // Whoever asks for the page is told what is wrong.
+                _ => self.abandon(page, frame),
+            }
+        }
+        count
+    }
+
+    /// Reads as many whole pages of a run as there are, or as can be read.
+    fn read_whole(&self, first: u32, run: &[(u32, Frame)]) -> usize {
+        let page_size = self.pool.arena.page_size();
+        // SAFETY: this thread holds the frames' latches exclusively, each frame is in the run once, and the slices end with this call.
+        let bytes = |frame| IoSliceMut::new(unsafe { self.pool.arena.bytes_mut(frame) });
+        let mut buffers: Vec<IoSliceMut<'_>> = run.iter().map(|&(_, frame)| bytes(frame)).collect();
+        let (mut left, mut done) = (&mut buffers[..], 0);
+        while !left.is_empty() {
+            match self.file.read_vectored_at(left, self.offset(first) + done as u64) {
+                Ok(0) => break,
+                Ok(count) => {
+                    IoSliceMut::advance_slices(&mut left, count);
+                    done += count;
+                }
+                Err(error) if error.source.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(_) => break,
+            }
+        }
+        done / page_size
+    }
+}

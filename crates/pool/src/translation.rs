@@ -1,0 +1,167 @@
+//! From page number to frame: an array, in segments.
+//!
+//! ```text
+//!   segment 0          segment 1          segment 2
+//!   pages 0..4096      4096..12288        12288..28672        each twice as long as the one before
+//!   +----+----+---     +----+----+---
+//!   | u32| u32| ...    | u32| u32| ...    made when a page of theirs is first asked for
+//!   +----+----+---     +----+----+---
+//!      |
+//!      0: not resident | frame + 1 | LOADING | LOADING, and somebody waits
+//! ```
+//!
+//! Segments are zeros that take up memory where they were touched, and live as long as the file is open.
+
+use std::io;
+
+use cairn_vfs::memory::Zeroed;
+use cairn_vfs::sync::OnceLock;
+use cairn_vfs::sync::atomic::{AtomicU32, Ordering::*};
+
+use crate::page::Frame;
+
+/// log2 of the length of the first segment.
+const FIRST: u32 = if cfg!(cairn_shuttle) { 1 } else { 12 };
+const SEGMENTS: usize = (33 - FIRST) as usize;
+
+const EMPTY: u32 = 0;
+const LOADING: u32 = u32::MAX;
+const LOADING_AWAITED: u32 = u32::MAX - 1;
+
+/// More frames than entries can name.
+pub(crate) const MAX_FRAMES: usize = (u32::MAX - 2) as usize;
+
+/// The entries of one file's pages.
+#[derive(Debug)]
+pub(crate) struct Translation {
+    segments: [OnceLock<Zeroed<AtomicU32>>; SEGMENTS],
+}
+
+/// What the table says of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Resident {
+    /// It is not in memory.
+    No,
+    /// Some thread is reading it in.
+    Loading,
+    /// It was in this frame when the table was asked.
+    In(Frame),
+}
+
+/// Segment and index in it. The page numbers of segment k begin at `(2^k - 1) * 2^FIRST`.
+#[inline]
+const fn locate(page: u32) -> (usize, usize) {
+    let shifted = page as u64 + (1 << FIRST);
+    let log = 63 - shifted.leading_zeros();
+    ((log - FIRST) as usize, (shifted - (1 << log)) as usize)
+}
+
+impl Translation {
+    pub(crate) fn new() -> Self {
+        Translation { segments: [const { OnceLock::new() }; SEGMENTS] }
+    }
+
+    /// The frame of a page, if it is resident. Cost: three loads that depend on each other, the last of them the entry.
+    #[inline]
+    pub(crate) fn frame(&self, page: u32) -> Option<Frame> {
+        match self.resident(page) {
+            Resident::In(frame) => Some(frame),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn resident(&self, page: u32) -> Resident {
+        let (segment, index) = locate(page);
+        let Some(entries) = self.segments.get(segment).and_then(OnceLock::get) else { return Resident::No };
+        // ORDER: acquire, with the release of `publish`: the frame's header is seen as it was then, or later.
+        match entries.get(index).map_or(EMPTY, |entry| entry.load(Acquire)) {
+            EMPTY => Resident::No,
+            LOADING | LOADING_AWAITED => Resident::Loading,
+            frame => Resident::In(frame - 1),
+        }
+    }
+
+    /// The entry of a page, its segment made when it is missing. Errors: `OutOfMemory`.
+    fn entry(&self, page: u32) -> io::Result<&AtomicU32> {
+        let (segment, index) = locate(page);
+        let slot = self.segments.get(segment).ok_or(io::ErrorKind::InvalidInput)?;
+        if slot.get().is_none() {
+            // Another thread may be first; then this one's is dropped, untouched.
+            let _ = slot.set(Zeroed::new(1 << (segment as u32 + FIRST))?);
+        }
+        slot.get().and_then(|entries| entries.get(index)).ok_or_else(|| io::ErrorKind::OutOfMemory.into())
+    }
+
+    /// Makes the caller the one who reads the page in; false when it is resident or being read. Errors: `OutOfMemory`.
+    pub(crate) fn begin_loading(&self, page: u32) -> io::Result<bool> {
+        Ok(self.entry(page)?.compare_exchange(EMPTY, LOADING, Acquire, Relaxed).is_ok())
+    }
+
+    /// Ends what [`Translation::begin_loading`] began: the page is in `frame`, or not resident after all. True when somebody waits.
+    pub(crate) fn end_loading(&self, page: u32, frame: Option<Frame>) -> bool {
+        match self.entry(page) {
+            // ORDER: release, so that who sees the frame sees its header as well; and SeqCst with `announce_waiter`.
+            Ok(entry) => entry.swap(frame.map_or(EMPTY, |frame| frame + 1), SeqCst) == LOADING_AWAITED,
+            // It is there: loading began in it.
+            Err(_) => false,
+        }
+    }
+
+    /// Says that somebody is going to sleep until the page is read in.
+    pub(crate) fn announce_waiter(&self, page: u32) {
+        if let Ok(entry) = self.entry(page) {
+            // Anything else than LOADING is seen by the look at the entry that follows.
+            let _ = entry.compare_exchange(LOADING, LOADING_AWAITED, SeqCst, Relaxed);
+        }
+    }
+
+    /// The page has left its frame. Only for who holds the frame's latch exclusively.
+    pub(crate) fn clear(&self, page: u32) {
+        if let Ok(entry) = self.entry(page) {
+            entry.store(EMPTY, Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: every page has one entry of its own, in a segment that holds it.
+    #[test]
+    fn places() {
+        let mut last = (0, usize::MAX);
+        for page in 0..100_000 {
+            let (segment, index) = locate(page);
+            assert!(index < 1 << (segment as u32 + FIRST));
+            let follows = (segment == last.0 && index == last.1.wrapping_add(1))
+                || (segment == last.0 + 1 && index == 0 && last.1 + 1 == 1 << (last.0 as u32 + FIRST));
+            assert!(follows, "{page}");
+            last = (segment, index);
+        }
+        let (segment, index) = locate(u32::MAX);
+        assert!(segment == SEGMENTS - 1 && index < 1 << (segment as u32 + FIRST));
+    }
+
+    /// Goal: an entry goes through its states, far pages included, and tells who loads of who waits.
+    #[cfg(not(cairn_shuttle))]
+    #[test]
+    fn states() {
+        let table = Translation::new();
+        for page in [0, 1, 4095, 4096, 1 << 20, u32::MAX] {
+            assert_eq!(table.resident(page), Resident::No);
+            assert!(table.begin_loading(page).unwrap() && !table.begin_loading(page).unwrap());
+            assert_eq!((table.resident(page), table.frame(page)), (Resident::Loading, None));
+            assert!(!table.end_loading(page, None));
+            assert!(table.begin_loading(page).unwrap());
+            table.announce_waiter(page);
+            assert_eq!(table.resident(page), Resident::Loading);
+            assert!(table.end_loading(page, Some(7)));
+            table.announce_waiter(page);
+            assert_eq!((table.frame(page), table.begin_loading(page).unwrap()), (Some(7), false));
+            table.clear(page);
+            assert_eq!(table.resident(page), Resident::No);
+        }
+    }
+}

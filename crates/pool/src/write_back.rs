@@ -1,0 +1,324 @@
+//! Dirty pages on their way to the disk.
+//!
+//! ```text
+//!   dirty --copy under the latch--> writing --written--> clean
+//!     ^                                |
+//!     +------------ error -------------+          a change meanwhile: writing and dirty, then dirty
+//! ```
+//!
+//! The log first, then (with a double write) the journal, then the pages in the order of the file, neighbours in one call.
+#![allow(unsafe_code)]
+
+use std::sync::Arc as StdArc;
+
+use cairn_vfs::memory::Buffer;
+use cairn_vfs::sync::atomic::Ordering::*;
+use cairn_vfs::sync::lock;
+
+use crate::arena::{DIRTY, WRITING};
+use crate::error::{Error, Result};
+use crate::fetch::Mode;
+use crate::file::FileState;
+use crate::format::{Format, stamp};
+use crate::page::{Frame, PageId};
+use crate::pool::Inner;
+use crate::replacer::latch_key;
+use crate::stats::add;
+use crate::write_ahead::Lsn;
+
+/// Pages that are written together.
+pub(crate) const BATCH: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
+
+/// Copies of pages that are being written.
+#[derive(Debug)]
+pub(crate) struct Staging {
+    bytes: Buffer,
+    pages: Vec<Staged>,
+}
+
+/// A page whose copy is at the same index of the buffer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Staged {
+    pub(crate) page: u32,
+    frame: Frame,
+    lsn: Lsn,
+}
+
+/// Whether to wait for pages that others hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Busy {
+    Wait,
+    Skip,
+}
+
+impl FileState {
+    /// Writes what is dirty now. Errors: as [`PoolFile::flush`](crate::PoolFile::flush).
+    pub(crate) fn flush(&self) -> Result<()> {
+        let arena = &self.pool.arena;
+        let dirty = self.frames_with(|_, frame| arena.header(frame).state() != 0);
+        let mut staging = self.pool.take_staging()?;
+        let result = dirty.chunks(BATCH).try_for_each(|chunk| self.write_all(chunk, &mut staging));
+        self.pool.keep_staging(staging);
+        result
+    }
+
+    /// Writes some pages and waits for those that others write.
+    fn write_all(&self, pages: &[(u32, Frame)], staging: &mut Staging) -> Result<()> {
+        let mut pages = pages.to_vec();
+        while !pages.is_empty() {
+            let busy = self.write_some(&pages, None, Busy::Wait, staging)?;
+            for &(_, frame) in &busy {
+                self.wait_for_write(frame)?;
+            }
+            // What the others wrote may be older than what this call has to write.
+            pages = busy;
+        }
+        Ok(())
+    }
+
+    /// Writes those among some pages that are dirty, in ascending order. Gives those that somebody else was writing.
+    ///
+    /// `held` is a frame whose latch the caller holds.
+    pub(crate) fn write_some(
+        &self,
+        pages: &[(u32, Frame)],
+        held: Option<Frame>,
+        busy: Busy,
+        staging: &mut Staging,
+    ) -> Result<Vec<(u32, Frame)>> {
+        self.check_poison()?;
+        let mut others = Vec::new();
+        let mut failure = Ok(());
+        for &(page, frame) in pages {
+            let is_held = held == Some(frame);
+            if !is_held {
+                match self.hold_to_copy(page, frame, busy) {
+                    Ok(true) => {}
+                    Ok(false) => continue,
+                    Err(error) => {
+                        failure = Err(error);
+                        break;
+                    }
+                }
+            }
+            let header = self.pool.arena.header(frame);
+            if header.begin_write() {
+                // SAFETY: the latch is held, shared at least.
+                let bytes = unsafe { self.pool.arena.bytes(frame) };
+                staging.push(Staged { page, frame, lsn: header.lsn() }, bytes);
+            } else if header.state() & WRITING != 0 {
+                others.push((page, frame));
+            }
+            if !is_held {
+                crate::guard::after_leaving(self, frame, header.latch.leave_shared());
+            }
+        }
+        self.write_staged(staging).and(failure).map(|()| others)
+    }
+
+    /// Holds a page shared, for a moment. False when it has left the frame, or should not be waited for.
+    fn hold_to_copy(&self, page: u32, frame: Frame, busy: Busy) -> Result<bool> {
+        match busy {
+            Busy::Wait => self.hold(page, frame, Mode::Shared),
+            Busy::Skip => {
+                let header = self.pool.arena.header(frame);
+                if !header.latch.try_shared_in_turn() {
+                    return Ok(false);
+                }
+                let is_there = header.page() == self.id(page);
+                if !is_there {
+                    crate::guard::after_leaving(self, frame, header.latch.leave_shared());
+                }
+                Ok(is_there)
+            }
+        }
+    }
+
+    /// Writes a page whose frame the caller holds exclusively. With a double write, others that are dirty go with it.
+    pub(crate) fn write_held(&self, page: u32, frame: Frame) -> Result<()> {
+        self.wait_for_write(frame)?;
+        if self.journal.is_none() {
+            return self.write_in_place(page, frame);
+        }
+        let arena = &self.pool.arena;
+        let mut pages = self.frames_with(|_, other| arena.header(other).state() == DIRTY);
+        // Those that follow it, and from the start of the file on when there are too few.
+        let at = pages.partition_point(|&(other, _)| other < page);
+        pages.rotate_left(at);
+        pages.truncate(BATCH);
+        pages.sort_unstable();
+        let mut staging = self.pool.take_staging()?;
+        let result = self.write_some(&pages, Some(frame), Busy::Skip, &mut staging).map(|_| ());
+        self.pool.keep_staging(staging);
+        result
+    }
+
+    /// Writes one page out of its frame.
+    fn write_in_place(&self, page: u32, frame: Frame) -> Result<()> {
+        self.check_poison()?;
+        let header = self.pool.arena.header(frame);
+        if !header.begin_write() {
+            return Ok(());
+        }
+        let lsn = header.lsn();
+        let result = self.make_log_durable(lsn).and_then(|()| {
+            // SAFETY: the caller holds the frame's latch exclusively, and the slice ends here.
+            let bytes = unsafe { self.pool.arena.bytes_mut(frame) };
+            if self.format == Format::Checked {
+                stamp(bytes, page, lsn);
+            }
+            Ok(self.file.write_all_at(bytes, self.offset(page))?)
+        });
+        self.end_write(frame, result.is_ok());
+        if result.is_ok() {
+            self.count_writes(1);
+        }
+        result
+    }
+
+    fn count_writes(&self, pages: usize) {
+        add(&self.pool.counters.pages_written, pages as u64);
+        add(&self.pool.counters.writes, 1);
+    }
+
+    /// Errors: [`Error::Log`].
+    fn make_log_durable(&self, lsn: Lsn) -> Result<()> {
+        match &self.write_ahead {
+            Some(log) if lsn != Lsn::NONE => {
+                log.make_durable(lsn).map_err(|cause| Error::Log { lsn, cause: StdArc::from(cause) })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what is staged, and empties it. What could not be written is dirty again.
+    fn write_staged(&self, staging: &mut Staging) -> Result<()> {
+        let pages = std::mem::take(&mut staging.pages);
+        let page_size = self.pool.arena.page_size();
+        let mut written = 0;
+        let result = self.prepare(&pages, &mut staging.bytes).and_then(|()| {
+            while let Some(first) = pages.get(written) {
+                let neighbours = |(at, other): (usize, &Staged)| other.page == first.page + at as u32;
+                let run = pages.iter().skip(written).enumerate().take_while(|&pair| neighbours(pair)).count();
+                let bytes = &staging.bytes[written * page_size..(written + run) * page_size];
+                self.file.write_all_at(bytes, self.offset(first.page))?;
+                self.count_writes(run);
+                written += run;
+            }
+            Ok(())
+        });
+        for (at, page) in pages.iter().enumerate() {
+            self.end_write(page.frame, at < written);
+        }
+        staging.pages = pages;
+        staging.pages.clear();
+        result
+    }
+
+    /// What comes before pages are written in place.
+    fn prepare(&self, pages: &[Staged], bytes: &mut [u8]) -> Result<()> {
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let last = pages.iter().map(|page| page.lsn).max().unwrap_or_default();
+        self.make_log_durable(last)?;
+        let page_size = self.pool.arena.page_size();
+        let copies = bytes.chunks_exact_mut(page_size);
+        if self.format == Format::Checked {
+            copies.zip(pages).for_each(|(copy, page)| stamp(copy, page.page, page.lsn));
+        }
+        match &self.journal {
+            Some(journal) => {
+                let numbers: Vec<u32> = pages.iter().map(|page| page.page).collect();
+                let bytes = &bytes[..pages.len() * page_size];
+                lock(journal).write(&numbers, bytes, &*self.file).map_err(|error| error.of(self))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn end_write(&self, frame: Frame, is_written: bool) {
+        if self.pool.arena.header(frame).end_write(is_written) {
+            self.pool.one_less_is_dirty();
+        }
+        self.pool.wake_those_at(frame);
+        if self.pool.replacer.is_anybody_starving() {
+            self.pool.replacer.call_next();
+        }
+    }
+
+    /// Waits until nobody writes the frame's page.
+    pub(crate) fn wait_for_write(&self, frame: Frame) -> Result<()> {
+        let header = self.pool.arena.header(frame);
+        let attempt = || (header.state() & WRITING == 0).then_some(());
+        if attempt().is_some() {
+            return Ok(());
+        }
+        let announce = || header.latch.announce_waiter();
+        let (pool, page) = (&*self.pool, header.page());
+        let waited = pool.parking.wait(latch_key(frame), &*pool.clock, pool.wait_limit, announce, attempt);
+        let file = || self.file.path().to_owned();
+        waited.map_err(|elapsed| Error::Timeout { file: file(), page: page.page(), waited: elapsed.0 })
+    }
+}
+
+impl Staging {
+    fn push(&mut self, page: Staged, bytes: &[u8]) {
+        let start = self.pages.len() * bytes.len();
+        if let Some(place) = self.bytes.get_mut(start..start + bytes.len()) {
+            place.copy_from_slice(bytes);
+            self.pages.push(page);
+        }
+    }
+}
+
+impl Inner {
+    /// A buffer for a batch. Errors: [`Error::Memory`].
+    pub(crate) fn take_staging(&self) -> Result<Staging> {
+        if let Some(staging) = lock(&self.staging).pop() {
+            return Ok(staging);
+        }
+        let len = BATCH * self.arena.page_size();
+        let bytes = Buffer::new(len).map_err(Error::memory("a batch of pages to write"))?;
+        Ok(Staging { bytes, pages: Vec::with_capacity(BATCH) })
+    }
+
+    /// Keeps a buffer for the next one.
+    pub(crate) fn keep_staging(&self, staging: Staging) {
+        let mut kept = lock(&self.staging);
+        // One for the background writer, one for somebody else.
+        if kept.len() < 2 {
+            kept.push(staging);
+        }
+    }
+
+    /// Writes dirty pages in the order of the frames from `hand` on, until `enough` says so. Gives where it stopped.
+    pub(crate) fn write_ahead_of_need(&self, hand: Frame, enough: impl Fn() -> bool) -> Frame {
+        let frames = self.frames.load(Acquire) as Frame;
+        let (mut at, mut seen) = (hand, 0);
+        while seen < frames && !enough() {
+            let mut batch: Vec<(PageId, Frame)> = Vec::with_capacity(BATCH);
+            while seen < frames && batch.len() < BATCH {
+                at = if at + 1 < frames { at + 1 } else { 0 };
+                seen += 1;
+                let header = self.arena.header(at);
+                if header.state() == DIRTY {
+                    batch.push((header.page(), at));
+                }
+            }
+            batch.sort_unstable();
+            for pages in batch.chunk_by(|a, b| a.0.file() == b.0.file()) {
+                let Some(file) = pages.first().and_then(|(page, _)| self.file(page.file())) else { continue };
+                let pages: Vec<(u32, Frame)> = pages.iter().map(|&(page, frame)| (page.page(), frame)).collect();
+                let Ok(mut staging) = self.take_staging() else { return at };
+                // What fails stays dirty: whoever needs the frame, or flushes, is told.
+                let written = file.write_some(&pages, None, Busy::Skip, &mut staging);
+                self.keep_staging(staging);
+                if written.is_err() {
+                    return at;
+                }
+            }
+        }
+        at
+    }
+}
