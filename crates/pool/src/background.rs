@@ -62,7 +62,8 @@ impl Background {
     /// Errors: [`Error::Memory`] when the system has no more threads.
     pub(crate) fn start(inner: &Arc<Inner>) -> Result<Background> {
         let own = Arc::clone(inner);
-        let thread = thread::spawn("pool-writer", move || run(&own)).map_err(Error::memory("the background writer"))?;
+        let thread = thread::spawn("pool-writer", move || run(&own))
+            .map_err(Error::memory("the background writer"))?;
         Ok(Background { inner: Arc::clone(inner), thread: Mutex::new(Some(thread)) })
     }
 }

@@ -38,7 +38,9 @@ pub enum Error {
         len: u64,
     },
     /// Every frame was pinned, for as long as a thread waits for one.
-    #[error("all {frames} frames of the pool were in use for {waited:?}; give it more, or hold fewer guards at a time")]
+    #[error(
+        "all {frames} frames of the pool were in use for {waited:?}; give it more, or hold fewer guards at a time"
+    )]
     Exhausted {
         /// How many there are.
         frames: usize,
@@ -128,4 +130,4 @@ impl From<cairn_vfs::Error> for Error {
 }
 
 /// The result of an operation of a pool.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -94,7 +94,8 @@ impl FileState {
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
         let guard = Shared { file: self, frame };
         let version = self.pool.arena.header(frame).latch.version();
-        let version = version.ok_or_else(|| Error::invalid("a page is held exclusively that is held shared"))?;
+        let version =
+            version.ok_or_else(|| Error::invalid("a page is held exclusively that is held shared"))?;
         drop(guard);
         Ok(Optimistic::new(self, frame, page, version))
     }
@@ -144,7 +145,7 @@ impl FileState {
     }
 
     /// Waits for the latch of a frame that held the page a moment ago. False when the page has left it.
-    fn hold(&self, page: u32, frame: Frame, mode: Mode) -> Result<bool> {
+    pub(crate) fn hold(&self, page: u32, frame: Frame, mode: Mode) -> Result<bool> {
         let (pool, id) = (&*self.pool, self.id(page));
         let header = pool.arena.header(frame);
         let attempt = || {
@@ -162,7 +163,8 @@ impl FileState {
             None => {
                 let start = pool.clock.now();
                 let announce = || header.latch.announce_waiter();
-                let waited = pool.parking.wait(latch_key(frame), &*pool.clock, pool.wait_limit, announce, attempt);
+                let waited =
+                    pool.parking.wait(latch_key(frame), &*pool.clock, pool.wait_limit, announce, attempt);
                 pool.counters.waited_for_latch(pool.clock.now().saturating_sub(start));
                 let file = || self.file.path().to_owned();
                 waited.map_err(|elapsed| Error::Timeout { file: file(), page, waited: elapsed.0 })?

@@ -136,7 +136,11 @@ impl PoolFile {
     ///
     /// Errors: as [`PoolFile::read`]; [`Error::Corruption`] when `read` says [`Changed`] of a page that is held, because an offset lies outside.
     #[inline]
-    pub fn read_with<R>(&self, page: u32, mut read: impl FnMut(&Optimistic<'_>) -> Result<R, Changed>) -> Result<R> {
+    pub fn read_with<R>(
+        &self,
+        page: u32,
+        mut read: impl FnMut(&Optimistic<'_>) -> Result<R, Changed>,
+    ) -> Result<R> {
         for _ in 0..OPTIMISTIC_ATTEMPTS {
             let view = self.state.optimistic(page)?;
             if let Ok(value) = read(&view)
@@ -182,6 +186,10 @@ impl PoolFile {
     pub fn truncate(&self, pages: u32) -> Result<()> {
         self.state.drop_pages(pages)?;
         self.state.check_poison()?;
+        if let Some(journal) = &self.state.journal {
+            // Or opening the file would write pages back that are cut off now.
+            lock(journal).clear(&*self.state.file).map_err(|error| error.of(&self.state))?;
+        }
         Ok(self.state.file.set_len(u64::from(pages) * self.state.pool.arena.page_size() as u64)?)
     }
 
@@ -210,7 +218,12 @@ impl PoolFile {
 }
 
 impl FileState {
-    pub(crate) fn new(number: u32, pool: Arc<Inner>, file: Box<dyn File>, options: FileOptions) -> Result<Self> {
+    pub(crate) fn new(
+        number: u32,
+        pool: Arc<Inner>,
+        file: Box<dyn File>,
+        options: FileOptions,
+    ) -> Result<Self> {
         let page_size = pool.arena.page_size();
         let journal = match options.double_write {
             Some(journal) => Some(Mutex::new(Journal::open(journal, &*file, page_size, options.format)?)),
@@ -275,6 +288,9 @@ impl fmt::Debug for PoolFile {
 
 impl fmt::Debug for FileState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("PoolFile").field("number", &self.number).field("path", &self.file.path()).finish_non_exhaustive()
+        f.debug_struct("PoolFile")
+            .field("number", &self.number)
+            .field("path", &self.file.path())
+            .finish_non_exhaustive()
     }
 }

@@ -142,6 +142,9 @@ impl fmt::Debug for Shared<'_> {
 
 impl fmt::Debug for Exclusive<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exclusive").field("page", &self.id()).field("lsn", &self.lsn()).finish_non_exhaustive()
+        f.debug_struct("Exclusive")
+            .field("page", &self.id())
+            .field("lsn", &self.lsn())
+            .finish_non_exhaustive()
     }
 }

@@ -95,7 +95,8 @@ mod tests {
         let stripes = Stripes::new(true);
         let stripe = stripes.own();
         for round in 0..3 {
-            let full: Vec<bool> = (0..BATCH as u32 + 2).map(|at| stripe.collect(at, PageId::new(1, at + round))).collect();
+            let full: Vec<bool> =
+                (0..BATCH as u32 + 2).map(|at| stripe.collect(at, PageId::new(1, at + round))).collect();
             assert!(full.iter().enumerate().all(|(at, &full)| full == (at + 1 >= BATCH)));
             let mut taken = Vec::new();
             stripe.take(|frame, page| taken.push((frame, page)));

@@ -74,7 +74,12 @@ fn put(bytes: &mut [u8], at: usize, value: &[u8]) {
 impl Journal {
     /// Opens a journal and mends the pages that it has copies of. Errors: those of either file; [`Error::Invalid`] for the journal of a file with other
     /// pages.
-    pub(crate) fn open(journal: Box<dyn File>, file: &dyn File, page_size: usize, format: Format) -> Result<Self> {
+    pub(crate) fn open(
+        journal: Box<dyn File>,
+        file: &dyn File,
+        page_size: usize,
+        format: Format,
+    ) -> Result<Self> {
         let block = Buffer::new(BLOCK).map_err(Error::memory("the double write"))?;
         let mut journal = Journal { file: journal, page_size, block, is_needed: false };
         journal.mend(file, format)?;
@@ -142,7 +147,7 @@ impl Journal {
     }
 
     /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other. They may be written in place afterwards.
-    pub(crate) fn write(&mut self, pages: &[u32], bytes: &[u8], file: &dyn File) -> std::result::Result<(), Failure> {
+    pub(crate) fn write(&mut self, pages: &[u32], bytes: &[u8], file: &dyn File) -> Result<(), Failure> {
         if self.is_needed {
             file.sync_data().map_err(Failure::Sync)?;
             self.is_needed = false;
@@ -156,7 +161,7 @@ impl Journal {
     }
 
     /// Forgets the batch: its pages are not to come back. The file is synced first, since some of them may stay.
-    pub(crate) fn clear(&mut self, file: &dyn File) -> std::result::Result<(), Failure> {
+    pub(crate) fn clear(&mut self, file: &dyn File) -> Result<(), Failure> {
         file.sync_data().map_err(Failure::Sync)?;
         self.is_needed = false;
         self.fill_block(&[], &[]);

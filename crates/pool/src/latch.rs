@@ -147,12 +147,20 @@ mod tests {
         assert!(latch.is_at(version));
         assert!(latch.try_exclusive_at(version));
         assert_eq!(latch.try_shared(), Err(Left::Alone));
-        assert!(!latch.try_shared_in_turn() && !latch.try_exclusive() && latch.version().is_none() && !latch.is_at(version));
+        assert!(
+            !latch.try_shared_in_turn()
+                && !latch.try_exclusive()
+                && latch.version().is_none()
+                && !latch.is_at(version)
+        );
         assert_eq!(latch.leave_exclusive(), Left::Alone);
         assert!(!latch.is_at(version) && !latch.try_exclusive_at(version));
         assert!(latch.try_exclusive());
         assert_eq!(latch.downgrade(), Left::Alone);
-        assert_eq!((latch.try_shared(), latch.leave_shared(), latch.leave_shared()), (Ok(()), Left::Alone, Left::Alone));
+        assert_eq!(
+            (latch.try_shared(), latch.leave_shared(), latch.leave_shared()),
+            (Ok(()), Left::Alone, Left::Alone)
+        );
         assert!(latch.try_exclusive());
     }
 

@@ -168,6 +168,9 @@ impl<'p> Optimistic<'p> {
 
 impl fmt::Debug for Optimistic<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Optimistic").field("page", &self.id()).field("version", &self.version).finish_non_exhaustive()
+        f.debug_struct("Optimistic")
+            .field("page", &self.id())
+            .field("version", &self.version)
+            .finish_non_exhaustive()
     }
 }

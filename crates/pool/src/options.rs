@@ -54,7 +54,9 @@ impl Default for Options {
 impl Options {
     /// The most frames that the pool may have.
     pub(crate) fn max_frames(&self) -> usize {
-        self.max_frames.unwrap_or_else(|| self.frames.saturating_mul(16).min(crate::translation::MAX_FRAMES)).max(self.frames)
+        self.max_frames
+            .unwrap_or_else(|| self.frames.saturating_mul(16).min(crate::translation::MAX_FRAMES))
+            .max(self.frames)
     }
 
     /// Errors: [`Error::Invalid`], naming the setting.

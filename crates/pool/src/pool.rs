@@ -131,6 +131,8 @@ impl Pool {
     ) -> Result<Pool> {
         let (frames, max_frames) = (options.frames, options.max_frames());
         let what = || format!("{frames} frames of {} bytes", options.page_size);
+        // Before the policy, whose tables would come in vain when there is no room for the frames.
+        let arena = Arena::new(max_frames, options.page_size).map_err(Error::memory(what()))?;
         let policy = build(options.policy, frames);
         let max_mark = match policy.hits() {
             Hits::Marked { max } => max,
@@ -141,7 +143,7 @@ impl Pool {
             BackgroundWriter::Above(share) => Some(share),
         };
         let inner = Arc::new(Inner {
-            arena: Arena::new(max_frames, options.page_size).map_err(Error::memory(what()))?,
+            arena,
             max_mark,
             stripes: Stripes::new(max_mark == 0),
             replacer: Replacer::new(policy),
@@ -170,7 +172,8 @@ impl Pool {
     pub fn open(&self, file: Box<dyn File>, options: FileOptions) -> Result<PoolFile> {
         let mut files = write(&self.inner.files);
         let number = files.iter().position(Option::is_none).unwrap_or(files.len());
-        let slot = u32::try_from(number).map_err(|_| Error::invalid("there are too many files in the pool"))?;
+        let slot =
+            u32::try_from(number).map_err(|_| Error::invalid("there are too many files in the pool"))?;
         let state = Arc::new(FileState::new(slot, Arc::clone(&self.inner), file, options)?);
         if number == files.len() {
             files.push(None);
@@ -219,7 +222,9 @@ impl Pool {
         let inner = &self.inner;
         if frames > inner.max_frames {
             let most = inner.max_frames;
-            return Err(Error::invalid(format!("frames is {frames}; max_frames, set when the pool was made, is {most}")));
+            return Err(Error::invalid(format!(
+                "frames is {frames}; max_frames, set when the pool was made, is {most}"
+            )));
         }
         let _one = lock(&inner.resizing);
         let now = inner.frames.load(Acquire);
@@ -495,7 +500,10 @@ impl Inner {
 
 impl fmt::Debug for Pool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pool").field("page_size", &self.page_size()).field("stats", &self.stats()).finish_non_exhaustive()
+        f.debug_struct("Pool")
+            .field("page_size", &self.page_size())
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
     }
 }
 

@@ -158,7 +158,12 @@ impl Replacement {
     }
 
     /// As [`Replacement::take`], for the head of the queue.
-    pub(crate) fn take_in_turn(&mut self, hungry: &Arc<Hungry>, incoming: PageId, claims: &Claims<'_>) -> Option<Taken> {
+    pub(crate) fn take_in_turn(
+        &mut self,
+        hungry: &Arc<Hungry>,
+        incoming: PageId,
+        claims: &Claims<'_>,
+    ) -> Option<Taken> {
         let is_head = self.queue.front().is_some_and(|head| Arc::ptr_eq(head, hungry));
         if is_head { self.obtain(incoming, claims) } else { None }
     }

@@ -309,7 +309,8 @@ impl Inner {
             batch.sort_unstable();
             for pages in batch.chunk_by(|a, b| a.0.file() == b.0.file()) {
                 let Some(file) = pages.first().and_then(|(page, _)| self.file(page.file())) else { continue };
-                let pages: Vec<(u32, Frame)> = pages.iter().map(|&(page, frame)| (page.page(), frame)).collect();
+                let pages: Vec<(u32, Frame)> =
+                    pages.iter().map(|&(page, frame)| (page.page(), frame)).collect();
                 let Ok(mut staging) = self.take_staging() else { return at };
                 // What fails stays dirty: whoever needs the frame, or flushes, is told.
                 let written = file.write_some(&pages, None, Busy::Skip, &mut staging);

@@ -1,0 +1,294 @@
+//! What a pool does, one thing a test, on a disk in memory.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use cairn_pool::{
+    BackgroundWriter, Builder, Error, FileOptions, Format, Lsn, PolicyKind, Pool, PoolFile, WriteAhead,
+};
+use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions};
+
+fn builder(frames: usize) -> Builder {
+    Pool::builder()
+        .frames(frames)
+        .background_writer(BackgroundWriter::Off)
+        .wait_limit(Duration::from_millis(20))
+}
+
+fn file(fs: &MemFs, pool: &Pool, options: FileOptions) -> PoolFile {
+    pool.open(fs.open("file".as_ref(), OpenOptions::create()).unwrap(), options).unwrap()
+}
+
+fn fill(file: &PoolFile, pages: u32) {
+    for page in 0..pages {
+        file.create(page).unwrap().payload_mut(Lsn::NONE)[..4].copy_from_slice(&page.to_le_bytes());
+    }
+}
+
+fn number(file: &PoolFile, page: u32) -> u32 {
+    let guard = file.read(page).unwrap();
+    u32::from_le_bytes(guard[..4].try_into().unwrap())
+}
+
+/// Goal: more pages than frames come back as they were written, through every policy and way of reading, also after the file was closed.
+#[test]
+fn pages_come_back() {
+    for policy in PolicyKind::ALL {
+        let fs = MemFs::new();
+        let pool = builder(8).policy(policy).build().unwrap();
+        let all = file(&fs, &pool, FileOptions::new());
+        fill(&all, 100);
+        for page in (0..100).rev().chain(0..100).chain([3, 3, 3]) {
+            assert_eq!(number(&all, page), page);
+            assert_eq!(all.read_with(page, |view| view.u32(0)).unwrap(), page);
+        }
+        all.close().unwrap();
+        let all = file(&fs, &pool, FileOptions::new());
+        assert_eq!(all.pages_on_disk().unwrap(), 100);
+        let scanned: Vec<u32> = all.scan(0..100).map(|guard| guard.unwrap().id().page()).collect();
+        assert_eq!(scanned, (0..100).collect::<Vec<_>>());
+        let stats = pool.stats();
+        assert!(
+            stats.misses > 100 && stats.hits > 200 && stats.evictions > 200 && stats.dirty_evictions >= 92,
+            "{stats:?}"
+        );
+        assert_eq!((stats.frames, stats.resident, stats.dirty), (8, 8, 0));
+        assert_eq!(pool.policy(), policy);
+    }
+}
+
+/// Goal: guards exclude each other, turn into each other, and a wait that cannot end is an error that says which page.
+#[test]
+fn guards() {
+    let pool = builder(4).build().unwrap();
+    let all = file(&MemFs::new(), &pool, FileOptions::new());
+    fill(&all, 2);
+    let (a, b) = (all.read(0).unwrap(), all.read(0).unwrap());
+    let error = all.write(0).unwrap_err();
+    assert!(matches!(error, Error::Timeout { page: 0, .. }) && error.kind() == ErrorKind::Busy, "{error}");
+    let view = all.optimistic(0).unwrap();
+    assert_eq!((view.u32(0), view.validate()), (Ok(0), Ok(())));
+    drop((a, b));
+    let mut alone = view.upgrade_exclusive().unwrap();
+    assert!(view.validate().is_err() && view.upgrade_shared().is_err());
+    assert!(all.read(0).is_err());
+    alone.payload_mut(Lsn(7))[0] = 9;
+    assert_eq!((alone.lsn(), alone.id().page()), (Lsn(7), 0));
+    let shared = alone.downgrade();
+    assert_eq!((shared[0], all.read(0).unwrap()[0], shared.lsn()), (9, 9, Lsn(7)));
+    let view = all.optimistic(0).unwrap();
+    drop(shared);
+    assert_eq!(view.upgrade_shared().unwrap()[0], 9);
+    assert!(format!("{view:?} {all:?} {pool:?}").contains("Optimistic"));
+}
+
+/// Goal: values are read from a page without holding it, and what lies outside is refused.
+#[test]
+fn optimistic_values() {
+    let pool = builder(4).build().unwrap();
+    let all = file(&MemFs::new(), &pool, FileOptions::new());
+    let bytes: Vec<u8> = (0..all.create(0).unwrap().len()).map(|at| (at * 7) as u8).collect();
+    all.write(0).unwrap().payload_mut(Lsn::NONE).copy_from_slice(&bytes);
+    let view = all.optimistic(0).unwrap();
+    assert_eq!((view.len(), view.is_empty()), (4080, false));
+    for at in [0, 1, 5, 8, 100, 4072, 4073, 4079] {
+        assert_eq!(view.u8(at).unwrap(), bytes[at]);
+        let (u16, u32, u64) = (view.u16(at).ok(), view.u32(at).ok(), view.u64(at).ok());
+        assert_eq!(u16, bytes.get(at..at + 2).map(|bytes| u16::from_le_bytes(bytes.try_into().unwrap())));
+        assert_eq!(u32, bytes.get(at..at + 4).map(|bytes| u32::from_le_bytes(bytes.try_into().unwrap())));
+        assert_eq!(u64, bytes.get(at..at + 8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap())));
+        for len in [0, 1, 7, 8, 9, 30] {
+            let mut copy = vec![0; len];
+            let is_inside = at + len <= bytes.len();
+            assert_eq!(view.copy_to(at, &mut copy).is_ok(), is_inside);
+            if !is_inside {
+                assert!(view.compare(at, len, &copy).is_err());
+                continue;
+            }
+            assert_eq!(copy, bytes[at..at + len]);
+            assert_eq!(view.compare(at, len, &copy).unwrap(), std::cmp::Ordering::Equal);
+            for other in [&copy[..len / 2], &[&copy[..], &[0]].concat(), b"zzzz", b"", &[0; 40], &[255; 9]] {
+                assert_eq!(
+                    view.compare(at, len, other).unwrap(),
+                    copy[..].cmp(other),
+                    "{at} {len} {other:?}"
+                );
+            }
+        }
+    }
+    assert!(
+        view.u8(4080).is_err()
+            && view.u64(usize::MAX).is_err()
+            && view.copy_to(usize::MAX, &mut [0]).is_err()
+    );
+    let error = all.read_with(0, |view| view.u8(9999)).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+}
+
+/// Goal: when every frame is held, one more page is an error after the limit, and there is room again afterwards.
+#[test]
+fn exhausted_by_guards() {
+    let pool = builder(3).build().unwrap();
+    let all = file(&MemFs::new(), &pool, FileOptions::new());
+    fill(&all, 5);
+    let held: Vec<_> = (0..3).map(|page| all.read(page).unwrap()).collect();
+    let error = all.read(4).unwrap_err();
+    assert!(matches!(error, Error::Exhausted { frames: 3, .. }), "{error}");
+    assert_eq!(all.prefetch(3..5), 0);
+    drop(held);
+    assert_eq!((number(&all, 4), pool.stats().frame_waits), (4, 1));
+}
+
+/// Goal: a page that is not there, or not what was written, is a typed error that says where; and a page that was skipped over is one of zeros.
+#[test]
+fn pages_that_are_not_there() {
+    let fs = MemFs::new();
+    let pool = builder(4).build().unwrap();
+    let all = file(&fs, &pool, FileOptions::new());
+    assert!(matches!(all.read(0).unwrap_err(), Error::NotThere { page: 0, len: 0, .. }));
+    drop(all.create(2).unwrap());
+    all.flush().unwrap();
+    assert!(all.read(1).unwrap().iter().all(|&byte| byte == 0));
+    assert_eq!(all.read(3).unwrap_err().kind(), ErrorKind::NotFound);
+    all.close().unwrap();
+    let raw = fs.open("file".as_ref(), OpenOptions::write()).unwrap();
+    raw.write_all_at(&[1], 2 * 4096 + 100).unwrap();
+    let all = file(&fs, &pool, FileOptions::new());
+    let error = all.read(2).unwrap_err();
+    assert!(matches!(error, Error::Corruption { page: 2, offset: 8192, .. }), "{error}");
+    assert_eq!((all.prefetch(0..4), all.is_resident(1), all.is_resident(2)), (2, true, false));
+    // Not the last word: it may be mended.
+    raw.write_all_at(&[0], 2 * 4096 + 100).unwrap();
+    assert!(all.read(2).is_ok());
+}
+
+/// Goal: raw files keep every byte.
+#[test]
+fn raw_pages() {
+    let fs = MemFs::new();
+    let pool = builder(2).page_size(8192).build().unwrap();
+    let all = file(&fs, &pool, FileOptions::new().format(Format::Raw));
+    for page in 0..4 {
+        all.create(page).unwrap().payload_mut(Lsn::NONE).fill(page as u8 + 1);
+    }
+    all.close().unwrap();
+    let raw = fs.open("file".as_ref(), OpenOptions::read()).unwrap();
+    let mut bytes = vec![0; 4 * 8192];
+    raw.read_exact_at(&mut bytes, 0).unwrap();
+    assert!(bytes.iter().enumerate().all(|(at, &byte)| byte == (at / 8192) as u8 + 1));
+}
+
+#[derive(Debug, Default)]
+struct Log {
+    durable: Mutex<Vec<u64>>,
+    fails: Mutex<bool>,
+}
+
+impl WriteAhead for Log {
+    fn make_durable(&self, lsn: Lsn) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        if *self.fails.lock().unwrap() {
+            return Err("the log is broken".into());
+        }
+        self.durable.lock().unwrap().push(lsn.0);
+        Ok(())
+    }
+}
+
+/// Goal: no page is written before its log record, by eviction or flush; a log that fails keeps pages in memory and dirty, and
+/// pages that need no writing can be evicted instead.
+#[test]
+fn log_comes_first() {
+    let (fs, log) = (MemFs::new(), Arc::new(Log::default()));
+    let pool = builder(4).policy(PolicyKind::Lru).build().unwrap();
+    let all = file(&fs, &pool, FileOptions::new().write_ahead(log.clone()));
+    for page in 0..6 {
+        all.create(page).unwrap().payload_mut(Lsn(u64::from(page) + 10))[0] = page as u8;
+    }
+    assert_eq!(*log.durable.lock().unwrap(), [10, 11]);
+    assert_eq!(pool.oldest_change(), Some(Lsn(12)));
+    all.flush().unwrap();
+    assert_eq!((log.durable.lock().unwrap().last(), pool.oldest_change()), (Some(&15), None));
+    all.write(5).unwrap().payload_mut(Lsn(30))[0] = 50;
+    *log.fails.lock().unwrap() = true;
+    assert!(matches!(all.flush().unwrap_err(), Error::Log { lsn: Lsn(30), .. }));
+    // All others are clean and make room for each other.
+    for page in 0..5 {
+        assert_eq!(all.read(page).unwrap()[0], page as u8);
+    }
+    assert_eq!((all.is_resident(5), pool.stats().dirty, all.read(5).unwrap().lsn()), (true, 1, Lsn(30)));
+    for page in 0..3 {
+        all.write(page).unwrap().payload_mut(Lsn(40))[0] = 60;
+    }
+    assert!(matches!(all.read(4).unwrap_err(), Error::Log { .. }));
+    *log.fails.lock().unwrap() = false;
+    assert_eq!((all.read(4).unwrap()[0], all.read(5).unwrap()[0], all.read(1).unwrap()[0]), (4, 50, 60));
+    all.close().unwrap();
+    let all = file(&fs, &pool, FileOptions::new());
+    assert_eq!((all.read(5).unwrap()[0], all.read(5).unwrap().lsn()), (50, Lsn(30)));
+}
+
+/// Goal: the pool grows and shrinks while it is used; what was dirty is written; a held page stops it, and the pool is as before.
+#[test]
+fn resizing() {
+    for policy in PolicyKind::ALL {
+        let pool = builder(4).max_frames(64).policy(policy).build().unwrap();
+        let all = file(&MemFs::new(), &pool, FileOptions::new());
+        fill(&all, 40);
+        pool.resize(64).unwrap();
+        (0..40).for_each(|page| assert_eq!(number(&all, page), page));
+        let misses = pool.stats().misses;
+        (0..40).for_each(|page| assert_eq!(number(&all, page), page));
+        assert_eq!(pool.stats().misses, misses, "{policy}");
+        (0..40).for_each(|page| all.write(page).unwrap().payload_mut(Lsn::NONE)[4] = 1);
+        let held: Vec<_> = (0..40).map(|page| all.read(page).unwrap()).collect();
+        assert!(matches!(pool.resize(2).unwrap_err(), Error::Timeout { .. }));
+        assert_eq!(pool.stats().frames, 64);
+        drop(held);
+        for frames in [7, 2, 64, 1, 5] {
+            pool.resize(frames).unwrap();
+            (0..40).for_each(|page| assert_eq!((number(&all, page), all.read(page).unwrap()[4]), (page, 1)));
+            let stats = pool.stats();
+            assert_eq!((stats.frames, stats.resident), (frames, frames.min(40)), "{policy}");
+        }
+        assert!(pool.resize(65).unwrap_err().to_string().contains("max_frames"));
+        assert_eq!(pool.resize(0).unwrap_err().kind(), ErrorKind::Invalid);
+    }
+}
+
+/// Goal: pages that are cut off are gone, dirty ones too, and others stay; files come and go beside each other.
+#[test]
+fn truncation_and_files() {
+    let fs = MemFs::new();
+    let pool = builder(16).build().unwrap();
+    let (one, other) =
+        (file(&fs, &pool, FileOptions::new()), fs.open("other".as_ref(), OpenOptions::create()).unwrap());
+    let other = pool.open(other, FileOptions::new()).unwrap();
+    (fill(&one, 8), fill(&other, 8));
+    assert_ne!(one.number(), other.number());
+    one.flush().unwrap();
+    one.write(6).unwrap().payload_mut(Lsn::NONE)[0] = 99;
+    one.truncate(6).unwrap();
+    assert_eq!((one.pages_on_disk().unwrap(), pool.stats().resident), (6, 14));
+    assert_eq!((number(&one, 5), one.read(6).unwrap_err().kind()), (5, ErrorKind::NotFound));
+    assert!(pool.stats().dirty == 8);
+    drop(one);
+    assert_eq!((pool.stats().resident, number(&other, 7)), (8, 7));
+    drop(other);
+    let stats = pool.stats();
+    assert_eq!((stats.resident, stats.dirty), (0, 0));
+    let other =
+        pool.open(fs.open("other".as_ref(), OpenOptions::read()).unwrap(), FileOptions::new()).unwrap();
+    assert_eq!((number(&other, 3), other.path().to_str()), (3, Some("other")));
+}
+
+/// Goal: settings that cannot be are refused, with their names.
+#[test]
+fn wrong_settings() {
+    let error = |builder: Builder| builder.build().unwrap_err().to_string();
+    assert!(error(builder(0)).contains("frames is 0"));
+    assert!(error(builder(1).page_size(5000)).contains("page_size is 5000"));
+    assert!(error(builder(1).page_size(2048)).contains("4096 to 65536"));
+    assert!(error(builder(1).background_writer(BackgroundWriter::Above(1.5))).contains("1.5"));
+    assert!(matches!(builder(1 << 30).page_size(1 << 16).build().unwrap_err(), Error::Memory { .. }));
+}
