@@ -4,10 +4,14 @@
 //! a flipped bit, a torn sector or a stale block passes with a chance of about 2^-64. It is no protection
 //! against somebody who wants to forge a block.
 
+/// From this length on the wider instructions of the processor at hand are worth finding out about. 4 KiB take 106 ns instead of
+/// 166 with AVX2, 64 B 1 ns more.
+const LONG: usize = 512;
+
 /// The XXH3 64-bit checksum of `bytes`, with seed 0.
 #[inline]
 pub fn xxh3_64(bytes: &[u8]) -> u64 {
-    xxhash_rust::xxh3::xxh3_64(bytes)
+    if bytes.len() < LONG { xxhash_rust::xxh3::xxh3_64(bytes) } else { twox_hash::XxHash3_64::oneshot(bytes) }
 }
 
 /// The XXH3 64-bit hash of `bytes` under `seed`.
@@ -16,7 +20,10 @@ pub fn xxh3_64(bytes: &[u8]) -> u64 {
 /// the wrong place (a misdirected or stale write).
 #[inline]
 pub fn xxh3_64_seeded(bytes: &[u8], seed: u64) -> u64 {
-    xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed)
+    if bytes.len() < LONG {
+        return xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed);
+    }
+    twox_hash::XxHash3_64::oneshot_with_seed(seed, bytes)
 }
 
 /// The checksum of bytes that come in pieces; however they are cut, the result is [`xxh3_64`] of all of them.
@@ -61,6 +68,23 @@ mod tests {
     fn published_vector() {
         assert_eq!(xxh3_64(b""), 0x2d06_8005_38d3_94c2);
         assert_eq!(xxh3_64_seeded(b"", 0), xxh3_64(b""));
+    }
+
+    /// Goal: it is one function, whichever code computes it. Method: both, at every length around where they change over, and far beyond.
+    #[test]
+    fn both_ways() {
+        let bytes: Vec<u8> = (0..20_000u32).map(|at| (at * 31 >> 3) as u8).collect();
+        for len in (0..3 * LONG).chain([4088, 4096, 16_384, 20_000]) {
+            let bytes = &bytes[..len];
+            assert_eq!(xxh3_64(bytes), xxhash_rust::xxh3::xxh3_64(bytes), "{len}");
+            for seed in [1, u64::MAX] {
+                assert_eq!(
+                    xxh3_64_seeded(bytes, seed),
+                    xxhash_rust::xxh3::xxh3_64_with_seed(bytes, seed),
+                    "{len}"
+                );
+            }
+        }
     }
 
     proptest! {
