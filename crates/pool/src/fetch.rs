@@ -194,10 +194,9 @@ impl FileState {
     /// Waits while another thread reads the page in.
     fn wait_for_load(&self, page: u32) -> Result<()> {
         let (pool, start) = (&*self.pool, self.pool.clock.now());
-        let announce = || self.translation.announce_waiter(page);
-        let attempt = || (self.translation.resident(page) != Resident::Loading).then_some(());
+        let attempt = || (!self.translation.is_loading_awaited(page)).then_some(());
         let key = self.id(page).as_u64();
-        let waited = pool.parking.wait(key, &*pool.clock, pool.wait_limit, announce, attempt);
+        let waited = pool.parking.wait(key, &*pool.clock, pool.wait_limit, || {}, attempt);
         pool.counters.waited_for_latch(pool.clock.now().saturating_sub(start));
         let file = || self.file.path().to_owned();
         waited.map_err(|elapsed| Error::Timeout { file: file(), page, waited: elapsed.0 })

@@ -180,7 +180,8 @@ impl PoolFile {
         self.state.sync()
     }
 
-    /// Cuts the file to its first `pages` pages. Waits for guards of those beyond. What was dirty there is gone.
+    /// Cuts the file to its first `pages` pages. Waits for guards of those beyond. What was dirty there is gone. Nobody should ask for those beyond
+    /// meanwhile: they may get what was there.
     ///
     /// Errors: [`Error::Timeout`] when somebody keeps a page, [`Error::Vfs`].
     pub fn truncate(&self, pages: u32) -> Result<()> {

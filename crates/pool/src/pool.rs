@@ -469,6 +469,8 @@ impl Inner {
                 continue;
             };
             if !file.hold_exclusively(page.page(), frame)? {
+                // Another page is coming, or this one is not in the table yet.
+                cairn_vfs::thread::yield_now();
                 continue;
             }
             lock(&self.replacer.state).policy.remove(frame);

@@ -101,18 +101,23 @@ impl Translation {
     /// Ends what [`Translation::begin_loading`] began: the page is in `frame`, or not resident after all. True when somebody waits.
     pub(crate) fn end_loading(&self, page: u32, frame: Option<Frame>) -> bool {
         match self.entry(page) {
-            // ORDER: release, so that who sees the frame sees its header as well; and SeqCst with `announce_waiter`.
+            // ORDER: release, so that who sees the frame sees its header as well; and SeqCst with `is_loading_awaited`.
             Ok(entry) => entry.swap(frame.map_or(EMPTY, |frame| frame + 1), SeqCst) == LOADING_AWAITED,
             // It is there: loading began in it.
             Err(_) => false,
         }
     }
 
-    /// Says that somebody is going to sleep until the page is read in.
-    pub(crate) fn announce_waiter(&self, page: u32) {
-        if let Ok(entry) = self.entry(page) {
-            // Anything else than LOADING is seen by the look at the entry that follows.
-            let _ = entry.compare_exchange(LOADING, LOADING_AWAITED, SeqCst, Relaxed);
+    /// True while the page is being read in; whoever does that is told then that somebody waits.
+    pub(crate) fn is_loading_awaited(&self, page: u32) -> bool {
+        let Ok(entry) = self.entry(page) else { return false };
+        loop {
+            match entry.load(SeqCst) {
+                LOADING_AWAITED => return true,
+                // Anew if it has changed: one loading may have ended and another begun.
+                LOADING => _ = entry.compare_exchange(LOADING, LOADING_AWAITED, SeqCst, Relaxed),
+                _ => return false,
+            }
         }
     }
 
@@ -155,10 +160,10 @@ mod tests {
             assert_eq!((table.resident(page), table.frame(page)), (Resident::Loading, None));
             assert!(!table.end_loading(page, None));
             assert!(table.begin_loading(page).unwrap());
-            table.announce_waiter(page);
+            assert!(table.is_loading_awaited(page) && table.is_loading_awaited(page));
             assert_eq!(table.resident(page), Resident::Loading);
             assert!(table.end_loading(page, Some(7)));
-            table.announce_waiter(page);
+            assert!(!table.is_loading_awaited(page));
             assert_eq!((table.frame(page), table.begin_loading(page).unwrap()), (Some(7), false));
             table.clear(page);
             assert_eq!(table.resident(page), Resident::No);

@@ -1,0 +1,238 @@
+//! Whole pools under schedules that follow from a seed.
+//!
+//! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-pool --test shuttle`, with a target folder of its own; see
+//! `testing/schedules.rs` for what that shows and what not. Pages' bytes are plain memory: what an optimistic reader sees half changed is shown
+//! by `tests/faults/threads.rs`, with real threads.
+#![cfg(cairn_shuttle)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+
+#[path = "../../../../testing/schedules.rs"]
+mod schedules;
+
+use cairn_pool::{BackgroundWriter, Error, FileOptions, Lsn, PolicyKind, Pool, PoolFile};
+use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use cairn_vfs::{FaultFs, FaultOptions, Fs, OpenOptions, Operation, thread};
+
+use schedules::explore;
+
+fn pool(
+    disk: &FaultFs,
+    frames: usize,
+    pages: u32,
+    policy: PolicyKind,
+    background: BackgroundWriter,
+) -> (Pool, Arc<PoolFile>) {
+    let pool = Pool::builder()
+        .frames(frames)
+        .max_frames(4)
+        .policy(policy)
+        .background_writer(background)
+        .build()
+        .unwrap();
+    let file = disk.open("/pages".as_ref(), OpenOptions::create()).unwrap();
+    let file = pool.open(file, FileOptions::new()).unwrap();
+    (0..pages).for_each(|page| drop(file.create(page).unwrap()));
+    file.flush().unwrap();
+    (pool, Arc::new(file))
+}
+
+fn disk() -> FaultFs {
+    FaultFs::new(FaultOptions::seeded(1))
+}
+
+fn count(bytes: &[u8]) -> u32 {
+    u32::from(bytes[0])
+}
+
+fn raise(file: &PoolFile, page: u32) {
+    let mut guard = file.write(page).unwrap();
+    let count = guard[0] + 1;
+    guard.payload_mut(Lsn::NONE)[0] = count;
+}
+
+fn total(file: &PoolFile, pages: u32) -> u32 {
+    (0..pages).map(|page| count(&file.read(page).unwrap())).sum()
+}
+
+/// Goal: no update is lost and nobody waits for ever while pages push each other out. Method: threads raise counts in pages of a pool with fewer
+/// frames, with a marked policy and with a logged one.
+#[test]
+fn updates_beside_evictions() {
+    for policy in [PolicyKind::Clock, PolicyKind::Lru] {
+        explore(1_500, move || {
+            let (_pool, file) = pool(&disk(), 2, 3, policy, BackgroundWriter::Off);
+            thread::scope(|scope| {
+                for thread in 0..3u32 {
+                    let file = &file;
+                    scope.spawn(move || (0..2).for_each(|round| raise(file, (thread + round) % 3)));
+                }
+            });
+            assert_eq!(total(&file, 3), 6);
+        });
+    }
+}
+
+/// Goal: threads that all want the only frame get it in turn. Method: one frame, a page for each thread.
+#[test]
+fn one_frame_for_all() {
+    explore(1_500, || {
+        let (_pool, file) = pool(&disk(), 1, 3, PolicyKind::Sieve, BackgroundWriter::Off);
+        thread::scope(|scope| {
+            for thread in 0..3u32 {
+                let file = &file;
+                scope.spawn(move || (0..2).for_each(|round| drop(file.read((thread + round) % 3).unwrap())));
+            }
+        });
+    });
+}
+
+/// Goal: readers, held or optimistic, see a page as some writer left it, and writers get their turn. Method: two bytes of a page that writers change together, in
+/// two steps with a look at a scheduler in between.
+#[test]
+fn readers_beside_writers() {
+    explore(1_500, || {
+        let (_pool, file) = pool(&disk(), 2, 3, PolicyKind::Clock, BackgroundWriter::Off);
+        let step = AtomicU32::new(0);
+        thread::scope(|scope| {
+            let (file, step) = (&file, &step);
+            scope.spawn(move || {
+                for value in 1..3 {
+                    let mut guard = file.write(0).unwrap();
+                    guard.payload_mut(Lsn::NONE)[0] = value;
+                    step.fetch_add(1, SeqCst);
+                    guard.payload_mut(Lsn::NONE)[9] = value;
+                }
+            });
+            scope.spawn(move || {
+                for _ in 0..2 {
+                    let pair = file.read_with(0, |view| {
+                        let first = view.u8(0)?;
+                        step.fetch_add(1, SeqCst);
+                        Ok((first, view.u8(9)?))
+                    });
+                    let (first, second) = pair.unwrap();
+                    assert_eq!(first, second);
+                    let guard = file.read(0).unwrap();
+                    let first = guard[0];
+                    step.fetch_add(1, SeqCst);
+                    assert_eq!(first, guard[9]);
+                }
+            });
+            scope.spawn(move || (1..3).for_each(|page| drop(file.read(page).unwrap())));
+        });
+        assert_eq!(count(&file.read(0).unwrap()), 2);
+    });
+}
+
+/// Goal: an optimistic view turns into a hold only if nothing has happened since. Method: two threads raise a count that way.
+#[test]
+fn upgrades() {
+    explore(1_500, || {
+        let (_pool, file) = pool(&disk(), 1, 2, PolicyKind::Lru, BackgroundWriter::Off);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let file = &file;
+                scope.spawn(move || {
+                    loop {
+                        let view = file.optimistic(0).unwrap();
+                        let Ok(count) = view.u8(0) else { continue };
+                        if let Ok(mut guard) = view.upgrade_exclusive() {
+                            guard.payload_mut(Lsn::NONE)[0] = count + 1;
+                            break;
+                        }
+                        thread::yield_now();
+                    }
+                    drop(file.read(1).unwrap());
+                });
+            }
+        });
+        assert_eq!(count(&file.read(0).unwrap()), 2);
+    });
+}
+
+/// Goal: the pool can be made smaller and larger beside threads that use it. Method: resizes beside updates.
+#[test]
+fn resizes_beside_updates() {
+    explore(1_000, || {
+        let (pool, file) = pool(&disk(), 2, 3, PolicyKind::Clock, BackgroundWriter::Off);
+        thread::scope(|scope| {
+            for thread in 0..2u32 {
+                let file = &file;
+                scope.spawn(move || (0..2).for_each(|round| raise(file, (thread + round) % 3)));
+            }
+            scope.spawn(|| [3, 1, 2].into_iter().for_each(|frames| pool.resize(frames).unwrap()));
+        });
+        assert_eq!((total(&file, 3), pool.stats().frames), (4, 2));
+    });
+}
+
+/// Goal: writing in the background, flushes and evictions of the same pages lose nothing, and all end. Method: updates beside a flush, with a background
+/// writer that is woken by the first dirty page; what is on the disk in the end is read by another pool.
+#[test]
+fn writers_of_the_same_pages() {
+    explore(1_000, || {
+        let disk = disk();
+        let (pool, file) = pool(&disk, 2, 3, PolicyKind::Lru, BackgroundWriter::Above(0.01));
+        thread::scope(|scope| {
+            let file = &file;
+            scope.spawn(move || (0..3).for_each(|page| raise(file, page)));
+            scope.spawn(move || raise(file, 0));
+            scope.spawn(move || file.flush().unwrap());
+        });
+        file.flush().unwrap();
+        let other =
+            Pool::builder().frames(1).max_frames(1).background_writer(BackgroundWriter::Off).build().unwrap();
+        let raw = disk.open("/pages".as_ref(), OpenOptions::read()).unwrap();
+        let other = other.open(raw, FileOptions::new()).unwrap();
+        assert_eq!(total(&other, 3), 4);
+        drop((file, pool));
+    });
+}
+
+/// Goal: reads ahead, cuts and reads of the same pages end. Method: each on a thread of its own.
+#[test]
+fn prefetch_and_truncate() {
+    explore(1_000, || {
+        let (_pool, file) = pool(&disk(), 2, 4, PolicyKind::Clock, BackgroundWriter::Above(0.01));
+        thread::scope(|scope| {
+            let file = &file;
+            scope.spawn(move || file.prefetch(0..2));
+            scope.spawn(move || (0..2).for_each(|page| raise(file, page)));
+            scope.spawn(move || file.truncate(2).unwrap());
+        });
+        assert!(matches!(file.read(2).unwrap_err(), Error::NotThere { .. }));
+        assert_eq!(total(&file, 2), 2);
+    });
+}
+
+/// Goal: a read or write that fails wakes all who waited for it, and loses nothing. Method: each read and each write of a run fails in turn.
+#[test]
+fn failures_beside_waiters() {
+    for (operation, nth) in (0..4).flat_map(|nth| [(Operation::Read, nth), (Operation::Write, nth)]) {
+        explore(200, move || {
+            let disk = disk();
+            let (_pool, file) = pool(&disk, 1, 2, PolicyKind::Clock, BackgroundWriter::Off);
+            let before = disk.operation_count_of(operation);
+            disk.inject(Rule::nth(operation, before + nth, Fault::Io));
+            let raised = AtomicU32::new(0);
+            thread::scope(|scope| {
+                for thread in 0..3u32 {
+                    let (file, raised) = (&file, &raised);
+                    scope.spawn(move || {
+                        for round in 0..2 {
+                            if let Ok(mut guard) = file.write((thread + round) % 2) {
+                                let count = guard[0] + 1;
+                                guard.payload_mut(Lsn::NONE)[0] = count;
+                                raised.fetch_add(1, SeqCst);
+                            }
+                        }
+                    });
+                }
+            });
+            disk.clear_rules();
+            assert_eq!(total(&file, 2), raised.load(SeqCst));
+        });
+    }
+}
