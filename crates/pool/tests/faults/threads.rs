@@ -76,7 +76,7 @@ fn no_lost_updates() {
                                     .zip(0..)
                                     .for_each(|(guard, page)| _ = version(&guard.unwrap(), page)),
                                 2 => _ = file.prefetch(page..page + 3),
-                                3 if writer == 0 => pool.resize(frames + rng.below(20) as usize).unwrap(),
+                                3 if writer == 0 => pool.resize(frames - 1 + rng.below(4) as usize).unwrap(),
                                 4..100 => read_one(file, page, &mut rng),
                                 _ => {
                                     write_one(file, page);
