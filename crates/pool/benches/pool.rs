@@ -139,7 +139,8 @@ fn cold(bed: &Bed) {
                     order.iter().for_each(|&page| assert_eq!(number(&file.read(page).unwrap()), page))
                 }));
             }
-            (bare.sort(), cold.sort());
+            bare.sort();
+            cold.sort();
             report(&format!("raw read, {name}, {frames} frames"), order.len(), bare[4]);
             report(&format!("cold pin, {name}, {frames} frames"), order.len(), cold[4]);
             println!(
@@ -273,7 +274,8 @@ fn main() {
     for policy in policies {
         println!("{policy}");
         let bed = Bed { dir: tempfile::tempdir().unwrap(), policy };
-        let parts: [(&str, fn(&Bed)); 5] =
+        type Part = fn(&Bed);
+        let parts: [(&str, Part); 5] =
             [("hits", hits), ("cold", cold), ("scan", scan), ("threads", threads), ("dirty", dirty)];
         parts.into_iter().filter(|(name, _)| wants(name)).for_each(|(_, part)| part(&bed));
     }

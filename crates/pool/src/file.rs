@@ -163,6 +163,12 @@ impl PoolFile {
         self.state.prefetch(pages)
     }
 
+    /// As [`PoolFile::prefetch`], for pages wherever they are: the leaves that an index is going to visit, say. They are read at the same time where
+    /// the system can do that.
+    pub fn prefetch_pages(&self, pages: &[u32]) -> usize {
+        self.state.prefetch(pages.iter().copied())
+    }
+
     /// True when the page is in memory now.
     pub fn is_resident(&self, page: u32) -> bool {
         self.state.translation.frame(page).is_some()

@@ -5,6 +5,8 @@ use std::fmt;
 use std::io::IoSliceMut;
 use std::ops::Range;
 
+use cairn_vfs::ReadRequest;
+
 use crate::error::Result;
 use crate::fetch::Mode;
 use crate::file::FileState;
@@ -74,27 +76,25 @@ impl fmt::Debug for Scan<'_> {
 
 impl FileState {
     /// Reads pages in that are not resident, as long as there are frames. Says how many it read.
-    pub(crate) fn prefetch(&self, pages: Range<u32>) -> usize {
+    pub(crate) fn prefetch(&self, pages: impl Iterator<Item = u32>) -> usize {
         let mut count = 0;
         let mut batch: Vec<(u32, Frame)> = Vec::with_capacity(BATCH);
-        let mut rest = pages;
-        while !rest.is_empty() {
-            while let Some(page) = rest.next() {
+        let (mut rest, mut has_frames) = (pages.peekable(), true);
+        while has_frames && rest.peek().is_some() {
+            while batch.len() < BATCH && has_frames {
+                let Some(page) = rest.next() else { break };
                 if self.translation.resident(page) == Resident::No {
                     match self.begin_prefetch(page) {
                         Some(Some(frame)) => batch.push((page, frame)),
                         // Another thread is reading it.
                         Some(None) => {}
-                        None => rest = rest.end..rest.end,
+                        None => has_frames = false,
                     }
                 }
-                if batch.len() == BATCH {
-                    break;
-                }
             }
-            for run in batch.chunk_by(|a, b| a.0 + 1 == b.0) {
-                count += self.read_run(run);
-            }
+            // Neighbours go together, wherever they were in the list.
+            batch.sort_unstable();
+            count += self.read_pages(&batch);
             batch.clear();
         }
         add(&self.pool.counters.prefetched, count as u64);
@@ -113,16 +113,33 @@ impl FileState {
         frame.map(Some)
     }
 
-    /// Reads neighbouring pages into their frames. Says how many are there now.
-    fn read_run(&self, run: &[(u32, Frame)]) -> usize {
-        let Some(&(first, _)) = run.first() else { return 0 };
-        let read = self.read_whole(first, run);
+    /// Reads pages, ascending, into their frames, neighbours together and all at the same time. Says how many are there now.
+    fn read_pages(&self, pages: &[(u32, Frame)]) -> usize {
+        // SAFETY: this thread holds the frames' latches exclusively since `try_take_frame`, each frame is there once, and the slices end with the requests.
+        let buffer = |frame| IoSliceMut::new(unsafe { self.pool.arena.bytes_mut(frame) });
+        let runs = || pages.chunk_by(|a, b| a.0 + 1 == b.0);
+        let mut requests: Vec<ReadRequest<'_>> = runs()
+            .filter_map(|run| {
+                let (first, _) = run.first()?;
+                Some(ReadRequest::new(
+                    self.offset(*first),
+                    run.iter().map(|&(_, frame)| buffer(frame)).collect(),
+                ))
+            })
+            .collect();
+        self.file.read_batch(&mut requests);
+        let read: Vec<usize> = requests.into_iter().map(|request| request.result.unwrap_or(0)).collect();
+        runs().zip(read).map(|(run, bytes)| self.end_run(run, bytes / self.pool.arena.page_size())).sum()
+    }
+
+    /// Publishes the first pages of a run, those that came whole. Says how many are sound.
+    fn end_run(&self, run: &[(u32, Frame)], whole: usize) -> usize {
         let mut count = 0;
         for (at, &(page, frame)) in run.iter().enumerate() {
             // SAFETY: this thread holds the frame's latch exclusively since `try_take_frame`, and no other slice of it lives.
             let bytes = unsafe { self.pool.arena.bytes(frame) };
             match self.believe(page, bytes) {
-                Ok(lsn) if at < read => {
+                Ok(lsn) if at < whole => {
                     self.publish(page, frame, lsn, Mode::Exclusive);
                     self.pool.leave_exclusive(frame);
                     count += 1;
@@ -132,26 +149,5 @@ impl FileState {
             }
         }
         count
-    }
-
-    /// Reads as many whole pages of a run as there are, or as can be read.
-    fn read_whole(&self, first: u32, run: &[(u32, Frame)]) -> usize {
-        let page_size = self.pool.arena.page_size();
-        // SAFETY: this thread holds the frames' latches exclusively, each frame is in the run once, and the slices end with this call.
-        let bytes = |frame| IoSliceMut::new(unsafe { self.pool.arena.bytes_mut(frame) });
-        let mut buffers: Vec<IoSliceMut<'_>> = run.iter().map(|&(_, frame)| bytes(frame)).collect();
-        let (mut left, mut done) = (&mut buffers[..], 0);
-        while !left.is_empty() {
-            match self.file.read_vectored_at(left, self.offset(first) + done as u64) {
-                Ok(0) => break,
-                Ok(count) => {
-                    IoSliceMut::advance_slices(&mut left, count);
-                    done += count;
-                }
-                Err(error) if error.source.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(_) => break,
-            }
-        }
-        done / page_size
     }
 }

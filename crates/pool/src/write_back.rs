@@ -11,6 +11,7 @@
 
 use std::sync::Arc as StdArc;
 
+use cairn_vfs::WriteRequest;
 use cairn_vfs::memory::Buffer;
 use cairn_vfs::sync::atomic::Ordering::*;
 use cairn_vfs::sync::lock;
@@ -191,27 +192,52 @@ impl FileState {
         }
     }
 
-    /// Writes what is staged, and empties it. What could not be written is dirty again.
+    /// Writes what is staged, and empties it. What could not be written is dirty again. Errors: the first.
     fn write_staged(&self, staging: &mut Staging) -> Result<()> {
         let pages = std::mem::take(&mut staging.pages);
-        let page_size = self.pool.arena.page_size();
-        let mut written = 0;
-        let result = self.prepare(&pages, &mut staging.bytes).and_then(|()| {
-            while let Some(first) = pages.get(written) {
-                let neighbours = |(at, other): (usize, &Staged)| other.page == first.page + at as u32;
-                let run = pages.iter().skip(written).enumerate().take_while(|&pair| neighbours(pair)).count();
-                let bytes = &staging.bytes[written * page_size..(written + run) * page_size];
-                self.file.write_all_at(bytes, self.offset(first.page))?;
-                self.count_writes(run);
-                written += run;
-            }
-            Ok(())
-        });
-        for (at, page) in pages.iter().enumerate() {
-            self.end_write(page.frame, at < written);
+        let mut result = self.prepare(&pages, &mut staging.bytes);
+        if result.is_ok() {
+            result = self.write_runs(&pages, &staging.bytes);
+        } else {
+            pages.iter().for_each(|page| self.end_write(page.frame, false));
         }
         staging.pages = pages;
         staging.pages.clear();
+        result
+    }
+
+    /// Writes pages in place, neighbours in one call, and all calls at the same time where the system can and it helps.
+    fn write_runs(&self, pages: &[Staged], bytes: &[u8]) -> Result<()> {
+        let page_size = self.pool.arena.page_size();
+        let runs = || pages.chunk_by(|a, b| a.page + 1 == b.page);
+        let mut rest = bytes;
+        let mut requests: Vec<WriteRequest<'_>> = runs()
+            .filter_map(|run| {
+                let (own, others) = rest.split_at_checked(run.len() * page_size)?;
+                rest = others;
+                Some(WriteRequest::new(self.offset(run.first()?.page), own))
+            })
+            .collect();
+        self.file.write_batch(&mut requests);
+        let mut result = Ok(());
+        for (run, request) in runs().zip(requests) {
+            let written = request.result.or_else(|error| match error.source.kind() {
+                std::io::ErrorKind::Interrupted => Ok(0),
+                _ => Err(error),
+            });
+            // A short write is gone on with, and fails in its turn if it has to.
+            let written = written.and_then(|count| {
+                self.file.write_all_at(
+                    request.bytes.get(count..).unwrap_or_default(),
+                    request.offset + count as u64,
+                )
+            });
+            run.iter().for_each(|page| self.end_write(page.frame, written.is_ok()));
+            match written {
+                Ok(()) => self.count_writes(run.len()),
+                Err(error) => result = result.and(Err(error.into())),
+            }
+        }
         result
     }
 

@@ -264,7 +264,8 @@ fn truncation_and_files() {
     let (one, other) =
         (file(&fs, &pool, FileOptions::new()), fs.open("other".as_ref(), OpenOptions::create()).unwrap());
     let other = pool.open(other, FileOptions::new()).unwrap();
-    (fill(&one, 8), fill(&other, 8));
+    fill(&one, 8);
+    fill(&other, 8);
     assert_ne!(one.number(), other.number());
     one.flush().unwrap();
     one.write(6).unwrap().payload_mut(Lsn::NONE)[0] = 99;

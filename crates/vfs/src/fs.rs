@@ -144,6 +144,42 @@ pub trait Fs: Debug + Send + Sync + 'static {
     }
 }
 
+/// A part of a file to be read into buffers, one after the other, as one of several: see [`File::read_batch`].
+#[derive(Debug)]
+pub struct ReadRequest<'a> {
+    /// Where in the file.
+    pub offset: u64,
+    /// Where to.
+    pub buffers: Vec<IoSliceMut<'a>>,
+    /// How many bytes came; as [`File::read_vectored_at`] says it. 0 before.
+    pub result: Result<usize>,
+}
+
+impl<'a> ReadRequest<'a> {
+    /// A part that has not been read yet.
+    pub fn new(offset: u64, buffers: Vec<IoSliceMut<'a>>) -> Self {
+        ReadRequest { offset, buffers, result: Ok(0) }
+    }
+}
+
+/// Bytes to be written to a file, as one of several: see [`File::write_batch`].
+#[derive(Debug)]
+pub struct WriteRequest<'a> {
+    /// Where in the file.
+    pub offset: u64,
+    /// What.
+    pub bytes: &'a [u8],
+    /// How many bytes went; as [`File::write_at`] says it. 0 before.
+    pub result: Result<usize>,
+}
+
+impl<'a> WriteRequest<'a> {
+    /// Bytes that have not been written yet.
+    pub fn new(offset: u64, bytes: &'a [u8]) -> Self {
+        WriteRequest { offset, bytes, result: Ok(0) }
+    }
+}
+
 /// An open file. Positional: there is no cursor, so `&self` serves any number of threads.
 pub trait File: Debug + Send + Sync + 'static {
     /// The path it was opened by, for messages.
@@ -163,12 +199,39 @@ pub trait File: Debug + Send + Sync + 'static {
     /// Reads up to `buf.len()` bytes at `offset`; fewer at the end of the file or when interrupted, 0 past the end.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<usize>;
 
-    /// As [`File::read_at`], into several buffers one after the other (`preadv`). What this does, where a system knows no such call,
-    /// fills the first that has room.
+    /// As [`File::read_at`], into several buffers one after the other (`preadv`). What this does, where a system knows no such call: one read for each
+    /// buffer, until one falls short.
     fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> Result<usize> {
-        match bufs.iter_mut().find(|buf| !buf.is_empty()) {
-            Some(buf) => self.read_at(buf, offset),
-            None => Ok(0),
+        let mut done = 0;
+        for buf in bufs {
+            match self.read_at(buf, offset + done as u64) {
+                Ok(count) => {
+                    done += count;
+                    if count < buf.len() {
+                        break;
+                    }
+                }
+                Err(error) if done == 0 => return Err(error),
+                // What was read before counts; whoever reads on meets the error again.
+                Err(_) => break,
+            }
+        }
+        Ok(done)
+    }
+
+    /// Reads several parts, at the same time where the system can (`io_uring`), and returns when all have ended. Each says for itself how
+    /// it went; as with the other calls, that may be less than was asked for.
+    fn read_batch(&self, requests: &mut [ReadRequest<'_>]) {
+        for request in requests {
+            request.result = self.read_vectored_at(&mut request.buffers, request.offset);
+        }
+    }
+
+    /// Writes several parts, at the same time where the system can and it helps, in no particular order, and returns when all have ended. Each says for itself how it
+    /// went. Parts must not overlap.
+    fn write_batch(&self, requests: &mut [WriteRequest<'_>]) {
+        for request in requests {
+            request.result = self.write_at(request.bytes, request.offset);
         }
     }
 

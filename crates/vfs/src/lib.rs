@@ -37,7 +37,7 @@ pub use atomic::AtomicFile;
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use error::{Error, ErrorKind, Operation, Result};
 pub use fault::{CrashImage, FaultFs, FaultOptions};
-pub use fs::{Access, Advice, Create, File, FileId, Fs, Metadata, OpenOptions};
+pub use fs::{Access, Advice, Create, File, FileId, Fs, Metadata, OpenOptions, ReadRequest, WriteRequest};
 pub use map::{Load, LoadReport, Map};
 pub use mem::MemFs;
 pub use rng::{Rng, SeededRng, SystemRng};

@@ -13,7 +13,10 @@ use rustix::io::Errno;
 
 use crate::append_map::Region;
 use crate::checks::{check_offset, check_open, check_writable};
-use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation, Result};
+use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation};
+use crate::{ReadRequest, Result, WriteRequest};
+
+mod uring;
 
 /// The file system of the machine, through `pread`, `pwrite`, `fdatasync` and friends.
 ///
@@ -137,6 +140,42 @@ impl File for StdFile {
         let wrap = |source| Error::new(Operation::Read, &self.path, source).at(offset);
         check_offset(offset, 0).map_err(wrap)?;
         repeat(|| rustix::io::preadv(&self.file, bufs, offset).map_err(io::Error::from)).map_err(wrap)
+    }
+
+    fn read_batch(&self, requests: &mut [ReadRequest<'_>]) {
+        let wrap = |offset| move |source| Error::new(Operation::Read, &self.path, source).at(offset);
+        // One call for one part is the shorter way.
+        if requests.len() > 1 && requests.iter().all(|request| check_offset(request.offset, 0).is_ok()) {
+            let parts =
+                requests.iter_mut().map(|request| (request.offset, &mut request.buffers[..])).collect();
+            if let Some(results) = uring::read(self.file.as_fd(), parts) {
+                for (request, result) in requests.iter_mut().zip(results) {
+                    request.result = result.map_err(wrap(request.offset));
+                }
+                return;
+            }
+        }
+        for request in requests {
+            request.result = self.read_vectored_at(&mut request.buffers, request.offset);
+        }
+    }
+
+    /// Through the page cache one after the other: the kernel would hand each to a thread of its own, which takes longer than the copy.
+    fn write_batch(&self, requests: &mut [WriteRequest<'_>]) {
+        let wrap = |offset| move |source| Error::new(Operation::Write, &self.path, source).at(offset);
+        let may_overlap = self.direct && requests.len() > 1 && check_writable(self.access).is_ok();
+        if may_overlap && requests.iter().all(|request| check_offset(request.offset, 0).is_ok()) {
+            let parts = requests.iter().map(|request| (request.offset, request.bytes)).collect();
+            if let Some(results) = uring::write(self.file.as_fd(), parts) {
+                for (request, result) in requests.iter_mut().zip(results) {
+                    request.result = result.map_err(wrap(request.offset));
+                }
+                return;
+            }
+        }
+        for request in requests {
+            request.result = self.write_at(request.bytes, request.offset);
+        }
     }
 
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {

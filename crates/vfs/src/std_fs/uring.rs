@@ -1,0 +1,147 @@
+//! Several reads or writes at the same time, through a ring of the calling thread's own.
+//!
+//! A ring costs two pages and a descriptor, and is made when a thread first wants one. Where the kernel has none, or does not let this process
+//! have one (containers), callers do one thing after the other.
+
+use std::cell::RefCell;
+use std::io::{self, IoSliceMut};
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use io_uring::{IoUring, opcode, squeue, types};
+
+/// Requests that are under way at the same time.
+const DEPTH: u32 = 64;
+
+/// Set when the kernel refuses rings: nobody asks again.
+static IS_REFUSED: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    static RING: RefCell<Option<IoUring>> = const { RefCell::new(None) };
+}
+
+/// Reads parts of a file. `None` when there is no ring.
+pub(super) fn read(
+    file: BorrowedFd<'_>,
+    mut parts: Vec<(u64, &mut [IoSliceMut<'_>])>,
+) -> Option<Vec<io::Result<usize>>> {
+    let fd = types::Fd(file.as_raw_fd());
+    let entries = parts.iter_mut().map(|(offset, buffers)| {
+        // The standard library promises this layout. More buffers than the kernel takes in one call: a short read.
+        let vectors = buffers.as_mut_ptr().cast::<libc::iovec>();
+        let count = buffers.len().min(libc::UIO_MAXIOV as usize) as u32;
+        opcode::Readv::new(fd, vectors, count).offset(*offset).build()
+    });
+    // SAFETY: the buffers, and the descriptions of them, are borrowed by `parts` until `run` has returned, which is when the kernel
+    // has let go of all of them; nobody else refers to them, since they are borrowed mutably.
+    unsafe { run(entries.collect()) }
+}
+
+/// Writes parts of a file. `None` when there is no ring.
+pub(super) fn write(file: BorrowedFd<'_>, parts: Vec<(u64, &[u8])>) -> Option<Vec<io::Result<usize>>> {
+    let fd = types::Fd(file.as_raw_fd());
+    let entries = parts.iter().map(|(offset, bytes)| {
+        let len = u32::try_from(bytes.len()).unwrap_or(1 << 30);
+        opcode::Write::new(fd, bytes.as_ptr(), len).offset(*offset).build()
+    });
+    // SAFETY: the bytes are borrowed by `parts` until `run` has returned, and the kernel reads them only.
+    unsafe { run(entries.collect()) }
+}
+
+/// Hands all entries to the kernel and returns when all have ended, however that went.
+///
+/// # Safety
+/// What the entries point to lives until this returns, and nobody else touches what the kernel writes.
+unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
+    if IS_REFUSED.load(Relaxed) {
+        return None;
+    }
+    RING.with(|ring| {
+        let mut ring = ring.try_borrow_mut().ok()?;
+        if ring.is_none() {
+            *ring = IoUring::new(DEPTH).map_err(|_| IS_REFUSED.store(true, Relaxed)).ok();
+        }
+        let ring = ring.as_mut()?;
+        let mut results: Vec<Option<i32>> = vec![None; entries.len()];
+        let (mut begun, mut ended) = (0, 0);
+        while ended < entries.len() {
+            while begun < entries.len() && begun - ended < DEPTH as usize {
+                let Some(entry) = entries.get(begun) else { break };
+                let entry = entry.clone().user_data(begun as u64);
+                // SAFETY: by the caller's word what the entry points to stays, as long as this does not return before its end.
+                if unsafe { ring.submission().push(&entry) }.is_err() {
+                    break;
+                }
+                begun += 1;
+            }
+            // Whatever fails here, what the kernel has taken must end before this returns: it writes to the caller's memory.
+            // An interrupted or busy call is made again. No other error is possible for a ring and a count that are right.
+            let _ = ring.submit_and_wait(1);
+            for completion in ring.completion() {
+                if let Some(result) = results.get_mut(completion.user_data() as usize) {
+                    *result = Some(completion.result());
+                    ended += 1;
+                }
+            }
+        }
+        Some(results.into_iter().map(|result| of_kernel(result.unwrap_or(-libc::EIO))).collect())
+    })
+}
+
+fn of_kernel(result: i32) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::from_raw_os_error(-result))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{File, Fs, OpenOptions, ReadRequest, StdFs, WriteRequest};
+
+    /// Goal: batches of any size, through the cache and past it, read and write what single calls do, and say of each part how it went.
+    /// Method: pages written in one batch, larger than the ring, and read back out of order, the last ones past the end.
+    #[test]
+    fn batches() {
+        // Two buffers, each of a size that direct I/O takes.
+        const PAGE: usize = 8192;
+        let dir = tempfile::tempdir().unwrap();
+        for direct in [false, true] {
+            let options = OpenOptions { direct, ..OpenOptions::create() };
+            let file: Box<dyn File> = match StdFs.open(&dir.path().join("file"), options) {
+                Ok(file) => file,
+                Err(error) if direct && error.source.kind() == io::ErrorKind::Unsupported => continue,
+                Err(error) => panic!("{error}"),
+            };
+            let count = 3 * DEPTH as usize + 1;
+            let mut bytes = crate::memory::Buffer::new(count * PAGE).unwrap();
+            bytes.chunks_exact_mut(PAGE).zip(0u8..).for_each(|(page, at)| page.fill(at));
+            let mut writes: Vec<WriteRequest<'_>> = (0u64..)
+                .zip(bytes.chunks_exact(PAGE))
+                .map(|(at, page)| WriteRequest::new(at * PAGE as u64, page))
+                .collect();
+            writes.reverse();
+            file.write_batch(&mut writes);
+            assert!(writes.iter().all(|write| matches!(write.result, Ok(PAGE))));
+            let mut found = crate::memory::Buffer::new((count + 1) * PAGE).unwrap();
+            let mut reads: Vec<ReadRequest<'_>> = (0u64..)
+                .zip(found.chunks_exact_mut(PAGE))
+                .map(|(at, page)| {
+                    let (first, second) = page.split_at_mut(PAGE / 2);
+                    let buffers = vec![IoSliceMut::new(first), IoSliceMut::new(second)];
+                    ReadRequest::new(at * PAGE as u64, buffers)
+                })
+                .collect();
+            reads.rotate_left(7);
+            file.read_batch(&mut reads);
+            for read in &reads {
+                let expected = if read.offset == (count * PAGE) as u64 { 0 } else { PAGE };
+                assert_eq!(*read.result.as_ref().unwrap(), expected);
+            }
+            drop(reads);
+            assert!(found[..count * PAGE] == bytes[..]);
+        }
+        let read_only = StdFs.open(&dir.path().join("file"), OpenOptions::read()).unwrap();
+        let mut writes = [WriteRequest::new(0, b"a"), WriteRequest::new(1, b"b")];
+        read_only.write_batch(&mut writes);
+        assert!(writes.iter().all(|write| write.result.is_err()));
+    }
+}
