@@ -9,7 +9,10 @@
 //! holder leaves, and never back: who reads without holding anything sees by it that nothing changed meanwhile
 //! (optimistic lock coupling: Leis, Haubenschild, Neumann, "Optimistic Lock Coupling", IEEE Data Engineering Bulletin 2019).
 
+#[cfg(not(cairn_loom))]
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering::*, fence};
+#[cfg(cairn_loom)]
+use loom::sync::atomic::{AtomicU64, Ordering::*, fence};
 
 const SHARED: u64 = 1;
 const SHARED_MASK: u64 = (1 << 16) - 1;
@@ -64,15 +67,22 @@ impl Latch {
         let word = self.0.load(Relaxed);
         // ORDER: SeqCst, with `leave_*`, `Replacer`'s count of starving threads and their look at this word: either they see that the
         // frame is free, or who frees it sees that they starve.
-        word & (SHARED_MASK | EXCLUSIVE) == 0
-            && self.0.compare_exchange(word, word | EXCLUSIVE, SeqCst, Relaxed).is_ok()
+        word & (SHARED_MASK | EXCLUSIVE) == 0 && self.make_exclusive(word)
+    }
+
+    #[inline]
+    fn make_exclusive(&self, word: u64) -> bool {
+        let is_held = self.0.compare_exchange(word, word | EXCLUSIVE, SeqCst, Relaxed).is_ok();
+        // ORDER: what the holder changes comes after the word: an optimistic reader who sees a change sees the word as well when it
+        // looks again, after a fence of its own. Costs nothing on x86.
+        fence(Release);
+        is_held
     }
 
     /// Takes it exclusively if nobody holds it and nobody has since `version` was read.
     pub(crate) fn try_exclusive_at(&self, version: Version) -> bool {
         let word = self.0.load(Relaxed);
-        word & !WAITERS == version.0
-            && self.0.compare_exchange(word, word | EXCLUSIVE, SeqCst, Relaxed).is_ok()
+        word & !WAITERS == version.0 && self.make_exclusive(word)
     }
 
     /// Gives a shared hold back.
@@ -131,7 +141,10 @@ impl Latch {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Version(u64);
 
-#[cfg(test)]
+#[cfg(all(test, cairn_loom))]
+mod models;
+
+#[cfg(all(test, not(cairn_loom)))]
 mod tests {
     use super::*;
 

@@ -1,18 +1,29 @@
 //! Where threads sleep until a latch is left or a page is there.
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use cairn_vfs::Clock;
-use cairn_vfs::sync::{Condvar, Line, Mutex, lock};
+use cairn_vfs::sync::Line;
+#[cfg(not(cairn_loom))]
+use cairn_vfs::sync::{Condvar, Mutex, MutexGuard};
 use cairn_vfs::thread;
+#[cfg(cairn_loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
 
 /// Places; what threads wait for is spread over them, so that few who wait for different things wake each other.
-const PLACES: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
+const PLACES: usize = if cfg!(cairn_shuttle) {
+    2
+} else if cfg!(cairn_loom) {
+    1
+} else {
+    64
+};
 
 /// Turns of the processor before a waiter gives it up, and of the scheduler before it sleeps. None where schedules are explored: it is
 /// the sleep that somebody could miss the end of.
-const SPINS: u32 = if cfg!(cairn_shuttle) { 0 } else { 60 };
-const YIELDS: u32 = if cfg!(cairn_shuttle) { 0 } else { 4 };
+const SPINS: u32 = if cfg!(any(cairn_shuttle, cairn_loom)) { 0 } else { 60 };
+const YIELDS: u32 = if cfg!(any(cairn_shuttle, cairn_loom)) { 0 } else { 4 };
 
 /// Parking places, by key.
 #[derive(Debug)]
@@ -31,6 +42,13 @@ struct Place {
 #[derive(Debug)]
 pub(crate) struct Elapsed(pub(crate) Duration);
 
+impl Place {
+    /// Also after a panic of another holder: there is nothing to be left half done.
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Parking {
     pub(crate) fn new() -> Self {
         Parking { places: (0..PLACES).map(|_| Line::default()).collect() }
@@ -46,7 +64,7 @@ impl Parking {
     #[cold]
     pub(crate) fn wake(&self, key: u64, forget: impl FnOnce()) {
         let place = self.place(key);
-        let _held = lock(&place.mutex);
+        let _held = place.lock();
         forget();
         place.woken.notify_all();
     }
@@ -71,7 +89,7 @@ impl Parking {
             if turn < SPINS { thread::spin_loop() } else { thread::yield_now() }
         }
         let (start, place) = (clock.now(), self.place(key));
-        let mut held = lock(&place.mutex);
+        let mut held = place.lock();
         loop {
             announce();
             if let Some(value) = attempt() {

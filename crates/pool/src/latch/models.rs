@@ -1,0 +1,164 @@
+//! The latch under every schedule, and every order of loads and stores that the memory model allows.
+//!
+//! `RUSTFLAGS="--cfg cairn_loom" cargo test -p cairn-pool --lib models`, with a target folder of its own. `LOOM_MAX_PREEMPTIONS=3` looks further than
+//! the two preemptions that these tests ask for where all would take too long.
+
+#![allow(unsafe_code, clippy::unwrap_used, reason = "tests; the cells are what is checked")]
+
+use std::time::Duration;
+
+use cairn_vfs::ManualClock;
+use loom::cell::UnsafeCell;
+use loom::model::Builder;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use loom::thread;
+
+use super::{Latch, Left};
+use crate::parking::Parking;
+
+/// Plain memory behind a latch. The checker reports two threads at it at once.
+#[derive(Default)]
+struct Page {
+    latch: Latch,
+    bytes: UnsafeCell<u64>,
+    /// What optimistic readers read: two halves that writers make equal.
+    halves: [AtomicU64; 2],
+}
+
+fn explore(test: impl Fn() + Send + Sync + 'static) {
+    let mut builder = Builder::new();
+    builder.preemption_bound = builder.preemption_bound.or(Some(2));
+    builder.check(test);
+}
+
+/// Goal: an exclusive hold excludes every other, and what was written under it is seen under the next. Method: two threads change plain memory under the
+/// exclusive latch, and read it under the shared one, each as often as the latch can be had.
+#[test]
+fn holds_exclude_each_other() {
+    explore(|| {
+        let page = Arc::new(Page::default());
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let page = Arc::clone(&page);
+                thread::spawn(move || {
+                    let mut raised = 0;
+                    if page.latch.try_exclusive() {
+                        // SAFETY: under the exclusive latch: which is what is being checked.
+                        page.bytes.with_mut(|bytes| unsafe { *bytes += 1 });
+                        raised = 1;
+                        let _ = page.latch.downgrade();
+                        // SAFETY: under the shared latch.
+                        page.bytes.with(|bytes| assert!(unsafe { *bytes } >= 1));
+                        let _ = page.latch.leave_shared();
+                    } else if page.latch.try_shared().is_ok() {
+                        // SAFETY: under the shared latch.
+                        page.bytes.with(|bytes| assert!(unsafe { *bytes } <= 1));
+                        let _ = page.latch.leave_shared();
+                    }
+                    raised
+                })
+            })
+            .collect();
+        let raised: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+        assert!(page.latch.try_exclusive());
+        // SAFETY: under the exclusive latch.
+        page.bytes.with(|bytes| assert_eq!(unsafe { *bytes }, raised));
+    });
+}
+
+/// Goal: what an optimistic reader read is of one moment if the version says so. Method: a writer changes two halves, twice; a reader reads both by
+/// relaxed loads, in the order in which they are written, and in the other.
+#[test]
+fn versions_tell_of_changes() {
+    explore(|| {
+        let page = Arc::new(Page::default());
+        let writer = {
+            let page = Arc::clone(&page);
+            thread::spawn(move || {
+                for value in 1..3 {
+                    if page.latch.try_exclusive() {
+                        page.halves.iter().for_each(|half| half.store(value, Relaxed));
+                        let _ = page.latch.leave_exclusive();
+                    }
+                }
+            })
+        };
+        for (first, second) in [(0, 1), (1, 0)] {
+            if let Some(version) = page.latch.version() {
+                let pair = (page.halves[first].load(Relaxed), page.halves[second].load(Relaxed));
+                if page.latch.is_at(version) {
+                    assert_eq!(pair.0, pair.1);
+                }
+            }
+        }
+        writer.join().unwrap();
+    });
+}
+
+/// Goal: a hold taken at a version is of that version. Method: two threads raise a value that way.
+#[test]
+fn upgrades_are_of_their_version() {
+    explore(|| {
+        let page = Arc::new(Page::default());
+        let raise = |page: &Page| {
+            let Some(version) = page.latch.version() else { return 0 };
+            let value = page.halves[0].load(Relaxed);
+            if !page.latch.try_exclusive_at(version) {
+                return 0;
+            }
+            page.halves[0].store(value + 1, Relaxed);
+            let _ = page.latch.leave_exclusive();
+            1
+        };
+        let other = {
+            let page = Arc::clone(&page);
+            thread::spawn(move || raise(&page))
+        };
+        let own = raise(&page);
+        let other = other.join().unwrap();
+        assert_eq!(page.halves[0].load(Relaxed), own + other);
+    });
+}
+
+/// Goal: nobody sleeps through the moment that the latch is left. Method: a thread that holds it, shared or exclusively, and one that waits: loom reports a thread that
+/// nobody wakes. A reader that only tries makes itself felt for a moment in between.
+#[test]
+fn sleepers_are_woken() {
+    for is_shared in [false, true] {
+        explore(move || {
+            let shared = Arc::new((Page::default(), Parking::new()));
+            let latch = &shared.0.latch;
+            let leave = |shared: &(Page, Parking), left: Left| {
+                if left == Left::Awaited {
+                    shared.1.wake(7, || shared.0.latch.forget_waiters());
+                }
+            };
+            assert!(if is_shared { latch.try_shared().is_ok() } else { latch.try_exclusive() });
+            let waiter = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let latch = &shared.0.latch;
+                    let clock = ManualClock::new(Duration::ZERO);
+                    let announce = || latch.announce_waiter();
+                    let attempt = || latch.try_exclusive().then_some(());
+                    shared.1.wait(7, &clock, Duration::from_secs(1), announce, attempt).unwrap();
+                    leave(&shared, latch.leave_exclusive());
+                })
+            };
+            let passer = {
+                let shared = Arc::clone(&shared);
+                thread::spawn(move || {
+                    let left = match shared.0.latch.try_shared() {
+                        Ok(()) => shared.0.latch.leave_shared(),
+                        Err(left) => left,
+                    };
+                    leave(&shared, left);
+                })
+            };
+            leave(&shared, if is_shared { latch.leave_shared() } else { latch.leave_exclusive() });
+            waiter.join().unwrap();
+            passer.join().unwrap();
+        });
+    }
+}
