@@ -47,6 +47,8 @@ pub(super) struct Lirs {
     ghosts_max: u32,
     low: usize,
     low_max: usize,
+    capacity: usize,
+    by_recency: bool,
 }
 
 impl Lirs {
@@ -60,12 +62,36 @@ impl Lirs {
             ghosts_max: ghosts as u32,
             low: 0,
             low_max: Self::low_for(capacity),
+            capacity,
+            by_recency: false,
         }
     }
 
     /// How many frames the low set gets: all but one percent, or two frames where that is less.
     fn low_for(capacity: usize) -> usize {
         capacity - (capacity / 100).max(2).min(capacity)
+    }
+
+    /// With `true`, all frames may belong to the low set from now on, which makes the stack the list of LRU and its bottom the victim; with
+    /// `false` all but one percent again. What is resident stays so. O(1) for `true`, one percent of the frames for `false`.
+    pub(super) fn set_by_recency(&mut self, by_recency: bool) {
+        self.by_recency = by_recency;
+        self.low_max = if by_recency { self.capacity } else { Self::low_for(self.capacity) };
+        while self.low > self.low_max && self.demote_bottom() {
+            self.prune();
+        }
+    }
+
+    /// Whether it has a frame.
+    #[inline]
+    pub(super) fn has(&self, frame: Frame) -> bool {
+        self.stack.list_of(self.item(frame)).is_some() || self.queue.list_of(frame).is_some()
+    }
+
+    /// The page in a frame that it has.
+    #[inline]
+    pub(super) fn page(&self, frame: Frame) -> PageId {
+        self.stack.value(self.item(frame)).page
     }
 
     #[inline]
@@ -215,6 +241,14 @@ impl Policy for Lirs {
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
+        // What is on the queue alone is older than the bottom of the stack.
+        let queued = self.queue.back(ONLY).map(|frame| self.item(frame));
+        if self.by_recency
+            && queued.is_none_or(|item| self.stack.list_of(item).is_some())
+            && let Some(victim) = self.evict_low(frames)
+        {
+            return Some(victim);
+        }
         self.evict_high(frames).or_else(|| self.evict_low(frames))
     }
 
@@ -231,6 +265,7 @@ impl Policy for Lirs {
     /// Linear in the frames: items get new numbers.
     fn resize(&mut self, capacity: usize) {
         let mut new = Lirs::new(capacity);
+        new.set_by_recency(self.by_recency);
         let kept = self.evicted.len(ONLY).min(new.ghosts_max as usize);
         let mut evicted: Vec<u32> = self.evicted.iter(ONLY).take(kept).collect();
         evicted.reverse();
