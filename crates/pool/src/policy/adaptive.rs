@@ -142,6 +142,7 @@ impl Duel {
         self.lru += u64::from(lru);
         self.lirs += u64::from(lirs);
         self.lirs = self.lirs.min(self.lru + self.lead_max);
+        self.lru = self.lru.min(self.lirs + self.lead_max);
         if self.lru + self.lirs > MEMORY {
             self.lru /= 2;
             self.lirs /= 2;

@@ -180,6 +180,22 @@ impl Lirs {
         self.stack.remove(item);
     }
 
+    /// Evicts the frame at the bottom of the stack, or the one above it that can be claimed.
+    fn evict_bottom(&mut self, frames: &dyn Frames) -> Option<Frame> {
+        // BOUND: one lap; who is pinned is in use, and goes to the top.
+        for _ in 0..self.low {
+            let bottom = self.stack.back(ONLY)?;
+            let frame = bottom.checked_sub(self.ghosts_max)?;
+            if frames.claim(frame) {
+                self.remove(frame);
+                return Some(frame);
+            }
+            self.stack.push_front(ONLY, bottom, self.stack.value(bottom));
+            self.prune();
+        }
+        None
+    }
+
     /// Evicts a frame of the low set, the lowest that can be claimed: all of the queue is pinned.
     fn evict_low(&mut self, frames: &dyn Frames) -> Option<Frame> {
         let mut at = self.stack.back(ONLY);
@@ -222,6 +238,7 @@ impl Policy for Lirs {
         } else if self.queue.list_of(frame).is_some() {
             self.stack.push_front(ONLY, item, entry);
             self.queue.push_front(ONLY, frame, ());
+            self.prune(); // Without a low set the stack stays empty.
         }
     }
 
@@ -245,7 +262,7 @@ impl Policy for Lirs {
         let queued = self.queue.back(ONLY).map(|frame| self.item(frame));
         if self.by_recency
             && queued.is_none_or(|item| self.stack.list_of(item).is_some())
-            && let Some(victim) = self.evict_low(frames)
+            && let Some(victim) = self.evict_bottom(frames)
         {
             return Some(victim);
         }

@@ -209,3 +209,6 @@ impl FromStr for PolicyKind {
             .ok_or_else(|| UnknownPolicy(name.to_owned()))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -87,12 +87,17 @@ impl Policy for S3Fifo {
     }
 
     fn evict(&mut self, _incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame> {
-        // BOUND: a frame is met once on its way out of the small queue, and once for each of its marks in the main one; pinned
-        // frames and hits that come meanwhile could make it more, and then marks count no more.
-        for _ in 0..self.frames.len(SMALL) + (1 + usize::from(MARK_MAX)) * self.frames.len(MAIN) {
-            let small = self.frames.len(SMALL);
-            let list = if small >= self.small_max || self.frames.len(MAIN) == 0 { SMALL } else { MAIN };
-            let at = self.frames.back(list)?;
+        let (mut refused, mut turns) = (0, 0);
+        // BOUND: a frame leaves the small queue or is refused there once; in the main one it has a turn for each mark and one more. Hits that
+        // come meanwhile could make that longer, and then marks count no more.
+        loop {
+            let (small, main) = (self.frames.len(SMALL), self.frames.len(MAIN));
+            let list = if refused < small && (small >= self.small_max || main == 0) { SMALL } else { MAIN };
+            turns += usize::from(list == MAIN);
+            let Some(at) = self.frames.back(list).filter(|_| turns <= main * (1 + usize::from(MARK_MAX)))
+            else {
+                break;
+            };
             let mark = frames.mark(at);
             if list == SMALL && mark >= MARK_PROMOTE {
                 frames.set_mark(at, 0);
@@ -104,9 +109,7 @@ impl Policy for S3Fifo {
                 return Some(self.take(at, list));
             } else {
                 self.frames.move_to_front(list, at);
-                if list == SMALL {
-                    break;
-                }
+                refused += usize::from(list == SMALL);
             }
         }
         self.evict_any(SMALL, frames).or_else(|| self.evict_any(MAIN, frames))
