@@ -216,7 +216,7 @@ impl Inner {
         }
         let seqno = commit.next_seqno;
         edit.last_seqno = Some(seqno);
-        {
+        let installed = {
             // Until the tables are in, no compaction is chosen that knows nothing of them.
             let running = lock(&keyspace.running);
             let state = self.strategy_state(keyspace, &view.version, &running);
@@ -243,8 +243,11 @@ impl Inner {
             let change = edit.keyspace(keyspace.id);
             change.added = flushed;
             change.added.extend(added);
-            self.install_ingested(keyspace, edit, &active, active_is_in_the_way, undo, &mut commit)?;
-        }
+            self.install_ingested(keyspace, edit, &active, active_is_in_the_way, undo, &mut commit)
+        };
+        // ORDER: only when what runs is not held any more. A failure wakes the background threads, and one of them may be
+        // looking for work and wait for just that.
+        installed.map_err(|error| self.manifest_failed(error))?;
         commit.next_seqno = seqno + 1;
         // ORDER: readers who see the number take their view after this, and it has the tables.
         self.order.publish(seqno, seqno);
@@ -258,7 +261,7 @@ impl Inner {
     }
 
     /// Makes the edit durable and shows it to readers, together with a fresh memtable: a reader who still has the view
-    /// without the tables must not see what is written after them.
+    /// without the tables must not see what is written after them. Errors: the manifest's, for [`Inner::manifest_failed`].
     fn install_ingested(
         &self,
         keyspace: &KeyspaceState,
@@ -291,7 +294,7 @@ impl Inner {
                 // The edit may be durable: its files stay.
                 undo.keep();
             }
-            return Err(self.manifest_failed(error));
+            return Err(error);
         }
         undo.keep();
         if let Some(Some(slot)) = commit.active.get_mut(keyspace.id.0 as usize) {

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use cairn_vfs::sync::atomic::Ordering::*;
-use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::sync::{Arc, lock, read};
 use cairn_vfs::thread;
 
 use crate::compaction::strategy::{
@@ -273,6 +273,9 @@ impl Inner {
 
     /// Removes blob files without live values.
     fn remove_empty_blobs(&self, keyspace: &KeyspaceState) -> Result<()> {
+        // ORDER: the structure first. Who ingests holds it and then looks at what runs; did this wait the other way round,
+        // a keyspace being made in between would stop both.
+        let structure = read(&self.structure);
         // One at a time: the next one sees what this one has removed.
         let _running = lock(&keyspace.running);
         let version = Arc::clone(&keyspace.view.load().version);
@@ -283,7 +286,7 @@ impl Inner {
         }
         let mut edit = VersionEdit::default();
         edit.keyspace(keyspace.id).blobs_removed = numbers;
-        self.install(keyspace, edit, &[])
+        self.install_within(&structure, keyspace, edit, &[])
     }
 
     /// Compacts everything within `bounds` as far down as it goes.

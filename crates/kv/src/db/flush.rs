@@ -1,7 +1,7 @@
 //! Flush: sealed memtables become a table of level 0.
 
 use cairn_vfs::sync::atomic::Ordering::*;
-use cairn_vfs::sync::{Arc, lock, read};
+use cairn_vfs::sync::{Arc, RwLockReadGuard, lock, read};
 use cairn_wal::Lsn;
 
 use crate::Result;
@@ -126,10 +126,20 @@ impl Inner {
     pub(crate) fn install(
         &self,
         keyspace: &KeyspaceState,
+        edit: VersionEdit,
+        flushed: &[Arc<Sealed>],
+    ) -> Result<()> {
+        self.install_within(&read(&self.structure), keyspace, edit, flushed)
+    }
+
+    /// As [`Inner::install`], for who holds the structure.
+    pub(crate) fn install_within(
+        &self,
+        _structure: &RwLockReadGuard<'_, ()>,
+        keyspace: &KeyspaceState,
         mut edit: VersionEdit,
         flushed: &[Arc<Sealed>],
     ) -> Result<()> {
-        let _structure = read(&self.structure);
         let keyspaces = self.keyspaces.load();
         edit.keyspaces.retain(|id, change| {
             let is_open = matches!(keyspaces.get(id.0 as usize), Some(Some(_)));

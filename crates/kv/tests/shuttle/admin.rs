@@ -75,6 +75,35 @@ fn ingest_beside_a_write() {
     }
 }
 
+/// Goal: an error while a table is taken in stops nobody for ever: writers and background threads end or are told. Method: each
+/// sync of such a call fails in turn, with a writer whose memtables are flushed meanwhile.
+#[test]
+fn ingest_that_fails() {
+    use cairn_vfs::fault::{Fault, FaultFs, FaultOptions, Rule};
+    use cairn_vfs::{ErrorKind, Operation};
+    for nth in 0..6 {
+        explore(150, move || {
+            let disk = FaultFs::new(FaultOptions::seeded(1));
+            let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+            let db = builder(&fs, 2, &keyspace()).open().unwrap();
+            build(&fs, "/outside", &["a", "z"], 1000);
+            db.put("before", "value").unwrap();
+            let may_fail = |result: cairn_kv::Result<()>| {
+                if let Err(error) = result {
+                    assert!(matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned), "{error}");
+                }
+            };
+            let first = disk.operation_count_of(Operation::SyncData);
+            disk.inject(Rule::nth(Operation::SyncData, first + nth, Fault::Io));
+            thread::scope(|scope| {
+                scope.spawn(|| may_fail(db.ingest(&["/outside"], &IngestOptions::default())));
+                scope.spawn(|| (0..2u8).for_each(|at| may_fail(db.put([at], "value"))));
+            });
+            may_fail(db.wait_idle());
+        });
+    }
+}
+
 /// Goal: keyspaces come and go beside writers, flushes and compactions: whoever writes to one that is gone is told, batches
 /// over it and another go to both or neither, and no thread waits for ever. Method: a writer, a dropper, a maker; the store
 /// is opened again.
