@@ -4,8 +4,8 @@
 //! All threads of a test are then one to the operating system, and a seed decides at each lock, atomic access and
 //! operation of a simulated disk who goes on. Threads that wait for each other for ever are reported as a deadlock, those
 //! that turn in circles by the number of their steps. What this does not show: effects of orders weaker than `SeqCst`,
-//! which shuttle takes all for that; anything inside of crates that know nothing of it (`arc_swap`, `OnceLock`), whose
-//! operations are one step each; and waits that end by themselves, since `wait_timeout` never times out.
+//! which shuttle takes all for that; anything inside of what knows nothing of it (`arc_swap`, `OnceLock`), whose
+//! operations are one step each or a part of one; and waits that end by themselves, since `wait_timeout` never times out.
 
 use std::env;
 use std::sync::Arc;

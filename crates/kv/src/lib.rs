@@ -23,6 +23,7 @@ mod range_del;
 #[cfg(all(test, cairn_shuttle))]
 #[path = "../../../testing/schedules.rs"]
 mod schedules;
+mod swap;
 mod table;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]

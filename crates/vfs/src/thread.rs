@@ -80,6 +80,15 @@ pub fn spin_loop() {
     std::hint::spin_loop();
 }
 
+/// A step of its own under a scheduler under test, before which others may go on: for what it knows nothing of. Else
+/// nothing.
+#[inline]
+pub fn step() {
+    // That is all that sleeping means there.
+    #[cfg(cairn_shuttle)]
+    threads::sleep(std::time::Duration::ZERO);
+}
+
 /// A small number of this thread's own, so that threads spread over the parts of something.
 #[inline]
 pub fn number() -> usize {
@@ -121,6 +130,7 @@ mod tests {
         assert_eq!((number(), other.0), (mine, other.1));
         assert_ne!(other.0, mine);
         spin_loop();
+        step();
     }
 
     /// Goal: threads of a scope borrow, carry their names, and are refused without a panic.

@@ -1,5 +1,5 @@
 //! The cache under schedules that follow from a seed: see `testing/schedules.rs`. Loading a slot and replacing what hangs
-//! under it are one step each (`arc_swap`); the shard's lock, the marks of what was asked for and the counters are not.
+//! under it are one step each (`crate::swap`).
 
 use cairn_vfs::thread;
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use arc_swap::{ArcSwapOption, Guard};
+use arc_swap::Guard;
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, Ordering};
 
+use crate::swap::SwapOption;
 use crate::table::Block;
 
 /// One slot for each block of a table.
@@ -18,7 +19,7 @@ pub(crate) struct Slots {
 
 /// 16 bytes, so that four lie in a cache line. All but `block` and `touched` change under the lock of the slot's shard.
 pub(super) struct Slot {
-    pub(super) block: ArcSwapOption<Block>,
+    pub(super) block: SwapOption<Block>,
     /// The shard's count of evictions when this block was evicted last; 0 for never.
     pub(super) evicted_at: AtomicU32,
     /// Asked for since it came in, or since the eviction hand passed.
@@ -33,7 +34,7 @@ const _: () = assert!(size_of::<Slot>() == 16);
 impl Slots {
     pub(super) fn new(id: u64, count: usize) -> Self {
         let slot = || Slot {
-            block: ArcSwapOption::empty(),
+            block: SwapOption::empty(),
             evicted_at: AtomicU32::new(0),
             touched: AtomicBool::new(false),
             queue: AtomicU8::new(0),

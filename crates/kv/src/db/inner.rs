@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use arc_swap::ArcSwap;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock, lock};
 use cairn_vfs::{Clock, File, Fs};
@@ -21,6 +20,7 @@ use crate::db::view::View;
 use crate::kind::Seqno;
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
+use crate::swap::Swap;
 use crate::ttl::Ttl;
 use crate::txn::LockTable;
 use crate::version::{KeyspaceId, VersionSet};
@@ -34,7 +34,7 @@ pub(crate) struct KeyspaceState {
     pub options: KeyspaceOptions,
     /// What readers read. Replaced under the commit lock when a memtable is sealed, under the version set's when its
     /// tables change.
-    pub view: ArcSwap<View>,
+    pub view: Swap<View>,
     /// Compactions under way.
     pub running: Mutex<RunningJobs>,
     pub strategy: Box<dyn Strategy>,
@@ -57,7 +57,7 @@ impl KeyspaceState {
     /// Errors: [`Error::Invalid`] for settings of the strategy.
     pub(crate) fn new(id: KeyspaceId, name: String, options: KeyspaceOptions, view: View) -> Result<Self> {
         let strategy = options.compaction.build()?;
-        let (view, dropped) = (ArcSwap::from_pointee(view), AtomicBool::new(false));
+        let (view, dropped) = (Swap::new(view), AtomicBool::new(false));
         Ok(KeyspaceState { id, name, options, view, strategy, dropped, running: Mutex::default() })
     }
 }
@@ -100,7 +100,7 @@ pub(crate) struct Inner {
     /// is not dropped meanwhile.
     pub structure: RwLock<()>,
     /// Open keyspaces, by id.
-    pub keyspaces: ArcSwap<Vec<Option<Arc<KeyspaceState>>>>,
+    pub keyspaces: Swap<Vec<Option<Arc<KeyspaceState>>>>,
     pub versions: VersionSet,
     pub snapshots: Arc<Snapshots>,
     /// Of pessimistic transactions.

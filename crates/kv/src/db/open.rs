@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64};
 use cairn_vfs::sync::{Arc, Line, Mutex, OnceLock, RwLock};
 use cairn_vfs::{Clock, ErrorKind, File, Fs, OpenOptions, Rng, SeededRng, SystemRng};
@@ -26,6 +25,7 @@ use crate::db::tables::Tables;
 use crate::db::view::View;
 use crate::memtable::Memtable;
 use crate::options::{KeyspaceOptions, Options};
+use crate::swap::Swap;
 use crate::txn::LockTable;
 use crate::version::{KeyspaceId, NewKeyspace, VersionEdit, VersionSet};
 use crate::{Error, Result};
@@ -189,7 +189,7 @@ pub(crate) fn assemble(
         order: Order::new(0),
         log: OnceLock::new(),
         structure: RwLock::new(()),
-        keyspaces: ArcSwap::from_pointee(keyspaces),
+        keyspaces: Swap::new(keyspaces),
         versions,
         snapshots: Arc::default(),
         locks: LockTable::default(),

@@ -3,12 +3,12 @@
 //! Readers load a snapshot of the whole. A writer replaces it: a handful of recent tombstones stand beside the set,
 //! unordered, until there are enough to be worth cutting all of them into pieces again.
 
-use arc_swap::ArcSwap;
 use cairn_vfs::sync::atomic::{AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use crate::kind::Seqno;
 use crate::range_del::{RangeTombstone, RangeTombstones};
+use crate::swap::Swap;
 
 /// Recent tombstones that a reader has to look through, at most.
 const RECENT_MAX: usize = if cfg!(cairn_shuttle) { 2 } else { 16 };
@@ -18,7 +18,7 @@ const RECENT_MAX: usize = if cfg!(cairn_shuttle) { 2 } else { 16 };
 pub(super) struct Ranges {
     /// How many there are; not 0 only after `state` holds them.
     count: AtomicUsize,
-    state: ArcSwap<State>,
+    state: Swap<State>,
     /// Held by who replaces `state`.
     writer: Mutex<()>,
 }
@@ -34,7 +34,7 @@ struct State {
 impl Ranges {
     pub(super) fn new() -> Self {
         let state = State { set: Arc::default(), recent: Vec::new(), seqnos: (Seqno::MAX, 0) };
-        Ranges { count: AtomicUsize::new(0), state: ArcSwap::from_pointee(state), writer: Mutex::new(()) }
+        Ranges { count: AtomicUsize::new(0), state: Swap::new(state), writer: Mutex::new(()) }
     }
 
     /// How many were added. Cost: one load.

@@ -1,8 +1,8 @@
 //! Whole stores under schedules that follow from a seed.
 //!
 //! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --test shuttle`, with a target folder of its own; see
-//! `testing/schedules.rs` for what that shows and what not. What readers see (`arc_swap`) is replaced in one step, and so
-//! are the readers of tables set (`OnceLock`). The parts by themselves: `cargo test -p cairn-kv --lib shuttle`.
+//! `testing/schedules.rs` for what that shows and what not. What readers see is replaced in one step (`arc_swap`), and
+//! the readers of tables are set as a part of one (`OnceLock`). The parts by themselves: `cargo test -p cairn-kv --lib shuttle`.
 #![cfg(cairn_shuttle)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 

@@ -76,6 +76,25 @@ fn closing_beside_jobs() {
     });
 }
 
+/// Goal: a log that is replayed with flushes beside the replay comes back whole. Method: everything is in the log; the store is
+/// opened with memtables so small that the replay has to flush, on a thread of its own.
+#[test]
+fn replay_beside_flushes() {
+    explore(300, || {
+        let fs = memory();
+        let large = KeyspaceOptions { memtable_bytes: 1 << 20, ..keyspace() };
+        let db = builder(&fs, 0, &large).open().unwrap();
+        for round in 0..5u8 {
+            db.keyspaces().iter().for_each(|keyspace| keyspace.put([round], [round; 40]).unwrap());
+        }
+        drop(db);
+        let db = builder(&fs, 1, &keyspace()).open().unwrap();
+        db.put([9], [9]).unwrap();
+        let counts: Vec<_> = db.keyspaces().iter().map(|keyspace| keyspace.iter().count()).collect();
+        assert_eq!(counts, [6, 5]);
+    });
+}
+
 /// Goal: a disk that is full and then has room stops nobody for ever, and loses nothing. Method: writers and a flush run
 /// into a limit that another thread lifts; who was told of the full disk tries again.
 #[test]

@@ -1,5 +1,5 @@
 //! The order of visibility under schedules that follow from a seed: see `testing/schedules.rs`. The ring has four cells then,
-//! and who waits goes to sleep after two looks.
+//! and who waits goes to sleep at once.
 
 use std::collections::BTreeMap;
 

@@ -2,8 +2,8 @@
 //!
 //! `RUSTFLAGS="--cfg cairn_shuttle" cargo test -p cairn-kv --lib shuttle`, with a target folder of its own; see
 //! `testing/schedules.rs` for what that shows and what not. Nodes have four keys then, every second update a tower, and
-//! range tombstones are settled by threes, so that a dozen inserts split leaves and inner nodes. A range tombstone's set is
-//! replaced in one step, by `arc_swap`.
+//! range tombstones are settled by threes, so that a dozen inserts split leaves and inner nodes. The set of range tombstones
+//! is replaced in one step (`crate::swap`).
 
 use std::collections::BTreeSet;
 
@@ -32,8 +32,17 @@ fn seqno(writer: usize, at: usize) -> Seqno {
 
 /// One thread for each list of keys that inserts them, one that looks them up, and one that walks one way.
 fn run(keys: Vec<Vec<Vec<u8>>>, lookups: usize, backwards: bool) {
+    run_after(&[], keys, lookups, backwards);
+}
+
+/// As [`run`], in a memtable that has some keys before.
+fn run_after(before: &[&[u8]], keys: Vec<Vec<Vec<u8>>>, lookups: usize, backwards: bool) {
     let writers: Vec<_> = keys.into_iter().map(|keys| Writer { keys, done: AtomicUsize::new(0) }).collect();
-    let memtable = Arc::new(Memtable::new());
+    let (memtable, mut model) = (Arc::new(Memtable::new()), Model::default());
+    for (at, key) in before.iter().enumerate() {
+        memtable.insert(key, seqno(9, at), Kind::Put, key).unwrap();
+        model.insert(key, seqno(9, at), Kind::Put, key);
+    }
     thread::scope(|scope| {
         let (memtable, writers) = (&memtable, &writers);
         for (number, writer) in writers.iter().enumerate() {
@@ -49,7 +58,6 @@ fn run(keys: Vec<Vec<Vec<u8>>>, lookups: usize, backwards: bool) {
             scope.spawn(move || walk(memtable, writers, backwards));
         }
     });
-    let mut model = Model::default();
     for (number, writer) in writers.iter().enumerate() {
         for (at, key) in writer.keys.iter().enumerate() {
             model.insert(key, seqno(number, at), Kind::Put, key);
@@ -130,6 +138,19 @@ fn one_split() {
                 run(vec![keys(0), keys(1)], 0, backwards);
             });
         }
+    }
+}
+
+/// Goal: a thread that goes on where it inserted before does not put keys into a leaf that they have left. Method: a leaf
+/// that is not the last one; one thread inserts into it twice, which makes it try there first, while another splits it.
+#[test]
+fn fingers() {
+    let key = |byte: u8| vec![byte];
+    for (own, other) in [(b"cef", b"bd"), (b"bce", b"df"), (b"bcd", b"ef")] {
+        explore(1_500, move || {
+            let keys = vec![own.map(key).to_vec(), other.map(key).to_vec()];
+            run_after(&[b"w", b"x", b"y", b"z", b"a"], keys, 0, false);
+        });
     }
 }
 
