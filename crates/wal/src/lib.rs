@@ -36,6 +36,7 @@ mod appender;
 pub mod error;
 mod files;
 mod format;
+mod group;
 mod harden;
 mod helper;
 mod log;

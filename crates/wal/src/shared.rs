@@ -5,11 +5,12 @@ use std::path::{Path, PathBuf};
 
 use cairn_vfs::append_map::Zeros;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock, wait};
-use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions, thread};
+use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
+use cairn_vfs::{AppendMap, AppendProgress, File, Fs, OpenOptions};
 
 use crate::files::{free_path, segment_path};
 use crate::format::HEADER_BYTES;
+use crate::group::{Group, Lead};
 use crate::helper::Wanted;
 use crate::segment::{Prepared, Segment};
 use crate::{Error, Lsn, Options, Result};
@@ -33,12 +34,7 @@ pub(crate) struct Shared {
     /// Held while files are made, renamed or removed, which takes its time; the appender does not wait for it as long
     /// as there is a prepared segment.
     pub(crate) files: Mutex<Files>,
-    group: Mutex<Group>,
-    group_done: Condvar,
-    /// Threads inside [`Shared::sync_to`].
-    waiting: AtomicU64,
-    /// Threads that ever were.
-    came: AtomicU64,
+    group: Group,
     /// How often memory was prepared since the last sync.
     windows_unsynced: AtomicU64,
     pub(crate) counts: Counts,
@@ -53,17 +49,6 @@ struct Hot {
     /// Everything before this position is on stable storage.
     synced: AtomicU64,
     poisoned: AtomicBool,
-}
-
-/// Whose turn it is to sync.
-#[derive(Debug, Default)]
-struct Group {
-    /// Somebody is syncing.
-    led: bool,
-    /// Of those who ever came, so many were served by syncs that have ended.
-    served: u64,
-    /// How many the last sync found or left waiting: those whom it was for, and those who came meanwhile.
-    last_seen: u64,
 }
 
 #[derive(Debug, Default)]
@@ -109,10 +94,7 @@ impl Shared {
             sealed: Mutex::default(),
             prepared: Mutex::default(),
             files: Mutex::default(),
-            group: Mutex::default(),
-            group_done: Condvar::new(),
-            waiting: AtomicU64::new(0),
-            came: AtomicU64::new(0),
+            group: Group::default(),
             windows_unsynced: AtomicU64::new(0),
             counts: Counts::default(),
             wanted: Mutex::default(),
@@ -162,7 +144,7 @@ impl Shared {
     }
 
     pub(crate) fn waiting(&self) -> u64 {
-        self.waiting.load(Ordering::Acquire)
+        self.group.waiting()
     }
 
     /// See [`Log::sync_to`](crate::Log::sync_to).
@@ -174,59 +156,24 @@ impl Shared {
         if lsn > self.reserved() {
             return Err(Error::invalid(format!("position {lsn} was not reserved; {} was", self.reserved())));
         }
-        self.waiting.fetch_add(1, Ordering::AcqRel);
-        self.came.fetch_add(1, Ordering::AcqRel);
-        let result = self.join_group(lsn);
-        self.waiting.fetch_sub(1, Ordering::AcqRel);
-        result
+        let is_done = || lsn <= self.synced() || self.hot.poisoned.load(Ordering::Acquire);
+        self.group.enter(lsn, is_done, |lead| self.lead(lsn, lead).map_err(|error| self.poison(error)))?;
+        // What this thread asked for is done, or the log is poisoned.
+        if lsn <= self.synced() { Ok(()) } else { self.check() }
     }
 
-    fn join_group(&self, lsn: Lsn) -> Result<()> {
-        let mut group = lock(&self.group);
-        loop {
-            self.check()?;
-            if lsn <= self.synced() {
-                return Ok(());
-            }
-            if group.led {
-                group = wait(&self.group_done, group);
-                continue;
-            }
-            group.led = true;
-            let (served, expected) = (group.served, group.last_seen);
-            drop(group);
-            let result = self.lead(lsn, served, expected);
-            group = lock(&self.group);
-            group.led = false;
-            group.served = *result.as_ref().unwrap_or(&served);
-            group.last_seen = self.came.load(Ordering::Acquire) - served;
-            drop(group);
-            self.group_done.notify_all();
-            // What this thread asked for is done, or the log is poisoned.
-            return result.map(|_| ());
-        }
-    }
-
-    /// Syncs for all who have come by then; says how many these are. `served` of them need it no more.
-    fn lead(&self, lsn: Lsn, served: u64, expected: u64) -> Result<u64> {
-        // The members of the last group have been woken and are about to come back: a sync begun right now would be
-        // for those alone who came meanwhile, and there would be two groups that take turns at the device, each with half
-        // of the writers. BOUND: as many turns as there were threads.
-        for _ in 8..8 * expected {
-            if self.came.load(Ordering::Acquire) - served >= expected {
-                break;
-            }
-            thread::yield_now();
-        }
+    /// Syncs for all who have come by then.
+    fn lead(&self, lsn: Lsn, lead: &Lead<'_>) -> Result<()> {
+        lead.gather();
         self.windows_unsynced.store(0, Ordering::Relaxed);
-        // Whoever has come has committed its records before.
-        let came = self.came.load(Ordering::Acquire);
-        self.flush(lsn).map_err(|error| self.poison(error))?;
-        Ok(came)
+        let came = lead.begin();
+        self.flush(lsn, lead)?;
+        lead.serve(came);
+        Ok(())
     }
 
     /// Syncs segment after segment, up to at least `lsn`. Called by one thread at a time.
-    fn flush(&self, lsn: Lsn) -> Result<()> {
+    fn flush(&self, lsn: Lsn, lead: &Lead<'_>) -> Result<()> {
         loop {
             let oldest =
                 lock(&self.unsynced).front().filter(|oldest| oldest.number <= lsn.segment()).cloned();
@@ -240,9 +187,11 @@ impl Shared {
                 return Err(failure.into());
             }
             // ORDER: what is committed before the sync begins is what it covers.
+            let covered = Lsn::new(segment.number, u32::try_from(committed).unwrap_or(u32::MAX));
+            lead.covers(covered);
             segment.file.sync_data()?;
             self.counts.flushes.fetch_add(1, Ordering::Relaxed);
-            self.raise_synced(Lsn::new(segment.number, u32::try_from(committed).unwrap_or(u32::MAX)));
+            self.raise_synced(covered);
             if sealed.is_some_and(|end| u64::from(end) == committed) {
                 self.forget_unsynced(segment.number);
             }
