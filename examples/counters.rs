@@ -77,7 +77,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     println!("{total} visits in all, {} expected", THREADS * VISITS);
 
     // Compactions fold the operands: what was one entry a visit is one entry a page.
-    visits.compact_range::<&str>(..)?;
+    visits.compact_range(..)?;
     let entries = |name: &str| {
         let stats = db.stats();
         let levels =

@@ -46,11 +46,11 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     db.delete_range("science/", "science0")?;
     println!("copies of Emma: now {:?}", db.get("fiction/Emma")?.as_deref());
     println!("copies of Emma: then {:?}", db.get_at("fiction/Emma", &snapshot)?.as_deref());
-    println!("books: now {}, then {}", count(db.iter())?, count(db.range_at::<&str>(.., &snapshot))?);
+    println!("books: now {}, then {}", count(db.iter())?, count(db.range_at(.., &snapshot))?);
 
     // A scan over more than fits into memory should not drive everything else out of the cache.
     let passing_by = ReadOptions { fill_cache: false, ..ReadOptions::default() };
-    let mut cursor = db.cursor_in::<&str>(.., Some(&snapshot), &passing_by)?;
+    let mut cursor = db.cursor_in(.., Some(&snapshot), &passing_by)?;
     let mut copies = 0;
     cursor.seek_first()?;
     while cursor.valid() {

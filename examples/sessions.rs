@@ -75,7 +75,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
 
     filter.close("alan");
     show("alan's account is closed")?;
-    sessions.compact_range::<&str>(..)?;
+    sessions.compact_range(..)?;
     show("after a compaction")?;
     println!("{} entries were left out of tables: expired, or filtered", db.stats().dropped.filtered);
     Ok(())

@@ -74,7 +74,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         history.delete_range(key(sensor, 0), key(sensor, 5 * DAY))?;
     }
     println!("{before} values, {} after all but two days were deleted", count(history.iter())?);
-    history.compact_range::<&[u8]>(..)?;
+    history.compact_range(..)?;
 
     recent.flush()?;
     db.wait_idle()?;

@@ -1,6 +1,6 @@
 //! Nanoseconds of the store's own calls, without a peer: for work on the engine. `cairn bench kv` compares.
 //!
-//! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync|recovery] [t=THREADS]`
+//! `cargo bench -p cairn-kv --bench db -- [entries] [single|batch|threads|sync|recovery] [-rand] [t=THREADS] [m=MEMTABLE_MIB]`
 #![allow(clippy::unwrap_used, clippy::disallowed_methods)]
 
 use std::time::Instant;
@@ -48,7 +48,11 @@ fn main() {
     let count = std::env::args().filter_map(|arg| arg.parse().ok()).next().unwrap_or(1_000_000);
     let parts: Vec<String> = std::env::args().skip(1).filter(|arg| PARTS.contains(&arg.as_str())).collect();
     let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
-    for (order, shuffled) in [("seq", false), ("rand", true)] {
+    let orders: Vec<_> = [("seq", false), ("rand", true)]
+        .into_iter()
+        .filter(|(order, _)| std::env::args().all(|arg| arg != format!("-{order}")))
+        .collect();
+    for (order, shuffled) in orders {
         let keys = keys(count, shuffled);
         if wants("single") {
             single(&keys, order);
@@ -67,6 +71,9 @@ fn main() {
         recovery();
     }
 }
+
+/// Of those that take turns.
+const ROUNDS: usize = 7;
 
 /// What can be asked for by name.
 const PARTS: [&str; 5] = ["single", "batch", "threads", "sync", "recovery"];
@@ -131,36 +138,57 @@ fn batch(keys: &[[u8; 16]], order: &str) {
     }
 }
 
+/// Threads that each put a part of the keys: the median of rounds that take turns, since machines have moods.
 fn threads(keys: &[[u8; 16]], order: &str) {
-    let count = keys.len();
-    {
-        let asked: Vec<usize> =
-            std::env::args().filter_map(|arg| arg.strip_prefix("t=")?.parse().ok()).collect();
-        for threads in if asked.is_empty() { vec![1, 2, 8] } else { asked } {
+    let asked: Vec<usize> = std::env::args().filter_map(|arg| arg.strip_prefix("t=")?.parse().ok()).collect();
+    let asked = if asked.is_empty() { vec![1, 2, 8] } else { asked };
+    let memtable =
+        std::env::args().find_map(|arg| arg.strip_prefix("m=")?.parse::<u64>().ok()).unwrap_or(256) << 20;
+    let mut rounds = vec![Vec::new(); asked.len()];
+    for _ in 0..ROUNDS {
+        for (threads, nanos) in asked.iter().zip(&mut rounds) {
             let dir = tempfile::tempdir().unwrap();
-            let db = open(dir.path(), 256 << 20);
+            let db = open(dir.path(), memtable);
             let start = Instant::now();
             std::thread::scope(|scope| {
-                for part in keys.chunks(count.div_ceil(threads)) {
+                for part in keys.chunks(keys.len().div_ceil(*threads)) {
                     let db = &db;
                     scope.spawn(move || part.iter().for_each(|key| db.put(key, b"12345678").unwrap()));
                 }
             });
-            report(&format!("{order} put, {threads} threads"), count, start);
+            nanos.push(start.elapsed().as_nanos() as f64 / keys.len() as f64);
         }
+    }
+    for (threads, mut nanos) in asked.iter().zip(rounds) {
+        nanos.sort_by(f64::total_cmp);
+        let (best, middle) = (nanos[0], nanos[ROUNDS / 2]);
+        let name = format!("{order} put, {threads} threads");
+        println!("{name:<28} best {best:>7.1} ns   middle {middle:>7.1} ns   {:>7.2} M/s", 1e3 / middle);
     }
 }
 
+/// Durable puts by one writer and by sixteen.
 fn sync() {
-    let dir = tempfile::tempdir().unwrap();
-    let db = open(dir.path(), 64 << 20);
-    let keys = keys(2000, true);
-    let start = Instant::now();
-    for key in &keys {
-        db.put_with(key, b"12345678", Durability::Sync).unwrap();
+    for writers in [1, 16] {
+        let dir = tempfile::tempdir().unwrap();
+        let db = open(dir.path(), 64 << 20);
+        let keys = keys(writers * 2000, false);
+        let mut nanos: Vec<f64> = (0..ROUNDS).map(|_| sync_round(&db, &keys, writers)).collect();
+        nanos.sort_by(f64::total_cmp);
+        let name = format!("sync put, {writers} writers");
+        println!("{name:<28} best {:>7.1} us   middle {:>7.1} us", nanos[0] / 1e3, nanos[ROUNDS / 2] / 1e3);
     }
-    report("sync put", keys.len(), start);
-    println!("{}", db.stats());
+}
+
+fn sync_round(db: &Db, keys: &[[u8; 16]], writers: usize) -> f64 {
+    let start = Instant::now();
+    let put = |key| db.put_with(key, b"12345678", Durability::Sync).unwrap();
+    std::thread::scope(|scope| {
+        for part in keys.chunks(keys.len() / writers) {
+            scope.spawn(move || part.iter().for_each(put));
+        }
+    });
+    start.elapsed().as_nanos() as f64 / keys.len() as f64
 }
 
 /// Opens a store whose log has 1 GiB that is in no table, in a fresh process: time, and the most memory that it took.

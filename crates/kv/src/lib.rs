@@ -39,7 +39,8 @@ pub use admin::{TableBuilder, VerifyReport, destroy, destroy_in, repair, verify,
 pub use batch::{Operation, WriteBatch};
 pub use compaction::strategy;
 pub use compaction::stream::{CompactionFilter, Dropped, FilterDecision};
-pub use db::{Builder, Db, DbCursor, Keyspace, Pair, Range, Snapshot, Stalls, Stats};
+pub use db::{Builder, Db, DbCursor, KeyRange, Keyspace, KeyspaceStats, LevelStats};
+pub use db::{Pair, Range, Snapshot, Stalls, Stats};
 pub use error::{Error, Result};
 pub use events::{Event, EventListener, StallCause};
 pub use kind::Seqno;

@@ -75,7 +75,7 @@ fn large_values_live_apart_and_garbage_goes() {
         stats.levels.iter().map(|level| level.bytes).sum::<u64>() < stats.blob_bytes + (200 * LARGE) as u64
     );
     db.delete_range("", "z").unwrap();
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert_eq!(db.stats().keyspaces[0].blob_bytes, 0, "{}", db.stats());
     drop(db);
     assert_eq!(blob_files(&fs), 0);
@@ -90,11 +90,11 @@ fn snapshots_keep_their_values() {
     db.flush().unwrap();
     let (snapshot, before) = (db.snapshot(), db.iter());
     db.put("a", value(1, 1)).unwrap();
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert_eq!(db.get_at("a", &snapshot).unwrap().unwrap()[..], value(1, 0)[..]);
     assert_eq!(db.get("a").unwrap().unwrap()[..], value(1, 1)[..]);
     drop(snapshot);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     // An iterator holds its own.
     assert_eq!(before.map(Result::unwrap).next().unwrap().1, value(1, 0));
 }

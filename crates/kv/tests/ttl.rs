@@ -56,7 +56,7 @@ fn entries_expire() {
     assert_eq!(sessions.get("s007").unwrap().as_deref(), Some(&b"again"[..]));
     assert_eq!((sessions.iter().count(), sessions.iter().rev().count()), (1, 1));
     assert_eq!(sessions.multi_get(&["s001", "s007"]).unwrap().iter().flatten().count(), 1);
-    sessions.compact_range::<&[u8]>(..).unwrap();
+    sessions.compact_range(..).unwrap();
     let entries = |db: &Db| db.stats().keyspaces[1].levels.iter().map(|level| level.entries).sum::<u64>();
     assert_eq!(entries(&db), 1);
     drop((sessions, db));

@@ -95,7 +95,7 @@ impl KvDb for Open {
     }
 
     fn compact(&self) -> Result<()> {
-        self.0.compact_range::<&[u8]>(..).map_err(fail)
+        self.0.compact_range(..).map_err(fail)
     }
 
     fn wait_idle(&self) -> Result<()> {

@@ -191,6 +191,11 @@ impl Recorder {
         self.series.get_mut(index)
     }
 
+    /// True when nothing was measured.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.series.is_empty()
+    }
+
     /// The measurements. Lookups in here have passed their check: what did not was discarded.
     pub(crate) fn finish(self) -> Vec<Measurement> {
         let seed = self.seed;

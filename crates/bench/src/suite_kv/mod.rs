@@ -88,7 +88,9 @@ pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, 
             Ok(()) => {}
             Err(Error::Interrupted) => {
                 stopped = true;
-                progress.note("stopped early; what was measured so far is kept");
+                if !suite.recorder.is_empty() {
+                    progress.note("stopped early; what was measured so far is kept");
+                }
                 break;
             }
             Err(error) => progress.note(&format!("{}: {error}", group.name)),

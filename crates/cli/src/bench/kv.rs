@@ -34,6 +34,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
     let mut run = suite_kv::run(&options, &bar, &stop)?;
     drop(bar);
     run.machine.push(("command".to_owned(), command_line(env::args_os())));
+    if run.measurements.is_empty() && run.stopped {
+        let what = "no turn was over, so there is nothing to report and nothing was stored";
+        return Err(Error::Interrupted(what.to_owned()));
+    }
     if run.measurements.is_empty() {
         return Err(Error::usage("nothing was measured; the notes above say why"));
     }

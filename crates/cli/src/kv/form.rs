@@ -86,7 +86,7 @@ impl KeyRange {
         }
         // Every block is read once: there is no use in keeping it.
         let options = ReadOptions { fill_cache: false, ..ReadOptions::default() };
-        let mut cursor = keyspace.cursor_in::<&[u8]>(self.bounds(), None, &options)?;
+        let mut cursor = keyspace.cursor_in(self.bounds(), None, &options)?;
         if reverse {
             cursor.seek_last()?
         } else {

@@ -29,7 +29,7 @@ pub fn compact(fs: &Arc<dyn Fs>, args: &CompactArgs) -> Result<Outcome> {
     store.keyspace.flush()?;
     let before = size(&store.db, store.keyspace.name());
     if !range.is_empty() {
-        store.keyspace.compact_range::<&[u8]>(range.bounds())?;
+        store.keyspace.compact_range(range.bounds())?;
     }
     let after = size(&store.db, store.keyspace.name());
     let mut out = Output::new();

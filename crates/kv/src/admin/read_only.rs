@@ -185,7 +185,10 @@ impl Db {
     pub fn refresh(&mut self) -> Result<()> {
         let inner = &self.core.inner;
         if !inner.options.read_only {
-            return Err(Error::unsupported(&inner.path, "refreshing, of a store that is open for writing"));
+            return Err(Error::unsupported(
+                &inner.path,
+                "it is open for writing, so there is nothing to refresh",
+            ));
         }
         let states = inner.all_keyspaces();
         let named = states.iter().filter(|keyspace| keyspace.id != DEFAULT);

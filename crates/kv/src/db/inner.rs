@@ -136,7 +136,9 @@ impl Inner {
     pub(crate) fn refuse_write(&self) -> Error {
         match self.failure.get() {
             Some(cause) => Error::Poisoned { path: self.path.to_path_buf(), cause: Arc::clone(cause) },
-            None => Error::unsupported(&self.path, "writing, to a store that is open for reading only"),
+            None => {
+                Error::unsupported(&self.path, "it is open for reading only, so nothing can be written to it")
+            }
         }
     }
 

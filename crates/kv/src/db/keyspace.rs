@@ -1,6 +1,5 @@
 //! The handles: [`Db`], [`Keyspace`], [`Snapshot`].
 
-use std::ops::RangeBounds;
 use std::path::Path;
 
 use cairn_vfs::sync::Arc;
@@ -10,6 +9,7 @@ use crate::batch::{Operation, WriteBatch};
 use crate::db::builder::Builder;
 use crate::db::core::Core;
 use crate::db::inner::KeyspaceState;
+use crate::db::key_range::KeyRange;
 use crate::db::range::{DbCursor, Range, RangeMaker, half_open};
 use crate::db::snapshots::SnapshotGuard;
 use crate::db::stats::Stats;
@@ -266,13 +266,13 @@ impl Keyspace {
 
     /// A cursor over the whole keyspace as it is now.
     pub fn cursor(&self) -> Result<DbCursor> {
-        self.cursor_in::<&[u8]>(.., None, &ReadOptions::default())
+        self.cursor_in(.., None, &ReadOptions::default())
     }
 
     /// A cursor over `range`, as of `snapshot` when one is given.
-    pub fn cursor_in<K: AsRef<[u8]>>(
+    pub fn cursor_in(
         &self,
-        range: impl RangeBounds<K>,
+        range: impl KeyRange,
         snapshot: Option<&Snapshot>,
         options: &ReadOptions,
     ) -> Result<DbCursor> {
@@ -280,12 +280,12 @@ impl Keyspace {
     }
 
     /// The entries of `range` as an iterator from either end, as they are now.
-    pub fn range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Range {
+    pub fn range(&self, range: impl KeyRange) -> Range {
         Range::new(self.maker(half_open(&range), None, &ReadOptions::default()))
     }
 
     /// As [`Keyspace::range`], as of `snapshot`.
-    pub fn range_at<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>, snapshot: &Snapshot) -> Range {
+    pub fn range_at(&self, range: impl KeyRange, snapshot: &Snapshot) -> Range {
         Range::new(self.maker(half_open(&range), Some(snapshot), &ReadOptions::default()))
     }
 
@@ -297,7 +297,7 @@ impl Keyspace {
 
     /// All entries.
     pub fn iter(&self) -> Range {
-        self.range::<&[u8]>(..)
+        self.range(..)
     }
 
     fn maker(&self, bounds: Bounds, snapshot: Option<&Snapshot>, options: &ReadOptions) -> RangeMaker {
@@ -317,7 +317,7 @@ impl Keyspace {
 
     /// Compacts the tables of a range as far down as they go, which removes all that is deleted and overwritten in it, and
     /// waits for it. Flushes first.
-    pub fn compact_range<K: AsRef<[u8]>>(&self, range: impl RangeBounds<K>) -> Result<()> {
+    pub fn compact_range(&self, range: impl KeyRange) -> Result<()> {
         self.core.inner.compact_range(&self.state, half_open(&range))
     }
 

@@ -9,6 +9,7 @@ mod controller;
 pub(crate) mod core;
 mod flush;
 pub(crate) mod inner;
+pub(crate) mod key_range;
 pub(crate) mod keyspace;
 pub(crate) mod level_cursor;
 mod limiter;
@@ -27,6 +28,7 @@ pub(crate) mod write;
 
 pub use builder::Builder;
 pub use controller::Stalls;
+pub use key_range::KeyRange;
 pub use keyspace::{Db, Keyspace, Snapshot};
 pub use range::{DbCursor, Pair, Range};
-pub use stats::Stats;
+pub use stats::{KeyspaceStats, LevelStats, Stats};

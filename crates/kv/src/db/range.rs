@@ -1,6 +1,6 @@
 //! Walking a keyspace: iterators over what one reader sees.
 
-use std::ops::{Bound, RangeBounds};
+use std::ops::Bound;
 
 use cairn_vfs::sync::Arc;
 
@@ -8,6 +8,7 @@ use crate::Result;
 use crate::cursor::Cursor;
 use crate::db::core::Core;
 use crate::db::inner::{Inner, KeyspaceState};
+use crate::db::key_range::KeyRange;
 use crate::db::level_cursor::LevelCursor;
 use crate::db::snapshots::SnapshotGuard;
 use crate::db::view::View;
@@ -190,22 +191,8 @@ impl DbCursor {
 }
 
 /// Any kind of range over keys as half-open bounds.
-pub(crate) fn half_open<K: AsRef<[u8]>>(range: &impl RangeBounds<K>) -> Bounds {
-    let after = |key: &K| {
-        let mut after = key.as_ref().to_vec();
-        after.push(0);
-        after
-    };
-    let lower = match range.start_bound() {
-        Bound::Included(key) => Some(key.as_ref().to_vec()),
-        Bound::Excluded(key) => Some(after(key)),
-        Bound::Unbounded => None,
-    };
-    let upper = match range.end_bound() {
-        Bound::Included(key) => Some(after(key)),
-        Bound::Excluded(key) => Some(key.as_ref().to_vec()),
-        Bound::Unbounded => None,
-    };
+pub(crate) fn half_open(range: &impl KeyRange) -> Bounds {
+    let (lower, upper) = range.half_open();
     Bounds { lower, upper }
 }
 

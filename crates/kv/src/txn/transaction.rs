@@ -1,12 +1,12 @@
 //! A transaction of either kind.
 
-use std::ops::RangeBounds;
 use std::time::Duration;
 
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use crate::db::Keyspace;
 use crate::db::core::Core;
+use crate::db::key_range::KeyRange;
 use crate::db::range::{RangeMaker, half_open};
 use crate::db::snapshots::SnapshotGuard;
 use crate::iter::resolve::{Resolver, printable};
@@ -201,11 +201,7 @@ impl Transaction {
 
     /// The entries of a range, own writes included. What it passes counts as read, what is not there included; a pessimistic
     /// transaction locks the whole range.
-    pub fn range<K: AsRef<[u8]>>(
-        &self,
-        keyspace: &Keyspace,
-        range: impl RangeBounds<K>,
-    ) -> Result<TransactionRange<'_>> {
+    pub fn range(&self, keyspace: &Keyspace, range: impl KeyRange) -> Result<TransactionRange<'_>> {
         let bounds = half_open(&range);
         self.lock(keyspace.id(), Target::Range(&bounds), Mode::Shared)?;
         let inner = &self.core.inner;

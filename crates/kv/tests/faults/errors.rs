@@ -136,7 +136,7 @@ fn is_poisoned(run: &Run, context: &str) -> bool {
             keyspace.put_with("probe", "", Durability::Memory),
             keyspace.put_with("probe", "", Durability::Sync),
             keyspace.flush(),
-            keyspace.compact_range::<&[u8]>(..),
+            keyspace.compact_range(..),
             run.db().sync(),
         ];
         for failure in failures {

@@ -119,7 +119,7 @@ fn nobody_waits_for_room() {
     fs.set_quota(Some(fs.used_bytes()));
     for _ in 0..3 {
         let errors: [Error; 2] =
-            [run.keyspace(0).flush().unwrap_err(), run.keyspace(0).compact_range::<&[u8]>(..).unwrap_err()];
+            [run.keyspace(0).flush().unwrap_err(), run.keyspace(0).compact_range(..).unwrap_err()];
         for error in errors {
             assert!(error.is_full(), "{error}");
         }

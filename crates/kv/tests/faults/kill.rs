@@ -86,7 +86,7 @@ fn child(dir: &Path) {
         for round in 0u64.. {
             let keyspace = if round % 2 == 0 { (*db).clone() } else { db.keyspace("other").unwrap() };
             if round % 8 == 7 {
-                keyspace.compact_range::<&[u8]>(..).unwrap()
+                keyspace.compact_range(..).unwrap()
             } else {
                 keyspace.flush().unwrap()
             }

@@ -127,7 +127,7 @@ impl Stress {
         let keyspace = if rng.chance(0.5) { &*self.db } else { &self.other };
         match rng.below(4) {
             0 => keyspace.compact_range(key(0, 5)..key(2, 3)).unwrap(),
-            1 => keyspace.compact_range::<&[u8]>(..).unwrap(),
+            1 => keyspace.compact_range(..).unwrap(),
             2 => self.db.sync().unwrap(),
             _ => keyspace.flush().unwrap(),
         }

@@ -141,7 +141,7 @@ impl Run {
         back.reverse();
         assert_eq!(back, all);
         for (snapshot, model) in &self.snapshots {
-            let found: Vec<_> = self.db().range_at::<&[u8]>(.., snapshot).map(Result::unwrap).collect();
+            let found: Vec<_> = self.db().range_at(.., snapshot).map(Result::unwrap).collect();
             assert_eq!(found, model.range(&Key::new(), &vec![0xff; 8]));
         }
     }
@@ -161,7 +161,7 @@ fn swarm(seeds: std::ops::Range<u64>) {
         }
         run.open();
         run.check_all();
-        run.db().compact_range::<&[u8]>(..).unwrap();
+        run.db().compact_range(..).unwrap();
         run.check_all();
         run.db = None;
         // Nothing but what the manifest names is left behind.

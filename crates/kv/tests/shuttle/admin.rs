@@ -38,7 +38,7 @@ fn ingest_beside_writers() {
                         ["a", "k", "z"].map(|key| number(db.get_at(key, &snapshot).unwrap().as_deref()));
                     assert!(found[0] == found[2] && (found[0] == 0 || found[0] == 1000), "{found:?}");
                     assert!(found[0] == 1000 || found[1] != 1000, "{found:?}");
-                    let again = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap);
+                    let again = db.range_at(.., &snapshot).map(Result::unwrap);
                     let again = again.filter(|(key, _)| key.len() == 1).count();
                     assert_eq!(again, found.iter().filter(|number| **number > 0).count());
                 }
@@ -198,7 +198,7 @@ fn blobs_ingest_and_a_keyspace() {
             let db = &db;
             scope.spawn(move || {
                 (2..=4u8).for_each(|round| db.put("key", large(round)).unwrap());
-                db.compact_range::<&[u8]>(..).unwrap();
+                db.compact_range(..).unwrap();
             });
             scope.spawn(move || db.ingest(&["/outside"], &IngestOptions::default()).unwrap());
             scope.spawn(move || drop(db.create_keyspace("new", keyspace()).unwrap()));

@@ -181,14 +181,14 @@ fn snapshots_beside_compactions() {
             scope.spawn(move || (2..=5u64).for_each(|round| db.put("key", round.to_be_bytes()).unwrap()));
             scope.spawn(move || {
                 db.flush().unwrap();
-                db.compact_range::<&[u8]>(..).unwrap();
+                db.compact_range(..).unwrap();
             });
             for _ in 0..2 {
                 scope.spawn(move || {
                     let snapshot = db.snapshot();
                     let first = number(db.get_at("key", &snapshot).unwrap().as_deref());
                     assert!((1..=5).contains(&first), "{first} at {snapshot:?}");
-                    let pairs: Vec<_> = db.range_at::<&[u8]>(.., &snapshot).map(Result::unwrap).collect();
+                    let pairs: Vec<_> = db.range_at(.., &snapshot).map(Result::unwrap).collect();
                     assert_eq!(number(pairs.first().map(|pair| &*pair.1)), first);
                     assert_eq!(number(db.get_at("key", &snapshot).unwrap().as_deref()), first);
                 });

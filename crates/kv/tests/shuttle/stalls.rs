@@ -39,7 +39,7 @@ fn everybody_waits() {
                 }
             });
             scope.spawn(move || {
-                db.compact_range::<&[u8]>(..).unwrap();
+                db.compact_range(..).unwrap();
                 other.flush().unwrap();
             });
             scope.spawn(move || {

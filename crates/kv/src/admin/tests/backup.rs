@@ -29,7 +29,7 @@ fn incremental() {
     let db = open(&fs);
     let backups = open_backups(&fs);
     fill(&db, 0..400, 1);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     let first = backups.create(&db).unwrap();
     assert_eq!((first.id, first.copied_bytes), (1, first.bytes));
     fill(&db, 400..410, 1);
@@ -37,7 +37,7 @@ fn incremental() {
     assert!(second.copied_bytes * 5 < second.bytes, "{second:?}");
     assert_eq!(second.last_seqno, db.stats().last_seqno);
     fill(&db, 0..400, 2);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     let third = backups.create(&db).unwrap();
     assert_eq!(backups.list().unwrap(), [first.clone(), second.clone(), third.clone()]);
     assert!(backups.verify().unwrap().is_empty());

@@ -24,7 +24,7 @@ fn has_everything_before_it() {
     let db = open(&fs);
     let other = db.create_keyspace("other", with_merge()).unwrap();
     fill(&db, 0..400, 1);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     fill(&db, 100..200, 2);
     db.flush().unwrap();
     db.delete_range(key(150), key(160)).unwrap();
@@ -38,13 +38,13 @@ fn has_everything_before_it() {
 
     fill(&db, 0..400, 4);
     other.merge("list", "c").unwrap();
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     let copy = Db::builder("/copy").fs(Arc::clone(&fs)).default_keyspace(small());
     let copy = copy.keyspace("other", with_merge()).open().unwrap();
     assert!(pairs(&copy) == here);
     assert_eq!(pairs(&copy.keyspace("other").unwrap()), there);
     fill(&copy, 0..50, 5);
-    copy.compact_range::<&[u8]>(..).unwrap();
+    copy.compact_range(..).unwrap();
     assert!(pairs(&copy)[..50] == expected(0..50, 5) && pairs(&copy)[50..] == here[50..]);
     assert!(pairs(&db)[..400] == expected(0..400, 4));
     assert_eq!(db.checkpoint("/copy").unwrap_err().kind(), ErrorKind::Invalid, "it is there");
@@ -151,7 +151,7 @@ fn links_on_a_real_disk() {
     let (store, copy) = (dir.path().join("store"), dir.path().join("copy"));
     let db = Db::builder(&store).default_keyspace(small()).open().unwrap();
     fill(&db, 0..500, 1);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     fill(&db, 500..510, 1);
     db.checkpoint(&copy).unwrap();
     let tables = files(&fs, &store.to_string_lossy(), ".table");
@@ -185,7 +185,7 @@ fn blob_files() {
     };
     write(0..200, 1);
     write(0..120, 2);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     write(0..10, 3);
     assert!(!files(&fs, STORE, ".blob").is_empty());
     let all = pairs(&db);
@@ -195,7 +195,7 @@ fn blob_files() {
     backups.create(&db).unwrap();
     backups.restore(None, "/restored").unwrap();
     write(0..200, 4);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert!(pairs(&reader) == all);
     reader.refresh().unwrap();
     assert!(pairs(&reader) == pairs(&db));

@@ -39,7 +39,7 @@ fn between_older_and_newer() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let db = open(&fs);
     fill(&db, 0..200, 1);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     fill(&db, 50..150, 2);
     let before: Snapshot = db.snapshot();
     let mut cursor = db.cursor().unwrap();
@@ -51,7 +51,7 @@ fn between_older_and_newer() {
     let mut old = expected(0..50, 1);
     old.extend(expected(50..150, 2));
     old.extend(expected(150..200, 1));
-    let read: Pairs = db.range_at::<&[u8]>(.., &before).map(Result::unwrap).collect();
+    let read: Pairs = db.range_at(.., &before).map(Result::unwrap).collect();
     assert_eq!(read, old);
     assert_eq!(db.get_at(key(120), &before).unwrap().as_deref(), Some(&value(120, 2)[..]));
     assert_eq!(db.get_at(key(240), &before).unwrap(), None);
@@ -68,13 +68,13 @@ fn between_older_and_newer() {
         }
     }
     assert_eq!(pairs(&db), new);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert_eq!(pairs(&db), new, "after a compaction");
-    assert_eq!(db.range_at::<&[u8]>(.., &before).map(Result::unwrap).collect::<Pairs>(), old);
+    assert_eq!(db.range_at(.., &before).map(Result::unwrap).collect::<Pairs>(), old);
     drop((before, cursor, db));
     let db = open(&fs);
     assert_eq!(pairs(&db), new, "after reopening");
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     assert_eq!(pairs(&db), new);
 }
 
@@ -233,7 +233,7 @@ fn against_a_map() {
             if round % 40 == 39 {
                 assert!(pairs(&db).into_iter().eq(model.clone()), "seed {seed} round {round}");
                 for (snapshot, model) in &snapshots {
-                    let found = db.range_at::<&[u8]>(.., snapshot).map(Result::unwrap);
+                    let found = db.range_at(.., snapshot).map(Result::unwrap);
                     assert!(found.eq(model.clone()), "seed {seed} round {round}, snapshot");
                 }
             }

@@ -44,7 +44,7 @@ fn dropped_under_a_reader() {
     let db = open(&fs);
     let old = db.create_keyspace("users", small()).unwrap();
     fill(&old, 0..500, 1);
-    old.compact_range::<&[u8]>(..).unwrap();
+    old.compact_range(..).unwrap();
     fill(&old, 500..600, 1);
     let tables = files(&fs, STORE, ".table").len();
     assert!(tables > 1);
@@ -61,7 +61,7 @@ fn dropped_under_a_reader() {
     is_gone(old.cursor().unwrap_err());
     is_gone(old.iter().next().unwrap().unwrap_err());
     is_gone(old.flush().unwrap_err());
-    is_gone(old.compact_range::<&[u8]>(..).unwrap_err());
+    is_gone(old.compact_range(..).unwrap_err());
     is_gone(transaction.get(&old, "a").unwrap_err());
     is_gone(db.drop_keyspace("users").unwrap_err());
     let mut batch = WriteBatch::new();

@@ -26,7 +26,7 @@ fn catches_up() {
     fill(&writer, 0..310, 2);
     let made = writer.create_keyspace("made", small()).unwrap();
     made.put("a", "b").unwrap();
-    writer.compact_range::<&[u8]>(..).unwrap();
+    writer.compact_range(..).unwrap();
     for db in [&reader, &old] {
         assert!(pairs(db) == expected(0..310, 1));
     }
@@ -66,7 +66,7 @@ fn touches_nothing() {
     assert_eq!(pairs(&reader).len(), 500);
     assert_eq!(counts(), before);
     fill(&writer, 500..600, 1);
-    writer.compact_range::<&[u8]>(..).unwrap();
+    writer.compact_range(..).unwrap();
     let before = counts();
     reader.refresh().unwrap();
     assert_eq!(pairs(&reader).len(), 600);

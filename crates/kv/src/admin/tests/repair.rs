@@ -78,7 +78,7 @@ fn comes_back_without_its_manifest() {
         assert!(pairs(&db) == here, "seed {seed}: {report}");
         assert!(pairs(&db.keyspace("other").unwrap()) == there, "seed {seed}: {report}");
         fill(&db, 0..10, 999);
-        db.compact_range::<&[u8]>(..).unwrap();
+        db.compact_range(..).unwrap();
         drop(db);
         let db = open(&fs);
         assert_eq!(db.get(key(3)).unwrap().as_deref(), Some(&value(3, 999)[..]));
@@ -92,7 +92,7 @@ fn damaged_tables() {
     {
         let db = open(&fs);
         fill(&db, 0..600, 1);
-        db.compact_range::<&[u8]>(..).unwrap();
+        db.compact_range(..).unwrap();
         fill(&db, 600..610, 1);
         db.sync().unwrap();
     }

@@ -14,7 +14,7 @@ use crate::{IngestOptions, TableBuilder, verify_in};
 fn filled(fs: &Arc<dyn Fs>) -> Db {
     let db = open(fs);
     fill(&db, 0..600, 1);
-    db.compact_range::<&[u8]>(..).unwrap();
+    db.compact_range(..).unwrap();
     fill(&db, 200..300, 2);
     db.delete_range(key(220), key(240)).unwrap();
     db.flush().unwrap();
