@@ -78,6 +78,28 @@ impl Numbers {
     }
 }
 
+/// Goal: a lookup finds what was never deleted, whatever is flushed and compacted between its steps. Method: one key is
+/// written over, and the old value compacted away, while others look it up again and again.
+#[test]
+fn gets_beside_a_compaction() {
+    explore(600, || {
+        let fs = memory();
+        let db = builder(&fs, 0, &large_memtables()).open().unwrap();
+        db.put("key", "old").unwrap();
+        db.flush().unwrap();
+        thread::scope(|scope| {
+            let db = &db;
+            for _ in 0..3 {
+                scope.spawn(move || (0..8).for_each(|_| assert!(db.get("key").unwrap().is_some())));
+            }
+            scope.spawn(move || {
+                db.put("key", "new").unwrap();
+                db.compact_range(..).unwrap();
+            });
+        });
+    });
+}
+
 /// Goal: readers see whole batches across keyspaces, all that was acknowledged before, and in a snapshot always the same;
 /// threads that flush and compact meanwhile end; opened again, all is there. Method: two writers whose every batch seals
 /// memtables, a reader, two background threads.

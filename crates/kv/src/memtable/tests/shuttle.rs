@@ -142,7 +142,8 @@ fn one_split() {
 }
 
 /// Goal: a thread that goes on where it inserted before does not put keys into a leaf that they have left. Method: a leaf
-/// that is not the last one; one thread inserts into it twice, which makes it try there first, while another splits it.
+/// that is not the last one; one thread inserts into it twice, which makes it try there first, while another splits it. Then
+/// the same with the split begun once the two are in, and a key for the new leaf following.
 #[test]
 fn fingers() {
     let key = |byte: u8| vec![byte];
@@ -152,6 +153,32 @@ fn fingers() {
             run_after(&[b"w", b"x", b"y", b"z", b"a"], keys, 0, false);
         });
     }
+    explore(1_500, || {
+        let memtable = Memtable::new();
+        let insert = |key: &[u8], seqno| memtable.insert(key, seqno, Kind::Put, key).unwrap();
+        // Two leaves, the first one half full.
+        for (at, key) in [b"m", b"n", b"y", b"z", b"yy".as_slice()].into_iter().enumerate() {
+            insert(key, 1 + at as Seqno);
+        }
+        let is_tried = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                insert(b"o", 11);
+                insert(b"p", 12);
+                is_tried.store(1, Ordering::Release);
+                insert(b"v", 13);
+            });
+            scope.spawn(|| {
+                while is_tried.load(Ordering::Acquire) == 0 {
+                    thread::yield_now();
+                }
+                insert(b"nn", 21);
+            });
+        });
+        for key in [b"m", b"n", b"nn".as_slice(), b"o", b"p", b"v", b"y", b"yy", b"z"] {
+            assert_eq!(versions(&memtable, key, Seqno::MAX).len(), 1, "{key:?}");
+        }
+    });
 }
 
 /// Goal: the same for the short ways: behind the last key, and where the thread was before. Method: ascending keys, first
