@@ -95,6 +95,11 @@ impl Appender {
         self.shared.sync_to(mark)
     }
 
+    /// Ends appending: the segment that was written last, and where its last record ends.
+    pub(crate) fn into_last(self) -> (Arc<Segment>, u64) {
+        (Arc::clone(&self.segment), self.map.position())
+    }
+
     #[inline]
     fn reserve_kind(&mut self, payload_bytes: usize) -> Result<Reservation> {
         self.shared.check()?;

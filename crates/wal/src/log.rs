@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use cairn_vfs::sync::atomic::Ordering;
-use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::thread::JoinHandle;
 use cairn_vfs::{Fs, Rng, thread};
 
@@ -21,7 +21,7 @@ use crate::{Appender, Error, Lsn, Options, Result};
 #[derive(Debug)]
 pub struct Log {
     shared: Arc<Shared>,
-    helper: Option<JoinHandle<()>>,
+    helper: Mutex<Option<JoinHandle<()>>>,
 }
 
 /// What a log has done since it was opened, and is doing.
@@ -82,14 +82,13 @@ impl Log {
         }
         adopt(&shared, &tail)?;
         let appender = Appender::begin(Arc::clone(&shared), previous)?;
-        let mut log = Log { shared, helper: None };
+        let log = Log { shared, helper: Mutex::default() };
         if options.background {
             let shared = Arc::clone(&log.shared);
             let thread = thread::spawn("cairn-wal", move || helper::run(&shared));
-            log.helper =
-                Some(thread.map_err(|source| {
-                    cairn_vfs::Error::new(cairn_vfs::Operation::Open, &tail.dir, source)
-                })?);
+            let thread = thread
+                .map_err(|source| cairn_vfs::Error::new(cairn_vfs::Operation::Open, &tail.dir, source))?;
+            *lock(&log.helper) = Some(thread);
             log.shared.want_segment();
         }
         Ok((log, appender))
@@ -136,6 +135,26 @@ impl Log {
         self.shared.trim()
     }
 
+    /// Gives back the room for records that will not come: cuts the last segment at its last record, and removes the one that
+    /// was prepared and those that are kept. The last that is done with a log; reservations must be committed before.
+    ///
+    /// Nothing is made durable, and a crash may bring the room back. Errors: of the file system, and those of a log that has
+    /// failed; all records stay where they are whatever fails.
+    pub fn shrink(&self, appender: Appender) -> Result<()> {
+        self.end_helper();
+        let (segment, end) = appender.into_last();
+        self.shared.shrink(&segment, end)
+    }
+
+    fn end_helper(&self) {
+        self.shared.stop_helper();
+        let helper = lock(&self.helper).take();
+        if let Some(helper) = helper {
+            // It does not panic; if it did, there is nobody left to tell.
+            let _ = helper.join();
+        }
+    }
+
     /// A random number that all segments of this log carry.
     pub fn id(&self) -> u64 {
         self.shared.log_id
@@ -156,11 +175,7 @@ impl Log {
 
 impl Drop for Log {
     fn drop(&mut self) {
-        self.shared.stop_helper();
-        if let Some(helper) = self.helper.take() {
-            // It does not panic; if it did, there is nobody left to tell.
-            let _ = helper.join();
-        }
+        self.end_helper();
     }
 }
 

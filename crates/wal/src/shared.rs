@@ -334,6 +334,22 @@ impl Shared {
         Ok(())
     }
 
+    /// See [`Log::shrink`](crate::Log::shrink); nobody appends any more, and the helper has ended.
+    pub(crate) fn shrink(&self, last: &Segment, end: u64) -> Result<()> {
+        self.check()?;
+        self.trim()?;
+        if let Some(Prepared { path, map, .. }) = lock(&self.prepared).take() {
+            drop(map);
+            // Without a record, and so not of the log yet.
+            self.fs.remove(&path)?;
+        }
+        // Somebody who is still writing there must not be left without the file.
+        if last.progress.committed() == end {
+            last.file.set_len(end)?;
+        }
+        Ok(())
+    }
+
     /// The oldest segment, if nothing in it is behind `lsn`: its file, end and size.
     fn releasable(&self, lsn: Lsn) -> Option<(PathBuf, Lsn, u64)> {
         let sealed = lock(&self.sealed);

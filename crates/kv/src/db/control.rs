@@ -42,6 +42,16 @@ impl Inner {
         }
     }
 
+    /// Gives back what the log has allocated ahead, when nobody is left who writes.
+    pub(crate) fn shrink_log(&self) {
+        let mut commit = lock(&self.commit);
+        commit.end = commit.position();
+        if let (Some(log), Some(appender)) = (self.log.get(), commit.appender.take()) {
+            // What cannot be given back is when the store is opened and written on.
+            let _ = log.shrink(appender);
+        }
+    }
+
     /// Has due work done until `is_done` says so, which is asked after every job whether no job runs.
     ///
     /// Errors: the store's failure, and that of a full disk.

@@ -176,7 +176,7 @@ impl SegmentReader {
                     bytes = Vec::new(); // a large record is over
                 }
                 bytes.resize(want, 0);
-                self.file.read_exact_at(&mut bytes, u64::from(offset))?;
+                fill(&*self.file, &mut bytes, u64::from(offset))?;
                 window.bytes = bytes;
                 window.start = offset;
                 0
@@ -184,6 +184,20 @@ impl SegmentReader {
         };
         Ok(window.bytes.get(skip..skip + len).unwrap_or_default())
     }
+}
+
+/// Fills `bytes` from `offset`. Where the file has been cut since it was opened, by a writer that went away, zeros: what
+/// stood there.
+fn fill(file: &dyn File, mut bytes: &mut [u8], mut offset: u64) -> Result<()> {
+    while !bytes.is_empty() {
+        let count = file.read_at(bytes, offset)?;
+        if count == 0 {
+            bytes.fill(0);
+        }
+        bytes = bytes.get_mut(count..).filter(|_| count > 0).unwrap_or_default();
+        offset += count as u64;
+    }
+    Ok(())
 }
 
 /// A sound header, if it is of the segment that the file's name says.

@@ -1,5 +1,7 @@
 //! Segments: how they follow each other, are released and written again.
 
+use cairn_vfs::FaultOptions;
+
 use super::*;
 
 /// Goal: segments rotate when they are full and when asked, an empty one does not, and positions say where things
@@ -131,6 +133,53 @@ fn leftovers() {
     // Once more, with nothing to do.
     let (_log, appender, found) = open(&fs, &small(), 3).unwrap();
     assert_eq!((found.last(), appender.position().segment()), (Some(&309), 101));
+}
+
+/// Goal: a log that is left gives back what it has allocated and keeps its records: whole, at a power loss at any moment of it,
+/// for who reads it meanwhile, and for the next life. Method: synced records of which none may go, a prepared and a kept
+/// segment, crash images at each operation, a recovery that began before.
+#[test]
+fn shrink() {
+    let fs = FaultFs::new(FaultOptions::seeded(3));
+    let disk = shared(&fs);
+    let (log, mut appender, _) = open(&disk, &small().recycled_max(2), 1).unwrap();
+    let lsns = append(&mut appender, 0..300).unwrap();
+    log.release_before(lsns[100]).unwrap();
+    appender.rotate().unwrap();
+    log.sync_to(append(&mut appender, 300..303).unwrap()[2]).unwrap();
+    let total = |fs: &dyn Fs| files(fs).iter().map(|(_, bytes)| bytes.len() as u64).sum::<u64>();
+    let before = total(&fs);
+    let mut reader =
+        Recovery::open(&disk, Path::new(DIR), lsns[100], &RecoveryOptions::default().read_bytes(4096))
+            .unwrap();
+    fs.capture_crash_points();
+    log.shrink(appender).unwrap();
+    drop(log);
+    assert!(!names(&fs).iter().any(|name| name.ends_with(".free")));
+    let last = files(&fs).into_iter().next_back().unwrap();
+    let (freed, last) = (before - total(&fs), last.1.len());
+    assert!(freed > u64::from(SMALL) && last < 4096 + 600, "{freed} freed, {last} are left");
+    let mut points = 0;
+    for point in fs.take_crash_points() {
+        for (image, disk) in point.images(3) {
+            let found = open(&shared(&disk), &small(), 2).unwrap().2;
+            assert!(found.ends_with(&(101..303).collect::<Vec<_>>()), "{image} of {}", point.operation());
+            points += 1;
+        }
+    }
+    assert!(points >= 10, "{points}");
+    let mut read = 0;
+    while let Some(record) = reader.next().unwrap() {
+        read = number_of(record.payload);
+    }
+    assert_eq!(read, 302);
+    let (_log, mut appender, found) = open(&disk, &small(), 4).unwrap();
+    assert!(found.ends_with(&[300, 301, 302]));
+    append(&mut appender, 303..305).unwrap();
+    assert_eq!(
+        recover(&disk, lsns[250], Mode::TolerateTornTail).unwrap().numbers(),
+        (251..305).collect::<Vec<_>>()
+    );
 }
 
 /// Goal: a file that a crash left with two names is not written as two. Method: the free name of a live segment, and
