@@ -75,6 +75,29 @@ fn all_damage() {
     }
 }
 
+/// Goal: damage to blob files, and blob files that are missing, are found by an open store and by a closed one. Method: values in
+/// blob files of two flushes; one is flipped in the middle, the other removed.
+#[test]
+fn blob_files() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = KeyspaceOptions { blob_bytes_min: Some(100), ..small() };
+    let db = builder(&fs).default_keyspace(options).open().unwrap();
+    for part in 0..2u8 {
+        (0..20u8).for_each(|at| db.put([part, at], [at; 500]).unwrap());
+        db.flush().unwrap();
+    }
+    let sound = db.verify().unwrap();
+    assert!(sound.is_sound() && sound.blobs == 2, "{sound}");
+    let blobs = files(&fs, STORE, ".blob");
+    flip(&fs, &blobs[0], fs.metadata(&blobs[0]).unwrap().len / 2);
+    fs.remove(&blobs[1]).unwrap();
+    for report in [db.verify().unwrap(), verify_in(&fs, STORE).unwrap()] {
+        let found: Vec<_> = report.damage.iter().map(|damage| damage.file.clone()).collect();
+        assert_eq!(found, blobs, "{report}");
+        assert!(report.damage.iter().all(|damage| damage.error.kind() == ErrorKind::Corruption));
+    }
+}
+
 /// Goal: a flipped bit anywhere in a table, in the manifest or in CURRENT is found. Method: random places of each.
 #[test]
 fn any_bit() {
