@@ -152,9 +152,11 @@ fn shrink() {
     let mut reader =
         Recovery::open(&disk, Path::new(DIR), lsns[100], &RecoveryOptions::default().read_bytes(4096))
             .unwrap();
+    recover(&disk, lsns[250], Mode::Strict).unwrap();
     fs.capture_crash_points();
     log.shrink(appender).unwrap();
     drop(log);
+    recover(&disk, lsns[250], Mode::Strict).unwrap();
     assert!(!names(&fs).iter().any(|name| name.ends_with(".free")));
     let last = files(&fs).into_iter().next_back().unwrap();
     let (freed, last) = (before - total(&fs), last.1.len());
