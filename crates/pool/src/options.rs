@@ -44,7 +44,7 @@ impl Default for Options {
             page_size: MIN_PAGE_SIZE,
             frames: 16 << 10,
             max_frames: None,
-            policy: PolicyKind::Lru,
+            policy: PolicyKind::DEFAULT,
             wait_limit: Duration::from_secs(10),
             background_writer: BackgroundWriter::Above(0.25),
         }
