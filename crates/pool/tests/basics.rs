@@ -283,6 +283,21 @@ fn truncation_and_files() {
     assert_eq!((number(&other, 3), other.path().to_str()), (3, Some("other")));
 }
 
+/// Goal: pages that were cut off do not come back from the double write. Method: its last batch holds them when the file is cut and opened again.
+#[test]
+fn a_cut_stays_cut() {
+    let fs = MemFs::new();
+    let options = || FileOptions::new().double_write(fs.open("double".as_ref(), OpenOptions::create()).unwrap());
+    let pool = builder(8).build().unwrap();
+    let all = file(&fs, &pool, options());
+    fill(&all, 6);
+    all.flush().unwrap();
+    all.truncate(3).unwrap();
+    all.close().unwrap();
+    let all = file(&fs, &pool, options());
+    assert_eq!((all.pages_on_disk().unwrap(), number(&all, 2)), (3, 2));
+}
+
 /// Goal: settings that cannot be are refused, with their names.
 #[test]
 fn wrong_settings() {

@@ -4,7 +4,7 @@
 //! What must hold after a crash: the store opens; it holds a prefix of what was logged, at least up to the last write
 //! that was acknowledged as durable; batches are whole or absent, in all keyspaces; opening it again changes
 //! nothing, and it goes on as a store should. `docs/src/durability.md` has the whole of it, and
-//! `testing/planted/kv.sh` plants bugs to see whether these tests notice.
+//! `testing/planted/plant.sh kv` plants bugs to see whether these tests notice.
 //!
 //! `CAIRN_SOAK=1` runs the long form. Everything random follows from fixed seeds, which are printed; `CAIRN_SEED` asks
 //! for others.

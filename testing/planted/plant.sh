@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Plants bugs in a copy of the key-value store, one at a time, and sees whether its tests notice.
+# Plants bugs in a copy of an engine, one at a time, and sees whether its tests notice.
 #
-#   testing/planted/kv.sh [NAME...]               all bugs of kv.mutations, or those named
-#   testing/planted/kv.sh --schedules [NAME...]   those of schedules.mutations, under explored schedules
+#   testing/planted/plant.sh kv|pool [NAME...]               all bugs of kv.mutations, or those named
+#   testing/planted/plant.sh kv|pool --schedules [NAME...]   those of kv.schedules.mutations, under explored schedules
 #
 # Every bug is built in behind a name that the test programs are given in their environment, so that one build does for all.
 # The tests are first run with none of them and must pass. Ends with 1 if a bug was not found. SCRATCH is where the copy
@@ -13,10 +13,17 @@
 # `lib:memtable::`; the program is `faults` where none is named, and SECONDS may be left out.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-list=testing/planted/kv.mutations programs=(--lib --test faults --test limits) default=faults
+engine="${1:-}"
+case "$engine" in
+  kv) crates="kv wal" programs=(--lib --test faults --test limits) ;;
+  pool) crates="pool" programs=(--lib --test faults --test basics) ;;
+  *) echo "planted: which engine? kv or pool" >&2; exit 2 ;;
+esac
+shift
+list="testing/planted/$engine.mutations" default=faults
 if [ "${1:-}" = --schedules ]; then
   shift
-  list=testing/planted/schedules.mutations programs=(--lib --test shuttle) default=shuttle
+  list="testing/planted/$engine.schedules.mutations" programs=(--lib --test shuttle) default=shuttle
   export RUSTFLAGS="--cfg cairn_shuttle"
 fi
 scratch="${SCRATCH:-$(mktemp -d)}"
@@ -31,7 +38,7 @@ pause() {
 }
 
 # What a mutation asks: is this one switched on?
-for crate in kv wal; do
+for crate in $crates; do
   cat >>"$tree/crates/$crate/src/lib.rs" <<'RUST'
 
 /// Whether this bug is planted in this run.
@@ -58,23 +65,23 @@ perl -0777 -e '
 export CARGO_TARGET_DIR="$scratch/target" CARGO_PROFILE_DEV_OPT_LEVEL=1 RUST_BACKTRACE=0
 pause
 echo "planted: building"
-(cd "$tree" && cargo test -q -p cairn-kv "${programs[@]}" --no-run --message-format=json-render-diagnostics 2>"$scratch/build.log") \
+(cd "$tree" && cargo test -q -p "cairn-$engine" "${programs[@]}" --no-run --message-format=json-render-diagnostics 2>"$scratch/build.log") \
   >"$scratch/build.json" || { cat "$scratch/build.log" >&2; exit 2; }
 declare -A path
 while read -r program; do
   name="$(basename "$program")"
   name="${name%-*}"
-  path["${name/cairn_kv/lib}"]="$program"
+  path["${name/cairn_$engine/lib}"]="$program"
 done < <(perl -ne 'print "$1\n" if /"executable":"([^"]+)"/' "$scratch/build.json")
 
 # try NAME WHERE SECONDS: runs the tests with a bug planted; true if they pass.
 try() {
   local program="$default" filter="$2"
   case "$filter" in
-    lib:* | limits:* | shuttle:* | faults:*) program="${filter%%:*}" filter="${filter#*:}" ;;
+    lib:* | limits:* | basics:* | shuttle:* | faults:*) program="${filter%%:*}" filter="${filter#*:}" ;;
   esac
   pause
-  (cd "$tree/crates/kv" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1)
+  (cd "$tree/crates/$engine" && CAIRN_PLANTED="$1" timeout "$3" "${path[$program]}" -q "$filter" >"$scratch/$1.log" 2>&1)
 }
 
 # The tests that failed; where schedules are explored, with how many of them that took.
