@@ -287,7 +287,8 @@ fn truncation_and_files() {
 #[test]
 fn a_cut_stays_cut() {
     let fs = MemFs::new();
-    let options = || FileOptions::new().double_write(fs.open("double".as_ref(), OpenOptions::create()).unwrap());
+    let options =
+        || FileOptions::new().double_write(fs.open("double".as_ref(), OpenOptions::create()).unwrap());
     let pool = builder(8).build().unwrap();
     let all = file(&fs, &pool, options());
     fill(&all, 6);

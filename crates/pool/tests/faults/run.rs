@@ -169,6 +169,9 @@ impl Run {
             self.check(page, version(&self.file.read(page).unwrap(), page));
         }
         let Run { fs, shape, pool, file, versions, .. } = self;
+        // No frame has dropped out of the policy.
+        let resident = (0..shape.pages).filter(|&page| file.is_resident(page)).count();
+        assert_eq!(pool.stats().resident, resident);
         file.close().unwrap();
         let stats = pool.stats();
         assert_eq!((stats.dirty, stats.resident), (0, 0), "{stats:?}");

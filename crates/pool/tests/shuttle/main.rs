@@ -82,7 +82,11 @@ fn one_frame_for_all() {
         thread::scope(|scope| {
             for thread in 0..3u32 {
                 let file = &file;
-                scope.spawn(move || (0..2).for_each(|round| drop(file.read((thread + round) % 3).unwrap())));
+                scope.spawn(move || {
+                    for page in [thread, (thread + 1) % 3] {
+                        assert_eq!(file.read(page).unwrap().id().page(), page);
+                    }
+                });
             }
         });
     });

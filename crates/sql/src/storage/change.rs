@@ -1,0 +1,70 @@
+//! Changes to several pages that happen together or not at all: one log record.
+//!
+//! ```text
+//!   1 | pages u16 | page u32 | bytes of operations u32 | operations ... | page ...
+//! ```
+
+use cairn_pool::Exclusive;
+
+use super::log::Log;
+use super::ops::Op;
+use crate::{Error, Result};
+
+/// What a record begins with that holds page changes.
+pub(crate) const PAGES: u8 = 1;
+
+/// Pages that are held alone, with what is going to be done to each. Nothing is until [`Change::commit`]; dropping it lets go of all.
+#[derive(Debug, Default)]
+pub(crate) struct Change<'p> {
+    pages: Vec<Planned<'p>>,
+}
+
+#[derive(Debug)]
+struct Planned<'p> {
+    guard: Exclusive<'p>,
+    ops: Vec<u8>,
+}
+
+impl<'p> Change<'p> {
+    /// Takes a page in.
+    pub(crate) fn hold(&mut self, guard: Exclusive<'p>) -> usize {
+        self.pages.push(Planned { guard, ops: Vec::new() });
+        self.pages.len() - 1
+    }
+
+    /// Plans an operation on a page that was taken in.
+    pub(crate) fn plan(&mut self, page: usize, op: Op<'_>) {
+        if let Some(page) = self.pages.get_mut(page) {
+            op.encode(&mut page.ops);
+        }
+    }
+
+    /// Logs everything, and does it. Errors: the log's, and then nothing was done; [`Error::Corruption`] when a page is not what it
+    /// seemed to be.
+    pub(crate) fn commit(self, log: &dyn Log, file: &std::path::Path) -> Result<()> {
+        let mut record =
+            Vec::with_capacity(3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
+        record.push(PAGES);
+        record.extend((self.pages.len() as u16).to_le_bytes());
+        for page in &self.pages {
+            record.extend(page.guard.id().page().to_le_bytes());
+            record.extend((page.ops.len() as u32).to_le_bytes());
+            record.extend(&page.ops);
+        }
+        let lsn = log.append(&record)?;
+        for mut page in self.pages {
+            let number = page.guard.id().page();
+            let payload = page.guard.payload_mut(lsn);
+            let mut rest = &page.ops[..];
+            while let Some((op, left)) = Op::decode(rest) {
+                op.apply(payload).map_err(|_| Error::Corruption {
+                    file: file.to_owned(),
+                    page: number,
+                    what: format!("it has no room for {op:?}"),
+                })?;
+                rest = left;
+            }
+        }
+        Ok(())
+    }
+}

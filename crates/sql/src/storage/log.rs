@@ -1,0 +1,24 @@
+//! What the storage asks of a log.
+
+use std::fmt;
+
+use cairn_pool::Lsn;
+
+use crate::Result;
+
+/// Takes records of page changes. The records of one page are in the log in the order in which they were applied to it: whoever appends holds
+/// the page.
+pub trait Log: fmt::Debug + Send + Sync {
+    /// Appends a record. Its number is larger than those of all records before. Errors: the log's; then nothing was changed.
+    fn append(&self, record: &[u8]) -> Result<Lsn>;
+}
+
+/// For trees whose pages need not outlive a crash: temporary tables, and tests.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Unlogged;
+
+impl Log for Unlogged {
+    fn append(&self, _record: &[u8]) -> Result<Lsn> {
+        Ok(Lsn::NONE)
+    }
+}

@@ -1,0 +1,376 @@
+//! A node of a B+tree: sorted records in a page.
+//!
+//! ```text
+//!   0      kind: 1 leaf, 2 inner            u8
+//!   1      level: 0 leaf                    u8
+//!   2      records                          u16
+//!   4      where the heap begins            u16     it grows down from the end
+//!   6      bytes in the heap of records that are gone   u16
+//!   8      length of the prefix that all keys have in common     u16
+//!   10     place and length of the lower fence      2 x u16     exclusive; length 0xffff: none, the leftmost node
+//!   14     place and length of the upper fence      2 x u16     inclusive; length 0xffff: none, the rightmost node
+//!   18     -                                u16
+//!   20     the child beyond the last key, of an inner node       u32
+//!   24     slots: head u32, place u16, key length u16, value length u16      10 bytes each
+//!          free
+//!          heap: key without prefix, value, one after the other
+//! ```
+//!
+//! Little endian, but for heads: the first four bytes of the key after the prefix, as a number that sorts as they do. The value of a record of an inner node
+//! is the child (u32) that holds the keys up to and with the record's.
+//!
+//! The layout follows LeanStore's (Alhomssi, Leis, "Contention and Space Management in B-Trees", CIDR 2021).
+
+use std::cmp::Ordering;
+use std::ops::Range;
+
+use cairn_pool::Changed;
+
+use super::source::Source;
+
+pub(crate) const LEAF: u8 = 1;
+pub(crate) const INNER: u8 = 2;
+
+const KIND: usize = 0;
+const LEVEL: usize = 1;
+const COUNT: usize = 2;
+const HEAP: usize = 4;
+const GARBAGE: usize = 6;
+const PREFIX: usize = 8;
+const LOWER: usize = 10;
+const UPPER: usize = 14;
+const LAST_CHILD: usize = 20;
+pub(crate) const HEADER: usize = 24;
+pub(crate) const SLOT: usize = 10;
+const NO_FENCE: u16 = u16::MAX;
+
+/// Key and value of the longest record together, for a payload of this length: so that four fit beside two fences.
+pub(crate) const fn max_record(payload: usize) -> usize {
+    (payload - HEADER) / 6 - SLOT
+}
+
+/// The first bytes of a key as a number that sorts as they do.
+fn head(key: &[u8]) -> u32 {
+    let mut bytes = [0; 4];
+    let len = key.len().min(4);
+    bytes[..len].copy_from_slice(&key[..len]);
+    u32::from_be_bytes(bytes)
+}
+
+/// A node to read.
+#[derive(Debug)]
+pub(crate) struct Node<'a, S: ?Sized>(pub(crate) &'a S);
+
+impl<S: ?Sized> Clone for Node<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: ?Sized> Copy for Node<'_, S> {}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    place: usize,
+    key: usize,
+    value: usize,
+}
+
+impl<S: Source + ?Sized> Node<'_, S> {
+    pub(crate) fn kind(&self) -> Result<u8, Changed> {
+        self.0.u8(KIND)
+    }
+
+    pub(crate) fn level(&self) -> Result<u8, Changed> {
+        self.0.u8(LEVEL)
+    }
+
+    #[inline]
+    pub(crate) fn count(&self) -> Result<usize, Changed> {
+        self.0.u16(COUNT).map(usize::from)
+    }
+
+    #[inline]
+    pub(crate) fn prefix_len(&self) -> Result<usize, Changed> {
+        self.0.u16(PREFIX).map(usize::from)
+    }
+
+    fn heap(&self) -> Result<usize, Changed> {
+        self.0.u16(HEAP).map(usize::from)
+    }
+
+    #[inline]
+    fn slot(&self, at: usize) -> Result<Slot, Changed> {
+        let start = HEADER + at * SLOT;
+        let field = |skip| self.0.u16(start + skip).map(usize::from);
+        Ok(Slot { place: field(4)?, key: field(6)?, value: field(8)? })
+    }
+
+    fn fence_place(&self, field: usize) -> Result<Option<(usize, usize)>, Changed> {
+        let (place, len) = (self.0.u16(field)?, self.0.u16(field + 2)?);
+        Ok((len != NO_FENCE).then_some((place.into(), len.into())))
+    }
+
+    fn fence(&self, field: usize, to: &mut Vec<u8>) -> Result<bool, Changed> {
+        to.clear();
+        match self.fence_place(field)? {
+            Some((place, len)) => self.0.append_to(place, len, to).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The key before all of this node's; false for the leftmost.
+    pub(crate) fn lower(&self, to: &mut Vec<u8>) -> Result<bool, Changed> {
+        self.fence(LOWER, to)
+    }
+
+    /// The last key that this node may hold; false for the rightmost.
+    pub(crate) fn upper(&self, to: &mut Vec<u8>) -> Result<bool, Changed> {
+        self.fence(UPPER, to)
+    }
+
+    /// Bytes that a record can use, after a compaction.
+    pub(crate) fn free(&self) -> Result<usize, Changed> {
+        let slots = HEADER + self.count()? * SLOT;
+        let garbage = self.0.u16(GARBAGE).map(usize::from)?;
+        (self.heap()? + garbage).checked_sub(slots).ok_or(Changed)
+    }
+
+    /// The first record whose key is not below `key`, and whether it is `key`. The key is one that the node may hold.
+    #[inline]
+    pub(crate) fn search(&self, key: &[u8]) -> Result<(usize, bool), Changed> {
+        let rest = key.get(self.prefix_len()?..).ok_or(Changed)?;
+        let wanted = head(rest);
+        let (mut low, mut high) = (0, self.count()?);
+        while low < high {
+            let middle = low.midpoint(high);
+            let order = match self.0.u32(HEADER + middle * SLOT)?.cmp(&wanted) {
+                // The heads say it all but when they are equal.
+                Ordering::Equal => {
+                    let slot = self.slot(middle)?;
+                    self.0.compare(slot.place, slot.key, rest)?
+                }
+                order => order,
+            };
+            match order {
+                Ordering::Less => low = middle + 1,
+                Ordering::Greater => high = middle,
+                Ordering::Equal => return Ok((middle, true)),
+            }
+        }
+        Ok((low, false))
+    }
+
+    /// The child that holds a key, and its place among the children.
+    #[inline]
+    pub(crate) fn child_of(&self, key: &[u8]) -> Result<(u32, usize), Changed> {
+        let (at, _) = self.search(key)?;
+        self.child(at).map(|child| (child, at))
+    }
+
+    /// A child by its place: as many as there are records, and one more.
+    #[inline]
+    pub(crate) fn child(&self, at: usize) -> Result<u32, Changed> {
+        let count = self.count()?;
+        if at >= count {
+            return if at == count { self.0.u32(LAST_CHILD) } else { Err(Changed) };
+        }
+        let slot = self.slot(at)?;
+        self.0.u32(slot.place + slot.key)
+    }
+
+    /// Appends the value of a record to a buffer.
+    #[inline]
+    pub(crate) fn value(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        let slot = self.slot(at)?;
+        self.0.append_to(slot.place + slot.key, slot.value, to)
+    }
+
+    pub(crate) fn value_len(&self, at: usize) -> Result<usize, Changed> {
+        self.slot(at).map(|slot| slot.value)
+    }
+
+    /// Puts the key of a record into a buffer, whole.
+    pub(crate) fn key(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        self.prefix(to)?;
+        let slot = self.slot(at)?;
+        self.0.append_to(slot.place, slot.key, to)
+    }
+
+    /// Puts the prefix into a buffer. It is the beginning of the lower fence, and of the upper one.
+    fn prefix(&self, to: &mut Vec<u8>) -> Result<(), Changed> {
+        to.clear();
+        let len = self.prefix_len()?;
+        if len == 0 {
+            return Ok(());
+        }
+        let (place, fence) = self.fence_place(LOWER)?.ok_or(Changed)?;
+        if fence < len { Err(Changed) } else { self.0.append_to(place, len, to) }
+    }
+}
+
+impl Node<'_, [u8]> {
+    /// Where key (without prefix) and value of a record are.
+    pub(crate) fn record(&self, at: usize) -> Result<(Range<usize>, Range<usize>), Changed> {
+        let slot = self.slot(at)?;
+        let (middle, end) = (slot.place + slot.key, slot.place + slot.key + slot.value);
+        if end > self.0.len() { Err(Changed) } else { Ok((slot.place..middle, middle..end)) }
+    }
+}
+
+/// What a node is made of.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds<'a> {
+    pub(crate) lower: Option<&'a [u8]>,
+    pub(crate) upper: Option<&'a [u8]>,
+}
+
+impl Bounds<'_> {
+    /// How many bytes all keys within have in common.
+    pub(crate) fn prefix_len(&self) -> usize {
+        match (self.lower, self.upper) {
+            (Some(lower), Some(upper)) => lower.iter().zip(upper).take_while(|(a, b)| a == b).count(),
+            _ => 0,
+        }
+    }
+}
+
+/// A node to change. What it is given must fit: [`Node::free`] says so before. A node that is not sound gives [`Changed`], and may be half changed.
+pub(crate) struct NodeMut<'a>(pub(crate) &'a mut [u8]);
+
+impl NodeMut<'_> {
+    fn node(&self) -> Node<'_, [u8]> {
+        Node(self.0)
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) -> Result<(), Changed> {
+        let end = at.checked_add(bytes.len()).ok_or(Changed)?;
+        self.0.get_mut(at..end).ok_or(Changed)?.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn put_u16(&mut self, at: usize, value: usize) -> Result<(), Changed> {
+        let value = u16::try_from(value).map_err(|_| Changed)?;
+        self.put(at, &value.to_le_bytes())
+    }
+
+    /// Makes it an empty node.
+    pub(crate) fn clear(&mut self, level: u8, bounds: Bounds<'_>) -> Result<(), Changed> {
+        self.0.get_mut(..HEADER).ok_or(Changed)?.fill(0);
+        self.put(KIND, &[if level == 0 { LEAF } else { INNER }, level])?;
+        let mut heap = self.0.len();
+        for (field, fence) in [(LOWER, bounds.lower), (UPPER, bounds.upper)] {
+            let Some(fence) = fence else {
+                self.put(field + 2, &NO_FENCE.to_le_bytes())?;
+                continue;
+            };
+            heap = heap.checked_sub(fence.len()).ok_or(Changed)?;
+            self.put(heap, fence)?;
+            self.put_u16(field, heap)?;
+            self.put_u16(field + 2, fence.len())?;
+        }
+        self.put_u16(HEAP, heap)?;
+        self.put_u16(PREFIX, bounds.prefix_len())
+    }
+
+    pub(crate) fn set_last_child(&mut self, child: u32) -> Result<(), Changed> {
+        self.put(LAST_CHILD, &child.to_le_bytes())
+    }
+
+    /// Sets the child at a place, the last one included.
+    pub(crate) fn set_child(&mut self, at: usize, child: u32) -> Result<(), Changed> {
+        if at == self.node().count()? {
+            return self.set_last_child(child);
+        }
+        let slot = self.node().slot(at)?;
+        self.put(slot.place + slot.key, &child.to_le_bytes())
+    }
+
+    /// How many records there are, all slots of them within the page.
+    fn count(&self) -> Result<usize, Changed> {
+        let count = self.node().count()?;
+        if HEADER + count * SLOT > self.0.len() { Err(Changed) } else { Ok(count) }
+    }
+
+    /// Puts a record in, before the one that is at `at` now. `key` is without the prefix.
+    pub(crate) fn insert(&mut self, at: usize, key: &[u8], value: &[u8]) -> Result<(), Changed> {
+        let count = self.count()?;
+        if at > count {
+            return Err(Changed);
+        }
+        let need = key.len() + value.len();
+        if self.node().heap()? < HEADER + (count + 1) * SLOT + need {
+            self.compact()?;
+        }
+        let heap = self.node().heap()?;
+        let place =
+            heap.checked_sub(need).filter(|&place| place >= HEADER + (count + 1) * SLOT).ok_or(Changed)?;
+        self.put(place, key)?;
+        self.put(place + key.len(), value)?;
+        let start = HEADER + at * SLOT;
+        self.0.copy_within(start..HEADER + count * SLOT, start + SLOT);
+        self.put(start, &head(key).to_le_bytes())?;
+        self.put_u16(start + 4, place)?;
+        self.put_u16(start + 6, key.len())?;
+        self.put_u16(start + 8, value.len())?;
+        self.put_u16(HEAP, place)?;
+        self.put_u16(COUNT, count + 1)
+    }
+
+    /// Takes a record out.
+    pub(crate) fn remove(&mut self, at: usize) -> Result<(), Changed> {
+        let count = self.count()?;
+        if at >= count {
+            return Err(Changed);
+        }
+        let slot = self.node().slot(at)?;
+        self.add_garbage(slot.key + slot.value)?;
+        let start = HEADER + at * SLOT;
+        self.0.copy_within(start + SLOT..HEADER + count * SLOT, start);
+        self.put_u16(COUNT, count - 1)
+    }
+
+    fn add_garbage(&mut self, bytes: usize) -> Result<(), Changed> {
+        let garbage = usize::from(self.0.u16(GARBAGE)?);
+        self.put_u16(GARBAGE, garbage + bytes)
+    }
+
+    /// Gives a record another value.
+    pub(crate) fn replace(&mut self, at: usize, value: &[u8]) -> Result<(), Changed> {
+        let (key, old) = self.node().record(at)?;
+        if value.len() <= old.len() {
+            self.put(old.start, value)?;
+            self.add_garbage(old.len() - value.len())?;
+            return self.put_u16(HEADER + at * SLOT + 8, value.len());
+        }
+        let key = self.0.get(key).ok_or(Changed)?.to_vec();
+        self.remove(at)?;
+        self.insert(at, &key, value)
+    }
+
+    /// Moves the records together, so that what is free is in one piece.
+    fn compact(&mut self) -> Result<(), Changed> {
+        let old = self.0.to_vec();
+        let (node, slots) = (Node(&old[..]), HEADER + self.node().count()? * SLOT);
+        let mut heap = self.0.len();
+        for field in [LOWER, UPPER] {
+            if let Some((place, len)) = node.fence_place(field)? {
+                heap = heap.checked_sub(len).ok_or(Changed)?;
+                self.put(heap, old.get(place..place + len).ok_or(Changed)?)?;
+                self.put_u16(field, heap)?;
+            }
+        }
+        for at in 0..node.count()? {
+            let (key, value) = node.record(at)?;
+            let len = value.end - key.start;
+            heap = heap.checked_sub(len).filter(|&heap| heap >= slots).ok_or(Changed)?;
+            self.put(heap, old.get(key.start..value.end).ok_or(Changed)?)?;
+            self.put_u16(HEADER + at * SLOT + 4, heap)?;
+        }
+        self.put_u16(HEAP, heap)?;
+        self.put_u16(GARBAGE, 0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,262 @@
+//! A B+tree: ordered byte strings to byte strings.
+//!
+//! Reading takes no latch, writing takes one where nothing has to be split: optimistic lock coupling over the pool's views. `docs/src/design/sql.md` tells
+//! how and why.
+
+mod cursor;
+mod restructure;
+
+use std::sync::Arc;
+
+use cairn_pool::{Changed, Optimistic};
+
+pub use self::cursor::{Cursor, Direction};
+pub use self::restructure::TreeStats;
+use super::change::Change;
+use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
+use super::ops::{Op, image};
+use super::space::Space;
+use crate::{Error, Result};
+
+/// More levels than a tree of 2^32 pages can have.
+const MAX_LEVELS: u8 = 32;
+
+/// Attempts before a thread that finds its pages changed lets others run.
+const ATTEMPTS: u32 = 16;
+
+/// A tree, by the page of its root, which stays the same for its whole life.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    space: Arc<Space>,
+    root: u32,
+}
+
+/// Why an attempt came to nothing.
+#[derive(Debug)]
+enum Stop {
+    /// Somebody changed what it has read: again.
+    Changed,
+    Error(Error),
+}
+
+type Attempt<T> = std::result::Result<T, Stop>;
+
+impl From<Changed> for Stop {
+    fn from(Changed: Changed) -> Self {
+        Stop::Changed
+    }
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Error(error)
+    }
+}
+
+impl From<cairn_pool::Error> for Stop {
+    fn from(error: cairn_pool::Error) -> Self {
+        Stop::Error(error.into())
+    }
+}
+
+/// What [`Tree::insert`] and its like do about a key that is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Existing {
+    Keep,
+    Replace,
+}
+
+impl Tree {
+    /// Makes an empty tree. Errors: the pool's and the log's; [`Error::NoPages`].
+    pub fn create(space: &Arc<Space>) -> Result<Tree> {
+        let mut change = Change::default();
+        let pages = space.allocate(&mut change, 1)?;
+        let Some(&(root, at)) = pages.first() else { return Err(Error::NoPages) };
+        let mut payload = vec![0; space.payload];
+        let made = NodeMut(&mut payload).clear(0, Bounds { lower: None, upper: None });
+        let op = made
+            .and_then(|()| image(&payload))
+            .map_err(|_| space.damaged(root, "it is too short for a node"))?;
+        change.plan(at, op);
+        change.commit(&*space.log, space.path())?;
+        Ok(Tree { space: Arc::clone(space), root })
+    }
+
+    /// A tree that was made before.
+    pub fn open(space: &Arc<Space>, root: u32) -> Tree {
+        Tree { space: Arc::clone(space), root }
+    }
+
+    /// The page that [`Tree::open`] finds it by.
+    pub fn root(&self) -> u32 {
+        self.root
+    }
+
+    /// Key and value of the longest record together, in bytes.
+    pub fn max_record(&self) -> usize {
+        max_record(self.space.payload)
+    }
+
+    /// Appends the value of a key to a buffer; false when there is none. Errors: the pool's, [`Error::Corruption`].
+    pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let start = value.len();
+        self.attempt(|| {
+            value.truncate(start);
+            let leaf = self.descend(key)?;
+            let node = Node(&leaf);
+            let (at, is_there) = self.sound(&leaf, node.search(key))?;
+            if is_there {
+                self.sound(&leaf, node.value(at, value))?;
+            }
+            leaf.validate()?;
+            Ok(is_there)
+        })
+    }
+
+    /// True when there is such a key. Errors: as [`Tree::get`].
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        self.attempt(|| {
+            let leaf = self.descend(key)?;
+            let (_, is_there) = self.sound(&leaf, Node(&leaf).search(key))?;
+            leaf.validate()?;
+            Ok(is_there)
+        })
+    }
+
+    /// Adds a record; false, and nothing else, when the key is there. Errors: [`Error::TooLong`]; the pool's and the log's.
+    pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.write(key, value, Existing::Keep)
+    }
+
+    /// Adds a record, or gives the one that has the key another value; true when it was added. Errors: as [`Tree::insert`].
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
+        self.write(key, value, Existing::Replace)
+    }
+
+    fn write(&self, key: &[u8], value: &[u8], existing: Existing) -> Result<bool> {
+        let (len, most) = (key.len() + value.len(), self.max_record());
+        if len > most {
+            return Err(Error::TooLong { key: key.len(), value: value.len(), most });
+        }
+        self.attempt(|| {
+            let leaf = self.descend(key)?;
+            let node = Node(&leaf);
+            let (at, is_there) = self.sound(&leaf, node.search(key))?;
+            if is_there && existing == Existing::Keep {
+                leaf.validate()?;
+                return Ok(false);
+            }
+            let prefix = self.sound(&leaf, node.prefix_len())?;
+            let rest = self.sound(&leaf, key.get(prefix..).ok_or(Changed))?;
+            // What a longer value frees is free only when its key is out as well; both are counted then.
+            let freed =
+                if is_there { SLOT + rest.len() + self.sound(&leaf, node.value_len(at))? } else { 0 };
+            if self.sound(&leaf, node.free())? + freed < SLOT + rest.len() + value.len() {
+                leaf.validate()?;
+                self.split(key)?;
+                return Err(Stop::Changed);
+            }
+            let at = at as u16;
+            let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
+            let mut change = Change::default();
+            let page = change.hold(leaf.upgrade_exclusive()?);
+            change.plan(page, op);
+            change.commit(&*self.space.log, self.space.path())?;
+            Ok(!is_there)
+        })
+    }
+
+    /// Takes a record out; false when there is none. Errors: the pool's and the log's.
+    pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        let removed = self.attempt(|| {
+            let leaf = self.descend(key)?;
+            let node = Node(&leaf);
+            let (at, is_there) = self.sound(&leaf, node.search(key))?;
+            if !is_there {
+                leaf.validate()?;
+                return Ok(None);
+            }
+            let is_sparse = self.sound(&leaf, node.free())? > self.space.payload / 4 * 3;
+            let mut change = Change::default();
+            let page = change.hold(leaf.upgrade_exclusive()?);
+            change.plan(page, Op::Remove { at: at as u16 });
+            change.commit(&*self.space.log, self.space.path())?;
+            Ok(Some(is_sparse))
+        })?;
+        if removed == Some(true) {
+            self.merge(key)?;
+        }
+        Ok(removed.is_some())
+    }
+
+    /// Makes attempts until one comes to an end.
+    fn attempt<T>(&self, mut attempt: impl FnMut() -> Attempt<T>) -> Result<T> {
+        for count in 0u32.. {
+            match attempt() {
+                Ok(value) => return Ok(value),
+                Err(Stop::Error(error)) => return Err(error),
+                Err(Stop::Changed) if count < ATTEMPTS => cairn_vfs::thread::spin_loop(),
+                Err(Stop::Changed) => cairn_vfs::thread::yield_now(),
+            }
+        }
+        Err(self.space.damaged(self.root, "it changes for ever"))
+    }
+
+    fn view(&self, page: u32) -> Attempt<Optimistic<'_>> {
+        Ok(self.space.file.optimistic(page)?)
+    }
+
+    /// Tells bytes that were being changed from bytes that make no sense.
+    fn sound<T>(&self, view: &Optimistic<'_>, read: std::result::Result<T, Changed>) -> Attempt<T> {
+        read.map_err(|Changed| match view.validate() {
+            Ok(()) => Stop::Error(self.space.damaged(view.id().page(), "its records lie outside of it")),
+            Err(Changed) => Stop::Changed,
+        })
+    }
+
+    /// The level of a node, which has to be one.
+    fn level(&self, view: &Optimistic<'_>) -> Attempt<u8> {
+        let node = Node(view);
+        let (kind, level) = (self.sound(view, node.kind())?, self.sound(view, node.level())?);
+        if kind == if level == 0 { LEAF } else { INNER } && level < MAX_LEVELS {
+            return Ok(level);
+        }
+        view.validate()?;
+        let what = format!("it is of kind {kind} and level {level}, and should be a node of a tree");
+        Err(Stop::Error(self.space.damaged(view.id().page(), what)))
+    }
+
+    /// The child of a node, seen while it was the child.
+    fn below(&self, parent: &Optimistic<'_>, level: u8, child: u32) -> Attempt<Optimistic<'_>> {
+        parent.validate()?;
+        let view = self.view(child)?;
+        // Or the page may have been given to somebody else in between.
+        parent.validate()?;
+        let found = self.level(&view)?;
+        if found + 1 != level {
+            view.validate()?;
+            let what = format!(
+                "it is of level {found}, and the child of page {} of level {level}",
+                parent.id().page()
+            );
+            return Err(Stop::Error(self.space.damaged(child, what)));
+        }
+        Ok(view)
+    }
+
+    /// The leaf that holds a key if any does.
+    #[inline]
+    fn descend(&self, key: &[u8]) -> Attempt<Optimistic<'_>> {
+        let mut view = self.view(self.root)?;
+        let mut level = self.level(&view)?;
+        while level > 0 {
+            let (child, _) = self.sound(&view, Node(&view).child_of(key))?;
+            view = self.below(&view, level, child)?;
+            level -= 1;
+        }
+        Ok(view)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,196 @@
+//! Records of a tree in order.
+
+use std::fmt;
+use std::ops::{Bound, Range};
+
+use cairn_pool::Changed;
+
+use super::{Attempt, Tree};
+use crate::Result;
+use crate::storage::node::Node;
+
+/// Which way a cursor goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Ascending keys.
+    Forward,
+    /// Descending keys.
+    Backward,
+}
+
+/// Walks the records of a range. It has a copy of one leaf at a time, so it holds nothing that anybody could wait for; what it finds
+/// is what each leaf was when the cursor came to it.
+pub struct Cursor<'t> {
+    tree: &'t Tree,
+    direction: Direction,
+    /// Where it ends.
+    end: Bound<Vec<u8>>,
+    leaf: Vec<u8>,
+    /// Records of the leaf that are still to come.
+    records: Range<usize>,
+    /// From where the next leaf is sought; `None` after the last one.
+    next: Option<Seek>,
+    key: Vec<u8>,
+}
+
+/// Where a leaf is sought.
+#[derive(Debug, Clone)]
+enum Seek {
+    /// The first leaf, or the last one.
+    Outermost,
+    /// Records from this key on, it included.
+    At(Vec<u8>),
+    /// Records beyond this key.
+    Beyond(Vec<u8>),
+}
+
+impl Tree {
+    /// The records of a range of keys. Nothing is read before the first call of [`Cursor::next`].
+    pub fn scan(&self, range: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Cursor<'_> {
+        let (start, end) = match direction {
+            Direction::Forward => range,
+            Direction::Backward => (range.1, range.0),
+        };
+        let next = match start {
+            Bound::Unbounded => Seek::Outermost,
+            Bound::Included(key) => Seek::At(key.to_vec()),
+            Bound::Excluded(key) => Seek::Beyond(key.to_vec()),
+        };
+        let end = end.map(<[u8]>::to_vec);
+        Cursor {
+            tree: self,
+            direction,
+            end,
+            leaf: Vec::new(),
+            records: 0..0,
+            next: Some(next),
+            key: Vec::new(),
+        }
+    }
+
+    /// Copies the leaf at the end of a tree, or the one where a key is, or where the keys beyond it begin.
+    fn copy_leaf(&self, seek: &Seek, direction: Direction, to: &mut Vec<u8>) -> Attempt<()> {
+        let mut view = self.view(self.root)?;
+        let mut level = self.level(&view)?;
+        while level > 0 {
+            let node = Node(&view);
+            let count = self.sound(&view, node.count())?;
+            let at = match (seek, direction) {
+                (Seek::Outermost, Direction::Forward) => 0,
+                (Seek::Outermost, Direction::Backward) => count,
+                (Seek::At(key) | Seek::Beyond(key), _) => {
+                    let (at, is_there) = self.sound(&view, node.search(key))?;
+                    // The key itself is the last one of the child before.
+                    let is_past = matches!((seek, direction), (Seek::Beyond(_), Direction::Forward));
+                    if is_there && is_past { at + 1 } else { at }
+                }
+            };
+            let child = self.sound(&view, node.child(at))?;
+            view = self.below(&view, level, child)?;
+            level -= 1;
+        }
+        to.resize(view.len(), 0);
+        view.copy_to(0, to)?;
+        view.validate()?;
+        Ok(())
+    }
+}
+
+impl Cursor<'_> {
+    /// The next record, or `None` after the last. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
+    #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
+    pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        while self.records.is_empty() {
+            let Some(seek) = self.next.take() else { return Ok(None) };
+            self.load(&seek)?;
+        }
+        let at = match self.direction {
+            Direction::Forward => self.records.next(),
+            Direction::Backward => self.records.next_back(),
+        };
+        let Some(at) = at else { return Ok(None) };
+        let node = Node(&self.leaf[..]);
+        let value =
+            node.key(at, &mut self.key).and_then(|()| node.record(at)).map_err(|Changed| self.damaged())?.1;
+        Ok(Some((&self.key, self.leaf.get(value).unwrap_or_default())))
+    }
+
+    fn damaged(&self) -> crate::Error {
+        self.tree.space.damaged(self.tree.root, "a leaf of its tree has records that lie outside of it")
+    }
+
+    /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where to go on.
+    fn load(&mut self, seek: &Seek) -> Result<()> {
+        let (tree, direction) = (self.tree, self.direction);
+        tree.attempt(|| tree.copy_leaf(seek, direction, &mut self.leaf))?;
+        let found = self.place(seek).map_err(|Changed| self.damaged())?;
+        (self.records, self.next) = found;
+        Ok(())
+    }
+
+    fn place(&self, seek: &Seek) -> Result<(Range<usize>, Option<Seek>), Changed> {
+        let node = Node(&self.leaf[..]);
+        let count = node.count()?;
+        let mut records = 0..count;
+        if let Seek::At(key) | Seek::Beyond(key) = seek {
+            let (at, is_there) = self.search(node, key)?;
+            let is_in = is_there && matches!(seek, Seek::At(_));
+            match self.direction {
+                Direction::Forward => records.start = if is_there && !is_in { at + 1 } else { at },
+                Direction::Backward => records.end = if is_in { at + 1 } else { at },
+            }
+        }
+        let mut fence = Vec::new();
+        let has_more = match self.direction {
+            Direction::Forward => node.upper(&mut fence)?,
+            Direction::Backward => node.lower(&mut fence)?,
+        };
+        let mut is_last = !has_more;
+        if let Bound::Included(key) | Bound::Excluded(key) = &self.end {
+            let (at, is_there) = self.search(node, key)?;
+            let is_in = is_there && matches!(self.end, Bound::Included(_));
+            match self.direction {
+                Direction::Forward => {
+                    let end = if is_in { at + 1 } else { at };
+                    is_last |= end < count || fence >= *key;
+                    records.end = end;
+                }
+                Direction::Backward => {
+                    let start = if is_there && !is_in { at + 1 } else { at };
+                    is_last |= start > 0 || fence < *key;
+                    records.start = start;
+                }
+            }
+        }
+        if records.start > records.end {
+            records.end = records.start;
+        }
+        // Forward the fence is the last key of this leaf, backward it is the last one of the leaf before.
+        let next = match self.direction {
+            Direction::Forward => Seek::Beyond(fence),
+            Direction::Backward => Seek::At(fence),
+        };
+        Ok((records, (!is_last).then_some(next)))
+    }
+
+    /// As [`Node::search`], also for keys that the leaf may not hold: they are before or after all of its records.
+    fn search(&self, node: Node<'_, [u8]>, key: &[u8]) -> Result<(usize, bool), Changed> {
+        let mut fence = Vec::new();
+        if node.lower(&mut fence)? && *key <= *fence {
+            return Ok((0, false));
+        }
+        if node.upper(&mut fence)? && *key > *fence {
+            return Ok((node.count()?, false));
+        }
+        node.search(key)
+    }
+}
+
+impl fmt::Debug for Cursor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cursor")
+            .field("direction", &self.direction)
+            .field("end", &self.end)
+            .finish_non_exhaustive()
+    }
+}

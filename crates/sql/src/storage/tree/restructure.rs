@@ -1,0 +1,386 @@
+//! Nodes that have become too full or too empty.
+
+use std::ops::Range;
+
+use cairn_pool::{Changed, Optimistic};
+
+use super::{Attempt, Stop, Tree};
+use crate::Result;
+use crate::storage::change::Change;
+use crate::storage::node::{Bounds, Node, NodeMut, SLOT};
+use crate::storage::ops::{Op, image};
+
+/// A node on the way down, and the place of the child that was taken.
+type Step<'p> = (Optimistic<'p>, usize);
+
+/// A copy of a node that nobody changes any more, with its fences.
+struct Copy {
+    bytes: Vec<u8>,
+    level: u8,
+    lower: Option<Vec<u8>>,
+    upper: Option<Vec<u8>>,
+}
+
+impl Copy {
+    /// Copies a node and validates the copy.
+    fn of(tree: &Tree, view: &Optimistic<'_>) -> Attempt<Copy> {
+        let mut bytes = vec![0; view.len()];
+        view.copy_to(0, &mut bytes)?;
+        view.validate()?;
+        let node = Node(&bytes[..]);
+        let (mut lower, mut upper) = (Vec::new(), Vec::new());
+        let fences = || -> std::result::Result<_, Changed> {
+            let (has_lower, has_upper) = (node.lower(&mut lower)?, node.upper(&mut upper)?);
+            Ok((has_lower.then_some(lower), has_upper.then_some(upper)))
+        };
+        let (level, fences) = (node.level(), fences());
+        let (lower, upper) = tree.sound(view, fences)?;
+        Ok(Copy { level: tree.sound(view, level)?, lower, upper, bytes })
+    }
+
+    fn node(&self) -> Node<'_, [u8]> {
+        Node(&self.bytes[..])
+    }
+
+    fn bounds(&self) -> Bounds<'_> {
+        Bounds { lower: self.lower.as_deref(), upper: self.upper.as_deref() }
+    }
+
+    /// Appends some of its records to a node under construction, whose prefix may be another.
+    fn append_to(&self, records: Range<usize>, to: &mut [u8]) -> std::result::Result<(), Changed> {
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let prefix = Node(&*to).prefix_len()?;
+        for at in records {
+            self.node().key(at, &mut key)?;
+            value.clear();
+            self.node().value(at, &mut value)?;
+            let end = Node(&*to).count()?;
+            NodeMut(to).insert(end, key.get(prefix..).ok_or(Changed)?, &value)?;
+        }
+        Ok(())
+    }
+}
+
+/// The two halves of a node, and the key between them: the upper fence of the left one.
+struct Halves {
+    left: Vec<u8>,
+    right: Vec<u8>,
+    separator: Vec<u8>,
+}
+
+/// The shortest key that is not below `left` and below `right`.
+fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+    let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
+    // One byte more than they have in common is above `left`, and below `right` if that goes on.
+    if common + 1 < right.len() { right[..common + 1].to_vec() } else { left.to_vec() }
+}
+
+impl Tree {
+    /// The nodes from the root to the leaf of a key.
+    fn path(&self, key: &[u8]) -> Attempt<Vec<Step<'_>>> {
+        let mut view = self.view(self.root)?;
+        let mut level = self.level(&view)?;
+        let mut path = Vec::with_capacity(usize::from(level) + 1);
+        while level > 0 {
+            let (child, at) = self.sound(&view, Node(&view).child_of(key))?;
+            let below = self.below(&view, level, child)?;
+            path.push((view, at));
+            (view, level) = (below, level - 1);
+        }
+        path.push((view, 0));
+        Ok(path)
+    }
+
+    /// Makes room for `key`: splits the lowest node on the way to it whose parent has room for one key more. The caller tries
+    /// again, until it is the leaf that was split.
+    pub(super) fn split(&self, key: &[u8]) -> Attempt<()> {
+        let path = self.path(key)?;
+        // The longest key that may have to go up, with its child.
+        let need = self.max_record() + SLOT;
+        let has_room = |(view, _): &Step<'_>| self.sound(view, Node(view).free()).map(|free| free >= need);
+        let mut at = path.len() - 1;
+        while at > 0 && !has_room(&path[at - 1])? {
+            at -= 1;
+        }
+        if at == 0 {
+            self.split_root(key, &path[0].0)
+        } else {
+            self.split_child(key, &path[at - 1], &path[at].0)
+        }
+    }
+
+    /// Divides a node. Where the last key is the newest, everything stays on the left, so that ascending inserts fill pages.
+    fn halves(&self, view: &Optimistic<'_>, copy: &Copy, key: &[u8]) -> Attempt<Halves> {
+        let node = copy.node();
+        let count = self.sound(view, node.count())?;
+        let (at, _) = self.sound(view, node.search(key))?;
+        let is_ascending = copy.upper.is_none() && at == count;
+        let tries =
+            if is_ascending { vec![count, self.middle(view, copy)?] } else { vec![self.middle(view, copy)?] };
+        for middle in tries {
+            if let Ok(halves) = self.divide(copy, middle, key) {
+                return Ok(halves);
+            }
+        }
+        Err(Stop::Error(
+            self.space.damaged(view.id().page(), format!("it has {count} records and cannot be divided")),
+        ))
+    }
+
+    /// Where the records before have half of the bytes; at least one, and not all.
+    fn middle(&self, view: &Optimistic<'_>, copy: &Copy) -> Attempt<usize> {
+        let node = copy.node();
+        let count = self.sound(view, node.count())?;
+        let sizes: std::result::Result<Vec<usize>, Changed> =
+            (0..count).map(|at| node.record(at).map(|(key, value)| SLOT + key.len() + value.len())).collect();
+        let sizes = self.sound(view, sizes)?;
+        let half = sizes.iter().sum::<usize>() / 2;
+        let mut sum = 0;
+        let middle = sizes.iter().take_while(|&&size| {
+            sum += size;
+            sum <= half
+        });
+        Ok(middle.count().clamp(1, count.saturating_sub(1).max(1)))
+    }
+
+    /// Both halves, the left one with `middle` records; of an inner node the record after them goes up.
+    fn divide(&self, copy: &Copy, middle: usize, key: &[u8]) -> std::result::Result<Halves, Changed> {
+        let (node, count) = (copy.node(), copy.node().count()?);
+        let (mut last, mut first) = (Vec::new(), Vec::new());
+        let separator = if copy.level > 0 {
+            // The key that goes up is the one whose child is the last of the left half.
+            let goes_up = middle.min(count.checked_sub(1).ok_or(Changed)?);
+            node.key(goes_up, &mut first)?;
+            first.clone()
+        } else if middle == count {
+            // What comes is above all that is there.
+            node.key(count.checked_sub(1).ok_or(Changed)?, &mut last)?;
+            separator(&last, key)
+        } else {
+            node.key(middle.checked_sub(1).ok_or(Changed)?, &mut last)?;
+            node.key(middle, &mut first)?;
+            separator(&last, &first)
+        };
+        let mut left = vec![0; copy.bytes.len()];
+        let mut right = left.clone();
+        let bounds = copy.bounds();
+        NodeMut(&mut left).clear(copy.level, Bounds { upper: Some(&separator), ..bounds })?;
+        NodeMut(&mut right).clear(copy.level, Bounds { lower: Some(&separator), ..bounds })?;
+        if copy.level > 0 {
+            let goes_up = middle.min(count - 1);
+            copy.append_to(0..goes_up, &mut left)?;
+            NodeMut(&mut left).set_last_child(node.child(goes_up)?)?;
+            copy.append_to(goes_up + 1..count, &mut right)?;
+            NodeMut(&mut right).set_last_child(node.child(count)?)?;
+        } else {
+            copy.append_to(0..middle, &mut left)?;
+            copy.append_to(middle..count, &mut right)?;
+        }
+        Ok(Halves { left, right, separator })
+    }
+
+    /// A node becomes two; the parent has room for one key more.
+    fn split_child(&self, key: &[u8], (parent, at): &Step<'_>, view: &Optimistic<'_>) -> Attempt<()> {
+        let copy = Copy::of(self, view)?;
+        let halves = self.halves(view, &copy, key)?;
+        let prefix = self.sound(parent, Node(parent).prefix_len())?;
+        let rest = self.sound(parent, halves.separator.get(prefix..).ok_or(Changed))?;
+        let mut change = Change::default();
+        let above = change.hold(parent.upgrade_exclusive()?);
+        let left = change.hold(view.upgrade_exclusive()?);
+        let pages = self.space.allocate(&mut change, 1)?;
+        let &(right_page, right) = pages.first().ok_or(Stop::Changed)?;
+        change.plan(left, image(&halves.left)?);
+        change.plan(right, image(&halves.right)?);
+        // The child's old place is the right half's, the left half gets one before it.
+        let at = *at as u16;
+        change.plan(above, Op::Child { at, child: right_page });
+        change.plan(above, Op::Insert { at, key: rest, value: &view.id().page().to_le_bytes() });
+        Ok(change.commit(&*self.space.log, self.space.path())?)
+    }
+
+    /// The root stays where it is: its halves go to two new pages, and it becomes their parent.
+    fn split_root(&self, key: &[u8], view: &Optimistic<'_>) -> Attempt<()> {
+        let copy = Copy::of(self, view)?;
+        let halves = self.halves(view, &copy, key)?;
+        let mut change = Change::default();
+        let root = change.hold(view.upgrade_exclusive()?);
+        let pages = self.space.allocate(&mut change, 2)?;
+        let [(left_page, left), (right_page, right)] = pages[..] else { return Err(Stop::Changed) };
+        let mut above = vec![0; copy.bytes.len()];
+        let mut node = NodeMut(&mut above);
+        node.clear(copy.level + 1, copy.bounds())?;
+        node.insert(0, &halves.separator, &left_page.to_le_bytes())?;
+        node.set_last_child(right_page)?;
+        change.plan(left, image(&halves.left)?);
+        change.plan(right, image(&halves.right)?);
+        change.plan(root, image(&above)?);
+        Ok(change.commit(&*self.space.log, self.space.path())?)
+    }
+
+    /// Merges the leaf of a key with a neighbour if both fit into three quarters of a page, and so on upwards. Somebody
+    /// else's change on the way ends it: there will be other occasions.
+    pub(super) fn merge(&self, key: &[u8]) -> Result<()> {
+        loop {
+            match self.merge_once(key) {
+                Ok(true) => {}
+                Ok(false) | Err(Stop::Changed) => return Ok(()),
+                Err(Stop::Error(error)) => return Err(error),
+            }
+        }
+    }
+
+    /// Merges one pair of nodes on the way to a key. False when there is none to merge.
+    fn merge_once(&self, key: &[u8]) -> Attempt<bool> {
+        let path = self.path(key)?;
+        for pair in path.windows(2).rev() {
+            let [(parent, at), (view, _)] = pair else { continue };
+            let free = self.sound(view, Node(view).free())?;
+            if free <= self.space.payload / 4 * 3 {
+                break;
+            }
+            if self.merge_child(parent, *at)? {
+                return Ok(true);
+            }
+        }
+        match path.first() {
+            Some((root, _)) if path.len() > 1 => self.lower_root(root),
+            _ => Ok(false),
+        }
+    }
+
+    fn merge_child(&self, parent: &Optimistic<'_>, at: usize) -> Attempt<bool> {
+        let above = Node(parent);
+        let (count, level) = (self.sound(parent, above.count())?, self.level(parent)?);
+        if count == 0 {
+            return Ok(false);
+        }
+        // With the right neighbour, or the left one for the last.
+        let at = at.min(count - 1);
+        let (left, right) = (self.sound(parent, above.child(at))?, self.sound(parent, above.child(at + 1))?);
+        let left = self.below(parent, level, left)?;
+        let right = self.below(parent, level, right)?;
+        let (first, second) = (Copy::of(self, &left)?, Copy::of(self, &right)?);
+        let Some(merged) = self.merged(&left, &first, &second)? else { return Ok(false) };
+        let mut change = Change::default();
+        let above = change.hold(parent.upgrade_exclusive()?);
+        let kept = change.hold(left.upgrade_exclusive()?);
+        let freed = change.hold(right.upgrade_exclusive()?);
+        change.plan(kept, image(&merged)?);
+        change.plan(above, Op::Remove { at: at as u16 });
+        change.plan(above, Op::Child { at: at as u16, child: left.id().page() });
+        self.space.release(&mut change, right.id().page(), freed)?;
+        change.commit(&*self.space.log, self.space.path())?;
+        Ok(true)
+    }
+
+    /// Both nodes in one, if that leaves a quarter of it free.
+    fn merged(&self, view: &Optimistic<'_>, left: &Copy, right: &Copy) -> Attempt<Option<Vec<u8>>> {
+        let mut bytes = vec![0; left.bytes.len()];
+        let between = left.upper.clone().unwrap_or_default();
+        let mut build = || -> std::result::Result<usize, Changed> {
+            let bounds = Bounds { lower: left.lower.as_deref(), upper: right.upper.as_deref() };
+            NodeMut(&mut bytes).clear(left.level, bounds)?;
+            let (first, second) = (left.node().count()?, right.node().count()?);
+            left.append_to(0..first, &mut bytes)?;
+            if left.level > 0 {
+                let end = Node(&bytes[..]).count()?;
+                let rest = between.get(bounds.prefix_len()..).ok_or(Changed)?;
+                NodeMut(&mut bytes).insert(end, rest, &left.node().child(first)?.to_le_bytes())?;
+                NodeMut(&mut bytes).set_last_child(right.node().child(second)?)?;
+            }
+            right.append_to(0..second, &mut bytes)?;
+            Node(&bytes[..]).free()
+        };
+        // What does not fit says so by an error; a node that is damaged as well, and then whoever reads it is told.
+        let is_enough = build().is_ok_and(|free| free >= self.space.payload / 4);
+        view.validate()?;
+        Ok(is_enough.then_some(bytes))
+    }
+
+    /// A root with one child takes the child's place.
+    fn lower_root(&self, root: &Optimistic<'_>) -> Attempt<bool> {
+        let level = self.level(root)?;
+        if level == 0 || self.sound(root, Node(root).count())? > 0 {
+            return Ok(false);
+        }
+        let child = self.sound(root, Node(root).child(0))?;
+        let below = self.below(root, level, child)?;
+        let copy = Copy::of(self, &below)?;
+        let mut change = Change::default();
+        let kept = change.hold(root.upgrade_exclusive()?);
+        let freed = change.hold(below.upgrade_exclusive()?);
+        change.plan(kept, image(&copy.bytes)?);
+        self.space.release(&mut change, child, freed)?;
+        change.commit(&*self.space.log, self.space.path())?;
+        Ok(true)
+    }
+
+    /// Walks the whole tree and says what is wrong with it. For tests and for checking a database; nobody may change it meanwhile.
+    ///
+    /// Errors: [`Error::Corruption`](crate::Error::Corruption), the first.
+    pub fn check(&self) -> Result<TreeStats> {
+        let mut stats = TreeStats::default();
+        self.attempt(|| {
+            stats = TreeStats::default();
+            let root = self.view(self.root)?;
+            self.check_below(&root, None, None, &mut stats)
+        })?;
+        Ok(stats)
+    }
+
+    fn check_below(
+        &self,
+        view: &Optimistic<'_>,
+        lower: Option<&[u8]>,
+        upper: Option<&[u8]>,
+        stats: &mut TreeStats,
+    ) -> Attempt<()> {
+        let level = self.level(view)?;
+        let copy = Copy::of(self, view)?;
+        let node = copy.node();
+        let wrong = |what: String| Err(Stop::Error(self.space.damaged(view.id().page(), what)));
+        if copy.lower.as_deref() != lower || copy.upper.as_deref() != upper {
+            return wrong("its fences are not what its parent says".to_owned());
+        }
+        let count = self.sound(view, node.count())?;
+        let (mut key, mut last) = (Vec::new(), lower.map(<[u8]>::to_vec));
+        stats.pages += 1;
+        stats.levels = stats.levels.max(level + 1);
+        stats.free_bytes += self.sound(view, node.free())? as u64;
+        for at in 0..count {
+            self.sound(view, node.key(at, &mut key))?;
+            let is_above = last.as_ref().is_none_or(|last| key > *last);
+            if !is_above || upper.is_some_and(|upper| key[..] > *upper) {
+                return wrong(format!("the key of record {at} is out of order, or out of the node's bounds"));
+            }
+            if level > 0 {
+                let child = self.sound(view, node.child(at))?;
+                let below = self.below(view, level, child)?;
+                self.check_below(&below, last.as_deref(), Some(&key), stats)?;
+            }
+            last = Some(key.clone());
+        }
+        if level == 0 {
+            stats.records += count as u64;
+            return Ok(());
+        }
+        let child = self.sound(view, node.child(count))?;
+        let below = self.below(view, level, child)?;
+        self.check_below(&below, last.as_deref(), upper, stats)
+    }
+}
+
+/// What [`Tree::check`] has counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct TreeStats {
+    /// Records in its leaves.
+    pub records: u64,
+    /// Pages, inner ones included.
+    pub pages: u64,
+    /// Levels, the leaves included.
+    pub levels: u8,
+    /// Bytes in its pages that no record has.
+    pub free_bytes: u64,
+}

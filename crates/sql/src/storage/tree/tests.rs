@@ -1,0 +1,223 @@
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
+use cairn_pool::{BackgroundWriter, FileOptions, Pool};
+use cairn_vfs::{Fs, MemFs, OpenOptions, Rng, SeededRng, thread};
+use proptest::prelude::*;
+
+use super::*;
+use crate::storage::{Log, Unlogged};
+
+const PAGE: usize = 4096;
+
+fn space(frames: usize) -> Arc<Space> {
+    let pool = Pool::builder()
+        .page_size(PAGE)
+        .frames(frames)
+        .background_writer(BackgroundWriter::Off)
+        .build()
+        .unwrap();
+    let file = MemFs::new().open("db".as_ref(), OpenOptions::create()).unwrap();
+    let file = pool.open(file, FileOptions::new()).unwrap();
+    let log: Arc<dyn Log> = Arc::new(Unlogged);
+    Arc::new(Space::create(file, PAGE, log).unwrap())
+}
+
+type Map = BTreeMap<Vec<u8>, Vec<u8>>;
+
+fn all(tree: &Tree, range: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut cursor = tree.scan(range, direction);
+    let mut found = Vec::new();
+    while let Some((key, value)) = cursor.next().unwrap() {
+        found.push((key.to_vec(), value.to_vec()));
+    }
+    found
+}
+
+fn agrees(tree: &Tree, map: &Map) {
+    let stats = tree.check().unwrap();
+    assert_eq!(stats.records, map.len() as u64);
+    let everything = (Bound::Unbounded, Bound::Unbounded);
+    let pairs: Vec<_> = map.clone().into_iter().collect();
+    assert!(all(tree, everything, Direction::Forward) == pairs);
+    let mut backward = all(tree, everything, Direction::Backward);
+    backward.reverse();
+    assert!(backward == pairs);
+}
+
+fn key(rng: &mut SeededRng, spread: u64) -> Vec<u8> {
+    // Some long, some with much in common, some prefixes of others.
+    let number = rng.below(spread);
+    let text = match number % 4 {
+        0 => format!("{number:06}"),
+        1 => format!("{:04}-the same for many-{number}", number / 64),
+        2 => format!("{}", "ab".repeat((number % 90) as usize)),
+        _ => format!("{}{}", number % 10, "x".repeat((number % 300) as usize)),
+    };
+    text.into_bytes()
+}
+
+/// Goal: a tree is a sorted map, whatever comes in whatever order, in a pool that holds a part of it. Method: random puts, inserts, removals, lookups and scans
+/// against a map; pages that are freed are used again.
+#[test]
+fn as_a_map() {
+    for seed in 0..6 {
+        let space = space(64);
+        let tree = Tree::create(&space).unwrap();
+        let mut rng = SeededRng::new(seed).fork("tree");
+        let mut map = Map::new();
+        for round in 0..20_000u32 {
+            let key = key(&mut rng, 6_000);
+            let is_shrinking = round / 4_000 % 2 == 1;
+            match rng.below(10) {
+                0..3 if is_shrinking => assert_eq!(tree.remove(&key).unwrap(), map.remove(&key).is_some()),
+                0..3 => {
+                    let value = vec![round as u8; rng.below(if round % 50 == 0 { 250 } else { 30 }) as usize];
+                    assert_eq!(tree.put(&key, &value).unwrap(), map.insert(key, value).is_none());
+                }
+                3..6 => {
+                    let is_new = !map.contains_key(&key);
+                    assert_eq!(tree.insert(&key, b"inserted").unwrap(), is_new);
+                    map.entry(key).or_insert_with(|| b"inserted".to_vec());
+                }
+                6 => assert_eq!(tree.remove(&key).unwrap(), map.remove(&key).is_some()),
+                _ => {
+                    let mut value = vec![1, 2];
+                    let expected = map.get(&key);
+                    assert_eq!(tree.get(&key, &mut value).unwrap(), expected.is_some());
+                    assert_eq!(value[2..], *expected.map_or(&[][..], |value| &value[..]));
+                    assert_eq!(tree.contains(&key).unwrap(), expected.is_some());
+                }
+            }
+        }
+        agrees(&tree, &map);
+        assert!(tree.check().unwrap().levels >= 2);
+        for key in map.keys() {
+            assert!(tree.remove(key).unwrap());
+        }
+        let stats = tree.check().unwrap();
+        assert_eq!((stats.records, stats.pages, stats.levels), (0, 1, 1), "seed {seed}");
+        assert_eq!(space.free_pages().unwrap() + 2, space.pages().unwrap());
+    }
+}
+
+/// Goal: ascending keys fill pages, and descending and shuffled ones at least half of them.
+#[test]
+fn fill() {
+    let share = |order: &dyn Fn(u32) -> u32| {
+        let tree = Tree::create(&space(4000)).unwrap();
+        (0..30_000).for_each(|at| assert!(tree.insert(&order(at).to_be_bytes(), &[7; 20]).unwrap()));
+        let stats = tree.check().unwrap();
+        assert_eq!((stats.records, stats.levels), (30_000, 3));
+        1.0 - stats.free_bytes as f64 / (stats.pages as f64 * PAGE as f64)
+    };
+    let (up, down, mixed) =
+        (share(&|at| at), share(&|at| 30_000 - at), share(&|at| at.wrapping_mul(0x9e37_79b1)));
+    assert!(up > 0.9 && down > 0.4 && mixed > 0.6, "{up} {down} {mixed}");
+}
+
+/// Goal: records that are too long are refused, the longest ones are not, and an empty key and value are records as well.
+#[test]
+fn lengths() {
+    let tree = Tree::create(&space(100)).unwrap();
+    let most = tree.max_record();
+    assert!(matches!(tree.put(&vec![1; most], &[1]), Err(Error::TooLong { most: said, .. }) if said == most));
+    let mut map = Map::new();
+    for at in 0..60u8 {
+        let key = vec![at; most - usize::from(at)];
+        let value = vec![at; at.into()];
+        assert!(tree.insert(&key, &value).unwrap());
+        map.insert(key, value);
+    }
+    assert!(tree.insert(b"", b"").unwrap());
+    map.insert(Vec::new(), Vec::new());
+    agrees(&tree, &map);
+}
+
+proptest! {
+    #![proptest_config(crate::test_config::cases(60))]
+
+    /// Goal: scans give what a map's range gives, both ways, whatever the bounds.
+    #[test]
+    fn ranges(seed: u64, bounds in prop::collection::vec((0u8..3, 0u64..500, 0u8..3, 0u64..500), 10)) {
+        let tree = Tree::create(&space(100)).unwrap();
+        let mut rng = SeededRng::new(seed).fork("ranges");
+        let mut map = Map::new();
+        for _ in 0..600 {
+            let key = key(&mut rng, 500);
+            tree.put(&key, b"value").unwrap();
+            map.insert(key, b"value".to_vec());
+        }
+        for (first, start, last, end) in bounds {
+            let key_of = |number| key(&mut SeededRng::new(number).fork("bound"), 500);
+            let (start, end) = (key_of(start), key_of(end));
+            let bound = |kind, key| match kind {
+                0 => Bound::Unbounded,
+                1 => Bound::Included(key),
+                _ => Bound::Excluded(key),
+            };
+            let (low, high) = (bound(first, &start[..]), bound(last, &end[..]));
+            let is_in = |key: &[u8]| {
+                let after = match low { Bound::Unbounded => true, Bound::Included(low) => key >= low, Bound::Excluded(low) => key > low };
+                after && match high { Bound::Unbounded => true, Bound::Included(high) => key <= high, Bound::Excluded(high) => key < high }
+            };
+            let expected: Vec<_> = map.clone().into_iter().filter(|(key, _)| is_in(key)).collect();
+            prop_assert_eq!(&all(&tree, (low, high), Direction::Forward), &expected);
+            let mut backward = all(&tree, (low, high), Direction::Backward);
+            backward.reverse();
+            prop_assert_eq!(&backward, &expected);
+        }
+    }
+}
+
+/// Goal: threads that insert, remove, read and scan at once, in a pool that is too small for the tree, find what they themselves have written, and leave a sound
+/// tree. Method: each thread has keys of its own between everybody's, and a map of them.
+#[test]
+fn threads() {
+    let space = space(40);
+    let tree = Tree::create(&space).unwrap();
+    let maps: Vec<Map> = thread::scope(|scope| {
+        let workers: Vec<_> = (0..4u64)
+            .map(|worker| {
+                let tree = &tree;
+                scope.spawn(move || work(tree, worker))
+            })
+            .collect();
+        workers.into_iter().map(|worker| worker.join().unwrap()).collect()
+    });
+    agrees(&tree, &maps.into_iter().flatten().collect());
+}
+
+fn work(tree: &Tree, worker: u64) -> Map {
+    let mut rng = SeededRng::new(worker).fork("threads");
+    let mut map = Map::new();
+    for round in 0..4_000u64 {
+        let number = rng.below(1_500) * 4 + worker;
+        let key = format!("{number:05}{}", "y".repeat((number % 40) as usize)).into_bytes();
+        match rng.below(if round / 1_000 % 2 == 0 { 10 } else { 6 }) {
+            0..3 => assert_eq!(tree.remove(&key).unwrap(), map.remove(&key).is_some()),
+            3 => {
+                let mut value = Vec::new();
+                assert_eq!(tree.get(&key, &mut value).unwrap().then_some(&value), map.get(&key));
+            }
+            4 if round % 20 == 0 => {
+                let mut cursor = tree.scan((Bound::Included(&key), Bound::Unbounded), Direction::Forward);
+                let (mut last, mut own) = (Vec::new(), map.range(key.clone()..));
+                for _ in 0..200 {
+                    let Some((found, _)) = cursor.next().unwrap() else { break };
+                    assert!(*found > last[..] || last.is_empty());
+                    last = found.to_vec();
+                    let number: u64 = std::str::from_utf8(&last[..5]).unwrap().parse().unwrap();
+                    if number % 4 == worker {
+                        assert_eq!(own.next().map(|(key, _)| key), Some(&last));
+                    }
+                }
+            }
+            _ => {
+                let value = round.to_le_bytes().to_vec();
+                assert_eq!(tree.put(&key, &value).unwrap(), map.insert(key, value).is_none());
+            }
+        }
+    }
+    map
+}
