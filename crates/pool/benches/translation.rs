@@ -104,7 +104,8 @@ fn lookups() {
     let row = |name: &str, nanos: Vec<f64>| {
         println!("{name:<28} {:>12.2} {:>12.2} {:>12.2}", nanos[0], nanos[1], nanos[2])
     };
-    let each = |build: &dyn Fn(u32) -> Box<dyn Fn(&[u32]) -> u64>| {
+    type Lookup = Box<dyn Fn(&[u32]) -> u64>;
+    let each = |build: &dyn Fn(u32) -> Lookup| {
         let one = |pages| {
             let (lookup, order) = (build(pages), shuffled(pages, 1_000_000));
             least(order.len(), || _ = black_box(lookup(&order)))

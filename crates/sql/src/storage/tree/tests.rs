@@ -51,7 +51,7 @@ fn key(rng: &mut SeededRng, spread: u64) -> Vec<u8> {
     let text = match number % 4 {
         0 => format!("{number:06}"),
         1 => format!("{:04}-the same for many-{number}", number / 64),
-        2 => format!("{}", "ab".repeat((number % 90) as usize)),
+        2 => "ab".repeat((number % 90) as usize),
         _ => format!("{}{}", number % 10, "x".repeat((number % 300) as usize)),
     };
     text.into_bytes()
