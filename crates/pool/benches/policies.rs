@@ -15,8 +15,8 @@ use cairn_pool::policy::{Frames, Hits, Policy};
 use cairn_pool::{Frame, PageId, PolicyKind};
 use cairn_vfs::{Clock, SystemClock};
 
-const ROUNDS: usize = 5;
-const REQUESTS: usize = 400_000;
+const ROUNDS: usize = 11;
+const REQUESTS: usize = 200_000;
 
 fn main() {
     let wanted: Vec<PolicyKind> = std::env::args()

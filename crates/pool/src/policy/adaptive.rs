@@ -19,7 +19,7 @@
 //!
 //! Three rules keep it from losing by its changes:
 //! - From recency to LIRS only when the lead is no chance: more than twice the square root of the requests that told them apart. Back as soon
-//!   as the lead is gone. The lead is at most what the shadow holds, so that old merits do not outweigh a new phase.
+//!   as the lead is gone. The lead is at most the pages that the shadow holds and some, so that old merits do not outweigh a new phase.
 //! - A turn of LIRS that cost hits against the LRU shadow doubles the evidence that the next one needs, up to four times; one that paid halves it.
 //! - A pool that hit more than seven times in twelve requests while it filled starts by recency.
 //!
@@ -40,8 +40,9 @@ const CONFIDENCE: u64 = 2;
 const DOUBT_MAX: u64 = 4;
 /// Requests that tell the shadows apart, after which the older ones count half.
 const MEMORY: u64 = 4096;
-/// What the lead may be beyond the pages of a shadow, so that small pools have a memory too.
-const LEAD_SPARE: u64 = 20;
+/// What the lead may be beyond the pages of a shadow, so that small pools have a memory too, and most evidence is enough.
+const LEAD_SPARE: u64 = 512;
+const _: () = assert!(LEAD_SPARE * LEAD_SPARE >= CONFIDENCE * CONFIDENCE * DOUBT_MAX * DOUBT_MAX * MEMORY);
 /// Hits for each page of a pool that fills, from which on it starts by recency: seven to five.
 const FILL_HITS: (usize, usize) = (7, 5);
 
@@ -66,6 +67,9 @@ pub(super) struct Adaptive {
     /// A page is of the sample when its hash has none of these bits.
     sample: u64,
     duel: Duel,
+    /// The frame of the last request if that was a hit, and whether the one before was the same.
+    last: Option<Frame>,
+    repeated: bool,
 }
 
 impl Adaptive {
@@ -79,6 +83,8 @@ impl Adaptive {
             lirs: Shadow::new(Lirs::new(shadow), shadow),
             sample: (1 << halvings) - 1,
             duel: Duel { lead_max: shadow as u64 + LEAD_SPARE, ..Duel::default() },
+            last: None,
+            repeated: false,
         }
     }
 
@@ -221,17 +227,24 @@ impl Policy for Adaptive {
     }
 
     fn hit(&mut self, frame: Frame) {
+        if let Follow::Filling { hits } = &mut self.follow {
+            *hits += usize::from(self.frames.has(frame));
+        }
+        // The third request in a row for a page finds it at the top of everything.
+        let same = self.last == Some(frame);
+        if same && self.repeated {
+            return;
+        }
+        (self.last, self.repeated) = (Some(frame), same);
         if !self.frames.has(frame) {
             return;
         }
         self.frames.hit(frame);
-        if let Follow::Filling { hits } = &mut self.follow {
-            *hits += 1;
-        }
         self.request(self.frames.page(frame), true);
     }
 
     fn insert(&mut self, frame: Frame, page: PageId, frames: &dyn Frames) {
+        self.last = None;
         self.frames.insert(frame, page, frames);
         self.request(page, false);
     }
@@ -241,10 +254,12 @@ impl Policy for Adaptive {
             let recent = hits * FILL_HITS.1 > self.frames.len() * FILL_HITS.0;
             self.turn(if recent { Follow::Recency } else { Follow::Lirs });
         }
+        self.last = None;
         self.frames.evict(incoming, frames)
     }
 
     fn remove(&mut self, frame: Frame) {
+        self.last = None;
         self.frames.remove(frame);
     }
 

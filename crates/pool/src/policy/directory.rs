@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   buckets   | slot or NIL | ...            a power of two, at least as many as slots
-//!   slots     | page, next slot of the chain or of the free ones | ...
+//!   slots     | page, next slot of the chain or of the free ones, bucket | ...
 //! ```
 //!
 //! Chains, because most look-ups are for pages that are not there: they cost one load of four bytes. Slots keep
@@ -16,6 +16,7 @@ const NIL: u32 = u32::MAX;
 struct Slot {
     page: PageId,
     next: u32,
+    bucket: u32,
 }
 
 /// A set of pages, each with a slot number from 0. Grows when it must; slots are used again.
@@ -67,7 +68,7 @@ impl Directory {
     #[inline]
     pub(super) fn insert(&mut self, page: PageId) -> u32 {
         let bucket = self.bucket(page);
-        let new = Slot { page, next: self.buckets[bucket] };
+        let new = Slot { page, next: self.buckets[bucket], bucket: bucket as u32 };
         let at = self.free;
         let at = if at == NIL {
             self.slots.push(new);
@@ -86,8 +87,8 @@ impl Directory {
     /// Removes the page of a slot that is in use.
     #[inline]
     pub(super) fn remove(&mut self, slot: u32) {
-        let Slot { page, next } = self.slots[slot as usize];
-        let bucket = self.bucket(page);
+        let Slot { next, bucket, .. } = self.slots[slot as usize];
+        let bucket = bucket as usize;
         let mut at = self.buckets[bucket];
         if at == slot {
             self.buckets[bucket] = next;
@@ -110,7 +111,8 @@ impl Directory {
         self.buckets = vec![NIL; buckets];
         for slot in chained {
             let bucket = self.bucket(self.page(slot));
-            self.slots[slot as usize].next = self.buckets[bucket];
+            let moved = &mut self.slots[slot as usize];
+            (moved.next, moved.bucket) = (self.buckets[bucket], bucket as u32);
             self.buckets[bucket] = slot;
         }
     }

@@ -28,13 +28,10 @@ impl<const L: usize> Ghosts<L> {
         self.pages.find(page).and_then(|slot| self.order.list_of(slot))
     }
 
-    /// Adds a page as the newest of a queue; from another queue or place, if it was there.
+    /// Adds a page that is in none as the newest of a queue.
     #[inline]
     pub(super) fn push(&mut self, queue: usize, page: PageId) {
-        let slot = match self.pages.find(page) {
-            Some(slot) => slot,
-            None => self.pages.insert(page),
-        };
+        let slot = self.pages.insert(page);
         self.order.push_front(queue, slot, ());
     }
 

@@ -82,7 +82,7 @@ impl LruK {
         if self.history_max == 0 {
             return;
         }
-        let slot = self.history.find(page).unwrap_or_else(|| self.history.insert(page));
+        let slot = self.history.insert(page);
         self.history_order.push_front(EVICTED, slot, times);
         self.trim();
     }

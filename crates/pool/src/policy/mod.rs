@@ -62,11 +62,14 @@ pub trait Policy: fmt::Debug + Send {
     /// A page that is resident in `frame` was asked for. Only for [`Hits::Logged`].
     fn hit(&mut self, frame: Frame);
 
-    /// `page` was not resident and is from now on, in `frame`, whose mark is 0. The frame is not one that the policy has.
+    /// `page` was in no frame and is from now on in `frame`, whose mark is 0. The frame is not one that the policy has.
     fn insert(&mut self, frame: Frame, page: PageId, frames: &dyn Frames);
 
     /// Chooses a frame, claims it and forgets it (its page may stay known as one that was evicted). `incoming` is the page that room is
     /// made for, which [`Policy::insert`] follows for; `None` when room is made in advance.
+    ///
+    /// A frame that cannot be claimed is in use, and counts as one that was just used. While few are pinned each is tried once; S3-FIFO may try one
+    /// up to five times, the others twice.
     ///
     /// `None` when no frame can be claimed: then nothing has changed that matters, and each frame was tried.
     fn evict(&mut self, incoming: Option<PageId>, frames: &dyn Frames) -> Option<Frame>;
