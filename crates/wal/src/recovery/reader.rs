@@ -188,16 +188,16 @@ impl SegmentReader {
 
 /// Fills `bytes` from `offset`. Where the file has been cut since it was opened, by a writer that went away, zeros: what
 /// stood there.
-fn fill(file: &dyn File, mut bytes: &mut [u8], mut offset: u64) -> Result<()> {
-    while !bytes.is_empty() {
-        let count = file.read_at(bytes, offset)?;
-        if count == 0 {
-            bytes.fill(0);
+fn fill(file: &dyn File, bytes: &mut [u8], offset: u64) -> Result<()> {
+    match file.read_exact_at(bytes, offset) {
+        Err(error) if error.source.kind() == std::io::ErrorKind::UnexpectedEof => {
+            let there = file.len()?.saturating_sub(offset).min(bytes.len() as u64) as usize;
+            let (there, cut) = bytes.split_at_mut(there);
+            cut.fill(0);
+            Ok(file.read_exact_at(there, offset)?)
         }
-        bytes = bytes.get_mut(count..).filter(|_| count > 0).unwrap_or_default();
-        offset += count as u64;
+        result => Ok(result?),
     }
-    Ok(())
 }
 
 /// A sound header, if it is of the segment that the file's name says.
