@@ -160,18 +160,23 @@ fn fingers() {
         for (at, key) in [b"m", b"n", b"y", b"z", b"yy".as_slice()].into_iter().enumerate() {
             insert(key, 1 + at as Seqno);
         }
-        let is_tried = AtomicUsize::new(0);
+        let turn = AtomicUsize::new(0);
+        let wait_for = |wanted| {
+            while turn.load(Ordering::Acquire) != wanted {
+                thread::yield_now();
+            }
+        };
         thread::scope(|scope| {
             scope.spawn(|| {
                 insert(b"o", 11);
                 insert(b"p", 12);
-                is_tried.store(1, Ordering::Release);
+                turn.store(1, Ordering::Release);
+                wait_for(2);
                 insert(b"v", 13);
             });
             scope.spawn(|| {
-                while is_tried.load(Ordering::Acquire) == 0 {
-                    thread::yield_now();
-                }
+                wait_for(1);
+                turn.store(2, Ordering::Release);
                 insert(b"nn", 21);
             });
         });
