@@ -46,6 +46,7 @@ pub mod stats;
 pub mod store;
 pub mod suite_hash;
 pub mod suite_kv;
+pub mod suite_pool;
 pub mod table;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]

@@ -2,6 +2,7 @@
 
 mod bytes;
 pub mod kv;
+pub mod pool;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use bytes::parse_bytes;
 use kv::KvCommand;
+use pool::BenchPoolArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
 
@@ -346,6 +348,8 @@ pub enum BenchCommand {
     Hash(BenchHashArgs),
     /// The ordered key-value store against its peers
     Kv(BenchKvArgs),
+    /// The buffer pool: replacement policies, textbook pool, caches
+    Pool(BenchPoolArgs),
     /// Hold a stored run against an earlier one
     #[command(after_help = "Example:
   cairn bench compare before.json after.json

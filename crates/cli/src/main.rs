@@ -64,6 +64,7 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Bench { command } => match command {
             BenchCommand::Hash(args) => bench::run::run(&fs, &args),
             BenchCommand::Kv(args) => bench::kv::run(&fs, &args),
+            BenchCommand::Pool(args) => bench::pool::run(&fs, &args),
             BenchCommand::Compare(args) => bench::stored::compare(&fs, &args),
             BenchCommand::Readme(args) => bench::stored::readme(&fs, &args),
             BenchCommand::Report(args) => bench::stored::report(&fs, &args),

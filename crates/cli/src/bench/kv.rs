@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use cairn_bench::process::Stop;
 use cairn_bench::report::render_html;
-use cairn_bench::results::Run;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_kv::{self, Mode, Options, YcsbSpec, layout, matrix};
 use cairn_bench::{dashboard, store, table};
@@ -56,7 +55,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
             out.bytes(table::to_text(&run).as_bytes())?;
         }
         out.line("")?;
-        out.bytes(settings(&run).as_bytes())?;
+        out.bytes(super::settings(&run).as_bytes())?;
         out.line("")?;
         out.line(format!("results: {}", saved.display()))?;
         out.line(format!("report:  {}", report.display()))?;
@@ -66,22 +65,6 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
         return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
     }
     Ok(Outcome::Done)
-}
-
-/// Every setting of every store, a line each.
-fn settings(run: &Run) -> String {
-    let mut out = String::new();
-    for contender in &run.contenders {
-        out += &format!("{} {}\n", contender.name, contender.version);
-        if let Some(reason) = &contender.skipped {
-            out += &format!("  left out: {reason}\n");
-            continue;
-        }
-        for (name, value) in contender.settings.iter().filter(|(name, _)| !name.starts_with("counter")) {
-            out += &format!("  {name}: {value}\n");
-        }
-    }
-    out
 }
 
 /// What was typed, as the suite takes it, and what the user should know of it.

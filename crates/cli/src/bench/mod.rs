@@ -1,6 +1,7 @@
 //! The lab's commands: a run, and what can be made of stored ones.
 
 pub mod kv;
+pub mod pool;
 pub mod run;
 pub mod stored;
 
@@ -8,6 +9,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
+use cairn_bench::results::Run;
 use cairn_vfs::{AtomicFile, Fs};
 
 use crate::error::{Error, Result};
@@ -33,4 +35,20 @@ fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     let file = AtomicFile::create(fs, path)?;
     file.file().write_all_at(content, 0)?;
     Ok(file.commit()?)
+}
+
+/// Every setting of every store, a line each.
+fn settings(run: &Run) -> String {
+    let mut out = String::new();
+    for contender in &run.contenders {
+        out += &format!("{} {}\n", contender.name, contender.version);
+        if let Some(reason) = &contender.skipped {
+            out += &format!("  left out: {reason}\n");
+            continue;
+        }
+        for (name, value) in contender.settings.iter().filter(|(name, _)| !name.starts_with("counter")) {
+            out += &format!("  {name}: {value}\n");
+        }
+    }
+    out
 }

@@ -1,0 +1,86 @@
+//! Who takes part, in the order of tables.
+
+use super::cairn::CairnPool;
+use super::options::Options;
+use super::raw::RawReads;
+use super::store::PageStore;
+use super::textbook::{self, Textbook};
+use crate::engine::Settings;
+use crate::error::{Error, Result};
+use crate::results::Contender;
+
+/// Those that can run, and those that cannot with the reason.
+#[derive(Debug, Default)]
+pub struct PoolCatalog {
+    /// Ready to be opened.
+    pub stores: Vec<Box<dyn PageStore>>,
+    /// In the run's list of contenders all the same.
+    pub skipped: Vec<Contender>,
+}
+
+type Make = fn() -> Result<Box<dyn PageStore>>;
+
+fn makers() -> Vec<(&'static str, Make)> {
+    let mut makers: Vec<(&'static str, Make)> = Vec::new();
+    makers.push((textbook::NAME, || Ok(Box::new(Textbook))));
+    add_peers(&mut makers);
+    makers
+}
+
+#[cfg(feature = "peers")]
+fn add_peers(_makers: &mut Vec<(&'static str, Make)>) {}
+
+#[cfg(not(feature = "peers"))]
+fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
+
+/// The words of `--peers`, in the order of tables.
+pub fn peer_names() -> Vec<&'static str> {
+    makers().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Refuses a name that no peer has, with those that are known.
+pub fn check(name: &str) -> Result<()> {
+    let known = peer_names();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("peer {name:?}: expected {}, all or none", known.join(", "))))
+}
+
+/// Everybody who was asked for: Cairn's policies, the first of them without page checks as well, the peers, and raw reads.
+pub fn select(options: &Options) -> Result<PoolCatalog> {
+    let mut catalog = PoolCatalog::default();
+    for &policy in &options.policies {
+        catalog.stores.push(Box::new(CairnPool::new(policy)));
+    }
+    if let Some(&policy) = options.policies.first() {
+        catalog.stores.push(Box::new(CairnPool::unchecked(policy)));
+    }
+    for name in &options.peers {
+        check(name)?;
+        let Some((known, make)) = makers().into_iter().find(|(known, _)| known == name) else { continue };
+        match make() {
+            Ok(store) => catalog.stores.push(store),
+            Err(error) => catalog.skipped.push(skipped(known, &error)),
+        }
+    }
+    catalog.stores.push(Box::new(RawReads::pages()));
+    // As much at a time as Cairn's pool reads ahead, and what costs nothing beside the copy.
+    let window = (256 << 10).min(options.buffers / 4 * options.page_size);
+    if window > options.page_size {
+        catalog.stores.push(Box::new(RawReads::scanning(window)));
+    }
+    catalog.stores.push(Box::new(RawReads::scanning(1 << 20)));
+    Ok(catalog)
+}
+
+fn skipped(name: &str, error: &Error) -> Contender {
+    Contender {
+        name: name.to_owned(),
+        family: name.to_owned(),
+        version: String::new(),
+        ours: false,
+        settings: Settings::new(),
+        skipped: Some(error.to_string()),
+    }
+}

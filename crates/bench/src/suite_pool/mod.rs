@@ -1,0 +1,301 @@
+//! The suite of buffer pools: the guide's five phases for each replacement policy of Cairn's, the pool of textbooks, caches that can serve as
+//! one, and reads without any.
+//!
+//! ```text
+//!   options ─► plan: cases, named as the guide names them
+//!                 └─► for each case, round by round, each contender in a shuffled order: one turn
+//!                        │   open ─ warm up ─ samples, every page's stamp added up and compared ─ close
+//!                        └─► recorder: medians of rounds ─► Run ─► text, tables of policies, report, JSON
+//! ```
+//!
+//! A hit takes some nanoseconds, so a sample is thousands of requests that were drawn before, and what the loop itself takes is measured as well.
+
+mod buffer;
+mod cairn;
+pub mod catalog;
+mod measure;
+mod nothing;
+mod options;
+pub mod pages;
+pub mod plan;
+mod raw;
+mod shape;
+mod starvation;
+mod store;
+mod team;
+pub mod text;
+mod textbook;
+
+use cairn_vfs::{Clock, Fs, Rng, SeededRng, StdFs, SystemClock};
+
+pub use catalog::PoolCatalog;
+pub use options::Options;
+pub use plan::{PoolCase, Work, name_of, plan};
+pub use shape::Shape;
+pub use store::{Access, PageStore, Pages, Session, Setup};
+
+use self::measure::{Place, Turn};
+use self::nothing::Nothing;
+use self::pages::PageFile;
+use crate::error::{Error, Result};
+use crate::probe::{self, probe};
+use crate::process::Stop;
+use crate::results::{Contender, Probe, Run, SCHEMA_VERSION};
+use crate::scratch::{self, Scratch};
+use crate::stats;
+use crate::suite_hash::Progress;
+use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, Metric, Recorder, THROUGHPUT};
+use crate::time::rfc3339;
+
+/// The suite's name in stored runs.
+pub const NAME: &str = "pool";
+
+/// The probe that says what the loop over the requests takes by itself.
+pub const LOAD_GENERATION: &str = "load generation of a request";
+
+pub(crate) const DEVIATION: Metric =
+    Metric { name: "standard deviation", unit: "ns", higher_is_better: false };
+pub(crate) const HIT_RATE: Metric = Metric { name: "hit rate", unit: "%", higher_is_better: true };
+pub(crate) const RECOVERY: Metric = Metric { name: "recovery time", unit: "ns", higher_is_better: false };
+
+/// Runs the suite with everybody who was asked for and is here.
+///
+/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the run ends with what it
+/// has. Errors: options that make no sense, a work directory that cannot be written.
+pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    run_with(options, catalog::select(options)?, progress, stop)
+}
+
+/// As [`run`], with contenders of the caller's choice.
+pub fn run_with(
+    options: &Options,
+    catalog: PoolCatalog,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Run> {
+    options.check()?;
+    let clock = SystemClock::new();
+    let started = rfc3339(clock.wall());
+    StdFs::new().create_dir_all(&options.work_dir)?;
+    scratch::sweep(&options.work_dir, NAME)?;
+    // Before the probes, which are a load themselves.
+    let machine = probe::describe(&options.work_dir);
+    let mut probes = match options.probes {
+        Some(effort) => probe::measure(&options.work_dir, effort)?,
+        None => Vec::new(),
+    };
+    let scratch = Scratch::in_dir(&options.work_dir, NAME)?;
+    let cases = plan(options);
+    let mut suite = Suite::new(options, catalog, progress, stop, scratch, &cases)?;
+    probes.extend(suite.load_generation()?);
+    let stopped = match suite.all(&cases) {
+        Err(Error::Interrupted) => {
+            progress.note("stopped early; what was measured so far is kept");
+            true
+        }
+        ended => ended.map(|()| false)?,
+    };
+    Ok(Run {
+        schema: SCHEMA_VERSION,
+        suite: NAME.to_owned(),
+        started,
+        mode: format!("{} iterations, {} buffers", options.iterations, options.buffers),
+        seed: options.seed,
+        machine,
+        probes,
+        contenders: suite.contenders(),
+        data: options.data_sentence(),
+        measurements: suite.recorder.finish(),
+        stopped,
+    })
+}
+
+struct Suite<'a> {
+    options: &'a Options,
+    catalog: PoolCatalog,
+    progress: &'a dyn Progress,
+    stop: &'a Stop,
+    scratch: Scratch,
+    /// The pages that nobody changes.
+    file: PageFile,
+    recorder: Recorder,
+    rng: SeededRng,
+    load_nanos: f64,
+}
+
+impl<'a> Suite<'a> {
+    fn new(
+        options: &'a Options,
+        catalog: PoolCatalog,
+        progress: &'a dyn Progress,
+        stop: &'a Stop,
+        scratch: Scratch,
+        cases: &[PoolCase],
+    ) -> Result<Self> {
+        for skipped in &catalog.skipped {
+            let reason = skipped.skipped.as_deref().unwrap_or_default();
+            progress.note(&format!("{} is left out: {reason}", skipped.name));
+        }
+        let pages = cases.iter().map(PoolCase::pages).max().unwrap_or(1);
+        let file = PageFile::create(&scratch.path().join("pages"), pages, options.page_size, options.direct)?;
+        let (recorder, rng) = (Recorder::new(options.seed), SeededRng::new(options.seed));
+        Ok(Suite { options, catalog, progress, stop, scratch, file, recorder, rng, load_nanos: 0.0 })
+    }
+
+    /// What the loop takes by itself, in the cases of hits of one thread.
+    fn load_generation(&mut self) -> Result<Option<Probe>> {
+        let options = Options {
+            filter: Some("Pin/Unpin (hit)".to_owned()),
+            for_dashboard: false,
+            ..self.options.clone()
+        };
+        let Some(case) = plan(&options).into_iter().next() else { return Ok(None) };
+        let turn = measure::take(&options, &Nothing::new(), &case, &self.file, Place { share: 0.0 })?;
+        let Some(turn) = turn else { return Ok(None) };
+        self.load_nanos = stats::median(&turn.nanos);
+        Ok(Some(probe(LOAD_GENERATION, self.load_nanos, "ns")))
+    }
+
+    fn all(&mut self, cases: &[PoolCase]) -> Result<()> {
+        for phase in 1..=5 {
+            let of_phase: Vec<&PoolCase> = cases.iter().filter(|case| case.phase == phase).collect();
+            if of_phase.is_empty() {
+                continue;
+            }
+            self.progress.group(usize::from(phase) - 1, 5, title(phase));
+            for (index, case) in of_phase.iter().enumerate() {
+                self.progress.step(index, of_phase.len(), &case.name);
+                self.case(case)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All rounds of one case.
+    fn case(&mut self, case: &PoolCase) -> Result<()> {
+        let mut taking_part: Vec<usize> = (0..self.catalog.stores.len()).collect();
+        // What does not depend on time is the same in every round.
+        let rounds = if matches!(case.work, Work::Hits { .. }) { 1 } else { self.options.rounds };
+        for round in 0..rounds {
+            shuffle(&mut taking_part, &mut self.rng);
+            let mut failed = Vec::new();
+            for index in taking_part.clone() {
+                self.stop.check()?;
+                let share =
+                    (index as f64 + f64::from(round) / f64::from(rounds)) / self.catalog.stores.len() as f64;
+                let turn = self.turn(case, index, Place { share });
+                let name = self.catalog.stores.get(index).map_or("", |store| store.name()).to_owned();
+                match turn {
+                    Ok(Some(turn)) => self.keep(case, &name, &turn),
+                    Ok(None) => failed.push(index),
+                    Err(error) => {
+                        self.progress.note(&format!("{name} in {}: {error}", case.name));
+                        self.recorder.discard(&name, &case.case, error.to_string());
+                        failed.push(index);
+                    }
+                }
+            }
+            taking_part.retain(|index| !failed.contains(index));
+        }
+        Ok(())
+    }
+
+    fn turn(&self, case: &PoolCase, index: usize, place: Place) -> Result<Option<Turn>> {
+        let Some(store) = self.catalog.stores.get(index) else { return Ok(None) };
+        if !case.writes() {
+            return measure::take(self.options, &**store, case, &self.file, place);
+        }
+        if !store.can(Access::Dirty, case.threads) {
+            return Ok(None);
+        }
+        // A file of its own: some keep the pages' checks right, others do not.
+        let path = self.scratch.path().join("changed");
+        let file = PageFile::create(&path, case.pages(), self.options.page_size, self.options.direct)?;
+        let turn = measure::take(self.options, &**store, case, &file, place);
+        StdFs::new().remove(&path)?;
+        turn
+    }
+
+    fn keep(&mut self, case: &PoolCase, name: &str, turn: &Turn) {
+        let mut add = |metric: Metric, value: f64| self.recorder.add(name, &case.case, metric, value);
+        if !turn.nanos.is_empty() {
+            let median = stats::median(&turn.nanos);
+            match case.work {
+                Work::Timed { latency: true, access, .. } => {
+                    let less = match access {
+                        Access::Shared | Access::Exclusive | Access::Optimistic => self.load_nanos,
+                        // A chain waits for the page; beside a miss the loop is nothing.
+                        _ => 0.0,
+                    };
+                    let mean = turn.nanos.iter().sum::<f64>() / turn.nanos.len() as f64;
+                    add(LATENCY, (median - less).max(0.0));
+                    add(MEAN_LATENCY, (mean - less).max(0.0));
+                    add(DEVIATION, deviation(&turn.nanos, mean));
+                }
+                Work::Starvation => add(RECOVERY, median),
+                _ => add(THROUGHPUT, 1e9 / median.max(1e-3)),
+            }
+        }
+        if let Some((hits, all)) = turn.hits
+            && all > 0
+            && case.phase != 1
+        {
+            add(HIT_RATE, 100.0 * hits as f64 / all as f64);
+        }
+    }
+
+    /// Everybody who was asked for, with every setting.
+    fn contenders(&self) -> Vec<Contender> {
+        let setup = Setup { file: &self.file, frames: self.options.buffers, writes: false };
+        let mut contenders: Vec<Contender> = Vec::new();
+        for store in &self.catalog.stores {
+            let mut settings = store.settings(&setup);
+            settings.insert(
+                "pages in memory".to_owned(),
+                format!("{} unless the case says otherwise", setup.frames),
+            );
+            for (index, problem) in self.recorder.problems_of(store.name()).enumerate() {
+                settings.insert(format!("not measured {}", index + 1), problem.to_owned());
+            }
+            let problem = self.recorder.problems_of(store.name()).next().map(str::to_owned);
+            let has_figures = self.recorder.has_figures(store.name());
+            contenders.push(Contender {
+                name: store.name().to_owned(),
+                family: store.family().to_owned(),
+                version: store.version(),
+                ours: store.ours(),
+                settings,
+                skipped: if has_figures {
+                    None
+                } else {
+                    Some(problem.unwrap_or_else(|| "it can do nothing of what was asked for".to_owned()))
+                },
+            });
+        }
+        contenders.extend(self.catalog.skipped.iter().cloned());
+        contenders
+    }
+}
+
+/// What a phase is about.
+pub fn title(phase: u8) -> &'static str {
+    match phase {
+        1 => "Phase 1: core latency",
+        2 => "Phase 2: access patterns",
+        3 => "Phase 3: pool size and memory pressure",
+        4 => "Phase 4: hit rates",
+        _ => "Phase 5: concurrent access",
+    }
+}
+
+fn shuffle<T>(items: &mut [T], rng: &mut SeededRng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+}
+
+/// The standard deviation of some samples, around their mean.
+fn deviation(samples: &[f64], mean: f64) -> f64 {
+    let squares: f64 = samples.iter().map(|sample| (sample - mean).powi(2)).sum();
+    (squares / samples.len().saturating_sub(1).max(1) as f64).sqrt()
+}

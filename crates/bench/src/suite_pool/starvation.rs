@@ -1,0 +1,54 @@
+//! How soon threads that wait for a frame get one, once frames are let go.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use cairn_vfs::{Clock, SystemClock, thread};
+
+use super::pages;
+use crate::error::{Error, Result};
+
+/// Until the threads are taken to be waiting: they have nothing else to do.
+const SETTLE: Duration = Duration::from_millis(50);
+
+/// `pinned` are guards of every frame of a pool, of the pages from 0 on. Starts `waiting` threads that ask for the pages after them, lets the guards
+/// go one at a time when all wait, and says how long it took from the first one let go until the last thread had its page.
+///
+/// A pool that loses a wake-up, or serves a newcomer before who waits, shows here.
+pub fn measure<G>(
+    who: &str,
+    pinned: Vec<G>,
+    waiting: usize,
+    ask: &(impl Fn(u32) -> Result<u64> + Sync),
+) -> Result<Duration> {
+    let (clock, begun) = (SystemClock::new(), AtomicUsize::new(0));
+    let first = pinned.len() as u32;
+    thread::scope(|scope| {
+        let (clock, begun) = (&clock, &begun);
+        let threads: Vec<_> = (0..waiting as u32)
+            .map(|index| {
+                scope.spawn(move || {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    let found = ask(first + index)?;
+                    if found != pages::stamp(first + index) {
+                        return Err(pages::wrong(who, first + index, found));
+                    }
+                    Ok(clock.now())
+                })
+            })
+            .collect();
+        while begun.load(Ordering::Relaxed) < waiting {
+            clock.sleep(Duration::from_millis(1));
+        }
+        clock.sleep(SETTLE);
+        let start = clock.now();
+        drop(pinned);
+        let mut last = start;
+        for thread in threads {
+            let end =
+                thread.join().unwrap_or_else(|_| Err(Error::engine(who, "a thread that waited panicked")))?;
+            last = last.max(end);
+        }
+        Ok(last - start)
+    })
+}

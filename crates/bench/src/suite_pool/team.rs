@@ -1,0 +1,126 @@
+//! Threads that begin each sample together.
+
+use std::sync::{Barrier, Condvar, Mutex};
+use std::time::Duration;
+
+use cairn_vfs::sync::lock;
+use cairn_vfs::{Clock, SystemClock, thread};
+
+use crate::error::{Error, Result};
+
+/// Whether the threads may begin: not before all of them are there, or those that are would wait for the others for ever.
+#[derive(Debug, Default)]
+struct Gate {
+    open: Mutex<Option<bool>>,
+    changed: Condvar,
+}
+
+impl Gate {
+    fn decide(&self, go: bool) {
+        *lock(&self.open) = Some(go);
+        self.changed.notify_all();
+    }
+
+    fn wait(&self) -> bool {
+        let mut open = lock(&self.open);
+        loop {
+            if let Some(go) = *open {
+                return go;
+            }
+            open = match self.changed.wait(open) {
+                Ok(open) => open,
+                Err(panicked) => panicked.into_inner(),
+            };
+        }
+    }
+}
+
+/// Takes `samples` samples by `threads` threads, each with something of its own made by `make` before the first. Says how long each sample took, from
+/// the first thread's start to the last one's end.
+///
+/// All threads meet before each sample, so that none works while another one is still at the sample before. One thread alone works in
+/// the caller's. Errors: the first of any thread; the others come to their end all the same. [`Error::Engine`] when the system has no more threads.
+pub fn take<S>(
+    threads: u32,
+    samples: usize,
+    make: &(impl Fn(usize) -> Result<S> + Sync),
+    work: &(impl Fn(usize, &mut S, usize) -> Result<()> + Sync),
+) -> Result<Vec<Duration>> {
+    let (clock, barrier, gate) = (SystemClock::new(), Barrier::new(threads.max(1) as usize), Gate::default());
+    let one = |index: usize| -> Result<Vec<(Duration, Duration)>> {
+        let mut own = make(index);
+        let mut spans = Vec::with_capacity(samples);
+        for sample in 0..samples {
+            // A thread that has failed still has to come, or the others would wait for it.
+            barrier.wait();
+            let start = clock.now();
+            if let Ok(ready) = &mut own
+                && let Err(error) = work(index, ready, sample)
+            {
+                own = Err(error);
+            }
+            spans.push((start, clock.now()));
+        }
+        own.map(|_| spans)
+    };
+    if threads <= 1 {
+        return Ok(windows(&[one(0)?], samples));
+    }
+    let all = thread::scope(|scope| {
+        let (one, gate) = (&one, &gate);
+        let gated = move |index| if gate.wait() { one(index) } else { Ok(Vec::new()) };
+        let spawned: std::io::Result<Vec<_>> = (0..threads as usize)
+            .map(|index| thread::spawn_scoped(scope, "pool-bench", move || gated(index)))
+            .collect();
+        gate.decide(spawned.is_ok());
+        let spawned = spawned.map_err(|error| {
+            Error::engine("the suite", format!("the system has no more threads: {error}"))
+        })?;
+        let joined = spawned.into_iter().map(|thread| {
+            thread.join().unwrap_or_else(|_| Err(Error::engine("the suite", "a thread of it panicked")))
+        });
+        joined.collect::<Result<Vec<_>>>()
+    })?;
+    Ok(windows(&all, samples))
+}
+
+fn windows(all: &[Vec<(Duration, Duration)>], samples: usize) -> Vec<Duration> {
+    let window = |sample: usize| {
+        let spans = || all.iter().filter_map(|spans| spans.get(sample));
+        let start = spans().map(|span| span.0).min().unwrap_or_default();
+        let end = spans().map(|span| span.1).max().unwrap_or_default();
+        end.saturating_sub(start)
+    };
+    (0..samples).map(window).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering::*};
+
+    use super::*;
+
+    /// Goal: every thread does every sample, none begins one before all have ended the one before, and an error is told and ends nothing
+    /// else. Method: counts, with more threads than processors.
+    #[test]
+    fn samples_are_taken_together() {
+        for threads in [1, 2, 64] {
+            let (done, samples) = (AtomicU32::new(0), 20);
+            let work = |_: usize, last: &mut usize, sample: usize| {
+                assert_eq!(*last, sample);
+                *last += 1;
+                let before = done.fetch_add(1, SeqCst);
+                assert!(before >= threads * sample as u32 && before < threads * (sample as u32 + 1));
+                Ok(())
+            };
+            let taken = take(threads, samples, &|_| Ok(0), &work).unwrap();
+            assert_eq!((taken.len(), done.load(SeqCst)), (samples, threads * samples as u32));
+        }
+        let fails = |index: usize, (): &mut (), sample: usize| {
+            if (index, sample) == (1, 3) { Err(Error::invalid("planted")) } else { Ok(()) }
+        };
+        assert!(take(4, 10, &|_| Ok(()), &fails).unwrap_err().to_string().contains("planted"));
+        let none = |index: usize| if index == 2 { Err(Error::invalid("no session")) } else { Ok(()) };
+        assert!(take(4, 10, &none, &|_, (), _| Ok(())).unwrap_err().to_string().contains("no session"));
+    }
+}

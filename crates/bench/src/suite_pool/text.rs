@@ -1,0 +1,183 @@
+//! A run in the guide's layout: a table for each phase, a column for each contender.
+
+use super::plan::name_of;
+use super::{DEVIATION, HIT_RATE, LOAD_GENERATION, RECOVERY, title};
+use crate::dashboard::Entry;
+use crate::results::{Case, Contender, Measurement, Run};
+use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, THROUGHPUT};
+use crate::text::{self, Align, Table};
+
+/// The whole run for a terminal.
+pub fn to_text(run: &Run) -> String {
+    let mut out =
+        format!("Cairn buffer pool benchmark suite\n{}; seed {}\n{}\n", run.mode, run.seed, run.data);
+    for phase in 1..=5 {
+        let section = phase_of(run, phase);
+        if !section.is_empty() {
+            out += &format!("\n{}\n{section}", title(phase));
+        }
+    }
+    out + &notes(run)
+}
+
+fn phase_of(run: &Run, phase: u8) -> String {
+    let cases = cases(run, phase);
+    if cases.is_empty() {
+        return String::new();
+    }
+    if phase == 1 { latencies(run, &cases) } else { throughputs(run, &cases) }
+}
+
+/// The cases of a phase, in the order taken.
+pub fn cases(run: &Run, phase: u8) -> Vec<&Case> {
+    let wanted = format!("phase {phase}");
+    let mut cases: Vec<&Case> = Vec::new();
+    for measurement in run.measurements.iter().filter(|m| m.case.dataset == wanted) {
+        if !cases.contains(&&measurement.case) {
+            cases.push(&measurement.case);
+        }
+    }
+    cases
+}
+
+/// Those who have figures.
+pub fn measured(run: &Run) -> Vec<&Contender> {
+    let has = |contender: &&Contender| run.measurements.iter().any(|m| m.contender == contender.name);
+    run.contenders.iter().filter(has).collect()
+}
+
+/// A figure of somebody in a case, if it was checked.
+pub fn find<'r>(run: &'r Run, contender: &str, case: &Case, metric: &str) -> Option<&'r Measurement> {
+    run.measurements
+        .iter()
+        .find(|m| m.verified && m.contender == contender && m.metric == metric && m.case == *case)
+}
+
+fn latencies(run: &Run, cases: &[&Case]) -> String {
+    let mut table = Table::new(&[
+        ("operation", Align::Left),
+        ("contender", Align::Left),
+        ("mean", Align::Right),
+        ("median", Align::Right),
+        ("std dev", Align::Right),
+        ("against raw read", Align::Right),
+    ]);
+    for case in cases {
+        let raw = find(run, super::raw::FAMILY, case, LATENCY.name);
+        for contender in measured(run) {
+            let Some(median) = find(run, &contender.name, case, LATENCY.name) else { continue };
+            let shown = |metric: &str| {
+                find(run, &contender.name, case, metric)
+                    .map_or_else(String::new, |m| text::value(m.median, &m.unit))
+            };
+            let against =
+                raw.filter(|raw| raw.median > 0.0).map(|raw| text::ratio(median.median / raw.median));
+            table.row(vec![
+                name_of(case),
+                contender.name.clone(),
+                shown(MEAN_LATENCY.name),
+                shown(LATENCY.name),
+                shown(DEVIATION.name),
+                against.unwrap_or_default(),
+            ]);
+        }
+    }
+    table.to_text()
+}
+
+fn throughputs(run: &Run, cases: &[&Case]) -> String {
+    let contenders: Vec<&Contender> = measured(run)
+        .into_iter()
+        .filter(|contender| {
+            cases.iter().any(|case| {
+                [THROUGHPUT, HIT_RATE, RECOVERY]
+                    .iter()
+                    .any(|m| find(run, &contender.name, case, m.name).is_some())
+            })
+        })
+        .collect();
+    let mut headings = vec![("operation", Align::Left)];
+    headings.extend(contenders.iter().map(|contender| (contender.name.as_str(), Align::Right)));
+    let mut table = Table::new(&headings);
+    for case in cases {
+        let mut row = vec![name_of(case)];
+        row.extend(
+            contenders
+                .iter()
+                .map(|contender| cell(run, &contender.name, case).unwrap_or_else(|| "–".to_owned())),
+        );
+        table.row(row);
+    }
+    table.to_text()
+}
+
+/// `11.8 M/s (23 %)`, `23.4 %`, `171 ms`: what a contender has in a case.
+pub fn cell(run: &Run, contender: &str, case: &Case) -> Option<String> {
+    let of = |metric: &str| find(run, contender, case, metric);
+    let hits = of(HIT_RATE.name).map(|m| m.median);
+    if let Some(m) = of(LATENCY.name).or_else(|| of(RECOVERY.name)) {
+        return Some(text::value(m.median, &m.unit));
+    }
+    match (of(THROUGHPUT.name), hits) {
+        (Some(m), Some(hits)) => Some(format!("{} ({hits:.0} %)", text::value(m.median, &m.unit))),
+        (Some(m), None) => Some(text::value(m.median, &m.unit)),
+        (None, Some(hits)) => Some(format!("{hits:.1} %")),
+        (None, None) => None,
+    }
+}
+
+/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of a request. Less is better throughout, as
+/// such dashboards want it, so hit rates are given as the share of misses.
+///
+/// The first contender's cases have the guide's names; those of the others follow with the contender in brackets.
+pub fn to_json(run: &Run) -> String {
+    let first = measured(run).first().map_or("", |contender| contender.name.as_str());
+    let mut entries: Vec<Entry> = Vec::new();
+    for contender in measured(run) {
+        for case in (1..=5).flat_map(|phase| cases(run, phase)) {
+            let of = |metric: &str| {
+                find(run, &contender.name, case, metric).map(|m| m.median).filter(|value| value.is_finite())
+            };
+            let nanos = of(LATENCY.name)
+                .or_else(|| of(RECOVERY.name))
+                .or_else(|| of(THROUGHPUT.name).filter(|rate| *rate > 0.0).map(|rate| 1e9 / rate));
+            let (unit, value) = match (nanos, of(HIT_RATE.name)) {
+                (Some(nanos), _) => ("ns", nanos),
+                (None, Some(hits)) => ("% misses", 100.0 - hits),
+                (None, None) => continue,
+            };
+            let whose =
+                if contender.name == first { String::new() } else { format!(" [{}]", contender.name) };
+            entries.push(Entry {
+                name: name_of(case) + &whose,
+                unit: unit.to_owned(),
+                value: (value * 100.0).round() / 100.0,
+            });
+        }
+    }
+    serde_json::to_string(&entries).unwrap_or_else(|_| "[]".to_owned()) + "\n"
+}
+
+/// What the loop over the requests costs, and what was left out.
+fn notes(run: &Run) -> String {
+    let mut out = String::new();
+    if let Some(load) = run.probes.iter().find(|probe| probe.name == LOAD_GENERATION) {
+        out += &format!(
+            "\nThe loop over the requests takes {:.2} ns a request by itself: taken off the hits of phase 1 that are not chained, and off \
+             nothing else.\n",
+            load.value
+        );
+    }
+    out += "In brackets the requests whose pages were in memory. Medians of rounds.\n";
+    for contender in run.contenders.iter().filter(|contender| contender.skipped.is_some()) {
+        out += &format!(
+            "{} is left out: {}\n",
+            contender.name,
+            contender.skipped.as_deref().unwrap_or_default()
+        );
+    }
+    if run.stopped {
+        out += "The run was ended early: what is missing was not measured.\n";
+    }
+    out
+}
