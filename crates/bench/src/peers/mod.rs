@@ -12,6 +12,8 @@ pub mod leveldb;
 #[cfg(feature = "peers")]
 pub mod lmdb;
 #[cfg(feature = "peers")]
+pub mod pool;
+#[cfg(feature = "peers")]
 pub mod redb;
 #[cfg(feature = "peers")]
 pub mod rocksdb;

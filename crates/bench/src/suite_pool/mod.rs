@@ -10,7 +10,7 @@
 //!
 //! A hit takes some nanoseconds, so a sample is thousands of requests that were drawn before, and what the loop itself takes is measured as well.
 
-mod buffer;
+pub(crate) mod buffer;
 mod cairn;
 pub mod catalog;
 mod measure;
@@ -21,7 +21,7 @@ pub mod plan;
 mod raw;
 mod shape;
 mod starvation;
-mod store;
+pub(crate) mod store;
 mod team;
 pub mod text;
 mod textbook;

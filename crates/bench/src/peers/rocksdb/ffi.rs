@@ -34,6 +34,16 @@ c_api! {
     block_based_options_set_data_block_hash_ratio(Opaque, c_double);
     filterpolicy_create_bloom_full(c_double) -> Opaque;
     cache_create_hyper_clock(usize, usize) -> Opaque;
+    cache_create_lru_opts(Opaque) -> Opaque;
+    lru_cache_options_create() -> Opaque;
+    lru_cache_options_destroy(Opaque);
+    lru_cache_options_set_capacity(Opaque, usize);
+    lru_cache_options_set_num_shard_bits(Opaque, c_int);
+    options_set_use_direct_reads(Opaque, c_uchar);
+    set_perf_level(c_int);
+    perfcontext_create() -> Opaque;
+    perfcontext_destroy(Opaque);
+    perfcontext_metric(Opaque, c_int) -> u64;
     cache_destroy(Opaque);
     open(Opaque, *const c_char, Errors) -> Opaque;
     open_for_read_only(Opaque, *const c_char, c_uchar, Errors) -> Opaque;

@@ -15,6 +15,18 @@ fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_encoded_bytes()).map_err(fail)
 }
 
+/// A kind of block cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cache {
+    /// Without locks; for many entries.
+    HyperClock,
+    /// In 2^`shard_bits` parts with a mutex each.
+    Lru {
+        /// The logarithm of their number.
+        shard_bits: i32,
+    },
+}
+
 /// What a store is opened with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OpenOptions {
@@ -24,6 +36,10 @@ pub(super) struct OpenOptions {
     pub(super) mmap_reads: bool,
     /// Bytes of uncompressed blocks to keep.
     pub(super) cache_bytes: usize,
+    /// Which kind of cache keeps them.
+    pub(super) cache: Cache,
+    /// Read tables past the kernel's page cache.
+    pub(super) direct_reads: bool,
     /// Size of a data block before compression.
     pub(super) block_bytes: usize,
     /// Bloom filter bits a key.
@@ -51,8 +67,19 @@ impl Options {
             (api.options_set_compression)(options, choice.compression);
             (api.options_set_max_open_files)(options, -1);
             (api.options_set_allow_mmap_reads)(options, u8::from(choice.mmap_reads));
+            (api.options_set_use_direct_reads)(options, u8::from(choice.direct_reads));
             let table = (api.block_based_options_create)();
-            let cache = (api.cache_create_hyper_clock)(choice.cache_bytes, 0);
+            let cache = match choice.cache {
+                Cache::HyperClock => (api.cache_create_hyper_clock)(choice.cache_bytes, 0),
+                Cache::Lru { shard_bits } => {
+                    let lru = (api.lru_cache_options_create)();
+                    (api.lru_cache_options_set_capacity)(lru, choice.cache_bytes);
+                    (api.lru_cache_options_set_num_shard_bits)(lru, shard_bits);
+                    let cache = (api.cache_create_lru_opts)(lru);
+                    (api.lru_cache_options_destroy)(lru);
+                    cache
+                }
+            };
             (api.block_based_options_set_block_size)(table, choice.block_bytes);
             (api.block_based_options_set_filter_policy)(
                 table,
@@ -299,5 +326,46 @@ impl Drop for TableWriter {
             (self.api.sstfilewriter_destroy)(self.writer);
             (self.api.envoptions_destroy)(self.environment);
         }
+    }
+}
+
+/// How many blocks this thread has read past the cache: RocksDB counts for each thread by itself.
+pub(super) struct BlockReads {
+    api: Arc<Api>,
+    context: Opaque,
+}
+
+// SAFETY: the object only leads to the counts of the thread that asks; RocksDB keeps them in thread-local memory.
+unsafe impl Send for BlockReads {}
+// SAFETY: as above.
+unsafe impl Sync for BlockReads {}
+
+/// `kEnableCount`: counts without times.
+const PERF_COUNTS: i32 = 2;
+/// `rocksdb_block_read_count`.
+const BLOCK_READ_COUNT: i32 = 2;
+
+impl BlockReads {
+    /// Makes RocksDB count from now on, in this thread.
+    pub(super) fn new(api: &Arc<Api>) -> Self {
+        // SAFETY: both have no preconditions; the context is freed in `drop`.
+        let context = unsafe {
+            (api.set_perf_level)(PERF_COUNTS);
+            (api.perfcontext_create)()
+        };
+        BlockReads { api: api.clone(), context }
+    }
+
+    /// So far.
+    pub(super) fn of_this_thread(&self) -> u64 {
+        // SAFETY: a live context; RocksDB reads the counts of the thread that calls.
+        unsafe { (self.api.perfcontext_metric)(self.context, BLOCK_READ_COUNT) }
+    }
+}
+
+impl Drop for BlockReads {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, freed once.
+        unsafe { (self.api.perfcontext_destroy)(self.context) };
     }
 }

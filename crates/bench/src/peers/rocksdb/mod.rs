@@ -6,6 +6,7 @@
 mod ffi;
 mod handles;
 pub mod kv;
+pub mod pool;
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
 
 use self::ffi::Api;
-use self::handles::{Batch, Db, OpenOptions, TableWriter};
+use self::handles::{Batch, Cache, Db, OpenOptions, TableWriter};
 use crate::engine::lookups::{Lookups, in_batches};
 use crate::engine::{
     Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, data_files, settings,
@@ -100,6 +101,8 @@ fn options(compression: Compression, mmap_reads: bool) -> OpenOptions {
         },
         mmap_reads,
         cache_bytes: CACHE_BYTES,
+        cache: Cache::HyperClock,
+        direct_reads: false,
         block_bytes: 4096,
         filter_bits: 10.0,
         hash_ratio: 0.75,

@@ -1,0 +1,64 @@
+//! Every peer that is here, over small files: what it says of hits must be what its capacity lets it have.
+
+use crate::peers::pool::caches::Cache;
+use crate::peers::pool::sqlite::SqlitePages;
+use crate::peers::rocksdb::{library_path, pool::RocksDbPages};
+use crate::scratch::Scratch;
+use crate::suite_pool::pages::PageFile;
+use crate::suite_pool::store::expected;
+use crate::suite_pool::{Access, PageStore, Setup};
+
+/// Misses of some rounds over pages, after one round that brings them in.
+fn misses(store: &dyn PageStore, file: &PageFile, frames: usize, pages: u32) -> u64 {
+    let open = store.open(&Setup { file, frames, writes: false }).unwrap();
+    let order: Vec<u32> = (0..pages).collect();
+    let run = |times: usize| {
+        let mut session = open.session().unwrap();
+        for _ in 0..times {
+            assert_eq!(session.run(Access::Shared, &order).unwrap(), expected(&order), "{}", store.name());
+        }
+    };
+    run(1);
+    let before = open.misses().unwrap();
+    run(10);
+    let misses = open.misses().unwrap() - before;
+    open.close().unwrap();
+    misses
+}
+
+fn check(store: &dyn PageStore) {
+    let scratch = Scratch::temporary("pool-peers").unwrap();
+    for page_size in [4096, 16 << 10] {
+        let path = scratch.path().join(format!("pages-{page_size}"));
+        let file = PageFile::create(&path, 600, page_size, false).unwrap();
+        let name = store.name();
+        assert!(misses(store, &file, 64, 48) <= 48, "{name}: three quarters of the capacity do not stay");
+        let loops = misses(store, &file, 64, 512);
+        assert!(loops >= 10 * (512 - 80), "{name}: {loops} misses of 5120, with room for 64 pages");
+    }
+}
+
+/// Goal: the libraries' caches give right pages, and have room for about as many as they are told.
+#[test]
+fn caches_have_their_capacity() {
+    check(&Cache::quick_cache());
+    check(&Cache::moka());
+}
+
+/// Goal: as above, and SQLite's rows fill a page each.
+#[test]
+fn sqlite_has_its_capacity() {
+    check(&SqlitePages);
+}
+
+/// Goal: as above, and RocksDB's blocks have one record each.
+#[test]
+fn rocksdb_has_its_capacity() {
+    match RocksDbPages::find() {
+        Ok(store) => check(&store),
+        Err(error) => {
+            assert!(std::env::var_os("CAIRN_REQUIRE_ROCKSDB").is_none(), "{error}");
+            eprintln!("skipped: no RocksDB at {}", library_path().display());
+        }
+    }
+}

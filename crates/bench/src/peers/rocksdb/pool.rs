@@ -1,0 +1,133 @@
+//! RocksDB's block cache, by records that fill a block each, read from one table through it.
+
+use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
+
+use super::handles::{BlockReads, Cache, Db, OpenOptions, TableWriter};
+use super::{NAME, RocksDb};
+use crate::engine::{Compression, Settings, settings};
+use crate::error::Result;
+use crate::suite_pool::buffer::Buffer;
+use crate::suite_pool::pages::{STAMP_AT, word};
+use crate::suite_pool::store::each;
+use crate::suite_pool::{Access, PageStore, Pages, Session, Setup};
+
+/// Bytes of a page that the record does not fill, so that a block with it is no longer than a page.
+const SPARED: usize = 64;
+
+/// What the cache charges for a block beyond its bytes: the entry, the block's own description, what the allocator rounds up.
+const CHARGED_MORE: usize = 512;
+
+/// A cache of fewer pages than this has one shard: one of sixty-four would have room for none of them.
+const SHARDED_FROM: usize = 4096;
+
+/// The contender.
+#[derive(Debug)]
+pub struct RocksDbPages(RocksDb);
+
+impl RocksDbPages {
+    /// Loads the library. Errors: no such library, or not a RocksDB.
+    pub fn find() -> Result<Self> {
+        RocksDb::find().map(RocksDbPages)
+    }
+
+    fn options(setup: &Setup<'_>) -> OpenOptions {
+        let shard_bits = if setup.frames < SHARDED_FROM { 0 } else { 6 };
+        OpenOptions {
+            cache_bytes: setup.frames * (setup.file.page_size + CHARGED_MORE),
+            cache: Cache::Lru { shard_bits },
+            block_bytes: setup.file.page_size,
+            direct_reads: setup.file.direct,
+            ..super::options(Compression::None, false)
+        }
+    }
+}
+
+impl PageStore for RocksDbPages {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn family(&self) -> &str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        self.0.version.clone()
+    }
+
+    fn settings(&self, setup: &Setup<'_>) -> Settings {
+        settings([
+            ("what it is", "a record a block in one table, keys of four bytes; GetPinned"),
+            (
+                "block cache",
+                "LRU, for each page of the pool its bytes and 512 more; one shard below 4096 pages, 64 from there",
+            ),
+            ("block size", "a page"),
+            ("page checks", "those of its blocks, verified when they are read"),
+            ("index and filter", "outside of the cache, whole in memory"),
+            ("page cache of the kernel", if setup.file.direct { "bypassed" } else { "used" }),
+            ("cannot", "change a page, hold one alone; hit rates are those of one thread"),
+        ])
+    }
+
+    fn can(&self, access: Access, _: u32) -> bool {
+        matches!(access, Access::Shared | Access::Scan)
+    }
+
+    fn open(&self, setup: &Setup<'_>) -> Result<Box<dyn Pages>> {
+        let dir = setup.file.path.with_extension("rocksdb");
+        let (options, api) = (Self::options(setup), &self.0.api);
+        if !StdFs::new().exists(&dir)? {
+            StdFs::new().create_dir_all(&dir)?;
+            self.build(&dir, setup)?;
+        }
+        let db = Db::open(api, &dir, options, true)?;
+        let reads = BlockReads::new(api);
+        Ok(Box::new(Open { db, reads }))
+    }
+}
+
+impl RocksDbPages {
+    fn build(&self, dir: &std::path::Path, setup: &Setup<'_>) -> Result<()> {
+        let (options, page_size) = (Self::options(setup), setup.file.page_size);
+        let table_file = dir.join("load.sst");
+        let mut table = TableWriter::create(&self.0.api, &table_file, options)?;
+        let file = setup.file.open(FileOptions::read())?;
+        let mut buffer = Buffer::new(page_size);
+        for page in 0..setup.file.pages {
+            let bytes = buffer.bytes_mut(page_size);
+            file.read_exact_at(bytes, u64::from(page) * page_size as u64)?;
+            let record = bytes.get(STAMP_AT..STAMP_AT + page_size - SPARED).unwrap_or_default();
+            table.put(&page.to_be_bytes(), record)?;
+        }
+        table.finish()?;
+        Db::open(&self.0.api, dir, options, false)?.ingest(&table_file)
+    }
+}
+
+struct Open {
+    db: Db,
+    reads: BlockReads,
+}
+
+impl Pages for Open {
+    fn session(&self) -> Result<Box<dyn Session + '_>> {
+        Ok(Box::new(Reader(&self.db)))
+    }
+
+    fn misses(&self) -> Option<u64> {
+        Some(self.reads.of_this_thread())
+    }
+}
+
+struct Reader<'a>(&'a Db);
+
+impl Session for Reader<'_> {
+    fn run(&mut self, _: Access, order: &[u32]) -> Result<u64> {
+        each(order, |page| {
+            let mut stamp = 0;
+            self.0.get(&page.to_be_bytes(), |value| stamp = value.map_or(0, |value| word(value, 0)))?;
+            Ok(stamp)
+        })
+    }
+}
