@@ -12,7 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use bytes::parse_bytes;
 use kv::KvCommand;
-use pool::BenchPoolArgs;
+use pool::{BenchPoolArgs, RenderArgs};
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
 
@@ -363,6 +363,14 @@ Over 1 is in favour of the second run; ~ marks what cannot be told from noise.")
 Replaces what stands between <!-- results:SUITE:begin --> and <!-- results:SUITE:end -->,
 where SUITE is that of the run: hash or kv.")]
     Readme(ReadmeArgs),
+    /// Write the tables of replacement policies in the documentation from stored raw results
+    #[command(after_help = "Example:
+  cairn bench pool 100 12 --collect --platform linux
+  cairn bench render --platforms linux
+
+Rewrites benchmarks/replacement_policies/PLATFORM_buffer_pool.md and, in engines/pool-benchmark.md, what stands between
+<!-- results:pool-PLATFORM:begin --> and <!-- results:pool-PLATFORM:end -->.")]
+    Render(RenderArgs),
     /// Write the HTML report of a stored run
     #[command(after_help = "Examples:
   cairn bench report

@@ -67,6 +67,7 @@ fn run(command: Command) -> Result<Outcome> {
             BenchCommand::Pool(args) => bench::pool::run(&fs, &args),
             BenchCommand::Compare(args) => bench::stored::compare(&fs, &args),
             BenchCommand::Readme(args) => bench::stored::readme(&fs, &args),
+            BenchCommand::Render(args) => bench::pool::render(&fs, &args),
             BenchCommand::Report(args) => bench::stored::report(&fs, &args),
         },
         Command::BenchWorker => bench::worker(),

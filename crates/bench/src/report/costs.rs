@@ -204,7 +204,7 @@ fn side_by_side(model: &Model<'_>, id: &str, dims: &[Dim], slices: Slices<'_>) -
     variants
 }
 
-fn bar_chart(model: &Model<'_>, id: String, title: String, group: &[&Measurement]) -> String {
+pub(super) fn bar_chart(model: &Model<'_>, id: String, title: String, group: &[&Measurement]) -> String {
     let same_threads =
         group.iter().all(|m| group.first().is_some_and(|first| m.case.threads == first.case.threads));
     let bars = group.iter().copied().map(|m| {

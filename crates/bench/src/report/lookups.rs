@@ -230,12 +230,12 @@ pub(super) fn absent(model: &Model<'_>, slice: &[&Measurement]) -> String {
     }
 }
 
-fn stop_index(stops: &[Stop], label: &str) -> Option<usize> {
+pub(super) fn stop_index(stops: &[Stop], label: &str) -> Option<usize> {
     stops.iter().position(|stop| stop.label == label)
 }
 
 /// Of each family the line with the most points and, among those, the best geometric mean.
-fn champions(
+pub(super) fn champions(
     model: &Model<'_>,
     slice: &[&Measurement],
     stop_of: &dyn Fn(&Measurement) -> Option<usize>,
@@ -307,7 +307,7 @@ fn rank(name: &str) -> f64 {
 }
 
 /// A mark at the number of cores, where the machine says it and the axis reaches it.
-fn core_mark(model: &Model<'_>, stops: &[Stop]) -> Vec<(f64, String)> {
+pub(super) fn core_mark(model: &Model<'_>, stops: &[Stop]) -> Vec<(f64, String)> {
     let named = |name: &str| matches!(name, "cores" | "cpus" | "logical cores");
     let field = model.run.machine.iter().find(|(name, _)| named(name)).map(|(_, value)| value.as_str());
     let digits = field.map(|value| value.chars().take_while(char::is_ascii_digit).collect::<String>());
@@ -316,7 +316,7 @@ fn core_mark(model: &Model<'_>, stops: &[Stop]) -> Vec<(f64, String)> {
     place.map(|place| (place, format!("{cores} cores"))).into_iter().collect()
 }
 
-fn series_table(corner: &str, stops: &[Stop], series: &[Series], unit: &str) -> String {
+pub(super) fn series_table(corner: &str, stops: &[Stop], series: &[Series], unit: &str) -> String {
     let mut headers = vec![corner.to_owned()];
     headers.extend(stops.iter().map(|stop| stop.label.clone()));
     let row = |line: &Series| {

@@ -24,6 +24,7 @@ mod markup;
 mod matrix;
 mod model;
 mod page;
+mod pool;
 pub(crate) mod ratio;
 mod scale;
 mod scatter;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::format;
 use crate::results::{Case, Measurement, Run};
+use crate::suite_pool::trace;
 
 /// What a measurement is about, which decides the section that draws it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -17,6 +18,8 @@ pub(super) enum Area {
     Size,
     /// Opening a store, and first reads with nothing cached.
     Cold,
+    /// Pages of a buffer pool, or a trace of requests for them.
+    Pool,
     /// Anything this report has no section of its own for.
     Other,
 }
@@ -24,7 +27,10 @@ pub(super) enum Area {
 /// The area of one measurement, from its operation and metric.
 pub(super) fn area(measurement: &Measurement) -> Area {
     let operation = measurement.case.operation.as_str();
-    if measurement.metric.contains("bytes per entry") {
+    let dataset = measurement.case.dataset.as_str();
+    if dataset.starts_with("phase ") || dataset == trace::DATASET {
+        Area::Pool
+    } else if measurement.metric.contains("bytes per entry") {
         Area::Size
     } else if operation.contains("cold") || operation == "open" {
         Area::Cold
@@ -44,7 +50,7 @@ pub(super) fn is_batched(operation: &str) -> bool {
 
 /// True for a metric that is counted, not timed: two runs give the same figure, so one sample is all there is.
 pub(crate) fn is_exact(measurement: &Measurement) -> bool {
-    area(measurement) == Area::Size
+    area(measurement) == Area::Size || measurement.case.dataset == trace::DATASET
 }
 
 /// A dimension of the matrix.
@@ -158,9 +164,12 @@ pub(super) struct Look {
     pub(super) ours: bool,
     /// The place of its family in [`Model::families`].
     pub(super) family: usize,
-    /// Which colour of its side's palette: `o0` to `o2` for ours, `p0` to `p6` for peers.
+    /// Which colour of its side's palette: `o0` to `o9` for ours, `p0` to `p6` for peers.
     tone: usize,
 }
+
+/// Colours of our side: as many as the pool has policies, with the one without page checks.
+const OUR_TONES: usize = 10;
 
 /// Shapes tell families apart where colours do not.
 const MARKERS: usize = 7;
@@ -168,7 +177,7 @@ const MARKERS: usize = 7;
 impl Look {
     /// The CSS class of its colour.
     pub(super) fn class(self) -> String {
-        if self.ours { format!("o{}", self.tone % 3) } else { format!("p{}", self.tone % 7) }
+        if self.ours { format!("o{}", self.tone % OUR_TONES) } else { format!("p{}", self.tone % 7) }
     }
 
     /// The id of its marker among the page's symbols.

@@ -9,6 +9,7 @@ use super::format;
 use super::html::{embed_json, escape, plural};
 use super::lookups;
 use super::model::Model;
+use super::pool;
 use super::setup;
 use super::svg::SYMBOLS;
 use super::table;
@@ -35,7 +36,7 @@ pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
     if let Some(other) = other {
         sections.push(("comparison", "Comparison", compare::section(&model, other)));
     }
-    let figures: [(&str, Figure<'_>); 9] = [
+    let figures: [(&str, Figure<'_>); 14] = [
         ("Lookups", headline),
         ("Threads", lookups::over_threads(&model)),
         ("Entries", lookups::over_entries(&model)),
@@ -44,6 +45,11 @@ pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
         ("Space", costs::size(&model)),
         ("Trade-off", costs::trade_off(&model)),
         ("Cold", costs::cold(&model)),
+        ("Pages", pool::latencies(&model)),
+        ("Over threads", pool::over_threads(&model)),
+        ("Pool size", pool::over_frames(&model)),
+        ("Hit rates", pool::hit_rates(&model)),
+        ("Traces", pool::traces(&model)),
         ("Other", costs::other(&model)),
     ];
     for (name, figure) in &figures {
@@ -82,6 +88,7 @@ pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
 fn title(run: &Run) -> String {
     match run.suite.as_str() {
         "hash" => "Constant stores, measured".to_owned(),
+        "pool" => "Buffer pools, measured".to_owned(),
         "" => "Storage engines, measured".to_owned(),
         suite => format!("{suite}, measured"),
     }

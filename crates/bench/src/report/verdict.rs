@@ -12,6 +12,7 @@ use super::model::{self, Dim, Family, Model, Value, is_batched};
 use super::ratio::{self, Pair, Ratio};
 use crate::peers::sparkey_java;
 use crate::results::{Case, Measurement, PEAK_MEMORY};
+use crate::suite_pool::raw;
 
 /// One operation and metric, as a column of the verdict.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl<'a> Verdict<'a> {
     pub(super) fn new(model: &Model<'a>) -> Self {
         let mut topics: Vec<Topic> = Vec::new();
         let mut groups: BTreeMap<(String, Case), Vec<&'a Measurement>> = BTreeMap::new();
-        for m in model.run.measurements.iter().filter(|m| m.verified) {
+        for m in model.run.measurements.iter().filter(|m| m.verified && takes_part(m)) {
             let topic = Topic::of(m);
             if !topics.contains(&topic) {
                 topics.push(topic);
@@ -88,7 +89,7 @@ impl<'a> Verdict<'a> {
         choice: &[(Dim, Value)],
     ) -> Vec<(Family<'a>, Pair<'a>)> {
         let matches = |case: &Case| {
-            case.operation == topic.operation
+            topic_of(case) == topic.operation
                 && choice
                     .iter()
                     .all(|(dim, value)| *dim == Dim::Operation || dim.of(case) == *value || free(*dim, case))
@@ -102,7 +103,7 @@ impl<'a> Verdict<'a> {
     fn fill(&mut self, model: &Model<'a>) {
         let mut found: BTreeMap<(usize, usize), Vec<(Pair<'a>, Ratio)>> = BTreeMap::new();
         for key in self.groups.keys() {
-            let topic = self.topics.iter().position(|t| t.metric == key.0 && t.operation == key.1.operation);
+            let topic = self.topics.iter().position(|t| t.metric == key.0 && t.operation == topic_of(&key.1));
             let Some(topic) = topic else { continue };
             for (place, peer) in self.peers.iter().enumerate() {
                 let pair = self.pair(model, key, peer);
@@ -156,6 +157,17 @@ impl<'a> Verdict<'a> {
     }
 }
 
+/// What belongs to the spread of another figure, or to somebody who does not compete: reads without a pool, and who knows the future.
+fn takes_part(m: &Measurement) -> bool {
+    model::area(m) != model::Area::Pool
+        || (matches!(m.metric.as_str(), "latency" | "throughput") && !m.contender.starts_with(raw::FAMILY))
+}
+
+/// The operation that a case counts under: those of a buffer pool are summed up by phase.
+fn topic_of(case: &Case) -> &str {
+    if case.dataset.starts_with("phase ") { &case.dataset } else { &case.operation }
+}
+
 /// Dimensions that [`comparable`] or the operation itself takes out of a case.
 fn free(dim: Dim, case: &Case) -> bool {
     match dim {
@@ -169,7 +181,7 @@ fn free(dim: Dim, case: &Case) -> bool {
 impl Topic {
     /// The topic of a measurement.
     pub(super) fn of(m: &Measurement) -> Topic {
-        let (operation, metric) = (m.case.operation.as_str(), m.metric.as_str());
+        let (operation, metric) = (topic_of(&m.case), m.metric.as_str());
         let label = match (operation, metric) {
             ("get", "throughput") => "Point lookups".to_owned(),
             ("get", "latency") => "Lookup latency".to_owned(),

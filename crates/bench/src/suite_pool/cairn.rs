@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 /// The family of all of them.
 pub const FAMILY: &str = "cairn";
 
+/// How the names of those without page checks end.
+pub const UNCHECKED: &str = "unchecked";
+
 /// One policy.
 #[derive(Debug)]
 pub struct CairnPool {
@@ -34,7 +37,7 @@ impl CairnPool {
 
     /// Without checks, as all peers but RocksDB read their pages.
     pub fn unchecked(policy: PolicyKind) -> Self {
-        CairnPool { name: format!("{FAMILY} {policy} unchecked"), policy, format: Format::Raw }
+        CairnPool { name: format!("{FAMILY} {policy} {UNCHECKED}"), policy, format: Format::Raw }
     }
 }
 

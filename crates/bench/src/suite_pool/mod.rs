@@ -18,13 +18,17 @@ mod nothing;
 mod options;
 pub mod pages;
 pub mod plan;
-mod raw;
+pub(crate) mod raw;
 mod shape;
 mod starvation;
 pub(crate) mod store;
+pub mod tables;
 mod team;
+#[cfg(test)]
+mod tests;
 pub mod text;
 mod textbook;
+pub mod trace;
 
 use cairn_vfs::{Clock, Fs, Rng, SeededRng, StdFs, SystemClock};
 

@@ -13,6 +13,8 @@ use super::bytes::parse_bytes;
   cairn bench pool 50 12 'Random (K=10,'
   cairn bench pool 100 12 pin:t8 --policies all --peers textbook,moka
   cairn bench pool 50 12 --json > dashboard.json
+  cairn bench pool --trace sprite.txt.gz multi1.txt --sizes 1%,5%,1000
+  cairn bench pool 100 12 --collect --platform linux && cairn bench render --platforms linux
 
 Names of cases hold the filter's words: 'Pin/Unpin (hit)', 'Cold Pin (miss)', 'Dirty Eviction', 'Sequential Scan (', 'Seq Scan MT x4',
 'Repeated Access', 'Random (K=50,', 'Random MT x4 (K=50,', 'Zipfian (80/20)', 'Pool Size (', 'Memory Pressure (', 'Hit Rate (', 'Buffer
@@ -27,8 +29,9 @@ pub struct BenchPoolArgs {
     pub buffers: usize,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
-    /// Policies of Cairn's pool: lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu, or all
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "lru,clock,sieve")]
+    /// Policies of Cairn's pool: lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu; all or none [default: lru,clock,sieve; all
+    /// with --trace and --collect]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub policies: Vec<String>,
     /// Who is measured beside it: textbook, quick_cache, moka, rocksdb, sqlite; all or none
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all")]
@@ -48,6 +51,21 @@ pub struct BenchPoolArgs {
     /// Threads of the cases with many; several numbers with commas
     #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "2,4,8,16,32,64,128,256")]
     pub threads: Vec<u32>,
+    /// Replay recorded requests instead of measuring: one page number a line, plain or gzip; several files with blanks
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["iterations", "buffers", "filter", "peers", "rounds", "direct", "threads", "collect", "time_limit"])]
+    pub trace: Vec<PathBuf>,
+    /// Sizes of the pool to replay with: shares of the trace's pages, or pages [default: 1%,2%,5%,10%,20%,50%]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',', requires = "trace")]
+    pub sizes: Vec<String>,
+    /// Keep the run and what it prints as a platform's raw results, for `cairn bench render`
+    #[arg(long, requires = "platform", conflicts_with_all = ["filter", "json"])]
+    pub collect: bool,
+    /// What this machine is called there, such as linux
+    #[arg(long, value_name = "NAME", requires = "collect")]
+    pub platform: Option<String>,
+    /// Directory of the documentation, for --collect
+    #[arg(long, value_name = "DIR", default_value = "docs/src")]
+    pub docs: PathBuf,
     /// End after this many seconds with what there is
     #[arg(long, value_name = "SECONDS")]
     pub time_limit: Option<u64>,
@@ -63,4 +81,15 @@ pub struct BenchPoolArgs {
     /// Print the figures as the list that dashboards take: name, unit, value
     #[arg(long)]
     pub json: bool,
+}
+
+/// `cairn bench render`.
+#[derive(Debug, Args)]
+pub struct RenderArgs {
+    /// Platforms whose raw results are there [default: all of them]
+    #[arg(long, value_name = "NAMES", num_args = 1.., value_delimiter = ',')]
+    pub platforms: Vec<String>,
+    /// Directory of the documentation
+    #[arg(long, value_name = "DIR", default_value = "docs/src")]
+    pub docs: PathBuf,
 }

@@ -9,7 +9,7 @@ use cairn_bench::report::render_html;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_kv::{self, Mode, Options, YcsbSpec, layout, matrix};
 use cairn_bench::{dashboard, store, table};
-use cairn_vfs::{Fs, OpenOptions};
+use cairn_vfs::Fs;
 
 use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
@@ -131,11 +131,7 @@ fn ycsb(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Vec<YcsbSpec>, Vec<Stri
         Ok(())
     };
     for path in &args.ycsb_file {
-        let file = fs.open(path, OpenOptions::read())?;
-        let mut text = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
-        file.read_exact_at(&mut text, 0)?;
-        let refuse = |what: String| Error::Input { input: path.display().to_string(), place: None, what };
-        let text = String::from_utf8(text).map_err(|error| refuse(error.to_string()))?;
+        let text = super::read_text(fs, path)?;
         let name =
             path.file_stem().map_or_else(|| "ycsb".to_owned(), |stem| stem.to_string_lossy().into_owned());
         add(&name, &text)?;

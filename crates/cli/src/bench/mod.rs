@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_bench::results::Run;
-use cairn_vfs::{AtomicFile, Fs};
+use cairn_vfs::{AtomicFile, Fs, OpenOptions};
 
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
@@ -35,6 +35,15 @@ fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     let file = AtomicFile::create(fs, path)?;
     file.file().write_all_at(content, 0)?;
     Ok(file.commit()?)
+}
+
+/// A page of text, whole.
+fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
+    let file = fs.open(path, OpenOptions::read())?;
+    let mut text = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut text, 0)?;
+    let refuse = |what: String| Error::Input { input: path.display().to_string(), place: None, what };
+    String::from_utf8(text).map_err(|error| refuse(error.to_string()))
 }
 
 /// Every setting of every store, a line each.

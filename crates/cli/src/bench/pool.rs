@@ -1,25 +1,34 @@
 //! `cairn bench pool`: one run of the suite of buffer pools, in the guide's layout, as a report and as JSON.
 
 use std::env;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_bench::process::Stop;
 use cairn_bench::report::render_html;
-use cairn_bench::store;
-use cairn_bench::suite_pool::{self, Options, catalog, text};
+use cairn_bench::results::Run;
+use cairn_bench::suite_pool::trace::{self, Size};
+use cairn_bench::suite_pool::{self, Options, catalog, tables, text};
+use cairn_bench::{store, table};
 use cairn_pool::PolicyKind;
 use cairn_vfs::Fs;
 
 use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
-use crate::args::pool::BenchPoolArgs;
+use crate::args::pool::{BenchPoolArgs, RenderArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 use crate::progress::SuiteBar;
 
 /// Runs the suite, stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
+    if !args.trace.is_empty() {
+        return replay(fs, args);
+    }
+    if let Some(platform) = &args.platform {
+        tables::check_platform(platform)?;
+    }
     let options = options(args)?;
     options.check()?;
     if suite_pool::plan(&options).is_empty() {
@@ -44,9 +53,12 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     if args.json {
         out.bytes(text::to_json(&run).as_bytes())?;
     } else {
-        out.bytes(text::to_text(&run).as_bytes())?;
-        out.line("")?;
-        out.bytes(super::settings(&run).as_bytes())?;
+        let shown = format!("{}\n{}", text::to_text(&run), super::settings(&run));
+        out.bytes(shown.as_bytes())?;
+        if let Some(platform) = &args.platform {
+            keep_raw(fs, args, platform, &run, &shown)?;
+            out.line(format!("raw results: {}", tables::raw_run(&args.docs, platform).display()))?;
+        }
         out.line("")?;
         out.line(format!("results: {}", saved.display()))?;
         out.line(format!("report:  {}", report.display()))?;
@@ -58,6 +70,93 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// Replays traces, and shows, stores and reports on what came of them.
+fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
+    let policies = policies(&args.policies, &PolicyKind::ALL)?;
+    if policies.is_empty() {
+        return Err(Error::usage("no policies: expected at least one to replay with"));
+    }
+    let sizes: Vec<Size> = match args.sizes.as_slice() {
+        [] => Size::USUAL.to_vec(),
+        sizes => sizes.iter().map(|word| Size::parse(word)).collect::<cairn_bench::Result<_>>()?,
+    };
+    // All of them before the first is replayed: a mistake in the last one shows at once.
+    let traces: Vec<_> =
+        args.trace.iter().map(|path| Ok((path, trace::read(&**fs, path)?))).collect::<Result<_>>()?;
+    store::check_writable(&**fs, &args.results)?;
+    let replayed: Vec<_> =
+        traces.iter().map(|(path, requests)| trace::replay(path, requests, &policies, &sizes)).collect();
+    let mut run = trace::to_run(&replayed, &policies);
+    run.machine.push(("command".to_owned(), command_line(env::args_os())));
+    let saved = store::save(fs, &args.results, &run)?;
+    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
+    write_file(fs, &report, render_html(&run, None).as_bytes())?;
+    let mut out = Output::new();
+    if args.json {
+        out.bytes(trace::to_json(&replayed).as_bytes())?;
+    } else {
+        out.bytes(trace::to_text(&replayed).as_bytes())?;
+        out.line("")?;
+        out.line(format!("results: {}", saved.display()))?;
+        out.line(format!("report:  {}", report.display()))?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Keeps a run as a platform's raw results.
+fn keep_raw(fs: &Arc<dyn Fs>, args: &BenchPoolArgs, platform: &str, run: &Run, shown: &str) -> Result<()> {
+    let mut json =
+        serde_json::to_vec(run).map_err(|error| Error::usage(format!("the run is no JSON: {error}")))?;
+    json.push(b'\n');
+    write_file(fs, &tables::raw_run(&args.docs, platform), &json)?;
+    write_file(fs, &tables::raw_log(&args.docs, platform), shown.as_bytes())
+}
+
+/// Writes the documentation's tables of replacement policies from raw results.
+pub fn render(fs: &Arc<dyn Fs>, args: &RenderArgs) -> Result<Outcome> {
+    let docs = &args.docs;
+    let platforms = if args.platforms.is_empty() { collected(fs, docs)? } else { args.platforms.clone() };
+    let mut out = Output::new();
+    for platform in &platforms {
+        tables::check_platform(platform)?;
+        let run = store::load(&**fs, &tables::raw_run(docs, platform))?;
+        let target = docs.join(tables::PAGE);
+        let page = super::read_text(fs, &target)?;
+        let filled = table::replace_between_markers(&page, &tables::marker(platform), &tables::summary(&run))
+            .map_err(|error| Error::Input {
+                input: target.display().to_string(),
+                place: None,
+                what: error.to_string(),
+            })?;
+        let own = tables::page(docs, platform);
+        write_file(fs, &own, tables::platform_page(&run, platform).as_bytes())?;
+        if filled != page {
+            write_file(fs, &target, filled.as_bytes())?;
+        }
+        out.line(own.display())?;
+        out.line(target.display())?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// The platforms that have raw results.
+fn collected(fs: &Arc<dyn Fs>, docs: &Path) -> Result<Vec<String>> {
+    let dir = docs.join(tables::DIR).join("raw");
+    let none = || {
+        Error::usage(format!("no raw results in {}: cairn bench pool --collect makes some", dir.display()))
+    };
+    if !fs.exists(&dir)? {
+        return Err(none());
+    }
+    let names = fs.read_dir(&dir)?;
+    let names = names.iter().filter_map(|path| path.file_name()?.to_str().map(str::to_owned));
+    let platforms: Vec<String> =
+        names.filter(|name| fs.exists(&tables::raw_run(docs, name)).unwrap_or(false)).collect();
+    if platforms.is_empty() { Err(none()) } else { Ok(platforms) }
+}
+
 /// What was typed, as the suite takes it.
 fn options(args: &BenchPoolArgs) -> Result<Options> {
     let defaults = Options::default();
@@ -66,7 +165,7 @@ fn options(args: &BenchPoolArgs) -> Result<Options> {
         buffers: args.buffers,
         filter: args.filter.clone(),
         for_dashboard: args.json,
-        policies: policies(&args.policies)?,
+        policies: policies(&args.policies, if args.collect { &PolicyKind::ALL } else { &defaults.policies })?,
         peers: peers(&args.peers)?,
         page_size: usize::try_from(args.page_size).unwrap_or(usize::MAX),
         rounds: args.rounds.min(args.iterations),
@@ -78,8 +177,11 @@ fn options(args: &BenchPoolArgs) -> Result<Options> {
     })
 }
 
-/// The policies of these names, each once.
-pub(super) fn policies(names: &[String]) -> Result<Vec<PolicyKind>> {
+/// The policies of these names, each once; `otherwise` without names.
+fn policies(names: &[String], otherwise: &[PolicyKind]) -> Result<Vec<PolicyKind>> {
+    if names.is_empty() {
+        return Ok(otherwise.to_vec());
+    }
     let mut policies: Vec<PolicyKind> = Vec::new();
     for name in names {
         let named = match name.as_str() {

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_bench::report::render_html;
-use cairn_bench::{compare as comparison, store, suite_hash, suite_kv, table};
-use cairn_vfs::{Fs, OpenOptions};
+use cairn_bench::{compare as comparison, store, suite_hash, suite_kv, suite_pool, table};
+use cairn_vfs::Fs;
 
 use super::write_file;
 use crate::args::{CompareArgs, ReadmeArgs, ReportArgs};
@@ -31,12 +31,8 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
     let path = run_or_newest(fs, args.run.as_deref(), &dir, &[suite_hash::NAME, suite_kv::NAME])?;
     let run = store::load(&**fs, &path)?;
-    let file = fs.open(&args.readme, OpenOptions::read())?;
-    let mut page = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut page, 0)?;
-    drop(file);
     let refuse = |what: String| Error::Input { input: args.readme.display().to_string(), place: None, what };
-    let page = String::from_utf8(page).map_err(|error| refuse(error.to_string()))?;
+    let page = super::read_text(fs, &args.readme)?;
     let filled = table::replace_between_markers(&page, &run.suite, &table::to_markdown(&run))
         .map_err(|error| refuse(error.to_string()))?;
     if filled != page {
@@ -53,7 +49,7 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
 
 /// Writes the HTML report of a run.
 pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
-    let suites = [suite_hash::NAME, suite_kv::NAME];
+    let suites = [suite_hash::NAME, suite_kv::NAME, suite_pool::NAME];
     let path = run_or_newest(fs, args.run.as_deref(), Path::new(store::RESULTS_DIR), &suites)?;
     let run = store::load(&**fs, &path)?;
     let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;

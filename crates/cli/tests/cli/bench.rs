@@ -148,6 +148,127 @@ fn impossible_kv_runs_are_refused() {
     assert_eq!(scratch.names(), ["bad"]);
 }
 
+/// Goal: the suite of buffer pools runs as the guide writes its commands, prints the guide's phases, and stores a run that the other
+/// commands read; in JSON its filter counts for nothing. Method: few samples, two thread counts.
+#[test]
+fn a_pool_run_goes_all_the_way() {
+    let scratch = Scratch::new();
+    let common = "--threads 2,4 --work-dir . --results runs --policies lru,sieve --peers textbook";
+    let out = scratch.run(&format!("bench pool 2 12 Random {common}")).ended(0).text();
+    for words in [
+        "2 iterations, 12 buffers",
+        "Random MT x4 (K=50, uniform)",
+        "cairn sieve",
+        "textbook",
+        "Hit Rate (Random K=100)",
+        "policy: SIEVE",
+    ] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(!out.contains("Zipfian") && !out.contains("pin:t2"), "{out}");
+    let run = out.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
+    scratch.run(&format!("bench compare {run} {run}")).ended(0);
+    scratch.run(&format!("bench report {run} -o pool.html")).ended(0);
+    assert!(String::from_utf8(scratch.read("pool.html")).unwrap().contains("Pages over threads"));
+
+    let ran = scratch.run(&format!("bench pool 2 12 --json Random {common}")).ended(0);
+    let list: serde_json::Value = serde_json::from_str(&ran.text()).unwrap();
+    let names: Vec<&str> =
+        list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    for name in ["Pin/Unpin (hit)", "Zipfian MT x4 (80/20)", "hotset:t4_k4", "hotset:t4_k4 [textbook]"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    assert_eq!(list[0]["unit"], "ns");
+}
+
+/// Goal: raw results are kept by platform, and the tables of the documentation follow from them, again and again the same.
+#[test]
+fn pool_tables_are_rendered() {
+    let scratch = Scratch::new();
+    std::fs::create_dir_all(scratch.path("d/engines")).unwrap();
+    scratch.write(
+        "d/engines/pool-benchmark.md",
+        "# A\n<!-- results:pool-linux:begin -->\nstale\n<!-- results:pool-linux:end -->\nend\n",
+    );
+    scratch.run("bench render --docs d").failed(&["raw"]);
+    let run = "bench pool 1 12 --collect --platform linux --docs d --threads 2 --work-dir . --results runs --policies lru,clock --peers textbook";
+    let out = scratch.run(run).ended(0).text();
+    assert!(
+        out.contains("raw results: d/benchmarks/replacement_policies/raw/linux/buffer_pool.json"),
+        "{out}"
+    );
+    let log = String::from_utf8(scratch.read("d/benchmarks/replacement_policies/raw/linux/buffer_pool.log"))
+        .unwrap();
+    assert!(out.starts_with(&log), "the log is what was printed");
+    scratch.run("bench render --docs d --platforms linux").ended(0);
+    let read = |name: &str| String::from_utf8(scratch.read(name)).unwrap();
+    let (page, own) =
+        (read("d/engines/pool-benchmark.md"), read("d/benchmarks/replacement_policies/linux_buffer_pool.md"));
+    assert!(page.starts_with("# A\n") && page.ends_with("end\n") && !page.contains("stale"), "{page}");
+    assert!(
+        page.contains("| Benchmark | cairn lru | cairn clock | textbook |") && page.contains("**"),
+        "{page}"
+    );
+    assert!(own.contains("| kernel |") && own.contains("## Phase 5"), "{own}");
+    scratch.run("bench render --docs d").ended(0);
+    assert_eq!(page, read("d/engines/pool-benchmark.md"));
+    scratch.write("d/engines/pool-benchmark.md", "# no markers\n");
+    scratch.run("bench render --docs d").failed(&["pool-benchmark.md", "results:pool-linux:begin"]);
+}
+
+/// Goal: traces are replayed at the sizes asked for, as a table, as JSON and in a report. Method: a loop that does not fit, and one that does.
+#[test]
+fn traces_are_replayed() {
+    let scratch = Scratch::new();
+    let text = |pages: u32| (0..300).map(|at| format!("{}\n", at % pages)).collect::<String>();
+    scratch.write("loop.txt", text(10));
+    scratch.write("short.txt", text(2));
+    let common = "--results runs --sizes 50%,10";
+    let out = scratch.run(&format!("bench pool --trace loop.txt short.txt {common}")).ended(0).text();
+    assert!(
+        out.contains("loop: 300 requests of 10 pages")
+            && out.contains("W-TinyLFU")
+            && out.contains("optimum"),
+        "{out}"
+    );
+    let ran = scratch
+        .run(&format!("bench pool --trace loop.txt {common} --policies lru,lirs --json --report t.html"));
+    let rows: serde_json::Value = serde_json::from_str(&ran.ended(0).text()).unwrap();
+    assert_eq!((&rows[0]["frames"], &rows[0]["hit_ratios"]["lru"]), (&5.into(), &0.0.into()));
+    assert!(
+        rows[0]["optimum"].as_f64().unwrap() > 0.4 && rows[1]["hit_ratios"]["lru"].as_f64().unwrap() > 0.96
+    );
+    assert!(String::from_utf8(scratch.read("t.html")).unwrap().contains("Recorded requests"));
+    scratch.write("bad.txt", "1\n2\nx7\n");
+    scratch.run("bench pool --trace loop.txt bad.txt").failed(&["bad.txt", "line 3", "x7"]);
+    scratch.run("bench pool --trace none.txt").failed(&["none.txt"]);
+    scratch.run("bench pool --trace loop.txt --sizes 0").failed(&["\"0\"", "5%"]);
+    scratch.run("bench pool 50 12 --trace loop.txt").failed(&["--trace"]);
+}
+
+/// Goal: what the suite of buffer pools cannot do is an error before any work.
+#[test]
+fn impossible_pool_runs_are_refused() {
+    let scratch = Scratch::new();
+    for (line, word) in [
+        ("0", "iterations 0"),
+        ("5 2", "buffers 2"),
+        ("5 12 nothing-like-it", "nothing-like-it"),
+        ("--policies fifo", "w-tinylfu"),
+        ("--peers foyer", "quick_cache"),
+        ("--policies none --peers none", "no policies"),
+        ("--page-size 5000", "5000"),
+        ("--threads 1", "threads 1"),
+        ("--collect", "--platform"),
+        ("--collect --platform a/b", "a/b"),
+        ("--sizes 5%", "--trace"),
+        ("x", "ITERATIONS"),
+    ] {
+        scratch.run(&format!("bench pool {line} --results runs --work-dir w")).failed(&[word]);
+    }
+    assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+}
+
 /// Goal: the hidden worker answers, whatever it is asked.
 #[test]
 fn worker_answers() {

@@ -1,0 +1,173 @@
+//! The figures about buffer pools: what a page costs, how that changes with threads and with the pool's size, and which policy finds most.
+
+use super::costs::bar_chart;
+use super::figure::{self, Figure, Variant};
+use super::format;
+use super::lines::{LineChart, Stop, log_stops};
+use super::lookups::{absent, champions, core_mark, series_table, stop_index};
+use super::model::{Area, Dim, Model};
+use super::table;
+use crate::results::Measurement;
+use crate::suite_pool::trace;
+
+/// What operations of other pool sizes begin with.
+const BY_SIZE: &str = "Pool Size";
+
+fn measured<'a>(model: &Model<'a>, metric: &'static str) -> impl Iterator<Item = &'a Measurement> + use<'a> {
+    model.in_area(Area::Pool).filter(move |m| m.metric == metric)
+}
+
+/// The time of one request: hits, misses, evictions.
+pub(super) fn latencies(model: &Model<'_>) -> Figure<'static> {
+    let dims = vec![Dim::Operation];
+    let slices = figure::slices(measured(model, "latency"), &dims);
+    let variants = slices.into_iter().enumerate().map(|(index, (key, slice))| {
+        let chart = bar_chart(model, format!("pages-{index}"), "Time of one request".to_owned(), &slice);
+        let rows: Vec<(String, &Measurement)> = slice.iter().map(|m| (m.contender.clone(), *m)).collect();
+        let body = chart + &table::folded_bars(&rows) + &absent(model, &slice);
+        Variant::new(model, &dims, key, &slice, body)
+    });
+    Figure {
+        id: "pages",
+        title: "What a page costs",
+        lead: "By one thread. Chained requests cannot overlap in the processor: each page's number is known only when the page before has been read. \
+               A raw read is what a miss cannot be faster than; where it stands beside hits it shows what the kernel’s own page cache would cost."
+            .to_owned(),
+        variants: variants.collect(),
+        dims,
+    }
+}
+
+/// Requests a second over threads.
+pub(super) fn over_threads(model: &Model<'_>) -> Figure<'static> {
+    let dims = vec![Dim::Operation];
+    let mut variants = Vec::new();
+    for (index, (key, slice)) in figure::slices(measured(model, "throughput"), &dims).into_iter().enumerate()
+    {
+        let threads: Vec<u64> = slice.iter().map(|m| u64::from(m.case.threads)).collect();
+        let stops = log_stops(&threads, |value| value.to_string());
+        if stops.len() < 2 {
+            continue;
+        }
+        let stop_of = |m: &Measurement| stop_index(&stops, &m.case.threads.to_string());
+        let series = champions(model, &slice, &stop_of, &|_| 1.0);
+        let table = series_table("Contender", &stops, &series, "ops/s");
+        let chart = LineChart {
+            id: format!("pool-threads-{index}"),
+            title: "Requests a second, all threads together",
+            sense: "higher is better",
+            x_title: "threads",
+            marks: core_mark(model, &stops),
+            stops,
+            unit: "ops/s",
+            series,
+        };
+        let body = chart.render() + &table + &absent(model, &slice);
+        variants.push(Variant::new(model, &dims, key, &slice, body));
+    }
+    Figure {
+        id: "pool-threads",
+        title: "Pages over threads",
+        lead: "With <code>pin</code> each thread has pages of its own, with <code>hotset</code> all share four. Past the number of cores a line that \
+               stays level is as good as it gets."
+            .to_owned(),
+        dims,
+        variants,
+    }
+}
+
+/// Throughput and hits over the size of the pool, with the same hundred pages throughout.
+pub(super) fn over_frames(model: &Model<'_>) -> Figure<'static> {
+    let mut body = String::new();
+    let mut all = Vec::new();
+    for (metric, unit, title) in
+        [("hit rate", "%", "Requests whose page was in memory"), ("throughput", "ops/s", "Requests a second")]
+    {
+        let of_size = measured(model, metric).filter(|m| m.case.operation.starts_with(BY_SIZE));
+        let slice: Vec<&Measurement> = of_size.collect();
+        body += &frames_chart(model, (format!("frames-{}", unit.len()), title, unit), &slice);
+        all.extend(slice);
+    }
+    let variants =
+        if all.is_empty() { Vec::new() } else { vec![Variant::new(model, &[], Vec::new(), &all, body)] };
+    Figure {
+        id: "frames",
+        title: "Pages over the size of the pool",
+        lead: "Requests for a hundred pages, all alike: what a larger pool is worth.".to_owned(),
+        dims: Vec::new(),
+        variants,
+    }
+}
+
+fn frames_chart(
+    model: &Model<'_>,
+    (id, title, unit): (String, &str, &str),
+    slice: &[&Measurement],
+) -> String {
+    let frames: Vec<u64> = slice.iter().map(|m| m.case.entries).collect();
+    let stops = log_stops(&frames, format::count);
+    if stops.len() < 2 {
+        return String::new();
+    }
+    let stop_of = |m: &Measurement| stop_index(&stops, &format::count(m.case.entries));
+    let series = champions(model, slice, &stop_of, &|_| 1.0);
+    let table = series_table("Contender", &stops, &series, unit);
+    let chart = LineChart {
+        id,
+        title,
+        sense: "higher is better",
+        x_title: "pages in memory, log scale",
+        stops: stops.iter().map(|stop| Stop { place: stop.place, label: stop.label.clone() }).collect(),
+        unit,
+        series,
+        marks: Vec::new(),
+    };
+    chart.render() + &table
+}
+
+/// Hits of every pattern, by policy.
+pub(super) fn hit_rates(model: &Model<'_>) -> Figure<'static> {
+    let dims = vec![Dim::Operation];
+    let counted = measured(model, "hit rate").filter(|m| m.case.dataset == "phase 4");
+    let variants = figure::slices(counted, &dims).into_iter().enumerate().map(|(index, (key, slice))| {
+        let chart =
+            bar_chart(model, format!("hits-{index}"), "Requests whose page was in memory".to_owned(), &slice);
+        let rows: Vec<(String, &Measurement)> = slice.iter().map(|m| (m.contender.clone(), *m)).collect();
+        let body = chart + &table::folded_bars(&rows) + &absent(model, &slice);
+        Variant::new(model, &dims, key, &slice, body)
+    });
+    Figure {
+        id: "hits",
+        title: "Hit rates by pattern",
+        lead: "Counted, not timed.".to_owned(),
+        variants: variants.collect(),
+        dims,
+    }
+}
+
+/// Recorded requests: every policy beside the optimum.
+pub(super) fn traces(model: &Model<'_>) -> Figure<'static> {
+    let dims = vec![Dim::Operation];
+    let recorded = measured(model, "hit rate").filter(|m| m.case.dataset == trace::DATASET);
+    let variants = figure::slices(recorded, &dims).into_iter().enumerate().map(|(index, (key, slice))| {
+        let what = (format!("trace-{index}"), "Requests whose page was in memory", "%");
+        let mut body = frames_chart(model, what, &slice);
+        if body.is_empty() {
+            body = bar_chart(
+                model,
+                format!("trace-{index}"),
+                "Requests whose page was in memory".to_owned(),
+                &slice,
+            );
+        }
+        Variant::new(model, &dims, key, &slice, body)
+    });
+    Figure {
+        id: "traces",
+        title: "Recorded requests",
+        lead: "Replayed at several sizes of the pool. The optimum knows which page is asked for last (Belady, 1966); no policy can be above it."
+            .to_owned(),
+        variants: variants.collect(),
+        dims,
+    }
+}

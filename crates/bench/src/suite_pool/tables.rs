@@ -1,0 +1,183 @@
+//! The tables of replacement policies in the documentation, written from stored runs.
+//!
+//! ```text
+//!   raw/<platform>/buffer_pool.json   the run            ─┬─► <platform>_buffer_pool.md: every case, machine, settings
+//!   raw/<platform>/buffer_pool.log    what it printed     └─► a page with <!-- results:pool-<platform>:begin --> and end: the guide's rows
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use super::plan::name_of;
+use super::text::{cases, cell, find, measured};
+use super::{HIT_RATE, RECOVERY, cairn, textbook, title};
+use crate::error::{Error, Result};
+use crate::results::{Case, Contender, Run};
+use crate::suite_hash::recorder::{LATENCY, THROUGHPUT};
+use crate::text::{Align, Table};
+
+/// Where tables and what they are made from are kept, from the documentation's directory.
+pub const DIR: &str = "benchmarks/replacement_policies";
+
+/// The page whose tables are the guide's rows, from the documentation's directory.
+pub const PAGE: &str = "engines/pool-benchmark.md";
+
+/// Threads of the rows that the guide's tables have.
+const SHOWN_THREADS: [u32; 8] = [1, 2, 4, 8, 16, 64, 256, 0];
+
+/// A name that may stand in a path: letters, digits, `-` and `_`. Errors: [`Error::Invalid`].
+pub fn check_platform(platform: &str) -> Result<()> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    if !platform.is_empty() && platform.len() <= 64 && platform.chars().all(fits) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "platform {platform:?}: expected a name such as linux, of letters, digits, - and _"
+    )))
+}
+
+/// The stored run of a platform.
+pub fn raw_run(docs: &Path, platform: &str) -> PathBuf {
+    docs.join(DIR).join("raw").join(platform).join("buffer_pool.json")
+}
+
+/// What it printed.
+pub fn raw_log(docs: &Path, platform: &str) -> PathBuf {
+    raw_run(docs, platform).with_extension("log")
+}
+
+/// The page of a platform.
+pub fn page(docs: &Path, platform: &str) -> PathBuf {
+    docs.join(DIR).join(format!("{platform}_buffer_pool.md"))
+}
+
+/// What the markers of a platform's table are called: `pool-linux`.
+pub fn marker(platform: &str) -> String {
+    format!("{}-{platform}", super::NAME)
+}
+
+/// The table that the guide has: the latencies of phase 1, patterns and concurrency of some thread counts, hit rates; a column for each
+/// policy, and the textbook pool's.
+pub fn summary(run: &Run) -> String {
+    let columns = policies_and_floor(run);
+    let rows = (1..=5).filter(|phase| *phase != 3).flat_map(|phase| cases(run, phase));
+    let rows: Vec<&Case> = rows.filter(|case| SHOWN_THREADS.contains(&case.threads)).collect();
+    let mut out = table(run, &columns, &rows).to_markdown();
+    out += &format!(
+        "\n{}. Pages of {} bytes. Run of {}; {}. In brackets the requests whose pages were in memory; the best median of a row is bold, \
+         which says nothing where two differ by less than their noise.\n",
+        run.mode,
+        page_size(run),
+        run.started,
+        machine(run)
+    );
+    if run.stopped {
+        out += "The run was ended early: what is missing was not measured.\n";
+    }
+    out
+}
+
+/// The page of a platform: machine, every case of every phase with everybody, every setting.
+pub fn platform_page(run: &Run, platform: &str) -> String {
+    let mut out = format!(
+        "# Buffer pool by replacement policy: {platform}\n\n\
+         Written by `cairn bench render` from `raw/{platform}/buffer_pool.json`, which `cairn bench pool --collect --platform {platform}` has \
+         measured; do not edit. How: [Measuring the pool](../../engines/pool-benchmark.md).\n\n## Machine\n\n"
+    );
+    let mut environment = Table::new(&[("what", Align::Left), ("value", Align::Left)]);
+    for (name, value) in &run.machine {
+        environment.row(vec![name.clone(), value.clone()]);
+    }
+    for probe in &run.probes {
+        environment.row(vec![probe.name.clone(), crate::text::value(probe.value, &probe.unit)]);
+    }
+    environment.row(vec!["started".to_owned(), run.started.clone()]);
+    environment.row(vec!["seed".to_owned(), run.seed.to_string()]);
+    out += &environment.to_markdown();
+    out += &format!("\n{}; {}\n", run.mode, run.data);
+    if run.stopped {
+        out += "\nThe run was ended early: what is missing was not measured.\n";
+    }
+    let everybody = measured(run);
+    for phase in 1..=5 {
+        let rows = cases(run, phase);
+        let columns: Vec<&Contender> = everybody
+            .iter()
+            .copied()
+            .filter(|contender| rows.iter().any(|case| cell(run, &contender.name, case).is_some()))
+            .collect();
+        if !rows.is_empty() {
+            out += &format!("\n## {}\n\n{}", title(phase), table(run, &columns, &rows).to_markdown());
+        }
+    }
+    out += "\n## Settings\n\n";
+    for contender in &run.contenders {
+        out += format!("- **{}** {}", contender.name, contender.version).trim_end();
+        if let Some(reason) = &contender.skipped {
+            out += &format!(": left out, {reason}\n");
+            continue;
+        }
+        let settings: Vec<String> =
+            contender.settings.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        out += &format!(". {}\n", settings.join("; "));
+    }
+    out
+}
+
+fn machine(run: &Run) -> String {
+    let field =
+        |name: &str| run.machine.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
+    let cores = field("cores").map(|cores| format!("{cores} cores"));
+    let known = [field("cpu"), cores, field("memory"), field("kernel"), field("file system")];
+    known.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+fn page_size(run: &Run) -> u32 {
+    run.measurements.iter().find(|m| m.case.dataset.starts_with("phase")).map_or(0, |m| m.case.value_bytes)
+}
+
+/// Cairn's policies as they are meant to be used, and the textbook pool.
+fn policies_and_floor(run: &Run) -> Vec<&Contender> {
+    let wanted = |contender: &&Contender| {
+        (contender.ours && !contender.name.ends_with(cairn::UNCHECKED)) || contender.name == textbook::NAME
+    };
+    measured(run).into_iter().filter(wanted).collect()
+}
+
+fn table(run: &Run, columns: &[&Contender], rows: &[&Case]) -> Table {
+    let mut headings = vec![("Benchmark", Align::Left)];
+    headings.extend(columns.iter().map(|contender| (contender.name.as_str(), Align::Right)));
+    let mut table = Table::new(&headings);
+    for case in rows {
+        let best = best(run, columns, case);
+        let mut cells = vec![name_of(case)];
+        cells.extend(columns.iter().map(|contender| match cell(run, &contender.name, case) {
+            Some(shown) if best == Some(contender.name.as_str()) => format!("**{shown}**"),
+            Some(shown) => shown,
+            None => "–".to_owned(),
+        }));
+        table.row(cells);
+    }
+    table
+}
+
+/// Who has the best figure in a case; nobody where the best two are equal.
+fn best<'r>(run: &Run, columns: &[&'r Contender], case: &Case) -> Option<&'r str> {
+    for metric in [LATENCY, THROUGHPUT, RECOVERY, HIT_RATE] {
+        let figures = columns.iter().filter_map(|contender| {
+            let median = find(run, &contender.name, case, metric.name)?.median;
+            // So that more is better for all of them.
+            Some((contender.name.as_str(), if metric.higher_is_better { median } else { -median }))
+        });
+        let mut figures: Vec<(&str, f64)> = figures.collect();
+        if figures.is_empty() {
+            continue;
+        }
+        figures.sort_by(|a, b| b.1.total_cmp(&a.1));
+        return match figures.as_slice() {
+            [(name, _)] => Some(name),
+            [(name, first), (_, second), ..] if first > second => Some(name),
+            _ => None,
+        };
+    }
+    None
+}
