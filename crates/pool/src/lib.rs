@@ -41,3 +41,8 @@ pub use pool::{Builder, Pool};
 pub use scan::Scan;
 pub use stats::Stats;
 pub use write_ahead::{Lsn, WriteAhead};
+
+/// The Rust on the page for users is compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/src/engines/pool.md")]
+struct Page;
