@@ -28,7 +28,13 @@ fn makers() -> Vec<(&'static str, Make)> {
 }
 
 #[cfg(feature = "peers")]
-fn add_peers(_makers: &mut Vec<(&'static str, Make)>) {}
+fn add_peers(makers: &mut Vec<(&'static str, Make)>) {
+    use crate::peers::{pool, rocksdb};
+    makers.push((pool::caches::QUICK_CACHE, || Ok(Box::new(pool::caches::Cache::quick_cache()))));
+    makers.push((pool::caches::MOKA, || Ok(Box::new(pool::caches::Cache::moka()))));
+    makers.push((rocksdb::NAME, || Ok(Box::new(rocksdb::pool::RocksDbPages::find()?))));
+    makers.push((pool::sqlite::NAME, || Ok(Box::new(pool::sqlite::SqlitePages))));
+}
 
 #[cfg(not(feature = "peers"))]
 fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
