@@ -14,6 +14,9 @@ const STRIPES: usize = if cfg!(cairn_shuttle) { 2 } else { 256 };
 /// Hits that a thread collects before they are handed on.
 pub(crate) const BATCH: usize = if cfg!(cairn_shuttle) { 2 } else { 64 };
 
+/// Hits that are passed over for each one that is collected, at most.
+const STRIDE_MAX: u32 = 63;
+
 /// One thread's.
 ///
 /// Counts go up by a load and a store, not by a locked addition, which would cost as much as the rest of a hit.
@@ -23,6 +26,11 @@ pub(crate) struct Stripe {
     hits: AtomicU64,
     /// Hits collected; those beyond [`BATCH`] were not.
     collected: AtomicU32,
+    /// Hits that are still to be passed over, and how many are between two that are collected.
+    skip: AtomicU32,
+    stride: AtomicU32,
+    /// The pool's misses when a batch was full last.
+    misses: AtomicU64,
     /// Frame in the upper half, number of the page in its file in the lower.
     batch: Box<[AtomicU64]>,
 }
@@ -38,6 +46,9 @@ impl Stripes {
         let stripe = || Stripe {
             hits: AtomicU64::new(0),
             collected: AtomicU32::new(0),
+            skip: AtomicU32::new(0),
+            stride: AtomicU32::new(0),
+            misses: AtomicU64::new(0),
             batch: (0..batch).map(|_| AtomicU64::new(0)).collect(),
         };
         Stripes((0..STRIPES).map(|_| stripe()).collect())
@@ -65,11 +76,31 @@ impl Stripe {
     /// Collects a hit. True when the batch is full and should be handed on.
     #[inline]
     pub(crate) fn collect(&self, frame: Frame, page: PageId) -> bool {
+        let skip = self.skip.load(Relaxed);
+        if skip != 0 {
+            self.skip.store(skip - 1, Relaxed);
+            return false;
+        }
+        self.skip.store(self.stride.load(Relaxed), Relaxed);
         let at = self.collected.load(Relaxed) as usize;
         let Some(slot) = self.batch.get(at) else { return true };
         slot.store(u64::from(frame) << 32 | u64::from(page.page()), Relaxed);
         self.collected.store(at as u32 + 1, Relaxed);
         at + 1 == self.batch.len()
+    }
+
+    /// The batch is full, and the pool has seen so many misses. While there are none nobody needs to know the order of hits: of each batch
+    /// half as many are collected as of the one before, down to one in [`STRIDE_MAX`].
+    pub(crate) fn pace(&self, misses: u64) {
+        let stride = self.stride.load(Relaxed);
+        let is_quiet = self.misses.swap(misses, Relaxed) == misses;
+        self.stride.store(if is_quiet { (2 * stride + 1).min(STRIDE_MAX) } else { stride / 2 }, Relaxed);
+    }
+
+    /// This thread has missed a page: from here on every hit counts.
+    pub(crate) fn collect_all(&self) {
+        self.stride.store(0, Relaxed);
+        self.skip.store(0, Relaxed);
     }
 
     /// Hands on what was collected: frame, and page in its file. Only with the policy locked.
@@ -88,6 +119,28 @@ impl Stripe {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Goal: while no page comes fewer and fewer hits are collected, and all of them again when one does.
+    #[test]
+    fn pace() {
+        let stripes = Stripes::new(true);
+        let stripe = stripes.own();
+        let fill = || {
+            let count = (1..).take_while(|_| !stripe.collect(0, PageId::new(0, 0))).count() + 1;
+            stripe.take(|_, _| {});
+            count
+        };
+        let full = |misses| {
+            let count = fill();
+            stripe.pace(misses);
+            count
+        };
+        assert_eq!([full(5), full(5), full(5), full(5)].map(|count| count.div_ceil(BATCH)), [1, 1, 2, 4]);
+        (0..9).for_each(|_| _ = full(5));
+        assert!(full(5) > BATCH * 60 && full(6) > BATCH * 60 && full(7) < BATCH * 33);
+        stripe.collect_all();
+        assert_eq!(fill(), BATCH);
+    }
 
     /// Goal: hits are handed on in their order, once, and those that found no room are left out.
     #[test]

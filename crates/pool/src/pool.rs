@@ -252,6 +252,7 @@ impl Inner {
 
     #[cold]
     fn hand_on_hits(&self) {
+        self.stripes.own().pace(self.counters.misses.load(Relaxed));
         if let Ok(mut state) = self.replacer.state.try_lock() {
             state.apply_hits(self.stripes.own(), &self.arena);
         }
@@ -294,6 +295,7 @@ impl Inner {
     /// Errors: [`Error::Exhausted`]; those of writing, when the victims were dirty and no clean one could be had instead.
     pub(crate) fn take_frame(&self, file: &FileState, incoming: PageId) -> Result<Frame> {
         let mut failure = None;
+        self.stripes.own().collect_all();
         loop {
             let taken = {
                 let mut state = lock(&self.replacer.state);
