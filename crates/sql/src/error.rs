@@ -28,6 +28,18 @@ pub enum Error {
         /// What it said.
         cause: Arc<dyn std::error::Error + Send + Sync>,
     },
+    /// The file system failed.
+    #[error(transparent)]
+    Vfs(#[from] Arc<cairn_vfs::Error>),
+    /// A log that cannot be read.
+    #[error(transparent)]
+    Recovery(#[from] Arc<cairn_wal::Error>),
+    /// An argument or setting is wrong.
+    #[error("{what}")]
+    Invalid {
+        /// The argument, its value and what was expected.
+        what: String,
+    },
     /// A key or value is longer than a page has room for.
     #[error("a record of {key} + {value} bytes is too long: the most is {most} together")]
     TooLong {
@@ -50,8 +62,23 @@ impl Error {
             Error::Pool(error) => error.kind(),
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Log { .. } => ErrorKind::Io,
+            Error::Vfs(error) => error.kind(),
+            Error::Recovery(error) => error.kind(),
+            Error::Invalid { .. } => ErrorKind::Invalid,
             Error::TooLong { .. } | Error::NoPages => ErrorKind::Invalid,
         }
+    }
+}
+
+impl From<cairn_vfs::Error> for Error {
+    fn from(error: cairn_vfs::Error) -> Self {
+        Error::Vfs(Arc::new(error))
+    }
+}
+
+impl From<cairn_wal::Error> for Error {
+    fn from(error: cairn_wal::Error) -> Self {
+        Error::Recovery(Arc::new(error))
     }
 }
 

@@ -41,7 +41,7 @@ impl<'p> Change<'p> {
 
     /// Logs everything, and does it. Errors: the log's, and then nothing was done; [`Error::Corruption`] when a page is not what it
     /// seemed to be.
-    pub(crate) fn commit(self, log: &dyn Log, file: &std::path::Path) -> Result<()> {
+    pub(crate) fn commit(mut self, log: &dyn Log, file: &std::path::Path) -> Result<()> {
         let mut record =
             Vec::with_capacity(3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
         record.push(PAGES);
@@ -51,6 +51,10 @@ impl<'p> Change<'p> {
             record.extend((page.ops.len() as u32).to_le_bytes());
             record.extend(&page.ops);
         }
+        // ORDER: the pages are marked before the record is in the log. A checkpoint that finds a page unmarked may then give the log back up to
+        // where it ended before the look, since the page's record comes behind that.
+        let end = log.end();
+        self.pages.iter_mut().for_each(|page| _ = page.guard.payload_mut(end));
         let lsn = log.append(&record)?;
         for mut page in self.pages {
             let number = page.guard.id().page();

@@ -9,6 +9,9 @@ use crate::Result;
 /// Takes records of page changes. The records of one page are in the log in the order in which they were applied to it: whoever appends holds
 /// the page.
 pub trait Log: fmt::Debug + Send + Sync {
+    /// No record that is appended from now on gets a number that is not above this.
+    fn end(&self) -> Lsn;
+
     /// Appends a record. Its number is larger than those of all records before. Errors: the log's; then nothing was changed.
     fn append(&self, record: &[u8]) -> Result<Lsn>;
 }
@@ -18,6 +21,10 @@ pub trait Log: fmt::Debug + Send + Sync {
 pub struct Unlogged;
 
 impl Log for Unlogged {
+    fn end(&self) -> Lsn {
+        Lsn::NONE
+    }
+
     fn append(&self, _record: &[u8]) -> Result<Lsn> {
         Ok(Lsn::NONE)
     }

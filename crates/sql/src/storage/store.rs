@@ -1,0 +1,159 @@
+//! A database on a disk: its file, its log, and coming back after a crash.
+//!
+//! | file | what |
+//! |---|---|
+//! | `NAME` | the pages |
+//! | `NAME-log/` | the log's segments |
+//! | `NAME-pages` | the double write: copies of the pages that were written last |
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
+use cairn_vfs::{File, Fs, OpenOptions, Operation, Rng, SystemRng};
+use cairn_wal::{Recovery, RecoveryOptions};
+
+use super::log::Log;
+use super::redo::redo;
+use super::space::Space;
+use super::wal::WalLog;
+use crate::Result;
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StoreOptions {
+    /// Bytes of a page, from 4 to 64 KiB, a power of two: the same for a database's whole life. Default 8 KiB.
+    pub page_size: usize,
+    /// Pages in memory. Default 8192: 64 MiB.
+    pub frames: usize,
+    /// Whether threads write pages and prepare the log ahead of need. Default true; without them everything that is done to the disk follows from the calls.
+    pub background: bool,
+    /// Settings of the log.
+    pub log: cairn_wal::Options,
+}
+
+impl Default for StoreOptions {
+    fn default() -> Self {
+        StoreOptions {
+            page_size: 8 << 10,
+            frames: 8 << 10,
+            background: true,
+            log: cairn_wal::Options::default(),
+        }
+    }
+}
+
+/// An open database.
+#[derive(Debug)]
+pub struct Store {
+    space: Arc<Space>,
+    pool: Pool,
+    log: Arc<WalLog>,
+    /// Keeps others out.
+    _lock: Box<dyn File>,
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+impl Store {
+    /// Opens a database, or makes one, and does again what its log has and its pages have not.
+    ///
+    /// Errors: `Busy` while another process has it open; [`Error::Corruption`](crate::Error::Corruption); the pool's, the log's, the file system's.
+    pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &StoreOptions) -> Result<Store> {
+        let mut rng =
+            SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
+        Store::open_seeded(fs, path, options, &mut rng)
+    }
+
+    /// As [`Store::open`], with the randomness that the log marks its segments by.
+    pub fn open_seeded(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: &StoreOptions,
+        rng: &mut dyn Rng,
+    ) -> Result<Store> {
+        let lock = fs.open(path, OpenOptions::create())?;
+        lock.try_lock()?;
+        let log = Arc::new(WalLog::default());
+        let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
+        let pool = Pool::builder()
+            .page_size(options.page_size)
+            .frames(options.frames)
+            .background_writer(writer)
+            .build()?;
+        let double = fs.open(&beside(path, "-pages"), OpenOptions::create())?;
+        let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
+        let settings = FileOptions::new().write_ahead(write_ahead).double_write(double);
+        let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
+        // The names of both files, before anything is said to be durable.
+        fs.sync_parent(path)?;
+        let directory = beside(path, "-log");
+        let is_new = Store::begin_log(fs, &directory, &log, options, rng)?;
+        let space = if is_new && file.pages_on_disk()? == 0 {
+            let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
+            Space::create(file, options.page_size, log)?
+        } else {
+            Store::replay(fs, &directory, &file)?;
+            let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
+            Space::open(file, options.page_size, log)?
+        };
+        let store = Store { space: Arc::new(space), pool, log, _lock: lock };
+        store.checkpoint()?;
+        Ok(store)
+    }
+
+    /// Finds the log's end, makes durable what is before it, and opens it for appending. True when it has no record.
+    fn begin_log(
+        fs: &Arc<dyn Fs>,
+        directory: &Path,
+        log: &WalLog,
+        options: &StoreOptions,
+        rng: &mut dyn Rng,
+    ) -> Result<bool> {
+        let from = cairn_wal::Lsn::ZERO;
+        let mut recovery = Recovery::open(fs, directory, from, &RecoveryOptions::default())?;
+        let mut is_empty = true;
+        while recovery.next()?.is_some() {
+            is_empty = false;
+        }
+        let settings = options.log.clone().background(options.background);
+        let (segments, appender) = cairn_wal::Log::open(fs, &settings, recovery.finish()?, rng)?;
+        log.begin(segments, appender);
+        Ok(is_empty)
+    }
+
+    /// Does again what the pages have not. All of the log is durable by now, so pages may be written on the way.
+    fn replay(fs: &Arc<dyn Fs>, directory: &Path, file: &PoolFile) -> Result<()> {
+        let mut recovery = Recovery::open(fs, directory, cairn_wal::Lsn::ZERO, &RecoveryOptions::default())?;
+        while let Some(record) = recovery.next()? {
+            redo(file, Lsn(record.lsn.get()), record.payload)?;
+        }
+        Ok(())
+    }
+
+    /// Its pages, for [`Tree`](super::Tree).
+    pub fn space(&self) -> &Arc<Space> {
+        &self.space
+    }
+
+    /// Makes every change durable that was made before. Threads that call it at the same time share one sync. Errors: the log's.
+    pub fn sync(&self) -> Result<()> {
+        self.log.sync_to(self.log.end())
+    }
+
+    /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs then. Others go on meanwhile.
+    ///
+    /// Errors: the pool's and the log's; what was not written is tried the next time.
+    pub fn checkpoint(&self) -> Result<()> {
+        // A change marks its pages before it goes to the log, so what the look at the pages below does not see is in the log behind this.
+        let end = self.log.end();
+        self.space.flush()?;
+        let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
+        self.log.release_before(needed)
+    }
+}

@@ -1,0 +1,64 @@
+//! The write-ahead log as the storage uses it: one appender that threads take turns at, and syncs that they share.
+
+use std::error::Error as StdError;
+use std::sync::Arc;
+
+use cairn_pool::{Lsn, WriteAhead};
+use cairn_vfs::sync::{Mutex, OnceLock, lock};
+use cairn_wal::{Appender, Log as Segments};
+
+use super::log::Log;
+use crate::{Error, Result};
+
+/// The log of a database. There is nothing to append to before [`WalLog::begin`]: recovery comes first.
+#[derive(Debug, Default)]
+pub(crate) struct WalLog {
+    open: OnceLock<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    segments: Segments,
+    /// Held for a reservation and the copy of the record.
+    appender: Mutex<Appender>,
+}
+
+impl WalLog {
+    pub(crate) fn begin(&self, segments: Segments, appender: Appender) {
+        let _ = self.open.set(Open { segments, appender: Mutex::new(appender) });
+    }
+
+    fn open(&self) -> Result<&Open> {
+        self.open.get().ok_or_else(|| Error::Invalid { what: "the log is not open yet".to_owned() })
+    }
+
+    /// Makes everything up to a position durable. Errors: the log's.
+    pub(crate) fn sync_to(&self, lsn: Lsn) -> Result<()> {
+        Ok(self.open()?.segments.sync_to(lsn.0.into())?)
+    }
+
+    /// Nobody needs records up to a position any more. A new segment is begun, so that the last one can go as well in its time. Errors: the log's.
+    pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
+        let open = self.open()?;
+        lock(&open.appender).rotate()?;
+        Ok(open.segments.release_before(lsn.0.into())?)
+    }
+}
+
+impl Log for WalLog {
+    fn end(&self) -> Lsn {
+        self.open.get().map_or(Lsn::NONE, |open| Lsn(open.segments.reserved().get()))
+    }
+
+    fn append(&self, record: &[u8]) -> Result<Lsn> {
+        let log = |error: cairn_wal::Error| Error::Log { cause: Arc::new(error) };
+        let lsn = lock(&self.open()?.appender).append(&[record]).map_err(log)?;
+        Ok(Lsn(lsn.get()))
+    }
+}
+
+impl WriteAhead for WalLog {
+    fn make_durable(&self, lsn: Lsn) -> Result<(), Box<dyn StdError + Send + Sync>> {
+        Ok(self.sync_to(lsn)?)
+    }
+}
