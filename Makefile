@@ -1,7 +1,7 @@
 # Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv report compat fuzz docs clean help
+.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool report compat fuzz docs clean help
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
@@ -41,6 +41,9 @@ bench-hash: ## the constant store; ARGS="..." goes to `cairn bench hash`
 
 bench-kv: ## the key-value store; ARGS="..." goes to `cairn bench kv`
 	@$(PEERS) && $(CAIRN) bench kv $(ARGS)
+
+bench-pool: ## the buffer pool; ARGS="..." goes to `cairn bench pool`
+	@$(PEERS) && $(CAIRN) bench pool $(ARGS)
 
 report: ## the HTML report of the newest run in benchmark-results/, or of ARGS="RUN.json"
 	@$(CAIRN) bench report $(ARGS)

@@ -456,3 +456,44 @@ fn crowds_are_folded() {
         shown.contains("java reader 29") && shown.contains(">cairn<") && !shown.contains("java reader 26")
     );
 }
+
+/// Goal: a run of buffer pools has its own figures, with a line for each policy, and no place among the others; reads without a pool and the
+/// optimum are drawn and take no part in the verdict.
+#[test]
+fn pools_have_their_figures() {
+    let phase = |m: Measurement, phase: &str, threads: u32, frames: u64| {
+        let mut m = m;
+        (m.case.dataset, m.case.threads, m.case.entries) = (phase.to_owned(), threads, frames);
+        m
+    };
+    let mut measurements = Vec::new();
+    for (name, speed) in [("cairn lru", 2.0), ("cairn sieve", 3.0), ("textbook", 1.0), ("raw read", 9.0)] {
+        let samples = |at: f64| [0.99, 1.0, 1.01].map(|noise| at * noise);
+        measurements.push(phase(measurement(name, "Cold Pin (miss)", "latency", &samples(1e3 / speed)), "phase 1", 1, 12));
+        for threads in [1, 2, 256] {
+            let m = measurement(name, "pin", "throughput", &samples(1e6 * speed));
+            measurements.push(phase(m, "phase 5", threads, 4096));
+        }
+        for frames in [8, 16] {
+            let operation = format!("Pool Size ({frames} buffers, K=100)");
+            let mut m = phase(measurement(name, &operation, "hit rate", &samples(speed)), "phase 3", 1, frames);
+            (m.unit, m.higher_is_better) = ("%".to_owned(), true);
+            measurements.push(m.clone());
+            (m.case.operation, m.case.dataset) = ("Hit Rate (Sequential)".to_owned(), "phase 4".to_owned());
+            measurements.push(m.clone());
+            (m.case.operation, m.case.dataset) = ("sprite".to_owned(), "trace".to_owned());
+            measurements.push(m);
+        }
+    }
+    let contenders = [("cairn lru", true), ("cairn sieve", true), ("textbook", false), ("raw read", false)];
+    let contenders = contenders.map(|(name, ours)| contender(name, name, ours)).to_vec();
+    let run = Run { suite: "pool".to_owned(), ..run(contenders, measurements) };
+    let shown = page(&run, None);
+    for id in ["pages", "pool-threads", "frames", "hits", "traces"] {
+        assert!(render_html(&run, None).contains(&format!("<section class=\"figure\" id=\"{id}\"")), "{id}");
+    }
+    assert!(!render_html(&run, None).contains("id=\"other\""));
+    assert!(shown.text.contains("Buffer pools, measured") && shown.text.contains("phase 5, throughput"), "{}", shown.text);
+    let verdict = shown.text.split("What a page costs").next().unwrap_or_default();
+    assert!(verdict.contains("textbook") && !verdict.contains("raw read"), "{verdict}");
+}

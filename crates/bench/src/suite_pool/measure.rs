@@ -37,7 +37,7 @@ pub fn take(
     file: &PageFile,
     place: Place,
 ) -> Result<Option<Turn>> {
-    let setup = Setup { file, frames: case.frames, writes: case.writes() };
+    let setup = Setup { file, frames: case.frames, reach: case.pages(), writes: case.writes() };
     match case.work {
         Work::Timed { access, shape, chunks, .. } => {
             if !store.can(access, case.threads) {

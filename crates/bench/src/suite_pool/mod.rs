@@ -250,7 +250,8 @@ impl<'a> Suite<'a> {
 
     /// Everybody who was asked for, with every setting.
     fn contenders(&self) -> Vec<Contender> {
-        let setup = Setup { file: &self.file, frames: self.options.buffers, writes: false };
+        let setup =
+            Setup { file: &self.file, frames: self.options.buffers, reach: self.file.pages, writes: false };
         let mut contenders: Vec<Contender> = Vec::new();
         for store in &self.catalog.stores {
             let mut settings = store.settings(&setup);

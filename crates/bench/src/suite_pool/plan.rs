@@ -202,7 +202,7 @@ impl Planner<'_> {
         };
         self.add(1, "Cold Pin (miss)", (frames, 1), cold(Access::Shared, pages));
         // Fewer, as they have to be made for each contender.
-        let pages = (2048 + 4 * frames).next_multiple_of(COLD_AT_ONCE) as u32;
+        let pages = (1024 + 4 * frames).next_multiple_of(COLD_AT_ONCE) as u32;
         self.add(1, "Dirty Eviction", (frames, 1), cold(Access::Dirty, pages));
     }
 

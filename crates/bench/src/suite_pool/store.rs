@@ -33,6 +33,8 @@ pub struct Setup<'a> {
     pub file: &'a PageFile,
     /// How many of them may be in memory.
     pub frames: usize,
+    /// Pages from this one on will not be asked for.
+    pub reach: u32,
     /// Whether pages will be changed.
     pub writes: bool,
 }

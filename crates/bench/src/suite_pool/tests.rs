@@ -24,6 +24,11 @@ fn tiny() -> Options {
     }
 }
 
+/// [`tiny`] with the textbook pool alone.
+fn tinier() -> Options {
+    Options { peers: vec![textbook::NAME.to_owned()], ..tiny() }
+}
+
 fn filtered(filter: &str) -> Options {
     Options { filter: Some(filter.to_owned()), ..tiny() }
 }
@@ -111,10 +116,32 @@ fn names_survive_storing() {
     }
 }
 
-/// Goal: everybody who is here goes through every case, checked, and the run says all about it in each form. Method: everything at toy size.
+/// Goal: every peer that is here measures, and tells its hits, with one thread and with several.
+#[test]
+fn every_peer_measures() {
+    let run = run(&filtered("K=50"), &Silent, &Stop::default()).unwrap();
+    for contender in run.contenders.iter().filter(|contender| !contender.ours && !contender.name.starts_with("raw")) {
+        if let Some(reason) = &contender.skipped {
+            assert!(reason.contains("CAIRN_ROCKSDB_LIB"), "{reason}");
+            continue;
+        }
+        let of = |metric: &str, threads: u32| {
+            let found = |m: &&crate::results::Measurement| m.metric == metric && m.case.threads == threads && m.contender == contender.name;
+            run.measurements.iter().find(found).map(|m| m.median)
+        };
+        let threads: &[u32] = if contender.name == "sqlite" { &[1] } else { &[1, 2, 5] };
+        for &threads in threads {
+            assert!(of("throughput", threads).unwrap() > 0.0, "{}", contender.name);
+            let hits = of("hit rate", threads).unwrap();
+            assert!((5.0..95.0).contains(&hits), "{} with {threads} threads: {hits} % of 50 pages in 8", contender.name);
+        }
+    }
+}
+
+/// Goal: every policy and the textbook pool go through every case, checked, and the run says all about it in each form. Method: everything at toy size.
 #[test]
 fn every_case_measures() {
-    let run = run(&tiny(), &Silent, &Stop::default()).unwrap();
+    let run = run(&tinier(), &Silent, &Stop::default()).unwrap();
     assert!(!run.stopped && run.measurements.iter().all(|m| m.verified && m.median.is_finite()));
     for contender in run.contenders.iter().filter(|contender| contender.ours) {
         let problems: Vec<_> =

@@ -85,21 +85,22 @@ fn latencies(run: &Run, cases: &[&Case]) -> String {
     table.to_text()
 }
 
+/// Cairn's beside each other, and everybody else below: all in one line would be too wide.
 fn throughputs(run: &Run, cases: &[&Case]) -> String {
-    let contenders: Vec<&Contender> = measured(run)
-        .into_iter()
-        .filter(|contender| {
-            cases.iter().any(|case| {
-                [THROUGHPUT, HIT_RATE, RECOVERY]
-                    .iter()
-                    .any(|m| find(run, &contender.name, case, m.name).is_some())
-            })
-        })
-        .collect();
+    let (ours, others): (Vec<&Contender>, Vec<&Contender>) =
+        measured(run).into_iter().partition(|contender| contender.ours);
+    let sides = [ours, others].map(|side| side_of(run, cases, &side));
+    sides.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn side_of(run: &Run, cases: &[&Case], side: &[&Contender]) -> Option<String> {
+    let has = |contender: &Contender, case: &Case| cell(run, &contender.name, case).is_some();
+    let contenders: Vec<&Contender> =
+        side.iter().copied().filter(|contender| cases.iter().any(|case| has(contender, case))).collect();
     let mut headings = vec![("operation", Align::Left)];
     headings.extend(contenders.iter().map(|contender| (contender.name.as_str(), Align::Right)));
     let mut table = Table::new(&headings);
-    for case in cases {
+    for case in cases.iter().filter(|case| contenders.iter().any(|contender| has(contender, case))) {
         let mut row = vec![name_of(case)];
         row.extend(
             contenders
@@ -108,7 +109,7 @@ fn throughputs(run: &Run, cases: &[&Case]) -> String {
         );
         table.row(row);
     }
-    table.to_text()
+    (!contenders.is_empty()).then(|| table.to_text())
 }
 
 /// `11.8 M/s (23 %)`, `23.4 %`, `171 ms`: what a contender has in a case.

@@ -21,8 +21,8 @@ pub const NAME: &str = "sqlite";
 /// Bytes of a page that the row does not fill: the page's header, the cell's, and what keeps the row from spilling over.
 const SPARED: usize = 96;
 
-/// Leaves below one inner page, at least.
-const FAN_OUT: u32 = 250;
+/// Leaves below one inner page, at least: the smallest has 4 KiB, an entry some nine bytes.
+const FAN_OUT: u32 = 400;
 
 /// The contender.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ impl PageStore for SqlitePages {
         settings([
             ("what it is", "SELECT of a row that fills a page, by its integer key; one prepared statement"),
             ("page_size", &setup.file.page_size.to_string()),
-            ("cache_size", "the pages in memory, and one for each inner page of the tree"),
+            ("cache_size", "the pages in memory, and one for each inner page above those that a case asks for"),
             ("mmap_size", "0"),
             ("open", "read only, immutable"),
             ("page cache of the kernel", "used"),
@@ -75,7 +75,8 @@ impl PageStore for SqlitePages {
             OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection =
             Connection::open_with_flags(format!("file:{name}?immutable=1"), flags).map_err(fail)?;
-        let inner = setup.file.pages.div_ceil(FAN_OUT) as usize + 1;
+        // With the root and the page that the schema is in.
+        let inner = setup.reach.div_ceil(FAN_OUT) as usize + 2;
         connection.pragma_update(None, "cache_size", (setup.frames + inner) as i64).map_err(fail)?;
         connection.pragma_update(None, "mmap_size", 0).map_err(fail)?;
         Ok(Box::new(Open(Mutex::new(connection))))

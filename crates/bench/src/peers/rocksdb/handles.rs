@@ -329,16 +329,12 @@ impl Drop for TableWriter {
     }
 }
 
-/// How many blocks this thread has read past the cache: RocksDB counts for each thread by itself.
+/// How many blocks this thread has read past the cache since this was made: RocksDB counts for each thread by itself.
 pub(super) struct BlockReads {
     api: Arc<Api>,
     context: Opaque,
+    before: u64,
 }
-
-// SAFETY: the object only leads to the counts of the thread that asks; RocksDB keeps them in thread-local memory.
-unsafe impl Send for BlockReads {}
-// SAFETY: as above.
-unsafe impl Sync for BlockReads {}
 
 /// `kEnableCount`: counts without times.
 const PERF_COUNTS: i32 = 2;
@@ -353,13 +349,16 @@ impl BlockReads {
             (api.set_perf_level)(PERF_COUNTS);
             (api.perfcontext_create)()
         };
-        BlockReads { api: api.clone(), context }
+        let mut reads = BlockReads { api: api.clone(), context, before: 0 };
+        reads.before = reads.since();
+        reads
     }
 
-    /// So far.
-    pub(super) fn of_this_thread(&self) -> u64 {
+    /// So far. To be asked by the thread that made it, which the context does not leave: it is neither `Send` nor `Sync`.
+    pub(super) fn since(&self) -> u64 {
         // SAFETY: a live context; RocksDB reads the counts of the thread that calls.
-        unsafe { (self.api.perfcontext_metric)(self.context, BLOCK_READ_COUNT) }
+        let now = unsafe { (self.api.perfcontext_metric)(self.context, BLOCK_READ_COUNT) };
+        now.saturating_sub(self.before)
     }
 }
 

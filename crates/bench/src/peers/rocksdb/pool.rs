@@ -1,7 +1,11 @@
 //! RocksDB's block cache, by records that fill a block each, read from one table through it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use cairn_vfs::{Fs, OpenOptions as FileOptions, StdFs};
 
+use super::ffi::Api;
 use super::handles::{BlockReads, Cache, Db, OpenOptions, TableWriter};
 use super::{NAME, RocksDb};
 use crate::engine::{Compression, Settings, settings};
@@ -66,7 +70,7 @@ impl PageStore for RocksDbPages {
             ("page checks", "those of its blocks, verified when they are read"),
             ("index and filter", "outside of the cache, whole in memory"),
             ("page cache of the kernel", if setup.file.direct { "bypassed" } else { "used" }),
-            ("cannot", "change a page, hold one alone; hit rates are those of one thread"),
+            ("cannot", "change a page, hold one alone"),
         ])
     }
 
@@ -82,8 +86,7 @@ impl PageStore for RocksDbPages {
             self.build(&dir, setup)?;
         }
         let db = Db::open(api, &dir, options, true)?;
-        let reads = BlockReads::new(api);
-        Ok(Box::new(Open { db, reads }))
+        Ok(Box::new(Open { api: api.clone(), db, misses: AtomicU64::new(0) }))
     }
 }
 
@@ -101,32 +104,58 @@ impl RocksDbPages {
             table.put(&page.to_be_bytes(), record)?;
         }
         table.finish()?;
-        Db::open(&self.0.api, dir, options, false)?.ingest(&table_file)
+        Db::open(&self.0.api, dir, options, false)?.ingest(&table_file)?;
+        if setup.file.direct {
+            return Ok(());
+        }
+        // Whoever writes a table drops it from the kernel's page cache, where everybody else's file is.
+        for path in crate::engine::data_files(dir)? {
+            let file = StdFs::new().open(&path, FileOptions::read())?;
+            let (len, mut at) = (file.len()?, 0);
+            while at < len {
+                match file.read_at(buffer.bytes_mut(page_size), at)? {
+                    0 => break,
+                    count => at += count as u64,
+                }
+            }
+        }
+        Ok(())
     }
 }
 
 struct Open {
+    api: Arc<Api>,
     db: Db,
-    reads: BlockReads,
+    misses: AtomicU64,
 }
 
 impl Pages for Open {
     fn session(&self) -> Result<Box<dyn Session + '_>> {
-        Ok(Box::new(Reader(&self.db)))
+        Ok(Box::new(Reader { open: self, reads: BlockReads::new(&self.api) }))
     }
 
     fn misses(&self) -> Option<u64> {
-        Some(self.reads.of_this_thread())
+        Some(self.misses.load(Ordering::Relaxed))
     }
 }
 
-struct Reader<'a>(&'a Db);
+/// In the thread that made it: RocksDB counts for each by itself.
+struct Reader<'a> {
+    open: &'a Open,
+    reads: BlockReads,
+}
+
+impl Drop for Reader<'_> {
+    fn drop(&mut self) {
+        self.open.misses.fetch_add(self.reads.since(), Ordering::Relaxed);
+    }
+}
 
 impl Session for Reader<'_> {
     fn run(&mut self, _: Access, order: &[u32]) -> Result<u64> {
         each(order, |page| {
             let mut stamp = 0;
-            self.0.get(&page.to_be_bytes(), |value| stamp = value.map_or(0, |value| word(value, 0)))?;
+            self.open.db.get(&page.to_be_bytes(), |value| stamp = value.map_or(0, |value| word(value, 0)))?;
             Ok(stamp)
         })
     }
