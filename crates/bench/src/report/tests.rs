@@ -469,14 +469,20 @@ fn pools_have_their_figures() {
     let mut measurements = Vec::new();
     for (name, speed) in [("cairn lru", 2.0), ("cairn sieve", 3.0), ("textbook", 1.0), ("raw read", 9.0)] {
         let samples = |at: f64| [0.99, 1.0, 1.01].map(|noise| at * noise);
-        measurements.push(phase(measurement(name, "Cold Pin (miss)", "latency", &samples(1e3 / speed)), "phase 1", 1, 12));
+        measurements.push(phase(
+            measurement(name, "Cold Pin (miss)", "latency", &samples(1e3 / speed)),
+            "phase 1",
+            1,
+            12,
+        ));
         for threads in [1, 2, 256] {
             let m = measurement(name, "pin", "throughput", &samples(1e6 * speed));
             measurements.push(phase(m, "phase 5", threads, 4096));
         }
         for frames in [8, 16] {
             let operation = format!("Pool Size ({frames} buffers, K=100)");
-            let mut m = phase(measurement(name, &operation, "hit rate", &samples(speed)), "phase 3", 1, frames);
+            let mut m =
+                phase(measurement(name, &operation, "hit rate", &samples(speed)), "phase 3", 1, frames);
             (m.unit, m.higher_is_better) = ("%".to_owned(), true);
             measurements.push(m.clone());
             (m.case.operation, m.case.dataset) = ("Hit Rate (Sequential)".to_owned(), "phase 4".to_owned());
@@ -493,7 +499,11 @@ fn pools_have_their_figures() {
         assert!(render_html(&run, None).contains(&format!("<section class=\"figure\" id=\"{id}\"")), "{id}");
     }
     assert!(!render_html(&run, None).contains("id=\"other\""));
-    assert!(shown.text.contains("Buffer pools, measured") && shown.text.contains("phase 5, throughput"), "{}", shown.text);
+    assert!(
+        shown.text.contains("Buffer pools, measured") && shown.text.contains("phase 5, throughput"),
+        "{}",
+        shown.text
+    );
     let verdict = shown.text.split("What a page costs").next().unwrap_or_default();
     assert!(verdict.contains("textbook") && !verdict.contains("raw read"), "{verdict}");
 }

@@ -120,20 +120,28 @@ fn names_survive_storing() {
 #[test]
 fn every_peer_measures() {
     let run = run(&filtered("K=50"), &Silent, &Stop::default()).unwrap();
-    for contender in run.contenders.iter().filter(|contender| !contender.ours && !contender.name.starts_with("raw")) {
+    for contender in
+        run.contenders.iter().filter(|contender| !contender.ours && !contender.name.starts_with("raw"))
+    {
         if let Some(reason) = &contender.skipped {
             assert!(reason.contains("CAIRN_ROCKSDB_LIB"), "{reason}");
             continue;
         }
         let of = |metric: &str, threads: u32| {
-            let found = |m: &&crate::results::Measurement| m.metric == metric && m.case.threads == threads && m.contender == contender.name;
+            let found = |m: &&crate::results::Measurement| {
+                m.metric == metric && m.case.threads == threads && m.contender == contender.name
+            };
             run.measurements.iter().find(found).map(|m| m.median)
         };
         let threads: &[u32] = if contender.name == "sqlite" { &[1] } else { &[1, 2, 5] };
         for &threads in threads {
             assert!(of("throughput", threads).unwrap() > 0.0, "{}", contender.name);
             let hits = of("hit rate", threads).unwrap();
-            assert!((5.0..95.0).contains(&hits), "{} with {threads} threads: {hits} % of 50 pages in 8", contender.name);
+            assert!(
+                (5.0..95.0).contains(&hits),
+                "{} with {threads} threads: {hits} % of 50 pages in 8",
+                contender.name
+            );
         }
     }
 }

@@ -49,7 +49,10 @@ impl PageStore for SqlitePages {
         settings([
             ("what it is", "SELECT of a row that fills a page, by its integer key; one prepared statement"),
             ("page_size", &setup.file.page_size.to_string()),
-            ("cache_size", "the pages in memory, and one for each inner page above those that a case asks for"),
+            (
+                "cache_size",
+                "the pages in memory, and one for each inner page above those that a case asks for",
+            ),
             ("mmap_size", "0"),
             ("open", "read only, immutable"),
             ("page cache of the kernel", "used"),
