@@ -136,7 +136,6 @@ impl FileState {
                     let is_ours =
                         self.translation.begin_loading(page).map_err(|error| Error::memory(what())(error))?;
                     if is_ours {
-                        add(&self.pool.counters.misses, 1);
                         return self.load(page, mode, origin);
                     }
                 }
@@ -285,8 +284,8 @@ impl FileState {
         let is_dirty = header.state() != 0;
         if is_dirty {
             self.write_held(page, frame)?;
+            add(&self.pool.counters.dirty_evictions, 1);
         }
-        self.pool.count_eviction(is_dirty);
         self.vacate(page, frame);
         Ok(())
     }

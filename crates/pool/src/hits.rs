@@ -24,13 +24,14 @@ const STRIDE_MAX: u32 = 63;
 #[repr(align(128))]
 pub(crate) struct Stripe {
     hits: AtomicU64,
+    missed: AtomicU64,
     /// Hits collected; those beyond [`BATCH`] were not.
     collected: AtomicU32,
     /// Hits that are still to be passed over, and how many are between two that are collected.
     skip: AtomicU32,
     stride: AtomicU32,
-    /// The pool's misses when a batch was full last.
-    misses: AtomicU64,
+    /// Pages that had come into the pool when a batch was full last.
+    admitted: AtomicU64,
     /// Frame in the upper half, number of the page in its file in the lower.
     batch: Box<[AtomicU64]>,
 }
@@ -45,10 +46,11 @@ impl Stripes {
         let batch = if is_logged { BATCH } else { 0 };
         let stripe = || Stripe {
             hits: AtomicU64::new(0),
+            missed: AtomicU64::new(0),
             collected: AtomicU32::new(0),
             skip: AtomicU32::new(0),
             stride: AtomicU32::new(0),
-            misses: AtomicU64::new(0),
+            admitted: AtomicU64::new(0),
             batch: (0..batch).map(|_| AtomicU64::new(0)).collect(),
         };
         Stripes((0..STRIPES).map(|_| stripe()).collect())
@@ -58,6 +60,11 @@ impl Stripes {
     #[inline]
     pub(crate) fn own(&self) -> &Stripe {
         &self.0[thread::number() % STRIPES]
+    }
+
+    /// Misses of all threads together.
+    pub(crate) fn misses(&self) -> u64 {
+        self.0.iter().map(|stripe| stripe.missed.load(Relaxed)).sum()
     }
 
     /// Hits of all threads together.
@@ -71,6 +78,12 @@ impl Stripe {
     #[inline]
     pub(crate) fn count(&self) {
         self.hits.store(self.hits.load(Relaxed) + 1, Relaxed);
+    }
+
+    /// Counts a miss; from here on every hit of this thread is collected.
+    pub(crate) fn miss(&self) {
+        self.missed.store(self.missed.load(Relaxed) + 1, Relaxed);
+        self.collect_all();
     }
 
     /// Collects a hit. True when the batch is full and should be handed on.
@@ -89,16 +102,15 @@ impl Stripe {
         at + 1 == self.batch.len()
     }
 
-    /// The batch is full, and the pool has seen so many misses. While there are none nobody needs to know the order of hits: of each batch
+    /// The batch is full, and so many pages have come into the pool. While none come nobody needs to know the order of hits: of each batch
     /// half as many are collected as of the one before, down to one in [`STRIDE_MAX`].
-    pub(crate) fn pace(&self, misses: u64) {
+    pub(crate) fn pace(&self, admitted: u64) {
         let stride = self.stride.load(Relaxed);
-        let is_quiet = self.misses.swap(misses, Relaxed) == misses;
+        let is_quiet = self.admitted.swap(admitted, Relaxed) == admitted;
         self.stride.store(if is_quiet { (2 * stride + 1).min(STRIDE_MAX) } else { stride / 2 }, Relaxed);
     }
 
-    /// This thread has missed a page: from here on every hit counts.
-    pub(crate) fn collect_all(&self) {
+    fn collect_all(&self) {
         self.stride.store(0, Relaxed);
         self.skip.store(0, Relaxed);
     }

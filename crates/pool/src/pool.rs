@@ -19,7 +19,7 @@ use crate::page::{Frame, PageId};
 use crate::parking::Parking;
 use crate::policy::{Hits, Policy, PolicyKind};
 use crate::replacer::{Claims, Replacer, Taken, latch_key};
-use crate::stats::{Counters, Stats, add};
+use crate::stats::{Counters, Stats};
 use crate::write_ahead::Lsn;
 use crate::write_back::Staging;
 
@@ -252,7 +252,7 @@ impl Inner {
 
     #[cold]
     fn hand_on_hits(&self) {
-        self.stripes.own().pace(self.counters.misses.load(Relaxed));
+        self.stripes.own().pace(self.replacer.admitted());
         if let Ok(mut state) = self.replacer.state.try_lock() {
             state.apply_hits(self.stripes.own(), &self.arena);
         }
@@ -295,7 +295,7 @@ impl Inner {
     /// Errors: [`Error::Exhausted`]; those of writing, when the victims were dirty and no clean one could be had instead.
     pub(crate) fn take_frame(&self, file: &FileState, incoming: PageId) -> Result<Frame> {
         let mut failure = None;
-        self.stripes.own().collect_all();
+        self.stripes.own().miss();
         loop {
             let taken = {
                 let mut state = lock(&self.replacer.state);
@@ -491,14 +491,8 @@ impl Inner {
         let resident = state.policy.len();
         drop(state);
         let dirty = self.dirty.load(Relaxed);
-        Stats { hits: self.stripes.hits(), frames, resident, dirty, ..self.counters.stats() }
-    }
-
-    pub(crate) fn count_eviction(&self, was_dirty: bool) {
-        add(&self.counters.evictions, 1);
-        if was_dirty {
-            add(&self.counters.dirty_evictions, 1);
-        }
+        let (hits, misses, evictions) = (self.stripes.hits(), self.stripes.misses(), self.replacer.evicted());
+        Stats { hits, misses, evictions, frames, resident, dirty, ..self.counters.stats() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cairn_vfs::sync::atomic::{AtomicUsize, Ordering::*};
+use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
 use cairn_vfs::sync::{Arc, Condvar, Line, Mutex, lock};
 
 use crate::arena::{Arena, DIRTY, Header, WRITING};
@@ -18,6 +18,18 @@ pub(crate) struct Replacer {
     pub(crate) state: Line<Mutex<Replacement>>,
     /// Threads in the queue. Whoever lets go of a frame looks here.
     starving: AtomicUsize,
+    counts: Arc<Counts>,
+}
+
+/// Changed with the mutex held, by a load and a store, and read without.
+#[derive(Debug, Default)]
+struct Counts {
+    admitted: AtomicU64,
+    evicted: AtomicU64,
+}
+
+fn count(count: &AtomicU64) {
+    count.store(count.load(Relaxed) + 1, Relaxed);
 }
 
 #[derive(Debug)]
@@ -28,6 +40,7 @@ pub(crate) struct Replacement {
     /// Frames from here on are not handed out: the pool is to have fewer.
     pub(crate) limit: usize,
     queue: VecDeque<Arc<Hungry>>,
+    counts: Arc<Counts>,
 }
 
 /// A thread that waits for a frame.
@@ -92,8 +105,20 @@ pub(crate) fn latch_key(frame: Frame) -> u64 {
 
 impl Replacer {
     pub(crate) fn new(policy: Box<dyn Policy>) -> Self {
-        let state = Replacement { free: Vec::new(), policy, limit: 0, queue: VecDeque::new() };
-        Replacer { state: Line(Mutex::new(state)), starving: AtomicUsize::new(0) }
+        let counts = Arc::<Counts>::default();
+        let own = Arc::clone(&counts);
+        let state = Replacement { free: Vec::new(), policy, limit: 0, queue: VecDeque::new(), counts: own };
+        Replacer { state: Line(Mutex::new(state)), starving: AtomicUsize::new(0), counts }
+    }
+
+    /// Pages that have come into the pool.
+    pub(crate) fn admitted(&self) -> u64 {
+        self.counts.admitted.load(Relaxed)
+    }
+
+    /// Pages that have given their frame up to another.
+    pub(crate) fn evicted(&self) -> u64 {
+        self.counts.evicted.load(Relaxed)
     }
 
     /// True when a thread waits for a frame: whoever lets go of one then calls [`Replacer::call_next`].
@@ -173,9 +198,11 @@ impl Replacement {
             Some(frame) => Taken { frame, victim: None },
             None => {
                 let frame = self.policy.evict(Some(incoming), claims)?;
+                count(&self.counts.evicted);
                 Taken { frame, victim: Some(claims.arena.header(frame).page()) }
             }
         };
+        count(&self.counts.admitted);
         claims.set_mark(taken.frame, 0);
         self.policy.insert(taken.frame, incoming, claims);
         Some(taken)

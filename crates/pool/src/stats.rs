@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use cairn_vfs::sync::Line;
 use cairn_vfs::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// Counts since the pool was made. Differences of two tell about the time between.
@@ -47,11 +46,9 @@ impl Stats {
     }
 }
 
-/// Counts that only misses and slower things touch.
+/// Counts of what is slow anyway.
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    pub(crate) misses: Line<AtomicU64>,
-    pub(crate) evictions: AtomicU64,
     pub(crate) dirty_evictions: AtomicU64,
     pub(crate) prefetched: AtomicU64,
     pub(crate) pages_written: AtomicU64,
@@ -82,9 +79,7 @@ impl Counters {
     pub(crate) fn stats(&self) -> Stats {
         let get = |count: &AtomicU64| count.load(Relaxed);
         Stats {
-            misses: get(&self.misses),
             prefetched: get(&self.prefetched),
-            evictions: get(&self.evictions),
             dirty_evictions: get(&self.dirty_evictions),
             pages_written: get(&self.pages_written),
             writes: get(&self.writes),
