@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod row;
 pub mod storage;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]

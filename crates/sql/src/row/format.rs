@@ -1,0 +1,183 @@
+//! The bytes of a row.
+//!
+//! ```text
+//!   NULL bits: 1 for NULL      one for each column, rounded up to bytes
+//!   columns of fixed width     each at an offset that follows from the types alone; zeros for NULL
+//!   ends of the others         u16 each, counted from where their bytes begin
+//!   their bytes                one after the other; nothing for NULL
+//! ```
+//!
+//! Little endian. Every column is found without looking at the others. A row is shorter than 64 KiB; longer values live elsewhere, and the row says where.
+
+use super::value::{Type, Value};
+
+/// How rows with certain columns are laid out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowFormat {
+    columns: Vec<(Type, Place)>,
+    /// Where the ends of columns of variable width begin.
+    ends: usize,
+    /// How many of them there are.
+    variable: usize,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// At this offset.
+    Fixed(usize),
+    /// As the n-th of those of variable width.
+    Variable(usize),
+}
+
+impl RowFormat {
+    /// Rows of these columns.
+    pub fn new(types: &[Type]) -> Self {
+        let mut offset = types.len().div_ceil(8);
+        let mut variable = 0;
+        let columns = types.iter().map(|&kind| match kind.width() {
+            Some(width) => {
+                offset += width;
+                (kind, Place::Fixed(offset - width))
+            }
+            None => {
+                variable += 1;
+                (kind, Place::Variable(variable - 1))
+            }
+        });
+        let columns = columns.collect();
+        RowFormat { columns, ends: offset, variable }
+    }
+
+    /// How many columns.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// True for rows of no column.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Appends a row. False, and nothing else, when there are not as many values as columns, one is not of its column's type, or they are too long
+    /// together.
+    #[must_use]
+    pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        let fits = |(value, (column, _)): (&Value<'_>, &(Type, Place))| {
+            value.type_of().is_none_or(|kind| kind == *column)
+        };
+        if values.len() != self.columns.len() || !values.iter().zip(&self.columns).all(fits) {
+            return false;
+        }
+        let start = to.len();
+        to.resize(start + self.ends + 2 * self.variable, 0);
+        let body = to.len();
+        for (at, (value, (_, place))) in values.iter().zip(&self.columns).enumerate() {
+            if *value == Value::Null
+                && let Some(bits) = to.get_mut(start + at / 8)
+            {
+                *bits |= 1 << (at % 8);
+            }
+            match *place {
+                Place::Fixed(offset) => put_fixed(value, to.get_mut(start + offset..).unwrap_or_default()),
+                Place::Variable(index) => {
+                    match value {
+                        Value::Text(text) => to.extend(text.as_bytes()),
+                        Value::Blob(bytes) => to.extend(*bytes),
+                        _ => {}
+                    }
+                    let end = to.len() - body;
+                    let Ok(end) = u16::try_from(end) else {
+                        to.truncate(start);
+                        return false;
+                    };
+                    let field = start + self.ends + 2 * index;
+                    if let Some(place) = to.get_mut(field..field + 2) {
+                        place.copy_from_slice(&end.to_le_bytes());
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// A row to read. Its bytes may be anything: what is not there reads as `None`.
+    pub fn read<'a>(&'a self, bytes: &'a [u8]) -> Row<'a> {
+        Row { format: self, bytes }
+    }
+}
+
+fn put_fixed(value: &Value<'_>, place: &mut [u8]) {
+    let mut put = |bytes: &[u8]| {
+        if let Some(place) = place.get_mut(..bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    };
+    match *value {
+        Value::Boolean(value) => put(&[value.into()]),
+        Value::SmallInt(value) => put(&value.to_le_bytes()),
+        Value::Int(value) | Value::Date(value) => put(&value.to_le_bytes()),
+        Value::BigInt(value) | Value::Time(value) | Value::Timestamp(value) => put(&value.to_le_bytes()),
+        Value::Real(value) => put(&value.to_le_bytes()),
+        Value::Double(value) => put(&value.to_le_bytes()),
+        Value::Decimal(value) => put(&value.to_le_bytes()),
+        Value::Uuid(value) => put(&value),
+        Value::Null | Value::Text(_) | Value::Blob(_) => {}
+    }
+}
+
+/// A row, read where it lies.
+#[derive(Debug, Clone, Copy)]
+pub struct Row<'a> {
+    format: &'a RowFormat,
+    bytes: &'a [u8],
+}
+
+impl<'a> Row<'a> {
+    /// The value of a column. `None` when there is no such column, or the bytes are no row of this format.
+    #[inline]
+    pub fn get(&self, column: usize) -> Option<Value<'a>> {
+        let &(kind, place) = self.format.columns.get(column)?;
+        if self.bytes.get(column / 8)? >> (column % 8) & 1 == 1 {
+            return Some(Value::Null);
+        }
+        match place {
+            Place::Fixed(offset) => self.fixed(kind, offset),
+            Place::Variable(index) => {
+                let body = self.bytes.get(self.format.ends + 2 * self.format.variable..)?;
+                let start = if index == 0 { 0 } else { self.end(index - 1)? };
+                let bytes = body.get(start..self.end(index)?)?;
+                match kind {
+                    Type::Text => std::str::from_utf8(bytes).ok().map(Value::Text),
+                    _ => Some(Value::Blob(bytes)),
+                }
+            }
+        }
+    }
+
+    fn end(&self, index: usize) -> Option<usize> {
+        let bytes = self.bytes.get(self.format.ends + 2 * index..)?.first_chunk()?;
+        Some(u16::from_le_bytes(*bytes).into())
+    }
+
+    fn fixed(&self, kind: Type, offset: usize) -> Option<Value<'a>> {
+        let bytes = self.bytes.get(offset..)?;
+        Some(match kind {
+            Type::Boolean => Value::Boolean(*bytes.first()? != 0),
+            Type::SmallInt => Value::SmallInt(i16::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Int => Value::Int(i32::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Date => Value::Date(i32::from_le_bytes(*bytes.first_chunk()?)),
+            Type::BigInt => Value::BigInt(i64::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Time => Value::Time(i64::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Timestamp => Value::Timestamp(i64::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Real => Value::Real(f32::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Double => Value::Double(f64::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Decimal => Value::Decimal(i128::from_le_bytes(*bytes.first_chunk()?)),
+            Type::Uuid => Value::Uuid(*bytes.first_chunk()?),
+            Type::Text | Type::Blob => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

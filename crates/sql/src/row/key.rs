@@ -1,0 +1,191 @@
+//! Keys whose bytes sort as their values do.
+//!
+//! ```text
+//!   each column:  01 | value           02: NULL, after all values (00 with NULLS FIRST)
+//!
+//!   integers, dates, times, decimals   big endian, the sign bit flipped
+//!   floats                             big endian; negative ones with all bits flipped, others with the sign bit flipped; one NaN, -0 as 0
+//!   text, bytes                        as they are, 00 as 00 ff; then 00 00
+//!   boolean                            00 or 01
+//!   uuid                               as it is
+//!
+//!   descending columns                 all bytes of the value flipped; NULL is where NULLS FIRST or LAST says, all the same
+//! ```
+//!
+//! No encoded key is the beginning of another, so columns follow each other without separators, and the beginning of a key by whole columns
+//! is the beginning of the bytes of every key that has these columns.
+
+use super::value::{Type, Value};
+
+/// How a column of a key is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Order {
+    /// Larger values first.
+    pub descending: bool,
+    /// NULL before all values instead of after them.
+    pub nulls_first: bool,
+}
+
+/// The columns of a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyFormat {
+    columns: Vec<(Type, Order)>,
+}
+
+const VALUE: u8 = 1;
+const NULL_FIRST: u8 = 0;
+const NULL_LAST: u8 = 2;
+
+impl KeyFormat {
+    /// Keys of these columns.
+    pub fn new(columns: Vec<(Type, Order)>) -> Self {
+        KeyFormat { columns }
+    }
+
+    /// How many columns.
+    pub fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// True for keys of no column, which are all the same.
+    pub fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    /// Appends a key, or its first columns when there are fewer values. False, and nothing else, when a value is not of its column's type, or there
+    /// are too many.
+    #[must_use]
+    pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        let fits = |(value, (column, _)): (&Value<'_>, &(Type, Order))| {
+            value.type_of().is_none_or(|kind| kind == *column)
+        };
+        if values.len() > self.columns.len() || !values.iter().zip(&self.columns).all(fits) {
+            return false;
+        }
+        for (value, (_, order)) in values.iter().zip(&self.columns) {
+            if *value == Value::Null {
+                to.push(if order.nulls_first { NULL_FIRST } else { NULL_LAST });
+                continue;
+            }
+            to.push(VALUE);
+            let start = to.len();
+            encode(value, to);
+            if order.descending {
+                to.iter_mut().skip(start).for_each(|byte| *byte = !*byte);
+            }
+        }
+        true
+    }
+
+    /// Reads a key back and gives its values to `each`, in the order of the columns. False for bytes that are no such key.
+    #[must_use]
+    pub fn decode(&self, mut key: &[u8], mut each: impl FnMut(Value<'_>)) -> bool {
+        let mut store = Vec::new();
+        for (kind, order) in &self.columns {
+            let Some((&tag, rest)) = key.split_first() else { return false };
+            key = rest;
+            match tag {
+                VALUE => {
+                    store.clear();
+                    let Some(value) = decode(*kind, order.descending, &mut key, &mut store) else {
+                        return false;
+                    };
+                    each(value);
+                }
+                NULL_FIRST if order.nulls_first => each(Value::Null),
+                NULL_LAST if !order.nulls_first => each(Value::Null),
+                _ => return false,
+            }
+        }
+        key.is_empty()
+    }
+}
+
+fn encode(value: &Value<'_>, to: &mut Vec<u8>) {
+    match *value {
+        Value::Null => {}
+        Value::Boolean(value) => to.push(value.into()),
+        Value::SmallInt(value) => to.extend((value as u16 ^ 1 << 15).to_be_bytes()),
+        Value::Int(value) | Value::Date(value) => to.extend((value as u32 ^ 1 << 31).to_be_bytes()),
+        Value::BigInt(value) | Value::Time(value) | Value::Timestamp(value) => {
+            to.extend((value as u64 ^ 1 << 63).to_be_bytes());
+        }
+        Value::Decimal(value) => to.extend((value as u128 ^ 1 << 127).to_be_bytes()),
+        Value::Real(value) => {
+            // One representation of what is equal: adding zero turns -0 into 0.
+            let bits = if value.is_nan() { f32::NAN } else { value + 0.0 }.to_bits()
+                & if value.is_nan() { !(1 << 31) } else { !0 };
+            to.extend(if bits >> 31 == 1 { !bits } else { bits ^ 1 << 31 }.to_be_bytes());
+        }
+        Value::Double(value) => {
+            let bits = if value.is_nan() { f64::NAN } else { value + 0.0 }.to_bits()
+                & if value.is_nan() { !(1 << 63) } else { !0 };
+            to.extend(if bits >> 63 == 1 { !bits } else { bits ^ 1 << 63 }.to_be_bytes());
+        }
+        Value::Text(text) => escape(text.as_bytes(), to),
+        Value::Blob(bytes) => escape(bytes, to),
+        Value::Uuid(bytes) => to.extend(bytes),
+    }
+}
+
+fn escape(bytes: &[u8], to: &mut Vec<u8>) {
+    let mut parts = bytes.split(|&byte| byte == 0);
+    to.extend(parts.next().unwrap_or_default());
+    for part in parts {
+        to.extend([0, 0xff]);
+        to.extend(part);
+    }
+    to.extend([0, 0]);
+}
+
+/// Reads one value from the front.
+fn decode<'s>(kind: Type, descending: bool, key: &mut &[u8], store: &'s mut Vec<u8>) -> Option<Value<'s>> {
+    let flip = if descending { !0 } else { 0u8 };
+    let Some(width) = kind.width() else {
+        unescape(key, flip, store)?;
+        return match kind {
+            Type::Text => std::str::from_utf8(store).ok().map(Value::Text),
+            _ => Some(Value::Blob(store)),
+        };
+    };
+    let (bytes, rest) = key.split_at_checked(width)?;
+    *key = rest;
+    let mut buffer = [0; 16];
+    buffer.iter_mut().skip(16 - width).zip(bytes).for_each(|(place, byte)| *place = byte ^ flip);
+    let number = u128::from_be_bytes(buffer);
+    Some(match kind {
+        Type::Boolean if number < 2 => Value::Boolean(number == 1),
+        Type::SmallInt => Value::SmallInt((number as u16 ^ 1 << 15) as i16),
+        Type::Int => Value::Int((number as u32 ^ 1 << 31) as i32),
+        Type::Date => Value::Date((number as u32 ^ 1 << 31) as i32),
+        Type::BigInt => Value::BigInt((number as u64 ^ 1 << 63) as i64),
+        Type::Time => Value::Time((number as u64 ^ 1 << 63) as i64),
+        Type::Timestamp => Value::Timestamp((number as u64 ^ 1 << 63) as i64),
+        Type::Decimal => Value::Decimal((number ^ 1 << 127) as i128),
+        Type::Real => {
+            let bits = number as u32;
+            Value::Real(f32::from_bits(if bits >> 31 == 1 { bits ^ 1 << 31 } else { !bits }))
+        }
+        Type::Double => {
+            let bits = number as u64;
+            Value::Double(f64::from_bits(if bits >> 63 == 1 { bits ^ 1 << 63 } else { !bits }))
+        }
+        Type::Uuid => Value::Uuid(buffer),
+        _ => return None,
+    })
+}
+
+fn unescape(key: &mut &[u8], flip: u8, to: &mut Vec<u8>) -> Option<()> {
+    loop {
+        let at = key.iter().position(|byte| byte ^ flip == 0)?;
+        let (part, rest) = key.split_at_checked(at)?;
+        to.extend(part.iter().map(|byte| byte ^ flip));
+        let (after, rest) = (rest.get(1)? ^ flip, rest.get(2..)?);
+        *key = rest;
+        match after {
+            0 => return Some(()),
+            0xff => to.push(0),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Values of columns, and the bytes that keys and rows are made of.
+
+mod format;
+mod key;
+mod value;
+
+pub use format::{Row, RowFormat};
+pub use key::{KeyFormat, Order};
+pub use value::{Type, Value};

@@ -1,0 +1,120 @@
+//! Types of columns, and their values.
+
+use std::cmp::Ordering;
+
+/// The type of a column, as far as its bytes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Type {
+    /// True or false.
+    Boolean,
+    /// 16 bits with sign.
+    SmallInt,
+    /// 32 bits with sign.
+    Int,
+    /// 64 bits with sign.
+    BigInt,
+    /// 32 bits, IEEE 754.
+    Real,
+    /// 64 bits, IEEE 754.
+    Double,
+    /// A number of up to 38 digits, of which some are after the point: kept as a whole number of the smallest unit. How many are
+    /// after the point is the column's matter.
+    Decimal,
+    /// Text, UTF-8. Ordered by its bytes.
+    Text,
+    /// Bytes.
+    Blob,
+    /// Days since 1970-01-01.
+    Date,
+    /// Microseconds since midnight.
+    Time,
+    /// Microseconds since 1970-01-01 00:00 UTC.
+    Timestamp,
+    /// 128 bits, ordered as its bytes are written.
+    Uuid,
+}
+
+impl Type {
+    /// Bytes of a value in a row; `None` where that depends on the value.
+    pub const fn width(self) -> Option<usize> {
+        match self {
+            Type::Boolean => Some(1),
+            Type::SmallInt => Some(2),
+            Type::Int | Type::Real | Type::Date => Some(4),
+            Type::BigInt | Type::Double | Type::Time | Type::Timestamp => Some(8),
+            Type::Decimal | Type::Uuid => Some(16),
+            Type::Text | Type::Blob => None,
+        }
+    }
+}
+
+/// A value of a column. Text and bytes are borrowed from wherever they are.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "each is what its type says")]
+pub enum Value<'a> {
+    Null,
+    Boolean(bool),
+    SmallInt(i16),
+    Int(i32),
+    BigInt(i64),
+    Real(f32),
+    Double(f64),
+    Decimal(i128),
+    Text(&'a str),
+    Blob(&'a [u8]),
+    Date(i32),
+    Time(i64),
+    Timestamp(i64),
+    Uuid([u8; 16]),
+}
+
+impl Value<'_> {
+    /// Its type; `None` for NULL, which has every one.
+    pub const fn type_of(&self) -> Option<Type> {
+        Some(match self {
+            Value::Null => return None,
+            Value::Boolean(_) => Type::Boolean,
+            Value::SmallInt(_) => Type::SmallInt,
+            Value::Int(_) => Type::Int,
+            Value::BigInt(_) => Type::BigInt,
+            Value::Real(_) => Type::Real,
+            Value::Double(_) => Type::Double,
+            Value::Decimal(_) => Type::Decimal,
+            Value::Text(_) => Type::Text,
+            Value::Blob(_) => Type::Blob,
+            Value::Date(_) => Type::Date,
+            Value::Time(_) => Type::Time,
+            Value::Timestamp(_) => Type::Timestamp,
+            Value::Uuid(_) => Type::Uuid,
+        })
+    }
+
+    /// The order of keys: NULL after everything, as PostgreSQL has it; not-a-number after every number and equal to itself; -0 equal to 0.
+    /// `None` for values of two types.
+    pub fn order(&self, other: &Value<'_>) -> Option<Ordering> {
+        Some(match (self, other) {
+            (Value::Null, Value::Null) => Ordering::Equal,
+            (Value::Null, _) => Ordering::Greater,
+            (_, Value::Null) => Ordering::Less,
+            (Value::Boolean(a), Value::Boolean(b)) => a.cmp(b),
+            (Value::SmallInt(a), Value::SmallInt(b)) => a.cmp(b),
+            (Value::Int(a), Value::Int(b)) | (Value::Date(a), Value::Date(b)) => a.cmp(b),
+            (Value::BigInt(a), Value::BigInt(b))
+            | (Value::Time(a), Value::Time(b))
+            | (Value::Timestamp(a), Value::Timestamp(b)) => a.cmp(b),
+            (Value::Real(a), Value::Real(b)) => order_of_floats((*a).into(), (*b).into()),
+            (Value::Double(a), Value::Double(b)) => order_of_floats(*a, *b),
+            (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
+            (Value::Text(a), Value::Text(b)) => a.cmp(b),
+            (Value::Blob(a), Value::Blob(b)) => a.cmp(b),
+            (Value::Uuid(a), Value::Uuid(b)) => a.cmp(b),
+            _ => return None,
+        })
+    }
+}
+
+fn order_of_floats(a: f64, b: f64) -> Ordering {
+    a.partial_cmp(&b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
+}
