@@ -164,12 +164,12 @@ pub(super) struct Look {
     pub(super) ours: bool,
     /// The place of its family in [`Model::families`].
     pub(super) family: usize,
-    /// Which colour of its side's palette: `o0` to `o9` for ours, `p0` to `p6` for peers.
+    /// Which colour of its side's palette: `o0` to `o10` for ours, `p0` to `p6` for peers.
     tone: usize,
 }
 
 /// Colours of our side: as many as the pool has policies, with the one without page checks.
-const OUR_TONES: usize = 10;
+const OUR_TONES: usize = 11;
 
 /// Shapes tell families apart where colours do not.
 const MARKERS: usize = 7;

@@ -59,7 +59,9 @@ pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
     sections.push(("contenders", "Contenders", setup::contenders(&model)));
     sections.push(("machine", "Machine", setup::machine(run)));
     sections.push(("repeat", "Repeat", setup::repeat(run)));
-    sections.retain(|(_, _, body)| !body.is_empty());
+    // Where nobody can be ahead, as in a replay, there is nothing to be said about it.
+    let is_a_match = run.measurements.is_empty() || !verdict.topics.is_empty();
+    sections.retain(|(id, _, body)| !body.is_empty() && (*id != "verdict" || is_a_match));
 
     let links: String =
         sections.iter().map(|(id, name, _)| format!("<a href=\"#{id}\">{name}</a>")).collect();

@@ -86,6 +86,8 @@ pub(super) fn over_frames(model: &Model<'_>) -> Figure<'static> {
         let of_size = measured(model, metric).filter(|m| m.case.operation.starts_with(BY_SIZE));
         let slice: Vec<&Measurement> = of_size.collect();
         body += &frames_chart(model, (format!("frames-{}", unit.len()), title, unit), &slice);
+        let rows: Vec<(String, &Measurement)> = slice.iter().map(|m| (at_size(m), *m)).collect();
+        body += &table::folded_bars(&rows);
         all.extend(slice);
     }
     let variants =
@@ -99,6 +101,12 @@ pub(super) fn over_frames(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
+/// `textbook, 64 pages`.
+fn at_size(m: &Measurement) -> String {
+    format!("{}, {} pages", m.contender, format::count(m.case.entries))
+}
+
+/// Empty with figures of one size only.
 fn frames_chart(
     model: &Model<'_>,
     (id, title, unit): (String, &str, &str),
@@ -111,7 +119,6 @@ fn frames_chart(
     }
     let stop_of = |m: &Measurement| stop_index(&stops, &format::count(m.case.entries));
     let series = champions(model, slice, &stop_of, &|_| 1.0);
-    let table = series_table("Contender", &stops, &series, unit);
     let chart = LineChart {
         id,
         title,
@@ -122,7 +129,34 @@ fn frames_chart(
         series,
         marks: Vec::new(),
     };
-    chart.render() + &table
+    chart.render()
+}
+
+/// Who finds most at each size, the optimum left out: a row a size, the best in bold.
+fn best_by_frames(slice: &[&Measurement]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    let mut sizes: Vec<u64> = Vec::new();
+    for m in slice {
+        if !names.contains(&m.contender.as_str()) {
+            names.push(&m.contender);
+        }
+        if !sizes.contains(&m.case.entries) {
+            sizes.push(m.case.entries);
+        }
+    }
+    let headers = std::iter::once("Pages in memory").chain(names.iter().copied()).map(str::to_owned);
+    let row = |frames: &u64| {
+        let found = |name: &str| slice.iter().find(|m| m.contender == name && m.case.entries == *frames);
+        let policies = names.iter().filter(|name| **name != trace::OPTIMUM).filter_map(|name| found(name));
+        let most = policies.map(|m| m.median).fold(f64::NEG_INFINITY, f64::max);
+        let cell = |name: &&str| match found(name) {
+            Some(m) if *name != trace::OPTIMUM && m.median >= most => format!("<b>{:.2} %</b>", m.median),
+            Some(m) => format!("{:.2} %", m.median),
+            None => format::NONE.to_owned(),
+        };
+        std::iter::once(format::count(*frames)).chain(names.iter().map(cell)).collect()
+    };
+    table::folded(&headers.collect::<Vec<_>>(), &sizes.iter().map(row).collect::<Vec<Vec<String>>>())
 }
 
 /// Hits of every pattern, by policy.
@@ -152,7 +186,9 @@ pub(super) fn traces(model: &Model<'_>) -> Figure<'static> {
     let variants = figure::slices(recorded, &dims).into_iter().enumerate().map(|(index, (key, slice))| {
         let what = (format!("trace-{index}"), "Requests whose page was in memory", "%");
         let mut body = frames_chart(model, what, &slice);
-        if body.is_empty() {
+        if !body.is_empty() {
+            body += &best_by_frames(&slice);
+        } else {
             body = bar_chart(
                 model,
                 format!("trace-{index}"),

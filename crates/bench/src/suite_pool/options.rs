@@ -49,7 +49,7 @@ impl Default for Options {
             buffers: 12,
             filter: None,
             for_dashboard: false,
-            policies: vec![PolicyKind::Lru, PolicyKind::Clock, PolicyKind::Sieve],
+            policies: usual_policies(),
             peers: catalog::peer_names().into_iter().map(str::to_owned).collect(),
             page_size: MIN_PAGE_SIZE,
             rounds: 5,
@@ -61,6 +61,17 @@ impl Default for Options {
             probes: Some(ProbeEffort::quick()),
         }
     }
+}
+
+/// The pool's own default first, so that the guide's names are its figures, then the three that the guide has.
+fn usual_policies() -> Vec<PolicyKind> {
+    let mut policies = vec![PolicyKind::default()];
+    for kind in [PolicyKind::Lru, PolicyKind::Clock, PolicyKind::Sieve] {
+        if !policies.contains(&kind) {
+            policies.push(kind);
+        }
+    }
+    policies
 }
 
 impl Options {

@@ -3,6 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cairn_pool::PolicyKind;
+
 use super::plan::is_chosen;
 use super::textbook::Textbook;
 use super::*;
@@ -16,6 +18,7 @@ fn tiny() -> Options {
         iterations: 4,
         buffers: 8,
         threads: vec![2, 5],
+        policies: vec![PolicyKind::Lru, PolicyKind::Clock, PolicyKind::Sieve],
         rounds: 2,
         sample_seconds: 2e-5,
         work_dir: std::env::temp_dir().join("cairn-pool-suite-tests"),

@@ -29,8 +29,8 @@ pub struct BenchPoolArgs {
     pub buffers: usize,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
-    /// Policies of Cairn's pool: lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu; all or none [default: lru,clock,sieve; all
-    /// with --trace and --collect]
+    /// Policies of Cairn's pool: adaptive, lru, clock, sieve, 2q, lru-2, s3-fifo, arc, lirs, w-tinylfu; all or none [default:
+    /// adaptive,lru,clock,sieve; all with --trace and --collect]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub policies: Vec<String>,
     /// Who is measured beside it: textbook, quick_cache, moka, rocksdb, sqlite; all or none
