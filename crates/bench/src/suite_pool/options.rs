@@ -75,9 +75,11 @@ fn usual_policies() -> Vec<PolicyKind> {
 }
 
 impl Options {
-    /// How long a sample of so many threads takes at least: long enough that waking them is a few percent of it.
+    /// How long a sample of so many threads takes at least: several of the scheduler's slices, as a thread that wakes may have to wait for one before
+    /// it is moved to a processor of its own; and long enough that waking all of them is a few percent of it.
     pub fn sample_seconds_of(&self, threads: u32) -> f64 {
-        self.sample_seconds.max(self.sample_seconds * f64::from(threads) / 20.0)
+        let several = if threads > 1 { 4.0 } else { 1.0 };
+        self.sample_seconds * f64::max(several, f64::from(threads) / 20.0)
     }
 
     /// Samples of each round.
