@@ -97,12 +97,16 @@ impl Tree {
 }
 
 impl Cursor<'_> {
-    /// The next record, or `None` after the last. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
+    /// The next record, or `None` after the last. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption); the call after an error tries the
+    /// same leaf again.
     #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         while self.records.is_empty() {
             let Some(seek) = self.next.take() else { return Ok(None) };
-            self.load(&seek)?;
+            if let Err(error) = self.load(&seek) {
+                self.next = Some(seek);
+                return Err(error);
+            }
         }
         let at = match self.direction {
             Direction::Forward => self.records.next(),

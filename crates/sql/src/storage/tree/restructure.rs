@@ -95,8 +95,8 @@ impl Tree {
     /// again, until it is the leaf that was split.
     pub(super) fn split(&self, key: &[u8]) -> Attempt<()> {
         let path = self.path(key)?;
-        // The longest key that may have to go up, with its child.
-        let need = self.max_record() + SLOT;
+        // The longest key that may have to go up, with its child: a key may be as long as a whole record.
+        let need = SLOT + self.max_record() + size_of::<u32>();
         let has_room = |(view, _): &Step<'_>| self.sound(view, Node(view).free()).map(|free| free >= need);
         let mut at = path.len() - 1;
         while at > 0 && !has_room(&path[at - 1])? {
@@ -113,6 +113,10 @@ impl Tree {
     fn halves(&self, view: &Optimistic<'_>, copy: &Copy, key: &[u8]) -> Attempt<Halves> {
         let node = copy.node();
         let count = self.sound(view, node.count())?;
+        if count < 2 {
+            // It was full when the caller looked, and others have emptied it since. There is nothing to divide, and room enough.
+            return Err(Stop::Changed);
+        }
         let (at, _) = self.sound(view, node.search(key))?;
         let is_ascending = copy.upper.is_none() && at == count;
         let tries =

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Pool};
-use cairn_vfs::{Fs, MemFs, OpenOptions, Rng, SeededRng, thread};
+use cairn_vfs::fault::{Fault, Rule};
+use cairn_vfs::{FaultFs, FaultOptions, File, Fs, MemFs, OpenOptions, Operation, Rng, SeededRng, thread};
 use proptest::prelude::*;
 
 use super::*;
@@ -11,13 +12,16 @@ use crate::storage::{Log, Unlogged};
 const PAGE: usize = 4096;
 
 fn space(frames: usize) -> Arc<Space> {
+    space_in(MemFs::new().open("db".as_ref(), OpenOptions::create()).unwrap(), frames)
+}
+
+fn space_in(file: Box<dyn File>, frames: usize) -> Arc<Space> {
     let pool = Pool::builder()
         .page_size(PAGE)
         .frames(frames)
         .background_writer(BackgroundWriter::Off)
         .build()
         .unwrap();
-    let file = MemFs::new().open("db".as_ref(), OpenOptions::create()).unwrap();
     let file = pool.open(file, FileOptions::new()).unwrap();
     let log: Arc<dyn Log> = Arc::new(Unlogged);
     Arc::new(Space::create(file, PAGE, log).unwrap())
@@ -220,4 +224,86 @@ fn work(tree: &Tree, worker: u64) -> Map {
         }
     }
     map
+}
+
+/// Goal: a node whose parent has room for any separator but the longest is split all the same. Method: leaves that ascending keys fill up, each of which ends in a long key without a
+/// value that a key of one byte follows, so that the long key goes up whole; five of them leave the root room for a sixth of their length, and the
+/// sixth is four bytes longer.
+#[test]
+fn the_longest_separators() {
+    let tree = Tree::create(&space(100)).unwrap();
+    let most = tree.max_record();
+    assert_eq!(most, 666);
+    let mut map = Map::new();
+    let mut put = |key: Vec<u8>, value: usize| {
+        assert!(tree.put(&key, &vec![7; value]).unwrap());
+        map.insert(key, vec![7; value]);
+    };
+    for leaf in 0..6u8 {
+        let last = if leaf == 5 { most } else { most - 4 };
+        // Bytes of slot, key and value of what comes between: the leaf has too little room left for the next one's first record, and enough
+        // for the upper fence that it gets.
+        let between: &[usize] = match leaf {
+            0 => &[543; 5],
+            5 => &[458, 458, 457],
+            _ => &[459; 3],
+        };
+        if leaf > 0 {
+            put(vec![leaf], most - 1);
+        }
+        (0u8..).zip(between).for_each(|(at, size)| put(vec![leaf, at], size - SLOT - 2));
+        let mut long = vec![1; last];
+        (long[0], long[1]) = (leaf, 0xff);
+        put(long, 0);
+    }
+    assert_eq!(tree.check().unwrap().levels, 2);
+    put(vec![6], most - 1);
+    assert_eq!(tree.check().unwrap().levels, 3);
+    agrees(&tree, &map);
+}
+
+/// Goal: a leaf that others have emptied since it was found to be full is not divided: what was removed stays removed, and what is left stays in
+/// order. Method: the second half of such a write.
+#[test]
+fn leaves_emptied_before_they_are_split() {
+    for left in [0, 1] {
+        let tree = Tree::create(&space(100)).unwrap();
+        (0..9u8).for_each(|at| assert!(tree.insert(&[b'm', at], &[at; 100]).unwrap()));
+        (left..9).for_each(|at| assert!(tree.remove(&[b'm', at]).unwrap()));
+        assert!(matches!(tree.split(b"aa"), Err(Stop::Changed)));
+        let stats = tree.check().unwrap();
+        assert_eq!((stats.records, stats.pages), (left.into(), 1));
+    }
+}
+
+/// Goal: a scan that met an error goes on where it was, and does not end there. Method: each read of the disk fails in turn, once.
+#[test]
+fn scans_after_errors() {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    let file = disk.open("/db".as_ref(), OpenOptions::create()).unwrap();
+    let space = space_in(file, 8);
+    let tree = Tree::create(&space).unwrap();
+    (0..600u32).for_each(|at| assert!(tree.insert(&at.to_be_bytes(), &[7; 100]).unwrap()));
+    let mut struck = 0;
+    for direction in [Direction::Forward, Direction::Backward] {
+        for nth in 0..20 {
+            disk.inject(Rule::nth(
+                Operation::Read,
+                disk.operation_count_of(Operation::Read) + nth,
+                Fault::Io,
+            ));
+            let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), direction);
+            let mut count = 0;
+            loop {
+                match cursor.next() {
+                    Ok(Some(_)) => count += 1,
+                    Ok(None) => break,
+                    Err(_) => struck += 1,
+                }
+            }
+            assert_eq!(count, 600, "{direction:?} {nth}");
+            disk.clear_rules();
+        }
+    }
+    assert!(struck > 10, "{struck}");
 }
