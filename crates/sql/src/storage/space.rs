@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_pool::{Changed, Exclusive, Lsn, PoolFile};
+use cairn_vfs::File;
 
 use super::change::Change;
 use super::log::Log;
@@ -55,6 +56,8 @@ pub struct Space {
     page_size: usize,
     /// Bytes of a page that trees have.
     pub(crate) payload: usize,
+    /// Keeps others out as long as anybody has the pages. Let go of after the file is closed, whose field comes first.
+    _lock: Option<Box<dyn File>>,
 }
 
 impl Space {
@@ -73,7 +76,7 @@ impl Space {
         // There is room: pages have 4 KiB at least.
         let _ = put_meta(payload, Meta { pages: 1, free: 0 });
         drop(page);
-        Ok(Space { file, log, page_size, payload: len })
+        Ok(Space { file, log, page_size, payload: len, _lock: None })
     }
 
     /// Opens a database. Errors: [`Error::Corruption`] when page 0 is not one of a database with such pages; the pool's.
@@ -87,7 +90,12 @@ impl Space {
         }
         let payload = page.len();
         drop(page);
-        Ok(Space { file, log, page_size, payload })
+        Ok(Space { file, log, page_size, payload, _lock: None })
+    }
+
+    /// Keeps a lock for as long as there is anybody who can change the pages.
+    pub(crate) fn keep(self, lock: Box<dyn File>) -> Space {
+        Space { _lock: Some(lock), ..self }
     }
 
     /// Bytes of a page.

@@ -10,14 +10,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
-use cairn_vfs::{File, Fs, OpenOptions, Operation, Rng, SystemRng};
+use cairn_vfs::{Fs, OpenOptions, Operation, Rng, SystemRng};
 use cairn_wal::{Recovery, RecoveryOptions};
 
 use super::log::Log;
 use super::redo::redo;
 use super::space::Space;
 use super::wal::WalLog;
-use crate::Result;
+use crate::{Error, Result};
+
+/// With fewer frames the pages of one path from root to leaf could push each other out for ever.
+const MIN_FRAMES: usize = 8;
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -25,7 +28,7 @@ use crate::Result;
 pub struct StoreOptions {
     /// Bytes of a page, from 4 to 64 KiB, a power of two: the same for a database's whole life. Default 8 KiB.
     pub page_size: usize,
-    /// Pages in memory. Default 8192: 64 MiB.
+    /// Pages in memory, 8 at least; a thread that splits a node holds up to five. Default 8192: 64 MiB.
     pub frames: usize,
     /// Whether threads write pages and prepare the log ahead of need. Default true; without them everything that is done to the disk follows from the calls.
     pub background: bool,
@@ -50,8 +53,6 @@ pub struct Store {
     space: Arc<Space>,
     pool: Pool,
     log: Arc<WalLog>,
-    /// Keeps others out.
-    _lock: Box<dyn File>,
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -63,7 +64,8 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 impl Store {
     /// Opens a database, or makes one, and does again what its log has and its pages have not.
     ///
-    /// Errors: `Busy` while another process has it open; [`Error::Corruption`](crate::Error::Corruption); the pool's, the log's, the file system's.
+    /// Errors: `Busy` while another process has it open, or another handle of this one: the store, its space or a tree of it; [`Error::Invalid`] for a setting;
+    /// [`Error::Corruption`]; the pool's, the log's, the file system's.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &StoreOptions) -> Result<Store> {
         let mut rng =
             SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
@@ -77,6 +79,12 @@ impl Store {
         options: &StoreOptions,
         rng: &mut dyn Rng,
     ) -> Result<Store> {
+        if options.frames < MIN_FRAMES {
+            let frames = options.frames;
+            return Err(Error::Invalid {
+                what: format!("frames is {frames}; {MIN_FRAMES} at least were expected"),
+            });
+        }
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
         let log = Arc::new(WalLog::default());
@@ -99,10 +107,11 @@ impl Store {
             Space::create(file, options.page_size, log)?
         } else {
             Store::replay(fs, &directory, &file)?;
+            Store::check_log(&log, &file)?;
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             Space::open(file, options.page_size, log)?
         };
-        let store = Store { space: Arc::new(space), pool, log, _lock: lock };
+        let store = Store { space: Arc::new(space.keep(lock)), pool, log };
         store.checkpoint()?;
         Ok(store)
     }
@@ -134,6 +143,20 @@ impl Store {
             redo(file, Lsn(record.lsn.get()), record.payload)?;
         }
         Ok(())
+    }
+
+    /// Sees that the log is this database's, and all of it: positions would begin anew otherwise, and pages take their next changes for old ones.
+    ///
+    /// Errors: [`Error::Corruption`].
+    fn check_log(log: &WalLog, file: &PoolFile) -> Result<()> {
+        let (last, end) = (file.read(0)?.lsn(), log.end());
+        if last <= end {
+            return Ok(());
+        }
+        let what = format!(
+            "its last change is at {last}, and the log ends at {end}: it was removed, or is another database's"
+        );
+        Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
     }
 
     /// Its pages, for [`Tree`](super::Tree).

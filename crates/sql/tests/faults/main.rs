@@ -122,6 +122,38 @@ fn check(disk: &FaultFs, states: &[Map], durable: usize, context: &str) -> usize
     durable + at
 }
 
+/// Goal: a database is nobody else's as long as anything of it can be written, a tree that has outlived its store included; and too small a pool is refused.
+#[test]
+fn one_at_a_time() {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    assert_eq!(open(&disk, 7).unwrap_err().kind(), ErrorKind::Invalid);
+    let store = open(&disk, 8).unwrap();
+    let tree = Tree::create(store.space()).unwrap();
+    assert_eq!(open(&disk, 8).unwrap_err().kind(), ErrorKind::Busy);
+    drop(store);
+    tree.put(b"key", b"value").unwrap();
+    assert_eq!(open(&disk, 8).unwrap_err().kind(), ErrorKind::Busy);
+    drop(tree);
+    let tree = Tree::open(open(&disk, 8).unwrap().space(), ROOT);
+    assert!(tree.contains(b"key").unwrap());
+}
+
+/// Goal: a database without its log is not opened as if it had never had one.
+#[test]
+fn logs_that_were_removed() {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    let store = open(&disk, 8).unwrap();
+    let tree = Tree::create(store.space()).unwrap();
+    (0..200u8).for_each(|at| assert!(tree.insert(&[at], &[at; 300]).unwrap()));
+    store.checkpoint().unwrap();
+    drop((tree, store));
+    drop(open(&disk, 8).unwrap());
+    for name in disk.read_dir(Path::new("/db-log")).unwrap() {
+        disk.remove(&Path::new("/db-log").join(name)).unwrap();
+    }
+    assert_eq!(open(&disk, 8).unwrap_err().kind(), ErrorKind::Corruption);
+}
+
 /// Goal: power loss at any moment leaves a sound tree with every change up to some moment, none later than what was not synced, none missing that was; splits and
 /// merges are there whole or not at all. Method: crash images at every operation of runs in pools that hold a part of the tree.
 #[test]
