@@ -89,7 +89,7 @@ impl Header {
         if before == DIRTY {
             // A first change may have been one that is not logged.
             if lsn != Lsn::NONE && self.first_lsn.load(Relaxed) == 0 {
-                self.first_lsn.store(lsn.0, Release);
+                self.lower_first_lsn(lsn.0);
             }
             return false;
         }
@@ -103,10 +103,19 @@ impl Header {
             self.next_lsn.store(lsn.0, Release);
         }
         let before = self.state.fetch_or(DIRTY, AcqRel);
-        if before & WRITING == 0 {
-            self.first_lsn.store(self.next_lsn.swap(0, Relaxed), Release);
+        match before {
+            0 => self.first_lsn.store(self.next_lsn.swap(0, AcqRel), Release),
+            // A write has ended since the state was looked at, and left changes: the first of them counts, not this one.
+            DIRTY => self.lower_first_lsn(self.next_lsn.swap(0, AcqRel)),
+            _ => {}
         }
         before == 0
+    }
+
+    /// A change that no write has, at `lsn`, unless it is 0: the first of them is what counts.
+    fn lower_first_lsn(&self, lsn: u64) {
+        let lower = |first: u64| (lsn != 0 && (first == 0 || lsn < first)).then_some(lsn);
+        let _ = self.first_lsn.fetch_update(AcqRel, Acquire, lower);
     }
 
     /// Begins a write of what the page is now. Only with the latch held; false when it is clean, or being written already.
@@ -117,17 +126,16 @@ impl Header {
     /// Ends the write. True when the frame is clean now.
     pub(crate) fn end_write(&self, is_written: bool) -> bool {
         if !is_written {
-            // What changed meanwhile began later than what is still unwritten.
-            self.next_lsn.store(0, Relaxed);
             self.state.fetch_or(DIRTY, AcqRel);
-            self.state.fetch_and(!WRITING, SeqCst);
-            return false;
         }
         let before = self.state.fetch_and(!WRITING, SeqCst);
         if before & DIRTY != 0 {
-            // A change that is being made right now may set it as well, to the same or a later number of its own.
-            let next = self.next_lsn.swap(0, Relaxed);
-            if next != 0 {
+            // ORDER: a change that is being made right now takes its number out of here as well. Only one of the two gets it.
+            let next = self.next_lsn.swap(0, AcqRel);
+            if !is_written {
+                // What changed meanwhile began later than what is still unwritten, if that is logged.
+                self.lower_first_lsn(next);
+            } else if next != 0 {
                 self.first_lsn.store(next, Release);
             }
         }
@@ -243,6 +251,32 @@ mod tests {
         assert!(!header.change(Lsn(20)));
         assert_eq!(header.first_lsn(), Some(Lsn(20)));
         assert!(header.discard() && !header.discard() && header.state() == 0);
+    }
+
+    /// Goal: a change that looks at the state before a write ends, and goes on after it, does not make recovery begin too late. Method: the second
+    /// half of such a change, after writes that ended well and not.
+    #[test]
+    fn changes_while_a_write_ends() {
+        for is_written in [true, false] {
+            let header = Header::default();
+            assert!(header.change(Lsn(5)) && header.begin_write() && !header.change(Lsn(9)));
+            assert!(!header.end_write(is_written));
+            let first = Some(Lsn(if is_written { 9 } else { 5 }));
+            assert!(!header.change_first(Lsn(11)));
+            assert_eq!((header.first_lsn(), header.state()), (first, DIRTY), "written: {is_written}");
+            // What it may have left behind does no harm later.
+            assert!(header.begin_write() && !header.change(Lsn(13)) && !header.end_write(true));
+            assert_eq!(header.first_lsn(), Some(Lsn(13)));
+        }
+        let header = Header::default();
+        assert!(header.change(Lsn(5)) && header.begin_write() && !header.end_write(false));
+        assert!(!header.change_first(Lsn(9)));
+        assert_eq!(header.first_lsn(), Some(Lsn(5)));
+        // The only logged change is one that came while a write was under way, which failed.
+        let header = Header::default();
+        assert!(header.change(Lsn::NONE) && header.begin_write() && !header.change(Lsn(9)));
+        assert!(!header.end_write(false));
+        assert_eq!(header.first_lsn(), Some(Lsn(9)));
     }
 
     /// Goal: the header is the line that the hit path counts on.
