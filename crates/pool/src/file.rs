@@ -93,6 +93,8 @@ pub struct FileState {
     pub(crate) file: Box<dyn File>,
     pub(crate) write_ahead: Option<StdArc<dyn WriteAhead>>,
     pub(crate) journal: Option<Mutex<Journal>>,
+    /// One sync at a time, until it is known how it went: the kernel tells of a failure once, and a second sync beside the first would say that all is well.
+    syncing: Mutex<()>,
     poison: Mutex<Option<Arc<Error>>>,
     is_poisoned: AtomicBool,
 }
@@ -195,7 +197,8 @@ impl PoolFile {
         self.state.check_poison()?;
         if let Some(journal) = &self.state.journal {
             // Or opening the file would write pages back that are cut off now.
-            lock(journal).clear(&*self.state.file).map_err(|error| error.of(&self.state))?;
+            let file = (&*self.state.file, self.state.format);
+            lock(journal).clear(file, || self.state.sync())?;
         }
         Ok(self.state.file.set_len(u64::from(pages) * self.state.pool.arena.page_size() as u64)?)
     }
@@ -244,6 +247,7 @@ impl FileState {
             file,
             write_ahead: options.write_ahead,
             journal,
+            syncing: Mutex::new(()),
             poison: Mutex::new(None),
             is_poisoned: AtomicBool::new(false),
         })
@@ -267,13 +271,14 @@ impl FileState {
     }
 
     /// Remembers a failed sync: nothing is written any more.
-    pub(crate) fn poison(&self, error: Error) -> Error {
+    fn poison(&self, error: Error) -> Error {
         lock(&self.poison).get_or_insert_with(|| Arc::new(error.clone()));
         self.is_poisoned.store(true, Release);
         error
     }
 
     pub(crate) fn sync(&self) -> Result<()> {
+        let _one = lock(&self.syncing);
         self.check_poison()?;
         self.file.sync_data().map_err(|error| self.poison(error.into()))
     }

@@ -9,14 +9,14 @@
 //!
 //! A batch is written here and synced before any of its pages is written in place, and the file is synced before the next batch takes the
 //! place of this one. So at any moment each page of the file is whole, or its copy here is. Opening writes the sound copies over the
-//! pages: they are the last that were written, and writing them again changes nothing.
+//! pages: they are the last that were written, and writing them again changes nothing. The same is done before the next batch when a page could not be
+//! written in place: a part of it may have been.
 
 use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
 use cairn_vfs::File;
 use cairn_vfs::memory::Buffer;
 
 use crate::error::{Error, Result};
-use crate::file::FileState;
 use crate::format::{Format, verify};
 use crate::write_back::BATCH;
 
@@ -36,25 +36,8 @@ pub(crate) struct Journal {
     block: Buffer,
     /// Pages were written in place since the file was synced: the batch here is still needed.
     is_needed: bool,
-}
-
-/// Which of the two files failed.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    /// The journal: nothing was written in place.
-    Journal(cairn_vfs::Error),
-    /// The sync of the file itself: what is on the disk is unknown.
-    Sync(cairn_vfs::Error),
-}
-
-impl Failure {
-    /// The error for whoever wrote; poisons the file when it has to.
-    pub(crate) fn of(self, file: &FileState) -> Error {
-        match self {
-            Failure::Journal(error) => error.into(),
-            Failure::Sync(error) => file.poison(error.into()),
-        }
-    }
+    /// Some of them may be there in part.
+    is_torn: bool,
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -81,20 +64,23 @@ impl Journal {
         format: Format,
     ) -> Result<Self> {
         let block = Buffer::new(BLOCK).map_err(Error::memory("the double write"))?;
-        let mut journal = Journal { file: journal, page_size, block, is_needed: false };
-        journal.mend(file, format)?;
+        let mut journal = Journal { file: journal, page_size, block, is_needed: false, is_torn: false };
+        if journal.mend(file, format)? {
+            file.sync_data()?;
+        }
         Ok(journal)
     }
 
-    fn mend(&mut self, file: &dyn File, format: Format) -> Result<()> {
+    /// Writes the sound copies over pages that are not the same. True when there were any: they are durable after a sync.
+    fn mend(&mut self, file: &dyn File, format: Format) -> Result<bool> {
         if self.file.len()? < BLOCK as u64 {
-            return Ok(());
+            return Ok(false);
         }
         self.file.read_exact_at(&mut self.block, 0)?;
         let (content, check) = self.block.split_at(BLOCK - 8);
         if content.get(..8) != Some(MAGIC) || u64_at(check, 0) != xxh3_64(content) {
             // Torn before anything was written in place, or never used.
-            return Ok(());
+            return Ok(false);
         }
         let (version, page_size) = (u32_at(content, 8), u32_at(content, 12));
         if version != VERSION || page_size as usize != self.page_size {
@@ -112,8 +98,8 @@ impl Journal {
         self.write_copies(&entries, file, format)
     }
 
-    /// Writes sound copies over pages that differ from them.
-    fn write_copies(&self, entries: &[(u32, u64)], file: &dyn File, format: Format) -> Result<()> {
+    /// As [`Journal::mend`], for the copies that the block names.
+    fn write_copies(&self, entries: &[(u32, u64)], file: &dyn File, format: Format) -> Result<bool> {
         let page_size = self.page_size;
         let memory = Error::memory("a page of the double write");
         let mut buffer = Buffer::new(2 * page_size).map_err(memory)?;
@@ -140,33 +126,54 @@ impl Journal {
                 has_written = true;
             }
         }
-        if has_written {
-            file.sync_data()?;
-        }
-        Ok(())
+        Ok(has_written)
     }
 
-    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other. They may be written in place afterwards.
-    pub(crate) fn write(&mut self, pages: &[u32], bytes: &[u8], file: &dyn File) -> Result<(), Failure> {
+    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other. They may be written in place afterwards, by who keeps the journal
+    /// locked until that is done. `sync` makes `file` durable. Errors: those of either file; nothing may be written in place then.
+    pub(crate) fn write(
+        &mut self,
+        pages: &[u32],
+        bytes: &[u8],
+        (file, format): (&dyn File, Format),
+        sync: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if self.is_torn {
+            self.mend(file, format)?;
+            self.is_torn = false;
+        }
         if self.is_needed {
-            file.sync_data().map_err(Failure::Sync)?;
+            sync()?;
             self.is_needed = false;
         }
         self.fill_block(pages, bytes);
-        self.file.write_all_at(bytes, BLOCK as u64).map_err(Failure::Journal)?;
-        self.file.write_all_at(&self.block, 0).map_err(Failure::Journal)?;
-        self.file.sync_data().map_err(Failure::Journal)?;
+        self.file.write_all_at(bytes, BLOCK as u64)?;
+        self.file.write_all_at(&self.block, 0)?;
+        self.file.sync_data()?;
         self.is_needed = true;
         Ok(())
     }
 
-    /// Forgets the batch: its pages are not to come back. The file is synced first, since some of them may stay.
-    pub(crate) fn clear(&mut self, file: &dyn File) -> Result<(), Failure> {
-        file.sync_data().map_err(Failure::Sync)?;
+    /// A page of the batch could not be written in place.
+    pub(crate) fn note_failure(&mut self) {
+        self.is_torn = true;
+    }
+
+    /// Forgets the batch: its pages are not to come back. The file is made durable first, by `sync`, since some of them may stay.
+    pub(crate) fn clear(
+        &mut self,
+        (file, format): (&dyn File, Format),
+        sync: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        if self.is_torn {
+            self.mend(file, format)?;
+            self.is_torn = false;
+        }
+        sync()?;
         self.is_needed = false;
         self.fill_block(&[], &[]);
-        self.file.write_all_at(&self.block, 0).map_err(Failure::Journal)?;
-        self.file.sync_data().map_err(Failure::Journal)
+        self.file.write_all_at(&self.block, 0)?;
+        Ok(self.file.sync_data()?)
     }
 
     fn fill_block(&mut self, pages: &[u32], bytes: &[u8]) {

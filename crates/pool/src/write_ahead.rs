@@ -21,8 +21,8 @@ impl fmt::Display for Lsn {
 
 /// The log of a file, as far as the pool has to know it.
 pub trait WriteAhead: fmt::Debug + Send + Sync {
-    /// Returns when the log is on stable storage up to and with the record at `lsn`. Called before pages are written, from any thread, without
-    /// latches of the page that is written but perhaps with the caller's others: it must not wait for pages.
+    /// Returns when the log is on stable storage up to and with the record at `lsn`. Called before pages are written, from any thread, which may hold the page that
+    /// is written (an eviction does) and others: it must not wait for pages.
     ///
     /// Errors: the log's; the pages stay dirty and in memory.
     fn make_durable(&self, lsn: Lsn) -> Result<(), Box<dyn Error + Send + Sync>>;

@@ -14,13 +14,14 @@ use std::sync::Arc as StdArc;
 use cairn_vfs::WriteRequest;
 use cairn_vfs::memory::Buffer;
 use cairn_vfs::sync::atomic::Ordering::*;
-use cairn_vfs::sync::lock;
+use cairn_vfs::sync::{MutexGuard, lock};
 
 use crate::arena::{DIRTY, WRITING};
 use crate::error::{Error, Result};
 use crate::fetch::Mode;
 use crate::file::FileState;
 use crate::format::{Format, stamp};
+use crate::journal::Journal;
 use crate::page::{Frame, PageId};
 use crate::pool::Inner;
 use crate::replacer::latch_key;
@@ -93,7 +94,7 @@ impl FileState {
         for &(page, frame) in pages {
             let is_held = held == Some(frame);
             if !is_held {
-                match self.hold_to_copy(page, frame, busy) {
+                match self.hold_to_copy(page, frame, busy, staging) {
                     Ok(true) => {}
                     Ok(false) => continue,
                     Err(error) => {
@@ -117,22 +118,22 @@ impl FileState {
         self.write_staged(staging).and(failure).map(|()| others)
     }
 
-    /// Holds a page shared, for a moment. False when it has left the frame, or should not be waited for.
-    fn hold_to_copy(&self, page: u32, frame: Frame, busy: Busy) -> Result<bool> {
-        match busy {
-            Busy::Wait => self.hold(page, frame, Mode::Shared),
-            Busy::Skip => {
-                let header = self.pool.arena.header(frame);
-                if !header.latch.try_shared_in_turn() {
-                    return Ok(false);
-                }
-                let is_there = header.page() == self.id(page);
-                if !is_there {
-                    crate::guard::after_leaving(self, frame, header.latch.leave_shared());
-                }
-                Ok(is_there)
+    /// Holds a page shared, for a moment. False when it has left the frame, or should not be waited for. Before it waits it writes what is staged.
+    fn hold_to_copy(&self, page: u32, frame: Frame, busy: Busy, staging: &mut Staging) -> Result<bool> {
+        let header = self.pool.arena.header(frame);
+        if header.latch.try_shared_in_turn() {
+            let is_there = header.page() == self.id(page);
+            if !is_there {
+                crate::guard::after_leaving(self, frame, header.latch.leave_shared());
             }
+            return Ok(is_there);
         }
+        if busy == Busy::Skip {
+            return Ok(false);
+        }
+        // Who holds the page may itself be waiting for a frame, and those whose copies are staged are not to be had before they are written.
+        self.write_staged(staging)?;
+        self.hold(page, frame, Mode::Shared)
     }
 
     /// Writes a page whose frame the caller holds exclusively. With a double write, others that are dirty go with it.
@@ -194,13 +195,26 @@ impl FileState {
 
     /// Writes what is staged, and empties it. What could not be written is dirty again. Errors: the first.
     fn write_staged(&self, staging: &mut Staging) -> Result<()> {
-        let pages = std::mem::take(&mut staging.pages);
-        let mut result = self.prepare(&pages, &mut staging.bytes);
-        if result.is_ok() {
-            result = self.write_runs(&pages, &staging.bytes);
-        } else {
-            pages.iter().for_each(|page| self.end_write(page.frame, false));
+        if staging.pages.is_empty() {
+            return Ok(());
         }
+        let pages = std::mem::take(&mut staging.pages);
+        let prepared =
+            self.prepare(&pages, &mut staging.bytes).and_then(|()| self.write_copies(&pages, &staging.bytes));
+        let result = match prepared {
+            // Nobody else's copies may take the place of these before the pages are where they belong.
+            Ok(journal) => {
+                let written = self.write_runs(&pages, &staging.bytes);
+                if let (Some(mut journal), Err(_)) = (journal, &written) {
+                    journal.note_failure();
+                }
+                written
+            }
+            Err(error) => {
+                pages.iter().for_each(|page| self.end_write(page.frame, false));
+                Err(error)
+            }
+        };
         staging.pages = pages;
         staging.pages.clear();
         result
@@ -241,11 +255,8 @@ impl FileState {
         result
     }
 
-    /// What comes before pages are written in place.
+    /// Makes the log durable up to the last change of some pages, and stamps their copies.
     fn prepare(&self, pages: &[Staged], bytes: &mut [u8]) -> Result<()> {
-        if pages.is_empty() {
-            return Ok(());
-        }
         let last = pages.iter().map(|page| page.lsn).max().unwrap_or_default();
         self.make_log_durable(last)?;
         let page_size = self.pool.arena.page_size();
@@ -253,14 +264,17 @@ impl FileState {
         if self.format == Format::Checked {
             copies.zip(pages).for_each(|(copy, page)| stamp(copy, page.page, page.lsn));
         }
-        match &self.journal {
-            Some(journal) => {
-                let numbers: Vec<u32> = pages.iter().map(|page| page.page).collect();
-                let bytes = &bytes[..pages.len() * page_size];
-                lock(journal).write(&numbers, bytes, &*self.file).map_err(|error| error.of(self))
-            }
-            None => Ok(()),
-        }
+        Ok(())
+    }
+
+    /// Writes copies to the journal, if there is one. The pages are written in place while it is locked.
+    fn write_copies(&self, pages: &[Staged], bytes: &[u8]) -> Result<Option<MutexGuard<'_, Journal>>> {
+        let Some(journal) = &self.journal else { return Ok(None) };
+        let numbers: Vec<u32> = pages.iter().map(|page| page.page).collect();
+        let copies = bytes.get(..pages.len() * self.pool.arena.page_size()).unwrap_or_default();
+        let mut journal = lock(journal);
+        journal.write(&numbers, copies, (&*self.file, self.format), || self.sync())?;
+        Ok(Some(journal))
     }
 
     fn end_write(&self, frame: Frame, is_written: bool) {

@@ -15,6 +15,8 @@ use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use cairn_vfs::{FaultFs, FaultOptions, Fs, OpenOptions, Operation, thread};
 
+mod watched;
+
 use schedules::explore;
 
 fn pool(
@@ -257,4 +259,84 @@ fn failures_beside_waiters() {
             assert_eq!(total(&file, 2), raised.load(SeqCst));
         });
     }
+}
+
+/// Goal: copies in the double write stay until their pages are in place, and the file is synced then. Method: threads that flush different pages; the journal is not
+/// to be written while anything is being written in place.
+#[test]
+fn double_writes_of_two_threads() {
+    explore(1_000, || {
+        let disk = disk();
+        let pool = Pool::builder().frames(4).max_frames(4).background_writer(BackgroundWriter::Off);
+        let pool = pool.build().unwrap();
+        let (file, journal) = watched::pair(&disk);
+        let file = pool.open(file, FileOptions::new().double_write(journal)).unwrap();
+        thread::scope(|scope| {
+            for page in 0..2 {
+                let file = &file;
+                scope.spawn(move || {
+                    file.create(page).unwrap().payload_mut(Lsn::NONE)[0] = 1;
+                    file.flush().unwrap();
+                });
+            }
+        });
+        assert_eq!(total(&file, 2), 2);
+    });
+}
+
+/// Goal: a sync beside one that fails does not say that all is well: the system tells of a failure once. Method: two threads sync; the first call fails.
+#[test]
+fn syncs_beside_one_that_fails() {
+    explore(1_000, || {
+        let disk = disk();
+        let (_pool, file) = pool(&disk, 2, 2, PolicyKind::Clock, BackgroundWriter::Off);
+        let syncs = disk.operation_count_of(Operation::SyncData);
+        disk.inject(Rule::nth(Operation::SyncData, syncs, Fault::Io));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                let file = &file;
+                scope.spawn(move || assert!(file.sync().is_err()));
+            }
+        });
+    });
+}
+
+/// Goal: a flush writes all that its own thread has changed before, also while the pool gets more frames.
+#[test]
+fn flush_beside_growth() {
+    explore(1_500, || {
+        let disk = disk();
+        let (pool, file) = pool(&disk, 1, 3, PolicyKind::Clock, BackgroundWriter::Off);
+        thread::scope(|scope| {
+            let (disk, file) = (&disk, &file);
+            scope.spawn(|| pool.resize(3).unwrap());
+            scope.spawn(move || {
+                (0..3).for_each(|page| raise(file, page));
+                file.flush().unwrap();
+                let bytes = disk.bytes_of("/pages".as_ref()).unwrap();
+                // Behind the pool's own sixteen bytes.
+                (0..3).for_each(|page| assert_eq!(bytes[page * 4096 + 16], 1, "page {page}"));
+            });
+        });
+    });
+}
+
+/// Goal: a flush that waits for a page does not keep frames meanwhile that the holder of the page waits for. Method: two frames, both dirty; a thread that holds the
+/// second page asks for a third, beside a flush.
+#[test]
+fn flush_beside_a_holder_who_wants_more() {
+    explore(1_500, || {
+        let (_pool, file) = pool(&disk(), 2, 3, PolicyKind::Clock, BackgroundWriter::Off);
+        (0..2).for_each(|page| raise(&file, page));
+        thread::scope(|scope| {
+            let file = &file;
+            scope.spawn(move || file.flush().unwrap());
+            scope.spawn(move || {
+                let guard = file.write(1).unwrap();
+                assert_eq!(count(&file.read(2).unwrap()), 0);
+                drop(guard);
+            });
+        });
+        assert_eq!(total(&file, 3), 2);
+    });
 }
