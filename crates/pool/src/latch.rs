@@ -122,13 +122,19 @@ impl Latch {
     }
 
     /// True when somebody sleeps, or may.
+    ///
+    /// What the caller changed before this, and a waiter looks for after [`Latch::announce_waiter`], is seen by one of the two.
     pub(crate) fn has_waiters(&self) -> bool {
+        // ORDER: the caller's store before, an entry of the table say, must not be put off until after this load.
+        fence(SeqCst);
         self.0.load(SeqCst) & WAITERS != 0
     }
 
     /// Says that somebody is going to sleep here: leaving asks for waking from now on.
     pub(crate) fn announce_waiter(&self) {
         self.0.fetch_or(WAITERS, SeqCst);
+        // ORDER: what the waiter looks at next is read after this: with the fence in `has_waiters`.
+        fence(SeqCst);
     }
 
     /// Says that whoever waited was woken.

@@ -405,13 +405,14 @@ impl Inner {
             // Frames without a page are held by who has them. Those of an earlier, larger size of the pool are held already.
             header.latch.try_exclusive();
         }
+        // Before anybody gets one: who looks at all frames, a flush or a checkpoint, must not miss a page in them.
+        self.set_frames(to);
         let mut state = lock(&self.replacer.state);
         // Lower ones are handed out first.
         state.free.splice(0..0, (from as Frame..to as Frame).rev());
         state.limit = to;
         state.policy.resize(to);
         drop(state);
-        self.set_frames(to);
         self.replacer.call_next();
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*};
+use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering::*, fence};
 use cairn_vfs::sync::{Arc, Condvar, Line, Mutex, lock};
 
 use crate::arena::{Arena, DIRTY, Header, WRITING};
@@ -146,6 +146,8 @@ impl Replacer {
         let hungry = Arc::new(Hungry::default());
         state.queue.push_back(Arc::clone(&hungry));
         self.starving.fetch_add(1, SeqCst);
+        // ORDER: a look at a latch that is held is a plain load, which must not come before the count.
+        fence(SeqCst);
         hungry
     }
 

@@ -11,7 +11,7 @@ use cairn_vfs::ManualClock;
 use loom::cell::UnsafeCell;
 use loom::model::Builder;
 use loom::sync::Arc;
-use loom::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use loom::sync::atomic::{AtomicU64, Ordering::*};
 use loom::thread;
 
 use super::{Latch, Left};
@@ -161,4 +161,30 @@ fn sleepers_are_woken() {
             passer.join().unwrap();
         });
     }
+}
+
+/// Goal: nobody sleeps at the latch of a frame that its page has left while the latch stays held. Method: a holder that clears what stands for the entry of
+/// the table and wakes who waits, and one that waits for either.
+#[test]
+fn sleepers_learn_that_the_page_has_left() {
+    explore(|| {
+        let shared = Arc::new((Latch::default(), AtomicU64::new(1), Parking::new()));
+        assert!(shared.0.try_exclusive());
+        let waiter = {
+            let shared = Arc::clone(&shared);
+            thread::spawn(move || {
+                let (latch, entry, parking) = &*shared;
+                let clock = ManualClock::new(Duration::ZERO);
+                let announce = || latch.announce_waiter();
+                let attempt = || (latch.try_exclusive() || entry.load(Acquire) == 0).then_some(());
+                parking.wait(7, &clock, Duration::from_secs(1), announce, attempt).unwrap();
+            })
+        };
+        let (latch, entry, parking) = &*shared;
+        entry.store(0, Release);
+        if latch.has_waiters() {
+            parking.wake(7, || latch.forget_waiters());
+        }
+        waiter.join().unwrap();
+    });
 }
