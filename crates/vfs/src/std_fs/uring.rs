@@ -1,7 +1,7 @@
 //! Several reads or writes at the same time, through a ring of the calling thread's own.
 //!
 //! A ring costs two pages and a descriptor, and is made when a thread first wants one. Where the kernel has none, or does not let this process
-//! have one (containers), callers do one thing after the other.
+//! have or use one (containers), callers do one thing after the other.
 
 use std::cell::RefCell;
 use std::io::{self, IoSliceMut};
@@ -56,12 +56,13 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
     if IS_REFUSED.load(Relaxed) {
         return None;
     }
-    RING.with(|ring| {
-        let mut ring = ring.try_borrow_mut().ok()?;
-        if ring.is_none() {
-            *ring = IoUring::new(DEPTH).map_err(|_| IS_REFUSED.store(true, Relaxed)).ok();
+    // There is none any more in a thread that is ending.
+    let run = RING.try_with(|own| {
+        let mut own = own.try_borrow_mut().ok()?;
+        if own.is_none() {
+            *own = IoUring::new(DEPTH).map_err(|_| IS_REFUSED.store(true, Relaxed)).ok();
         }
-        let ring = ring.as_mut()?;
+        let ring = own.as_mut()?;
         let mut results: Vec<Option<i32>> = vec![None; entries.len()];
         let (mut begun, mut ended) = (0, 0);
         while ended < entries.len() {
@@ -75,8 +76,14 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
                 begun += 1;
             }
             // Whatever fails here, what the kernel has taken must end before this returns: it writes to the caller's memory.
-            // An interrupted or busy call is made again. No other error is possible for a ring and a count that are right.
-            let _ = ring.submit_and_wait(1);
+            // An interrupted or busy call is made again.
+            let failure = ring.submit_and_wait(1).err();
+            if failure.is_some_and(|error| !is_passing(&error)) && begun - ended == ring.submission().len() {
+                // The ring cannot be used, and the kernel has nothing of it in hand. What has ended is done once more by the caller.
+                *own = None;
+                IS_REFUSED.store(true, Relaxed);
+                return None;
+            }
             for completion in ring.completion() {
                 if let Some(result) = results.get_mut(completion.user_data() as usize) {
                     *result = Some(completion.result());
@@ -85,7 +92,13 @@ unsafe fn run(entries: Vec<squeue::Entry>) -> Option<Vec<io::Result<usize>>> {
             }
         }
         Some(results.into_iter().map(|result| of_kernel(result.unwrap_or(-libc::EIO))).collect())
-    })
+    });
+    run.ok().flatten()
+}
+
+/// True for errors of a call that may go well when it is made again.
+fn is_passing(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINTR | libc::EAGAIN | libc::EBUSY | libc::ENOMEM))
 }
 
 fn of_kernel(result: i32) -> io::Result<usize> {
@@ -94,8 +107,25 @@ fn of_kernel(result: i32) -> io::Result<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
     use crate::{File, Fs, OpenOptions, ReadRequest, StdFs, WriteRequest};
+
+    /// Goal: a ring that the kernel makes and then does not take anything from (some containers) is given up, and callers are told that there is none. Method: a
+    /// ring whose descriptor is not one of a ring.
+    #[test]
+    fn rings_that_cannot_be_used() {
+        let Ok(ring) = IoUring::new(DEPTH) else { return };
+        let other = std::fs::File::open("/dev/null").unwrap();
+        // SAFETY: both descriptors are open; the ring's memory stays mapped.
+        assert!(unsafe { libc::dup2(other.as_raw_fd(), ring.as_raw_fd()) } >= 0);
+        RING.with(|own| *own.borrow_mut() = Some(ring));
+        let file = tempfile::tempfile().unwrap();
+        assert!(write(file.as_fd(), vec![(0, b"a"), (1, b"b")]).is_none());
+        assert!(RING.with(|own| own.borrow().is_none()));
+        IS_REFUSED.store(false, Relaxed);
+    }
 
     /// Goal: batches of any size, through the cache and past it, read and write what single calls do, and say of each part how it went.
     /// Method: pages written in one batch, larger than the ring, and read back out of order, the last ones past the end.
