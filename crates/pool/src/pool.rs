@@ -410,7 +410,6 @@ impl Inner {
         let mut state = lock(&self.replacer.state);
         // Lower ones are handed out first.
         state.free.splice(0..0, (from as Frame..to as Frame).rev());
-        state.limit = to;
         state.policy.resize(to);
         drop(state);
         self.replacer.call_next();
@@ -421,7 +420,6 @@ impl Inner {
         let mut emptied = Vec::with_capacity(from - to);
         {
             let mut state = lock(&self.replacer.state);
-            state.limit = to;
             state.free.retain(|&frame| {
                 let stays = (frame as usize) < to;
                 if !stays {
@@ -438,7 +436,6 @@ impl Inner {
             }
             if let Err(error) = self.empty(frame) {
                 let mut state = lock(&self.replacer.state);
-                state.limit = from;
                 state.free.extend(emptied);
                 drop(state);
                 self.replacer.call_next();

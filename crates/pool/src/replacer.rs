@@ -37,8 +37,6 @@ pub(crate) struct Replacement {
     /// Frames without a page, their latches held exclusively by this list.
     pub(crate) free: Vec<Frame>,
     pub(crate) policy: Box<dyn Policy>,
-    /// Frames from here on are not handed out: the pool is to have fewer.
-    pub(crate) limit: usize,
     queue: VecDeque<Arc<Hungry>>,
     counts: Arc<Counts>,
 }
@@ -107,7 +105,7 @@ impl Replacer {
     pub(crate) fn new(policy: Box<dyn Policy>) -> Self {
         let counts = Arc::<Counts>::default();
         let own = Arc::clone(&counts);
-        let state = Replacement { free: Vec::new(), policy, limit: 0, queue: VecDeque::new(), counts: own };
+        let state = Replacement { free: Vec::new(), policy, queue: VecDeque::new(), counts: own };
         Replacer { state: Line(Mutex::new(state)), starving: AtomicUsize::new(0), counts }
     }
 
