@@ -9,7 +9,7 @@
 //!
 //! Little endian. Every column is found without looking at the others. A row is shorter than 64 KiB; longer values live elsewhere, and the row says where.
 
-use super::value::{Type, Value};
+use super::value::{Interval, Type, Value};
 
 /// How rows with certain columns are laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,6 +121,13 @@ fn put_fixed(value: &Value<'_>, place: &mut [u8]) {
         Value::Double(value) => put(&value.to_le_bytes()),
         Value::Decimal(value) => put(&value.to_le_bytes()),
         Value::Uuid(value) => put(&value),
+        Value::Interval(value) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&value.months.to_le_bytes());
+            bytes[4..8].copy_from_slice(&value.days.to_le_bytes());
+            bytes[8..].copy_from_slice(&value.micros.to_le_bytes());
+            put(&bytes);
+        }
         Value::Null | Value::Text(_) | Value::Blob(_) => {}
     }
 }
@@ -173,6 +180,11 @@ impl<'a> Row<'a> {
             Type::Double => Value::Double(f64::from_le_bytes(*bytes.first_chunk()?)),
             Type::Decimal => Value::Decimal(i128::from_le_bytes(*bytes.first_chunk()?)),
             Type::Uuid => Value::Uuid(*bytes.first_chunk()?),
+            Type::Interval => Value::Interval(Interval {
+                months: i32::from_le_bytes(*bytes.first_chunk()?),
+                days: i32::from_le_bytes(*bytes.get(4..)?.first_chunk()?),
+                micros: i64::from_le_bytes(*bytes.get(8..)?.first_chunk()?),
+            }),
             Type::Text | Type::Blob => return None,
         })
     }

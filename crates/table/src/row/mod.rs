@@ -6,4 +6,4 @@ mod value;
 
 pub use format::{Row, RowFormat};
 pub use key::{KeyFormat, Order};
-pub use value::{Type, Value};
+pub use value::{Interval, Type, Value};

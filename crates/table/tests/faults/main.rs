@@ -9,8 +9,8 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_sql::Result;
-use cairn_sql::storage::{Direction, Store, StoreOptions, Tree};
+use cairn_table::Result;
+use cairn_table::storage::{Direction, Store, StoreOptions, Tree};
 use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng};
 

@@ -31,6 +31,8 @@ pub enum Type {
     Time,
     /// Microseconds since 1970-01-01 00:00 UTC.
     Timestamp,
+    /// Months, days and microseconds, each apart, as months and days have no fixed length. Not for keys.
+    Interval,
     /// 128 bits, ordered as its bytes are written.
     Uuid,
 }
@@ -43,9 +45,28 @@ impl Type {
             Type::SmallInt => Some(2),
             Type::Int | Type::Real | Type::Date => Some(4),
             Type::BigInt | Type::Double | Type::Time | Type::Timestamp => Some(8),
-            Type::Decimal | Type::Uuid => Some(16),
+            Type::Decimal | Type::Interval | Type::Uuid => Some(16),
             Type::Text | Type::Blob => None,
         }
+    }
+}
+
+/// A span of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Interval {
+    /// Months.
+    pub months: i32,
+    /// Days.
+    pub days: i32,
+    /// Microseconds.
+    pub micros: i64,
+}
+
+impl Interval {
+    /// Its length where a month has 30 days and a day 24 hours: what intervals are compared by.
+    pub fn micros_in_all(&self) -> i128 {
+        const DAY: i128 = 86_400_000_000;
+        i128::from(self.months) * 30 * DAY + i128::from(self.days) * DAY + i128::from(self.micros)
     }
 }
 
@@ -67,6 +88,7 @@ pub enum Value<'a> {
     Date(i32),
     Time(i64),
     Timestamp(i64),
+    Interval(Interval),
     Uuid([u8; 16]),
 }
 
@@ -87,6 +109,7 @@ impl Value<'_> {
             Value::Date(_) => Type::Date,
             Value::Time(_) => Type::Time,
             Value::Timestamp(_) => Type::Timestamp,
+            Value::Interval(_) => Type::Interval,
             Value::Uuid(_) => Type::Uuid,
         })
     }
@@ -109,6 +132,7 @@ impl Value<'_> {
             (Value::Decimal(a), Value::Decimal(b)) => a.cmp(b),
             (Value::Text(a), Value::Text(b)) => a.cmp(b),
             (Value::Blob(a), Value::Blob(b)) => a.cmp(b),
+            (Value::Interval(a), Value::Interval(b)) => a.micros_in_all().cmp(&b.micros_in_all()),
             (Value::Uuid(a), Value::Uuid(b)) => a.cmp(b),
             _ => return None,
         })

@@ -12,6 +12,8 @@
 //!   descending columns                 all bytes of the value flipped; NULL is where NULLS FIRST or LAST says, all the same
 //! ```
 //!
+//! Intervals are not for keys: those that are equal need not be the same.
+//!
 //! No encoded key is the beginning of another, so columns follow each other without separators, and the beginning of a key by whole columns
 //! is the beginning of the bytes of every key that has these columns.
 
@@ -57,7 +59,7 @@ impl KeyFormat {
     #[must_use]
     pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let fits = |(value, (column, _)): (&Value<'_>, &(Type, Order))| {
-            value.type_of().is_none_or(|kind| kind == *column)
+            value.type_of().is_none_or(|kind| kind == *column && kind != Type::Interval)
         };
         if values.len() > self.columns.len() || !values.iter().zip(&self.columns).all(fits) {
             return false;
@@ -103,7 +105,7 @@ impl KeyFormat {
 
 fn encode(value: &Value<'_>, to: &mut Vec<u8>) {
     match *value {
-        Value::Null => {}
+        Value::Null | Value::Interval(_) => {}
         Value::Boolean(value) => to.push(value.into()),
         Value::SmallInt(value) => to.extend((value as u16 ^ 1 << 15).to_be_bytes()),
         Value::Int(value) | Value::Date(value) => to.extend((value as u32 ^ 1 << 31).to_be_bytes()),
