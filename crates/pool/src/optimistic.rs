@@ -15,6 +15,7 @@ use crate::file::FileState;
 use crate::guard::{Exclusive, Shared};
 use crate::latch::Version;
 use crate::page::{Frame, PageId};
+use crate::write_ahead::Lsn;
 
 /// The page was changed, or left its frame, while it was read: what was read means nothing. Start over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -53,6 +54,12 @@ impl<'p> Optimistic<'p> {
     /// The page.
     pub fn id(&self) -> PageId {
         PageId::new(self.file.number, self.page)
+    }
+
+    /// The log record that changed the page last: of this page, if [`Optimistic::validate`] says so afterwards.
+    #[inline]
+    pub fn lsn(&self) -> Lsn {
+        self.file.pool.arena.header(self.frame).lsn()
     }
 
     /// Bytes of the payload.

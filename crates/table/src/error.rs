@@ -53,6 +53,120 @@ pub enum Error {
     /// The file has as many pages as it can.
     #[error("the database has no page left: 2^32 is the most")]
     NoPages,
+    /// Too many at the same time.
+    #[error("too many {what} at the same time: {most} is the most")]
+    Busy {
+        /// What there are too many of.
+        what: &'static str,
+        /// The most.
+        most: usize,
+    },
+    /// An earlier failure left changes in memory that could be neither logged nor undone. Opening the database again recovers it.
+    #[error("the database needs to be opened again after a failure: {cause}")]
+    Failed {
+        /// What failed.
+        cause: Arc<str>,
+    },
+    /// Two rows with the same values in columns where there may be only one.
+    #[error("duplicate key value violates unique constraint \"{index}\"")]
+    UniqueViolation {
+        /// The table.
+        table: String,
+        /// The index or primary key.
+        index: String,
+        /// The columns and values: `(a, b)=(1, 2)`.
+        key: String,
+    },
+    /// NULL where there may be none.
+    #[error("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")]
+    NotNull {
+        /// The table.
+        table: String,
+        /// The column.
+        column: String,
+    },
+    /// A reference to a row that is not there, or that would not be there any more.
+    #[error("{change} on table \"{table}\" violates foreign key constraint \"{constraint}\"{on}")]
+    ForeignKeyViolation {
+        /// What was tried: `insert or update`, `update or delete`.
+        change: &'static str,
+        /// The table that was to be changed.
+        table: String,
+        /// The constraint.
+        constraint: String,
+        /// The other table: ` on table "b"`, or nothing.
+        on: String,
+        /// The columns and values, and what is with them.
+        detail: String,
+    },
+    /// A text that is longer than its column says.
+    #[error("value too long for type {kind} in column \"{column}\"")]
+    TooWide {
+        /// The column.
+        column: String,
+        /// Its type.
+        kind: String,
+    },
+    /// A number that has more digits than its column says.
+    #[error("numeric field overflow in column \"{column}\" of type {kind}")]
+    OutOfRange {
+        /// The column.
+        column: String,
+        /// Its type.
+        kind: String,
+    },
+    /// A value of another type than the column's, or one that no column can hold.
+    #[error("column \"{column}\" is of type {kind}, and {what}")]
+    WrongType {
+        /// The column.
+        column: String,
+        /// Its type.
+        kind: String,
+        /// What is wrong.
+        what: String,
+    },
+    /// The transaction cannot be put in a line with others. Try it again from its beginning.
+    #[error("could not serialize access: {what}")]
+    SerializationFailure {
+        /// Why.
+        what: &'static str,
+    },
+    /// Transactions wait for each other in a circle. This one has to be undone, and can be tried again.
+    #[error("deadlock detected")]
+    Deadlock {
+        /// The transactions of the circle, by their numbers.
+        detail: String,
+    },
+    /// Waited for a lock for as long as is allowed.
+    #[error("canceling statement due to lock timeout")]
+    LockTimeout,
+    /// Somebody cancelled it.
+    #[error("canceling statement due to user request")]
+    Cancelled,
+    /// A name that is taken.
+    #[error("{what} \"{name}\" already exists")]
+    AlreadyExists {
+        /// What has it.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A name that nothing has.
+    #[error("{what} \"{name}\" does not exist")]
+    NotFound {
+        /// What was expected.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// Something else needs it.
+    #[error("cannot drop {what} because other objects depend on it")]
+    InUse {
+        /// What.
+        what: String,
+        /// Who needs it.
+        detail: String,
+    },
 }
 
 impl Error {
@@ -65,7 +179,20 @@ impl Error {
             Error::Vfs(error) => error.kind(),
             Error::Recovery(error) => error.kind(),
             Error::Invalid { .. } => ErrorKind::Invalid,
-            Error::TooLong { .. } | Error::NoPages => ErrorKind::Invalid,
+            Error::Busy { .. } | Error::LockTimeout | Error::Cancelled => ErrorKind::Busy,
+            Error::SerializationFailure { .. } | Error::Deadlock { .. } => ErrorKind::Conflict,
+            Error::Failed { .. } => ErrorKind::Poisoned,
+            Error::NotFound { .. } => ErrorKind::NotFound,
+            Error::TooLong { .. }
+            | Error::NoPages
+            | Error::UniqueViolation { .. }
+            | Error::NotNull { .. }
+            | Error::ForeignKeyViolation { .. }
+            | Error::TooWide { .. }
+            | Error::OutOfRange { .. }
+            | Error::WrongType { .. }
+            | Error::AlreadyExists { .. }
+            | Error::InUse { .. } => ErrorKind::Invalid,
         }
     }
 }

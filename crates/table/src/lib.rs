@@ -3,12 +3,24 @@
 //! `docs/src/design/sql.md` tells how and why.
 #![forbid(unsafe_code)]
 
+mod catalog;
+mod database;
 mod error;
+mod mvcc;
 pub mod row;
 pub mod schema;
+mod sorter;
 pub mod storage;
+mod transaction;
+mod view;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]
 mod test_config;
 
+pub use catalog::{Catalog, ColumnStatistics, OwnedValue, PUBLIC, RowRef, Table, TableStatistics};
+pub use database::{Database, Durability, Isolation, Options, Stats};
 pub use error::{Error, Result};
+pub use mvcc::Canceller;
+pub use storage::Direction;
+pub use transaction::{BulkInsert, Savepoint, Transaction};
+pub use view::{KeyRange, RowBuf, Scan, View};

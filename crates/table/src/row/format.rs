@@ -3,11 +3,11 @@
 //! ```text
 //!   NULL bits: 1 for NULL      one for each column, rounded up to bytes
 //!   columns of fixed width     each at an offset that follows from the types alone; zeros for NULL
-//!   ends of the others         u16 each, counted from where their bytes begin
+//!   ends of the others         u16 each, of a wide row u32, counted from where their bytes begin
 //!   their bytes                one after the other; nothing for NULL
 //! ```
 //!
-//! Little endian. Every column is found without looking at the others. A row is shorter than 64 KiB; longer values live elsewhere, and the row says where.
+//! Little endian. Every column is found without looking at the others. A row with values of 64 KiB and more together is wide; whoever keeps it remembers that.
 
 use super::value::{Interval, Type, Value};
 
@@ -58,10 +58,30 @@ impl RowFormat {
         self.columns.is_empty()
     }
 
-    /// Appends a row. False, and nothing else, when there are not as many values as columns, one is not of its column's type, or they are too long
+    /// Whether a row of these values has to be wide.
+    pub fn is_wide(&self, values: &[Value<'_>]) -> bool {
+        let len = |value: &Value<'_>| match value {
+            Value::Text(text) => text.len(),
+            Value::Blob(bytes) => bytes.len(),
+            _ => 0,
+        };
+        self.variable > 0 && values.iter().map(len).sum::<usize>() > u16::MAX.into()
+    }
+
+    /// Appends a row that is not wide. False, and nothing else, when there are not as many values as columns, one is not of its column's type, or they are too long
     /// together.
     #[must_use]
     pub fn encode(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        self.encode_with::<2>(values, to)
+    }
+
+    /// As [`RowFormat::encode`], for values of up to 4 GiB together.
+    #[must_use]
+    pub fn encode_wide(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        self.encode_with::<4>(values, to)
+    }
+
+    fn encode_with<const END: usize>(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
         let fits = |(value, (column, _)): (&Value<'_>, &(Type, Place))| {
             value.type_of().is_none_or(|kind| kind == *column)
         };
@@ -69,7 +89,7 @@ impl RowFormat {
             return false;
         }
         let start = to.len();
-        to.resize(start + self.ends + 2 * self.variable, 0);
+        to.resize(start + self.ends + END * self.variable, 0);
         let body = to.len();
         for (at, (value, (_, place))) in values.iter().zip(&self.columns).enumerate() {
             if *value == Value::Null
@@ -86,13 +106,13 @@ impl RowFormat {
                         _ => {}
                     }
                     let end = to.len() - body;
-                    let Ok(end) = u16::try_from(end) else {
+                    if end >= 1 << (8 * END) {
                         to.truncate(start);
                         return false;
-                    };
-                    let field = start + self.ends + 2 * index;
-                    if let Some(place) = to.get_mut(field..field + 2) {
-                        place.copy_from_slice(&end.to_le_bytes());
+                    }
+                    let field = start + self.ends + END * index;
+                    if let Some(place) = to.get_mut(field..field + END) {
+                        place.copy_from_slice(end.to_le_bytes().get(..END).unwrap_or_default());
                     }
                 }
             }
@@ -101,8 +121,14 @@ impl RowFormat {
     }
 
     /// A row to read. Its bytes may be anything: what is not there reads as `None`.
+    #[inline]
     pub fn read<'a>(&'a self, bytes: &'a [u8]) -> Row<'a> {
-        Row { format: self, bytes }
+        Row { format: self, bytes, end: 2 }
+    }
+
+    /// As [`RowFormat::read`], of a wide row.
+    pub fn read_wide<'a>(&'a self, bytes: &'a [u8]) -> Row<'a> {
+        Row { format: self, bytes, end: 4 }
     }
 }
 
@@ -137,6 +163,8 @@ fn put_fixed(value: &Value<'_>, place: &mut [u8]) {
 pub struct Row<'a> {
     format: &'a RowFormat,
     bytes: &'a [u8],
+    /// Bytes that say where a value ends.
+    end: usize,
 }
 
 impl<'a> Row<'a> {
@@ -150,7 +178,7 @@ impl<'a> Row<'a> {
         match place {
             Place::Fixed(offset) => self.fixed(kind, offset),
             Place::Variable(index) => {
-                let body = self.bytes.get(self.format.ends + 2 * self.format.variable..)?;
+                let body = self.bytes.get(self.format.ends + self.end * self.format.variable..)?;
                 let start = if index == 0 { 0 } else { self.end(index - 1)? };
                 let bytes = body.get(start..self.end(index)?)?;
                 match kind {
@@ -162,8 +190,11 @@ impl<'a> Row<'a> {
     }
 
     fn end(&self, index: usize) -> Option<usize> {
-        let bytes = self.bytes.get(self.format.ends + 2 * index..)?.first_chunk()?;
-        Some(u16::from_le_bytes(*bytes).into())
+        let bytes = self.bytes.get(self.format.ends + self.end * index..)?;
+        match self.end {
+            2 => Some(u16::from_le_bytes(*bytes.first_chunk()?).into()),
+            _ => Some(u32::from_le_bytes(*bytes.first_chunk()?) as usize),
+        }
     }
 
     fn fixed(&self, kind: Type, offset: usize) -> Option<Value<'a>> {

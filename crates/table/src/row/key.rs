@@ -79,6 +79,56 @@ impl KeyFormat {
         true
     }
 
+    /// Whether [`KeyFormat::get`] can give the value of a column as it was put in: not of floats, which have one zero and one NaN here, nor of bytes that
+    /// a key has otherwise than the value.
+    pub fn keeps(&self, column: usize) -> bool {
+        self.columns.get(column).is_some_and(|(kind, order)| match kind {
+            Type::Real | Type::Double | Type::Blob | Type::Interval => false,
+            Type::Text => !order.descending,
+            _ => true,
+        })
+    }
+
+    /// Where the bytes of a column begin, its tag included: those of the columns before it end there. `None` for bytes that are no such key.
+    pub fn offset(&self, column: usize, key: &[u8]) -> Option<usize> {
+        let mut at = 0;
+        for (kind, order) in self.columns.get(..column)? {
+            let tag = *key.get(at)?;
+            at += 1;
+            if tag != VALUE {
+                continue;
+            }
+            at += match kind.width() {
+                Some(width) => width,
+                None => {
+                    let zero = if order.descending { !0 } else { 0 };
+                    end_of_text(key.get(at..)?, zero)?
+                }
+            };
+        }
+        Some(at)
+    }
+
+    /// The value of a column, read where it lies. `None` for bytes that are no such key, and for columns that [`KeyFormat::keeps`] says no of.
+    #[inline]
+    pub fn get<'k>(&self, column: usize, key: &'k [u8]) -> Option<Value<'k>> {
+        let &(kind, order) = self.columns.get(column)?;
+        let mut rest = key.get(self.offset(column, key)?..)?;
+        let (&tag, after) = rest.split_first()?;
+        if tag != VALUE {
+            return Some(Value::Null);
+        }
+        rest = after;
+        match kind {
+            Type::Text if !order.descending => {
+                let end = end_of_text(rest, 0)?;
+                std::str::from_utf8(rest.get(..end - 2)?).ok().map(Value::Text)
+            }
+            Type::Text | Type::Blob | Type::Interval => None,
+            _ => fixed(kind, order.descending, &mut rest),
+        }
+    }
+
     /// Reads a key back and gives its values to `each`, in the order of the columns. False for bytes that are no such key.
     #[must_use]
     pub fn decode(&self, mut key: &[u8], mut each: impl FnMut(Value<'_>)) -> bool {
@@ -142,14 +192,32 @@ fn escape(bytes: &[u8], to: &mut Vec<u8>) {
 
 /// Reads one value from the front.
 fn decode<'s>(kind: Type, descending: bool, key: &mut &[u8], store: &'s mut Vec<u8>) -> Option<Value<'s>> {
+    if kind.width().is_some() {
+        return fixed(kind, descending, key);
+    }
+    unescape(key, if descending { !0 } else { 0u8 }, store)?;
+    match kind {
+        Type::Text => std::str::from_utf8(store).ok().map(Value::Text),
+        _ => Some(Value::Blob(store)),
+    }
+}
+
+/// How many bytes a text or bytes take, the two at their end included. `zero` is what a zero byte is in this key.
+fn end_of_text(bytes: &[u8], zero: u8) -> Option<usize> {
+    let mut at = 0;
+    loop {
+        at += bytes.get(at..)?.iter().position(|&byte| byte == zero)?;
+        match *bytes.get(at + 1)? {
+            byte if byte == zero => return Some(at + 2),
+            _ => at += 2,
+        }
+    }
+}
+
+/// Reads a value of fixed width from the front.
+fn fixed(kind: Type, descending: bool, key: &mut &[u8]) -> Option<Value<'static>> {
     let flip = if descending { !0 } else { 0u8 };
-    let Some(width) = kind.width() else {
-        unescape(key, flip, store)?;
-        return match kind {
-            Type::Text => std::str::from_utf8(store).ok().map(Value::Text),
-            _ => Some(Value::Blob(store)),
-        };
-    };
+    let width = kind.width()?;
     let (bytes, rest) = key.split_at_checked(width)?;
     *key = rest;
     let mut buffer = [0; 16];

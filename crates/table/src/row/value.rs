@@ -1,6 +1,7 @@
 //! Types of columns, and their values.
 
 use std::cmp::Ordering;
+use std::fmt;
 
 /// The type of a column, as far as its bytes go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,6 +138,68 @@ impl Value<'_> {
             _ => return None,
         })
     }
+}
+
+impl fmt::Display for Value<'_> {
+    /// For people: errors name values so. A decimal shows without its point, whose place the column knows.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Null => f.write_str("null"),
+            Value::Boolean(value) => write!(f, "{value}"),
+            Value::SmallInt(value) => write!(f, "{value}"),
+            Value::Int(value) => write!(f, "{value}"),
+            Value::BigInt(value) => write!(f, "{value}"),
+            Value::Real(value) => write!(f, "{value}"),
+            Value::Double(value) => write!(f, "{value}"),
+            Value::Decimal(value) => write!(f, "{value}"),
+            Value::Text(text) => f.write_str(text),
+            Value::Blob(bytes) => {
+                f.write_str("\\x")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+            Value::Date(days) => date(f, i64::from(*days)),
+            Value::Time(micros) => time(f, *micros),
+            Value::Timestamp(micros) => {
+                date(f, micros.div_euclid(DAY))?;
+                f.write_str(" ")?;
+                time(f, micros.rem_euclid(DAY))
+            }
+            Value::Interval(Interval { months, days, micros }) => {
+                write!(f, "{months} mons {days} days ")?;
+                time(f, *micros)
+            }
+            Value::Uuid(bytes) => {
+                for (at, byte) in bytes.iter().enumerate() {
+                    let dash = if matches!(at, 4 | 6 | 8 | 10) { "-" } else { "" };
+                    write!(f, "{dash}{byte:02x}")?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+
+/// A day by its number, in the Gregorian calendar as if it had always been there. After H. Hinnant, "chrono-compatible low-level date algorithms".
+fn date(f: &mut fmt::Formatter<'_>, days: i64) -> fmt::Result {
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    write!(f, "{year:04}-{month:02}-{day:02}")
+}
+
+fn time(f: &mut fmt::Formatter<'_>, micros: i64) -> fmt::Result {
+    let sign = if micros < 0 { "-" } else { "" };
+    let (seconds, micros) = (micros.unsigned_abs() / 1_000_000, micros.unsigned_abs() % 1_000_000);
+    write!(f, "{sign}{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)?;
+    if micros > 0 { write!(f, ".{micros:06}") } else { Ok(()) }
 }
 
 fn order_of_floats(a: f64, b: f64) -> Ordering {

@@ -1,8 +1,10 @@
 //! Changes to several pages that happen together or not at all: one log record.
 //!
 //! ```text
-//!   1 | pages u16 | page u32 | bytes of operations u32 | operations ... | page ...
+//!   [header] | 1 | pages u16 | page u32 | bytes of operations u32 | operations ... | page ...
 //! ```
+//!
+//! The header says on whose behalf it is, and how to undo it; structure changes have none. See `record.rs`.
 
 use cairn_pool::Exclusive;
 
@@ -16,6 +18,7 @@ pub(crate) const PAGES: u8 = 1;
 /// Pages that are held alone, with what is going to be done to each. Nothing is until [`Change::commit`]; dropping it lets go of all.
 #[derive(Debug, Default)]
 pub(crate) struct Change<'p> {
+    header: &'p [u8],
     pages: Vec<Planned<'p>>,
 }
 
@@ -26,6 +29,11 @@ struct Planned<'p> {
 }
 
 impl<'p> Change<'p> {
+    /// A change whose record begins with a header.
+    pub(crate) fn on_behalf_of(header: &'p [u8]) -> Self {
+        Change { header, pages: Vec::with_capacity(1) }
+    }
+
     /// Takes a page in.
     pub(crate) fn hold(&mut self, guard: Exclusive<'p>) -> usize {
         self.pages.push(Planned { guard, ops: Vec::new() });
@@ -43,7 +51,8 @@ impl<'p> Change<'p> {
     /// seemed to be.
     pub(crate) fn commit(mut self, log: &dyn Log, file: &std::path::Path) -> Result<()> {
         let mut record =
-            Vec::with_capacity(3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
+            Vec::with_capacity(self.header.len() + 3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
+        record.extend(self.header);
         record.push(PAGES);
         record.extend((self.pages.len() as u16).to_le_bytes());
         for page in &self.pages {

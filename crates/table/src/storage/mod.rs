@@ -1,17 +1,24 @@
 //! Pages, their changes, and trees of them.
 
+mod chain;
 mod change;
 mod log;
 mod node;
 mod ops;
+mod record;
 mod redo;
 mod source;
 mod space;
 mod store;
 mod tree;
+mod unfinished;
 mod wal;
 
+pub(crate) use chain::{free_chain, write_chain};
 pub use log::{Log, Unlogged};
+pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub use store::{Store, StoreOptions};
+pub(crate) use tree::Builder;
 pub use tree::{Cursor, Direction, Tree, TreeStats};
+pub(crate) use unfinished::Unfinished;

@@ -8,12 +8,14 @@
 //!   image    5 | end of the lower part u16 | start of the upper part u16 | lower part | upper part      zeros in between
 //!   meta     6 | pages u32 | first free page u32
 //!   free     7 | next free page u32
+//!   chain    8 | next page u32 | length u16 | bytes
 //! ```
 //!
 //! Little endian. Offsets are within the payload.
 
 use cairn_pool::Changed;
 
+use super::chain;
 use super::node::{HEADER, Node, NodeMut, SLOT};
 use super::source::Source;
 use super::space::{self, Meta};
@@ -46,6 +48,10 @@ pub(crate) enum Op<'a> {
     Meta(Meta),
     Free {
         next: u32,
+    },
+    Chain {
+        next: u32,
+        bytes: &'a [u8],
     },
 }
 
@@ -102,6 +108,12 @@ impl<'a> Op<'a> {
                 to.push(7);
                 to.extend(next.to_le_bytes());
             }
+            Op::Chain { next, bytes } => {
+                to.push(8);
+                to.extend(next.to_le_bytes());
+                to.extend(len(bytes));
+                to.extend(bytes);
+            }
         }
     }
 
@@ -129,6 +141,10 @@ impl<'a> Op<'a> {
             }
             6 => Op::Meta(Meta { pages: page(&mut rest)?, free: page(&mut rest)? }),
             7 => Op::Free { next: page(&mut rest)? },
+            8 => {
+                let (next, len) = (page(&mut rest)?, number(&mut rest)?);
+                Op::Chain { next, bytes: take(&mut rest, len.into())? }
+            }
             _ => return None,
         };
         Some((op, rest))
@@ -157,6 +173,7 @@ impl<'a> Op<'a> {
             }
             Op::Meta(meta) => space::put_meta(payload, meta),
             Op::Free { next } => space::put_free(payload, next),
+            Op::Chain { next, bytes } => chain::put(payload, next, bytes),
         }
     }
 }
@@ -192,6 +209,7 @@ mod tests {
             Op::Image { low: b"low", high: b"high", high_at: 100 },
             Op::Meta(Meta { pages: 7, free: 8 }),
             Op::Free { next: 5 },
+            Op::Chain { next: 6, bytes: b"chain" },
         ];
         let mut bytes = Vec::new();
         ops.iter().for_each(|op| op.encode(&mut bytes));

@@ -33,10 +33,13 @@ fn page(file: &PoolFile, number: u32) -> Result<Exclusive<'_>> {
     }
 }
 
-/// Does a record again on pages that do not have it yet. Errors: [`Error::Corruption`] for a record that nobody has written, or a page that
+/// Does the page changes of a record again, if it has any, on pages that do not have it yet. Errors: [`Error::Corruption`] for a record that nobody has written, or a page that
 /// it does not fit; the pool's.
 pub(crate) fn redo(file: &PoolFile, lsn: Lsn, record: &[u8]) -> Result<()> {
     let damaged = |page, what: String| Error::Corruption { file: file.path().to_owned(), page, what };
+    if record.is_empty() {
+        return Ok(());
+    }
     let pages = pages(record)
         .ok_or_else(|| damaged(0, format!("the log's record at {lsn} is none of a database")))?;
     for (number, mut rest) in pages {

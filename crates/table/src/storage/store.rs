@@ -13,9 +13,13 @@ use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
 use cairn_vfs::{Fs, OpenOptions, Operation, Rng, SystemRng};
 use cairn_wal::{Recovery, RecoveryOptions};
 
+use super::chain::read_chain;
 use super::log::Log;
+use super::record::Record;
 use super::redo::redo;
 use super::space::Space;
+use super::tree::Tree;
+use super::unfinished::{Analysis, Unfinished};
 use super::wal::WalLog;
 use crate::{Error, Result};
 
@@ -79,6 +83,18 @@ impl Store {
         options: &StoreOptions,
         rng: &mut dyn Rng,
     ) -> Result<Store> {
+        let (store, _) = Store::recover(fs, path, options, rng)?;
+        store.checkpoint(store.log.end())?;
+        Ok(store)
+    }
+
+    /// Opens a database, does again what pages have not, and tells what transactions have left unfinished. Whoever calls it finishes that, and makes a checkpoint.
+    pub(crate) fn recover(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: &StoreOptions,
+        rng: &mut dyn Rng,
+    ) -> Result<(Store, Unfinished)> {
         if options.frames < MIN_FRAMES {
             let frames = options.frames;
             return Err(Error::Invalid {
@@ -101,19 +117,18 @@ impl Store {
         // The names of both files, before anything is said to be durable.
         fs.sync_parent(path)?;
         let directory = beside(path, "-log");
-        let is_new = Store::begin_log(fs, &directory, &log, options, rng)?;
+        let mut unfinished = Unfinished::default();
+        let is_new = Store::begin_log(fs, &directory, &log, options, rng, &mut unfinished)?;
         let space = if is_new && file.pages_on_disk()? == 0 {
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             Space::create(file, options.page_size, log)?
         } else {
-            Store::replay(fs, &directory, &file)?;
+            Store::replay(fs, &directory, &file, &mut unfinished)?;
             Store::check_log(&log, &file)?;
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             Space::open(file, options.page_size, log)?
         };
-        let store = Store { space: Arc::new(space.keep(lock)), pool, log };
-        store.checkpoint()?;
-        Ok(store)
+        Ok((Store { space: Arc::new(space.keep(lock)), pool, log }, unfinished))
     }
 
     /// Finds the log's end, makes durable what is before it, and opens it for appending. True when it has no record.
@@ -123,13 +138,17 @@ impl Store {
         log: &WalLog,
         options: &StoreOptions,
         rng: &mut dyn Rng,
+        unfinished: &mut Unfinished,
     ) -> Result<bool> {
         let from = cairn_wal::Lsn::ZERO;
         let mut recovery = Recovery::open(fs, directory, from, &RecoveryOptions::default())?;
         let mut is_empty = true;
-        while recovery.next()?.is_some() {
+        let mut analysis = Analysis::default();
+        while let Some(record) = recovery.next()? {
             is_empty = false;
+            analysis.see(record.payload);
         }
+        *unfinished = analysis.finish();
         let settings = options.log.clone().background(options.background);
         let (segments, appender) = cairn_wal::Log::open(fs, &settings, recovery.finish()?, rng)?;
         log.begin(segments, appender);
@@ -137,10 +156,17 @@ impl Store {
     }
 
     /// Does again what the pages have not. All of the log is durable by now, so pages may be written on the way.
-    fn replay(fs: &Arc<dyn Fs>, directory: &Path, file: &PoolFile) -> Result<()> {
+    fn replay(fs: &Arc<dyn Fs>, directory: &Path, file: &PoolFile, unfinished: &mut Unfinished) -> Result<()> {
         let mut recovery = Recovery::open(fs, directory, cairn_wal::Lsn::ZERO, &RecoveryOptions::default())?;
         while let Some(record) = recovery.next()? {
-            redo(file, Lsn(record.lsn.get()), record.payload)?;
+            let lsn = Lsn(record.lsn.get());
+            let (found, changes) = Record::decode(record.payload).ok_or_else(|| Error::Corruption {
+                file: file.path().to_owned(),
+                page: 0,
+                what: format!("the log's record at {lsn} is none of a database"),
+            })?;
+            redo(file, lsn, changes)?;
+            unfinished.collect(&found);
         }
         Ok(())
     }
@@ -169,14 +195,56 @@ impl Store {
         self.log.sync_to(self.log.end())
     }
 
-    /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs then. Others go on meanwhile.
+    /// Makes the log durable up to a position, as [`Store::sync`]. Errors: the log's.
+    pub(crate) fn sync_to(&self, lsn: Lsn) -> Result<()> {
+        self.log.sync_to(lsn)
+    }
+
+    /// Up to where the log is durable.
+    pub(crate) fn synced(&self) -> Lsn {
+        self.log.synced()
+    }
+
+    /// The log.
+    pub(crate) fn log(&self) -> &dyn Log {
+        &*self.log
+    }
+
+    /// Appends a record that changes no page. Errors: the log's.
+    pub(crate) fn append(&self, record: &Record<'_>) -> Result<Lsn> {
+        let mut bytes = Vec::with_capacity(16);
+        record.encode(&mut bytes);
+        self.log.append(&bytes)
+    }
+
+    /// Bytes of log that were ever written.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        self.log.bytes()
+    }
+
+    /// A long record, whole. Errors: [`Error::Corruption`]; the pool's.
+    pub(crate) fn long_record(&self, flags: u8, first: u32, len: usize) -> Result<Vec<u8>> {
+        let mut bytes = Vec::with_capacity(len.min(1 << 20) + 1);
+        bytes.push(flags);
+        read_chain(&self.space, first, len, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Gives the pages of a tree back that nobody uses. Once this has begun it is not begun again: what a crash leaves of it is found by a vacuum.
+    /// Errors: the pool's and the log's.
+    pub(crate) fn free_tree(&self, root: u32) -> Result<()> {
+        self.append(&Record::Freed { root })?;
+        Tree::open(&self.space, root).free()
+    }
+
+    /// Writes pages, so that a recovery has little to do, and gives back the log that nobody needs then: not that behind `keep`. Others go on meanwhile.
     ///
     /// Errors: the pool's and the log's; what was not written is tried the next time.
-    pub fn checkpoint(&self) -> Result<()> {
+    pub fn checkpoint(&self, keep: Lsn) -> Result<()> {
         // A change marks its pages before it goes to the log, so what the look at the pages below does not see is in the log behind this.
         let end = self.log.end();
         self.space.flush()?;
         let needed = self.pool.oldest_change().map_or(end, |oldest| Lsn(oldest.0.saturating_sub(1)).min(end));
-        self.log.release_before(needed)
+        self.log.release_before(needed.min(keep))
     }
 }

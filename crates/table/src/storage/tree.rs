@@ -3,13 +3,15 @@
 //! Reading takes no latch, writing takes one where nothing has to be split: optimistic lock coupling over the pool's views. `docs/src/design/sql.md` tells
 //! how and why.
 
+mod build;
 mod cursor;
 mod restructure;
 
 use std::sync::Arc;
 
-use cairn_pool::{Changed, Optimistic};
+use cairn_pool::{Changed, Lsn, Optimistic};
 
+pub(crate) use self::build::Builder;
 pub use self::cursor::{Cursor, Direction};
 pub use self::restructure::TreeStats;
 use super::change::Change;
@@ -99,6 +101,12 @@ impl Tree {
 
     /// Appends the value of a key to a buffer; false when there is none. Errors: the pool's, [`Error::Corruption`].
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        Ok(self.get_with_lsn(key, value)?.is_some())
+    }
+
+    /// As [`Tree::get`], and tells the last change of the page that has the record.
+    #[inline]
+    pub(crate) fn get_with_lsn(&self, key: &[u8], value: &mut Vec<u8>) -> Result<Option<Lsn>> {
         let start = value.len();
         self.attempt(|| {
             value.truncate(start);
@@ -108,8 +116,9 @@ impl Tree {
             if is_there {
                 self.sound(&leaf, node.value(at, value))?;
             }
+            let lsn = leaf.lsn();
             leaf.validate()?;
-            Ok(is_there)
+            Ok(is_there.then_some(lsn))
         })
     }
 
@@ -125,15 +134,20 @@ impl Tree {
 
     /// Adds a record; false, and nothing else, when the key is there. Errors: [`Error::TooLong`]; the pool's and the log's.
     pub fn insert(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.write(key, value, Existing::Keep)
+        self.write(key, value, Existing::Keep, &[])
     }
 
     /// Adds a record, or gives the one that has the key another value; true when it was added. Errors: as [`Tree::insert`].
     pub fn put(&self, key: &[u8], value: &[u8]) -> Result<bool> {
-        self.write(key, value, Existing::Replace)
+        self.write(key, value, Existing::Replace, &[])
     }
 
-    fn write(&self, key: &[u8], value: &[u8], existing: Existing) -> Result<bool> {
+    /// As [`Tree::put`], with a header for the log record.
+    pub(crate) fn put_for(&self, key: &[u8], value: &[u8], header: &[u8]) -> Result<bool> {
+        self.write(key, value, Existing::Replace, header)
+    }
+
+    fn write(&self, key: &[u8], value: &[u8], existing: Existing, header: &[u8]) -> Result<bool> {
         let (len, most) = (key.len() + value.len(), self.max_record());
         if len > most {
             return Err(Error::TooLong { key: key.len(), value: value.len(), most });
@@ -158,7 +172,7 @@ impl Tree {
             }
             let at = at as u16;
             let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
-            let mut change = Change::default();
+            let mut change = Change::on_behalf_of(header);
             let page = change.hold(leaf.upgrade_exclusive()?);
             change.plan(page, op);
             change.commit(&*self.space.log, self.space.path())?;
@@ -168,11 +182,21 @@ impl Tree {
 
     /// Takes a record out; false when there is none. Errors: the pool's and the log's.
     pub fn remove(&self, key: &[u8]) -> Result<bool> {
+        self.remove_if(key, |_| true)
+    }
+
+    /// As [`Tree::remove`], of a record whose value passes a test. False when it does not, too.
+    pub(crate) fn remove_if(&self, key: &[u8], test: impl Fn(&[u8]) -> bool) -> Result<bool> {
+        let mut value = Vec::new();
         let removed = self.attempt(|| {
             let leaf = self.descend(key)?;
             let node = Node(&leaf);
             let (at, is_there) = self.sound(&leaf, node.search(key))?;
-            if !is_there {
+            value.clear();
+            if is_there {
+                self.sound(&leaf, node.value(at, &mut value))?;
+            }
+            if !is_there || !test(&value) {
                 leaf.validate()?;
                 return Ok(None);
             }
@@ -187,6 +211,78 @@ impl Tree {
             self.merge(key)?;
         }
         Ok(removed.is_some())
+    }
+
+    /// Some keys that divide the tree into parts of about the same size, in order: `least` of them at least, if it has so many nodes. Cost: reads the upper nodes.
+    /// Errors: the pool's, [`Error::Corruption`].
+    pub(crate) fn separators(&self, least: usize) -> Result<Vec<Vec<u8>>> {
+        let mut nodes = vec![self.root];
+        let mut keys = Vec::new();
+        loop {
+            let (mut below, mut level_below) = (Vec::new(), 0);
+            keys.clear();
+            for (at, &number) in nodes.iter().enumerate() {
+                let page = self.space.file.read(number)?;
+                let node = Node(&*page);
+                let read = || -> std::result::Result<u8, Changed> {
+                    let mut key = Vec::new();
+                    if at > 0 && node.lower(&mut key)? {
+                        keys.push(key.clone());
+                    }
+                    if node.kind()? == INNER {
+                        for record in 0..node.count()? {
+                            node.key(record, &mut key)?;
+                            keys.push(key.clone());
+                        }
+                        for child in 0..=node.count()? {
+                            below.push(node.child(child)?);
+                        }
+                    }
+                    node.level()
+                };
+                let mut read = read;
+                level_below = read().map_err(|Changed| self.space.damaged(number, "its records lie outside of it"))?;
+            }
+            // Another thread may divide nodes meanwhile: a key more or less does not matter, but order does.
+            if keys.len() >= least || level_below <= 1 {
+                keys.sort_unstable();
+                keys.dedup();
+                return Ok(keys);
+            }
+            nodes = below;
+        }
+    }
+
+    /// Gives all pages back, the root's as well. For a tree that nobody uses any more. Errors: the pool's and the log's; what was not given back then is found by
+    /// a vacuum.
+    pub(crate) fn free(&self) -> Result<()> {
+        self.free_below(self.root, MAX_LEVELS)
+    }
+
+    fn free_below(&self, number: u32, most: u8) -> Result<()> {
+        let page = self.space.file.write(number)?;
+        let children = {
+            let node = Node(&*page);
+            let read = || -> std::result::Result<Vec<u32>, Changed> {
+                match (node.kind()?, node.level()?) {
+                    (LEAF, 0) => Ok(Vec::new()),
+                    (INNER, level) if level > 0 && level < most => {
+                        (0..=node.count()?).map(|at| node.child(at)).collect()
+                    }
+                    _ => Err(Changed),
+                }
+            };
+            read().map_err(|Changed| self.space.damaged(number, "it should be a node of a tree"))?
+        };
+        // Held pages are few: the way from the root to here is let go of first.
+        drop(page);
+        for child in children {
+            self.free_below(child, most)?;
+        }
+        let mut change = Change::default();
+        let at = change.hold(self.space.file.write(number)?);
+        self.space.release(&mut change, number, at)?;
+        change.commit(&*self.space.log, self.space.path())
     }
 
     /// Makes attempts until one comes to an end.

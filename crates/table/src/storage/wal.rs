@@ -4,6 +4,7 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 
 use cairn_pool::{Lsn, WriteAhead};
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
 use cairn_vfs::sync::{Mutex, OnceLock, lock};
 use cairn_wal::{Appender, Log as Segments};
 
@@ -21,11 +22,13 @@ struct Open {
     segments: Segments,
     /// Held for a reservation and the copy of the record.
     appender: Mutex<Appender>,
+    /// Of all records.
+    bytes: AtomicU64,
 }
 
 impl WalLog {
     pub(crate) fn begin(&self, segments: Segments, appender: Appender) {
-        let _ = self.open.set(Open { segments, appender: Mutex::new(appender) });
+        let _ = self.open.set(Open { segments, appender: Mutex::new(appender), bytes: AtomicU64::new(0) });
     }
 
     fn open(&self) -> Result<&Open> {
@@ -35,6 +38,16 @@ impl WalLog {
     /// Makes everything up to a position durable. Errors: the log's.
     pub(crate) fn sync_to(&self, lsn: Lsn) -> Result<()> {
         Ok(self.open()?.segments.sync_to(lsn.0.into())?)
+    }
+
+    /// Up to where it is durable.
+    pub(crate) fn synced(&self) -> Lsn {
+        self.open.get().map_or(Lsn::NONE, |open| Lsn(open.segments.synced().get()))
+    }
+
+    /// Bytes that were written since it was opened, about: positions have gaps where segments end.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.open.get().map_or(0, |open| open.bytes.load(Ordering::Relaxed))
     }
 
     /// Nobody needs records up to a position any more. A new segment is begun, so that the last one can go as well in its time. Errors: the log's.
@@ -52,7 +65,12 @@ impl Log for WalLog {
 
     fn append(&self, record: &[u8]) -> Result<Lsn> {
         let log = |error: cairn_wal::Error| Error::Log { cause: Arc::new(error) };
-        let lsn = lock(&self.open()?.appender).append(&[record]).map_err(log)?;
+        let open = self.open()?;
+        let mut appender = lock(&open.appender);
+        let lsn = appender.append(&[record]).map_err(log)?;
+        // Under the lock, so a plain addition.
+        open.bytes.store(open.bytes.load(Ordering::Relaxed) + record.len() as u64 + 16, Ordering::Relaxed);
+        drop(appender);
         Ok(Lsn(lsn.get()))
     }
 }

@@ -95,7 +95,7 @@ impl Run {
             }
             kind => {
                 if kind == 19 {
-                    self.store.checkpoint()?
+                    self.store.checkpoint(cairn_pool::Lsn(u64::MAX))?
                 } else {
                     self.store.sync()?
                 }
@@ -145,7 +145,7 @@ fn logs_that_were_removed() {
     let store = open(&disk, 8).unwrap();
     let tree = Tree::create(store.space()).unwrap();
     (0..200u8).for_each(|at| assert!(tree.insert(&[at], &[at; 300]).unwrap()));
-    store.checkpoint().unwrap();
+    store.checkpoint(cairn_pool::Lsn(u64::MAX)).unwrap();
     drop((tree, store));
     drop(open(&disk, 8).unwrap());
     for name in disk.read_dir(Path::new("/db-log")).unwrap() {

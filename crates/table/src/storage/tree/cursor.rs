@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::{Bound, Range};
 
-use cairn_pool::Changed;
+use cairn_pool::{Changed, Lsn};
 
 use super::{Attempt, Tree};
 use crate::Result;
@@ -20,17 +20,21 @@ pub enum Direction {
 
 /// Walks the records of a range. It has a copy of one leaf at a time, so it holds nothing that anybody could wait for; what it finds
 /// is what each leaf was when the cursor came to it.
-pub struct Cursor<'t> {
-    tree: &'t Tree,
+pub struct Cursor {
+    tree: Tree,
     direction: Direction,
     /// Where it ends.
     end: Bound<Vec<u8>>,
     leaf: Vec<u8>,
+    /// The last change of the leaf.
+    lsn: Lsn,
     /// Records of the leaf that are still to come.
     records: Range<usize>,
     /// From where the next leaf is sought; `None` after the last one.
     next: Option<Seek>,
     key: Vec<u8>,
+    /// Where the value of the record is in the leaf.
+    value: Range<usize>,
 }
 
 /// Where a leaf is sought.
@@ -46,7 +50,7 @@ enum Seek {
 
 impl Tree {
     /// The records of a range of keys. Nothing is read before the first call of [`Cursor::next`].
-    pub fn scan(&self, range: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Cursor<'_> {
+    pub fn scan(&self, range: (Bound<&[u8]>, Bound<&[u8]>), direction: Direction) -> Cursor {
         let (start, end) = match direction {
             Direction::Forward => range,
             Direction::Backward => (range.1, range.0),
@@ -58,18 +62,20 @@ impl Tree {
         };
         let end = end.map(<[u8]>::to_vec);
         Cursor {
-            tree: self,
+            tree: self.clone(),
             direction,
             end,
             leaf: Vec::new(),
+            lsn: Lsn::NONE,
             records: 0..0,
             next: Some(next),
             key: Vec::new(),
+            value: 0..0,
         }
     }
 
     /// Copies the leaf at the end of a tree, or the one where a key is, or where the keys beyond it begin.
-    fn copy_leaf(&self, seek: &Seek, direction: Direction, to: &mut Vec<u8>) -> Attempt<()> {
+    fn copy_leaf(&self, seek: &Seek, direction: Direction, to: &mut Vec<u8>) -> Attempt<Lsn> {
         let mut view = self.view(self.root)?;
         let mut level = self.level(&view)?;
         while level > 0 {
@@ -91,18 +97,41 @@ impl Tree {
         }
         to.resize(view.len(), 0);
         view.copy_to(0, to)?;
+        let lsn = view.lsn();
         view.validate()?;
-        Ok(())
+        Ok(lsn)
     }
 }
 
-impl Cursor<'_> {
-    /// The next record, or `None` after the last. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption); the call after an error tries the
-    /// same leaf again.
+impl Cursor {
+    /// The last change of the leaf that the record came from which [`Cursor::next`] gave last.
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// The next record, or `None` after the last. Errors: as [`Cursor::advance`].
     #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
     pub fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        Ok(if self.advance()? { Some((self.key(), self.value())) } else { None })
+    }
+
+    /// The key of the record that it is at.
+    pub fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    /// The value of the record that it is at.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        self.leaf.get(self.value.clone()).unwrap_or_default()
+    }
+
+    /// Goes to the next record; false after the last. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption); the call after an error tries the
+    /// same leaf again.
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
         while self.records.is_empty() {
-            let Some(seek) = self.next.take() else { return Ok(None) };
+            let Some(seek) = self.next.take() else { return Ok(false) };
             if let Err(error) = self.load(&seek) {
                 self.next = Some(seek);
                 return Err(error);
@@ -112,11 +141,11 @@ impl Cursor<'_> {
             Direction::Forward => self.records.next(),
             Direction::Backward => self.records.next_back(),
         };
-        let Some(at) = at else { return Ok(None) };
+        let Some(at) = at else { return Ok(false) };
         let node = Node(&self.leaf[..]);
-        let value =
+        self.value =
             node.key(at, &mut self.key).and_then(|()| node.record(at)).map_err(|Changed| self.damaged())?.1;
-        Ok(Some((&self.key, self.leaf.get(value).unwrap_or_default())))
+        Ok(true)
     }
 
     fn damaged(&self) -> crate::Error {
@@ -125,8 +154,8 @@ impl Cursor<'_> {
 
     /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where to go on.
     fn load(&mut self, seek: &Seek) -> Result<()> {
-        let (tree, direction) = (self.tree, self.direction);
-        tree.attempt(|| tree.copy_leaf(seek, direction, &mut self.leaf))?;
+        let (tree, direction) = (&self.tree, self.direction);
+        self.lsn = tree.attempt(|| tree.copy_leaf(seek, direction, &mut self.leaf))?;
         let found = self.place(seek).map_err(|Changed| self.damaged())?;
         (self.records, self.next) = found;
         Ok(())
@@ -190,7 +219,7 @@ impl Cursor<'_> {
     }
 }
 
-impl fmt::Debug for Cursor<'_> {
+impl fmt::Debug for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Cursor")
             .field("direction", &self.direction)

@@ -1,0 +1,230 @@
+//! Which tables there are.
+//!
+//! The catalog is a tree like any other, at a page that never changes, and is changed by transactions as tables are. In memory it is a value that nobody
+//! changes: a transaction that does makes another one, and others get it with its commit.
+
+mod bytes;
+mod statistics;
+mod table;
+
+use std::collections::BTreeMap;
+
+use cairn_vfs::sync::Arc;
+
+pub use statistics::{ColumnStatistics, OwnedValue, TableStatistics};
+pub use table::{RowRef, Table};
+pub(crate) use table::{Counters, GHOST, Index, LONG, WIDE};
+
+use crate::row::Type;
+use crate::schema::{TableDef, ViewDef};
+use crate::storage::{Space, Tree};
+
+/// The page of the catalog's root: the first that a new database takes.
+pub(crate) const ROOT: u32 = 1;
+
+/// The namespace that is always there.
+pub const PUBLIC: &str = "public";
+
+const TABLE: u8 = 1;
+const VIEW: u8 = 2;
+const SCHEMA: u8 = 3;
+const STATISTICS: u8 = 4;
+
+/// The tables, views and namespaces of a database, as one transaction sees them.
+#[derive(Debug, Clone, Default)]
+pub struct Catalog {
+    version: u64,
+    tables: BTreeMap<u32, Arc<Table>>,
+    views: BTreeMap<u32, Arc<ViewDef>>,
+    schemas: BTreeMap<u32, String>,
+    /// Tables and views by namespace and name.
+    names: BTreeMap<(String, String), u32>,
+    next: u32,
+}
+
+/// A record of the catalog's tree: its key, and its bytes.
+pub(crate) type Record = ([u8; 5], Vec<u8>);
+
+fn key(kind: u8, id: u32) -> [u8; 5] {
+    let [a, b, c, d] = id.to_be_bytes();
+    [kind, a, b, c, d]
+}
+
+fn kinds(def: &TableDef) -> Vec<Type> {
+    def.columns.iter().map(|column| column.kind.kind).collect()
+}
+
+impl Catalog {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        Catalog { next: 1, ..Catalog::default() }
+    }
+
+    /// Takes a record of the tree in. False for bytes that nobody has encoded. Records come in the order of their keys.
+    pub(crate) fn load(&mut self, space: &Arc<Space>, key: &[u8], bytes: &[u8]) -> bool {
+        let Some((&kind, id)) = key.split_first() else { return false };
+        let Ok(id) = id.try_into().map(u32::from_be_bytes) else { return false };
+        self.next = self.next.max(id.saturating_add(1));
+        let loaded = match kind {
+            TABLE => bytes::get_table(bytes).and_then(|(def, roots)| {
+                let trees: Vec<Tree> = roots.iter().map(|root| Tree::open(space, *root)).collect();
+                let table = Table::new(id, def, &trees, Arc::default())?;
+                self.put_table(Arc::new(table));
+                Some(())
+            }),
+            VIEW => bytes::get_view(bytes).map(|def| _ = self.put_view(id, def)),
+            SCHEMA => std::str::from_utf8(bytes).ok().map(|name| _ = self.schemas.insert(id, name.to_owned())),
+            // Of columns that the table had before it was altered: they say nothing any more.
+            STATISTICS if !self.has_statistics(id, bytes) => Some(()),
+            STATISTICS => self.tables.get(&id).cloned().and_then(|table| {
+                let found = statistics::get(bytes, &kinds(table.def()))?;
+                table.counters.rows.store(found.rows as i64, cairn_vfs::sync::atomic::Ordering::Relaxed);
+                let trees: Vec<Tree> = table.roots().iter().map(|root| Tree::open(space, *root)).collect();
+                let counters = Arc::clone(&table.counters);
+                let mut table = Table::new(id, table.def().clone(), &trees, counters)?;
+                table.statistics = Some(Arc::new(found));
+                self.put_table(Arc::new(table));
+                Some(())
+            }),
+            _ => None,
+        };
+        loaded.is_some()
+    }
+
+    fn has_statistics(&self, id: u32, bytes: &[u8]) -> bool {
+        self.tables.get(&id).is_some_and(|table| statistics::get(bytes, &kinds(table.def())).is_some())
+    }
+
+    /// Counts the changes: two catalogs of one version are the same.
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn set_version(&mut self, version: u64) {
+        self.version = version;
+    }
+
+    /// A number for the next table, view or namespace.
+    pub(crate) fn take_id(&mut self) -> u32 {
+        self.next += 1;
+        self.next - 1
+    }
+
+    /// A table by its name.
+    pub fn table(&self, schema: &str, name: &str) -> Option<&Arc<Table>> {
+        self.tables.get(self.names.get(&(schema.to_owned(), name.to_owned()))?)
+    }
+
+    /// A table by its number.
+    pub fn table_by_id(&self, id: u32) -> Option<&Arc<Table>> {
+        self.tables.get(&id)
+    }
+
+    /// The tables, in the order in which they were made.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values()
+    }
+
+    /// A view by its name.
+    pub fn view(&self, schema: &str, name: &str) -> Option<&Arc<ViewDef>> {
+        self.views.get(self.names.get(&(schema.to_owned(), name.to_owned()))?)
+    }
+
+    /// The number of a view.
+    pub fn view_id(&self, schema: &str, name: &str) -> Option<u32> {
+        let id = *self.names.get(&(schema.to_owned(), name.to_owned()))?;
+        self.views.contains_key(&id).then_some(id)
+    }
+
+    /// The views, with their numbers, in the order in which they were made.
+    pub fn views(&self) -> impl Iterator<Item = (u32, &Arc<ViewDef>)> {
+        self.views.iter().map(|(id, view)| (*id, view))
+    }
+
+    /// The namespaces, `public` first.
+    pub fn schemas(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(PUBLIC).chain(self.schemas.values().map(String::as_str))
+    }
+
+    /// Whether there is such a namespace.
+    pub fn has_schema(&self, name: &str) -> bool {
+        self.schemas().any(|schema| schema == name)
+    }
+
+    /// Whether a table, view or index has a name. Indexes share the names of their table's namespace with tables.
+    pub fn has_name(&self, schema: &str, name: &str) -> bool {
+        self.names.contains_key(&(schema.to_owned(), name.to_owned())) || self.index(schema, name).is_some()
+    }
+
+    /// The table of an index, and the index's place there.
+    pub fn index(&self, schema: &str, name: &str) -> Option<(&Arc<Table>, usize)> {
+        self.tables().filter(|table| table.def().schema == schema).find_map(|table| {
+            let at = table.def().indexes.iter().position(|index| index.name == name)?;
+            Some((table, at))
+        })
+    }
+
+    /// The tables that refer to a table, each with the place of the reference.
+    pub fn references_to(&self, id: u32) -> impl Iterator<Item = (&Arc<Table>, usize)> {
+        self.tables().flat_map(move |table| {
+            let keys = table.def().foreign_keys.iter().enumerate();
+            keys.filter(move |(_, key)| key.table == id).map(move |(at, _)| (table, at))
+        })
+    }
+
+    pub(crate) fn put_table(&mut self, table: Arc<Table>) -> Record {
+        let id = table.id();
+        if let Some(old) = self.tables.get(&id) {
+            self.names.remove(&(old.def().schema.clone(), old.def().name.clone()));
+        }
+        self.names.insert((table.def().schema.clone(), table.def().name.clone()), id);
+        let record = (key(TABLE, id), bytes::put_table(table.def(), &table.roots()));
+        self.tables.insert(id, table);
+        record
+    }
+
+    /// The record of a table's statistics.
+    pub(crate) fn statistics_record(table: &Table) -> Option<Record> {
+        let found = table.statistics()?;
+        Some((key(STATISTICS, table.id()), statistics::put(found, &kinds(table.def()))))
+    }
+
+    /// Takes a table out. Gives the keys of its records.
+    pub(crate) fn remove_table(&mut self, id: u32) -> [[u8; 5]; 2] {
+        if let Some(old) = self.tables.remove(&id) {
+            self.names.remove(&(old.def().schema.clone(), old.def().name.clone()));
+        }
+        [key(TABLE, id), key(STATISTICS, id)]
+    }
+
+    pub(crate) fn put_view(&mut self, id: u32, def: ViewDef) -> Record {
+        self.names.insert((def.schema.clone(), def.name.clone()), id);
+        let record = (key(VIEW, id), bytes::put_view(&def));
+        self.views.insert(id, Arc::new(def));
+        record
+    }
+
+    pub(crate) fn remove_view(&mut self, id: u32) -> [u8; 5] {
+        if let Some(old) = self.views.remove(&id) {
+            self.names.remove(&(old.schema.clone(), old.name.clone()));
+        }
+        key(VIEW, id)
+    }
+
+    pub(crate) fn put_schema(&mut self, id: u32, name: &str) -> Record {
+        self.schemas.insert(id, name.to_owned());
+        (key(SCHEMA, id), name.as_bytes().to_vec())
+    }
+
+    /// Takes a namespace out. Gives the key of its record; `None` when there is no such.
+    pub(crate) fn remove_schema(&mut self, name: &str) -> Option<[u8; 5]> {
+        let id = *self.schemas.iter().find(|(_, schema)| *schema == name)?.0;
+        self.schemas.remove(&id);
+        Some(key(SCHEMA, id))
+    }
+
+    /// Whether anything is in a namespace.
+    pub(crate) fn is_schema_used(&self, name: &str) -> bool {
+        self.names.keys().any(|(schema, _)| schema == name)
+    }
+}

@@ -1,0 +1,313 @@
+//! A table: its definition, its trees, and the bytes of its rows.
+//!
+//! ```text
+//!   tree of rows     primary key, or the number of the row  ->  flags u8 | row
+//!   index            columns | primary key                  ->  flags u8 | length of the primary key u16 | included columns
+//!   unique index     columns, none of them NULL             ->  flags u8 | length of the primary key u16 | primary key | included columns
+//!   long row         primary key                            ->  flags u8 | length u32 | first page u32: the row is in a chain of pages
+//!
+//!   flags: 1 a ghost: no row, but somebody may still see the one that was here
+//!          2 a long row
+//!          4 a wide row (row/format.rs)
+//! ```
+//!
+//! A row has the columns that its key does not keep as they are (`KeyFormat::keeps`). In a unique index entries with NULL look like those of
+//! other indexes: NULL is not equal to NULL.
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
+
+use super::statistics::TableStatistics;
+use crate::row::{KeyFormat, Order, Row, RowFormat, Type, Value};
+use crate::schema::{IndexDef, TableDef};
+use crate::storage::Tree;
+
+pub(crate) const GHOST: u8 = 1;
+pub(crate) const LONG: u8 = 2;
+pub(crate) const WIDE: u8 = 4;
+
+/// Where a column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// The n-th column of the tree's key.
+    Key(usize),
+    /// The n-th column of the row, or of what an index includes.
+    Row(usize),
+    /// Of an index: the n-th column of the primary key.
+    Primary(usize),
+    /// An index does not have it.
+    Elsewhere,
+}
+
+/// An index of a table.
+#[derive(Debug)]
+pub(crate) struct Index {
+    pub(crate) def: IndexDef,
+    pub(crate) tree: Tree,
+    /// The index's own columns, without the primary key behind them.
+    pub(crate) key: KeyFormat,
+    included: RowFormat,
+    /// Which columns are included.
+    pub(crate) include: Vec<usize>,
+    places: Vec<Place>,
+}
+
+/// Counts that change with the rows, and that all generations of a table's definition share.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// The number that the next row gets which has no primary key; 0 before anybody has looked.
+    pub(crate) next_row: AtomicI64,
+    /// About how many rows there are.
+    pub(crate) rows: AtomicI64,
+}
+
+/// A table.
+#[derive(Debug)]
+pub struct Table {
+    id: u32,
+    def: TableDef,
+    pub(crate) tree: Tree,
+    key: KeyFormat,
+    row: RowFormat,
+    /// Which columns the row has.
+    stored: Vec<usize>,
+    places: Vec<Place>,
+    pub(crate) indexes: Vec<Index>,
+    pub(crate) statistics: Option<Arc<TableStatistics>>,
+    pub(crate) counters: Arc<Counters>,
+}
+
+fn key_format(def: &TableDef, columns: &[crate::schema::KeyColumn]) -> KeyFormat {
+    let kind = |column: usize| def.columns.get(column).map_or(Type::BigInt, |column| column.kind.kind);
+    KeyFormat::new(columns.iter().map(|key| (kind(key.column), key.order)).collect())
+}
+
+fn row_format(def: &TableDef, columns: &[usize]) -> RowFormat {
+    let kinds: Vec<Type> =
+        columns.iter().filter_map(|&at| def.columns.get(at)).map(|column| column.kind.kind).collect();
+    RowFormat::new(&kinds)
+}
+
+impl Table {
+    /// A table with its trees: the rows' first, then those of the indexes.
+    pub(crate) fn new(id: u32, def: TableDef, trees: &[Tree], counters: Arc<Counters>) -> Option<Table> {
+        let (tree, rest) = trees.split_first()?;
+        let key = match def.primary_key.is_empty() {
+            true => KeyFormat::new(vec![(Type::BigInt, Order::default())]),
+            false => key_format(&def, &def.primary_key),
+        };
+        let in_key = |column: usize| {
+            let at = def.primary_key.iter().position(|key| key.column == column)?;
+            key.keeps(at).then_some(at)
+        };
+        let stored: Vec<usize> = (0..def.columns.len()).filter(|&column| in_key(column).is_none()).collect();
+        let place = |column| match in_key(column) {
+            Some(at) => Place::Key(at),
+            None => Place::Row(stored.iter().position(|&other| other == column).unwrap_or_default()),
+        };
+        let places: Vec<Place> = (0..def.columns.len()).map(place).collect();
+        let index = |(index, tree): (&IndexDef, &Tree)| {
+            let format = key_format(&def, &index.columns);
+            let place = |column: usize| {
+                let own = index.columns.iter().position(|key| key.column == column);
+                if let Some(at) = own.filter(|&at| format.keeps(at)) {
+                    return Place::Key(at);
+                }
+                if let Some(at) = in_key(column) {
+                    return Place::Primary(at);
+                }
+                let included = index.include.iter().position(|&other| other == column);
+                included.map_or(Place::Elsewhere, Place::Row)
+            };
+            Index {
+                places: (0..def.columns.len()).map(place).collect(),
+                included: row_format(&def, &index.include),
+                include: index.include.clone(),
+                key: format,
+                tree: tree.clone(),
+                def: index.clone(),
+            }
+        };
+        let indexes = def.indexes.iter().zip(rest).map(index).collect();
+        let row = row_format(&def, &stored);
+        let tree = tree.clone();
+        Some(Table { id, tree, key, row, stored, places, indexes, statistics: None, counters, def })
+    }
+
+    /// Its number, which it keeps for its whole life.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// What it is.
+    pub fn def(&self) -> &TableDef {
+        &self.def
+    }
+
+    /// What its rows are ordered by: the primary key, or the row's number.
+    pub fn key_format(&self) -> &KeyFormat {
+        &self.key
+    }
+
+    /// What an index is ordered by, without the primary key that entries of an index that is not unique have behind it.
+    pub fn index_key_format(&self, index: usize) -> Option<&KeyFormat> {
+        self.indexes.get(index).map(|index| &index.key)
+    }
+
+    /// Whether rows are told apart by a number instead of a primary key.
+    pub fn has_row_number(&self) -> bool {
+        self.def.primary_key.is_empty()
+    }
+
+    /// What somebody found out about its contents.
+    pub fn statistics(&self) -> Option<&TableStatistics> {
+        self.statistics.as_deref()
+    }
+
+    /// About how many rows it has, uncommitted changes included.
+    pub fn rows(&self) -> u64 {
+        self.counters.rows.load(Ordering::Relaxed).try_into().unwrap_or_default()
+    }
+
+    /// Whether an index has the values of a column, so that a query need not go to the table for it.
+    pub fn index_covers(&self, index: usize, column: usize) -> bool {
+        let place = self.indexes.get(index).and_then(|index| index.places.get(column));
+        place.is_some_and(|place| *place != Place::Elsewhere)
+    }
+
+    /// The trees: the rows' first, then those of the indexes.
+    pub(crate) fn roots(&self) -> Vec<u32> {
+        std::iter::once(&self.tree).chain(self.indexes.iter().map(|index| &index.tree)).map(Tree::root).collect()
+    }
+
+    /// As [`Table::roots`], the trees themselves.
+    pub(crate) fn trees(&self) -> Vec<Tree> {
+        std::iter::once(&self.tree).chain(self.indexes.iter().map(|index| &index.tree)).cloned().collect()
+    }
+
+    /// Appends the key of a row: its primary key. False when it has NULL there, or the table has none.
+    pub(crate) fn encode_key(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        let mut key = Vec::with_capacity(self.def.primary_key.len());
+        for column in &self.def.primary_key {
+            match values.get(column.column) {
+                None | Some(Value::Null) => return false,
+                Some(value) => key.push(*value),
+            }
+        }
+        !key.is_empty() && self.key.encode(&key, to)
+    }
+
+    /// Appends a row: flags, and the columns that are not in the key. False when the values do not fit the types.
+    pub(crate) fn encode_row(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+        if self.stored.len() == values.len() {
+            return encode(&self.row, values, to);
+        }
+        let stored: Vec<Value<'_>> = self.stored.iter().filter_map(|&at| values.get(at)).copied().collect();
+        encode(&self.row, &stored, to)
+    }
+
+    /// Appends the entry of a row in an index: key and value. False when the values do not fit the types.
+    pub(crate) fn encode_entry(
+        &self,
+        index: &Index,
+        row: &RowRef<'_>,
+        key: &mut Vec<u8>,
+        value: &mut Vec<u8>,
+    ) -> bool {
+        let columns: Vec<Value<'_>> = index.def.columns.iter().map(|key| row.get(key.column)).collect();
+        let primary = row.key();
+        if !index.key.encode(&columns, key) {
+            return false;
+        }
+        let is_unique = index.def.unique && columns.iter().all(|value| *value != Value::Null);
+        value.push(0);
+        value.extend((primary.len() as u16).to_le_bytes());
+        if is_unique {
+            value.extend(primary);
+        } else {
+            key.extend(primary);
+        }
+        let included: Vec<Value<'_>> = index.include.iter().map(|&column| row.get(column)).collect();
+        index.include.is_empty() || index.included.encode(&included, value)
+    }
+
+    /// A row, from its key and its bytes: flags and columns. `None` for bytes that are no row.
+    pub(crate) fn row<'a>(&'a self, key: &'a [u8], bytes: &'a [u8]) -> Option<RowRef<'a>> {
+        let (&flags, bytes) = bytes.split_first()?;
+        let row = if flags & WIDE == 0 { self.row.read(bytes) } else { self.row.read_wide(bytes) };
+        Some(RowRef { table: self, index: None, tree_key: key, primary: key, row })
+    }
+
+    /// A row without columns: all of them are NULL.
+    pub(crate) fn no_row<'a>(&'a self, key: &'a [u8]) -> RowRef<'a> {
+        RowRef { table: self, index: None, tree_key: key, primary: key, row: self.row.read(&[]) }
+    }
+
+    /// A row, from its entry in an index. `None` for bytes that are no entry.
+    pub(crate) fn entry<'a>(&'a self, index: usize, key: &'a [u8], bytes: &'a [u8]) -> Option<RowRef<'a>> {
+        let found = self.indexes.get(index)?;
+        let (_, rest) = bytes.split_first()?;
+        let (len, rest) = rest.split_first_chunk::<2>()?;
+        let len = usize::from(u16::from_le_bytes(*len));
+        // A unique entry without NULL has its own columns for a key, and nothing behind them.
+        let (primary, included) = match found.def.unique && found.key.offset(found.key.len(), key)? == key.len() {
+            true => rest.split_at_checked(len)?,
+            false => (key.get(key.len().checked_sub(len)?..)?, rest),
+        };
+        let row = found.included.read(included);
+        Some(RowRef { table: self, index: Some(found), tree_key: key, primary, row })
+    }
+}
+
+fn encode(format: &RowFormat, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
+    if format.is_wide(values) {
+        to.push(WIDE);
+        return format.encode_wide(values, to);
+    }
+    to.push(0);
+    format.encode(values, to)
+}
+
+/// A row, read where it lies: in a table, or in an index with some of its columns.
+#[derive(Debug, Clone, Copy)]
+pub struct RowRef<'a> {
+    table: &'a Table,
+    index: Option<&'a Index>,
+    tree_key: &'a [u8],
+    primary: &'a [u8],
+    row: Row<'a>,
+}
+
+impl<'a> RowRef<'a> {
+    /// The value of a column of the table, by its place there. NULL for columns that the index does not have ([`Table::index_covers`]), and for bytes that are
+    /// no row, which checksums exclude.
+    #[inline]
+    pub fn get(&self, column: usize) -> Value<'a> {
+        let (places, key) = match self.index {
+            None => (&self.table.places, &self.table.key),
+            Some(index) => (&index.places, &index.key),
+        };
+        let value = match places.get(column) {
+            Some(Place::Row(at)) => self.row.get(*at),
+            Some(Place::Key(at)) => key.get(*at, self.tree_key),
+            Some(Place::Primary(at)) => self.table.key.get(*at, self.primary),
+            Some(Place::Elsewhere) | None => None,
+        };
+        value.unwrap_or(Value::Null)
+    }
+
+    /// The key of the row in its table: bytes that [`Table::key_format`] makes.
+    pub fn key(&self) -> &'a [u8] {
+        self.primary
+    }
+
+    /// Its table.
+    pub fn table(&self) -> &'a Table {
+        self.table
+    }
+
+    /// All its values, in the order of the table's columns.
+    pub fn values(&self) -> Vec<Value<'a>> {
+        (0..self.table.def.columns.len()).map(|column| self.get(column)).collect()
+    }
+}

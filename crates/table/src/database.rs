@@ -1,0 +1,367 @@
+//! An open database.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cairn_pool::Lsn;
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use cairn_vfs::sync::{Arc, Condvar, Mutex, OnceLock, lock};
+use cairn_vfs::{Clock, Fs, Operation, Rng, SystemClock, SystemRng};
+
+use crate::catalog::{Catalog, ROOT};
+use crate::mvcc::{Canceller, CommitQueue, Ended, Rows, Slots, State, Waits};
+use crate::storage::{Record, Store, StoreOptions, Tree, Unfinished, free_chain};
+use crate::transaction::Transaction;
+use crate::view::long_row;
+use crate::{Error, Result};
+
+/// What a commit promises when it returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// The kernel has it: it survives the process, not the power.
+    Buffered,
+    /// Stable storage has it.
+    #[default]
+    Sync,
+}
+
+/// What transactions see of each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// Each statement sees what was committed before it began.
+    #[default]
+    ReadCommitted,
+    /// All statements see what was committed before the first one. Of two that change the same row, the second fails.
+    Snapshot,
+    /// As if transactions had run one after the other. One fails that has read what another has changed meanwhile.
+    Serializable,
+}
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Pages and log.
+    pub store: StoreOptions,
+    /// A checkpoint follows so many bytes of log: what a recovery has to read, at most about twice. Default 256 MiB.
+    pub checkpoint_bytes: u64,
+    /// How long a transaction waits for a row that another one has. `None`, the default: until that one ends; circles are found at once, not by time.
+    pub lock_timeout: Option<Duration>,
+    /// Time, for the timeout.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            store: StoreOptions::default(),
+            checkpoint_bytes: 256 << 20,
+            lock_timeout: None,
+            clock: Arc::new(SystemClock::new()),
+        }
+    }
+}
+
+/// Counts of a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Transactions that changed something and committed, since it was opened.
+    pub commits: u64,
+    /// Transactions that changed something and were undone.
+    pub aborts: u64,
+    /// Circles of waiting transactions.
+    pub deadlocks: u64,
+    /// Serializable transactions and snapshots that could not be put in a line.
+    pub serialization_failures: u64,
+    /// Snapshots that there are.
+    pub snapshots: usize,
+    /// Rows of which old versions or locks are kept.
+    pub versioned_rows: usize,
+    /// Ended transactions whose versions somebody may still need.
+    pub ended: usize,
+}
+
+/// A database, open. Clones share it; the last one closes it.
+#[derive(Debug, Clone)]
+pub struct Database {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What all handles share.
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) store: Store,
+    pub(crate) slots: Arc<Slots>,
+    pub(crate) rows: Rows,
+    pub(crate) waits: Waits,
+    pub(crate) commits: CommitQueue,
+    pub(crate) catalog: Mutex<Arc<Catalog>>,
+    pub(crate) schema: SchemaLock,
+    pub(crate) options: Options,
+    next_transaction: AtomicU64,
+    hint: AtomicUsize,
+    failed: AtomicBool,
+    cause: OnceLock<Arc<str>>,
+    checkpointed: AtomicU64,
+    checkpointing: Mutex<()>,
+    pub(crate) counts: Counts,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    pub(crate) commits: AtomicU64,
+    pub(crate) aborts: AtomicU64,
+    pub(crate) conflicts: AtomicU64,
+}
+
+/// Who changes the schema, alone.
+#[derive(Debug, Default)]
+pub(crate) struct SchemaLock {
+    /// Its number, or 0.
+    pub(crate) holder_id: AtomicU64,
+    pub(crate) holder: Mutex<Option<Arc<State>>>,
+    pub(crate) changed: Condvar,
+}
+
+impl Database {
+    /// Opens a database, or makes one. What was committed before a crash is there, what was not is not.
+    ///
+    /// Cost: reads the log since the last checkpoint, and undoes what did not commit. Errors: `Busy` while somebody has it open; [`Error::Corruption`];
+    /// the file system's.
+    pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &Options) -> Result<Database> {
+        let mut rng =
+            SystemRng::new().map_err(|source| cairn_vfs::Error::new(Operation::Open, path, source))?;
+        Database::open_seeded(fs, path, options, &mut rng)
+    }
+
+    /// As [`Database::open`], with the randomness that the log marks its segments by.
+    pub fn open_seeded(
+        fs: &Arc<dyn Fs>,
+        path: &Path,
+        options: &Options,
+        rng: &mut dyn Rng,
+    ) -> Result<Database> {
+        let (store, unfinished) = Store::recover(fs, path, &options.store, rng)?;
+        let next = unfinished.next_transaction;
+        undo(&store, unfinished)?;
+        let catalog = load_catalog(&store)?;
+        let inner = Inner {
+            store,
+            slots: Arc::new(Slots::new()),
+            rows: Rows::new(),
+            waits: Waits::default(),
+            commits: CommitQueue::default(),
+            catalog: Mutex::new(Arc::new(catalog)),
+            schema: SchemaLock::default(),
+            options: options.clone(),
+            next_transaction: AtomicU64::new(next),
+            hint: AtomicUsize::new(0),
+            failed: AtomicBool::new(false),
+            cause: OnceLock::new(),
+            checkpointed: AtomicU64::new(0),
+            checkpointing: Mutex::new(()),
+            counts: Counts::default(),
+        };
+        let database = Database { inner: Arc::new(inner) };
+        database.checkpoint()?;
+        Ok(database)
+    }
+
+    /// Begins a transaction. Cost: some ten nanoseconds, until it changes something. Errors: [`Error::Busy`], [`Error::Failed`].
+    pub fn begin(&self, isolation: Isolation) -> Result<Transaction> {
+        Transaction::begin(&self.inner, isolation, Canceller::new())
+    }
+
+    /// As [`Database::begin`], of a transaction that somebody else can cancel.
+    pub fn begin_with(&self, isolation: Isolation, canceller: &Canceller) -> Result<Transaction> {
+        Transaction::begin(&self.inner, isolation, canceller.clone())
+    }
+
+    /// Writes what is in memory only, so that the next opening has little to do, and gives the log back that nobody needs. Others go on meanwhile.
+    /// Errors: the pool's and the log's.
+    pub fn checkpoint(&self) -> Result<()> {
+        self.inner.checkpoint()
+    }
+
+    /// Makes everything durable that was committed before. Errors: the log's.
+    pub fn sync(&self) -> Result<()> {
+        self.inner.store.sync()
+    }
+
+    /// Counts.
+    pub fn stats(&self) -> Stats {
+        let inner = &self.inner;
+        Stats {
+            commits: inner.counts.commits.load(Ordering::Relaxed),
+            aborts: inner.counts.aborts.load(Ordering::Relaxed),
+            deadlocks: inner.waits.deadlocks.load(Ordering::Relaxed),
+            serialization_failures: inner.counts.conflicts.load(Ordering::Relaxed),
+            snapshots: inner.slots.snapshots(),
+            versioned_rows: inner.rows.len(),
+            ended: inner.commits.len(),
+        }
+    }
+
+    /// How many pages the file has, and how many of them are free. Cost: reads the free ones.
+    pub fn pages(&self) -> Result<(u32, u32)> {
+        let space = self.inner.store.space();
+        Ok((space.pages()?, space.free_pages()?))
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        self.inner.store.space().path()
+    }
+}
+
+/// Undoes what did not commit, and gives trees back that went with a commit.
+fn undo(store: &Store, unfinished: Unfinished) -> Result<()> {
+    let space = store.space();
+    for loser in unfinished.losers {
+        for write in loser.writes.iter().rev() {
+            let tree = Tree::open(space, write.tree);
+            match &write.before {
+                Some(before) => _ = tree.put(&write.key, before)?,
+                None => _ = tree.remove(&write.key)?,
+            }
+        }
+        for root in loser.made.iter().rev() {
+            store.free_tree(*root)?;
+        }
+        store.append(&Record::Abort { transaction: loser.transaction })?;
+    }
+    for root in unfinished.dropped {
+        store.free_tree(root)?;
+    }
+    Ok(())
+}
+
+fn load_catalog(store: &Store) -> Result<Catalog> {
+    let space = store.space();
+    if space.pages()? <= ROOT {
+        Tree::create(space)?;
+    }
+    let mut catalog = Catalog::new();
+    let mut cursor =
+        Tree::open(space, ROOT).scan((std::ops::Bound::Unbounded, std::ops::Bound::Unbounded), crate::storage::Direction::Forward);
+    while let Some((key, record)) = cursor.next()? {
+        let Some((&flags, bytes)) = record.split_first() else {
+            return Err(space.damaged(ROOT, "the catalog has a record without bytes"));
+        };
+        if flags & crate::catalog::GHOST != 0 {
+            continue;
+        }
+        let whole;
+        let bytes = if flags & crate::catalog::LONG == 0 {
+            bytes
+        } else {
+            whole = long_row(store, record)?;
+            whole.get(1..).unwrap_or_default()
+        };
+        if !catalog.load(space, key, bytes) {
+            return Err(space.damaged(ROOT, format!("the catalog's record {key:?} is none")));
+        }
+    }
+    Ok(catalog)
+}
+
+impl Inner {
+    /// Errors when an earlier failure has left memory and log apart.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.failed.load(Ordering::Relaxed) { Err(self.failure()) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn failure(&self) -> Error {
+        let cause = self.cause.get().cloned().unwrap_or_else(|| "unknown".into());
+        Error::Failed { cause }
+    }
+
+    /// Nothing can be trusted from now on but what is on disk.
+    pub(crate) fn fail(&self, error: &Error) {
+        let _ = self.cause.set(error.to_string().into());
+        self.failed.store(true, Ordering::SeqCst);
+    }
+
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn take_transaction_id(&self) -> u64 {
+        self.next_transaction.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number that spreads transactions over the slots.
+    pub(crate) fn hint(&self) -> usize {
+        self.hint.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn log_end(&self) -> Lsn {
+        self.store.log().end()
+    }
+
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        Arc::clone(&lock(&self.catalog))
+    }
+
+    /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun.
+    pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.check()?;
+        let _alone = lock(&self.checkpointing);
+        let end = self.log_end();
+        // ORDER: the log's end first, then the writers: one that is missed has all its records behind the end.
+        let needed = self.slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
+        self.store.checkpoint(needed)?;
+        self.checkpointed.store(self.store.log_bytes(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// A checkpoint, if the log has grown enough since the last one. Whoever commits calls it.
+    pub(crate) fn checkpoint_when_due(&self) -> Result<()> {
+        let grown = self.store.log_bytes().saturating_sub(self.checkpointed.load(Ordering::Relaxed));
+        if grown < self.options.checkpoint_bytes {
+            return Ok(());
+        }
+        let Ok(alone) = self.checkpointing.try_lock() else { return Ok(()) };
+        drop(alone);
+        self.checkpoint()
+    }
+
+    /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions at once.
+    pub(crate) fn clean(&self, most: usize) -> Result<()> {
+        for ended in self.commits.take_seen(self.slots.horizon(), most) {
+            self.clean_after(&ended)?;
+        }
+        Ok(())
+    }
+
+    fn clean_after(&self, ended: &Ended) -> Result<()> {
+        ended.writes.iter().for_each(|write| self.rows.forget(write));
+        ended.claims.iter().for_each(|(tree, key)| self.rows.release(*tree, key));
+        if ended.state.commit() == crate::mvcc::ABORTED {
+            // Its ghosts became what they were before.
+            return ended.trees.iter().try_for_each(|root| self.store.free_tree(*root));
+        }
+        for (tree, key) in ended.ghosts.iter().filter(|(tree, _)| !ended.trees.contains(tree)) {
+            self.remove_ghost(*tree, key)?;
+        }
+        for chain in &ended.chains {
+            free_chain(self.store.space(), *chain)?;
+        }
+        ended.trees.iter().try_for_each(|root| self.store.free_tree(*root))
+    }
+
+    /// Removes what is left of a row that nobody sees. Not when somebody is about to put another one there, or somebody may still see one that was there.
+    pub(crate) fn remove_ghost(&self, root: u32, key: &[u8]) -> Result<()> {
+        let state = Arc::new(State::new(0));
+        let Some(key) = self.rows.claim_forgotten(root, key, &state) else { return Ok(()) };
+        let tree = Tree::open(self.store.space(), root);
+        let removed = tree.remove_if(&key, |record| record.first().is_some_and(|flags| flags & crate::catalog::GHOST != 0));
+        state.set(crate::mvcc::ABORTED);
+        state.end();
+        self.rows.release(root, &key);
+        removed.map(|_| ())
+    }
+}

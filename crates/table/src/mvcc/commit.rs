@@ -1,0 +1,136 @@
+//! Commits in order: the order of their records in the log is the order in which others see them, and none is seen before it is as durable as it was promised to be.
+//!
+//! ```text
+//!   validate, append the record, queue       one at a time
+//!   make durable                             many share one sync
+//!   number, make visible                     from the front of the queue, by whoever finds the front durable: often for others who have not woken up yet
+//! ```
+
+use std::collections::VecDeque;
+
+use cairn_pool::Lsn;
+use cairn_vfs::sync::{Arc, Mutex, lock};
+
+use super::reads::ReadSet;
+use super::rows::Write;
+use super::slots::{Slots, WriterSlot};
+use super::state::{ABORTED, State};
+use crate::Result;
+
+/// A transaction that has ended, until nobody needs to know.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// Everybody sees how it ended who sees so many commits.
+    pub(crate) csn: u64,
+    pub(crate) state: Arc<State>,
+    pub(crate) writes: Vec<Arc<Write>>,
+    /// Rows that it claimed: trees and keys.
+    pub(crate) claims: Vec<(u32, Arc<[u8]>)>,
+    /// Records that it turned into ghosts.
+    pub(crate) ghosts: Vec<(u32, Arc<[u8]>)>,
+    /// Trees that nobody needs any more when everybody sees it.
+    pub(crate) trees: Vec<u32>,
+    /// First pages of chains that nobody needs then.
+    pub(crate) chains: Vec<u32>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    ended: Ended,
+    lsn: Lsn,
+    is_ready: bool,
+    /// Given back when its changes are visible.
+    writer: Option<WriterSlot>,
+}
+
+#[derive(Debug, Default)]
+struct Queues {
+    pending: VecDeque<Pending>,
+    /// In the order of their numbers.
+    ended: VecDeque<Ended>,
+}
+
+/// Commits under way, and ended transactions that somebody may still have to know of.
+#[derive(Debug, Default)]
+pub(crate) struct CommitQueue {
+    queues: Mutex<Queues>,
+}
+
+impl CommitQueue {
+    /// Puts a transaction in line. `append` puts its record into the log; nobody else does meanwhile. False when it has read what others have changed:
+    /// then nothing was done, and `ended` is given back.
+    pub(crate) fn begin(
+        &self,
+        ended: Ended,
+        writer: Option<WriterSlot>,
+        read: Option<(&ReadSet, u64)>,
+        append: impl FnOnce() -> Result<Lsn>,
+    ) -> Result<Result<Lsn, (Ended, Option<WriterSlot>)>, (crate::Error, Ended, Option<WriterSlot>)> {
+        let mut queues = lock(&self.queues);
+        if let Some((reads, csn)) = read {
+            let before = queues.pending.iter().map(|pending| &pending.ended);
+            let others = before.chain(queues.ended.iter().rev().take_while(|other| other.csn > csn));
+            let mut others = others.filter(|other| other.state.commit() != ABORTED);
+            if others.any(|other| other.writes.iter().any(|write| reads.has(write))) {
+                return Ok(Err((ended, writer)));
+            }
+        }
+        let lsn = match append() {
+            Ok(lsn) => lsn,
+            Err(error) => return Err((error, ended, writer)),
+        };
+        queues.pending.push_back(Pending { ended, lsn, is_ready: false, writer });
+        Ok(Ok(lsn))
+    }
+
+    /// Makes visible what is durable: everything up to `lsn`, and what stands in line before it. The one at `lsn` may be seen later, if somebody is before it who
+    /// still waits for the disk.
+    pub(crate) fn publish(&self, slots: &Slots, lsn: Lsn, durable: Option<Lsn>) {
+        let mut woken = Vec::new();
+        let mut queues = lock(&self.queues);
+        for pending in &mut queues.pending {
+            if pending.lsn == lsn || durable.is_some_and(|durable| pending.lsn <= durable) {
+                pending.is_ready = true;
+            }
+        }
+        while queues.pending.front().is_some_and(|front| front.is_ready)
+            && let Some(Pending { mut ended, writer, .. }) = queues.pending.pop_front()
+        {
+            ended.csn = slots.last() + 1;
+            // ORDER: first the transaction, then the number that lets others see it; and only then may its records count as those of nobody who writes.
+            ended.state.set(ended.csn);
+            slots.publish(ended.csn);
+            drop(writer);
+            woken.push(Arc::clone(&ended.state));
+            queues.ended.push_back(ended);
+        }
+        drop(queues);
+        woken.iter().for_each(|state| state.end());
+    }
+
+    /// Puts a transaction away whose changes were undone.
+    pub(crate) fn abort(&self, slots: &Slots, mut ended: Ended, writer: Option<WriterSlot>) {
+        let state = Arc::clone(&ended.state);
+        let mut queues = lock(&self.queues);
+        // It takes a number as well: those who have read its changes, and look for their versions afterwards, have a smaller one.
+        ended.csn = slots.last() + 1;
+        ended.state.set(ABORTED);
+        slots.publish(ended.csn);
+        drop(writer);
+        queues.ended.push_back(ended);
+        drop(queues);
+        state.end();
+    }
+
+    /// Takes out some of those whose end everybody sees. Nothing when somebody else is at it.
+    pub(crate) fn take_seen(&self, horizon: u64, most: usize) -> Vec<Ended> {
+        let Ok(mut queues) = self.queues.try_lock() else { return Vec::new() };
+        let count = queues.ended.iter().take(most).take_while(|ended| ended.csn <= horizon).count();
+        queues.ended.drain(..count).collect()
+    }
+
+    /// How many ended transactions are kept.
+    pub(crate) fn len(&self) -> usize {
+        lock(&self.queues).ended.len()
+    }
+}

@@ -1,0 +1,264 @@
+//! Rows that somebody is changing, has locked, or has changed so lately that others must not see it.
+//!
+//! ```text
+//!   (tree, key) -> owner       who may change it; nobody else until that transaction has ended
+//!                  shares      who wants it to stay as it is
+//!                  versions    what it was before each change, the oldest first:  before 1 | before 2 | ... | what the tree has
+//! ```
+//!
+//! ORDER: a version is put here before the tree is changed. So who reads the tree first, and looks here afterwards, finds the version of every change that it has
+//! read and must not have seen. What it finds may be newer than what it read; the version before that is the same either way.
+
+use std::hash::BuildHasher;
+
+use cairn_vfs::sync::atomic::{AtomicUsize, Ordering};
+use cairn_vfs::sync::{Arc, Line, Mutex, lock};
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::state::{ABORTED, ACTIVE, State};
+
+const SHARDS: usize = 64;
+
+/// A change of one record, and how to undo it.
+#[derive(Debug)]
+pub(crate) struct Write {
+    /// The root of the tree.
+    pub(crate) tree: u32,
+    pub(crate) key: Arc<[u8]>,
+    /// What the record was; `None` when there was none.
+    pub(crate) before: Option<Box<[u8]>>,
+}
+
+#[derive(Debug)]
+struct Version {
+    writer: Arc<State>,
+    /// Counts the writer's savepoints.
+    epoch: u32,
+    write: Arc<Write>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    tree: u32,
+    key: Arc<[u8]>,
+    owner: Option<Arc<State>>,
+    shares: Vec<Arc<State>>,
+    versions: Vec<Version>,
+}
+
+impl Entry {
+    /// Lets go of everybody who has ended. True when nothing is left.
+    fn tidy(&mut self) -> bool {
+        if self.owner.as_ref().is_some_and(|owner| owner.commit() != ACTIVE) {
+            self.owner = None;
+        }
+        self.shares.retain(|share| share.commit() == ACTIVE);
+        self.owner.is_none() && self.shares.is_empty() && self.versions.is_empty()
+    }
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    entries: Mutex<HashTable<Entry>>,
+    /// As many as there are in `entries`, for who only wants to know that there is none.
+    len: AtomicUsize,
+}
+
+/// The rows of a database that are more than what its trees say.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    shards: Box<[Line<Shard>]>,
+    hash: DefaultHashBuilder,
+}
+
+/// What came of wanting a row.
+#[derive(Debug)]
+pub(crate) enum Claim {
+    /// It is the caller's. `is_new` when it was not before, and `key` is to be kept for [`Rows::release`].
+    Mine { key: Arc<[u8]>, is_new: bool },
+    /// Somebody has it: wait for its end, and ask again.
+    Wait(Arc<State>),
+    /// It was changed after the caller's snapshot.
+    Changed,
+}
+
+/// How a row is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// To change it.
+    Exclusive,
+    /// So that nobody changes it.
+    Shared,
+}
+
+/// What somebody sees of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Seen {
+    /// What the tree has.
+    InPlace,
+    /// What it was before: appended to the caller's buffer.
+    Before,
+    /// Nothing: it was not there.
+    Absent,
+}
+
+impl Rows {
+    pub(crate) fn new() -> Self {
+        Rows { shards: (0..SHARDS).map(|_| Line::default()).collect(), hash: DefaultHashBuilder::default() }
+    }
+
+    #[inline]
+    fn place(&self, tree: u32, key: &[u8]) -> (&Shard, u64) {
+        let hash = self.hash.hash_one((tree, key));
+        // The table takes its places from the low bits and its tags from the high ones.
+        (&self.shards[(hash >> 32) as usize % SHARDS], hash)
+    }
+
+    fn rehash(&self, entry: &Entry) -> u64 {
+        self.hash.hash_one((entry.tree, &*entry.key))
+    }
+
+    /// Wants a row for `me`. With `snapshot`, a change that those do not see who see so many commits is told.
+    pub(crate) fn claim(&self, tree: u32, key: &[u8], me: &Arc<State>, mode: Mode, snapshot: Option<u64>) -> Claim {
+        let (shard, hash) = self.place(tree, key);
+        let mut entries = lock(&shard.entries);
+        let is_it = |entry: &Entry| entry.tree == tree && *entry.key == *key;
+        let Some(entry) = entries.find_mut(hash, is_it) else {
+            let key: Arc<[u8]> = key.into();
+            let (owner, shares) = match mode {
+                Mode::Exclusive => (Some(Arc::clone(me)), Vec::new()),
+                Mode::Shared => (None, vec![Arc::clone(me)]),
+            };
+            let entry = Entry { tree, key: Arc::clone(&key), owner, shares, versions: Vec::new() };
+            entries.insert_unique(hash, entry, |entry| self.rehash(entry));
+            shard.len.store(entries.len(), Ordering::Release);
+            return Claim::Mine { key, is_new: true };
+        };
+        entry.tidy();
+        let is_mine = |state: &Arc<State>| Arc::ptr_eq(state, me);
+        match &entry.owner {
+            Some(owner) if is_mine(owner) => {
+                return Claim::Mine { key: Arc::clone(&entry.key), is_new: false };
+            }
+            Some(owner) => return Claim::Wait(Arc::clone(owner)),
+            None => {}
+        }
+        if mode == Mode::Exclusive
+            && let Some(other) = entry.shares.iter().find(|share| !is_mine(share))
+        {
+            return Claim::Wait(Arc::clone(other));
+        }
+        if let (Some(csn), Some(last)) = (snapshot, entry.versions.iter().rfind(|version| version.writer.commit() != ABORTED))
+            && !is_mine(&last.writer)
+            && !last.writer.is_visible_at(csn)
+        {
+            return Claim::Changed;
+        }
+        let has_share = entry.shares.iter().any(is_mine);
+        match mode {
+            Mode::Exclusive => entry.owner = Some(Arc::clone(me)),
+            Mode::Shared if has_share => {}
+            Mode::Shared => entry.shares.push(Arc::clone(me)),
+        }
+        Claim::Mine { key: Arc::clone(&entry.key), is_new: !has_share }
+    }
+
+    /// Claims a row of which nothing is kept, and nobody has. `None` when there is.
+    pub(crate) fn claim_forgotten(&self, tree: u32, key: &[u8], me: &Arc<State>) -> Option<Arc<[u8]>> {
+        let (shard, hash) = self.place(tree, key);
+        let mut entries = lock(&shard.entries);
+        if entries.find(hash, |entry| entry.tree == tree && *entry.key == *key).is_some() {
+            return None;
+        }
+        let key: Arc<[u8]> = key.into();
+        let owner = Some(Arc::clone(me));
+        let entry = Entry { tree, key: Arc::clone(&key), owner, shares: Vec::new(), versions: Vec::new() };
+        entries.insert_unique(hash, entry, |entry| self.rehash(entry));
+        shard.len.store(entries.len(), Ordering::Release);
+        Some(key)
+    }
+
+    /// Keeps what a row was that `me` owns and is going to change. `None` when it is kept already, since the same savepoint; otherwise whether it is the first that
+    /// is kept for `me`.
+    pub(crate) fn keep(
+        &self,
+        me: &Arc<State>,
+        epoch: u32,
+        tree: u32,
+        key: &Arc<[u8]>,
+        before: Option<&[u8]>,
+    ) -> Option<(Arc<Write>, bool)> {
+        let (shard, hash) = self.place(tree, key);
+        let mut entries = lock(&shard.entries);
+        let entry = entries.find_mut(hash, |entry| entry.tree == tree && entry.key == *key)?;
+        let last = entry.versions.last().filter(|version| Arc::ptr_eq(&version.writer, me));
+        if last.is_some_and(|version| version.epoch >= epoch) {
+            return None;
+        }
+        let is_first = last.is_none();
+        let write = Arc::new(Write { tree, key: Arc::clone(key), before: before.map(Into::into) });
+        entry.versions.push(Version { writer: Arc::clone(me), epoch, write: Arc::clone(&write) });
+        Some((write, is_first))
+    }
+
+    /// What those see of a row who see so many commits, and what `own` has done. Call it after the tree was read.
+    #[inline]
+    pub(crate) fn see(&self, tree: u32, key: &[u8], csn: u64, own: Option<&Arc<State>>, to: &mut Vec<u8>) -> Seen {
+        let (shard, hash) = self.place(tree, key);
+        if shard.len.load(Ordering::Acquire) == 0 {
+            return Seen::InPlace;
+        }
+        let entries = lock(&shard.entries);
+        let Some(entry) = entries.find(hash, |entry| entry.tree == tree && *entry.key == *key) else {
+            return Seen::InPlace;
+        };
+        let is_seen = |version: &&Version| {
+            version.writer.is_visible_at(csn) || own.is_some_and(|own| Arc::ptr_eq(own, &version.writer))
+        };
+        let unseen = entry.versions.iter().rev().take_while(|version| !is_seen(version)).last();
+        match unseen {
+            None => Seen::InPlace,
+            Some(Version { write, .. }) => match &write.before {
+                None => Seen::Absent,
+                Some(before) => {
+                    to.extend(&**before);
+                    Seen::Before
+                }
+            },
+        }
+    }
+
+    /// Forgets what a row was before a change that everybody sees, and everything older.
+    pub(crate) fn forget(&self, write: &Arc<Write>) {
+        let (shard, hash) = self.place(write.tree, &write.key);
+        let mut entries = lock(&shard.entries);
+        let is_it = |entry: &Entry| entry.tree == write.tree && entry.key == write.key;
+        if let Ok(mut found) = entries.find_entry(hash, is_it) {
+            let entry = found.get_mut();
+            if let Some(at) = entry.versions.iter().position(|version| Arc::ptr_eq(&version.write, write)) {
+                entry.versions.drain(..=at);
+            }
+            if entry.tidy() {
+                found.remove();
+            }
+        }
+        shard.len.store(entries.len(), Ordering::Release);
+    }
+
+    /// Lets go of a row that was claimed by somebody who has ended.
+    pub(crate) fn release(&self, tree: u32, key: &Arc<[u8]>) {
+        let (shard, hash) = self.place(tree, key);
+        let mut entries = lock(&shard.entries);
+        if let Ok(mut found) = entries.find_entry(hash, |entry| entry.tree == tree && entry.key == *key)
+            && found.get_mut().tidy()
+        {
+            found.remove();
+        }
+        shard.len.store(entries.len(), Ordering::Release);
+    }
+
+    /// How many rows are more than what the trees say.
+    pub(crate) fn len(&self) -> usize {
+        self.shards.iter().map(|shard| shard.len.load(Ordering::Relaxed)).sum()
+    }
+}

@@ -1,0 +1,77 @@
+//! Where a transaction that writes stands.
+
+use cairn_vfs::sync::atomic::{AtomicU64, Ordering};
+use cairn_vfs::sync::{Condvar, Mutex, PoisonError, lock};
+
+/// Of a transaction that has not ended.
+pub(crate) const ACTIVE: u64 = u64::MAX;
+/// Of one whose changes were undone.
+pub(crate) const ABORTED: u64 = u64::MAX - 1;
+
+/// A transaction as others see it, from its first change or lock until nobody remembers it.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// Its number: of its own in the whole log that is kept.
+    pub(crate) id: u64,
+    /// Its place in the order of commits, or [`ACTIVE`] or [`ABORTED`].
+    commit: AtomicU64,
+    ended: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl State {
+    pub(crate) fn new(id: u64) -> Self {
+        State { id, commit: AtomicU64::new(ACTIVE), ended: Mutex::new(false), changed: Condvar::new() }
+    }
+
+    /// Whether those see its changes who see the first `csn` commits.
+    #[inline]
+    pub(crate) fn is_visible_at(&self, csn: u64) -> bool {
+        self.commit.load(Ordering::Acquire) <= csn
+    }
+
+    /// Its place in the order of commits, or [`ACTIVE`] or [`ABORTED`].
+    pub(crate) fn commit(&self) -> u64 {
+        self.commit.load(Ordering::Acquire)
+    }
+
+    /// Says how it ended, before anybody who waits is woken.
+    pub(crate) fn set(&self, commit: u64) {
+        self.commit.store(commit, Ordering::Release);
+    }
+
+    /// Wakes who waits for its end.
+    pub(crate) fn end(&self) {
+        *lock(&self.ended) = true;
+        self.changed.notify_all();
+    }
+
+    /// True when it is over.
+    pub(crate) fn has_ended(&self) -> bool {
+        *lock(&self.ended)
+    }
+
+    /// Wakes who waits, to look at something else than the end.
+    pub(crate) fn nudge(&self) {
+        // The lock keeps a waiter from missing it between its look and its sleep.
+        let _guard = lock(&self.ended);
+        self.changed.notify_all();
+    }
+
+    /// Waits until it is over, or `give_up` says so; it is asked after each wake-up, and the wait is no longer than `at_most` at once.
+    pub(crate) fn wait(&self, at_most: Option<std::time::Duration>, mut give_up: impl FnMut() -> bool) -> bool {
+        let mut ended = lock(&self.ended);
+        while !*ended {
+            if give_up() {
+                return false;
+            }
+            ended = match at_most {
+                None => cairn_vfs::sync::wait(&self.changed, ended),
+                Some(time) => {
+                    self.changed.wait_timeout(ended, time).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        true
+    }
+}

@@ -1,0 +1,103 @@
+//! Values that are too long for a node: chains of pages.
+//!
+//! ```text
+//!   4 u8 | 0 | length u16 | next page u32, 0 for none | bytes
+//! ```
+//!
+//! A chain is written once and never changed. Whoever has its first page gives it back when nobody can see the value any more.
+
+use cairn_pool::Changed;
+
+use super::change::Change;
+use super::ops::Op;
+use super::source::Source;
+use super::space::Space;
+use crate::Result;
+
+const KIND: u8 = 4;
+const HEADER: usize = 8;
+
+pub(crate) fn put(payload: &mut [u8], next: u32, bytes: &[u8]) -> Result<(), Changed> {
+    payload.fill(0);
+    *payload.first_mut().ok_or(Changed)? = KIND;
+    payload.get_mut(2..4).ok_or(Changed)?.copy_from_slice(&(bytes.len() as u16).to_le_bytes());
+    payload.get_mut(4..HEADER).ok_or(Changed)?.copy_from_slice(&next.to_le_bytes());
+    payload.get_mut(HEADER..HEADER + bytes.len()).ok_or(Changed)?.copy_from_slice(bytes);
+    Ok(())
+}
+
+/// The next page, and where the bytes are.
+fn get(space: &Space, number: u32, page: &[u8]) -> Result<(u32, std::ops::Range<usize>)> {
+    let found = (page.first(), page.u16(2), page.u32(4));
+    let (Some(&KIND), Ok(len), Ok(next)) = found else {
+        return Err(space.damaged(number, format!("it is of kind {:?}, and should be of a long value", found.0)));
+    };
+    let end = HEADER + usize::from(len);
+    if end > page.len() || len == 0 && next != 0 {
+        return Err(space.damaged(number, format!("it has {len} bytes of a long value")));
+    }
+    Ok((next, HEADER..end))
+}
+
+/// Writes a value. Gives the first page. Cost: a log record for each page. Errors: the pool's and the log's; what was written then is found by a vacuum.
+pub(crate) fn write_chain(space: &Space, bytes: &[u8]) -> Result<u32> {
+    let mut next = 0;
+    // From the end, so that each page can say which one is after it.
+    for part in bytes.rchunks(space.payload - HEADER) {
+        let mut change = Change::default();
+        let pages = space.allocate(&mut change, 1)?;
+        let Some(&(page, at)) = pages.first() else { return Err(crate::Error::NoPages) };
+        change.plan(at, Op::Chain { next, bytes: part });
+        change.commit(&*space.log, space.path())?;
+        next = page;
+    }
+    Ok(next)
+}
+
+/// Appends a value of `len` bytes. Errors: [`Error::Corruption`](crate::Error::Corruption) when it has another length; the pool's.
+pub(crate) fn read_chain(space: &Space, first: u32, len: usize, to: &mut Vec<u8>) -> Result<()> {
+    let (start, mut next) = (to.len(), first);
+    while next != 0 {
+        let page = space.file.read(next)?;
+        let (after, bytes) = get(space, next, &page)?;
+        to.extend(page.get(bytes).unwrap_or_default());
+        if to.len() - start > len {
+            return Err(space.damaged(next, format!("a long value has more than its {len} bytes")));
+        }
+        next = after;
+    }
+    if to.len() - start == len {
+        return Ok(());
+    }
+    Err(space.damaged(first, format!("a long value has {} of its {len} bytes", to.len() - start)))
+}
+
+/// Gives the pages of a value back. Errors: the pool's and the log's; a vacuum finds what was not given back.
+pub(crate) fn free_chain(space: &Space, first: u32) -> Result<()> {
+    let mut next = first;
+    while next != 0 {
+        let page = space.file.write(next)?;
+        let (after, _) = get(space, next, &page)?;
+        let mut change = Change::default();
+        let at = change.hold(page);
+        space.release(&mut change, next, at)?;
+        change.commit(&*space.log, space.path())?;
+        next = after;
+    }
+    Ok(())
+}
+
+/// The pages of a value, for whoever counts or moves them. Errors: the pool's.
+pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) -> Result<()> {
+    let (mut next, mut count) = (first, 0u32);
+    while next != 0 {
+        each(next);
+        count += 1;
+        let page = space.file.read(next)?;
+        next = get(space, next, &page)?.0;
+        if count == u32::MAX {
+            return Err(space.damaged(first, "a long value has no end"));
+        }
+    }
+    Ok(())
+}

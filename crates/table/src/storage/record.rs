@@ -1,0 +1,159 @@
+//! Records of the log: what was done on whose behalf, and how it is undone.
+//!
+//! ```text
+//!   pages      1 | page changes (change.rs)
+//!   row        2 | transaction u64 | tree u32 | before u8 | key length u16 | value length u16 | key | value | page changes
+//!                  before: 0 the transaction has changed this key earlier; 1 there was no record; 2 there was one with this value
+//!   commit     3 | transaction u64
+//!   abort      4 | transaction u64          everything of it was undone
+//!   made       5 | transaction u64 | root u32      a tree that goes if the transaction does not commit
+//!   dropped    6 | transaction u64 | root u32      a tree that goes when it commits
+//!   freed      7 | root u32                        somebody has begun to give its pages back
+//! ```
+//!
+//! Little endian. Undoing a transaction gives every key of its row records the value of the first of them, which is the oldest. Nobody else
+//! has changed it since: the transaction holds the key to its end. So doing it twice does no harm, and records of undoing need no undoing.
+
+use super::change::PAGES;
+
+const ROW: u8 = 2;
+const COMMIT: u8 = 3;
+const ABORT: u8 = 4;
+const MADE: u8 = 5;
+const DROPPED: u8 = 6;
+const FREED: u8 = 7;
+
+/// What a key was before a transaction changed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Before<'a> {
+    /// An earlier record of the transaction says so.
+    Known,
+    /// There was no record.
+    Absent,
+    /// This.
+    Value(&'a [u8]),
+}
+
+/// A record, and after it the bytes of page changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Record<'a> {
+    Pages,
+    Row { transaction: u64, tree: u32, key: &'a [u8], before: Before<'a> },
+    Commit { transaction: u64 },
+    Abort { transaction: u64 },
+    Made { transaction: u64, root: u32 },
+    Dropped { transaction: u64, root: u32 },
+    Freed { root: u32 },
+}
+
+impl<'a> Record<'a> {
+    /// Appends the record: all of it, or for a row what goes before the page changes.
+    pub(crate) fn encode(&self, to: &mut Vec<u8>) {
+        let mut plain = |kind: u8, transaction: Option<u64>, root: Option<u32>| {
+            to.push(kind);
+            to.extend(transaction.into_iter().flat_map(u64::to_le_bytes));
+            to.extend(root.into_iter().flat_map(u32::to_le_bytes));
+        };
+        match *self {
+            Record::Pages => {}
+            Record::Commit { transaction } => plain(COMMIT, Some(transaction), None),
+            Record::Abort { transaction } => plain(ABORT, Some(transaction), None),
+            Record::Made { transaction, root } => plain(MADE, Some(transaction), Some(root)),
+            Record::Dropped { transaction, root } => plain(DROPPED, Some(transaction), Some(root)),
+            Record::Freed { root } => plain(FREED, None, Some(root)),
+            Record::Row { transaction, tree, key, before } => {
+                plain(ROW, Some(transaction), Some(tree));
+                let (kind, value): (u8, &[u8]) = match before {
+                    Before::Known => (0, &[]),
+                    Before::Absent => (1, &[]),
+                    Before::Value(value) => (2, value),
+                };
+                to.push(kind);
+                // Both are parts of a page.
+                to.extend((key.len() as u16).to_le_bytes());
+                to.extend((value.len() as u16).to_le_bytes());
+                to.extend(key);
+                to.extend(value);
+            }
+        }
+    }
+
+    /// Reads a record: it, and its page changes, which only some have. `None` for bytes that nobody has encoded.
+    pub(crate) fn decode(bytes: &'a [u8]) -> Option<(Record<'a>, &'a [u8])> {
+        let (&kind, mut rest) = bytes.split_first()?;
+        let rest = &mut rest;
+        let record = match kind {
+            PAGES => return Some((Record::Pages, bytes)),
+            ROW => {
+                let (transaction, tree) = (u64(rest)?, u32(rest)?);
+                let kind = *take(rest, 1)?.first()?;
+                let (key, value) = (u16(rest)?, u16(rest)?);
+                let (key, value) = (take(rest, key.into())?, take(rest, value.into())?);
+                let before = match kind {
+                    0 if value.is_empty() => Before::Known,
+                    1 if value.is_empty() => Before::Absent,
+                    2 => Before::Value(value),
+                    _ => return None,
+                };
+                return Some((Record::Row { transaction, tree, key, before }, rest));
+            }
+            COMMIT => Record::Commit { transaction: u64(rest)? },
+            ABORT => Record::Abort { transaction: u64(rest)? },
+            MADE => Record::Made { transaction: u64(rest)?, root: u32(rest)? },
+            DROPPED => Record::Dropped { transaction: u64(rest)?, root: u32(rest)? },
+            FREED => Record::Freed { root: u32(rest)? },
+            _ => return None,
+        };
+        rest.is_empty().then_some((record, *rest))
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Option<&'a [u8]> {
+    let (taken, left) = rest.split_at_checked(len)?;
+    *rest = left;
+    Some(taken)
+}
+
+fn u16(rest: &mut &[u8]) -> Option<u16> {
+    take(rest, 2)?.try_into().ok().map(u16::from_le_bytes)
+}
+
+fn u32(rest: &mut &[u8]) -> Option<u32> {
+    take(rest, 4)?.try_into().ok().map(u32::from_le_bytes)
+}
+
+fn u64(rest: &mut &[u8]) -> Option<u64> {
+    take(rest, 8)?.try_into().ok().map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: records come back from their bytes, and no cut one is taken for a record.
+    #[test]
+    fn encodings() {
+        let records = [
+            Record::Row { transaction: 1 << 40, tree: 7, key: b"key", before: Before::Known },
+            Record::Row { transaction: 1, tree: 7, key: b"", before: Before::Absent },
+            Record::Row { transaction: 1, tree: 7, key: b"key", before: Before::Value(b"") },
+            Record::Row { transaction: 1, tree: 7, key: b"key", before: Before::Value(b"value") },
+            Record::Commit { transaction: 3 },
+            Record::Abort { transaction: 4 },
+            Record::Made { transaction: 5, root: 6 },
+            Record::Dropped { transaction: 7, root: 8 },
+            Record::Freed { root: 9 },
+        ];
+        for record in records {
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            assert_eq!(Record::decode(&bytes), Some((record, &[][..])));
+            (0..bytes.len()).for_each(|cut| assert_eq!(Record::decode(&bytes[..cut]), None, "{record:?} {cut}"));
+            bytes.extend(b"more");
+            let more = Record::decode(&bytes);
+            assert_eq!(more.is_some(), matches!(record, Record::Row { .. }), "{record:?}");
+        }
+        assert_eq!(Record::decode(&[1, 2]), Some((Record::Pages, &[1, 2][..])));
+        assert_eq!(Record::decode(&[99]), None);
+    }
+}

@@ -1,0 +1,121 @@
+//! What transactions had begun and not ended when the log ended.
+
+use std::collections::{HashMap, HashSet};
+
+use super::record::{Before, Record};
+
+/// A key as it was before a transaction.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Undo {
+    pub(crate) tree: u32,
+    pub(crate) key: Vec<u8>,
+    pub(crate) before: Option<Vec<u8>>,
+}
+
+/// A transaction that did not commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Loser {
+    pub(crate) transaction: u64,
+    /// In the order in which it changed them.
+    pub(crate) writes: Vec<Undo>,
+    /// Trees that it made.
+    pub(crate) made: Vec<u32>,
+}
+
+/// What is left to be done after a crash.
+#[derive(Debug, Default)]
+pub(crate) struct Unfinished {
+    pub(crate) losers: Vec<Loser>,
+    /// Trees that went with a commit, and that nobody has begun to give back.
+    pub(crate) dropped: Vec<u32>,
+    /// A number that no transaction of the log has.
+    pub(crate) next_transaction: u64,
+}
+
+/// Finds out who lost, record by record.
+#[derive(Debug, Default)]
+pub(crate) struct Analysis {
+    /// Trees that those drop who run.
+    running: HashMap<u64, Vec<u32>>,
+    dropped: Vec<u32>,
+    freed: HashSet<u32>,
+    last: u64,
+}
+
+impl Analysis {
+    pub(crate) fn see(&mut self, record: &[u8]) {
+        let Some((record, _)) = Record::decode(record) else { return };
+        match record {
+            Record::Pages => {}
+            Record::Row { transaction, .. } => _ = self.run(transaction),
+            Record::Made { transaction, root } => {
+                // The page may have been another tree's before, whose end is no news of this one.
+                self.freed.remove(&root);
+                self.dropped.retain(|other| *other != root);
+                self.run(transaction);
+            }
+            Record::Dropped { transaction, root } => self.run(transaction).push(root),
+            Record::Commit { transaction } => {
+                let dropped = self.running.remove(&transaction).unwrap_or_default();
+                self.dropped.extend(dropped);
+                self.last = self.last.max(transaction);
+            }
+            Record::Abort { transaction } => {
+                self.running.remove(&transaction);
+                self.last = self.last.max(transaction);
+            }
+            Record::Freed { root } => _ = self.freed.insert(root),
+        }
+    }
+
+    fn run(&mut self, transaction: u64) -> &mut Vec<u32> {
+        self.last = self.last.max(transaction);
+        self.running.entry(transaction).or_default()
+    }
+
+    pub(crate) fn finish(self) -> Unfinished {
+        let mut losers: Vec<Loser> = self
+            .running
+            .into_keys()
+            .map(|transaction| Loser { transaction, ..Loser::default() })
+            .collect();
+        losers.sort_by_key(|loser| loser.transaction);
+        let dropped = self.dropped.into_iter().filter(|root| !self.freed.contains(root)).collect();
+        Unfinished { losers, dropped, next_transaction: self.last + 1 }
+    }
+}
+
+impl Unfinished {
+    /// Keeps what has to be undone. Called with every record of the log, in order.
+    pub(crate) fn collect(&mut self, record: &Record<'_>) {
+        match *record {
+            Record::Row { transaction, tree, key, before } => {
+                let before = match before {
+                    Before::Known => return,
+                    Before::Absent => None,
+                    Before::Value(value) => Some(value.to_vec()),
+                };
+                if let Some(loser) = self.loser(transaction)
+                    // All of it goes, so what is in it need not be undone.
+                    && !loser.made.contains(&tree)
+                {
+                    loser.writes.push(Undo { tree, key: key.to_vec(), before });
+                }
+            }
+            Record::Made { transaction, root } => {
+                if let Some(loser) = self.loser(transaction) {
+                    loser.made.push(root);
+                }
+            }
+            Record::Freed { root } => {
+                self.losers.iter_mut().for_each(|loser| loser.made.retain(|other| *other != root));
+            }
+            Record::Pages | Record::Commit { .. } | Record::Abort { .. } | Record::Dropped { .. } => {}
+        }
+    }
+
+    fn loser(&mut self, transaction: u64) -> Option<&mut Loser> {
+        let at = self.losers.binary_search_by_key(&transaction, |loser| loser.transaction).ok()?;
+        self.losers.get_mut(at)
+    }
+}

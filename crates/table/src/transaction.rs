@@ -1,0 +1,414 @@
+//! Transactions.
+
+mod bulk;
+mod ddl;
+mod dml;
+mod foreign;
+mod locks;
+
+use cairn_vfs::sync::atomic::Ordering;
+use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
+
+use crate::catalog::{Catalog, Counters, GHOST, Table};
+use crate::database::{Durability, Inner, Isolation};
+use crate::mvcc::{Canceller, Ended, Snapshot, State, Write, WriterSlot};
+use crate::storage::{Before, Record, Tree, free_chain};
+use crate::view::{View, long_place};
+use crate::{Error, Result};
+
+pub use bulk::BulkInsert;
+
+/// How many ended transactions one that ends cleans up after: more than one, so that they do not pile up.
+const CLEAN: usize = 4;
+
+/// A place in a transaction to go back to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savepoint {
+    undo: usize,
+    ghosts: usize,
+    made: usize,
+    dropped: usize,
+    new_chains: usize,
+    old_chains: usize,
+    catalogs: usize,
+    counts: usize,
+}
+
+/// Reads and changes that happen together or not at all. Dropping it undoes its changes.
+///
+/// One thread uses it at a time; its [`View`] can be read from many.
+#[derive(Debug)]
+pub struct Transaction {
+    db: Arc<Inner>,
+    view: View,
+    isolation: Isolation,
+    /// As others see it. From the first change or lock on.
+    state: Option<Arc<State>>,
+    writer: Option<WriterSlot>,
+    undo: Vec<Arc<Write>>,
+    /// Those that were undone: others may have read what they wrote, and look for the versions.
+    undone: Vec<Arc<Write>>,
+    /// Rows that it has, to be let go of when nobody needs their versions: trees and keys.
+    claims: Vec<(u32, Arc<[u8]>)>,
+    /// Records that became ghosts, to be removed then.
+    ghosts: Vec<(u32, Arc<[u8]>)>,
+    /// Counts the savepoints.
+    epoch: u32,
+    /// Trees that go if it does not commit.
+    made: Vec<u32>,
+    /// Trees that go if it does.
+    dropped: Vec<u32>,
+    /// First pages of chains that go if it does not commit, and that go if it does.
+    new_chains: Vec<u32>,
+    old_chains: Vec<u32>,
+    /// Catalogs before each change of the schema.
+    catalogs: Vec<Arc<Catalog>>,
+    /// Changes of numbers of rows.
+    counts: Vec<(Arc<Counters>, i64)>,
+    /// Those before are of earlier savepoints.
+    counts_since: usize,
+    has_schema_lock: bool,
+    /// Snapshots of earlier statements: a clone of the view may still have one.
+    own_snapshots: Vec<Weak<Snapshot>>,
+    is_over: bool,
+}
+
+impl Transaction {
+    pub(crate) fn begin(db: &Arc<Inner>, isolation: Isolation, canceller: Canceller) -> Result<Transaction> {
+        db.check()?;
+        let snapshot = db.snapshot()?;
+        let reads = (isolation == Isolation::Serializable).then(|| Arc::new(Mutex::default()));
+        let catalog = db.catalog();
+        let view = View { db: Arc::clone(db), catalog, snapshot, own: None, reads, canceller };
+        Ok(Transaction {
+            db: Arc::clone(db),
+            view,
+            isolation,
+            state: None,
+            writer: None,
+            undo: Vec::new(),
+            undone: Vec::new(),
+            claims: Vec::new(),
+            ghosts: Vec::new(),
+            epoch: 0,
+            made: Vec::new(),
+            dropped: Vec::new(),
+            new_chains: Vec::new(),
+            old_chains: Vec::new(),
+            catalogs: Vec::new(),
+            counts: Vec::new(),
+            counts_since: 0,
+            has_schema_lock: false,
+            own_snapshots: Vec::new(),
+            is_over: false,
+        })
+    }
+
+    /// Its number. Others learn of it with the first change, and so does the transaction itself: 0 before.
+    pub fn id(&self) -> u64 {
+        self.state.as_ref().map_or(0, |state| state.id)
+    }
+
+    /// What it sees of others.
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Whether it has changed or locked anything.
+    pub fn has_written(&self) -> bool {
+        self.state.is_some()
+    }
+
+    /// What it sees now, its own changes included. A clone goes on seeing what this statement sees.
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
+    /// What stops it.
+    pub fn canceller(&self) -> &Canceller {
+        &self.view.canceller
+    }
+
+    /// To be called before each statement: with read committed, it sees from now on what is committed by now. Errors: [`Error::Busy`], [`Error::Failed`].
+    pub fn begin_statement(&mut self) -> Result<()> {
+        self.db.check()?;
+        if self.isolation == Isolation::ReadCommitted
+            && self.view.snapshot.csn != self.db.slots.last()
+        {
+            let old = std::mem::replace(&mut self.view.snapshot, self.db.another_snapshot()?);
+            if Arc::strong_count(&old) > 1 {
+                self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
+                self.own_snapshots.push(Arc::downgrade(&old));
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks a place that [`Transaction::rollback_to`] goes back to. Cost: nothing; but rows changed before it and again after it have a version for each.
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.epoch += 1;
+        self.counts_since = self.counts.len();
+        Savepoint {
+            undo: self.undo.len(),
+            ghosts: self.ghosts.len(),
+            made: self.made.len(),
+            dropped: self.dropped.len(),
+            new_chains: self.new_chains.len(),
+            old_chains: self.old_chains.len(),
+            catalogs: self.catalogs.len(),
+            counts: self.counts.len(),
+        }
+    }
+
+    /// Undoes everything since a savepoint, which can be gone back to again. Rows that were locked since stay locked. Errors: the pool's and the log's, and then
+    /// the database has to be opened again.
+    pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.epoch += 1;
+        let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.db.fail(error));
+        undone?;
+        self.ghosts.truncate(savepoint.ghosts);
+        self.old_chains.truncate(savepoint.old_chains);
+        self.counts.truncate(savepoint.counts);
+        self.counts_since = savepoint.counts;
+        self.dropped.truncate(savepoint.dropped);
+        // What was made since goes in either case.
+        for root in self.made.get(savepoint.made..).unwrap_or_default().to_vec() {
+            self.drop_tree(root)?;
+        }
+        for chain in self.new_chains.drain(savepoint.new_chains.min(self.new_chains.len())..) {
+            free_chain(self.db.store.space(), chain)?;
+        }
+        if let Some(catalog) = self.catalogs.get(savepoint.catalogs) {
+            self.view.catalog = Arc::clone(catalog);
+            self.catalogs.truncate(savepoint.catalogs);
+        }
+        Ok(())
+    }
+
+    /// Gives every row that was changed since back what it was, the last change first.
+    fn undo_since(&mut self, at: usize) -> Result<()> {
+        while self.undo.len() > at {
+            let Some(write) = self.undo.last() else { break };
+            let tree = Tree::open(self.db.store.space(), write.tree);
+            match &write.before {
+                Some(before) => _ = tree.put(&write.key, before)?,
+                None => _ = tree.remove(&write.key)?,
+            }
+            self.undone.extend(self.undo.pop());
+        }
+        Ok(())
+    }
+
+    /// Makes its changes visible to others, and as durable as is asked. Of a serializable transaction that has read what others have changed meanwhile: it is undone, and
+    /// [`Error::SerializationFailure`] says so. Cost with [`Durability::Sync`]: a sync of the log, which all share who commit at the same time.
+    ///
+    /// Errors: the log's; whether it is committed is known after the database has been opened again then.
+    pub fn commit(mut self, durability: Durability) -> Result<()> {
+        self.is_over = true;
+        let Some(state) = self.state.clone() else { return Ok(()) };
+        let lsn = match self.put_in_line(&state)? {
+            Some(lsn) => lsn,
+            None => {
+                self.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
+                let what = "of read/write dependencies among transactions";
+                return Err(Error::SerializationFailure { what });
+            }
+        };
+        let db = Arc::clone(&self.db);
+        if durability == Durability::Sync {
+            db.store.sync_to(lsn).inspect_err(|error| db.fail(error))?;
+        }
+        db.commits.publish(&db.slots, lsn, Some(db.store.synced()));
+        // Somebody before it may still be waiting for the disk.
+        if !state.wait(Some(LOOK), || db.has_failed()) {
+            return Err(Error::Failed { cause: "a commit before this one failed".into() });
+        }
+        db.counts.commits.fetch_add(1, Ordering::Relaxed);
+        for (counters, change) in &self.counts {
+            counters.rows.fetch_add(*change, Ordering::Relaxed);
+        }
+        if !self.catalogs.is_empty() {
+            db.set_catalog(&self.view.catalog);
+        }
+        self.leave_schema();
+        drop(self);
+        db.clean(CLEAN)?;
+        db.checkpoint_when_due()
+    }
+
+    /// Appends the commit's record. `None` when it may not commit; then it was undone.
+    fn put_in_line(&mut self, state: &Arc<State>) -> Result<Option<cairn_pool::Lsn>> {
+        let (ended, writer) = (self.ended(state, true), self.writer.take());
+        let reads = self.view.reads.clone();
+        let guard = reads.as_ref().map(|reads| lock(reads));
+        let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
+        let record = Record::Commit { transaction: state.id };
+        let db = Arc::clone(&self.db);
+        let line = db.commits.begin(ended, writer, read, || db.store.append(&record));
+        drop(guard);
+        match line {
+            Ok(Ok(lsn)) => Ok(Some(lsn)),
+            Ok(Err((ended, writer))) => {
+                self.take_back(ended, writer);
+                self.abort()?;
+                Ok(None)
+            }
+            Err((error, ended, writer)) => {
+                self.take_back(ended, writer);
+                self.db.fail(&error);
+                // Nothing can be logged, so nothing can be undone either; who waits for it learns that it failed.
+                state.end();
+                Err(error)
+            }
+        }
+    }
+
+    /// It does not commit after all.
+    fn take_back(&mut self, ended: Ended, writer: Option<WriterSlot>) {
+        (self.undo, self.claims, self.writer) = (ended.writes, ended.claims, writer);
+    }
+
+    /// What others have to know of it after its end.
+    fn ended(&mut self, state: &Arc<State>, commits: bool) -> Ended {
+        use std::mem::take;
+        let (ghosts, dropped, old) = (take(&mut self.ghosts), take(&mut self.dropped), take(&mut self.old_chains));
+        let mut writes = take(&mut self.undo);
+        writes.append(&mut self.undone);
+        Ended {
+            csn: 0,
+            state: Arc::clone(state),
+            writes,
+            claims: take(&mut self.claims),
+            ghosts: if commits { ghosts } else { Vec::new() },
+            trees: if commits { dropped } else { take(&mut self.made) },
+            chains: if commits { old } else { Vec::new() },
+        }
+    }
+
+    /// Undoes its changes. Errors: the pool's and the log's, and then the database has to be opened again.
+    pub fn rollback(mut self) -> Result<()> {
+        self.is_over = true;
+        self.abort()
+    }
+
+    fn abort(&mut self) -> Result<()> {
+        let Some(state) = self.state.clone() else { return Ok(()) };
+        let undone = match self.db.check() {
+            Ok(()) => self.undo_since(0).and_then(|()| {
+                self.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())
+            }),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = undone {
+            self.db.fail(&error);
+            state.end();
+            self.leave_schema();
+            return Err(error);
+        }
+        let (ended, writer) = (self.ended(&state, false), self.writer.take());
+        self.db.commits.abort(&self.db.slots, ended, writer);
+        self.db.counts.aborts.fetch_add(1, Ordering::Relaxed);
+        self.leave_schema();
+        for chain in std::mem::take(&mut self.new_chains) {
+            free_chain(self.db.store.space(), chain)?;
+        }
+        self.db.clean(CLEAN)
+    }
+
+    /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
+    fn put(&mut self, tree: &Tree, key: &Arc<[u8]>, before: Option<&[u8]>, after: Option<&[u8]>) -> Result<()> {
+        let state = self.writing()?;
+        let kept = self.db.rows.keep(&state, self.epoch, tree.root(), key, before);
+        let before = match (&kept, before) {
+            (Some((_, true)), Some(before)) => Before::Value(before),
+            (Some((_, true)), None) => Before::Absent,
+            (Some((_, false)) | None, _) => Before::Known,
+        };
+        let mut header = Vec::with_capacity(32 + key.len());
+        Record::Row { transaction: state.id, tree: tree.root(), key, before }.encode(&mut header);
+        if let Some((write, _)) = kept {
+            self.undo.push(write);
+        }
+        tree.put_for(key, after.unwrap_or(&[GHOST]), &header)?;
+        if after.is_none() {
+            self.ghosts.push((tree.root(), Arc::clone(key)));
+        }
+        Ok(())
+    }
+
+    /// Makes it known as one that writes.
+    fn writing(&mut self) -> Result<Arc<State>> {
+        let state = self.known();
+        if self.writer.is_none() {
+            let db = &self.db;
+            self.writer = Some(WriterSlot::take(&db.slots, || db.log_end(), state.id as usize)?);
+        }
+        Ok(state)
+    }
+
+    /// Makes it known to others.
+    fn known(&mut self) -> Arc<State> {
+        if let Some(state) = &self.state {
+            return Arc::clone(state);
+        }
+        let state = Arc::new(State::new(self.db.take_transaction_id()));
+        self.view.own = Some(Arc::clone(&state));
+        self.state = Some(Arc::clone(&state));
+        state
+    }
+
+    /// What is obsolete when a record is replaced: its chain.
+    fn note_old_chain(&mut self, before: &[u8]) {
+        if let Some((_, _, first)) = long_place(before) {
+            self.old_chains.push(first);
+        }
+    }
+
+    fn count(&mut self, table: &Table, change: i64) {
+        let since = self.counts.get_mut(self.counts_since..).unwrap_or_default();
+        match since.iter_mut().find(|(counters, _)| Arc::ptr_eq(counters, &table.counters)) {
+            Some((_, sum)) => *sum += change,
+            None => self.counts.push((Arc::clone(&table.counters), change)),
+        }
+    }
+}
+
+/// How long who waits sleeps between two looks at whether it should go on.
+const LOOK: std::time::Duration = std::time::Duration::from_millis(20);
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // An error marks the database, and the next call tells it.
+            let _ = self.abort();
+        }
+        self.leave_schema();
+    }
+}
+
+impl Inner {
+    /// A snapshot for a new transaction, which waits while somebody changes the schema.
+    fn snapshot(self: &Arc<Self>) -> Result<Arc<Snapshot>> {
+        loop {
+            let snapshot = self.another_snapshot()?;
+            // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so first, and looks at the slots afterwards.
+            if self.schema.holder_id.load(Ordering::SeqCst) == 0 {
+                return Ok(snapshot);
+            }
+            drop(snapshot);
+            self.wait_for_schema()?;
+        }
+    }
+
+    /// A snapshot for a transaction that has one.
+    fn another_snapshot(&self) -> Result<Arc<Snapshot>> {
+        Ok(Arc::new(Snapshot::take(&self.slots, || self.log_end(), self.hint())?))
+    }
+
+    fn set_catalog(&self, catalog: &Arc<Catalog>) {
+        let mut catalog = Catalog::clone(catalog);
+        let mut current = lock(&self.catalog);
+        catalog.set_version(current.version() + 1);
+        *current = Arc::new(catalog);
+    }
+}

@@ -1,0 +1,191 @@
+//! Many rows at once into an empty table: trees are built from the bottom up instead of grown.
+
+use cairn_vfs::sync::Arc;
+
+use super::Transaction;
+use super::dml::{check_values, duplicate};
+use crate::catalog::{LONG, Table};
+use crate::row::Value;
+use crate::sorter::Sorter;
+use crate::storage::{Builder, Tree, write_chain};
+use crate::{Error, Result};
+
+/// Nodes of a tree that is built at once are filled so far: the next few rows need not divide them all.
+const FILL: f64 = 0.95;
+
+/// Takes rows for a table. Rows that come in the order of the primary key go straight into the tree's leaves.
+#[derive(Debug)]
+pub struct BulkInsert<'t> {
+    transaction: &'t mut Transaction,
+    into: Into,
+    rows: u64,
+}
+
+#[derive(Debug)]
+enum Into {
+    /// One by one, into a table that has rows.
+    Grow(Arc<Table>),
+    /// Into new trees, which take the place of the old ones in the end.
+    Build { old: Arc<Table>, build: Box<Build> },
+}
+
+/// The trees of a table that nobody sees yet.
+#[derive(Debug)]
+pub(super) struct Build {
+    table: Arc<Table>,
+    /// Rows in the order of their keys, as long as they come so.
+    builder: Builder,
+    /// The others.
+    rows: Sorter,
+    /// Entries of each index.
+    entries: Vec<Sorter>,
+    next_row: i64,
+}
+
+impl Transaction {
+    /// Begins to insert many rows. Into an empty table they are built into new trees, alone: it waits for other transactions, and they for it. Into one that has
+    /// rows it is the same as [`Transaction::insert`]. Errors: as [`Transaction::create_table`].
+    pub fn bulk_insert(&mut self, table: &Arc<Table>) -> Result<BulkInsert<'_>> {
+        let is_empty = |transaction: &Transaction| -> Result<bool> {
+            let mut cursor = table.tree.scan(
+                (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded),
+                crate::storage::Direction::Forward,
+            );
+            let _ = transaction;
+            Ok(!cursor.advance()?)
+        };
+        if !is_empty(self)? || !table.def().foreign_keys.is_empty() {
+            return Ok(BulkInsert { into: Into::Grow(Arc::clone(table)), transaction: self, rows: 0 });
+        }
+        self.lock_schema()?;
+        let now = self.view.catalog().table_by_id(table.id()).cloned();
+        let Some(now) = now.filter(|now| now.tree.root() == table.tree.root()) else {
+            return Err(Error::NotFound { what: "relation", name: table.def().name.clone() });
+        };
+        if !is_empty(self)? {
+            return Ok(BulkInsert { into: Into::Grow(now), transaction: self, rows: 0 });
+        }
+        let new = self.with_new_trees(&now, now.def().clone())?;
+        let into = Into::Build { old: now, build: Box::new(Build::new(&new)) };
+        Ok(BulkInsert { into, transaction: self, rows: 0 })
+    }
+
+    /// Builds a tree of records.
+    pub(super) fn build(&mut self, tree: &Tree, sorter: &Sorter, violation: impl Fn(&[u8], &[u8]) -> Error) -> Result<()> {
+        let mut builder = Builder::new(tree, FILL);
+        for (key, value) in sorter.iter() {
+            if !builder.is_next(key) {
+                return Err(violation(key, value));
+            }
+            builder.push(key, value)?;
+        }
+        builder.finish()
+    }
+}
+
+impl BulkInsert<'_> {
+    /// Takes a row: a value for each column. What is checked is as with [`Transaction::insert`]; that keys are unique shows in the end. Errors: as there.
+    pub fn push(&mut self, values: &[Value<'_>]) -> Result<()> {
+        if self.transaction.canceller().is_cancelled() {
+            return Err(Error::Cancelled);
+        }
+        self.rows += 1;
+        match &mut self.into {
+            Into::Grow(table) => {
+                let table = Arc::clone(table);
+                self.transaction.insert(&table, values)
+            }
+            Into::Build { build, .. } => build.push(self.transaction, values),
+        }
+    }
+
+    /// Ends it. Gives the number of rows. Errors: [`Error::UniqueViolation`]; the pool's and the log's.
+    pub fn finish(self) -> Result<u64> {
+        if let Into::Build { old, build } = self.into {
+            let table = Arc::clone(&build.table);
+            build.finish(self.transaction, self.rows)?;
+            self.transaction.replace_table(&old, table)?;
+        }
+        Ok(self.rows)
+    }
+}
+
+impl Build {
+    /// Begins with empty trees.
+    pub(super) fn new(table: &Arc<Table>) -> Self {
+        Build {
+            builder: Builder::new(&table.tree, FILL),
+            table: Arc::clone(table),
+            rows: Sorter::default(),
+            entries: table.indexes.iter().map(|_| Sorter::default()).collect(),
+            next_row: 1,
+        }
+    }
+
+    pub(super) fn push(&mut self, transaction: &mut Transaction, values: &[Value<'_>]) -> Result<()> {
+        let table = &self.table;
+        check_values(table, values)?;
+        let mut key = Vec::with_capacity(16);
+        if table.has_row_number() {
+            let _ = table.key_format().encode(&[Value::BigInt(self.next_row)], &mut key);
+            self.next_row += 1;
+        } else if !table.encode_key(values, &mut key) {
+            let column = table.def().primary_key.iter().map(|key| key.column).find(|&column| values.get(column) == Some(&Value::Null));
+            let column = column.and_then(|column| table.def().columns.get(column)).map(|column| column.name.clone());
+            return Err(Error::NotNull { table: table.def().name.clone(), column: column.unwrap_or_default() });
+        }
+        let mut record = Vec::with_capacity(64);
+        if !table.encode_row(values, &mut record) {
+            return Err(Error::Invalid { what: format!("a row of table {} is longer than 4 GiB", table.def().name) });
+        }
+        for (index, entries) in table.indexes.iter().zip(&mut self.entries) {
+            let Some(row) = table.row(&key, &record) else { continue };
+            let (mut entry, mut value) = (Vec::new(), Vec::new());
+            if !table.encode_entry(index, &row, &mut entry, &mut value) {
+                return Err(Error::Invalid { what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name) });
+            }
+            let most = index.tree.max_record();
+            if entry.len() + value.len() > most {
+                return Err(Error::TooLong { key: entry.len(), value: value.len(), most });
+            }
+            entries.push(&entry, &value);
+        }
+        if key.len() + record.len() > table.tree.max_record() {
+            let bytes = record.get(1..).unwrap_or_default();
+            let first = write_chain(transaction.db.store.space(), bytes)?;
+            transaction.new_chains.push(first);
+            let mut place = vec![record.first().copied().unwrap_or_default() | LONG];
+            place.extend((bytes.len() as u32).to_le_bytes());
+            place.extend(first.to_le_bytes());
+            record = place;
+        }
+        if self.builder.is_next(&key) {
+            return self.builder.push(&key, &record);
+        }
+        self.rows.push(&key, &record);
+        Ok(())
+    }
+
+    /// Writes what is left.
+    pub(super) fn finish(mut self, transaction: &mut Transaction, rows: u64) -> Result<()> {
+        let table = Arc::clone(&self.table);
+        self.builder.finish()?;
+        self.rows.sort();
+        for (key, record) in self.rows.iter() {
+            if !table.tree.insert(key, record)? {
+                return Err(duplicate(&table, None, &table.no_row(key).values()));
+            }
+        }
+        drop(self.rows);
+        for (at, (index, entries)) in table.indexes.iter().zip(&mut self.entries).enumerate() {
+            entries.sort();
+            transaction.build(&index.tree, entries, |key, value| {
+                let values = table.entry(at, key, value).map(|row| row.values()).unwrap_or_default();
+                duplicate(&table, Some(index), &values)
+            })?;
+        }
+        table.counters.next_row.store(self.next_row, cairn_vfs::sync::atomic::Ordering::Relaxed);
+        table.counters.rows.store(rows as i64, cairn_vfs::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+}

@@ -1,0 +1,417 @@
+//! Changes of the schema. They are parts of the transaction like any others; while it runs nobody else does.
+
+use cairn_vfs::sync::Arc;
+
+use super::Transaction;
+use super::dml::{can_be_key, duplicate};
+use crate::catalog::{Catalog, LONG, PUBLIC, ROOT, Record as CatalogRecord, Table, TableStatistics};
+use crate::mvcc::Mode;
+use crate::row::Value;
+use crate::schema::{IndexDef, KeyColumn, Referential, TableDef, ViewDef};
+use crate::sorter::Sorter;
+use crate::storage::{Direction, Record, Tree, write_chain};
+use crate::{Error, Result};
+
+impl Transaction {
+    /// Makes a table. It waits until no other transaction runs, as all changes of the schema do, and others wait until this one ends.
+    ///
+    /// Errors: [`Error::AlreadyExists`], [`Error::NotFound`] for its namespace, [`Error::Invalid`] for columns that make no sense; as [`Transaction::lock`];
+    /// the pool's and the log's.
+    pub fn create_table(&mut self, def: TableDef) -> Result<Arc<Table>> {
+        self.lock_schema()?;
+        self.check_name(&def.schema, &def.name)?;
+        for index in &def.indexes {
+            self.check_name(&def.schema, &index.name)?;
+        }
+        check_def(&def)?;
+        let mut catalog = Catalog::clone(self.view.catalog());
+        let id = catalog.take_id();
+        // A table may refer to itself before it has a number.
+        let mut def = def;
+        def.foreign_keys.iter_mut().filter(|key| key.table == 0).for_each(|key| key.table = id);
+        let trees = self.make_trees(def.indexes.len() + 1)?;
+        let table = Table::new(id, def, &trees, Arc::default());
+        let table = Arc::new(table.ok_or_else(|| self.db.damaged_record(ROOT))?);
+        let record = catalog.put_table(Arc::clone(&table));
+        self.check_references(&catalog, &table)?;
+        self.set(catalog, vec![record], Vec::new())?;
+        Ok(table)
+    }
+
+    /// Removes a table. Errors: [`Error::InUse`] when others refer to it; as [`Transaction::create_table`].
+    pub fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.lock_schema()?;
+        let table = self.now(table)?;
+        let mut catalog = Catalog::clone(self.view.catalog());
+        if let Some((other, _)) = catalog.references_to(table.id()).find(|(other, _)| other.id() != table.id()) {
+            return Err(Error::InUse {
+                what: format!("table {}", table.def().name),
+                detail: format!("a foreign key of table {} refers to it", other.def().name),
+            });
+        }
+        let keys = catalog.remove_table(table.id());
+        self.set(catalog, Vec::new(), keys.to_vec())?;
+        table.roots().into_iter().try_for_each(|root| self.drop_tree(root))
+    }
+
+    /// Gives a table another definition. For each new column, `columns` says which of the old ones it was, and `fill` has the value for those that were none.
+    /// Rows are written anew only when their columns, their types or the primary key change.
+    ///
+    /// Errors: those of rows that do not fit ([`Transaction::insert`]); as [`Transaction::create_table`].
+    pub fn alter_table(
+        &mut self,
+        table: &Arc<Table>,
+        def: TableDef,
+        columns: &[Option<usize>],
+        fill: &[Value<'_>],
+    ) -> Result<Arc<Table>> {
+        self.lock_schema()?;
+        let table = self.now(table)?;
+        let old = table.def();
+        if (&old.schema, &old.name) != (&def.schema, &def.name) {
+            self.check_name(&def.schema, &def.name)?;
+        }
+        check_def(&def)?;
+        let is_as_before = columns.len() == old.columns.len()
+            && columns.iter().enumerate().all(|(at, from)| *from == Some(at))
+            && def.columns.iter().zip(&old.columns).all(|(new, old)| new.kind == old.kind && (new.nullable || !old.nullable))
+            && def.primary_key == old.primary_key
+            && def.indexes.len() == old.indexes.len();
+        if is_as_before {
+            let trees = table.trees();
+            let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
+            let new = Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?);
+            return self.put_table(new);
+        }
+        let new = self.with_new_trees(&table, def)?;
+        self.copy_rows(&table, &new, columns, fill)?;
+        self.replace_table(&table, Arc::clone(&new))?;
+        self.now(&new)
+    }
+
+    /// Removes all rows at once. Errors: [`Error::InUse`] when others refer to it; as [`Transaction::create_table`].
+    pub fn truncate(&mut self, table: &Arc<Table>) -> Result<Arc<Table>> {
+        self.lock_schema()?;
+        let table = self.now(table)?;
+        let catalog = Arc::clone(self.view.catalog());
+        if let Some((other, _)) = catalog.references_to(table.id()).find(|(other, _)| other.id() != table.id()) {
+            return Err(Error::InUse {
+                what: format!("the rows of table {}", table.def().name),
+                detail: format!("a foreign key of table {} refers to it", other.def().name),
+            });
+        }
+        let new = self.with_new_trees(&table, table.def().clone())?;
+        self.replace_table(&table, Arc::clone(&new))?;
+        self.now(&new)
+    }
+
+    /// Adds an index, and puts the rows into it that there are. Errors: [`Error::UniqueViolation`]; as [`Transaction::create_table`].
+    pub fn create_index(&mut self, table: &Arc<Table>, index: IndexDef) -> Result<Arc<Table>> {
+        self.lock_schema()?;
+        let table = self.now(table)?;
+        self.check_name(&table.def().schema, &index.name)?;
+        let mut def = table.def().clone();
+        def.indexes.push(index);
+        check_def(&def)?;
+        let mut trees = table.trees();
+        trees.extend(self.make_trees(1)?);
+        let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
+        let new = Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?);
+        self.fill_index(&table, &new, new.indexes.len() - 1)?;
+        self.put_table(new)
+    }
+
+    fn fill_index(&mut self, old: &Arc<Table>, new: &Arc<Table>, at: usize) -> Result<()> {
+        let Some(index) = new.indexes.get(at) else { return Ok(()) };
+        let mut entries = Sorter::default();
+        let mut scan = self.view_of_now()?.scan(old, None, EVERYTHING, Direction::Forward)?;
+        while let Some(row) = scan.next()? {
+            let (mut key, mut value) = (Vec::new(), Vec::new());
+            if !new.encode_entry(index, &row, &mut key, &mut value) {
+                return Err(Error::Invalid { what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name) });
+            }
+            let most = index.tree.max_record();
+            if key.len() + value.len() > most {
+                return Err(Error::TooLong { key: key.len(), value: value.len(), most });
+            }
+            entries.push(&key, &value);
+        }
+        entries.sort();
+        self.build(&index.tree, &entries, |key, value| {
+            let values = new.entry(at, key, value).map(|row| row.values()).unwrap_or_default();
+            duplicate(new, Some(index), &values)
+        })
+    }
+
+    /// Removes an index, by its place. Errors: [`Error::InUse`] when a foreign key of another table needs it; as [`Transaction::create_table`].
+    pub fn drop_index(&mut self, table: &Arc<Table>, index: usize) -> Result<Arc<Table>> {
+        self.lock_schema()?;
+        let table = self.now(table)?;
+        let mut def = table.def().clone();
+        let mut trees = table.trees();
+        if index >= def.indexes.len() {
+            return Err(Error::Invalid { what: format!("table {} has no index {index}", def.name) });
+        }
+        let removed = def.indexes.remove(index);
+        let tree = trees.remove(index + 1);
+        let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
+        let new = Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?);
+        let mut catalog = Catalog::clone(self.view.catalog());
+        let record = catalog.put_table(Arc::clone(&new));
+        for (child, at) in catalog.references_to(new.id()) {
+            if let Some(key) = child.def().foreign_keys.get(at)
+                && !is_referable(&new, &key.references)
+            {
+                return Err(Error::InUse {
+                    what: format!("index {}", removed.name),
+                    detail: format!("constraint {} on table {} needs it", key.name, child.def().name),
+                });
+            }
+        }
+        self.set(catalog, vec![record], Vec::new())?;
+        self.drop_tree(tree.root())?;
+        self.now(&new)
+    }
+
+    /// Makes a view, or gives one another query. Errors: [`Error::AlreadyExists`] unless `replace`, and for names of tables in any case; as [`Transaction::create_table`].
+    pub fn create_view(&mut self, def: ViewDef, replace: bool) -> Result<()> {
+        self.lock_schema()?;
+        let mut catalog = Catalog::clone(self.view.catalog());
+        let old = catalog.view_id(&def.schema, &def.name).filter(|_| replace);
+        if old.is_none() {
+            self.check_name(&def.schema, &def.name)?;
+        }
+        let id = old.unwrap_or_else(|| catalog.take_id());
+        let record = catalog.put_view(id, def);
+        self.set(catalog, vec![record], Vec::new())
+    }
+
+    /// Removes a view. Errors: [`Error::NotFound`]; as [`Transaction::create_table`].
+    pub fn drop_view(&mut self, schema: &str, name: &str) -> Result<()> {
+        self.lock_schema()?;
+        let mut catalog = Catalog::clone(self.view.catalog());
+        let Some(id) = catalog.view_id(schema, name) else {
+            return Err(Error::NotFound { what: "view", name: name.to_owned() });
+        };
+        let key = catalog.remove_view(id);
+        self.set(catalog, Vec::new(), vec![key])
+    }
+
+    /// Makes a namespace. Errors: [`Error::AlreadyExists`]; as [`Transaction::create_table`].
+    pub fn create_schema(&mut self, name: &str) -> Result<()> {
+        self.lock_schema()?;
+        let mut catalog = Catalog::clone(self.view.catalog());
+        if catalog.has_schema(name) {
+            return Err(Error::AlreadyExists { what: "schema", name: name.to_owned() });
+        }
+        let id = catalog.take_id();
+        let record = catalog.put_schema(id, name);
+        self.set(catalog, vec![record], Vec::new())
+    }
+
+    /// Removes a namespace that nothing is in. Errors: [`Error::NotFound`], [`Error::InUse`]; as [`Transaction::create_table`].
+    pub fn drop_schema(&mut self, name: &str) -> Result<()> {
+        self.lock_schema()?;
+        let mut catalog = Catalog::clone(self.view.catalog());
+        if name == PUBLIC || catalog.is_schema_used(name) {
+            let detail = "it is not empty, or cannot be done without".to_owned();
+            return Err(Error::InUse { what: format!("schema {name}"), detail });
+        }
+        let Some(key) = catalog.remove_schema(name) else {
+            return Err(Error::NotFound { what: "schema", name: name.to_owned() });
+        };
+        self.set(catalog, Vec::new(), vec![key])
+    }
+
+    /// Keeps what somebody found out about a table's contents. Errors: as [`Transaction::create_table`].
+    pub fn set_statistics(&mut self, table: &Arc<Table>, statistics: TableStatistics) -> Result<()> {
+        self.lock_schema()?;
+        let table = self.now(table)?;
+        let new = Table::new(table.id(), table.def().clone(), &table.trees(), Arc::clone(&table.counters));
+        let mut new = new.ok_or_else(|| self.db.damaged_record(ROOT))?;
+        new.statistics = Some(Arc::new(statistics));
+        let mut catalog = Catalog::clone(self.view.catalog());
+        let record = Catalog::statistics_record(&new);
+        catalog.put_table(Arc::new(new));
+        self.set(catalog, record.into_iter().collect(), Vec::new())
+    }
+
+    /// A table as it is now.
+    fn now(&self, table: &Arc<Table>) -> Result<Arc<Table>> {
+        let now = self.view.catalog().table_by_id(table.id()).cloned();
+        now.ok_or_else(|| Error::NotFound { what: "relation", name: table.def().name.clone() })
+    }
+
+    fn check_name(&self, schema: &str, name: &str) -> Result<()> {
+        let catalog = self.view.catalog();
+        if !catalog.has_schema(schema) {
+            return Err(Error::NotFound { what: "schema", name: schema.to_owned() });
+        }
+        if catalog.has_name(schema, name) {
+            return Err(Error::AlreadyExists { what: "relation", name: name.to_owned() });
+        }
+        Ok(())
+    }
+
+    fn check_references(&self, catalog: &Catalog, table: &Table) -> Result<()> {
+        for key in &table.def().foreign_keys {
+            let parent = catalog.table_by_id(key.table);
+            if !parent.is_some_and(|parent| is_referable(parent, &key.references)) {
+                return Err(Error::Invalid {
+                    what: format!("there is no unique constraint matching given keys for constraint \"{}\"", key.name),
+                });
+            }
+            if [key.on_delete, key.on_update].contains(&Referential::SetDefault) {
+                return Err(Error::Invalid {
+                    what: format!("constraint \"{}\" asks for SET DEFAULT, which is not supported", key.name),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a changed table into the catalog.
+    fn put_table(&mut self, table: Arc<Table>) -> Result<Arc<Table>> {
+        let mut catalog = Catalog::clone(self.view.catalog());
+        let record = catalog.put_table(Arc::clone(&table));
+        self.check_references(&catalog, &table)?;
+        self.set(catalog, vec![record], Vec::new())?;
+        Ok(table)
+    }
+
+    /// Puts a table with other trees into the place of one, whose trees go.
+    pub(super) fn replace_table(&mut self, old: &Arc<Table>, new: Arc<Table>) -> Result<()> {
+        self.put_table(new)?;
+        old.roots().into_iter().try_for_each(|root| self.drop_tree(root))
+    }
+
+    /// A table like another one, without rows.
+    pub(super) fn with_new_trees(&mut self, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
+        let trees = self.make_trees(def.indexes.len() + 1)?;
+        let new = Table::new(table.id(), def, &trees, Arc::default());
+        Ok(Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?))
+    }
+
+    fn copy_rows(&mut self, from: &Arc<Table>, to: &Arc<Table>, columns: &[Option<usize>], fill: &[Value<'_>]) -> Result<()> {
+        let mut build = super::bulk::Build::new(to);
+        let mut scan = self.view_of_now()?.scan(from, None, EVERYTHING, Direction::Forward)?;
+        let mut rows = 0;
+        while let Some(row) = scan.next()? {
+            let value = |(at, from): (usize, &Option<usize>)| match from {
+                Some(from) => row.get(*from),
+                None => fill.get(at).copied().unwrap_or(Value::Null),
+            };
+            let values: Vec<Value<'_>> = columns.iter().enumerate().map(value).collect();
+            build.push(self, &values)?;
+            rows += 1;
+        }
+        build.finish(self, rows)
+    }
+
+    /// Makes trees that go if this does not commit.
+    fn make_trees(&mut self, count: usize) -> Result<Vec<Tree>> {
+        let state = self.writing()?;
+        let space = Arc::clone(self.db.store.space());
+        (0..count)
+            .map(|_| {
+                let tree = Tree::create(&space)?;
+                self.made.push(tree.root());
+                self.db.store.append(&Record::Made { transaction: state.id, root: tree.root() })?;
+                Ok(tree)
+            })
+            .collect()
+    }
+
+    /// Lets a tree go with the commit.
+    pub(super) fn drop_tree(&mut self, root: u32) -> Result<()> {
+        let state = self.writing()?;
+        self.db.store.append(&Record::Dropped { transaction: state.id, root })?;
+        self.dropped.push(root);
+        Ok(())
+    }
+
+    /// Makes a catalog this transaction's, and writes what is different in it.
+    fn set(&mut self, catalog: Catalog, put: Vec<CatalogRecord>, removed: Vec<[u8; 5]>) -> Result<()> {
+        let tree = Tree::open(self.db.store.space(), ROOT);
+        let put = put.into_iter().map(|(key, bytes)| (key, Some(bytes)));
+        for (key, bytes) in put.chain(removed.into_iter().map(|key| (key, None))) {
+            let key = self.claim(ROOT, &key, Mode::Exclusive, false)?;
+            let mut before = Vec::new();
+            let is_there = tree.get(&key, &mut before)?;
+            let record = bytes.map(|bytes| self.catalog_record(&tree, &key, &bytes)).transpose()?;
+            if record.is_some() || is_there {
+                self.put(&tree, &key, is_there.then_some(&before[..]), record.as_deref())?;
+                self.note_old_chain(&before);
+            }
+        }
+        let old = std::mem::replace(&mut self.view.catalog, Arc::new(catalog));
+        self.catalogs.push(old);
+        Ok(())
+    }
+
+    fn catalog_record(&mut self, tree: &Tree, key: &[u8], bytes: &[u8]) -> Result<Vec<u8>> {
+        let mut record = vec![0];
+        if key.len() + 1 + bytes.len() <= tree.max_record() {
+            record.extend(bytes);
+            return Ok(record);
+        }
+        let first = write_chain(self.db.store.space(), bytes)?;
+        self.new_chains.push(first);
+        record[0] = LONG;
+        record.extend((bytes.len() as u32).to_le_bytes());
+        record.extend(first.to_le_bytes());
+        Ok(record)
+    }
+}
+
+pub(super) const EVERYTHING: (std::ops::Bound<&[u8]>, std::ops::Bound<&[u8]>) =
+    (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+
+fn is_referable(parent: &Table, columns: &[usize]) -> bool {
+    let is_it = |key: &[KeyColumn]| {
+        key.len() == columns.len() && key.iter().all(|column| columns.contains(&column.column))
+    };
+    is_it(&parent.def().primary_key)
+        || parent.def().indexes.iter().any(|index| index.unique && is_it(&index.columns))
+}
+
+/// Sees that a definition makes sense.
+fn check_def(def: &TableDef) -> Result<()> {
+    let invalid = |what: String| Err(Error::Invalid { what });
+    let columns = &def.columns;
+    for (at, column) in columns.iter().enumerate() {
+        if columns.iter().take(at).any(|other| other.name == column.name) {
+            return Err(Error::AlreadyExists { what: "column", name: column.name.clone() });
+        }
+        if let Some((precision, scale)) = column.kind.decimal
+            && (!(1..=38).contains(&precision) || scale > precision)
+        {
+            return invalid(format!("column {} is of type {}: 38 digits are the most", column.name, column.kind));
+        }
+    }
+    let keys = def.primary_key.iter().map(|key| (key.column, "the primary key"));
+    let indexes = def.indexes.iter().flat_map(|index| index.columns.iter().map(|key| (key.column, &*index.name)));
+    for (column, of) in keys.chain(indexes) {
+        match columns.get(column) {
+            None => return invalid(format!("{of} of table {} has a column that the table does not have", def.name)),
+            Some(column) if !can_be_key(column.kind.kind) => {
+                return invalid(format!("{of} of table {} has column {}, whose type {} has no order for keys", def.name, column.name, column.kind));
+            }
+            Some(_) => {}
+        }
+    }
+    for index in &def.indexes {
+        if index.columns.is_empty() || index.include.iter().any(|&column| column >= columns.len()) {
+            return invalid(format!("index {} of table {} has no columns, or one that the table does not have", index.name, def.name));
+        }
+    }
+    for key in &def.foreign_keys {
+        if key.columns.is_empty()
+            || key.columns.len() != key.references.len()
+            || key.columns.iter().any(|&column| column >= columns.len())
+        {
+            return invalid(format!("constraint {} of table {} has columns that make no sense", key.name, def.name));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,385 @@
+//! Rows: inserted, changed, deleted; with their entries in indexes.
+
+use cairn_vfs::sync::atomic::Ordering;
+use cairn_vfs::sync::{Arc, lock};
+
+use super::Transaction;
+use crate::catalog::{Index, LONG, RowRef, Table};
+use crate::mvcc::Mode;
+use crate::row::{Order, Type, Value};
+use crate::schema::ColumnType;
+use crate::storage::{Direction, write_chain};
+use crate::{Error, Result};
+
+/// The entry of a row in an index.
+#[derive(Default, PartialEq, Eq)]
+struct Entry {
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl Transaction {
+    /// Adds a row: a value for each column. NULLs, types, lengths, unique indexes and foreign keys are checked; defaults and checks are the caller's.
+    ///
+    /// Waits for others that have a row with the same key. After an error part of it may have been done: go back to a savepoint from before.
+    /// Errors: [`Error::NotNull`], [`Error::WrongType`], [`Error::TooWide`], [`Error::OutOfRange`], [`Error::UniqueViolation`], [`Error::ForeignKeyViolation`], [`Error::TooLong`] of a key; those of waiting
+    /// ([`Transaction::lock`]); the pool's and the log's.
+    pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<()> {
+        self.db.check()?;
+        check_values(table, values)?;
+        let mut key = Vec::with_capacity(16);
+        if table.has_row_number() {
+            let number = self.take_row_number(table)?;
+            let _ = table.key_format().encode(&[Value::BigInt(number)], &mut key);
+        } else if !table.encode_key(values, &mut key) {
+            return Err(key_is_null(table, values));
+        }
+        self.insert_at(table, &key, values)?;
+        self.count(table, 1);
+        Ok(())
+    }
+
+    fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<()> {
+        let key = self.claim(table.tree.root(), key, Mode::Exclusive, false)?;
+        if self.current(&table.tree, &key)?.is_some() {
+            return Err(duplicate(table, None, values));
+        }
+        self.check_parents(table, None, values)?;
+        let record = self.encode(table, &key, values)?;
+        let before = self.raw(table, &key)?;
+        self.put(&table.tree, &key, before.as_deref(), Some(&record))?;
+        let (whole, row);
+        row = match self.whole(&record)? {
+            Some(long) => {
+                whole = long;
+                table.row(&key, &whole)
+            }
+            None => table.row(&key, &record),
+        };
+        let Some(row) = row else { return Err(self.db.damaged_record(table.tree.root())) };
+        for index in &table.indexes {
+            let entry = entry_of(table, index, &row)?;
+            self.add_entry(table, index, &entry, values)?;
+        }
+        Ok(())
+    }
+
+    /// What is at a key, ghosts included: what has to be there again if this does not commit.
+    fn raw(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        Ok(table.tree.get(key, &mut bytes)?.then_some(bytes))
+    }
+
+    /// The record of a row, whose bytes go to a chain of pages when there are too many.
+    fn encode(&mut self, table: &Table, key: &[u8], values: &[Value<'_>]) -> Result<Vec<u8>> {
+        let mut record = Vec::with_capacity(64);
+        if !table.encode_row(values, &mut record) {
+            return Err(Error::Invalid {
+                what: format!("a row of table {} is longer than 4 GiB", table.def().name),
+            });
+        }
+        if key.len() + record.len() <= table.tree.max_record() {
+            return Ok(record);
+        }
+        let (flags, bytes) = (record.first().copied().unwrap_or_default(), record.get(1..).unwrap_or_default());
+        // The chain is this transaction's from its first page on.
+        self.writing()?;
+        let first = write_chain(self.db.store.space(), bytes)?;
+        self.new_chains.push(first);
+        let mut place = vec![flags | LONG];
+        place.extend((bytes.len() as u32).to_le_bytes());
+        place.extend(first.to_le_bytes());
+        Ok(place)
+    }
+
+    fn add_entry(&mut self, table: &Arc<Table>, index: &Index, entry: &Entry, values: &[Value<'_>]) -> Result<()> {
+        let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
+        let mut before = Vec::new();
+        let is_there = index.tree.get(&key, &mut before)?;
+        if is_there && before.first().is_some_and(|flags| flags & crate::catalog::GHOST == 0) {
+            return Err(duplicate(table, Some(index), values));
+        }
+        self.put(&index.tree, &key, is_there.then_some(&before[..]), Some(&entry.value))
+    }
+
+    fn remove_entry(&mut self, index: &Index, entry: &Entry) -> Result<()> {
+        let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
+        let Some(before) = self.current(&index.tree, &key)? else {
+            return Err(self.db.store.space().damaged(
+                index.tree.root(),
+                format!("index {} has no entry for a row of its table", index.def.name),
+            ));
+        };
+        self.put(&index.tree, &key, Some(&before), None)
+    }
+
+    /// Gives the row with a key other values, its key included; false when there is no such row any more. Of a row that was locked, or is not changed by others.
+    ///
+    /// Errors: as [`Transaction::insert`] and [`Transaction::lock`].
+    pub fn update(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<bool> {
+        self.db.check()?;
+        check_values(table, values)?;
+        let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
+        let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
+        let long = self.whole(&before)?;
+        let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
+            return Err(self.db.damaged_record(table.tree.root()));
+        };
+        let mut new_key = Vec::with_capacity(key.len());
+        if table.has_row_number() {
+            new_key.extend(&*key);
+        } else if !table.encode_key(values, &mut new_key) {
+            return Err(key_is_null(table, values));
+        }
+        self.check_parents(table, Some(&old), values)?;
+        let children = self.hold_children(table, &old, Some(values))?;
+        if *new_key != *key {
+            self.remove_row(table, &key, &before, &old)?;
+            self.insert_at(table, &new_key, values)?;
+        } else {
+            self.replace(table, &key, &before, &old, values)?;
+        }
+        self.follow(children, Some(values))?;
+        Ok(true)
+    }
+
+    /// Changes a row in place, and the entries that it has otherwise from now on.
+    fn replace(
+        &mut self,
+        table: &Arc<Table>,
+        key: &Arc<[u8]>,
+        before: &[u8],
+        old: &RowRef<'_>,
+        values: &[Value<'_>],
+    ) -> Result<()> {
+        let record = self.encode(table, key, values)?;
+        if record == before {
+            return Ok(());
+        }
+        self.put(&table.tree, key, Some(before), Some(&record))?;
+        self.note_old_chain(before);
+        if table.indexes.is_empty() {
+            return Ok(());
+        }
+        let long = self.whole(&record)?;
+        let Some(new) = table.row(key, long.as_deref().unwrap_or(&record)) else {
+            return Err(self.db.damaged_record(table.tree.root()));
+        };
+        for index in &table.indexes {
+            let columns = index.def.columns.iter().map(|key| key.column).chain(index.include.iter().copied());
+            if columns.clone().all(|column| is_same(old.get(column), new.get(column))) {
+                continue;
+            }
+            let (from, to) = (entry_of(table, index, old)?, entry_of(table, index, &new)?);
+            if from.key == to.key {
+                let key = self.claim(index.tree.root(), &from.key, Mode::Exclusive, false)?;
+                let before = self.current(&index.tree, &key)?;
+                self.put(&index.tree, &key, before.as_deref(), Some(&to.value))?;
+            } else {
+                self.remove_entry(index, &from)?;
+                self.add_entry(table, index, &to, values)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_row(&mut self, table: &Arc<Table>, key: &Arc<[u8]>, before: &[u8], old: &RowRef<'_>) -> Result<()> {
+        self.put(&table.tree, key, Some(before), None)?;
+        self.note_old_chain(before);
+        for index in &table.indexes {
+            let entry = entry_of(table, index, old)?;
+            self.remove_entry(index, &entry)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the row with a key; false when there is none. Rows that refer to it are dealt with as their foreign keys say.
+    ///
+    /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
+    pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
+        self.db.check()?;
+        let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
+        let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
+        let long = self.whole(&before)?;
+        let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
+            return Err(self.db.damaged_record(table.tree.root()));
+        };
+        let children = self.hold_children(table, &old, None)?;
+        self.remove_row(table, &key, &before, &old)?;
+        self.count(table, -1);
+        self.follow(children, None)?;
+        Ok(true)
+    }
+
+    /// The row that a new one would stand in the way of: its key, locked. `arbiter` is the unique index to look at, or `None` for the primary key. Waits for others
+    /// that have put such a row in, or taken it out. `None` when there is none. Errors: as [`Transaction::lock`].
+    pub fn conflict(
+        &mut self,
+        table: &Arc<Table>,
+        arbiter: Option<usize>,
+        values: &[Value<'_>],
+    ) -> Result<Option<Vec<u8>>> {
+        let Some(at) = arbiter else {
+            let mut key = Vec::new();
+            if table.has_row_number() || !table.encode_key(values, &mut key) {
+                return Ok(None);
+            }
+            let key = self.claim(table.tree.root(), &key, Mode::Exclusive, true)?;
+            return Ok(self.current(&table.tree, &key)?.map(|_| key.to_vec()));
+        };
+        let Some(index) = table.indexes.get(at) else { return Ok(None) };
+        let columns: Vec<Value<'_>> =
+            index.def.columns.iter().filter_map(|key| values.get(key.column)).copied().collect();
+        let mut key = Vec::new();
+        if columns.contains(&Value::Null) || !index.key.encode(&columns, &mut key) {
+            return Ok(None);
+        }
+        let key = self.claim(index.tree.root(), &key, Mode::Exclusive, false)?;
+        let Some(entry) = self.current(&index.tree, &key)? else { return Ok(None) };
+        let Some(row) = table.entry(at, &key, &entry) else {
+            return Err(self.db.damaged_record(index.tree.root()));
+        };
+        let primary = row.key().to_vec();
+        self.claim(table.tree.root(), &primary, Mode::Exclusive, true)?;
+        Ok(Some(primary))
+    }
+
+    /// A number for a row without a primary key. Cost: the first time for a table, a look at its last row.
+    fn take_row_number(&mut self, table: &Arc<Table>) -> Result<i64> {
+        let next = &table.counters.next_row;
+        if next.load(Ordering::Relaxed) == 0 {
+            let mut last = 0;
+            let everything = (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded);
+            let mut cursor = table.tree.scan(everything, Direction::Backward);
+            // Ghosts count: somebody may still see the row that one was.
+            if cursor.advance()? {
+                let is_number = table.key_format().decode(cursor.key(), |value| {
+                    if let Value::BigInt(number) = value {
+                        last = number;
+                    }
+                });
+                if !is_number {
+                    return Err(self.db.damaged_record(table.tree.root()));
+                }
+            }
+            // Whoever is first sets it: the tree has no row yet that got its number otherwise.
+            let _ = next.compare_exchange(0, last + 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        Ok(next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Notes that something was read that others must not change, for a serializable transaction.
+    pub(super) fn note_read(&self, tree: u32, key: &[u8]) {
+        if let Some(reads) = &self.view.reads {
+            lock(reads).key(tree, key);
+        }
+    }
+}
+
+/// Whether two values are the same, bit for bit: what an index has need not change then.
+fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
+    match (a, b) {
+        (Value::Real(a), Value::Real(b)) => a.to_bits() == b.to_bits(),
+        (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
+        _ => a == b,
+    }
+}
+
+fn entry_of(table: &Table, index: &Index, row: &RowRef<'_>) -> Result<Entry> {
+    let mut entry = Entry::default();
+    if !table.encode_entry(index, row, &mut entry.key, &mut entry.value) {
+        return Err(Error::Invalid {
+            what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name),
+        });
+    }
+    let (key, value, most) = (entry.key.len(), entry.value.len(), index.tree.max_record());
+    if key + value > most {
+        return Err(Error::TooLong { key, value, most });
+    }
+    Ok(entry)
+}
+
+/// A violation that names the columns and the values.
+pub(super) fn duplicate(table: &Table, index: Option<&Index>, values: &[Value<'_>]) -> Error {
+    let (name, columns) = match index {
+        Some(index) => (index.def.name.clone(), &index.def.columns),
+        None => {
+            let name = table.def().primary_key_name.clone();
+            (name.unwrap_or_else(|| format!("{}_pkey", table.def().name)), &table.def().primary_key)
+        }
+    };
+    let columns: Vec<usize> = columns.iter().map(|key| key.column).collect();
+    Error::UniqueViolation { table: table.def().name.clone(), index: name, key: named(table, &columns, values) }
+}
+
+/// Columns and their values: `(a, b)=(1, 2)`.
+pub(super) fn named(table: &Table, columns: &[usize], values: &[Value<'_>]) -> String {
+    let names: Vec<&str> = columns
+        .iter()
+        .filter_map(|&column| table.def().columns.get(column))
+        .map(|column| column.name.as_str())
+        .collect();
+    let shown: Vec<String> =
+        columns.iter().filter_map(|&column| values.get(column)).map(ToString::to_string).collect();
+    format!("({})=({})", names.join(", "), shown.join(", "))
+}
+
+fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {
+    let is_null = |column: &usize| values.get(*column).is_none_or(|value| *value == Value::Null);
+    let column = table.def().primary_key.iter().map(|key| key.column).find(is_null);
+    let column = column.and_then(|column| table.def().columns.get(column));
+    match column {
+        Some(column) => {
+            Error::NotNull { table: table.def().name.clone(), column: column.name.clone() }
+        }
+        None => Error::Invalid { what: format!("the key of table {} cannot be made", table.def().name) },
+    }
+}
+
+/// Sees that values are what the columns say.
+pub(super) fn check_values(table: &Table, values: &[Value<'_>]) -> Result<()> {
+    let def = table.def();
+    if values.len() != def.columns.len() {
+        return Err(Error::Invalid {
+            what: format!("table {} has {} columns, not {}", def.name, def.columns.len(), values.len()),
+        });
+    }
+    for (column, value) in def.columns.iter().zip(values) {
+        if *value == Value::Null {
+            if !column.nullable {
+                return Err(Error::NotNull { table: def.name.clone(), column: column.name.clone() });
+            }
+            continue;
+        }
+        check_value(&column.name, &column.kind, value)?;
+    }
+    Ok(())
+}
+
+fn check_value(column: &str, kind: &ColumnType, value: &Value<'_>) -> Result<()> {
+    let wrong = |what: String| Error::WrongType { column: column.to_owned(), kind: kind.to_string(), what };
+    if value.type_of() != Some(kind.kind) {
+        return Err(wrong(format!("the value {value} is not")));
+    }
+    match (value, kind.length, kind.decimal) {
+        (Value::Text(text), _, _) if text.contains('\0') => Err(wrong("a text cannot have a zero byte".to_owned())),
+        // As many bytes as characters are allowed are never too many characters.
+        (Value::Text(text), Some(length), _)
+            if text.len() > length as usize && text.chars().count() > length as usize =>
+        {
+            Err(Error::TooWide { column: column.to_owned(), kind: kind.to_string() })
+        }
+        (Value::Decimal(value), _, Some((precision, _)))
+            if precision < 39 && value.unsigned_abs() >= 10u128.pow(precision.into()) =>
+        {
+            Err(Error::OutOfRange { column: column.to_owned(), kind: kind.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// How a column orders entries of an index that nobody has said more of.
+pub(super) fn can_be_key(kind: Type) -> bool {
+    crate::row::KeyFormat::new(vec![(kind, Order::default())]).keeps(0)
+        || matches!(kind, Type::Real | Type::Double | Type::Blob)
+}

@@ -1,0 +1,238 @@
+//! Foreign keys: rows that refer to others.
+//!
+//! Who puts a reference in keeps the other row's *key* from going, shared; who takes a row out or gives it another key wants the key alone. So neither misses
+//! the other, and changes of other columns of the referenced row wait for nobody.
+
+use std::ops::Bound;
+
+use cairn_vfs::sync::Arc;
+
+use super::Transaction;
+use super::dml::named;
+use crate::catalog::{Index, RowRef, Table};
+use crate::mvcc::Mode;
+use crate::row::Value;
+use crate::schema::{ForeignKeyDef, Referential};
+use crate::storage::{Direction, Tree};
+use crate::view::View;
+use crate::{Error, Result};
+
+/// Rows that have to follow a change of the row that they refer to.
+pub(super) struct Children {
+    table: Arc<Table>,
+    constraint: usize,
+    keys: Vec<Vec<u8>>,
+    /// What the columns that they refer to are, in the other table.
+    references: Vec<usize>,
+}
+
+/// The tree in which referenced rows are found by the columns of a reference: the table, or a unique index.
+fn referenced<'t>(parent: &'t Table, key: &ForeignKeyDef) -> Option<(&'t Tree, Option<&'t Index>)> {
+    let is_it = |columns: &[crate::schema::KeyColumn]| {
+        columns.len() == key.references.len() && columns.iter().all(|column| key.references.contains(&column.column))
+    };
+    if is_it(&parent.def().primary_key) {
+        return Some((&parent.tree, None));
+    }
+    let index = parent.indexes.iter().find(|index| index.def.unique && is_it(&index.def.columns))?;
+    Some((&index.tree, Some(index)))
+}
+
+/// The key of a referenced row, from values of its columns. `None` when one is NULL.
+fn key_of<'v>(
+    parent: &Table,
+    index: Option<&Index>,
+    value: impl Fn(usize) -> Option<Value<'v>>,
+) -> Option<Vec<u8>> {
+    let (columns, format) = match index {
+        None => (&parent.def().primary_key, parent.key_format()),
+        Some(index) => (&index.def.columns, &index.key),
+    };
+    let mut values = Vec::with_capacity(columns.len());
+    for column in columns {
+        match value(column.column) {
+            None | Some(Value::Null) => return None,
+            Some(value) => values.push(value),
+        }
+    }
+    let mut key = Vec::new();
+    format.encode(&values, &mut key).then_some(key)
+}
+
+impl Transaction {
+    /// Sees that the rows are there that a new or changed row refers to, and keeps them there. With `old`, references that stay as they are need no look.
+    pub(super) fn check_parents(
+        &mut self,
+        table: &Arc<Table>,
+        old: Option<&RowRef<'_>>,
+        values: &[Value<'_>],
+    ) -> Result<()> {
+        for key in &table.def().foreign_keys {
+            let value = |column: usize| values.get(column).copied().unwrap_or(Value::Null);
+            let is_same = old.is_some_and(|old| key.columns.iter().all(|&column| old.get(column) == value(column)));
+            if is_same || key.columns.iter().any(|&column| value(column) == Value::Null) {
+                continue;
+            }
+            let catalog = Arc::clone(self.view.catalog());
+            let parent = catalog.table_by_id(key.table).ok_or_else(|| dangling(table, key))?;
+            let (tree, index) = referenced(parent, key).ok_or_else(|| dangling(table, key))?;
+            let column_here = |column: usize| {
+                let at = key.references.iter().position(|&other| other == column)?;
+                key.columns.get(at).map(|&column| value(column))
+            };
+            let found = match key_of(parent, index, column_here) {
+                None => false,
+                Some(parent_key) => {
+                    self.claim_key(tree.root(), &parent_key, Mode::Shared)?;
+                    self.note_read(tree.root(), &parent_key);
+                    self.current(tree, &parent_key)?.is_some()
+                }
+            };
+            let refers_to_itself = parent.id() == table.id()
+                && key.columns.iter().zip(&key.references).all(|(&here, &there)| value(here) == value(there));
+            if !found && !refers_to_itself {
+                return Err(Error::ForeignKeyViolation {
+                    change: "insert or update",
+                    table: table.def().name.clone(),
+                    constraint: key.name.clone(),
+                    on: String::new(),
+                    detail: format!(
+                        "Key {} is not present in table \"{}\".",
+                        named(table, &key.columns, values),
+                        parent.def().name
+                    ),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Before a row goes, or gets other values: keeps others from referring to it, and finds who does. Errors: [`Error::ForeignKeyViolation`] when they keep it from going.
+    pub(super) fn hold_children(
+        &mut self,
+        table: &Arc<Table>,
+        old: &RowRef<'_>,
+        values: Option<&[Value<'_>]>,
+    ) -> Result<Vec<Children>> {
+        let catalog = Arc::clone(self.view.catalog());
+        let mut all = Vec::new();
+        for (child, at) in catalog.references_to(table.id()) {
+            let Some(key) = child.def().foreign_keys.get(at) else { continue };
+            let stays = |column: &usize| values.is_some_and(|values| values.get(*column) == Some(&old.get(*column)));
+            if key.references.iter().all(stays) {
+                continue;
+            }
+            let Some((tree, index)) = referenced(table, key) else { continue };
+            let Some(parent_key) = key_of(table, index, |column| Some(old.get(column))) else { continue };
+            self.claim_key(tree.root(), &parent_key, Mode::Exclusive)?;
+            let keys = self.children_of(child, key, old)?;
+            if keys.is_empty() {
+                continue;
+            }
+            let action = if values.is_some() { key.on_update } else { key.on_delete };
+            if action == Referential::Restrict {
+                return Err(Error::ForeignKeyViolation {
+                    change: "update or delete",
+                    table: table.def().name.clone(),
+                    constraint: key.name.clone(),
+                    on: format!(" on table \"{}\"", child.def().name),
+                    detail: format!(
+                        "Key {} is still referenced from table \"{}\".",
+                        named(table, &key.references, &old.values()),
+                        child.def().name
+                    ),
+                });
+            }
+            let references = key.references.clone();
+            all.push(Children { table: Arc::clone(child), constraint: at, keys, references });
+        }
+        Ok(all)
+    }
+
+    /// The rows that refer to one, as they are now and not as the snapshot has them. Cost: a look into an index of the columns, or the whole table.
+    fn children_of(&mut self, child: &Arc<Table>, key: &ForeignKeyDef, parent: &RowRef<'_>) -> Result<Vec<Vec<u8>>> {
+        let view = self.view_of_now()?;
+        let index = child.indexes.iter().position(|index| {
+            let begins = index.def.columns.get(..key.columns.len());
+            begins.is_some_and(|begins| begins.iter().all(|column| key.columns.contains(&column.column)))
+        });
+        let wanted = |column: usize| {
+            let at = key.columns.iter().position(|&other| other == column)?;
+            key.references.get(at).map(|&column| parent.get(column))
+        };
+        let mut start = Vec::new();
+        if let Some(index) = index.and_then(|at| child.indexes.get(at)) {
+            let columns = index.def.columns.iter().take(key.columns.len());
+            let values: Vec<Value<'_>> = columns.filter_map(|column| wanted(column.column)).collect();
+            let _ = index.key.encode(&values, &mut start);
+        }
+        let end = after(&start);
+        let range = match (&start[..], &end) {
+            ([], _) => (Bound::Unbounded, Bound::Unbounded),
+            (start, None) => (Bound::Included(start), Bound::Unbounded),
+            (start, Some(end)) => (Bound::Included(start), Bound::Excluded(&end[..])),
+        };
+        let mut keys = Vec::new();
+        let mut scan = view.scan(child, index, range, Direction::Forward)?;
+        while let Some(row) = scan.next()? {
+            // Of an index the range has said it.
+            if index.is_some() || key.columns.iter().all(|&column| wanted(column) == Some(row.get(column))) {
+                keys.push(row.key().to_vec());
+            }
+        }
+        Ok(keys)
+    }
+
+    /// What is committed now, and what this transaction has done.
+    pub(super) fn view_of_now(&mut self) -> Result<View> {
+        Ok(View { snapshot: self.db.another_snapshot()?, ..self.view.clone() })
+    }
+
+    /// Deals with rows that refer to a row that has gone, or has other values now.
+    pub(super) fn follow(&mut self, all: Vec<Children>, values: Option<&[Value<'_>]>) -> Result<()> {
+        for children in all {
+            let table = &children.table;
+            let Some(key) = table.def().foreign_keys.get(children.constraint) else { continue };
+            let action = if values.is_some() { key.on_update } else { key.on_delete };
+            for child in &children.keys {
+                if action == Referential::Cascade && values.is_none() {
+                    self.delete(table, child)?;
+                    continue;
+                }
+                self.claim(table.tree.root(), child, Mode::Exclusive, true)?;
+                let Some(bytes) = self.current(&table.tree, child)? else { continue };
+                let whole = self.whole(&bytes)?;
+                let Some(row) = table.row(child, whole.as_deref().unwrap_or(&bytes)) else {
+                    return Err(self.db.damaged_record(table.tree.root()));
+                };
+                let mut changed = row.values();
+                for (&column, &reference) in key.columns.iter().zip(&children.references) {
+                    let value = values.and_then(|values| values.get(reference)).copied();
+                    if let Some(place) = changed.get_mut(column) {
+                        *place = if action == Referential::Cascade { value.unwrap_or(Value::Null) } else { Value::Null };
+                    }
+                }
+                self.update(table, child, &changed)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn dangling(table: &Table, key: &ForeignKeyDef) -> Error {
+    Error::Invalid {
+        what: format!("constraint {} of table {} refers to nothing that is unique", key.name, table.def().name),
+    }
+}
+
+/// The first key behind all those that begin with some bytes; `None` when there is none.
+pub(crate) fn after(start: &[u8]) -> Option<Vec<u8>> {
+    let mut end = start.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Some(end);
+        }
+    }
+    None
+}

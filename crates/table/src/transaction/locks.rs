@@ -1,0 +1,199 @@
+//! Waiting for others: for rows that they have, and for the schema.
+
+use cairn_vfs::sync::atomic::Ordering;
+use cairn_vfs::sync::{Arc, PoisonError, lock};
+
+use super::{LOOK, Transaction};
+use crate::database::{Inner, Isolation};
+use crate::mvcc::{Claim, Mode, State, Waits};
+use crate::storage::Tree;
+use crate::view::RowBuf;
+use crate::catalog::{GHOST, Table};
+use crate::{Error, Result};
+
+/// Of a claim that concerns the row's key only, and not its other columns: readers of the key from other tables and writers of other columns do not wait for each
+/// other. No tree has such a number: files end before.
+const KEY: u32 = 1 << 31;
+
+impl Transaction {
+    /// Keeps others from changing a row. Waits for who has it. Errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`]; with `is_strict`,
+    /// [`Error::SerializationFailure`] when somebody has changed it since the snapshot.
+    pub(super) fn claim(&mut self, tree: u32, key: &[u8], mode: Mode, is_strict: bool) -> Result<Arc<[u8]>> {
+        let state = self.known();
+        let snapshot =
+            (is_strict && self.isolation != Isolation::ReadCommitted).then_some(self.view.snapshot.csn);
+        loop {
+            match self.db.rows.claim(tree, key, &state, mode, snapshot) {
+                Claim::Mine { key, is_new } => {
+                    if is_new {
+                        self.claims.push((tree, Arc::clone(&key)));
+                    }
+                    return Ok(key);
+                }
+                Claim::Wait(other) => self.wait_for(&state, &other)?,
+                Claim::Changed => {
+                    self.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
+                    return Err(Error::SerializationFailure { what: "due to concurrent update" });
+                }
+            }
+        }
+    }
+
+    /// Keeps others from changing a row's key, or from relying on it, without keeping them from its other columns.
+    pub(super) fn claim_key(&mut self, tree: u32, key: &[u8], mode: Mode) -> Result<()> {
+        self.claim(tree | KEY, key, mode, false).map(|_| ())
+    }
+
+    fn wait_for(&self, me: &Arc<State>, other: &Arc<State>) -> Result<()> {
+        self.db.check()?;
+        let deadlock = |circle: Vec<u64>| {
+            let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
+            Error::Deadlock { detail: format!("transactions wait in a circle: {}", circle.join(" -> ")) }
+        };
+        self.db.waits.begin(me.id, &[other.id]).map_err(deadlock)?;
+        let canceller = &self.view.canceller;
+        canceller.waits_for(Some(Arc::clone(other)));
+        let clock = &self.db.options.clock;
+        let end = self.db.options.lock_timeout.map(|time| clock.now() + time);
+        let mut why = None;
+        let db = &self.db;
+        let has_ended = other.wait(Some(LOOK), || {
+            why = if canceller.is_cancelled() {
+                Some(Error::Cancelled)
+            } else if end.is_some_and(|end| clock.now() >= end) {
+                Some(Error::LockTimeout)
+            } else {
+                db.check().err()
+            };
+            why.is_some()
+        });
+        canceller.waits_for(None);
+        self.db.waits.end(me.id);
+        match why {
+            Some(error) if !has_ended => Err(error),
+            _ => self.db.check(),
+        }
+    }
+
+    /// Keeps others from changing a row until this transaction ends, and reads it as it is now; false when it is gone. Waits for who is changing it.
+    ///
+    /// With read committed the row may be another one than the snapshot's: whoever wanted it for a condition looks at that again. Otherwise it is an
+    /// error, [`Error::SerializationFailure`], when somebody has changed it since the snapshot. Further errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`].
+    pub fn lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<bool> {
+        self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
+        let Some(bytes) = self.current(&table.tree, key)? else { return Ok(false) };
+        let whole = self.whole(&bytes)?;
+        row.set(key, whole.as_deref().unwrap_or(&bytes));
+        Ok(true)
+    }
+
+    /// The record at a key that it has claimed, as the tree has it; `None` for none and for a ghost.
+    pub(super) fn current(&self, tree: &Tree, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        let found = tree.get(key, &mut bytes)? && bytes.first().is_some_and(|flags| flags & GHOST == 0);
+        Ok(found.then_some(bytes))
+    }
+
+    /// The whole of a long row; `None` when the record is the row.
+    pub(super) fn whole(&self, record: &[u8]) -> Result<Option<Vec<u8>>> {
+        match crate::view::long_place(record) {
+            Some(_) => crate::view::long_row(&self.db.store, record).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Keeps everybody else out until the end, and waits for those who are in. Errors: as [`Transaction::lock`].
+    pub(super) fn lock_schema(&mut self) -> Result<()> {
+        if self.has_schema_lock {
+            return Ok(());
+        }
+        let state = self.writing()?;
+        let db = Arc::clone(&self.db);
+        loop {
+            let other = {
+                let mut holder = lock(&db.schema.holder);
+                match holder.as_ref() {
+                    Some(other) => Arc::clone(other),
+                    None => {
+                        *holder = Some(Arc::clone(&state));
+                        db.schema.holder_id.store(state.id, Ordering::SeqCst);
+                        break;
+                    }
+                }
+            };
+            self.wait_for(&state, &other)?;
+        }
+        self.has_schema_lock = true;
+        let waited = self.wait_for_everybody(&state);
+        if waited.is_err() {
+            self.leave_schema();
+        }
+        waited?;
+        // What others have made of it before.
+        if self.catalogs.is_empty() {
+            self.view.catalog = db.catalog();
+        }
+        Ok(())
+    }
+
+    fn wait_for_everybody(&self, state: &Arc<State>) -> Result<()> {
+        let own = self.own_snapshots();
+        if self.db.slots.snapshots() <= own {
+            return Ok(());
+        }
+        let circle = |_| Error::Deadlock {
+            detail: "a change of the schema waits for transactions that wait for its own changes".to_owned(),
+        };
+        self.db.waits.begin(state.id, &[Waits::EVERYBODY]).map_err(circle)?;
+        let clock = &self.db.options.clock;
+        let end = self.db.options.lock_timeout.map(|time| clock.now() + time);
+        let waited = loop {
+            if self.db.slots.snapshots() <= own {
+                break Ok(());
+            }
+            if self.view.canceller.is_cancelled() {
+                break Err(Error::Cancelled);
+            }
+            if end.is_some_and(|end| clock.now() >= end) {
+                break Err(Error::LockTimeout);
+            }
+            let holder = lock(&self.db.schema.holder);
+            let _ = self.db.schema.changed.wait_timeout(holder, LOOK).unwrap_or_else(PoisonError::into_inner);
+        };
+        self.db.waits.end(state.id);
+        waited
+    }
+
+    /// How many snapshots its own views hold: scans of earlier statements may still have theirs.
+    fn own_snapshots(&self) -> usize {
+        self.own_snapshots.iter().filter(|snapshot| snapshot.strong_count() > 0).count() + 1
+    }
+
+    pub(super) fn leave_schema(&mut self) {
+        if !std::mem::take(&mut self.has_schema_lock) {
+            return;
+        }
+        let mut holder = lock(&self.db.schema.holder);
+        *holder = None;
+        self.db.schema.holder_id.store(0, Ordering::SeqCst);
+        drop(holder);
+        self.db.schema.changed.notify_all();
+    }
+}
+
+impl Inner {
+    /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for, so there is no circle.
+    pub(super) fn wait_for_schema(&self) -> Result<()> {
+        let clock = &self.options.clock;
+        let end = self.options.lock_timeout.map(|time| clock.now() + time);
+        let mut holder = lock(&self.schema.holder);
+        while holder.is_some() {
+            self.check()?;
+            if end.is_some_and(|end| clock.now() >= end) {
+                return Err(Error::LockTimeout);
+            }
+            holder = self.schema.changed.wait_timeout(holder, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,271 @@
+//! Reading: what a transaction sees, from any thread.
+
+use std::fmt;
+use std::ops::Bound;
+
+use cairn_vfs::sync::{Arc, Mutex, lock};
+
+use crate::catalog::{Catalog, GHOST, LONG, RowRef, Table, WIDE};
+use crate::database::Inner;
+use crate::mvcc::{Canceller, ReadSet, Seen, Snapshot, State};
+use crate::storage::{Cursor, Direction, Store, Tree};
+use crate::{Error, Result};
+
+/// A range of keys that owns its ends.
+pub type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// The database at one moment: what was committed before it, and what its transaction has done since. Can be cloned, sent to other threads and kept; as long as it
+/// lives old versions are kept for it, and changes of the schema wait.
+#[derive(Clone)]
+pub struct View {
+    pub(crate) db: Arc<Inner>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// The transaction whose changes are seen before they are committed.
+    pub(crate) own: Option<Arc<State>>,
+    /// What was read, if somebody wants to know.
+    pub(crate) reads: Option<Arc<Mutex<ReadSet>>>,
+    pub(crate) canceller: Canceller,
+}
+
+/// A row that was read, to be used again and again: it keeps its buffers.
+#[derive(Debug, Default, Clone)]
+pub struct RowBuf {
+    key: Vec<u8>,
+    bytes: Vec<u8>,
+}
+
+impl RowBuf {
+    /// The row that was read into it. With no row, or one of another table, its columns are NULL.
+    pub fn row<'a>(&'a self, table: &'a Table) -> RowRef<'a> {
+        const EMPTY: &[u8] = &[0];
+        let bytes = if self.bytes.is_empty() { EMPTY } else { &self.bytes[..] };
+        table.row(&self.key, bytes).unwrap_or_else(|| table.no_row(&self.key))
+    }
+
+    pub(crate) fn set(&mut self, key: &[u8], bytes: &[u8]) {
+        self.clear();
+        self.key.extend(key);
+        self.bytes.extend(bytes);
+    }
+
+    fn clear(&mut self) {
+        self.key.clear();
+        self.bytes.clear();
+    }
+}
+
+/// What a record of a tree says about a row.
+enum Found {
+    Row,
+    Nothing,
+}
+
+impl View {
+    /// The tables that there are.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    /// Reads the row with a key, as [`Table::key_format`] makes them; false when there is none. Cost: a walk down the tree without a latch, some hundred
+    /// nanoseconds. Errors: [`Error::Corruption`], the pool's.
+    pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool> {
+        row.clear();
+        let found = self.read(&table.tree, key, &mut row.bytes)?;
+        if found {
+            row.key.extend(key);
+        }
+        Ok(found)
+    }
+
+    /// Reads the record that is seen at a key of any tree; false when there is none.
+    pub(crate) fn read(&self, tree: &Tree, key: &[u8], bytes: &mut Vec<u8>) -> Result<bool> {
+        self.db.check()?;
+        if let Some(reads) = &self.reads {
+            lock(reads).key(tree.root(), key);
+        }
+        let Some(lsn) = tree.get_with_lsn(key, bytes)? else { return Ok(false) };
+        if lsn > self.snapshot.all_visible {
+            self.look_back(tree.root(), key, bytes);
+        }
+        Ok(matches!(self.resolve(bytes)?, Found::Row))
+    }
+
+    /// Puts what is seen of a record into the place of what was read. Nothing becomes no bytes.
+    fn look_back(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
+        let mut before = Vec::new();
+        match self.db.rows.see(tree, key, self.snapshot.csn, self.own.as_ref(), &mut before) {
+            Seen::InPlace => {}
+            Seen::Before => *bytes = before,
+            Seen::Absent => bytes.clear(),
+        }
+    }
+
+    /// Tells ghosts from rows, and fetches long rows.
+    fn resolve(&self, bytes: &mut Vec<u8>) -> Result<Found> {
+        match bytes.first() {
+            None => Ok(Found::Nothing),
+            Some(flags) if flags & GHOST != 0 => Ok(Found::Nothing),
+            Some(flags) if flags & LONG != 0 => {
+                *bytes = long_row(&self.db.store, bytes)?;
+                Ok(Found::Row)
+            }
+            Some(_) => Ok(Found::Row),
+        }
+    }
+
+    /// The rows of a range, in the order of the table's keys or of an index. Nothing is read before the first call of [`Scan::next`].
+    pub fn scan(
+        &self,
+        table: &Arc<Table>,
+        index: Option<usize>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> Result<Scan> {
+        let tree = tree_of(table, index)?;
+        if let Some(reads) = &self.reads {
+            lock(reads).range(tree.root(), range);
+        }
+        let cursor = tree.scan(range, direction);
+        let table = Arc::clone(table);
+        Ok(Scan { view: self.clone(), table, index, cursor, bytes: Vec::new(), count: 0 })
+    }
+
+    /// Divides a range into parts of about the same size, for as many threads to scan. There may be fewer. Cost: reads a node or two. Errors: as [`View::get`].
+    pub fn split(
+        &self,
+        table: &Arc<Table>,
+        index: Option<usize>,
+        range: KeyRange,
+        parts: usize,
+    ) -> Result<Vec<KeyRange>> {
+        let tree = tree_of(table, index)?;
+        let mut keys = tree.separators(parts.saturating_mul(8))?;
+        keys.retain(|key| is_behind(&range.0, key) && is_before(key, &range.1));
+        let count = parts.min(keys.len() + 1).max(1);
+        let mut ranges = Vec::with_capacity(count);
+        let mut start = range.0;
+        for part in 1..count {
+            let Some(key) = keys.get(part * keys.len() / count) else { break };
+            ranges.push((start, Bound::Included(key.clone())));
+            start = Bound::Excluded(key.clone());
+        }
+        ranges.push((start, range.1));
+        Ok(ranges)
+    }
+}
+
+fn is_behind(start: &Bound<Vec<u8>>, key: &[u8]) -> bool {
+    match start {
+        Bound::Unbounded => true,
+        Bound::Included(start) | Bound::Excluded(start) => **start < *key,
+    }
+}
+
+fn is_before(key: &[u8], end: &Bound<Vec<u8>>) -> bool {
+    match end {
+        Bound::Unbounded => true,
+        Bound::Included(end) | Bound::Excluded(end) => *key < **end,
+    }
+}
+
+fn tree_of(table: &Table, index: Option<usize>) -> Result<&Tree> {
+    let Some(at) = index else { return Ok(&table.tree) };
+    table.indexes.get(at).map(|index| &index.tree).ok_or_else(|| Error::Invalid {
+        what: format!("table {} has {} indexes, and none at {at}", table.def().name, table.indexes.len()),
+    })
+}
+
+impl fmt::Debug for View {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("View").field("snapshot", &self.snapshot).finish_non_exhaustive()
+    }
+}
+
+/// Rows in order. It has a copy of a leaf at a time, so nobody waits for it.
+#[derive(Debug)]
+pub struct Scan {
+    view: View,
+    table: Arc<Table>,
+    index: Option<usize>,
+    cursor: Cursor,
+    /// The record, where it is not what the tree has.
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+/// How many records pass between two looks at the canceller.
+const LOOK: u32 = 64;
+
+impl Scan {
+    /// The next row; `None` after the last. Of a scan of an index it has the columns that the index has ([`Table::index_covers`]), and the row's key.
+    /// Errors: [`Error::Cancelled`], [`Error::Corruption`], the pool's.
+    #[inline]
+    #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
+    pub fn next(&mut self) -> Result<Option<RowRef<'_>>> {
+        loop {
+            self.count = self.count.wrapping_add(1);
+            if self.count % LOOK == 0 && self.view.canceller.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            if !self.cursor.advance()? {
+                return Ok(None);
+            }
+            let is_plain = self.cursor.lsn() <= self.view.snapshot.all_visible;
+            match self.cursor.value().first() {
+                Some(&(0 | WIDE)) if is_plain => {
+                    self.bytes.clear();
+                    break;
+                }
+                Some(flags) if is_plain && flags & GHOST != 0 => continue,
+                _ => {}
+            }
+            self.bytes.clear();
+            self.bytes.extend(self.cursor.value());
+            if !is_plain {
+                let tree = tree_of(&self.table, self.index)?.root();
+                self.view.look_back(tree, self.cursor.key(), &mut self.bytes);
+            }
+            if let Found::Row = self.view.resolve(&mut self.bytes)? {
+                break;
+            }
+        }
+        let (key, own) = (self.cursor.key(), &self.bytes[..]);
+        let bytes = if own.is_empty() { self.cursor.value() } else { own };
+        let row = match self.index {
+            None => self.table.row(key, bytes),
+            Some(index) => self.table.entry(index, key, bytes),
+        };
+        match row {
+            Some(row) => Ok(Some(row)),
+            None => Err(self.view.db.damaged_record(tree_of(&self.table, self.index)?.root())),
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+/// A long row, whole: its flags and its bytes. Errors: [`Error::Corruption`]; the pool's.
+pub(crate) fn long_row(store: &Store, record: &[u8]) -> Result<Vec<u8>> {
+    let Some((flags, len, first)) = long_place(record) else {
+        return Err(store.space().damaged(0, "a long row does not say where it is"));
+    };
+    store.long_record(flags & !LONG, first, len)
+}
+
+impl Inner {
+    pub(crate) fn damaged_record(&self, page: u32) -> Error {
+        self.store.space().damaged(page, "a record of its tree is no row of its table")
+    }
+}
+
+/// Flags, length and first page of a long row.
+pub(crate) fn long_place(record: &[u8]) -> Option<(u8, usize, u32)> {
+    let (&flags, rest) = record.split_first()?;
+    let (len, rest) = rest.split_first_chunk::<4>()?;
+    let first = rest.first_chunk::<4>()?;
+    (flags & LONG != 0).then_some((flags, u32::from_le_bytes(*len) as usize, u32::from_le_bytes(*first)))
+}

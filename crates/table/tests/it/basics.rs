@@ -1,0 +1,176 @@
+use cairn_table::row::{Type, Value};
+use cairn_table::{Durability, Error, Isolation};
+
+use crate::{Fixture, all, def, get, index, key, set};
+
+/// Goal: rows come and go, their own transaction sees them before others do, and they are there after opening again.
+#[test]
+fn rows() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10), (2, 20), (3, 30)]);
+    let mut transaction = fixture.begin();
+    assert!(set(&mut transaction, &table, 2, 21).unwrap());
+    assert!(transaction.delete(&table, &key(&table, 3)).unwrap());
+    transaction.insert(&table, &[Value::Int(4), Value::Int(40)]).unwrap();
+    assert_eq!(all(&transaction, &table, None), ["1,10", "2,21", "4,40"]);
+    let other = fixture.begin();
+    assert_eq!(all(&other, &table, None), ["1,10", "2,20", "3,30"]);
+    assert_eq!((get(&other, &table, 3), get(&other, &table, 4)), (Some(30), None));
+    transaction.commit(Durability::Sync).unwrap();
+    // Read committed, but the statement began before.
+    assert_eq!(get(&other, &table, 2), Some(20));
+    let mut other = other;
+    other.begin_statement().unwrap();
+    assert_eq!(all(&other, &table, None), ["1,10", "2,21", "4,40"]);
+    drop(other);
+    drop(table);
+    let fixture = fixture.reopen();
+    let table = fixture.table("t");
+    assert_eq!(all(&fixture.begin(), &table, None), ["1,10", "2,21", "4,40"]);
+}
+
+/// Goal: what did not commit is not there, neither in this life nor in the next one.
+#[test]
+fn undone() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10), (2, 20)]);
+    let change = |fixture: &Fixture| {
+        let mut transaction = fixture.begin();
+        set(&mut transaction, &table, 1, 11).unwrap();
+        transaction.delete(&table, &key(&table, 2)).unwrap();
+        transaction.insert(&table, &[Value::Int(3), Value::Int(30)]).unwrap();
+        transaction
+    };
+    change(&fixture).rollback().unwrap();
+    assert_eq!(all(&fixture.begin(), &table, None), ["1,10", "2,20"]);
+    drop(change(&fixture));
+    assert_eq!(all(&fixture.begin(), &table, None), ["1,10", "2,20"]);
+    fixture.run(|_| ());
+    assert_eq!(fixture.db.stats().aborts, 2);
+}
+
+/// Goal: savepoints undo what came after them, and can be gone back to twice; rows changed before and after keep what they were.
+#[test]
+fn savepoints() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10), (2, 20)]);
+    let mut transaction = fixture.begin();
+    set(&mut transaction, &table, 1, 11).unwrap();
+    let first = transaction.savepoint();
+    set(&mut transaction, &table, 1, 12).unwrap();
+    transaction.insert(&table, &[Value::Int(3), Value::Int(30)]).unwrap();
+    let second = transaction.savepoint();
+    transaction.delete(&table, &key(&table, 2)).unwrap();
+    set(&mut transaction, &table, 3, 31).unwrap();
+    transaction.rollback_to(second).unwrap();
+    assert_eq!(all(&transaction, &table, None), ["1,12", "2,20", "3,30"]);
+    set(&mut transaction, &table, 3, 32).unwrap();
+    transaction.rollback_to(second).unwrap();
+    transaction.rollback_to(first).unwrap();
+    assert_eq!(all(&transaction, &table, None), ["1,11", "2,20"]);
+    assert_eq!(all(&fixture.begin(), &table, None), ["1,10", "2,20"]);
+    transaction.commit(Durability::Buffered).unwrap();
+    assert_eq!(all(&fixture.begin(), &table, None), ["1,11", "2,20"]);
+    fixture.run(|transaction| set(transaction, &table, 1, 1).unwrap());
+    fixture.run(|_| ());
+    fixture.run(|transaction| set(transaction, &table, 1, 2).unwrap());
+    assert_eq!(fixture.db.stats().versioned_rows, 0, "what nobody needs is forgotten");
+}
+
+/// Goal: indexes have an entry for each row that is seen, in order, whatever happened to it; a row with a new key has moved.
+#[test]
+fn indexes() {
+    let fixture = Fixture::new();
+    let table = fixture.run(|transaction| {
+        let mut def = def("t", &[("id", Type::Int), ("name", Type::Text), ("v", Type::Double)], &[0]);
+        def.indexes = vec![index("t_name", &[1], false), index("t_v", &[2], true)];
+        let table = transaction.create_table(def).unwrap();
+        for (id, name, v) in [(1, "b", 1.5), (2, "a", 2.5), (3, "b", 0.5)] {
+            transaction.insert(&table, &[Value::Int(id), Value::Text(name), Value::Double(v)]).unwrap();
+        }
+        transaction.insert(&table, &[Value::Int(4), Value::Null, Value::Null]).unwrap();
+        transaction.insert(&table, &[Value::Int(5), Value::Null, Value::Null]).unwrap();
+        table
+    });
+    let old = fixture.begin();
+    let entries = ["2,a", "1,b", "3,b", "4,null", "5,null"];
+    assert_eq!(all(&old, &table, Some(0)), entries);
+    fixture.run(|transaction| {
+        let row = [Value::Int(2), Value::Text("c"), Value::Double(2.5)];
+        assert!(transaction.update(&table, &key(&table, 2), &row).unwrap());
+        let row = [Value::Int(10), Value::Text("b"), Value::Double(1.5)];
+        assert!(transaction.update(&table, &key(&table, 1), &row).unwrap());
+        assert!(transaction.delete(&table, &key(&table, 4)).unwrap());
+    });
+    assert_eq!(all(&old, &table, Some(0)), entries);
+    drop(old);
+    let now = fixture.begin();
+    assert_eq!(all(&now, &table, Some(0)), ["3,b", "10,b", "2,c", "5,null"]);
+    assert_eq!(all(&now, &table, Some(1)), ["3", "10", "2", "5"]);
+    drop(now);
+    // What is left of the rows that were is removed with the next transactions.
+    fixture.run(|transaction| transaction.delete(&table, &key(&table, 5)).unwrap());
+    fixture.run(|transaction| transaction.delete(&table, &key(&table, 3)).unwrap());
+    drop(table);
+    let fixture = fixture.reopen();
+    assert_eq!(all(&fixture.begin(), &fixture.table("t"), Some(0)), ["10,b", "2,c"]);
+}
+
+/// Goal: rows that are longer than a page, and longer than 64 KiB, come back, change and go, and their pages are used again.
+#[test]
+fn long_rows() {
+    let fixture = Fixture::new();
+    let table = fixture.run(|transaction| {
+        transaction.create_table(def("t", &[("id", Type::Int), ("v", Type::Text)], &[0])).unwrap()
+    });
+    let text = |len: usize| "longer than it looks ".repeat(len / 21 + 1)[..len].to_owned();
+    for (id, len) in [(1, 1_400), (2, 20_000), (3, 300_000)] {
+        fixture.run(|transaction| transaction.insert(&table, &[Value::Int(id), Value::Text(&text(len))]).unwrap());
+    }
+    let before = fixture.begin();
+    for (id, len) in [(1, 9_000), (2, 10), (3, 250_000)] {
+        fixture.run(|transaction| {
+            let row = [Value::Int(id), Value::Text(&text(len))];
+            assert!(transaction.update(&table, &key(&table, id), &row).unwrap());
+        });
+    }
+    let lengths = |rows: Vec<String>| rows.iter().map(String::len).collect::<Vec<_>>();
+    assert_eq!(lengths(all(&before, &table, None)), [1_402, 20_002, 300_002]);
+    drop(before);
+    let mut transaction = fixture.begin();
+    transaction.insert(&table, &[Value::Int(4), Value::Text(&text(500_000))]).unwrap();
+    transaction.rollback().unwrap();
+    fixture.run(|transaction| transaction.delete(&table, &key(&table, 3)).unwrap());
+    fixture.run(|_| ());
+    fixture.run(|transaction| transaction.insert(&table, &[Value::Int(9), Value::Null]).unwrap());
+    drop(table);
+    let fixture = fixture.reopen();
+    let table = fixture.table("t");
+    assert_eq!(all(&fixture.begin(), &table, None)[0], format!("1,{}", text(9_000)));
+    let (pages, free) = fixture.db.pages().unwrap();
+    assert!(pages - free < 12, "{free} of {pages} pages are free");
+}
+
+/// Goal: a transaction that changes more rows than the pool has pages commits or is undone like any other. Method: 8 KiB pages, 256 frames, 40,000 rows.
+#[test]
+fn larger_than_the_pool() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[]);
+    for commits in [false, true] {
+        let mut transaction = fixture.db.begin(Isolation::Snapshot).unwrap();
+        for id in 0..40_000 {
+            let id = id * 7919 % 40_000;
+            transaction.insert(&table, &[Value::Int(id), Value::Int(-id)]).unwrap();
+        }
+        assert_eq!(all(&fixture.begin(), &table, None).len(), 0);
+        if commits {
+            transaction.commit(Durability::Sync).unwrap();
+        } else {
+            transaction.rollback().unwrap();
+        }
+    }
+    assert_eq!(all(&fixture.begin(), &table, None).len(), 40_000);
+    assert_eq!(fixture.table("t").rows(), 40_000);
+    let error = fixture.begin().insert(&table, &[Value::Int(5), Value::Null]).unwrap_err();
+    assert!(matches!(error, Error::UniqueViolation { ref key, .. } if key == "(id)=(5)"), "{error:?}");
+}
