@@ -85,7 +85,7 @@ fn bulk() {
         let table = fixture.table(table.def().name.as_str());
         let rows = all(&fixture.begin(), &table, None);
         assert_eq!((rows.len(), &*rows[0], &*rows[29_999]), (30_000, "0,value 0", "29999,value 99"));
-        assert_eq!(all(&fixture.begin(), &table, Some(0))[300], "100,value 1");
+        assert_eq!(all(&fixture.begin(), &table, Some(0))[300], "1,value 1");
         fixture.run(|transaction| assert!(transaction.delete(&table, &key(&table, 100)).unwrap()));
         fixture.run(|transaction| {
             let mut bulk = transaction.bulk_insert(&table).unwrap();

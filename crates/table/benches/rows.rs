@@ -1,0 +1,176 @@
+//! What single operations on rows cost, without SQL. `cargo bench -p cairn-table --bench rows [-- FILTER]`.
+#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
+
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_table::row::{Order, Type, Value};
+use cairn_table::schema::{ColumnDef, IndexDef, KeyColumn, TableDef};
+use cairn_table::{Database, Direction, Durability, Isolation, Options, RowBuf, Table};
+use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
+
+const ROWS: i64 = 1_000_000;
+
+fn def(name: &str, indexed: bool) -> TableDef {
+    let column = |name: &str, kind: Type| ColumnDef { name: name.into(), kind: kind.into(), nullable: true, default: None };
+    let on = |column| vec![KeyColumn { column, order: Order::default() }];
+    let index = IndexDef { name: format!("{name}_k"), columns: on(1), include: vec![], unique: false, is_constraint: false };
+    TableDef {
+        schema: "public".into(),
+        name: name.into(),
+        columns: vec![column("id", Type::BigInt), column("k", Type::Int), column("c", Type::Text)],
+        primary_key: on(0),
+        indexes: if indexed { vec![index] } else { vec![] },
+        ..TableDef::default()
+    }
+}
+
+struct Bench {
+    clock: SystemClock,
+    filter: Option<String>,
+}
+
+impl Bench {
+    fn run(&self, name: &str, count: i64, work: impl FnOnce()) {
+        if self.filter.as_ref().is_some_and(|filter| !name.contains(filter.as_str())) {
+            return;
+        }
+        let start = self.clock.now();
+        work();
+        let time = self.clock.now() - start;
+        println!("{name:<40} {:>10.1} ns", time.as_nanos() as f64 / count as f64);
+    }
+}
+
+fn mix(at: i64) -> i64 {
+    (at.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 20) as i64 % ROWS
+}
+
+fn main() {
+    let filter = std::env::args().nth(1).filter(|arg| !arg.starts_with("--"));
+    let bench = Bench { clock: SystemClock::new(), filter };
+    let dir = tempfile::tempdir_in(std::env::var_os("CAIRN_WORK").unwrap_or_else(|| ".".into())).unwrap();
+    let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+    let mut options = Options::default();
+    options.store.frames = 64 << 10;
+    let db = Database::open(&fs, &dir.path().join("db"), &options).unwrap();
+    let text = "some text of a row, forty bytes of it...";
+    let values = |id: i64, k: i32| [Value::BigInt(id), Value::Int(k), Value::Text(text)];
+    let make = |name: &str, indexed: bool| {
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        let table = transaction.create_table(def(name, indexed)).unwrap();
+        transaction.commit(Durability::Buffered).unwrap();
+        table
+    };
+    let table = make("t", false);
+    bench.run("bulk insert", ROWS, || {
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        let mut bulk = transaction.bulk_insert(&table).unwrap();
+        for id in 0..ROWS {
+            bulk.push(&values(id, id as i32)).unwrap();
+        }
+        bulk.finish().unwrap();
+        transaction.commit(Durability::Buffered).unwrap();
+    });
+    let now = |name: &str| -> Arc<Table> {
+        Arc::clone(db.begin(Isolation::ReadCommitted).unwrap().view().catalog().table("public", name).unwrap())
+    };
+    let table = now("t");
+    println!("{} rows, {} pages", table.rows(), db.pages().unwrap().0);
+    let key = |id: i64, key: &mut Vec<u8>| {
+        key.clear();
+        assert!(table.key_format().encode(&[Value::BigInt(id)], key));
+    };
+    bench.run("get, own transaction", ROWS, || {
+        let (mut buffer, mut row, mut sum) = (Vec::new(), RowBuf::default(), 0);
+        for at in 0..ROWS {
+            let transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            key(mix(at), &mut buffer);
+            assert!(transaction.view().get(&table, &buffer, &mut row).unwrap());
+            let Value::Int(k) = row.row(&table).get(1) else { panic!() };
+            sum += i64::from(k);
+            transaction.commit(Durability::Buffered).unwrap();
+        }
+        assert!(sum > 0);
+    });
+    bench.run("get, one transaction", ROWS, || {
+        let (mut buffer, mut row) = (Vec::new(), RowBuf::default());
+        let transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        for at in 0..ROWS {
+            key(mix(at), &mut buffer);
+            assert!(transaction.view().get(&table, &buffer, &mut row).unwrap());
+        }
+    });
+    bench.run("range of 100, a row", ROWS, || {
+        let (mut low, mut sum) = (Vec::new(), 0);
+        let transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        for at in 0..ROWS / 100 {
+            key(mix(at).min(ROWS - 100), &mut low);
+            let mut scan = transaction.view().scan(&table, None, (Bound::Included(&low), Bound::Unbounded), Direction::Forward).unwrap();
+            for _ in 0..100 {
+                let Value::Int(k) = scan.next().unwrap().unwrap().get(1) else { panic!() };
+                sum += i64::from(k);
+            }
+        }
+        assert!(sum > 0);
+    });
+    bench.run("scan, a row", ROWS, || {
+        let transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        let mut scan = transaction.view().scan(&table, None, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).unwrap();
+        let mut sum = 0;
+        while let Some(row) = scan.next().unwrap() {
+            let Value::Int(k) = row.get(1) else { panic!() };
+            sum += i64::from(k);
+        }
+        assert!(sum > 0);
+    });
+    for indexed in [false, true] {
+        let what = if indexed { ", an index" } else { "" };
+        let table = make(if indexed { "u" } else { "v" }, indexed);
+        let count = ROWS / 4;
+        bench.run(&format!("insert, one transaction{what}"), count, || {
+            let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            for at in 0..count {
+                transaction.insert(&table, &values(at, mix(at) as i32)).unwrap();
+            }
+            transaction.commit(Durability::Buffered).unwrap();
+        });
+        bench.run(&format!("update, transactions of 100{what}"), count, || {
+            let (mut buffer, mut row) = (Vec::new(), RowBuf::default());
+            for at in 0..count / 100 {
+                let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+                for one in 0..100 {
+                    let id = mix(at * 100 + one) % count;
+                    key(id, &mut buffer);
+                    transaction.savepoint();
+                    assert!(transaction.lock(&table, &buffer, &mut row).unwrap());
+                    assert!(transaction.update(&table, &buffer, &values(id, at as i32)).unwrap());
+                }
+                transaction.commit(Durability::Buffered).unwrap();
+            }
+        });
+        bench.run(&format!("update, own transaction{what}"), count, || {
+            let mut buffer = Vec::new();
+            for at in 0..count {
+                let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+                let id = mix(at) % count;
+                key(id, &mut buffer);
+                assert!(transaction.update(&table, &buffer, &values(id, at as i32 + 7)).unwrap());
+                transaction.commit(Durability::Buffered).unwrap();
+            }
+        });
+        bench.run(&format!("delete, transactions of 100{what}"), count, || {
+            let mut buffer = Vec::new();
+            for at in 0..count / 100 {
+                let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+                for one in 0..100 {
+                    key(at * 100 + one, &mut buffer);
+                    assert!(transaction.delete(&table, &buffer).unwrap());
+                }
+                transaction.commit(Durability::Buffered).unwrap();
+            }
+        });
+    }
+    let _ = Path::new("");
+}
