@@ -68,6 +68,8 @@ pub struct Transaction {
     /// Those before are of earlier savepoints.
     counts_since: usize,
     has_schema_lock: bool,
+    /// For the beginning of a record of the log.
+    header: Vec<u8>,
     /// Snapshots of earlier statements: a clone of the view may still have one.
     own_snapshots: Vec<Weak<Snapshot>>,
     is_over: bool,
@@ -99,6 +101,7 @@ impl Transaction {
             counts: Vec::new(),
             counts_since: 0,
             has_schema_lock: false,
+            header: Vec::new(),
             own_snapshots: Vec::new(),
             is_over: false,
         })
@@ -324,12 +327,16 @@ impl Transaction {
             (Some((_, true)), None) => Before::Absent,
             (Some((_, false)) | None, _) => Before::Known,
         };
-        let mut header = Vec::with_capacity(32 + key.len());
-        Record::Row { transaction: state.id, tree: tree.root(), key, before }.encode(&mut header);
+        self.header.clear();
+        Record::Row { transaction: state.id, tree: tree.root(), key, before }.encode(&mut self.header);
         if let Some((write, _)) = kept {
+            // The write remembers the key from now on.
+            if self.claims.last().is_some_and(|(_, last)| Arc::ptr_eq(last, key)) {
+                self.claims.pop();
+            }
             self.undo.push(write);
         }
-        tree.put_for(key, after.unwrap_or(&[GHOST]), &header)?;
+        tree.put_for(key, after.unwrap_or(&[GHOST]), &self.header)?;
         if after.is_none() {
             self.ghosts.push((tree.root(), Arc::clone(key)));
         }

@@ -14,6 +14,7 @@ use std::hash::BuildHasher;
 use cairn_vfs::sync::atomic::{AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Line, Mutex, lock};
 use hashbrown::{DefaultHashBuilder, HashTable};
+use smallvec::SmallVec;
 
 use super::state::{ABORTED, ACTIVE, State};
 
@@ -22,6 +23,9 @@ const SHARDS: usize = 64;
 /// A change of one record, and how to undo it.
 #[derive(Debug)]
 pub(crate) struct Write {
+    writer: Arc<State>,
+    /// Counts the writer's savepoints.
+    epoch: u32,
     /// The root of the tree.
     pub(crate) tree: u32,
     pub(crate) key: Arc<[u8]>,
@@ -30,20 +34,13 @@ pub(crate) struct Write {
 }
 
 #[derive(Debug)]
-struct Version {
-    writer: Arc<State>,
-    /// Counts the writer's savepoints.
-    epoch: u32,
-    write: Arc<Write>,
-}
-
-#[derive(Debug)]
 struct Entry {
     tree: u32,
     key: Arc<[u8]>,
     owner: Option<Arc<State>>,
-    shares: Vec<Arc<State>>,
-    versions: Vec<Version>,
+    /// Seldom any, and a row of a large transaction should not cost more memory than it must.
+    shares: Option<Box<Vec<Arc<State>>>>,
+    versions: SmallVec<[Arc<Write>; 1]>,
 }
 
 impl Entry {
@@ -52,8 +49,13 @@ impl Entry {
         if self.owner.as_ref().is_some_and(|owner| owner.commit() != ACTIVE) {
             self.owner = None;
         }
-        self.shares.retain(|share| share.commit() == ACTIVE);
-        self.owner.is_none() && self.shares.is_empty() && self.versions.is_empty()
+        if let Some(shares) = &mut self.shares {
+            shares.retain(|share| share.commit() == ACTIVE);
+            if shares.is_empty() {
+                self.shares = None;
+            }
+        }
+        self.owner.is_none() && self.shares.is_none() && self.versions.is_empty()
     }
 }
 
@@ -126,10 +128,10 @@ impl Rows {
         let Some(entry) = entries.find_mut(hash, is_it) else {
             let key: Arc<[u8]> = key.into();
             let (owner, shares) = match mode {
-                Mode::Exclusive => (Some(Arc::clone(me)), Vec::new()),
-                Mode::Shared => (None, vec![Arc::clone(me)]),
+                Mode::Exclusive => (Some(Arc::clone(me)), None),
+                Mode::Shared => (None, Some(Box::new(vec![Arc::clone(me)]))),
             };
-            let entry = Entry { tree, key: Arc::clone(&key), owner, shares, versions: Vec::new() };
+            let entry = Entry { tree, key: Arc::clone(&key), owner, shares, versions: SmallVec::new() };
             entries.insert_unique(hash, entry, |entry| self.rehash(entry));
             shard.len.store(entries.len(), Ordering::Release);
             return Claim::Mine { key, is_new: true };
@@ -144,7 +146,7 @@ impl Rows {
             None => {}
         }
         if mode == Mode::Exclusive
-            && let Some(other) = entry.shares.iter().find(|share| !is_mine(share))
+            && let Some(other) = entry.shares.iter().flat_map(|shares| &**shares).find(|share| !is_mine(share))
         {
             return Claim::Wait(Arc::clone(other));
         }
@@ -154,11 +156,11 @@ impl Rows {
         {
             return Claim::Changed;
         }
-        let has_share = entry.shares.iter().any(is_mine);
+        let has_share = entry.shares.iter().flat_map(|shares| &**shares).any(is_mine);
         match mode {
             Mode::Exclusive => entry.owner = Some(Arc::clone(me)),
             Mode::Shared if has_share => {}
-            Mode::Shared => entry.shares.push(Arc::clone(me)),
+            Mode::Shared => entry.shares.get_or_insert_default().push(Arc::clone(me)),
         }
         Claim::Mine { key: Arc::clone(&entry.key), is_new: !has_share }
     }
@@ -172,7 +174,7 @@ impl Rows {
         }
         let key: Arc<[u8]> = key.into();
         let owner = Some(Arc::clone(me));
-        let entry = Entry { tree, key: Arc::clone(&key), owner, shares: Vec::new(), versions: Vec::new() };
+        let entry = Entry { tree, key: Arc::clone(&key), owner, shares: None, versions: SmallVec::new() };
         entries.insert_unique(hash, entry, |entry| self.rehash(entry));
         shard.len.store(entries.len(), Ordering::Release);
         Some(key)
@@ -196,8 +198,9 @@ impl Rows {
             return None;
         }
         let is_first = last.is_none();
-        let write = Arc::new(Write { tree, key: Arc::clone(key), before: before.map(Into::into) });
-        entry.versions.push(Version { writer: Arc::clone(me), epoch, write: Arc::clone(&write) });
+        let (writer, before) = (Arc::clone(me), before.map(Into::into));
+        let write = Arc::new(Write { writer, epoch, tree, key: Arc::clone(key), before });
+        entry.versions.push(Arc::clone(&write));
         Some((write, is_first))
     }
 
@@ -212,13 +215,13 @@ impl Rows {
         let Some(entry) = entries.find(hash, |entry| entry.tree == tree && *entry.key == *key) else {
             return Seen::InPlace;
         };
-        let is_seen = |version: &&Version| {
+        let is_seen = |version: &&Arc<Write>| {
             version.writer.is_visible_at(csn) || own.is_some_and(|own| Arc::ptr_eq(own, &version.writer))
         };
         let unseen = entry.versions.iter().rev().take_while(|version| !is_seen(version)).last();
         match unseen {
             None => Seen::InPlace,
-            Some(Version { write, .. }) => match &write.before {
+            Some(write) => match &write.before {
                 None => Seen::Absent,
                 Some(before) => {
                     to.extend(&**before);
@@ -235,7 +238,7 @@ impl Rows {
         let is_it = |entry: &Entry| entry.tree == write.tree && entry.key == write.key;
         if let Ok(mut found) = entries.find_entry(hash, is_it) {
             let entry = found.get_mut();
-            if let Some(at) = entry.versions.iter().position(|version| Arc::ptr_eq(&version.write, write)) {
+            if let Some(at) = entry.versions.iter().position(|version| Arc::ptr_eq(version, write)) {
                 entry.versions.drain(..=at);
             }
             if entry.tidy() {

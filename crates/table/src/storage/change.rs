@@ -18,7 +18,6 @@ pub(crate) const PAGES: u8 = 1;
 /// Pages that are held alone, with what is going to be done to each. Nothing is until [`Change::commit`]; dropping it lets go of all.
 #[derive(Debug, Default)]
 pub(crate) struct Change<'p> {
-    header: &'p [u8],
     pages: Vec<Planned<'p>>,
 }
 
@@ -28,12 +27,38 @@ struct Planned<'p> {
     ops: Vec<u8>,
 }
 
-impl<'p> Change<'p> {
-    /// A change whose record begins with a header.
-    pub(crate) fn on_behalf_of(header: &'p [u8]) -> Self {
-        Change { header, pages: Vec::with_capacity(1) }
+/// Does one operation on one page: as a [`Change`] of it, with less to do. Errors: as [`Change::commit`].
+#[inline]
+pub(crate) fn change_page(
+    mut guard: Exclusive<'_>,
+    op: Op<'_>,
+    header: &[u8],
+    log: &dyn Log,
+    file: &std::path::Path,
+) -> Result<()> {
+    let number = guard.id().page();
+    let start = header.len();
+    let mut record = Vec::with_capacity(start + 32 + op.len());
+    record.extend(header);
+    record.extend([PAGES, 1, 0]);
+    record.extend(number.to_le_bytes());
+    record.extend([0; 4]);
+    op.encode(&mut record);
+    let len = (record.len() - start - 11) as u32;
+    if let Some(place) = record.get_mut(start + 7..start + 11) {
+        place.copy_from_slice(&len.to_le_bytes());
     }
+    // ORDER: as in `Change::commit`.
+    _ = guard.payload_mut(log.end());
+    let lsn = log.append(&record)?;
+    op.apply(guard.payload_mut(lsn)).map_err(|_| Error::Corruption {
+        file: file.to_owned(),
+        page: number,
+        what: format!("it has no room for {op:?}"),
+    })
+}
 
+impl<'p> Change<'p> {
     /// Takes a page in.
     pub(crate) fn hold(&mut self, guard: Exclusive<'p>) -> usize {
         self.pages.push(Planned { guard, ops: Vec::new() });
@@ -51,8 +76,7 @@ impl<'p> Change<'p> {
     /// seemed to be.
     pub(crate) fn commit(mut self, log: &dyn Log, file: &std::path::Path) -> Result<()> {
         let mut record =
-            Vec::with_capacity(self.header.len() + 3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
-        record.extend(self.header);
+            Vec::with_capacity(3 + self.pages.iter().map(|page| 8 + page.ops.len()).sum::<usize>());
         record.push(PAGES);
         record.extend((self.pages.len() as u16).to_le_bytes());
         for page in &self.pages {

@@ -65,6 +65,17 @@ pub(crate) fn image(payload: &[u8]) -> Result<Op<'_>, Changed> {
 }
 
 impl<'a> Op<'a> {
+    /// About how many bytes it is encoded in: not fewer, up to a constant.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Op::Insert { key, value, .. } => key.len() + value.len(),
+            Op::Replace { value, .. } => value.len(),
+            Op::Image { low, high, .. } => low.len() + high.len(),
+            Op::Chain { bytes, .. } => bytes.len(),
+            Op::Remove { .. } | Op::Child { .. } | Op::Meta(_) | Op::Free { .. } => 0,
+        }
+    }
+
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
         let len = |bytes: &[u8]| (bytes.len() as u16).to_le_bytes();
         match *self {

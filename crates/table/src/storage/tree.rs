@@ -14,7 +14,7 @@ use cairn_pool::{Changed, Lsn, Optimistic};
 pub(crate) use self::build::Builder;
 pub use self::cursor::{Cursor, Direction};
 pub use self::restructure::TreeStats;
-use super::change::Change;
+use super::change::{Change, change_page};
 use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
 use super::ops::{Op, image};
 use super::space::Space;
@@ -172,10 +172,7 @@ impl Tree {
             }
             let at = at as u16;
             let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
-            let mut change = Change::on_behalf_of(header);
-            let page = change.hold(leaf.upgrade_exclusive()?);
-            change.plan(page, op);
-            change.commit(&*self.space.log, self.space.path())?;
+            change_page(leaf.upgrade_exclusive()?, op, header, &*self.space.log, self.space.path())?;
             Ok(!is_there)
         })
     }
@@ -201,10 +198,8 @@ impl Tree {
                 return Ok(None);
             }
             let is_sparse = self.sound(&leaf, node.free())? > self.space.payload / 4 * 3;
-            let mut change = Change::default();
-            let page = change.hold(leaf.upgrade_exclusive()?);
-            change.plan(page, Op::Remove { at: at as u16 });
-            change.commit(&*self.space.log, self.space.path())?;
+            let op = Op::Remove { at: at as u16 };
+            change_page(leaf.upgrade_exclusive()?, op, &[], &*self.space.log, self.space.path())?;
             Ok(Some(is_sparse))
         })?;
         if removed == Some(true) {
