@@ -3,6 +3,7 @@
 mod bytes;
 pub mod kv;
 pub mod pool;
+mod run;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use bytes::parse_bytes;
 use kv::KvCommand;
 use pool::{BenchPoolArgs, RenderArgs};
+pub use run::RunArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
 
@@ -418,21 +420,8 @@ pub struct BenchHashArgs {
     /// Seed of keys, orders and shuffles [default: 1]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// End after this many seconds with what there is
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<u64>,
-    /// Directory on the disk to measure; stores are built there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
-    #[arg(long, value_name = "DIR")]
-    pub work_dir: Option<PathBuf>,
-    /// Directory for the result file
-    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
-    pub results: PathBuf,
-    /// File for the HTML report [default: beside the result file]
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Print the figures as the list that dashboards take: name, unit, value
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// `cairn bench kv`.
@@ -509,21 +498,8 @@ pub struct BenchKvArgs {
     /// Leave out the additional turn that times single operations
     #[arg(long)]
     pub no_latencies: bool,
-    /// End after this many seconds with what there is
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<u64>,
-    /// Directory on the disk to measure; stores are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
-    #[arg(long, value_name = "DIR")]
-    pub work_dir: Option<PathBuf>,
-    /// Directory for the result file
-    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
-    pub results: PathBuf,
-    /// File for the HTML report [default: beside the result file]
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Print the figures as the list that dashboards take: name, unit, value
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// What a write promises when it returns.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::bytes::parse_bytes;
+use super::run::RunArgs;
 
 /// `cairn bench pool`.
 #[derive(Debug, Args)]
@@ -66,21 +67,8 @@ pub struct BenchPoolArgs {
     /// Directory of the documentation, for --collect
     #[arg(long, value_name = "DIR", default_value = "docs/src")]
     pub docs: PathBuf,
-    /// End after this many seconds with what there is
-    #[arg(long, value_name = "SECONDS")]
-    pub time_limit: Option<u64>,
-    /// Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
-    #[arg(long, value_name = "DIR")]
-    pub work_dir: Option<PathBuf>,
-    /// Directory for the result file
-    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
-    pub results: PathBuf,
-    /// File for the HTML report [default: beside the result file]
-    #[arg(long, value_name = "FILE")]
-    pub report: Option<PathBuf>,
-    /// Print the figures as the list that dashboards take: name, unit, value
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub run: RunArgs,
 }
 
 /// `cairn bench render`.

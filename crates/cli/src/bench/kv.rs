@@ -1,21 +1,20 @@
 //! `cairn bench kv`: one run of the suite of key-value stores, in DKV's layout and as a table, a report and JSON.
 
-use std::env;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_bench::process::Stop;
-use cairn_bench::report::render_html;
+use cairn_bench::results::Run;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_kv::{self, Mode, Options, YcsbSpec, layout, matrix};
 use cairn_bench::{dashboard, store, table};
 use cairn_vfs::Fs;
 
-use super::run::{command_line, end_on_ctrl_c};
-use super::write_file;
+use super::outcome::{Shown, conclude};
+use super::run::end_on_ctrl_c;
 use crate::args::BenchKvArgs;
-use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::error::Result;
+use crate::output::Outcome;
 use crate::progress::SuiteBar;
 
 /// Runs the suite, stores what it measured and shows it.
@@ -23,48 +22,24 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
     let (options, notes) = options(fs, args)?;
     options.check()?;
     // Before the run, not after an hour of it.
-    store::check_writable(&**fs, &args.results)?;
-    let stop = Stop::after(args.time_limit.map(Duration::from_secs));
+    store::check_writable(&**fs, &args.run.results)?;
+    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
     end_on_ctrl_c(&stop)?;
     let bar = SuiteBar::new();
     for note in notes {
         cairn_bench::suite_hash::Progress::note(&bar, &note);
     }
-    let mut run = suite_kv::run(&options, &bar, &stop)?;
+    let run = suite_kv::run(&options, &bar, &stop)?;
     drop(bar);
-    run.machine.push(("command".to_owned(), command_line(env::args_os())));
-    if run.measurements.is_empty() && run.stopped {
-        let what = "no turn was over, so there is nothing to report and nothing was stored";
-        return Err(Error::Interrupted(what.to_owned()));
-    }
-    if run.measurements.is_empty() {
-        return Err(Error::usage("nothing was measured; the notes above say why"));
-    }
-    let saved = store::save(fs, &args.results, &run)?;
-    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
-    write_file(fs, &report, render_html(&run, None).as_bytes())?;
-    let mut out = Output::new();
-    if args.json {
-        out.bytes(dashboard::to_json(&run).as_bytes())?;
-    } else {
-        out.bytes(layout::to_text(&options, &run).as_bytes())?;
-        out.line("")?;
-        out.bytes(matrix::to_text(&run).as_bytes())?;
-        if !table::lines(&run).is_empty() {
-            out.line("")?;
-            out.bytes(table::to_text(&run).as_bytes())?;
+    let text = |run: &Run| {
+        let mut text = format!("{}\n{}", layout::to_text(&options, run), matrix::to_text(run));
+        if !table::lines(run).is_empty() {
+            text += &format!("\n{}", table::to_text(run));
         }
-        out.line("")?;
-        out.bytes(super::settings(&run).as_bytes())?;
-        out.line("")?;
-        out.line(format!("results: {}", saved.display()))?;
-        out.line(format!("report:  {}", report.display()))?;
-    }
-    out.finish()?;
-    if run.stopped && args.json {
-        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
-    }
-    Ok(Outcome::Done)
+        Ok(text + "\n" + &super::settings(run))
+    };
+    let nothing = "nothing was measured; the notes above say why".to_owned();
+    conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 
 /// What was typed, as the suite takes it, and what the user should know of it.
@@ -112,7 +87,7 @@ fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>
         overwrite_bytes: args.overwrite_size.unwrap_or(defaults.overwrite_bytes),
         rounds: args.rounds,
         latencies: !args.no_latencies,
-        work_dir: args.work_dir.clone().unwrap_or(defaults.work_dir),
+        work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir),
         worker: Some(Worker::this_program()?),
         ..Options::default()
     };

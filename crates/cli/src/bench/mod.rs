@@ -1,6 +1,7 @@
 //! The lab's commands: a run, and what can be made of stored ones.
 
 pub mod kv;
+mod outcome;
 pub mod pool;
 pub mod run;
 pub mod stored;

@@ -1,12 +1,10 @@
 //! `cairn bench pool`: one run of the suite of buffer pools, in the guide's layout, as a report and as JSON.
 
-use std::env;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cairn_bench::process::Stop;
-use cairn_bench::report::render_html;
 use cairn_bench::results::Run;
 use cairn_bench::suite_pool::trace::{self, Size};
 use cairn_bench::suite_pool::{self, Options, catalog, tables, text};
@@ -14,7 +12,8 @@ use cairn_bench::{store, table};
 use cairn_pool::PolicyKind;
 use cairn_vfs::Fs;
 
-use super::run::{command_line, end_on_ctrl_c};
+use super::outcome::{Shown, conclude};
+use super::run::end_on_ctrl_c;
 use super::write_file;
 use crate::args::pool::{BenchPoolArgs, RenderArgs};
 use crate::error::{Error, Result};
@@ -36,38 +35,20 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
         return Err(Error::usage(format!("no case has {filter:?} in its name; --help lists the names")));
     }
     // Before the run, not after an hour of it.
-    store::check_writable(&**fs, &args.results)?;
-    let stop = Stop::after(args.time_limit.map(Duration::from_secs));
+    store::check_writable(&**fs, &args.run.results)?;
+    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
     end_on_ctrl_c(&stop)?;
     let bar = SuiteBar::new();
-    let mut run = suite_pool::run(&options, &bar, &stop)?;
+    let run = suite_pool::run(&options, &bar, &stop)?;
     drop(bar);
-    run.machine.push(("command".to_owned(), command_line(env::args_os())));
-    if run.measurements.is_empty() {
-        return Err(Error::usage("nothing was measured; the notes above say why"));
-    }
-    let saved = store::save(fs, &args.results, &run)?;
-    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
-    write_file(fs, &report, render_html(&run, None).as_bytes())?;
-    let mut out = Output::new();
-    if args.json {
-        out.bytes(text::to_json(&run).as_bytes())?;
-    } else {
-        let shown = format!("{}\n{}", text::to_text(&run), super::settings(&run));
-        out.bytes(shown.as_bytes())?;
-        if let Some(platform) = &args.platform {
-            keep_raw(fs, args, platform, &run, &shown)?;
-            out.line(format!("raw results: {}", tables::raw_run(&args.docs, platform).display()))?;
-        }
-        out.line("")?;
-        out.line(format!("results: {}", saved.display()))?;
-        out.line(format!("report:  {}", report.display()))?;
-    }
-    out.finish()?;
-    if run.stopped && args.json {
-        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
-    }
-    Ok(Outcome::Done)
+    let text = |run: &Run| {
+        let shown = format!("{}\n{}", text::to_text(run), super::settings(run));
+        let Some(platform) = &args.platform else { return Ok(shown) };
+        keep_raw(fs, args, platform, run, &shown)?;
+        Ok(format!("{shown}raw results: {}\n", tables::raw_run(&args.docs, platform).display()))
+    };
+    let nothing = "nothing was measured; the notes above say why".to_owned();
+    conclude(fs, &args.run, run, &Shown { nothing, json: &text::to_json, text: &text })
 }
 
 /// Replays traces, and shows, stores and reports on what came of them.
@@ -83,25 +64,13 @@ fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     // All of them before the first is replayed: a mistake in the last one shows at once.
     let traces: Vec<_> =
         args.trace.iter().map(|path| Ok((path, trace::read(&**fs, path)?))).collect::<Result<_>>()?;
-    store::check_writable(&**fs, &args.results)?;
+    store::check_writable(&**fs, &args.run.results)?;
     let replayed: Vec<_> =
         traces.iter().map(|(path, requests)| trace::replay(path, requests, &policies, &sizes)).collect();
-    let mut run = trace::to_run(&replayed, &policies);
-    run.machine.push(("command".to_owned(), command_line(env::args_os())));
-    let saved = store::save(fs, &args.results, &run)?;
-    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
-    write_file(fs, &report, render_html(&run, None).as_bytes())?;
-    let mut out = Output::new();
-    if args.json {
-        out.bytes(trace::to_json(&replayed).as_bytes())?;
-    } else {
-        out.bytes(trace::to_text(&replayed).as_bytes())?;
-        out.line("")?;
-        out.line(format!("results: {}", saved.display()))?;
-        out.line(format!("report:  {}", report.display()))?;
-    }
-    out.finish()?;
-    Ok(Outcome::Done)
+    let run = trace::to_run(&replayed, &policies);
+    let nothing = "the traces have no requests".to_owned();
+    let text = |_: &Run| Ok(trace::to_text(&replayed));
+    conclude(fs, &args.run, run, &Shown { nothing, json: &|_| trace::to_json(&replayed), text: &text })
 }
 
 /// Keeps a run as a platform's raw results.
@@ -164,7 +133,7 @@ fn options(args: &BenchPoolArgs) -> Result<Options> {
         iterations: args.iterations,
         buffers: args.buffers,
         filter: args.filter.clone(),
-        for_dashboard: args.json,
+        for_dashboard: args.run.json,
         policies: policies(&args.policies, if args.collect { &PolicyKind::ALL } else { &defaults.policies })?,
         peers: peers(&args.peers)?,
         page_size: usize::try_from(args.page_size).unwrap_or(usize::MAX),
@@ -172,7 +141,7 @@ fn options(args: &BenchPoolArgs) -> Result<Options> {
         seed: args.seed,
         direct: args.direct,
         threads: args.threads.clone(),
-        work_dir: args.work_dir.clone().unwrap_or(defaults.work_dir.clone()),
+        work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir.clone()),
         ..defaults
     })
 }

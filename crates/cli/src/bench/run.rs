@@ -1,6 +1,5 @@
 //! `cairn bench hash`: one run of the suite, its result file, its report and its table.
 
-use std::env;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::process;
@@ -9,16 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use cairn_bench::process::Stop;
-use cairn_bench::report::render_html;
+use cairn_bench::results::Run;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_hash::{self, DataFile, Matrix, Mode, Options};
 use cairn_bench::{dashboard, store, table};
 use cairn_vfs::Fs;
 
-use super::write_file;
+use super::outcome::{Shown, conclude};
 use crate::args::BenchHashArgs;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::Outcome;
 use crate::progress::SuiteBar;
 
 /// Runs the suite, stores what it measured and shows it.
@@ -26,39 +25,20 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
     // Before the run, not after an hour of it.
-    store::check_writable(&**fs, &args.results)?;
-    let stop = Stop::after(args.time_limit.map(Duration::from_secs));
+    store::check_writable(&**fs, &args.run.results)?;
+    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
     end_on_ctrl_c(&stop)?;
     let bar = SuiteBar::new();
-    let mut run = suite_hash::run(&options, &bar, &stop)?;
+    let run = suite_hash::run(&options, &bar, &stop)?;
     drop(bar);
-    run.machine.push(("command".to_owned(), command_line(env::args_os())));
-    if run.measurements.is_empty() {
-        return Err(Error::usage(match &args.filter {
-            Some(filter) if !args.json => {
-                format!("nothing was measured: no case or contender has {filter:?} in its name")
-            }
-            _ => "nothing was measured; the notes above say why".to_owned(),
-        }));
-    }
-    let saved = store::save(fs, &args.results, &run)?;
-    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
-    write_file(fs, &report, render_html(&run, None).as_bytes())?;
-    let mut out = Output::new();
-    if args.json {
-        out.bytes(dashboard::to_json(&run).as_bytes())?;
-    } else {
-        out.line("")?;
-        out.bytes(table::to_text(&run).as_bytes())?;
-        out.line("")?;
-        out.line(format!("results: {}", saved.display()))?;
-        out.line(format!("report:  {}", report.display()))?;
-    }
-    out.finish()?;
-    if run.stopped && args.json {
-        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
-    }
-    Ok(Outcome::Done)
+    let nothing = match &args.filter {
+        Some(filter) if !args.run.json => {
+            format!("nothing was measured: no case or contender has {filter:?} in its name")
+        }
+        _ => "nothing was measured; the notes above say why".to_owned(),
+    };
+    let text = |run: &Run| Ok(format!("\n{}", table::to_text(run)));
+    conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
 }
 
 /// The command as it was typed, quoted where a shell needs it, for the report's "Repeat it". Bytes that are not UTF-8,
@@ -94,11 +74,11 @@ fn options(args: &BenchHashArgs) -> Result<Options> {
     if let Some(seed) = args.seed {
         options.seed = seed;
     }
-    if let Some(dir) = &args.work_dir {
+    if let Some(dir) = &args.run.work_dir {
         options.work_dir = dir.clone();
     }
     options.filter = args.filter.clone();
-    options.for_dashboard = args.json;
+    options.for_dashboard = args.run.json;
     options.worker = Some(Worker::this_program()?);
     Ok(options)
 }

@@ -1,0 +1,25 @@
+//! What all suites' commands take.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// How long a run may be, where it is made, and where it goes.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// End after this many seconds with what there is
+    #[arg(long, value_name = "SECONDS")]
+    pub time_limit: Option<u64>,
+    /// Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Directory for the result file
+    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
+    pub results: PathBuf,
+    /// File for the HTML report [default: beside the result file]
+    #[arg(long, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+    /// Print the figures as the list that dashboards take: name, unit, value
+    #[arg(long)]
+    pub json: bool,
+}

@@ -1,0 +1,57 @@
+//! What every suite's command does with a run: it is stored, reported on, and shown.
+
+use std::env;
+use std::sync::Arc;
+
+use cairn_bench::report::render_html;
+use cairn_bench::results::Run;
+use cairn_bench::store;
+use cairn_vfs::Fs;
+
+use super::run::command_line;
+use super::write_file;
+use crate::args::RunArgs;
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// What is printed of a run.
+pub(super) struct Shown<'a> {
+    /// What to say when nothing was measured, though the run came to its end.
+    pub nothing: String,
+    /// The list that dashboards take.
+    pub json: &'a dyn Fn(&Run) -> String,
+    /// Everything for a reader but where the files are, which follows.
+    pub text: &'a dyn Fn(&Run) -> Result<String>,
+}
+
+/// Stores a run that is over, reports on it and shows it.
+///
+/// Errors: [`Error::Interrupted`] when it was ended before it had anything; a usage error when nothing was measured, or when a dashboard would get
+/// a list with gaps.
+pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &Shown<'_>) -> Result<Outcome> {
+    run.machine.push(("command".to_owned(), command_line(env::args_os())));
+    if run.measurements.is_empty() && run.stopped {
+        let what = "no turn was over, so there is nothing to report and nothing was stored";
+        return Err(Error::Interrupted(what.to_owned()));
+    }
+    if run.measurements.is_empty() {
+        return Err(Error::usage(shown.nothing.clone()));
+    }
+    let saved = store::save(fs, &args.results, &run)?;
+    let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
+    write_file(fs, &report, render_html(&run, None).as_bytes())?;
+    let mut out = Output::new();
+    if args.json {
+        out.bytes((shown.json)(&run).as_bytes())?;
+    } else {
+        out.bytes((shown.text)(&run)?.as_bytes())?;
+        out.line("")?;
+        out.line(format!("results: {}", saved.display()))?;
+        out.line(format!("report:  {}", report.display()))?;
+    }
+    out.finish()?;
+    if run.stopped && args.json {
+        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
+    }
+    Ok(Outcome::Done)
+}
