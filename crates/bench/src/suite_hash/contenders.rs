@@ -64,14 +64,9 @@ impl<'a> Contenders<'a> {
     pub(super) fn finish(self, recorder: &Recorder) -> Vec<Contender> {
         let mut listed = Vec::new();
         for mut contender in self.known {
-            let problems: Vec<&str> = recorder.problems_of(&contender.name).collect();
-            if recorder.has_figures(&contender.name) {
-                for (index, problem) in problems.iter().enumerate() {
-                    contender.settings.insert(format!("not measured {}", index + 1), (*problem).to_owned());
-                }
-            } else if let Some(problem) = problems.first() {
-                contender.skipped = Some((*problem).to_owned());
-            } else if contender.skipped.is_none() {
+            let reason = recorder.explain(&contender.name, &mut contender.settings);
+            contender.skipped = reason.or(contender.skipped);
+            if contender.skipped.is_none() && !recorder.has_figures(&contender.name) {
                 continue;
             }
             listed.push(contender);

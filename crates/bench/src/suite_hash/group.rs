@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cairn_vfs::{Rng, SeededRng};
+use cairn_vfs::SeededRng;
 
 use super::Progress;
 use super::build::Builder;
@@ -19,7 +19,7 @@ use crate::results::{Case, Probe};
 use crate::runner::bench::Bench;
 use crate::runner::job::{Cell, Operation, Subject};
 use crate::scratch::Scratch;
-use crate::workload::Workload;
+use crate::workload::{Workload, shuffle};
 
 /// A group while it is measured.
 pub(super) struct GroupRun<'a, 'java> {
@@ -159,10 +159,7 @@ impl<'a, 'java> GroupRun<'a, 'java> {
     }
 
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
-        for index in (1..items.len()).rev() {
-            let other = self.rng.below(index as u64 + 1) as usize;
-            items.swap(index, other);
-        }
+        shuffle(items, &mut self.rng);
     }
 
     pub(super) fn store(&self, name: &str) -> Result<&dyn ConstantStore> {

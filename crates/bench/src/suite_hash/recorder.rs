@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use crate::engine::Settings;
 use crate::histogram::Latencies;
 use crate::results::{self, Case, Measurement};
 use crate::sizes::BYTES_PER_ENTRY;
@@ -144,6 +145,18 @@ impl Recorder {
         self.problems.iter().filter(move |(name, _)| name == contender).map(|(_, reason)| reason.as_str())
     }
 
+    /// Puts what could not be measured of a contender among its settings; or says why it has no figure at all, if it has none for a reason.
+    pub(crate) fn explain(&self, contender: &str, settings: &mut Settings) -> Option<String> {
+        let problems = self.problems_of(contender);
+        if !self.has_figures(contender) {
+            return problems.map(str::to_owned).next();
+        }
+        for (index, problem) in problems.enumerate() {
+            settings.insert(format!("not measured {}", index + 1), problem.to_owned());
+        }
+        None
+    }
+
     /// True when a contender has a figure.
     pub(crate) fn has_figures(&self, contender: &str) -> bool {
         self.series.iter().any(|series| series.contender == contender)
@@ -263,6 +276,10 @@ mod tests {
         recorder.add("b", &case("build"), TIME, 4.0);
         recorder.verify("a", &case("get"));
         let problems: Vec<&str> = recorder.problems_of("b").collect();
+        let mut settings = Settings::new();
+        assert_eq!(recorder.explain("b", &mut settings), None);
+        assert_eq!(settings.values().map(String::as_str).collect::<Vec<_>>(), problems);
+        assert_eq!(recorder.explain("c", &mut Settings::new()).as_deref(), recorder.problems_of("c").next());
         assert_eq!(problems, ["build/dataset=synthetic/entries=10/value=6/compression=none: no space"]);
         let measurements = recorder.finish();
         let shown: Vec<_> = measurements

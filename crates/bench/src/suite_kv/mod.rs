@@ -31,7 +31,7 @@ mod values;
 mod writers;
 mod ycsb;
 
-use cairn_vfs::{Clock, Fs, Rng, SeededRng, StdFs, SystemClock};
+use cairn_vfs::{Clock, Fs, SeededRng, StdFs, SystemClock};
 
 pub use catalog::KvCatalog;
 pub use db_bench::Benchmark;
@@ -52,7 +52,7 @@ use crate::scratch::{self, Scratch};
 use crate::suite_hash::Progress;
 use crate::suite_hash::recorder::Recorder;
 use crate::time::rfc3339;
-use crate::workload::Durability;
+use crate::workload::{Durability, shuffle};
 
 /// The suite's name in stored runs.
 pub const NAME: &str = "kv";
@@ -235,28 +235,18 @@ impl<'a> Suite<'a> {
             for (_, counter, value) in self.counters.iter().filter(|(name, ..)| name == store.name()) {
                 settings.insert(counter.clone(), format!("{value}"));
             }
-            for (index, problem) in self.recorder.problems_of(store.name()).enumerate() {
-                settings.insert(format!("not measured {}", index + 1), problem.to_owned());
-            }
-            let problem = self.recorder.problems_of(store.name()).next().map(str::to_owned);
-            let has_figures = self.recorder.has_figures(store.name());
+            let skipped = self.recorder.explain(store.name(), &mut settings);
             contenders.push(Contender {
                 name: store.name().to_owned(),
                 family: store.name().to_owned(),
                 version: store.version(),
                 ours: store.ours(),
                 settings,
-                skipped: if has_figures { None } else { problem },
+                skipped,
             });
         }
         contenders.extend(self.catalog.skipped.iter().cloned());
         contenders
-    }
-}
-
-fn shuffle<T>(items: &mut [T], rng: &mut SeededRng) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, rng.below(last as u64 + 1) as usize);
     }
 }
 

@@ -30,7 +30,7 @@ pub mod text;
 mod textbook;
 pub mod trace;
 
-use cairn_vfs::{Clock, Fs, Rng, SeededRng, StdFs, SystemClock};
+use cairn_vfs::{Clock, Fs, SeededRng, StdFs, SystemClock};
 
 pub use catalog::PoolCatalog;
 pub use options::Options;
@@ -50,6 +50,7 @@ use crate::stats;
 use crate::suite_hash::Progress;
 use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, Metric, Recorder, THROUGHPUT};
 use crate::time::rfc3339;
+use crate::workload::shuffle;
 
 /// The suite's name in stored runs.
 pub const NAME: &str = "pool";
@@ -259,22 +260,16 @@ impl<'a> Suite<'a> {
                 "pages in memory".to_owned(),
                 format!("{} unless the case says otherwise", setup.frames),
             );
-            for (index, problem) in self.recorder.problems_of(store.name()).enumerate() {
-                settings.insert(format!("not measured {}", index + 1), problem.to_owned());
-            }
-            let problem = self.recorder.problems_of(store.name()).next().map(str::to_owned);
-            let has_figures = self.recorder.has_figures(store.name());
+            let reason = self.recorder.explain(store.name(), &mut settings);
+            let is_idle = !self.recorder.has_figures(store.name());
+            let idle = is_idle.then(|| "it can do nothing of what was asked for".to_owned());
             contenders.push(Contender {
                 name: store.name().to_owned(),
                 family: store.family().to_owned(),
                 version: store.version(),
                 ours: store.ours(),
                 settings,
-                skipped: if has_figures {
-                    None
-                } else {
-                    Some(problem.unwrap_or_else(|| "it can do nothing of what was asked for".to_owned()))
-                },
+                skipped: reason.or(idle),
             });
         }
         contenders.extend(self.catalog.skipped.iter().cloned());
@@ -290,12 +285,6 @@ pub fn title(phase: u8) -> &'static str {
         3 => "Phase 3: pool size and memory pressure",
         4 => "Phase 4: hit rates",
         _ => "Phase 5: concurrent access",
-    }
-}
-
-fn shuffle<T>(items: &mut [T], rng: &mut SeededRng) {
-    for last in (1..items.len()).rev() {
-        items.swap(last, rng.below(last as u64 + 1) as usize);
     }
 }
 

@@ -26,9 +26,17 @@ pub use zipf::Zipf;
 
 use std::fmt;
 
+use cairn_vfs::Rng;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+
+/// Puts items into an order that `rng` draws, every one as likely as any other (Fisher, Yates).
+pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut dyn Rng) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, rng.below(last as u64 + 1) as usize);
+    }
+}
 
 /// What a write has survived when it returns. Every engine, ours or not, is held to the same word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
