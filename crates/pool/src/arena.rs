@@ -173,8 +173,8 @@ impl Arena {
     /// The header of a frame. Frames come from the pool's own tables and are within its size, always.
     #[inline]
     pub(crate) fn header(&self, frame: Frame) -> &Header {
-        // SAFETY: frame numbers are made in one place, `Replacer`, below the number of frames that the arena was made for, and are not taken from
-        // outside or from a disk.
+        // SAFETY: frame numbers are made in one place, `Inner::grow`, below the number of frames that the arena was made for. They come back from tables
+        // and policies of this crate, and are never taken from outside or from a disk.
         unsafe { self.headers.at(frame as usize) }
     }
 

@@ -37,7 +37,7 @@ impl FileState {
             let header = self.pool.arena.header(frame);
             match header.latch.try_shared() {
                 Ok(()) => {
-                    let guard = Shared { file: self, frame };
+                    let guard = Shared::new(self, frame);
                     // The frame may have gone to another page since the table was read.
                     if header.page() == self.id(page) {
                         self.pool.note_hit(frame, self.id(page));
@@ -48,7 +48,7 @@ impl FileState {
             }
         }
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
-        Ok(Shared { file: self, frame })
+        Ok(Shared::new(self, frame))
     }
 
     #[inline]
@@ -56,7 +56,7 @@ impl FileState {
         if let Some(frame) = self.translation.frame(page) {
             let header = self.pool.arena.header(frame);
             if header.latch.try_exclusive() {
-                let guard = Exclusive { file: self, frame };
+                let guard = Exclusive::new(self, frame);
                 if header.page() == self.id(page) {
                     self.pool.note_hit(frame, self.id(page));
                     return Ok(guard);
@@ -64,12 +64,12 @@ impl FileState {
             }
         }
         let frame = self.fetch(page, Mode::Exclusive, Origin::Disk)?;
-        Ok(Exclusive { file: self, frame })
+        Ok(Exclusive::new(self, frame))
     }
 
     pub(crate) fn create(&self, page: u32) -> Result<Exclusive<'_>> {
         let frame = self.fetch(page, Mode::Exclusive, Origin::Nothing)?;
-        let mut guard = Exclusive { file: self, frame };
+        let mut guard = Exclusive::new(self, frame);
         guard.payload_mut(Lsn::NONE).fill(0);
         Ok(guard)
     }
@@ -92,7 +92,7 @@ impl FileState {
     #[cold]
     fn optimistic_slow(&self, page: u32) -> Result<Optimistic<'_>> {
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;
-        let guard = Shared { file: self, frame };
+        let guard = Shared::new(self, frame);
         let version = self.pool.arena.header(frame).latch.version();
         let version =
             version.ok_or_else(|| Error::invalid("a page is held exclusively that is held shared"))?;
@@ -108,9 +108,9 @@ impl FileState {
         mut read: impl FnMut(&Optimistic<'_>) -> Result<R, Changed>,
     ) -> Result<R> {
         let guard = self.shared(page)?;
-        let version = self.pool.arena.header(guard.frame).latch.version();
+        let version = self.pool.arena.header(guard.frame()).latch.version();
         let value = match version {
-            Some(version) => read(&Optimistic::new(self, guard.frame, page, version)),
+            Some(version) => read(&Optimistic::new(self, guard.frame(), page, version)),
             None => Err(Changed),
         };
         value.map_err(|Changed| {

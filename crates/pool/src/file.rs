@@ -193,8 +193,9 @@ impl PoolFile {
     ///
     /// Errors: [`Error::Timeout`] when somebody keeps a page, [`Error::Vfs`].
     pub fn truncate(&self, pages: u32) -> Result<()> {
-        self.state.drop_pages(pages)?;
+        // Before anything is dropped that could not be cut off then.
         self.state.check_poison()?;
+        self.state.drop_pages(pages)?;
         if let Some(journal) = &self.state.journal {
             // Or opening the file would write pages back that are cut off now.
             let file = (&*self.state.file, self.state.format);

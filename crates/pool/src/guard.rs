@@ -16,32 +16,104 @@ use crate::write_ahead::Lsn;
 ///
 /// A thread that holds a page must not ask for the same page exclusively: it would wait for itself, and get
 /// [`Error::Timeout`](crate::Error::Timeout).
+///
+/// Who shares a page cannot change it:
+///
+/// ```compile_fail,E0599
+/// # fn change(file: &cairn_pool::PoolFile) -> cairn_pool::Result<()> {
+/// file.read(0)?.payload_mut(cairn_pool::Lsn::NONE)[0] = 1;
+/// # Ok(()) }
+/// ```
+///
+/// Its bytes cannot be kept longer than it is held, and it cannot be held longer than the file is open:
+///
+/// ```compile_fail,E0505
+/// # fn keep(file: &cairn_pool::PoolFile) -> cairn_pool::Result<u8> {
+/// let guard = file.read(0)?;
+/// let bytes = &guard[..];
+/// drop(guard);
+/// # Ok(bytes[0]) }
+/// ```
+///
+/// ```compile_fail,E0505
+/// # fn close(file: cairn_pool::PoolFile) -> cairn_pool::Result<u8> {
+/// let guard = file.read(0)?;
+/// file.close()?;
+/// # Ok(guard[0]) }
+/// ```
 #[must_use]
-pub struct Shared<'p> {
-    pub(crate) file: &'p FileState,
-    pub(crate) frame: Frame,
-}
+pub struct Shared<'p>(Held<'p>);
 
 /// A page held alone. Dereferences to its payload; changed through [`Exclusive::payload_mut`].
+///
+/// A change without the number of its log record does not compile, nor does one after the page is shared:
+///
+/// ```compile_fail,E0061
+/// # fn change(file: &cairn_pool::PoolFile) -> cairn_pool::Result<()> {
+/// file.write(0)?.payload_mut()[0] = 1;
+/// # Ok(()) }
+/// ```
+///
+/// ```compile_fail,E0382
+/// # fn change(file: &cairn_pool::PoolFile) -> cairn_pool::Result<()> {
+/// let mut alone = file.write(0)?;
+/// let shared = alone.downgrade();
+/// alone.payload_mut(cairn_pool::Lsn::NONE)[0] = 1;
+/// # Ok(()) }
+/// ```
 #[must_use]
-pub struct Exclusive<'p> {
-    pub(crate) file: &'p FileState,
-    pub(crate) frame: Frame,
+pub struct Exclusive<'p>(Held<'p>);
+
+/// A frame whose latch somebody holds, one way or the other, and the file whose page is in it.
+#[derive(Clone, Copy)]
+struct Held<'p> {
+    file: &'p FileState,
+    frame: Frame,
+}
+
+impl<'p> Held<'p> {
+    fn header(self) -> &'p Header {
+        self.file.pool.arena.header(self.frame)
+    }
+
+    fn fmt(self, name: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let header = self.header();
+        f.debug_struct(name).field("page", &header.page()).field("lsn", &header.lsn()).finish_non_exhaustive()
+    }
+
+    /// The payload.
+    ///
+    /// # Safety
+    /// The latch is held, shared or exclusively, as long as the slice lives.
+    #[inline]
+    unsafe fn payload(self) -> &'p [u8] {
+        // SAFETY: by the caller's word.
+        let bytes = unsafe { self.file.pool.arena.bytes(self.frame) };
+        // SAFETY: the header of a page is shorter than the page.
+        unsafe { bytes.get_unchecked(self.file.format.payload_offset()..) }
+    }
 }
 
 impl<'p> Shared<'p> {
-    fn header(&self) -> &'p Header {
-        self.file.pool.arena.header(self.frame)
+    /// For who has taken the frame's latch shared, and leaves leaving it to the guard.
+    #[inline]
+    pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
+        Shared(Held { file, frame })
+    }
+
+    #[inline]
+    pub(crate) fn frame(&self) -> Frame {
+        self.0.frame
     }
 
     /// The page.
     pub fn id(&self) -> PageId {
-        self.header().page()
+        self.0.header().page()
     }
 
     /// The log record that changed the page last.
     pub fn lsn(&self) -> Lsn {
-        self.header().lsn()
+        self.0.header().lsn()
     }
 }
 
@@ -51,54 +123,55 @@ impl Deref for Shared<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the guard holds the frame's latch shared, and the slice lives no longer than a borrow of the guard.
-        let bytes = unsafe { self.file.pool.arena.bytes(self.frame) };
-        // SAFETY: the header of a page is shorter than the page.
-        unsafe { bytes.get_unchecked(self.file.format.payload_offset()..) }
+        unsafe { self.0.payload() }
     }
 }
 
 impl Drop for Shared<'_> {
     #[inline]
     fn drop(&mut self) {
-        let left = self.header().latch.leave_shared();
-        after_leaving(self.file, self.frame, left);
+        let left = self.0.header().latch.leave_shared();
+        after_leaving(self.0.file, self.0.frame, left);
     }
 }
 
 impl<'p> Exclusive<'p> {
-    fn header(&self) -> &'p Header {
-        self.file.pool.arena.header(self.frame)
+    /// For who has taken the frame's latch exclusively, and leaves leaving it to the guard.
+    #[inline]
+    pub(crate) fn new(file: &'p FileState, frame: Frame) -> Self {
+        Exclusive(Held { file, frame })
     }
 
     /// The page.
     pub fn id(&self) -> PageId {
-        self.header().page()
+        self.0.header().page()
     }
 
     /// The log record that changed the page last.
     pub fn lsn(&self) -> Lsn {
-        self.header().lsn()
+        self.0.header().lsn()
     }
 
     /// The payload, to be changed as the log record at `lsn` says. The page is dirty from now on, and is not written before the log is durable up to
     /// `lsn`. With [`Lsn::NONE`] for changes that are not logged.
     #[inline]
     pub fn payload_mut(&mut self, lsn: Lsn) -> &mut [u8] {
-        if self.header().change(lsn) {
-            self.file.pool.one_more_is_dirty();
+        let Held { file, frame } = self.0;
+        if self.0.header().change(lsn) {
+            file.pool.one_more_is_dirty();
         }
         // SAFETY: the guard holds the frame's latch exclusively, and is borrowed mutably as long as the slice lives.
-        let bytes = unsafe { self.file.pool.arena.bytes_mut(self.frame) };
+        let bytes = unsafe { file.pool.arena.bytes_mut(frame) };
         // SAFETY: the header of a page is shorter than the page.
-        unsafe { bytes.get_unchecked_mut(self.file.format.payload_offset()..) }
+        unsafe { bytes.get_unchecked_mut(file.format.payload_offset()..) }
     }
 
     /// Holds the page with others from now on; nobody has it in between.
     pub fn downgrade(self) -> Shared<'p> {
-        let guard = ManuallyDrop::new(self);
-        let left = guard.header().latch.downgrade();
-        after_leaving(guard.file, guard.frame, left);
-        Shared { file: guard.file, frame: guard.frame }
+        let held = ManuallyDrop::new(self).0;
+        let left = held.header().latch.downgrade();
+        after_leaving(held.file, held.frame, left);
+        Shared(held)
     }
 }
 
@@ -108,17 +181,15 @@ impl Deref for Exclusive<'_> {
     #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the guard holds the frame's latch exclusively, and the slice lives no longer than a borrow of the guard.
-        let bytes = unsafe { self.file.pool.arena.bytes(self.frame) };
-        // SAFETY: the header of a page is shorter than the page.
-        unsafe { bytes.get_unchecked(self.file.format.payload_offset()..) }
+        unsafe { self.0.payload() }
     }
 }
 
 impl Drop for Exclusive<'_> {
     #[inline]
     fn drop(&mut self) {
-        let left = self.header().latch.leave_exclusive();
-        after_leaving(self.file, self.frame, left);
+        let left = self.0.header().latch.leave_exclusive();
+        after_leaving(self.0.file, self.0.frame, left);
     }
 }
 
@@ -136,15 +207,12 @@ pub(crate) fn after_leaving(file: &FileState, frame: Frame, left: Left) {
 
 impl fmt::Debug for Shared<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Shared").field("page", &self.id()).field("lsn", &self.lsn()).finish_non_exhaustive()
+        self.0.fmt("Shared", f)
     }
 }
 
 impl fmt::Debug for Exclusive<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Exclusive")
-            .field("page", &self.id())
-            .field("lsn", &self.lsn())
-            .finish_non_exhaustive()
+        self.0.fmt("Exclusive", f)
     }
 }

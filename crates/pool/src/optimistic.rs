@@ -159,7 +159,7 @@ impl<'p> Optimistic<'p> {
         if !latch.try_shared_in_turn() {
             return Err(Changed);
         }
-        let guard = Shared { file: self.file, frame: self.frame };
+        let guard = Shared::new(self.file, self.frame);
         self.validate().map(|()| guard)
     }
 
@@ -169,7 +169,7 @@ impl<'p> Optimistic<'p> {
         if !latch.try_exclusive_at(self.version) {
             return Err(Changed);
         }
-        Ok(Exclusive { file: self.file, frame: self.frame })
+        Ok(Exclusive::new(self.file, self.frame))
     }
 }
 

@@ -168,7 +168,8 @@ impl Pool {
 
     /// Takes a file in. With a double write, pages that a power loss tore are mended first.
     ///
-    /// The file is the pool's alone: pages that others change in it are not seen. Errors: [`Error::Vfs`], [`Error::Corruption`] of the double write's journal.
+    /// The file is the pool's alone: pages that others change in it are not seen. Errors: [`Error::Vfs`]; [`Error::Invalid`] for a double write
+    /// of other pages.
     pub fn open(&self, file: Box<dyn File>, options: FileOptions) -> Result<PoolFile> {
         let mut files = write(&self.inner.files);
         let number = files.iter().position(Option::is_none).unwrap_or(files.len());

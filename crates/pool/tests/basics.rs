@@ -7,7 +7,7 @@ use std::time::Duration;
 use cairn_pool::{
     BackgroundWriter, Builder, Error, FileOptions, Format, Lsn, PolicyKind, Pool, PoolFile, WriteAhead,
 };
-use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions};
+use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions, StdFs};
 
 fn builder(frames: usize) -> Builder {
     Pool::builder()
@@ -281,6 +281,39 @@ fn truncation_and_files() {
     let other =
         pool.open(fs.open("other".as_ref(), OpenOptions::read()).unwrap(), FileOptions::new()).unwrap();
     assert_eq!((number(&other, 3), other.path().to_str()), (3, Some("other")));
+}
+
+/// Goal: on a real disk pages come back as well, through the kernel's page cache and past it, one by one and in batches. Method: pages in a drawn order, ahead of
+/// being asked for, scanned, changed and written in batches with gaps.
+#[test]
+fn a_real_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    for direct in [false, true] {
+        let options = OpenOptions { direct, ..OpenOptions::create() };
+        let raw = match StdFs::new().open(&dir.path().join(format!("direct {direct}")), options) {
+            Ok(raw) => raw,
+            // A file system in memory.
+            Err(error) if direct && error.kind() == ErrorKind::Unsupported => continue,
+            Err(error) => panic!("{error}"),
+        };
+        let pool = builder(64).build().unwrap();
+        let all = pool.open(raw, FileOptions::new()).unwrap();
+        fill(&all, 400);
+        all.flush().unwrap();
+        for round in 0..3u32 {
+            let apart: Vec<u32> = (0..40).map(|at| (at * 7 + round * 13) % 400).collect();
+            // Of those that are read, later ones may take the frames of earlier ones.
+            assert!(all.prefetch_pages(&apart) > 0 && apart.iter().any(|&page| all.is_resident(page)));
+            assert!(apart.iter().all(|&page| number(&all, page) == page));
+            (0..400).step_by(3).for_each(|page| all.write(page).unwrap().payload_mut(Lsn::NONE)[9] += 1);
+            all.flush().unwrap();
+            assert!(all.scan(0..400).zip(0..).all(|(guard, page)| {
+                let guard = guard.unwrap();
+                guard.id().page() == page && u32::from(guard[9]) == if page % 3 == 0 { round + 1 } else { 0 }
+            }));
+        }
+        all.close().unwrap();
+    }
 }
 
 /// Goal: pages that were cut off do not come back from the double write. Method: its last batch holds them when the file is cut and opened again.
