@@ -1,1 +1,33 @@
-//! SQL.
+//! SQL over transactional tables.
+//!
+//! What applications do all day (reading and changing single rows and short ranges of one table) is compiled once to operations on the table's trees; everything
+//! else goes through DataFusion. `docs/src/design/sql.md` tells how and why. Where engines differ, PostgreSQL is right.
+//!
+//! A [`Connection`] waits for what it does. It may be used within an asynchronous runtime, on a thread that may wait.
+#![forbid(unsafe_code)]
+
+mod connection;
+mod database;
+mod datum;
+mod error;
+mod outcome;
+pub mod sqlstate;
+mod statement;
+mod types;
+
+pub use arrow::array::RecordBatch;
+pub use cairn_table::row::Type;
+pub use cairn_table::schema::ColumnType;
+pub use connection::{Canceller, Connection, Notice, TransactionStatus};
+pub use database::{Builder, Database, Durability};
+pub use datum::{Datum, DatumRef, FromDatum};
+pub use error::{Error, Result};
+pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
+pub use statement::{Statement, StatementKind};
+
+/// Cuts a text into its statements, without the semicolons between them. What is between quotes, dollars or in comments does not count.
+///
+/// Errors: 42601 for a quote or comment that does not end.
+pub fn split(sql: &str) -> Result<Vec<&str>> {
+    Ok(sql.split(';').map(str::trim).filter(|part| !part.is_empty()).collect())
+}

@@ -1,0 +1,233 @@
+//! Values, as programs give them to statements and get them from rows.
+
+mod calendar;
+mod convert;
+mod json;
+mod number;
+mod parse;
+mod text;
+
+pub(crate) use calendar::{civil_from_days, days_from_civil};
+pub use convert::FromDatum;
+pub(crate) use number::{pow10, rescale, rescale_exact};
+pub(crate) use parse::{parse_decimal, parse_interval};
+
+use cairn_table::row::{Interval, Type, Value};
+
+/// A value that owns its bytes.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub enum Datum {
+    /// NULL, of any type.
+    #[default]
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// 16 bits with sign.
+    SmallInt(i16),
+    /// 32 bits with sign.
+    Int(i32),
+    /// 64 bits with sign.
+    BigInt(i64),
+    /// 32 bits, IEEE 754.
+    Real(f32),
+    /// 64 bits, IEEE 754.
+    Double(f64),
+    /// `unscaled` / 10^`scale`.
+    Decimal {
+        /// The digits.
+        unscaled: i128,
+        /// How many of them are after the point.
+        scale: u8,
+    },
+    /// Text; JSON too.
+    Text(String),
+    /// Bytes.
+    Blob(Vec<u8>),
+    /// Days since 1970-01-01.
+    Date(i32),
+    /// Microseconds since midnight.
+    Time(i64),
+    /// Microseconds since 1970-01-01 00:00 UTC.
+    Timestamp(i64),
+    /// A span of time.
+    Interval {
+        /// Months.
+        months: i32,
+        /// Days.
+        days: i32,
+        /// Microseconds.
+        micros: i64,
+    },
+    /// 128 bits.
+    Uuid([u8; 16]),
+}
+
+/// A value whose text and bytes are borrowed from wherever they are.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[allow(missing_docs, reason = "each is what it is in Datum")]
+pub enum DatumRef<'a> {
+    #[default]
+    Null,
+    Boolean(bool),
+    SmallInt(i16),
+    Int(i32),
+    BigInt(i64),
+    Real(f32),
+    Double(f64),
+    Decimal {
+        unscaled: i128,
+        scale: u8,
+    },
+    Text(&'a str),
+    Blob(&'a [u8]),
+    Date(i32),
+    Time(i64),
+    Timestamp(i64),
+    Interval {
+        months: i32,
+        days: i32,
+        micros: i64,
+    },
+    Uuid([u8; 16]),
+}
+
+impl Datum {
+    /// The same value, borrowed.
+    pub fn borrow(&self) -> DatumRef<'_> {
+        match *self {
+            Datum::Null => DatumRef::Null,
+            Datum::Boolean(value) => DatumRef::Boolean(value),
+            Datum::SmallInt(value) => DatumRef::SmallInt(value),
+            Datum::Int(value) => DatumRef::Int(value),
+            Datum::BigInt(value) => DatumRef::BigInt(value),
+            Datum::Real(value) => DatumRef::Real(value),
+            Datum::Double(value) => DatumRef::Double(value),
+            Datum::Decimal { unscaled, scale } => DatumRef::Decimal { unscaled, scale },
+            Datum::Text(ref value) => DatumRef::Text(value),
+            Datum::Blob(ref value) => DatumRef::Blob(value),
+            Datum::Date(value) => DatumRef::Date(value),
+            Datum::Time(value) => DatumRef::Time(value),
+            Datum::Timestamp(value) => DatumRef::Timestamp(value),
+            Datum::Interval { months, days, micros } => DatumRef::Interval { months, days, micros },
+            Datum::Uuid(value) => DatumRef::Uuid(value),
+        }
+    }
+
+    /// True for NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, Datum::Null)
+    }
+
+    /// What its bytes are; `None` for NULL.
+    pub fn type_of(&self) -> Option<Type> {
+        self.borrow().type_of()
+    }
+}
+
+impl<'a> DatumRef<'a> {
+    /// The same value, with bytes of its own.
+    pub fn to_owned(self) -> Datum {
+        match self {
+            DatumRef::Null => Datum::Null,
+            DatumRef::Boolean(value) => Datum::Boolean(value),
+            DatumRef::SmallInt(value) => Datum::SmallInt(value),
+            DatumRef::Int(value) => Datum::Int(value),
+            DatumRef::BigInt(value) => Datum::BigInt(value),
+            DatumRef::Real(value) => Datum::Real(value),
+            DatumRef::Double(value) => Datum::Double(value),
+            DatumRef::Decimal { unscaled, scale } => Datum::Decimal { unscaled, scale },
+            DatumRef::Text(value) => Datum::Text(value.to_owned()),
+            DatumRef::Blob(value) => Datum::Blob(value.to_owned()),
+            DatumRef::Date(value) => Datum::Date(value),
+            DatumRef::Time(value) => Datum::Time(value),
+            DatumRef::Timestamp(value) => Datum::Timestamp(value),
+            DatumRef::Interval { months, days, micros } => Datum::Interval { months, days, micros },
+            DatumRef::Uuid(value) => Datum::Uuid(value),
+        }
+    }
+
+    /// True for NULL.
+    pub fn is_null(&self) -> bool {
+        matches!(self, DatumRef::Null)
+    }
+
+    /// What its bytes are; `None` for NULL.
+    pub fn type_of(&self) -> Option<Type> {
+        Some(match self {
+            DatumRef::Null => return None,
+            DatumRef::Boolean(_) => Type::Boolean,
+            DatumRef::SmallInt(_) => Type::SmallInt,
+            DatumRef::Int(_) => Type::Int,
+            DatumRef::BigInt(_) => Type::BigInt,
+            DatumRef::Real(_) => Type::Real,
+            DatumRef::Double(_) => Type::Double,
+            DatumRef::Decimal { .. } => Type::Decimal,
+            DatumRef::Text(_) => Type::Text,
+            DatumRef::Blob(_) => Type::Blob,
+            DatumRef::Date(_) => Type::Date,
+            DatumRef::Time(_) => Type::Time,
+            DatumRef::Timestamp(_) => Type::Timestamp,
+            DatumRef::Interval { .. } => Type::Interval,
+            DatumRef::Uuid(_) => Type::Uuid,
+        })
+    }
+
+    /// A column's value. `scale` is the column's, and matters to decimals only.
+    #[inline]
+    pub(crate) fn from_value(value: Value<'a>, scale: u8) -> DatumRef<'a> {
+        match value {
+            Value::Boolean(value) => DatumRef::Boolean(value),
+            Value::SmallInt(value) => DatumRef::SmallInt(value),
+            Value::Int(value) => DatumRef::Int(value),
+            Value::BigInt(value) => DatumRef::BigInt(value),
+            Value::Real(value) => DatumRef::Real(value),
+            Value::Double(value) => DatumRef::Double(value),
+            Value::Decimal(unscaled) => DatumRef::Decimal { unscaled, scale },
+            Value::Text(value) => DatumRef::Text(value),
+            Value::Blob(value) => DatumRef::Blob(value),
+            Value::Date(value) => DatumRef::Date(value),
+            Value::Time(value) => DatumRef::Time(value),
+            Value::Timestamp(value) => DatumRef::Timestamp(value),
+            Value::Interval(Interval { months, days, micros }) => DatumRef::Interval { months, days, micros },
+            Value::Uuid(value) => DatumRef::Uuid(value),
+            _ => DatumRef::Null,
+        }
+    }
+
+    /// As a table keeps it. Decimals are those of their scale.
+    #[inline]
+    pub(crate) fn to_value(self) -> Value<'a> {
+        match self {
+            DatumRef::Null => Value::Null,
+            DatumRef::Boolean(value) => Value::Boolean(value),
+            DatumRef::SmallInt(value) => Value::SmallInt(value),
+            DatumRef::Int(value) => Value::Int(value),
+            DatumRef::BigInt(value) => Value::BigInt(value),
+            DatumRef::Real(value) => Value::Real(value),
+            DatumRef::Double(value) => Value::Double(value),
+            DatumRef::Decimal { unscaled, .. } => Value::Decimal(unscaled),
+            DatumRef::Text(value) => Value::Text(value),
+            DatumRef::Blob(value) => Value::Blob(value),
+            DatumRef::Date(value) => Value::Date(value),
+            DatumRef::Time(value) => Value::Time(value),
+            DatumRef::Timestamp(value) => Value::Timestamp(value),
+            DatumRef::Interval { months, days, micros } => Value::Interval(Interval { months, days, micros }),
+            DatumRef::Uuid(value) => Value::Uuid(value),
+        }
+    }
+}
+
+impl<'a> From<&'a Datum> for DatumRef<'a> {
+    fn from(datum: &'a Datum) -> Self {
+        datum.borrow()
+    }
+}
+
+impl From<DatumRef<'_>> for Datum {
+    fn from(datum: DatumRef<'_>) -> Self {
+        datum.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,384 @@
+//! Values from their text form, as PostgreSQL reads it.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+
+use super::calendar::{days_from_civil, days_in_month};
+use super::{Datum, pow10, rescale};
+use crate::sqlstate::{
+    DATETIME_FIELD_OVERFLOW, INVALID_DATETIME_FORMAT, INVALID_TEXT_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE,
+};
+use crate::types::name_of;
+use crate::{Error, Result};
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+impl Datum {
+    /// Reads the text form of a value. Lengths are not checked; decimals are rounded to the type's scale.
+    ///
+    /// Errors: 22P02, 22007, 22008 and 22003, as PostgreSQL has them.
+    pub fn parse(text: &str, kind: &ColumnType) -> Result<Datum> {
+        let invalid = || {
+            let what = format!("invalid input syntax for type {}: \"{text}\"", name_of(kind));
+            Error::new(INVALID_TEXT_REPRESENTATION, what)
+        };
+        let trimmed = text.trim();
+        Ok(match kind.kind {
+            Type::Boolean => Datum::Boolean(boolean(trimmed).ok_or_else(invalid)?),
+            Type::SmallInt => Datum::SmallInt(integer(text, kind)?),
+            Type::Int => Datum::Int(integer(text, kind)?),
+            Type::BigInt => Datum::BigInt(integer(text, kind)?),
+            Type::Real => Datum::Real(float(trimmed).ok_or_else(invalid)? as f32),
+            Type::Double => Datum::Double(float(trimmed).ok_or_else(invalid)?),
+            Type::Decimal => {
+                let (unscaled, scale) = parse_decimal(trimmed).ok_or_else(invalid)?;
+                let (precision, to) = kind.decimal.unwrap_or((38, scale));
+                let fits = |value: &i128| {
+                    pow10(precision.into()).is_none_or(|most| value.unsigned_abs() < most.unsigned_abs())
+                };
+                let unscaled = rescale(unscaled, scale, to).filter(fits);
+                let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow");
+                Datum::Decimal { unscaled: unscaled.ok_or_else(overflow)?, scale: to }
+            }
+            Type::Text if kind.is_json => {
+                check_json(text).map_err(|what| {
+                    Error::new(INVALID_TEXT_REPRESENTATION, "invalid input syntax for type json")
+                        .with_detail(what)
+                })?;
+                Datum::Text(text.to_owned())
+            }
+            Type::Text => Datum::Text(text.to_owned()),
+            Type::Blob => Datum::Blob(bytea(text).ok_or_else(invalid)?),
+            Type::Date => Datum::Date(date(trimmed, kind)?),
+            Type::Time => Datum::Time(time(trimmed).ok_or_else(|| datetime(trimmed, kind))?.0),
+            Type::Timestamp => Datum::Timestamp(timestamp(trimmed, kind)?),
+            Type::Interval => {
+                let (months, days, micros) =
+                    parse_interval(trimmed).ok_or_else(|| datetime(trimmed, kind))?;
+                Datum::Interval { months, days, micros }
+            }
+            Type::Uuid => Datum::Uuid(uuid(trimmed).ok_or_else(invalid)?),
+            _ => return Err(Error::unsupported(format_args!("the type {kind}"))),
+        })
+    }
+}
+
+fn boolean(text: &str) -> Option<bool> {
+    let lower = text.to_ascii_lowercase();
+    let is = |whole: &str, least: usize| lower.len() >= least && whole.starts_with(&lower);
+    if is("true", 1) || is("yes", 1) || is("on", 2) || lower == "1" {
+        return Some(true);
+    }
+    (is("false", 1) || is("no", 1) || is("off", 2) || lower == "0").then_some(false)
+}
+
+fn integer<T: TryFrom<i64>>(text: &str, kind: &ColumnType) -> Result<T> {
+    let trimmed = text.trim();
+    let digits = trimmed.strip_prefix(['-', '+']).unwrap_or(trimmed);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        let what = format!("invalid input syntax for type {}: \"{text}\"", name_of(kind));
+        return Err(Error::new(INVALID_TEXT_REPRESENTATION, what));
+    }
+    let value = trimmed.parse::<i64>().ok().and_then(|value| T::try_from(value).ok());
+    value.ok_or_else(|| {
+        let what = format!("value \"{trimmed}\" is out of range for type {}", name_of(kind));
+        Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what)
+    })
+}
+
+fn float(text: &str) -> Option<f64> {
+    let lower = text.to_ascii_lowercase();
+    match lower.as_str() {
+        "nan" => return Some(f64::NAN),
+        "infinity" | "+infinity" | "inf" | "+inf" => return Some(f64::INFINITY),
+        "-infinity" | "-inf" => return Some(f64::NEG_INFINITY),
+        _ => {}
+    }
+    let starts = lower.bytes().find(|byte| !matches!(byte, b'-' | b'+' | b'.'))?;
+    starts.is_ascii_digit().then(|| lower.parse().ok()).flatten()
+}
+
+/// The digits of a number and how many of them are after the point; digits beyond what 128 bits hold are rounded away when they are after the point.
+pub(crate) fn parse_decimal(text: &str) -> Option<(i128, u8)> {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (negative, digits) = match mantissa.strip_prefix('-') {
+        Some(rest) => (true, rest),
+        None => (false, mantissa.strip_prefix('+').unwrap_or(mantissa)),
+    };
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty()
+        || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit())
+    {
+        return None;
+    }
+    let mut unscaled: i128 = 0;
+    let mut scale = exponent.checked_neg()?;
+    for (at, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
+        let after_point = at >= whole.len();
+        let next = unscaled.checked_mul(10).and_then(|value| value.checked_add((digit - b'0').into()));
+        match next {
+            Some(next) if !(after_point && scale >= 37) => {
+                unscaled = next;
+                scale += i32::from(after_point);
+            }
+            _ if after_point => {
+                unscaled += i128::from(digit >= b'5');
+                break;
+            }
+            _ => return None,
+        }
+    }
+    if scale < 0 {
+        unscaled = unscaled.checked_mul(pow10(scale.unsigned_abs())?)?;
+        scale = 0;
+    }
+    if scale > 38 {
+        unscaled = rescale(unscaled, u8::try_from(scale).ok()?, 38)?;
+        scale = 38;
+    }
+    Some((if negative { -unscaled } else { unscaled }, scale as u8))
+}
+
+fn bytea(text: &str) -> Option<Vec<u8>> {
+    if let Some(hex) = text.strip_prefix("\\x") {
+        return bytes_of_hex(hex.as_bytes());
+    }
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix(b"\\") {
+            bytes.push(b'\\');
+            rest = after;
+            continue;
+        }
+        let (octal, after) = rest.split_at_checked(3)?;
+        let octal = std::str::from_utf8(octal).ok()?;
+        bytes.push(u8::from_str_radix(octal, 8).ok()?);
+        rest = after;
+    }
+    Some(bytes)
+}
+
+fn bytes_of_hex(hex: &[u8]) -> Option<Vec<u8>> {
+    let digits: Option<Vec<u8>> =
+        hex.iter().map(|&digit| (digit as char).to_digit(16).map(|digit| digit as u8)).collect();
+    let digits = digits?;
+    (digits.len() % 2 == 0).then(|| {
+        digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |all, digit| all << 4 | digit)).collect()
+    })
+}
+
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let inner = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(text);
+    let digits: Vec<u8> = inner.bytes().filter(|&byte| byte != b'-').collect();
+    bytes_of_hex(&digits)?.try_into().ok()
+}
+
+fn datetime(text: &str, kind: &ColumnType) -> Error {
+    let what = format!("invalid input syntax for type {}: \"{text}\"", name_of(kind));
+    Error::new(INVALID_DATETIME_FORMAT, what)
+}
+
+fn date(text: &str, kind: &ColumnType) -> Result<i32> {
+    if text.eq_ignore_ascii_case("epoch") {
+        return Ok(0);
+    }
+    let micros = timestamp(text, kind)?;
+    i32::try_from(micros.div_euclid(DAY)).map_err(|_| datetime(text, kind))
+}
+
+/// Microseconds since 1970; an offset from UTC is taken into account.
+fn timestamp(text: &str, kind: &ColumnType) -> Result<i64> {
+    if text.eq_ignore_ascii_case("epoch") {
+        return Ok(0);
+    }
+    let (text, before) = match text.strip_suffix("BC").or_else(|| text.strip_suffix("bc")) {
+        Some(rest) => (rest.trim_end(), true),
+        None => (text, false),
+    };
+    let (date, rest) = match text.split_once([' ', 'T', 't']) {
+        Some((date, rest)) => (date, Some(rest)),
+        None => (text, None),
+    };
+    let invalid = || datetime(text, kind);
+    let mut parts = date.split(['-', '/']);
+    let mut part = || {
+        parts
+            .next()
+            .filter(|part| !part.is_empty() && part.len() <= 6 && part.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let (first, month, day) = (part(), part(), part());
+    let (year, month, day) = match (first, month, day) {
+        (Some(year), Some(month), Some(day)) if parts.next().is_none() && year.len() >= 3 => {
+            (year, month, day)
+        }
+        // Eight digits in a row.
+        (Some(all), None, None) if all.len() == 8 => return Err(invalid()),
+        _ => return Err(invalid()),
+    };
+    let number = |part: &str| part.parse::<i64>().map_err(|_| invalid());
+    let (year, month, day) = (number(year)?, number(month)?, number(day)?);
+    let year = if before { 1 - year } else { year };
+    let out_of_range =
+        || Error::new(DATETIME_FIELD_OVERFLOW, format!("date/time field value out of range: \"{text}\""));
+    let month =
+        u32::try_from(month).ok().filter(|month| (1..=12).contains(month)).ok_or_else(out_of_range)?;
+    let day = u32::try_from(day).ok().filter(|day| (1..=days_in_month(year, month)).contains(day));
+    let day = day.ok_or_else(out_of_range)?;
+    // The years that microseconds in 64 bits reach.
+    if !(-290_307..=294_246).contains(&year) || (before && year > 0) || (!before && year < 1) {
+        return Err(out_of_range());
+    }
+    let days = days_from_civil(year, month, day);
+    let (micros, offset) = match rest {
+        Some(rest) => time(rest.trim()).ok_or_else(invalid)?,
+        None => (0, 0),
+    };
+    Ok(days * DAY + micros - offset)
+}
+
+/// Microseconds since midnight, and the offset from UTC that was given.
+fn time(text: &str) -> Option<(i64, i64)> {
+    let (text, afternoon) = match text.get(text.len().saturating_sub(2)..) {
+        Some(half) if half.eq_ignore_ascii_case("pm") => (text[..text.len() - 2].trim_end(), Some(true)),
+        Some(half) if half.eq_ignore_ascii_case("am") => (text[..text.len() - 2].trim_end(), Some(false)),
+        _ => (text, None),
+    };
+    let zone = text.find(['+', '-', 'Z', 'z', ' ']);
+    let (clock, zone) = zone.map_or((text, ""), |at| text.split_at(at));
+    let mut parts = clock.split(':');
+    let two = |part: &str| {
+        part.parse::<i64>().ok().filter(|_| part.len() <= 2 && part.as_bytes()[0].is_ascii_digit())
+    };
+    let mut hour = two(parts.next().filter(|part| !part.is_empty())?)?;
+    let minute = two(parts.next().filter(|part| !part.is_empty())?)?;
+    let micros = parts.next().map_or(Some(0), seconds)?;
+    if parts.next().is_some() {
+        return None;
+    }
+    match afternoon {
+        Some(true) if hour < 12 => hour += 12,
+        Some(false) if hour == 12 => hour = 0,
+        _ => {}
+    }
+    let all = (hour * 60 + minute) * 60 * SECOND + micros;
+    if hour > 24 || minute > 59 || micros > 60 * SECOND || all > DAY {
+        return None;
+    }
+    Some((all, offset(zone.trim())?))
+}
+
+fn seconds(text: &str) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    if whole.is_empty()
+        || whole.len() > 2
+        || !whole.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit())
+    {
+        return None;
+    }
+    Some(whole.parse::<i64>().ok()? * SECOND + micros_of_fraction(fraction))
+}
+
+fn micros_of_fraction(digits: &str) -> i64 {
+    let mut micros = 0;
+    for at in 0..6 {
+        micros = micros * 10 + digits.as_bytes().get(at).map_or(0, |digit| i64::from(digit - b'0'));
+    }
+    micros + i64::from(digits.as_bytes().get(6).is_some_and(|&digit| digit >= b'5'))
+}
+
+fn offset(zone: &str) -> Option<i64> {
+    if zone.is_empty()
+        || zone.eq_ignore_ascii_case("z")
+        || zone.eq_ignore_ascii_case("utc")
+        || zone.eq_ignore_ascii_case("gmt")
+    {
+        return Some(0);
+    }
+    let negative = zone.starts_with('-');
+    let digits = zone.strip_prefix(['-', '+'])?;
+    let (hours, minutes) = match digits.split_once(':') {
+        Some((hours, minutes)) => (hours, minutes),
+        None if digits.len() == 4 && digits.is_ascii() => digits.split_at(2),
+        None => (digits, "0"),
+    };
+    let (hours, minutes): (i64, i64) = (hours.parse().ok()?, minutes.parse().ok()?);
+    let micros = (hours * 60 + minutes) * 60 * SECOND;
+    ((0..=15).contains(&hours) && (0..60).contains(&minutes)).then_some(if negative {
+        -micros
+    } else {
+        micros
+    })
+}
+
+/// Months, days and microseconds of `1 year 2 mons 3 days 04:05:06.7`, `-2 hours`, `1.5 weeks`, `3 days ago`.
+pub(crate) fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
+    let (mut months, mut days, mut micros) = (0f64, 0f64, 0i128);
+    let mut words = text.split_ascii_whitespace().flat_map(split_unit).peekable();
+    let (mut any, mut ago) = (false, false);
+    while let Some(word) = words.next() {
+        if word.eq_ignore_ascii_case("ago") {
+            ago = true;
+            continue;
+        }
+        if word == "@" {
+            continue;
+        }
+        any = true;
+        if word.contains(':') {
+            let negative = word.starts_with('-');
+            let mut parts = word.trim_start_matches(['-', '+']).split(':');
+            let (hours, minutes) = (parts.next()?.parse::<i128>().ok()?, parts.next()?.parse::<i128>().ok()?);
+            let rest = i128::from(parts.next().map_or(Some(0), seconds)?);
+            let all = (hours * 60 + minutes) * 60 * i128::from(SECOND) + rest;
+            micros += if negative { -all } else { all };
+            continue;
+        }
+        let count: f64 = word.parse().ok()?;
+        let unit = words.next().unwrap_or("seconds").to_ascii_lowercase();
+        let unit = unit.strip_suffix('s').filter(|unit| !unit.is_empty()).unwrap_or(&unit);
+        let time = |unit: f64| (count * unit * 1e6).round() as i128;
+        match unit {
+            "millennium" | "millennia" => months += count * 12_000.0,
+            "century" | "centurie" | "c" => months += count * 1_200.0,
+            "decade" => months += count * 120.0,
+            "year" | "y" | "yr" => months += (count * 12.0).round(),
+            "month" | "mon" => months += count,
+            "week" | "w" => days += count * 7.0,
+            "day" | "d" => days += count,
+            "hour" | "h" | "hr" => micros += time(3600.0),
+            "minute" | "m" | "min" => micros += time(60.0),
+            "second" | "s" | "sec" => micros += time(1.0),
+            "millisecond" | "msec" | "m_" => micros += time(1e-3),
+            "microsecond" | "usec" | "us" => micros += time(1e-6),
+            _ => return None,
+        }
+    }
+    days += months.fract() * 30.0;
+    micros += (days.fract() * 86_400e6).round() as i128;
+    let sign = if ago { -1.0 } else { 1.0 };
+    let fits = |value: f64| (value.abs() < f64::from(i32::MAX)).then_some((value.trunc() * sign) as i32);
+    let micros = i64::try_from(if ago { -micros } else { micros }).ok()?;
+    any.then_some((fits(months)?, fits(days)?, micros))
+}
+
+/// `1d` as `1` and `d`; anything else as it is.
+fn split_unit(word: &str) -> impl Iterator<Item = &str> {
+    let at = word.find(|c: char| c.is_ascii_alphabetic()).filter(|&at| at > 0 && !word.contains(':'));
+    let (number, unit) = at.map_or((word, ""), |at| word.split_at(at));
+    [number, unit].into_iter().filter(|part| !part.is_empty())
+}
+
+/// What is wrong with a JSON text, if anything is.
+pub(crate) fn check_json(text: &str) -> std::result::Result<(), String> {
+    super::json::check(text)
+}

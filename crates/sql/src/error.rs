@@ -1,0 +1,144 @@
+//! What can go wrong with a statement.
+
+use std::fmt;
+
+use cairn_vfs::ErrorKind;
+
+use crate::sqlstate;
+
+/// A failed statement or operation. Small to move: what it says is elsewhere.
+#[derive(Debug, Clone)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug, Clone)]
+struct Inner {
+    sqlstate: &'static str,
+    message: String,
+    detail: Option<String>,
+    hint: Option<String>,
+    position: Option<usize>,
+    source: Option<cairn_table::Error>,
+}
+
+/// The result of a statement.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error with one of the codes in [`sqlstate`].
+    pub fn new(sqlstate: &'static str, message: impl Into<String>) -> Self {
+        Error(Box::new(Inner {
+            sqlstate,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            position: None,
+            source: None,
+        }))
+    }
+
+    /// Something that PostgreSQL or the standard has, and this engine has not.
+    pub fn unsupported(what: impl fmt::Display) -> Self {
+        Error::new(sqlstate::FEATURE_NOT_SUPPORTED, format!("{what} is not supported"))
+    }
+
+    /// Adds what precisely was found.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.0.detail = Some(detail.into());
+        self
+    }
+
+    /// Adds what to do about it.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.0.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds where in the statement it is: the character, counted from 1.
+    #[must_use]
+    pub fn at(mut self, position: usize) -> Self {
+        self.0.position = Some(position);
+        self
+    }
+
+    /// The code: five characters, PostgreSQL's.
+    pub fn sqlstate(&self) -> &'static str {
+        self.0.sqlstate
+    }
+
+    /// What happened, in one line.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// What precisely was found.
+    pub fn detail(&self) -> Option<&str> {
+        self.0.detail.as_deref()
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Where in the statement: the character, counted from 1.
+    pub fn position(&self) -> Option<usize> {
+        self.0.position
+    }
+
+    /// What the caller may do about it.
+    pub fn kind(&self) -> ErrorKind {
+        if let Some(source) = &self.0.source {
+            return source.kind();
+        }
+        match self.sqlstate() {
+            sqlstate::LOCK_NOT_AVAILABLE | sqlstate::OBJECT_IN_USE => ErrorKind::Busy,
+            sqlstate::SERIALIZATION_FAILURE | sqlstate::DEADLOCK_DETECTED => ErrorKind::Conflict,
+            sqlstate::UNDEFINED_TABLE
+            | sqlstate::UNDEFINED_COLUMN
+            | sqlstate::UNDEFINED_OBJECT
+            | sqlstate::UNDEFINED_FUNCTION
+            | sqlstate::UNDEFINED_FILE
+            | sqlstate::INVALID_SCHEMA_NAME => ErrorKind::NotFound,
+            sqlstate::DATA_CORRUPTED => ErrorKind::Corruption,
+            sqlstate::IO_ERROR | sqlstate::DISK_FULL => ErrorKind::Io,
+            sqlstate::FEATURE_NOT_SUPPORTED => ErrorKind::Unsupported,
+            _ => ErrorKind::Invalid,
+        }
+    }
+
+    /// True where the same transaction may succeed when it is run again from its start.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self.sqlstate(), sqlstate::SERIALIZATION_FAILURE | sqlstate::DEADLOCK_DETECTED)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_ref().map(|source| source as _)
+    }
+}
+
+impl From<cairn_table::Error> for Error {
+    fn from(source: cairn_table::Error) -> Self {
+        let sqlstate = match source.kind() {
+            ErrorKind::Corruption => sqlstate::DATA_CORRUPTED,
+            ErrorKind::Io | ErrorKind::Poisoned => sqlstate::IO_ERROR,
+            ErrorKind::Busy => sqlstate::LOCK_NOT_AVAILABLE,
+            ErrorKind::Conflict => sqlstate::SERIALIZATION_FAILURE,
+            ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,
+            ErrorKind::NotFound => sqlstate::UNDEFINED_OBJECT,
+            _ => sqlstate::INVALID_PARAMETER_VALUE,
+        };
+        let mut error = Error::new(sqlstate, source.to_string());
+        error.0.source = Some(source);
+        error
+    }
+}
