@@ -10,9 +10,11 @@ mod connection;
 mod database;
 mod datum;
 mod error;
+mod expr;
 mod outcome;
 pub mod sqlstate;
 mod statement;
+mod syntax;
 mod types;
 
 pub use arrow::array::RecordBatch;
@@ -24,10 +26,4 @@ pub use datum::{Datum, DatumRef, FromDatum};
 pub use error::{Error, Result};
 pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
 pub use statement::{Statement, StatementKind};
-
-/// Cuts a text into its statements, without the semicolons between them. What is between quotes, dollars or in comments does not count.
-///
-/// Errors: 42601 for a quote or comment that does not end.
-pub fn split(sql: &str) -> Result<Vec<&str>> {
-    Ok(sql.split(';').map(str::trim).filter(|part| !part.is_empty()).collect())
-}
+pub use syntax::split;

@@ -7,7 +7,7 @@ mod number;
 mod parse;
 mod text;
 
-pub(crate) use calendar::{civil_from_days, days_from_civil};
+pub(crate) use calendar::{civil_from_days, days_from_civil, days_in_month};
 pub use convert::FromDatum;
 pub(crate) use number::{pow10, rescale, rescale_exact};
 pub(crate) use parse::{parse_decimal, parse_interval};

@@ -1,0 +1,171 @@
+//! Operators that compute.
+
+use super::cast::{as_double, as_integer};
+use super::node::Operator;
+use super::time;
+use crate::datum::{Datum, DatumRef, pow10, rescale};
+use crate::error::{Error, Result};
+use crate::sqlstate::{DIVISION_BY_ZERO, INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE};
+
+/// Digits that a quotient of decimals has at least.
+const QUOTIENT_DIGITS: u8 = 16;
+const MOST_SCALE: u8 = 38;
+
+fn overflow(kind: &str) -> Error {
+    Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{kind} out of range"))
+}
+
+pub(super) fn by_zero() -> Error {
+    Error::new(DIVISION_BY_ZERO, "division by zero")
+}
+
+/// Applies an operator to two values, neither of them NULL, whose types the compiler has made those that it takes.
+///
+/// Errors: 22003 and 22012.
+pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
+    use DatumRef as D;
+    match (left, right) {
+        (D::Text(a), D::Text(b)) if operator == Operator::Concat => Ok(Datum::Text([a, b].concat())),
+        (D::Blob(a), D::Blob(b)) if operator == Operator::Concat => Ok(Datum::Blob([a, b].concat())),
+        (D::SmallInt(_), D::SmallInt(_)) => {
+            let value = integers(operator, left, right, "smallint")?;
+            value.try_into().map(Datum::SmallInt).map_err(|_| overflow("smallint"))
+        }
+        (D::Int(_), D::Int(_)) => {
+            let value = integers(operator, left, right, "integer")?;
+            value.try_into().map(Datum::Int).map_err(|_| overflow("integer"))
+        }
+        (D::BigInt(_), D::BigInt(_)) => {
+            let value = integers(operator, left, right, "bigint")?;
+            value.try_into().map(Datum::BigInt).map_err(|_| overflow("bigint"))
+        }
+        (D::Decimal { unscaled: a, scale: m }, D::Decimal { unscaled: b, scale: n }) => decimals(operator, (a, m), (b, n)),
+        (D::Real(a), D::Real(b)) => {
+            let value = floats(operator, a.into(), b.into())? as f32;
+            if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow("value")) } else { Ok(Datum::Real(value)) }
+        }
+        (D::Double(a), D::Double(b)) => {
+            let value = floats(operator, a, b)?;
+            if value.is_infinite() && a.is_finite() && b.is_finite() {
+                return Err(overflow("value"));
+            }
+            Ok(Datum::Double(value))
+        }
+        _ => time::binary(operator, left, right),
+    }
+}
+
+fn internal(operator: Operator) -> Error {
+    Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))
+}
+
+/// Of whole numbers; whether the result fits the type is looked at later, but for what would give wrong bits.
+fn integers(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>, kind: &str) -> Result<i128> {
+    let (Some(a), Some(b)) = (as_integer(left), as_integer(right)) else { return Err(internal(operator)) };
+    Ok(match operator {
+        Operator::Add => a + b,
+        Operator::Subtract => a - b,
+        Operator::Multiply => a * b,
+        Operator::Divide => a.checked_div(b).ok_or_else(by_zero)?,
+        Operator::Modulo => a.checked_rem(b).ok_or_else(by_zero)?,
+        Operator::BitAnd => a & b,
+        Operator::BitOr => a | b,
+        Operator::BitXor => a ^ b,
+        // Shifts wrap around in the width of the type, and lose what is shifted out.
+        Operator::ShiftLeft | Operator::ShiftRight => {
+            let width = match kind {
+                "smallint" => 16,
+                "integer" => 32,
+                _ => 64,
+            };
+            let by = (b as u32) & (width.max(32) - 1);
+            if operator == Operator::ShiftRight {
+                return Ok(a >> by);
+            }
+            let shifted = (a << by) as u64 as i64;
+            match width {
+                16 => i128::from(shifted as i16),
+                32 => i128::from(shifted as i32),
+                _ => i128::from(shifted),
+            }
+        }
+        Operator::Power | Operator::Concat => return Err(internal(operator)),
+    })
+}
+
+fn decimals(operator: Operator, (a, m): (i128, u8), (b, n): (i128, u8)) -> Result<Datum> {
+    let too_large = || overflow("numeric");
+    let at = |value: i128, from: u8, to: u8| rescale(value, from, to).ok_or_else(too_large);
+    let scale = m.max(n);
+    let (unscaled, scale) = match operator {
+        Operator::Add => (at(a, m, scale)?.checked_add(at(b, n, scale)?), scale),
+        Operator::Subtract => (at(a, m, scale)?.checked_sub(at(b, n, scale)?), scale),
+        Operator::Modulo if b == 0 => return Err(by_zero()),
+        Operator::Modulo => (at(a, m, scale)?.checked_rem(at(b, n, scale)?), scale),
+        Operator::Multiply => {
+            let product = a.checked_mul(b);
+            let scale = m + n;
+            if scale <= MOST_SCALE { (product, scale) } else { (product.and_then(|p| rescale(p, scale, MOST_SCALE)), MOST_SCALE) }
+        }
+        Operator::Divide if b == 0 => return Err(by_zero()),
+        Operator::Divide => return divide((a, m), (b, n)).ok_or_else(too_large),
+        _ => return Err(internal(operator)),
+    };
+    Ok(Datum::Decimal { unscaled: unscaled.ok_or_else(too_large)?, scale })
+}
+
+/// A quotient with 16 digits or more, or as many as there is room for, rounded.
+fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
+    // As PostgreSQL chooses it: enough digits after the point that there are sixteen that count.
+    let weight = |value: i128, scale: u8| value.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32 - i32::from(scale));
+    let (wa, wb) = (weight(a, m).div_euclid(4), weight(b, n).div_euclid(4));
+    let leading = |value: i128, scale: u8, weight: i32| {
+        let shift = i32::from(scale) + weight * 4;
+        let unit = pow10(shift.unsigned_abs())?;
+        if shift >= 0 { value.checked_div(unit) } else { value.checked_mul(unit) }
+    };
+    let lower = leading(a, m, wa)?.unsigned_abs() <= leading(b, n, wb)?.unsigned_abs();
+    let weight = wa - wb - i32::from(lower);
+    let digits = (i32::from(QUOTIENT_DIGITS) - weight * 4).max(m.into()).max(n.into()).clamp(0, MOST_SCALE.into());
+    for scale in (0..=digits as u8).rev() {
+        // a / 10^m / (b / 10^n) * 10^scale
+        let exponent = i32::from(n) + i32::from(scale) - i32::from(m);
+        let unit = pow10(exponent.unsigned_abs())?;
+        let scaled = if exponent >= 0 { a.checked_mul(unit).map(|a| (a, b)) } else { b.checked_mul(unit).map(|b| (a, b)) };
+        let Some((a, b)) = scaled else { continue };
+        let (quotient, rest) = (a / b, a % b);
+        let up = rest.unsigned_abs() >= b.unsigned_abs() - rest.unsigned_abs();
+        let sign = if (a < 0) == (b < 0) { 1 } else { -1 };
+        return Some(Datum::Decimal { unscaled: quotient + if up && rest != 0 { sign } else { 0 }, scale });
+    }
+    None
+}
+
+fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
+    Ok(match operator {
+        Operator::Add => a + b,
+        Operator::Subtract => a - b,
+        Operator::Multiply => a * b,
+        Operator::Divide | Operator::Modulo if b == 0.0 => return Err(by_zero()),
+        Operator::Divide => a / b,
+        Operator::Modulo => a % b,
+        Operator::Power => a.powf(b),
+        _ => return Err(internal(operator)),
+    })
+}
+
+/// The value with the other sign.
+///
+/// Errors: 22003 for the smallest number of a type.
+pub(super) fn negate(datum: DatumRef<'_>) -> Result<Datum> {
+    Ok(match datum {
+        DatumRef::Null => Datum::Null,
+        DatumRef::SmallInt(value) => Datum::SmallInt(value.checked_neg().ok_or_else(|| overflow("smallint"))?),
+        DatumRef::Int(value) => Datum::Int(value.checked_neg().ok_or_else(|| overflow("integer"))?),
+        DatumRef::BigInt(value) => Datum::BigInt(value.checked_neg().ok_or_else(|| overflow("bigint"))?),
+        DatumRef::Real(value) => Datum::Real(-value),
+        DatumRef::Decimal { unscaled, scale } => Datum::Decimal { unscaled: -unscaled, scale },
+        DatumRef::Interval { months, days, micros } => time::negate(months, days, micros)?,
+        other => Datum::Double(-as_double(other)),
+    })
+}

@@ -1,0 +1,217 @@
+//! The functions that the direct path knows, by name and types of arguments.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+
+use super::cast::rank;
+
+/// A function. Those of PostgreSQL with the same name, unless it says otherwise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Function {
+    Abs,
+    Ascii,
+    Ceil,
+    Chr,
+    ClockTime,
+    Concat,
+    CurrentDate,
+    CurrentTime,
+    CurrentValue,
+    DatePart,
+    DateTrunc,
+    Exp,
+    Extract,
+    Floor,
+    Greatest,
+    InitCap,
+    LastValue,
+    Least,
+    Left,
+    Length,
+    Ln,
+    Lower,
+    NewUuid,
+    NextValue,
+    OctetLength,
+    PadLeft,
+    PadRight,
+    Position,
+    Random,
+    Repeat,
+    Replace,
+    Reverse,
+    Right,
+    Round,
+    SetValue,
+    Setting,
+    Sign,
+    SplitPart,
+    Sqrt,
+    StartsWith,
+    Substr,
+    /// `transaction_timestamp`, `now`.
+    TransactionTime,
+    Trim,
+    TrimEnd,
+    TrimStart,
+    Trunc,
+    Upper,
+}
+
+impl Function {
+    /// Another value each time.
+    pub fn is_volatile(self) -> bool {
+        use Function as F;
+        matches!(self, F::ClockTime | F::CurrentValue | F::LastValue | F::NewUuid | F::NextValue | F::Random | F::SetValue)
+    }
+
+    /// The same within a transaction.
+    pub fn is_stable(self) -> bool {
+        matches!(self, Function::TransactionTime | Function::CurrentDate | Function::CurrentTime | Function::Setting)
+    }
+
+    /// NULL where an argument is.
+    pub fn is_strict(self) -> bool {
+        !self.takes_any_number()
+    }
+
+    pub fn takes_any_number(self) -> bool {
+        matches!(self, Function::Concat | Function::Greatest | Function::Least)
+    }
+}
+
+/// A function with the types that its arguments are to have, and its own.
+pub(super) struct Signature {
+    pub function: Function,
+    pub arguments: Vec<ColumnType>,
+    pub result: ColumnType,
+}
+
+/// The function that a call with arguments of these types means; `None` for a type that is still open. `None` where this path has no such function.
+pub(super) fn resolve(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    by_text(name, given).or_else(|| by_number(name, given)).or_else(|| of_session(name, given))
+}
+
+fn signature(function: Function, arguments: &[Type], result: Type) -> Option<Signature> {
+    let arguments = arguments.iter().map(|&kind| kind.into()).collect();
+    Some(Signature { function, arguments, result: result.into() })
+}
+
+fn text_like(kind: &Option<ColumnType>) -> bool {
+    kind.as_ref().is_none_or(|kind| kind.kind == Type::Text)
+}
+
+fn whole(kind: &Option<ColumnType>) -> bool {
+    kind.as_ref().is_none_or(|kind| matches!(kind.kind, Type::SmallInt | Type::Int))
+}
+
+fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    use Type::{Blob, Boolean, Int, Text};
+    let texts = given.iter().all(text_like);
+    let is_blob = matches!(given, [Some(kind)] if kind.kind == Blob);
+    let text_then_numbers = |numbers: usize| {
+        given.len() == numbers + 1 && given.first().is_some_and(text_like) && given.iter().skip(1).all(whole)
+    };
+    match (name, given.len()) {
+        ("lower", 1) if texts => signature(Function::Lower, &[Text], Text),
+        ("upper", 1) if texts => signature(Function::Upper, &[Text], Text),
+        ("initcap", 1) if texts => signature(Function::InitCap, &[Text], Text),
+        ("reverse", 1) if texts => signature(Function::Reverse, &[Text], Text),
+        ("ascii", 1) if texts => signature(Function::Ascii, &[Text], Int),
+        ("chr", 1) if given.iter().all(whole) => signature(Function::Chr, &[Int], Text),
+        ("length" | "char_length" | "character_length", 1) if texts => signature(Function::Length, &[Text], Int),
+        ("length" | "octet_length", 1) if is_blob => signature(Function::OctetLength, &[Blob], Int),
+        ("octet_length", 1) if texts => signature(Function::OctetLength, &[Text], Int),
+        ("trim" | "btrim", 1) if texts => signature(Function::Trim, &[Text], Text),
+        ("btrim", 2) if texts => signature(Function::Trim, &[Text, Text], Text),
+        ("ltrim", 1) if texts => signature(Function::TrimStart, &[Text], Text),
+        ("ltrim", 2) if texts => signature(Function::TrimStart, &[Text, Text], Text),
+        ("rtrim", 1) if texts => signature(Function::TrimEnd, &[Text], Text),
+        ("rtrim", 2) if texts => signature(Function::TrimEnd, &[Text, Text], Text),
+        ("replace", 3) if texts => signature(Function::Replace, &[Text, Text, Text], Text),
+        ("strpos", 2) if texts => signature(Function::Position, &[Text, Text], Int),
+        ("starts_with", 2) if texts => signature(Function::StartsWith, &[Text, Text], Boolean),
+        ("left", 2) if text_then_numbers(1) => signature(Function::Left, &[Text, Int], Text),
+        ("right", 2) if text_then_numbers(1) => signature(Function::Right, &[Text, Int], Text),
+        ("repeat", 2) if text_then_numbers(1) => signature(Function::Repeat, &[Text, Int], Text),
+        ("substr" | "substring", 2) if text_then_numbers(1) => signature(Function::Substr, &[Text, Int], Text),
+        ("substr" | "substring", 3) if text_then_numbers(2) => signature(Function::Substr, &[Text, Int, Int], Text),
+        ("lpad" | "rpad", 2 | 3) => {
+            let function = if name == "lpad" { Function::PadLeft } else { Function::PadRight };
+            let fits = text_like(given.first()?) && whole(given.get(1)?) && given.get(2).is_none_or(text_like);
+            let arguments = [Text, Int, Text];
+            fits.then(|| signature(function, arguments.get(..given.len())?, Text))?
+        }
+        ("split_part", 3) => {
+            let fits = text_like(given.first()?) && text_like(given.get(1)?) && whole(given.get(2)?);
+            fits.then(|| signature(Function::SplitPart, &[Text, Text, Int], Text))?
+        }
+        ("concat", 1..) => Some(Signature {
+            function: Function::Concat,
+            arguments: vec![Text.into(); given.len()],
+            result: Text.into(),
+        }),
+        _ => None,
+    }
+}
+
+fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    use Type::{Decimal, Double, Int};
+    let first = given.first()?.clone()?;
+    rank(first.kind)?;
+    let same = |function| Some(Signature { function, arguments: vec![first.clone()], result: first.clone() });
+    let rounding = |function| {
+        if first.kind == Decimal {
+            let result = ColumnType::decimal(38, 0);
+            return Some(Signature { function, arguments: vec![first.clone()], result });
+        }
+        signature(function, &[Double], Double)
+    };
+    let double = |function| if first.kind == Decimal { None } else { signature(function, &[Double], Double) };
+    match (name, given.len()) {
+        ("abs", 1) => same(Function::Abs),
+        ("round", 1) => rounding(Function::Round),
+        ("floor", 1) => rounding(Function::Floor),
+        ("ceil" | "ceiling", 1) => rounding(Function::Ceil),
+        ("trunc", 1) => rounding(Function::Trunc),
+        ("sign", 1) => rounding(Function::Sign),
+        ("round" | "trunc", 2) if whole(given.get(1)?) && !matches!(first.kind, Type::Real | Double) => {
+            let function = if name == "round" { Function::Round } else { Function::Trunc };
+            let kind = if first.kind == Decimal { first.clone() } else { ColumnType::decimal(38, 0) };
+            Some(Signature { function, arguments: vec![kind.clone(), Int.into()], result: kind })
+        }
+        ("sqrt", 1) => double(Function::Sqrt),
+        ("exp", 1) => double(Function::Exp),
+        ("ln", 1) => double(Function::Ln),
+        _ => None,
+    }
+}
+
+fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    use Type::{BigInt, Boolean, Date, Double, Text, Time, Timestamp, Uuid};
+    match (name, given.len()) {
+        ("now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "localtimestamp", 0) => {
+            signature(Function::TransactionTime, &[], Timestamp)
+        }
+        ("clock_timestamp", 0) => signature(Function::ClockTime, &[], Timestamp),
+        ("current_date", 0) => signature(Function::CurrentDate, &[], Date),
+        ("current_time" | "localtime", 0) => signature(Function::CurrentTime, &[], Time),
+        ("random", 0) => signature(Function::Random, &[], Double),
+        ("gen_random_uuid" | "uuid_generate_v4", 0) => signature(Function::NewUuid, &[], Uuid),
+        ("nextval", 1) => signature(Function::NextValue, &[Text], BigInt),
+        ("currval", 1) => signature(Function::CurrentValue, &[Text], BigInt),
+        ("lastval", 0) => signature(Function::LastValue, &[], BigInt),
+        ("setval", 2) => signature(Function::SetValue, &[Text, BigInt], BigInt),
+        ("setval", 3) => signature(Function::SetValue, &[Text, BigInt, Boolean], BigInt),
+        ("current_setting", 1) => signature(Function::Setting, &[Text], Text),
+        ("date_trunc", 2) => match given.get(1)?.as_ref()?.kind {
+            Timestamp | Date => signature(Function::DateTrunc, &[Text, Timestamp], Timestamp),
+            _ => None,
+        },
+        ("date_part", 2) => {
+            let kind = given.get(1)?.as_ref()?.kind;
+            matches!(kind, Timestamp | Date | Time | Type::Interval).then(|| signature(Function::DatePart, &[Text, kind], Double))?
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,244 @@
+//! Calling functions.
+
+use std::cmp::Ordering;
+
+use super::cast::as_double;
+use super::eval::{Context, Val};
+use super::{Function, arithmetic, logic, time};
+use crate::datum::{Datum, DatumRef, pow10, rescale};
+use crate::error::{Error, Result};
+use crate::sqlstate::{
+    INTERNAL_ERROR, INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER, INVALID_PARAMETER_VALUE,
+    NUMERIC_VALUE_OUT_OF_RANGE, PROGRAM_LIMIT_EXCEEDED, SUBSTRING_ERROR, UNDEFINED_OBJECT,
+};
+
+/// The most bytes of a text that a function makes.
+const LONGEST: usize = 64 << 20;
+
+/// Calls a function. Its arguments have the types of its signature; none of them is NULL if it is strict.
+pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Context) -> Result<Datum> {
+    let value = |at: usize| arguments.get(at).map_or(DatumRef::Null, Val::get);
+    let text = |at: usize| match value(at) {
+        DatumRef::Text(text) => text,
+        _ => "",
+    };
+    let int = |at: usize| match value(at) {
+        DatumRef::Int(value) => i64::from(value),
+        DatumRef::BigInt(value) => value,
+        _ => 0,
+    };
+    use Function as F;
+    Ok(match function {
+        F::Lower => Datum::Text(text(0).to_lowercase()),
+        F::Upper => Datum::Text(text(0).to_uppercase()),
+        F::InitCap => Datum::Text(capitals(text(0))),
+        F::Reverse => Datum::Text(text(0).chars().rev().collect()),
+        F::Ascii => Datum::Int(text(0).chars().next().map_or(0, |c| c as i32)),
+        F::Chr => match u32::try_from(int(0)).ok().filter(|&code| code != 0).and_then(char::from_u32) {
+            Some(c) => Datum::Text(c.to_string()),
+            None => return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "requested character not valid")),
+        },
+        F::Length => Datum::Int(text(0).chars().count() as i32),
+        F::OctetLength => Datum::Int(match value(0) {
+            DatumRef::Blob(bytes) => bytes.len() as i32,
+            _ => text(0).len() as i32,
+        }),
+        F::Trim | F::TrimStart | F::TrimEnd => Datum::Text(trim(function, text(0), arguments.get(1).map(|_| text(1))).to_owned()),
+        F::Replace if text(1).is_empty() => Datum::Text(text(0).to_owned()),
+        F::Replace => Datum::Text(text(0).replace(text(1), text(2))),
+        F::Position => Datum::Int(text(0).find(text(1)).map_or(0, |at| text(0).get(..at).map_or(0, |before| before.chars().count()) as i32 + 1)),
+        F::StartsWith => Datum::Boolean(text(0).starts_with(text(1))),
+        F::Left | F::Right => Datum::Text(side(function, text(0), int(1))),
+        F::Repeat => {
+            let times = usize::try_from(int(1)).unwrap_or(0);
+            if text(0).len().saturating_mul(times) > LONGEST {
+                return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
+            }
+            Datum::Text(text(0).repeat(times))
+        }
+        F::Substr => substring(text(0), int(1), arguments.get(2).map(|_| int(2)))?,
+        F::PadLeft | F::PadRight => pad(function, text(0), int(1), arguments.get(2).map_or(" ", |_| text(2)))?,
+        F::SplitPart => split_part(text(0), text(1), int(2))?,
+        F::Concat => Datum::Text(arguments.iter().filter(|value| !value.is_null()).map(|value| value.text().into_owned()).collect()),
+        F::Abs => match negative(value(0)) {
+            true => arithmetic::negate(value(0))?,
+            false => value(0).to_owned(),
+        },
+        F::Round | F::Floor | F::Ceil | F::Trunc | F::Sign => round(function, value(0), arguments.get(1).map(|_| int(1)))?,
+        F::Sqrt | F::Exp | F::Ln => Datum::Double(analytic(function, as_double(value(0)))?),
+        F::Greatest | F::Least => extreme(function, arguments),
+        F::TransactionTime => Datum::Timestamp(context.transaction_time()),
+        F::ClockTime => Datum::Timestamp(context.clock_time()),
+        F::CurrentDate => Datum::Date(context.transaction_time().div_euclid(time::DAY) as i32),
+        F::CurrentTime => Datum::Time(context.transaction_time().rem_euclid(time::DAY)),
+        F::Random => Datum::Double((context.random() >> 11) as f64 / (1u64 << 53) as f64),
+        F::NewUuid => Datum::Uuid(uuid(context)),
+        F::NextValue => Datum::BigInt(context.next_value(text(0))?),
+        F::CurrentValue => Datum::BigInt(context.current_value(Some(text(0)))?),
+        F::LastValue => Datum::BigInt(context.current_value(None)?),
+        F::SetValue => Datum::BigInt(context.set_value(text(0), int(1), value(2) != DatumRef::Boolean(false))?),
+        F::Setting => match context.setting(text(0)) {
+            Some(value) => Datum::Text(value),
+            None => {
+                let what = format!("unrecognized configuration parameter \"{}\"", text(0));
+                return Err(Error::new(UNDEFINED_OBJECT, what));
+            }
+        },
+        F::Extract => time::extract(text(0), value(1))?,
+        F::DatePart => Datum::Double(as_double(time::extract(&text(0).to_lowercase(), value(1))?.borrow())),
+        F::DateTrunc => match value(1) {
+            DatumRef::Timestamp(at) => Datum::Timestamp(time::truncate(&text(0).to_lowercase(), at)?),
+            _ => return Err(Error::new(INTERNAL_ERROR, "date_trunc met a value that it does not take")),
+        },
+    })
+}
+
+fn capitals(text: &str) -> String {
+    let mut within = false;
+    let change = |c: char| {
+        let first = !std::mem::replace(&mut within, c.is_alphanumeric());
+        if first { c.to_uppercase().collect::<String>() } else { c.to_lowercase().collect() }
+    };
+    text.chars().map(change).collect()
+}
+
+fn trim<'t>(function: Function, text: &'t str, characters: Option<&str>) -> &'t str {
+    let goes = |c: char| characters.map_or(c == ' ', |characters| characters.contains(c));
+    match function {
+        Function::TrimStart => text.trim_start_matches(goes),
+        Function::TrimEnd => text.trim_end_matches(goes),
+        _ => text.trim_matches(goes),
+    }
+}
+
+/// The first characters or the last; all but so many for a negative count.
+fn side(function: Function, text: &str, count: i64) -> String {
+    let length = text.chars().count() as i64;
+    let count = if count < 0 { (length + count).max(0) } else { count.min(length) } as usize;
+    match function {
+        Function::Left => text.chars().take(count).collect(),
+        _ => text.chars().skip(length as usize - count).collect(),
+    }
+}
+
+fn substring(text: &str, from: i64, count: Option<i64>) -> Result<Datum> {
+    let end = match count {
+        Some(count) if count < 0 => return Err(Error::new(SUBSTRING_ERROR, "negative substring length not allowed")),
+        Some(count) => from.saturating_add(count),
+        None => i64::MAX,
+    };
+    let start = from.max(1);
+    let skip = usize::try_from(start - 1).unwrap_or(usize::MAX);
+    let take = usize::try_from(end.saturating_sub(start)).unwrap_or(0);
+    Ok(Datum::Text(text.chars().skip(skip).take(take).collect()))
+}
+
+fn pad(function: Function, text: &str, length: i64, fill: &str) -> Result<Datum> {
+    let length = usize::try_from(length).unwrap_or(0);
+    if length > LONGEST {
+        return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
+    }
+    let has = text.chars().count();
+    if has >= length || fill.is_empty() {
+        return Ok(Datum::Text(text.chars().take(length).collect()));
+    }
+    let fill: String = fill.chars().cycle().take(length - has).collect();
+    Ok(Datum::Text(if function == Function::PadLeft { fill + text } else { text.to_owned() + &fill }))
+}
+
+fn split_part(text: &str, separator: &str, part: i64) -> Result<Datum> {
+    let parts: Vec<&str> = if separator.is_empty() { vec![text] } else { text.split(separator).collect() };
+    let at = match part {
+        0 => return Err(Error::new(INVALID_PARAMETER_VALUE, "field position must not be zero")),
+        1.. => usize::try_from(part - 1).ok(),
+        _ => parts.len().checked_sub(part.unsigned_abs() as usize),
+    };
+    Ok(Datum::Text(at.and_then(|at| parts.get(at)).copied().unwrap_or_default().to_owned()))
+}
+
+fn negative(value: DatumRef<'_>) -> bool {
+    match value {
+        DatumRef::SmallInt(value) => value < 0,
+        DatumRef::Int(value) => value < 0,
+        DatumRef::BigInt(value) => value < 0,
+        DatumRef::Decimal { unscaled, .. } => unscaled < 0,
+        other => as_double(other).is_sign_negative(),
+    }
+}
+
+fn round(function: Function, value: DatumRef<'_>, digits: Option<i64>) -> Result<Datum> {
+    let DatumRef::Decimal { unscaled, scale } = value else {
+        let value = as_double(value);
+        return Ok(Datum::Double(match function {
+            Function::Round => value.round_ties_even(),
+            Function::Floor => value.floor(),
+            Function::Ceil => value.ceil(),
+            Function::Trunc => value.trunc(),
+            _ if value == 0.0 || value.is_nan() => value,
+            _ => value.signum(),
+        }));
+    };
+    let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range");
+    let digits = digits.unwrap_or(0).clamp(-38, 38);
+    // Digits before the point are rounded away in units of ten, hundred and so on.
+    let to = digits.max(0) as u8;
+    let unit = pow10((-digits).max(0) as u32).ok_or_else(overflow)?;
+    let floor = || {
+        let unit = pow10(scale.into()).unwrap_or(i128::MAX);
+        unscaled.div_euclid(unit)
+    };
+    let unscaled = match function {
+        Function::Sign => unscaled.signum(),
+        Function::Floor => floor(),
+        Function::Ceil => -(-unscaled).div_euclid(pow10(scale.into()).unwrap_or(i128::MAX)),
+        Function::Trunc if to >= scale && unit == 1 => rescale(unscaled, scale, to).ok_or_else(overflow)?,
+        Function::Trunc => {
+            let cut = pow10(u32::from(scale.saturating_sub(to))).and_then(|cut| cut.checked_mul(unit)).ok_or_else(overflow)?;
+            unscaled / cut * unit
+        }
+        _ if unit == 1 => rescale(unscaled, scale, to).ok_or_else(overflow)?,
+        _ => match u8::try_from(i64::from(scale) - digits) {
+            Ok(from) => rescale(unscaled, from, 0).and_then(|units| units.checked_mul(unit)).ok_or_else(overflow)?,
+            Err(_) => 0,
+        },
+    };
+    Ok(Datum::Decimal { unscaled, scale: to })
+}
+
+fn analytic(function: Function, value: f64) -> Result<f64> {
+    match function {
+        Function::Sqrt if value < 0.0 => {
+            Err(Error::new(INVALID_ARGUMENT_FOR_POWER, "cannot take square root of a negative number"))
+        }
+        Function::Sqrt => Ok(value.sqrt()),
+        Function::Ln if value == 0.0 => Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero")),
+        Function::Ln if value < 0.0 => {
+            Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of a negative number"))
+        }
+        Function::Ln => Ok(value.ln()),
+        _ => {
+            let result = value.exp();
+            let overflow = result.is_infinite() && value.is_finite();
+            if overflow { Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")) } else { Ok(result) }
+        }
+    }
+}
+
+/// The largest or the smallest; NULLs do not count.
+fn extreme(function: Function, arguments: &[Val<'_>]) -> Datum {
+    let wanted = if function == Function::Greatest { Ordering::Greater } else { Ordering::Less };
+    let mut best = DatumRef::Null;
+    for value in arguments.iter().map(Val::get).filter(|value| !value.is_null()) {
+        if best.is_null() || logic::compare(value, best) == Some(wanted) {
+            best = value;
+        }
+    }
+    best.to_owned()
+}
+
+/// Random, version 4.
+fn uuid(context: &dyn Context) -> [u8; 16] {
+    let high = context.random() & !0xf000 | 0x4000;
+    let low = context.random() & !(0b11 << 62) | 0b10 << 62;
+    (u128::from(high) << 64 | u128::from(low)).to_be_bytes()
+}

@@ -1,0 +1,171 @@
+//! Values of one type as values of another.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+
+use super::Val;
+use crate::datum::{Datum, DatumRef, pow10, rescale};
+use crate::error::{Error, Result};
+use crate::sqlstate::{CANNOT_COERCE, NUMERIC_VALUE_OUT_OF_RANGE, STRING_DATA_RIGHT_TRUNCATION};
+use crate::types::name_of;
+
+const DAY: i64 = 86_400_000_000;
+
+/// Whether values of a type go into columns of another without a word.
+pub(crate) fn is_assignable(from: &ColumnType, to: &ColumnType) -> bool {
+    let numeric = |kind: Type| rank(kind).is_some();
+    match (from.kind, to.kind) {
+        (from, to) if from == to => true,
+        (_, Type::Text) => true,
+        (from, to) if numeric(from) && numeric(to) => true,
+        (Type::Timestamp, Type::Date | Type::Time) | (Type::Date, Type::Timestamp) => true,
+        (Type::Time, Type::Interval) | (Type::Interval, Type::Time) => true,
+        _ => false,
+    }
+}
+
+/// Numbers by how much they hold; `None` for what is no number.
+pub(super) fn rank(kind: Type) -> Option<u8> {
+    Some(match kind {
+        Type::SmallInt => 0,
+        Type::Int => 1,
+        Type::BigInt => 2,
+        Type::Decimal => 3,
+        Type::Real => 4,
+        Type::Double => 5,
+        _ => return None,
+    })
+}
+
+/// The value with another type, as CAST does it: texts are read, numbers rounded, long texts cut.
+///
+/// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 where there is no such cast.
+pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
+    if let (DatumRef::Text(text), Some(length)) = (datum, to.length) {
+        let cut = text.char_indices().nth(length as usize).map_or(text.len(), |(at, _)| at);
+        return Ok(DatumRef::Text(text.get(..cut).unwrap_or(text)).into());
+    }
+    convert(datum, to)
+}
+
+/// The value as a column of this type keeps it: as [`cast`], but long texts are an error unless only blanks are lost.
+pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
+    let value = convert(datum, to)?;
+    let (Some(length), DatumRef::Text(text)) = (to.length, value.get()) else { return Ok(value) };
+    let Some((cut, _)) = text.char_indices().nth(length as usize) else { return Ok(value) };
+    let (kept, lost) = text.split_at(cut);
+    if lost.bytes().all(|byte| byte == b' ') {
+        return Ok(Datum::Text(kept.to_owned()).into());
+    }
+    let what = format!("value too long for type character varying({length})");
+    Err(Error::new(STRING_DATA_RIGHT_TRUNCATION, what))
+}
+
+fn convert<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
+    let Some(from) = datum.type_of() else { return Ok(Val::NULL) };
+    if from == to.kind && from != Type::Decimal && !(to.is_json && from == Type::Text) {
+        return Ok(datum.into());
+    }
+    Ok(match (datum, to.kind) {
+        (DatumRef::Text(text), Type::Text) if to.is_json => Datum::parse(text, to).map(|_| datum.into())?,
+        (DatumRef::Text(text), _) => Datum::parse(text, to)?.into(),
+        (DatumRef::Boolean(value), Type::Text) => DatumRef::Text(if value { "true" } else { "false" }).into(),
+        (_, Type::Text) => Datum::Text(datum.to_string()).into(),
+        (DatumRef::Boolean(value), Type::Int) => DatumRef::Int(value.into()).into(),
+        (DatumRef::Int(value), Type::Boolean) => DatumRef::Boolean(value != 0).into(),
+        (DatumRef::Date(days), Type::Timestamp) => DatumRef::Timestamp(i64::from(days) * DAY).into(),
+        (DatumRef::Timestamp(micros), Type::Date) => DatumRef::Date(micros.div_euclid(DAY) as i32).into(),
+        (DatumRef::Timestamp(micros), Type::Time) => DatumRef::Time(micros.rem_euclid(DAY)).into(),
+        (DatumRef::Time(micros), Type::Interval) => DatumRef::Interval { months: 0, days: 0, micros }.into(),
+        (DatumRef::Interval { micros, .. }, Type::Time) => DatumRef::Time(micros.rem_euclid(DAY)).into(),
+        _ => match rank(from).and(rank(to.kind)) {
+            Some(_) => number(datum, to)?.into(),
+            None => {
+                let from = ColumnType::new(from);
+                let what = format!("cannot cast type {} to {}", name_of(&from), name_of(to));
+                return Err(Error::new(CANNOT_COERCE, what));
+            }
+        },
+    })
+}
+
+fn out_of_range(to: &ColumnType) -> Error {
+    Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{} out of range", name_of(to)))
+}
+
+fn number(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
+    let range = || out_of_range(to);
+    match to.kind {
+        Type::Real | Type::Double => {
+            let value = as_double(datum);
+            if to.kind == Type::Double {
+                return Ok(Datum::Double(value));
+            }
+            let narrow = match datum {
+                DatumRef::Real(value) => value,
+                _ => value as f32,
+            };
+            if narrow.is_infinite() && value.is_finite() { Err(range()) } else { Ok(Datum::Real(narrow)) }
+        }
+        Type::Decimal => decimal(datum, to),
+        _ => {
+            let whole = as_integer(datum).ok_or_else(range)?;
+            Ok(match to.kind {
+                Type::SmallInt => Datum::SmallInt(whole.try_into().map_err(|_| range())?),
+                Type::Int => Datum::Int(whole.try_into().map_err(|_| range())?),
+                _ => Datum::BigInt(whole.try_into().map_err(|_| range())?),
+            })
+        }
+    }
+}
+
+fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
+    let (precision, scale) = to.decimal.unwrap_or((38, 0));
+    let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow");
+    let unscaled = match datum {
+        DatumRef::Decimal { unscaled, scale: from } => rescale(unscaled, from, scale),
+        DatumRef::Real(_) | DatumRef::Double(_) => {
+            // By the digits that are printed, as PostgreSQL does.
+            let text = match datum {
+                DatumRef::Real(value) => format!("{value:e}"),
+                other => format!("{:e}", as_double(other)),
+            };
+            crate::datum::parse_decimal(&text).and_then(|(unscaled, from)| rescale(unscaled, from, scale))
+        }
+        other => as_integer(other).and_then(|whole| rescale(whole, 0, scale)),
+    };
+    let most = pow10(precision.into());
+    let fits = |value: &i128| most.is_none_or(|most| value.unsigned_abs() < most.unsigned_abs());
+    let unscaled = unscaled.filter(fits).ok_or_else(overflow)?;
+    Ok(Datum::Decimal { unscaled, scale })
+}
+
+/// The nearest whole number; `None` for what has none.
+pub(super) fn as_integer(datum: DatumRef<'_>) -> Option<i128> {
+    match datum {
+        DatumRef::SmallInt(value) => Some(value.into()),
+        DatumRef::Int(value) => Some(value.into()),
+        DatumRef::BigInt(value) => Some(value.into()),
+        DatumRef::Decimal { unscaled, scale } => rescale(unscaled, scale, 0),
+        DatumRef::Real(_) | DatumRef::Double(_) => {
+            let rounded = as_double(datum).round_ties_even();
+            (rounded.is_finite() && rounded.abs() < 1e38).then_some(rounded as i128)
+        }
+        _ => None,
+    }
+}
+
+/// The nearest number of 64 bits with a point; not-a-number for what is no number.
+pub(super) fn as_double(datum: DatumRef<'_>) -> f64 {
+    match datum {
+        DatumRef::SmallInt(value) => value.into(),
+        DatumRef::Int(value) => value.into(),
+        DatumRef::BigInt(value) => value as f64,
+        DatumRef::Real(value) => value.into(),
+        DatumRef::Double(value) => value,
+        DatumRef::Decimal { scale: 0, unscaled } => unscaled as f64,
+        // Through the digits: dividing would round twice.
+        DatumRef::Decimal { .. } => datum.to_string().parse().unwrap_or(f64::NAN),
+        _ => f64::NAN,
+    }
+}

@@ -1,0 +1,575 @@
+//! From syntax trees to compiled expressions.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TrimWhereField, UnaryOperator,
+    Value,
+};
+
+use super::cast::rank;
+use super::literal::{literal, parameter};
+use super::node::Operator;
+use super::operators::common;
+use super::{Comparison, Function, Node, Scope, builtin, is_assignable};
+use crate::datum::Datum;
+use crate::error::Error;
+use crate::sqlstate::{DATATYPE_MISMATCH, UNDEFINED_FUNCTION};
+use crate::syntax::{column_type, ident, last_name};
+use crate::types::name_of;
+
+/// Why an expression was not compiled.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// This compiler does not know it: somebody else may.
+    Unknown,
+    /// It is wrong, whoever looks at it.
+    Error(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Error(error)
+    }
+}
+
+type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// A compiled expression and its type; `None` for literals in quotes, NULL and parameters that nobody has given one.
+#[derive(Debug, Clone)]
+pub(crate) struct Typed {
+    pub node: Node,
+    pub kind: Option<ColumnType>,
+}
+
+impl Typed {
+    pub fn new(node: Node, kind: ColumnType) -> Self {
+        Typed { node, kind: Some(kind) }
+    }
+
+    pub fn unknown(node: Node) -> Self {
+        Typed { node, kind: None }
+    }
+}
+
+/// Compiles expressions over the columns of a scope. What is learned about the types of parameters stays in `params`.
+#[derive(Debug)]
+pub(crate) struct Compiler<'a> {
+    pub scope: &'a Scope,
+    pub params: &'a mut Vec<Option<ColumnType>>,
+}
+
+impl<'a> Compiler<'a> {
+    pub fn new(scope: &'a Scope, params: &'a mut Vec<Option<ColumnType>>) -> Self {
+        Compiler { scope, params }
+    }
+
+    /// A condition.
+    pub fn condition(&mut self, expr: &Expr) -> Result<Node> {
+        let typed = self.compile(expr)?;
+        self.as_boolean(typed, "WHERE")
+    }
+
+    /// An expression whose value goes into a column.
+    pub fn assignment(&mut self, expr: &Expr, column: &str, to: &ColumnType) -> Result<Node> {
+        let typed = self.compile(expr)?;
+        let Some(from) = &typed.kind else { return Ok(fold(self.coerce_unbounded(typed, to)?)) };
+        if !is_assignable(from, to) {
+            let what = format!("column \"{column}\" is of type {} but expression is of type {}", name_of(to), name_of(from));
+            return Err(Error::new(DATATYPE_MISMATCH, what).with_hint("You will need to rewrite or cast the expression.").into());
+        }
+        Ok(typed.node)
+    }
+
+    /// Any expression.
+    pub fn compile(&mut self, expr: &Expr) -> Result<Typed> {
+        let typed = self.any(expr)?;
+        Ok(Typed { node: fold(typed.node), kind: typed.kind })
+    }
+
+    /// An expression for a result's column: what has no type yet is text.
+    pub fn output(&mut self, expr: &Expr) -> Result<(Node, ColumnType)> {
+        let typed = self.compile(expr)?;
+        match typed.kind {
+            Some(kind) => Ok((typed.node, kind)),
+            None => {
+                let typed = self.coerce(typed, &Type::Text.into())?;
+                Ok((typed.node, Type::Text.into()))
+            }
+        }
+    }
+
+    fn any(&mut self, expr: &Expr) -> Result<Typed> {
+        match expr {
+            Expr::Nested(inner) => self.compile(inner),
+            Expr::Identifier(name) => self.column(std::slice::from_ref(name)),
+            Expr::CompoundIdentifier(names) => self.column(names),
+            Expr::Value(value) => match &value.value {
+                Value::Placeholder(placeholder) => self.parameter(placeholder),
+                other => literal(other),
+            },
+            Expr::TypedString(typed) => {
+                let Value::SingleQuotedString(text) = &typed.value.value else { return Err(Failure::Unknown) };
+                let kind = column_type(&typed.data_type)?;
+                Ok(Typed::new(Node::Const(Datum::parse(text, &kind)?), kind))
+            }
+            Expr::Interval(interval) => self.interval(interval),
+            Expr::UnaryOp { op, expr } => self.unary(*op, expr),
+            Expr::BinaryOp { left, op, right } => self.binary(left, op, right),
+            Expr::IsNull(operand) => self.is_null(operand, false),
+            Expr::IsNotNull(operand) => self.is_null(operand, true),
+            Expr::IsTrue(operand) => self.is_truth(operand, true, false),
+            Expr::IsNotTrue(operand) => self.is_truth(operand, true, true),
+            Expr::IsFalse(operand) => self.is_truth(operand, false, false),
+            Expr::IsNotFalse(operand) => self.is_truth(operand, false, true),
+            Expr::IsUnknown(operand) => self.is_null(operand, false),
+            Expr::IsNotUnknown(operand) => self.is_null(operand, true),
+            Expr::IsDistinctFrom(left, right) => self.distinct(left, right, false),
+            Expr::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
+            Expr::Between { expr, negated, low, high } => self.between(expr, *negated, low, high),
+            Expr::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            Expr::Like { negated, any: false, expr, pattern, escape_char } => {
+                self.like(expr, pattern, escape_char.as_ref(), false, *negated)
+            }
+            Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
+                self.like(expr, pattern, escape_char.as_ref(), true, *negated)
+            }
+            Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr, data_type, array: false, format: None } => {
+                self.cast(expr, data_type)
+            }
+            Expr::Case { operand, conditions, else_result, .. } => {
+                self.case(operand.as_deref(), conditions, else_result.as_deref())
+            }
+            Expr::Function(function) => self.function(function),
+            Expr::Extract { field, expr, .. } => self.extract(&field.to_string(), expr),
+            Expr::Substring { expr, substring_from, substring_for, .. } => {
+                let one = Expr::Value(Value::Number("1".to_owned(), false).into());
+                let from = substring_from.as_deref().unwrap_or(&one);
+                let arguments = [Some(&**expr), Some(from), substring_for.as_deref()];
+                self.call("substring", &arguments.into_iter().flatten().collect::<Vec<_>>())
+            }
+            Expr::Position { expr, r#in } => self.call("strpos", &[r#in, expr]),
+            Expr::Trim { trim_where, trim_what, expr, trim_characters: None } => {
+                let name = match trim_where {
+                    Some(TrimWhereField::Leading) => "ltrim",
+                    Some(TrimWhereField::Trailing) => "rtrim",
+                    _ => "btrim",
+                };
+                let arguments = [Some(&**expr), trim_what.as_deref()];
+                self.call(name, &arguments.into_iter().flatten().collect::<Vec<_>>())
+            }
+            Expr::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("ceil", &[expr]),
+            Expr::Floor { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("floor", &[expr]),
+            _ => Err(Failure::Unknown),
+        }
+    }
+
+    fn column(&mut self, names: &[ast::Ident]) -> Result<Typed> {
+        let names: Vec<String> = names.iter().map(ident).collect();
+        let column = self.scope.find(&names)?;
+        let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
+        Ok(Typed::new(Node::Slot { slot: column.slot, scale }, column.kind.clone()))
+    }
+
+    fn parameter(&mut self, placeholder: &str) -> Result<Typed> {
+        let number = parameter(placeholder)?;
+        if self.params.len() <= number {
+            self.params.resize(number + 1, None);
+        }
+        let kind = self.params.get(number).cloned().flatten();
+        Ok(Typed { node: Node::Param(number), kind })
+    }
+
+    /// Makes it of a type that it can be of without a word: what has no type yet gets this one, others are converted.
+    pub(super) fn coerce(&mut self, typed: Typed, to: &ColumnType) -> Result<Typed> {
+        let node = match &typed.kind {
+            None => self.coerce_unbounded(typed, to)?,
+            Some(from) if from.kind == to.kind && (from.kind != Type::Decimal || from.decimal == to.decimal) => typed.node,
+            Some(_) => fold(Node::Cast { operand: Box::new(typed.node), to: to.clone() }),
+        };
+        Ok(Typed::new(node, to.clone()))
+    }
+
+    /// A literal or parameter without a type as one of this type. The type's length is not looked at.
+    fn coerce_unbounded(&mut self, typed: Typed, to: &ColumnType) -> Result<Node> {
+        Ok(match typed.node {
+            Node::Const(Datum::Text(text)) => Node::Const(Datum::parse(&text, to)?),
+            Node::Param(number) => {
+                if let Some(kind @ None) = self.params.get_mut(number) {
+                    let mut open = to.clone();
+                    open.length = None;
+                    *kind = Some(open);
+                }
+                Node::Param(number)
+            }
+            // CASE and the like, all of whose results are open.
+            node @ (Node::Const(_) | Node::Cast { .. }) => node,
+            node => Node::Cast { operand: Box::new(node), to: to.clone() },
+        })
+    }
+
+    fn as_boolean(&mut self, typed: Typed, place: &str) -> Result<Node> {
+        match &typed.kind {
+            Some(kind) if kind.kind != Type::Boolean => {
+                let what = format!("argument of {place} must be type boolean, not type {}", name_of(kind));
+                Err(Error::new(DATATYPE_MISMATCH, what).into())
+            }
+            _ => Ok(self.coerce(typed, &Type::Boolean.into())?.node),
+        }
+    }
+
+    fn boolean(&mut self, expr: &Expr, place: &str) -> Result<Node> {
+        let typed = self.compile(expr)?;
+        self.as_boolean(typed, place)
+    }
+
+    fn interval(&mut self, interval: &ast::Interval) -> Result<Typed> {
+        let Expr::Value(value) = &*interval.value else { return Err(Failure::Unknown) };
+        let (Value::SingleQuotedString(text) | Value::Number(text, _)) = &value.value else { return Err(Failure::Unknown) };
+        let text = match (&interval.leading_field, &interval.last_field) {
+            (None, None) => text.clone(),
+            // `interval '1' day`: the unit is of a number without one.
+            (Some(field), None) if text.trim().parse::<f64>().is_ok() => format!("{text} {field}"),
+            _ => return Err(Failure::Unknown),
+        };
+        let kind = Type::Interval.into();
+        Ok(Typed::new(Node::Const(Datum::parse(&text, &kind)?), kind))
+    }
+
+    fn unary(&mut self, op: UnaryOperator, expr: &Expr) -> Result<Typed> {
+        match op {
+            UnaryOperator::Not => {
+                let operand = self.boolean(expr, "NOT")?;
+                Ok(Typed::new(Node::Not(Box::new(operand)), Type::Boolean.into()))
+            }
+            UnaryOperator::Minus => {
+                // The smallest numbers of a type have no positive twin.
+                if let Expr::Value(value) = expr
+                    && let Value::Number(digits, _) = &value.value
+                {
+                    return literal(&Value::Number(format!("-{digits}"), false));
+                }
+                let typed = self.compile(expr)?;
+                let kind = typed.kind.clone().ok_or(Failure::Unknown)?;
+                if rank(kind.kind).is_none() && kind.kind != Type::Interval {
+                    let what = format!("operator does not exist: - {}", name_of(&kind));
+                    return Err(Error::new(UNDEFINED_FUNCTION, what).into());
+                }
+                Ok(Typed::new(Node::Negate(Box::new(typed.node)), kind))
+            }
+            UnaryOperator::Plus => {
+                let typed = self.compile(expr)?;
+                let numeric = typed.kind.as_ref().is_some_and(|kind| rank(kind.kind).is_some());
+                if numeric { Ok(typed) } else { Err(Failure::Unknown) }
+            }
+            _ => Err(Failure::Unknown),
+        }
+    }
+
+    fn binary(&mut self, left: &Expr, op: &BinaryOperator, right: &Expr) -> Result<Typed> {
+        use BinaryOperator as B;
+        let comparison = match op {
+            B::Eq => Some(Comparison::Equal),
+            B::NotEq => Some(Comparison::NotEqual),
+            B::Lt => Some(Comparison::Less),
+            B::LtEq => Some(Comparison::LessOrEqual),
+            B::Gt => Some(Comparison::Greater),
+            B::GtEq => Some(Comparison::GreaterOrEqual),
+            _ => None,
+        };
+        if let Some(comparison) = comparison {
+            let (left, right) = (self.compile(left)?, self.compile(right)?);
+            return self.comparison(comparison, &op.to_string(), left, right);
+        }
+        let operator = match op {
+            B::And => {
+                let (left, right) = (self.boolean(left, "AND")?, self.boolean(right, "AND")?);
+                let mut all = match left {
+                    Node::And(all) => all,
+                    left => vec![left],
+                };
+                all.push(right);
+                return Ok(Typed::new(Node::And(all), Type::Boolean.into()));
+            }
+            B::Or => {
+                let (left, right) = (self.boolean(left, "OR")?, self.boolean(right, "OR")?);
+                let mut any = match left {
+                    Node::Or(any) => any,
+                    left => vec![left],
+                };
+                any.push(right);
+                return Ok(Typed::new(Node::Or(any), Type::Boolean.into()));
+            }
+            B::Plus => Operator::Add,
+            B::Minus => Operator::Subtract,
+            B::Multiply => Operator::Multiply,
+            B::Divide => Operator::Divide,
+            B::Modulo => Operator::Modulo,
+            B::StringConcat => Operator::Concat,
+            B::BitwiseAnd => Operator::BitAnd,
+            B::BitwiseOr => Operator::BitOr,
+            B::PGBitwiseXor => Operator::BitXor,
+            B::PGBitwiseShiftLeft => Operator::ShiftLeft,
+            B::PGBitwiseShiftRight => Operator::ShiftRight,
+            B::PGExp => Operator::Power,
+            _ => return Err(Failure::Unknown),
+        };
+        let (left, right) = (self.compile(left)?, self.compile(right)?);
+        self.operator(operator, &op.to_string(), left, right)
+    }
+
+    pub(super) fn comparison(&mut self, comparison: Comparison, symbol: &str, left: Typed, right: Typed) -> Result<Typed> {
+        let (left, right) = self.unify(left, right, symbol)?;
+        let json = |typed: &Typed| typed.kind.as_ref().is_some_and(|kind| kind.is_json);
+        if json(&left) && json(&right) {
+            return Err(Failure::Unknown);
+        }
+        let node = Node::Compare(comparison, Box::new([left.node, right.node]));
+        Ok(Typed::new(node, Type::Boolean.into()))
+    }
+
+    fn is_null(&mut self, operand: &Expr, negated: bool) -> Result<Typed> {
+        let operand = self.output(operand)?.0;
+        Ok(Typed::new(Node::IsNull { operand: Box::new(operand), negated }, Type::Boolean.into()))
+    }
+
+    fn is_truth(&mut self, operand: &Expr, truth: bool, negated: bool) -> Result<Typed> {
+        let operand = Box::new(self.boolean(operand, "IS TRUE")?);
+        Ok(Typed::new(Node::IsTruth { operand, truth, negated }, Type::Boolean.into()))
+    }
+
+    fn distinct(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<Typed> {
+        let (left, right) = (self.compile(left)?, self.compile(right)?);
+        let (left, right) = self.unify(left, right, "=")?;
+        let pair = Box::new([left.node, right.node]);
+        Ok(Typed::new(Node::Distinct { pair, negated }, Type::Boolean.into()))
+    }
+
+    fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Typed> {
+        let value = self.compile(expr)?;
+        if value.node.is_volatile() {
+            return Err(Failure::Unknown);
+        }
+        let (low, high) = (self.compile(low)?, self.compile(high)?);
+        let above = self.comparison(Comparison::GreaterOrEqual, ">=", value.clone(), low)?.node;
+        let below = self.comparison(Comparison::LessOrEqual, "<=", value, high)?.node;
+        let both = Node::And(vec![above, below]);
+        Ok(Typed::new(if negated { Node::Not(Box::new(both)) } else { both }, Type::Boolean.into()))
+    }
+
+    fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<Typed> {
+        let mut operand = self.compile(expr)?;
+        let mut nodes = Vec::with_capacity(list.len());
+        for item in list {
+            let item = self.compile(item)?;
+            let before = operand.kind.clone();
+            let (left, right) = self.unify(operand, item, "=")?;
+            // The operand would have to be of another type for this item than for those before it.
+            if !nodes.is_empty() && before.map(|kind| kind.kind) != left.kind.as_ref().map(|kind| kind.kind) {
+                return Err(Failure::Unknown);
+            }
+            operand = left;
+            nodes.push(right.node);
+        }
+        let node = Node::In { operand: Box::new(operand.node), list: nodes, negated };
+        Ok(Typed::new(node, Type::Boolean.into()))
+    }
+
+    fn like(&mut self, expr: &Expr, pattern: &Expr, escape: Option<&ast::ValueWithSpan>, insensitive: bool, negated: bool) -> Result<Typed> {
+        let escape = match escape.map(|value| &value.value) {
+            None => Some('\\'),
+            Some(Value::SingleQuotedString(text)) => {
+                let mut characters = text.chars();
+                match (characters.next(), characters.next()) {
+                    (first, None) => first,
+                    _ => return Err(Failure::Unknown),
+                }
+            }
+            Some(_) => return Err(Failure::Unknown),
+        };
+        let (text, pattern) = (self.compile(expr)?, self.compile(pattern)?);
+        let fits = |typed: &Typed| typed.kind.as_ref().is_none_or(|kind| kind.kind == Type::Text);
+        if !fits(&text) || !fits(&pattern) {
+            return Err(Failure::Unknown);
+        }
+        let kind = Type::Text.into();
+        let pair = Box::new([self.coerce(text, &kind)?.node, self.coerce(pattern, &kind)?.node]);
+        Ok(Typed::new(Node::Like { pair, escape, insensitive, negated }, Type::Boolean.into()))
+    }
+
+    fn cast(&mut self, expr: &Expr, data_type: &ast::DataType) -> Result<Typed> {
+        if matches!(data_type, ast::DataType::Regclass | ast::DataType::Custom(..)) {
+            return Err(Failure::Unknown);
+        }
+        let to = column_type(data_type)?;
+        let typed = self.compile(expr)?;
+        if typed.kind.is_none() {
+            if let Node::Param(_) = typed.node {
+                let node = self.coerce_unbounded(typed, &to)?;
+                let node = if to.length.is_some() { Node::Cast { operand: Box::new(node), to: to.clone() } } else { node };
+                return Ok(Typed::new(node, to));
+            }
+            let text = self.coerce(typed, &Type::Text.into())?;
+            return Ok(Typed::new(fold(Node::Cast { operand: Box::new(text.node), to: to.clone() }), to));
+        }
+        Ok(Typed::new(Node::Cast { operand: Box::new(typed.node), to: to.clone() }, to))
+    }
+
+    fn case(&mut self, operand: Option<&Expr>, conditions: &[CaseWhen], otherwise: Option<&Expr>) -> Result<Typed> {
+        let operand = operand.map(|operand| self.compile(operand)).transpose()?;
+        if operand.as_ref().is_some_and(|operand| operand.node.is_volatile()) {
+            return Err(Failure::Unknown);
+        }
+        let (mut whens, mut results) = (Vec::new(), Vec::new());
+        for CaseWhen { condition, result } in conditions {
+            whens.push(match &operand {
+                None => self.boolean(condition, "CASE/WHEN")?,
+                Some(operand) => {
+                    let condition = self.compile(condition)?;
+                    self.comparison(Comparison::Equal, "=", operand.clone(), condition)?.node
+                }
+            });
+            results.push(self.compile(result)?);
+        }
+        if let Some(otherwise) = otherwise {
+            results.push(self.compile(otherwise)?);
+        }
+        let (mut results, kind) = self.same_type(results)?;
+        let otherwise = if results.len() > whens.len() { results.pop().map(Box::new) } else { None };
+        let whens = whens.into_iter().zip(results).collect();
+        Ok(Typed { node: Node::Case { whens, otherwise }, kind })
+    }
+
+    /// Gives several expressions one type.
+    fn same_type(&mut self, all: Vec<Typed>) -> Result<(Vec<Node>, Option<ColumnType>)> {
+        let mut kind: Option<ColumnType> = None;
+        for typed in &all {
+            kind = match (kind, &typed.kind) {
+                (None, other) => other.clone(),
+                (some, None) => some,
+                (Some(a), Some(b)) => Some(common(&a, b).ok_or(Failure::Unknown)?),
+            };
+        }
+        let Some(kind) = kind else {
+            let text: ColumnType = Type::Text.into();
+            let nodes = all.into_iter().map(|typed| Ok(self.coerce(typed, &text)?.node)).collect::<Result<_>>()?;
+            return Ok((nodes, Some(text)));
+        };
+        let nodes = all.into_iter().map(|typed| Ok(self.coerce(typed, &kind)?.node)).collect::<Result<_>>()?;
+        Ok((nodes, Some(kind)))
+    }
+
+    fn function(&mut self, function: &ast::Function) -> Result<Typed> {
+        if function.over.is_some() || function.filter.is_some() || !function.within_group.is_empty() || function.null_treatment.is_some() {
+            return Err(Failure::Unknown);
+        }
+        if let [ast::ObjectNamePart::Identifier(schema), _] = function.name.0.as_slice()
+            && ident(schema) != "pg_catalog"
+        {
+            return Err(Failure::Unknown);
+        }
+        let list = match &function.args {
+            FunctionArguments::None => Vec::new(),
+            FunctionArguments::List(list) if list.duplicate_treatment.is_none() && list.clauses.is_empty() => {
+                let plain = |argument| match argument {
+                    &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Ok(expr),
+                    _ => Err(Failure::Unknown),
+                };
+                list.args.iter().map(plain).collect::<Result<Vec<_>>>()?
+            }
+            _ => return Err(Failure::Unknown),
+        };
+        self.call(&last_name(&function.name), &list)
+    }
+
+    fn call(&mut self, name: &str, arguments: &[&Expr]) -> Result<Typed> {
+        let arguments = arguments.iter().map(|expr| self.compile(expr)).collect::<Result<Vec<_>>>()?;
+        match (name, arguments.as_slice()) {
+            ("coalesce", [_, ..]) => {
+                let (nodes, kind) = self.same_type(arguments)?;
+                return Ok(Typed { node: Node::Coalesce(nodes), kind });
+            }
+            ("greatest" | "least", [_, ..]) => {
+                let (nodes, kind) = self.same_type(arguments)?;
+                let function = if name == "greatest" { Function::Greatest } else { Function::Least };
+                return Ok(Typed { node: Node::Call(function, nodes), kind });
+            }
+            ("nullif", [left, right]) => {
+                let (left, right) = self.unify(left.clone(), right.clone(), "=")?;
+                return Ok(Typed { node: Node::NullIf(Box::new([left.node, right.node])), kind: left.kind });
+            }
+            ("mod", [left, right]) => return self.operator(Operator::Modulo, "%", left.clone(), right.clone()),
+            ("power" | "pow", [left, right]) => return self.operator(Operator::Power, "^", left.clone(), right.clone()),
+            _ => {}
+        }
+        let kinds: Vec<_> = arguments.iter().map(|typed| typed.kind.clone()).collect();
+        let signature = builtin::resolve(name, &kinds).ok_or(Failure::Unknown)?;
+        let arguments = arguments.into_iter().zip(&signature.arguments);
+        let nodes = arguments.map(|(typed, kind)| Ok(self.coerce(typed, kind)?.node)).collect::<Result<_>>()?;
+        Ok(Typed::new(Node::Call(signature.function, nodes), signature.result))
+    }
+
+    fn extract(&mut self, field: &str, expr: &Expr) -> Result<Typed> {
+        let operand = self.compile(expr)?;
+        let kind = operand.kind.as_ref().ok_or(Failure::Unknown)?.kind;
+        if !matches!(kind, Type::Date | Type::Time | Type::Timestamp | Type::Interval) {
+            return Err(Failure::Unknown);
+        }
+        let field = Node::Const(Datum::Text(field.to_lowercase()));
+        Ok(Typed::new(Node::Call(Function::Extract, vec![field, operand.node]), ColumnType::decimal(38, 6)))
+    }
+}
+
+/// Computes what is constant. What fails then fails when it is run, and maybe it is not.
+fn fold(node: Node) -> Node {
+    if matches!(node, Node::Const(_) | Node::Slot { .. } | Node::Param(_)) || !node.is_constant() {
+        return node;
+    }
+    match node.eval_constant() {
+        Some(datum) => Node::Const(datum),
+        None => node,
+    }
+}
+
+impl Node {
+    /// The value of what is constant; `None` where computing it fails.
+    fn eval_constant(&self) -> Option<Datum> {
+        let env = super::Env::new(super::Cells::None, &[], &NoContext);
+        self.eval(&env).ok().map(super::Val::into_datum)
+    }
+}
+
+/// For constants, which ask for nothing.
+#[derive(Debug)]
+pub(crate) struct NoContext;
+
+impl super::Context for NoContext {
+    fn transaction_time(&self) -> i64 {
+        0
+    }
+
+    fn clock_time(&self) -> i64 {
+        0
+    }
+
+    fn random(&self) -> u64 {
+        0
+    }
+
+    fn next_value(&self, sequence: &str) -> crate::Result<i64> {
+        Err(Error::unsupported(sequence))
+    }
+
+    fn current_value(&self, _: Option<&str>) -> crate::Result<i64> {
+        Err(Error::unsupported("currval"))
+    }
+
+    fn set_value(&self, sequence: &str, _: i64, _: bool) -> crate::Result<i64> {
+        Err(Error::unsupported(sequence))
+    }
+
+    fn setting(&self, _: &str) -> Option<String> {
+        None
+    }
+}
+

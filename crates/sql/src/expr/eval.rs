@@ -1,0 +1,226 @@
+//! Computing expressions.
+
+use std::borrow::Cow;
+
+use cairn_table::RowRef;
+use cairn_table::row::Value;
+
+use super::{Comparison, Node, arithmetic, builtin, call, cast, like, logic};
+use crate::datum::{Datum, DatumRef};
+use crate::error::Result;
+
+/// A value that was computed: borrowed from a row, parameter or constant, or its own.
+#[derive(Debug, Clone)]
+pub(crate) enum Val<'a> {
+    Ref(DatumRef<'a>),
+    Own(Datum),
+}
+
+impl<'a> Val<'a> {
+    pub const NULL: Val<'static> = Val::Ref(DatumRef::Null);
+
+    pub fn get(&self) -> DatumRef<'_> {
+        match self {
+            Val::Ref(datum) => *datum,
+            Val::Own(datum) => datum.borrow(),
+        }
+    }
+
+    pub fn into_datum(self) -> Datum {
+        match self {
+            Val::Ref(datum) => datum.to_owned(),
+            Val::Own(datum) => datum,
+        }
+    }
+
+    pub fn is_null(&self) -> bool {
+        self.get().is_null()
+    }
+
+    pub fn boolean(value: Option<bool>) -> Self {
+        Val::Ref(value.map_or(DatumRef::Null, DatumRef::Boolean))
+    }
+
+    /// As a condition: `None` for NULL.
+    pub fn truth(&self) -> Option<bool> {
+        match self.get() {
+            DatumRef::Boolean(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Its text, where it is text.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self.get() {
+            DatumRef::Text(text) => Cow::Borrowed(text),
+            other => Cow::Owned(other.to_string()),
+        }
+    }
+}
+
+impl From<Datum> for Val<'_> {
+    fn from(datum: Datum) -> Self {
+        Val::Own(datum)
+    }
+}
+
+impl<'a> From<DatumRef<'a>> for Val<'a> {
+    fn from(datum: DatumRef<'a>) -> Self {
+        Val::Ref(datum)
+    }
+}
+
+/// The values of a row.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Cells<'a> {
+    None,
+    Row(RowRef<'a>),
+    Values(&'a [Value<'a>]),
+}
+
+impl<'a> Cells<'a> {
+    #[inline]
+    pub fn get(&self, column: usize) -> Value<'a> {
+        match self {
+            Cells::None => Value::Null,
+            Cells::Row(row) => row.get(column),
+            Cells::Values(values) => values.get(column).copied().unwrap_or(Value::Null),
+        }
+    }
+}
+
+/// What expressions may ask of the session: times, sequences, settings.
+pub(crate) trait Context: std::fmt::Debug {
+    /// When the transaction began; microseconds since 1970, UTC.
+    fn transaction_time(&self) -> i64;
+    /// Now; microseconds since 1970, UTC.
+    fn clock_time(&self) -> i64;
+    /// 64 random bits.
+    fn random(&self) -> u64;
+    fn next_value(&self, sequence: &str) -> Result<i64>;
+    fn current_value(&self, sequence: Option<&str>) -> Result<i64>;
+    fn set_value(&self, sequence: &str, value: i64, is_called: bool) -> Result<i64>;
+    /// The value of a setting.
+    fn setting(&self, name: &str) -> Option<String>;
+}
+
+/// What an expression is computed over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Env<'a> {
+    pub row: Cells<'a>,
+    /// What was to be inserted: the slots behind those of `row`, of which there are `width`.
+    pub excluded: Cells<'a>,
+    pub width: usize,
+    pub params: &'a [Datum],
+    pub context: &'a dyn Context,
+}
+
+impl<'a> Env<'a> {
+    pub fn new(row: Cells<'a>, params: &'a [Datum], context: &'a dyn Context) -> Self {
+        Env { row, excluded: Cells::None, width: usize::MAX, params, context }
+    }
+}
+
+impl Node {
+    /// Its value.
+    ///
+    /// Errors: overflow, division by zero, texts that are no values of the type asked for.
+    pub fn eval<'a>(&'a self, env: &Env<'a>) -> Result<Val<'a>> {
+        Ok(match self {
+            Node::Const(datum) => datum.borrow().into(),
+            Node::Slot { slot, scale } => {
+                let value =
+                    if *slot < env.width { env.row.get(*slot) } else { env.excluded.get(*slot - env.width) };
+                DatumRef::from_value(value, *scale).into()
+            }
+            Node::Param(param) => env.params.get(*param).map_or(DatumRef::Null, Datum::borrow).into(),
+            Node::Not(operand) => Val::boolean(operand.eval(env)?.truth().map(|truth| !truth)),
+            Node::And(all) => Val::boolean(logic::all(all, env)?),
+            Node::Or(any) => Val::boolean(logic::any(any, env)?),
+            Node::Compare(comparison, pair) => {
+                let [left, right] = &**pair;
+                Val::boolean(comparison.of(left.eval(env)?.get(), right.eval(env)?.get()))
+            }
+            Node::Distinct { pair, negated } => {
+                let [left, right] = &**pair;
+                let distinct = logic::is_distinct(left.eval(env)?.get(), right.eval(env)?.get());
+                Val::boolean(Some(distinct != *negated))
+            }
+            Node::IsNull { operand, negated } => Val::boolean(Some(operand.eval(env)?.is_null() != *negated)),
+            Node::IsTruth { operand, truth, negated } => {
+                Val::boolean(Some((operand.eval(env)?.truth() == Some(*truth)) != *negated))
+            }
+            Node::Binary(operator, pair) => {
+                let [left, right] = &**pair;
+                let (left, right) = (left.eval(env)?, right.eval(env)?);
+                if left.is_null() || right.is_null() {
+                    return Ok(Val::NULL);
+                }
+                arithmetic::binary(*operator, left.get(), right.get())?.into()
+            }
+            Node::Negate(operand) => arithmetic::negate(operand.eval(env)?.get())?.into(),
+            Node::Cast { operand, to } => match operand.eval(env)? {
+                Val::Ref(datum) => cast::cast(datum, to)?,
+                Val::Own(datum) => cast::cast(datum.borrow(), to)?.into_datum().into(),
+            },
+            Node::Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    if when.eval(env)?.truth() == Some(true) {
+                        return then.eval(env);
+                    }
+                }
+                return otherwise.as_ref().map_or(Ok(Val::NULL), |otherwise| otherwise.eval(env));
+            }
+            Node::Coalesce(all) => {
+                for node in all {
+                    let value = node.eval(env)?;
+                    if !value.is_null() {
+                        return Ok(value);
+                    }
+                }
+                Val::NULL
+            }
+            Node::NullIf(pair) => {
+                let [left, right] = &**pair;
+                let left = left.eval(env)?;
+                let equal = Comparison::Equal.of(left.get(), right.eval(env)?.get()) == Some(true);
+                if equal { Val::NULL } else { left }
+            }
+            Node::In { operand, list, negated } => {
+                Val::boolean(logic::is_in(operand, list, env)?.map(|is_in| is_in != *negated))
+            }
+            Node::Like { pair, escape, insensitive, negated } => {
+                let [text, pattern] = &**pair;
+                let (text, pattern) = (text.eval(env)?, pattern.eval(env)?);
+                if text.is_null() || pattern.is_null() {
+                    return Ok(Val::NULL);
+                }
+                let matches = like::like(&text.text(), &pattern.text(), *escape, *insensitive)?;
+                Val::boolean(Some(matches != *negated))
+            }
+            Node::Call(function, arguments) => return call_function(*function, arguments, env),
+        })
+    }
+
+    /// Whether it holds. NULL does not.
+    pub fn holds(&self, env: &Env<'_>) -> Result<bool> {
+        // Conditions borrow from the row for shorter than the environment says they may.
+        Ok(self.eval(env)?.truth() == Some(true))
+    }
+}
+
+fn call_function<'a>(function: builtin::Function, arguments: &'a [Node], env: &Env<'a>) -> Result<Val<'a>> {
+    let mut values: [Val<'a>; 4] = [Val::NULL, Val::NULL, Val::NULL, Val::NULL];
+    if arguments.len() > values.len() || function.takes_any_number() {
+        let values = arguments.iter().map(|argument| argument.eval(env)).collect::<Result<Vec<_>>>()?;
+        return call::call(function, &values, env.context).map(Val::Own);
+    }
+    for (place, argument) in values.iter_mut().zip(arguments) {
+        *place = argument.eval(env)?;
+    }
+    let values = values.get(..arguments.len()).unwrap_or_default();
+    if function.is_strict() && values.iter().any(Val::is_null) {
+        return Ok(Val::NULL);
+    }
+    call::call(function, values, env.context).map(Val::Own)
+}

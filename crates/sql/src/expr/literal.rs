@@ -1,0 +1,53 @@
+//! Literals.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use datafusion::sql::sqlparser::ast::Value;
+
+use super::{Failure, Node, Typed};
+use crate::datum::{Datum, parse_decimal};
+use crate::error::Error;
+use crate::sqlstate::{SYNTAX_ERROR, UNDEFINED_PARAMETER};
+
+/// Parameters that a statement may have at most, as the wire protocol counts them.
+const MOST_PARAMETERS: usize = 65_535;
+
+/// A literal; those in quotes and NULL have no type yet.
+pub(super) fn literal(value: &Value) -> Result<Typed, Failure> {
+    Ok(match value {
+        Value::Number(digits, _) => number(digits)?,
+        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) => {
+            Typed::unknown(Node::Const(Datum::Text(text.clone())))
+        }
+        Value::DollarQuotedString(text) => Typed::unknown(Node::Const(Datum::Text(text.value.clone()))),
+        Value::HexStringLiteral(hex) => {
+            let bytes = Datum::parse(&format!("\\x{hex}"), &Type::Blob.into())?;
+            Typed::new(Node::Const(bytes), Type::Blob.into())
+        }
+        Value::Boolean(value) => Typed::new(Node::Const(Datum::Boolean(*value)), Type::Boolean.into()),
+        Value::Null => Typed::unknown(Node::Const(Datum::Null)),
+        _ => return Err(Failure::Unknown),
+    })
+}
+
+/// The smallest of integer, bigint and decimal that holds it.
+fn number(digits: &str) -> Result<Typed, Failure> {
+    if let Ok(value) = digits.parse::<i32>() {
+        return Ok(Typed::new(Node::Const(Datum::Int(value)), Type::Int.into()));
+    }
+    if let Ok(value) = digits.parse::<i64>() {
+        return Ok(Typed::new(Node::Const(Datum::BigInt(value)), Type::BigInt.into()));
+    }
+    let Some((unscaled, scale)) = parse_decimal(digits) else { return Err(Failure::Unknown) };
+    Ok(Typed::new(Node::Const(Datum::Decimal { unscaled, scale }), ColumnType::decimal(38, scale)))
+}
+
+/// Which parameter a placeholder is: `$1` is 0.
+pub(crate) fn parameter(placeholder: &str) -> Result<usize, Error> {
+    let number = placeholder.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+    match number {
+        Some(number @ 1..=MOST_PARAMETERS) => Ok(number - 1),
+        Some(_) => Err(Error::new(UNDEFINED_PARAMETER, format!("there is no parameter {placeholder}"))),
+        None => Err(Error::new(SYNTAX_ERROR, format!("parameters are $1, $2 and so on, not {placeholder}"))),
+    }
+}

@@ -1,0 +1,28 @@
+//! Expressions over one row, compiled once: what the direct path, checks and defaults are made of.
+//!
+//! Three-valued logic, types and errors are PostgreSQL's. What the compiler does not know is no error: the statement goes the general way ([`Failure::Unknown`]).
+
+mod arithmetic;
+mod builtin;
+mod call;
+mod cast;
+mod compile;
+mod eval;
+mod like;
+mod literal;
+mod logic;
+mod node;
+mod operators;
+mod scope;
+mod time;
+
+pub(crate) use builtin::Function;
+pub(crate) use cast::{assign, cast, is_assignable};
+pub(crate) use compile::{Compiler, Failure, Typed};
+pub(crate) use eval::{Cells, Context, Env, Val};
+pub(crate) use logic::compare;
+pub(crate) use node::{Comparison, Node};
+pub(crate) use scope::{Scope, ScopeColumn};
+
+#[cfg(test)]
+mod tests;

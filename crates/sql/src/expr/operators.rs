@@ -1,0 +1,207 @@
+//! Which types operators take, and what they give.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+
+use super::cast::rank;
+use super::node::Operator;
+use super::{Compiler, Failure, Node, Typed};
+use crate::error::Error;
+use crate::sqlstate::UNDEFINED_FUNCTION;
+use crate::types::name_of;
+
+/// The one type that numbers of two types are compared and computed in.
+pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
+    if a.kind == b.kind {
+        let decimal = match (a.decimal, b.decimal) {
+            (Some((_, m)), Some((_, n))) => Some((38, m.max(n))),
+            _ => None,
+        };
+        let is_json = a.is_json && b.is_json;
+        let length = if a.length == b.length { a.length } else { None };
+        let mut kind = ColumnType::new(a.kind);
+        (kind.decimal, kind.is_json, kind.length) = (decimal, is_json, length);
+        return Some(kind);
+    }
+    match (a.kind, b.kind) {
+        (Type::Date, Type::Timestamp) | (Type::Timestamp, Type::Date) => return Some(Type::Timestamp.into()),
+        (Type::Time, Type::Interval) | (Type::Interval, Type::Time) => return Some(Type::Interval.into()),
+        _ => {}
+    }
+    let (m, n) = (rank(a.kind)?, rank(b.kind)?);
+    let (higher, lower) = if m > n { (a, b) } else { (b, a) };
+    Some(match higher.kind {
+        // A real beside another type of number is computed in double precision.
+        Type::Real | Type::Double => Type::Double.into(),
+        Type::Decimal => {
+            let (_, scale) = higher.decimal.unwrap_or((38, 0));
+            debug_assert!(lower.decimal.is_none());
+            ColumnType::decimal(38, scale)
+        }
+        kind => kind.into(),
+    })
+}
+
+pub(super) fn undefined(symbol: &str, left: &ColumnType, right: &ColumnType) -> Failure {
+    let what = format!("operator does not exist: {} {symbol} {}", name_of(left), name_of(right));
+    let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
+    Error::new(UNDEFINED_FUNCTION, what).with_hint(hint).into()
+}
+
+impl Compiler<'_> {
+    /// Gives two expressions the same type, for a comparison.
+    pub(super) fn unify(&mut self, left: Typed, right: Typed, symbol: &str) -> Result<(Typed, Typed), Failure> {
+        match (&left.kind, &right.kind) {
+            (None, None) => {
+                let text = Type::Text.into();
+                Ok((self.coerce(left, &text)?, self.coerce(right, &text)?))
+            }
+            (Some(kind), None) => {
+                let kind = kind.clone();
+                Ok((left, self.coerce(right, &kind)?))
+            }
+            (None, Some(kind)) => {
+                let kind = kind.clone();
+                Ok((self.coerce(left, &kind)?, right))
+            }
+            (Some(a), Some(b)) if a.kind == b.kind => Ok((left, right)),
+            (Some(a), Some(b)) => {
+                // A constant that fits becomes what the other side is, so that an index of that type can be used.
+                if let Some(right) = narrowed(&right, a) {
+                    return Ok((left, right));
+                }
+                if let Some(left) = narrowed(&left, b) {
+                    return Ok((left, right));
+                }
+                let Some(kind) = common(a, b) else { return Err(undefined(symbol, a, b)) };
+                Ok((self.coerce(left, &kind)?, self.coerce(right, &kind)?))
+            }
+        }
+    }
+
+    /// An operator over two expressions.
+    pub(super) fn operator(&mut self, operator: Operator, symbol: &str, left: Typed, right: Typed) -> Result<Typed, Failure> {
+        if operator == Operator::Concat {
+            return self.concat(left, right);
+        }
+        let (left, right) = self.settle(operator, left, right)?;
+        let (Some(a), Some(b)) = (left.kind.clone(), right.kind.clone()) else { return Err(Failure::Unknown) };
+        if rank(a.kind).is_none() || rank(b.kind).is_none() {
+            return self.temporal(operator, symbol, left, right);
+        }
+        let mut kind = common(&a, &b).ok_or(Failure::Unknown)?;
+        match operator {
+            Operator::Power if kind.kind == Type::Decimal => return Err(Failure::Unknown),
+            Operator::Power => kind = Type::Double.into(),
+            Operator::BitAnd | Operator::BitOr | Operator::BitXor | Operator::ShiftLeft | Operator::ShiftRight => {
+                if rank(kind.kind) > rank(Type::BigInt) {
+                    return Err(undefined(symbol, &a, &b));
+                }
+            }
+            Operator::Modulo if matches!(kind.kind, Type::Real | Type::Double) => return Err(undefined(symbol, &a, &b)),
+            _ => {}
+        }
+        let scales = (a.decimal.map_or(0, |(_, m)| m), b.decimal.map_or(0, |(_, n)| n));
+        let pair = if kind.kind == Type::Decimal {
+            // Decimals keep their own digits; others become decimals.
+            let own = |kind: &ColumnType| kind.decimal.map_or(ColumnType::decimal(38, 0), |(_, scale)| ColumnType::decimal(38, scale));
+            [self.coerce(left, &own(&a))?.node, self.coerce(right, &own(&b))?.node]
+        } else {
+            [self.coerce(left, &kind)?.node, self.coerce(right, &kind)?.node]
+        };
+        if kind.kind == Type::Decimal {
+            kind = ColumnType::decimal(38, match operator {
+                Operator::Multiply => (scales.0 + scales.1).min(38),
+                Operator::Divide => scales.0.max(scales.1).max(16),
+                _ => scales.0.max(scales.1),
+            });
+        }
+        Ok(Typed::new(Node::Binary(operator, Box::new(pair)), kind))
+    }
+
+    /// Gives a type to the side that has none yet: that of the other side, or what is added to times.
+    fn settle(&mut self, operator: Operator, left: Typed, right: Typed) -> Result<(Typed, Typed), Failure> {
+        let other = |kind: &ColumnType| match (kind.kind, operator) {
+            (Type::Timestamp | Type::Time, Operator::Add) => Some(Type::Interval.into()),
+            (Type::Date, _) | (Type::Interval, Operator::Multiply | Operator::Divide) => None,
+            _ => Some(kind.clone()),
+        };
+        Ok(match (&left.kind, &right.kind) {
+            (Some(kind), None) => {
+                let kind = other(kind).ok_or(Failure::Unknown)?;
+                (left, self.coerce(right, &kind)?)
+            }
+            (None, Some(kind)) => {
+                let kind = other(kind).ok_or(Failure::Unknown)?;
+                (self.coerce(left, &kind)?, right)
+            }
+            (None, None) => return Err(Failure::Unknown),
+            _ => (left, right),
+        })
+    }
+
+    fn concat(&mut self, left: Typed, right: Typed) -> Result<Typed, Failure> {
+        let is = |typed: &Typed, kind: Type| typed.kind.as_ref().is_some_and(|of| of.kind == kind);
+        let kind = if is(&left, Type::Blob) || is(&right, Type::Blob) { Type::Blob } else { Type::Text };
+        let open = |typed: &Typed| typed.kind.is_none();
+        let any = is(&left, kind) || is(&right, kind) || open(&left) || open(&right);
+        let both = (is(&left, kind) || open(&left)) && (is(&right, kind) || open(&right));
+        if !any || (kind == Type::Blob && !both) {
+            return Err(Failure::Unknown);
+        }
+        let kind = kind.into();
+        let pair = [self.coerce(left, &kind)?.node, self.coerce(right, &kind)?.node];
+        Ok(Typed::new(Node::Binary(Operator::Concat, Box::new(pair)), kind))
+    }
+
+    /// Operators where one side is a date, time or span.
+    fn temporal(&mut self, operator: Operator, symbol: &str, left: Typed, right: Typed) -> Result<Typed, Failure> {
+        use Operator::{Add, Divide, Multiply, Subtract};
+        use Type::{Date, Double, Int, Interval, SmallInt, Time, Timestamp};
+        let (Some(a), Some(b)) = (left.kind.clone(), right.kind.clone()) else { return Err(Failure::Unknown) };
+        let (to, result) = match (a.kind, operator, b.kind) {
+            (Date, Add | Subtract, Int | SmallInt) => ((Date, Int), Date),
+            (Int | SmallInt, Add, Date) => ((Int, Date), Date),
+            (Date, Subtract, Date) => ((Date, Date), Int),
+            (Timestamp | Date, Subtract, Timestamp | Date) => ((Timestamp, Timestamp), Interval),
+            (Timestamp | Date, Add | Subtract, Interval) => ((Timestamp, Interval), Timestamp),
+            (Interval, Add, Timestamp | Date) => ((Interval, Timestamp), Timestamp),
+            (Time, Add | Subtract, Interval) => ((Time, Interval), Time),
+            (Interval, Add, Time) => ((Interval, Time), Time),
+            (Time, Subtract, Time) => ((Time, Time), Interval),
+            (Interval, Add | Subtract, Interval) => ((Interval, Interval), Interval),
+            (Interval, Multiply | Divide, kind) if rank(kind).is_some() => ((Interval, Double), Interval),
+            (kind, Multiply, Interval) if rank(kind).is_some() => ((Double, Interval), Interval),
+            _ => return Err(undefined(symbol, &a, &b)),
+        };
+        let pair = [self.coerce(left, &to.0.into())?.node, self.coerce(right, &to.1.into())?.node];
+        Ok(Typed::new(Node::Binary(operator, Box::new(pair)), result.into()))
+    }
+}
+
+/// A numeric constant as a number of another type, where that is the very same number.
+fn narrowed(constant: &Typed, to: &ColumnType) -> Option<Typed> {
+    let Node::Const(datum) = &constant.node else { return None };
+    rank(to.kind)?;
+    rank(constant.kind.as_ref()?.kind)?;
+    if matches!(to.kind, Type::Real | Type::Double) {
+        return None;
+    }
+    let value = super::cast(datum.borrow(), to).ok()?.into_datum();
+    let same = match (&value, datum) {
+        (_, Datum::Real(_) | Datum::Double(_)) => false,
+        _ => {
+            let wide = ColumnType::decimal(38, 10);
+            let (a, b) = (super::cast(value.borrow(), &wide).ok()?, super::cast(datum.borrow(), &wide).ok()?);
+            a.get() == b.get() && exact(datum)
+        }
+    };
+    same.then(|| Typed::new(Node::Const(value), to.clone()))
+}
+
+use crate::datum::Datum;
+
+/// Whether ten digits after the point tell the number from all others.
+fn exact(datum: &Datum) -> bool {
+    !matches!(datum, Datum::Decimal { scale, .. } if *scale > 10)
+}

@@ -1,0 +1,181 @@
+//! Dates, times and spans between them.
+
+use super::cast::as_double;
+use super::node::Operator;
+use crate::datum::{Datum, DatumRef, civil_from_days, days_from_civil, days_in_month};
+use crate::error::{Error, Result};
+use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INTERNAL_ERROR, INVALID_PARAMETER_VALUE};
+
+pub(super) const SECOND: i64 = 1_000_000;
+pub(super) const DAY: i64 = 86_400 * SECOND;
+
+fn overflow(what: &str) -> Error {
+    Error::new(DATETIME_FIELD_OVERFLOW, format!("{what} out of range"))
+}
+
+pub(super) fn negate(months: i32, days: i32, micros: i64) -> Result<Datum> {
+    let (Some(months), Some(days), Some(micros)) = (months.checked_neg(), days.checked_neg(), micros.checked_neg()) else {
+        return Err(overflow("interval"));
+    };
+    Ok(Datum::Interval { months, days, micros })
+}
+
+/// What operators do with times.
+pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
+    use DatumRef as D;
+    use Operator as O;
+    match (left, operator, right) {
+        (D::Date(day), O::Add, D::Int(days)) => day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date")),
+        (D::Int(days), O::Add, D::Date(day)) => day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date")),
+        (D::Date(day), O::Subtract, D::Int(days)) => day.checked_sub(days).map(Datum::Date).ok_or_else(|| overflow("date")),
+        (D::Date(a), O::Subtract, D::Date(b)) => a.checked_sub(b).map(Datum::Int).ok_or_else(|| overflow("integer")),
+        (D::Timestamp(a), O::Subtract, D::Timestamp(b)) => {
+            let micros = a.checked_sub(b).ok_or_else(|| overflow("interval"))?;
+            Ok(Datum::Interval { months: 0, days: (micros / DAY) as i32, micros: micros % DAY })
+        }
+        (D::Time(a), O::Subtract, D::Time(b)) => Ok(Datum::Interval { months: 0, days: 0, micros: a - b }),
+        (D::Timestamp(_) | D::Time(_), O::Add | O::Subtract, D::Interval { months, days, micros }) => {
+            let span = if operator == O::Subtract { negate(months, days, micros)? } else { right.to_owned() };
+            let Datum::Interval { months, days, micros } = span else { return Err(overflow("interval")) };
+            match left {
+                D::Time(time) => Ok(Datum::Time((time + micros % DAY).rem_euclid(DAY))),
+                D::Timestamp(at) => add(at, months, days, micros).map(Datum::Timestamp).ok_or_else(|| overflow("timestamp")),
+                _ => Err(overflow("timestamp")),
+            }
+        }
+        (D::Interval { .. }, O::Add, D::Timestamp(_) | D::Time(_)) => binary(operator, right, left),
+        (D::Interval { months: m, days: d, micros: u }, O::Add, D::Interval { months, days, micros }) => {
+            let sum = (|| Some((m.checked_add(months)?, d.checked_add(days)?, u.checked_add(micros)?)))();
+            let (months, days, micros) = sum.ok_or_else(|| overflow("interval"))?;
+            Ok(Datum::Interval { months, days, micros })
+        }
+        (D::Interval { .. }, O::Subtract, D::Interval { months, days, micros }) => {
+            binary(O::Add, left, negate(months, days, micros)?.borrow())
+        }
+        (D::Interval { months, days, micros }, O::Multiply, D::Double(_)) => scale(months, days, micros, as_double(right)),
+        (D::Double(_), O::Multiply, D::Interval { .. }) => binary(operator, right, left),
+        (D::Interval { .. }, O::Divide, D::Double(by)) if by == 0.0 => Err(super::arithmetic::by_zero()),
+        (D::Interval { months, days, micros }, O::Divide, D::Double(by)) => scale(months, days, micros, 1.0 / by),
+        _ => Err(Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))),
+    }
+}
+
+/// A moment later by so many months, then days, then microseconds. A day that its month has not becomes the month's last.
+pub(super) fn add(at: i64, months: i32, days: i32, micros: i64) -> Option<i64> {
+    let mut day = at.div_euclid(DAY);
+    if months != 0 {
+        let (year, month, of_month) = civil_from_days(day);
+        let all = year * 12 + i64::from(month) - 1 + i64::from(months);
+        let (year, month) = (all.div_euclid(12), all.rem_euclid(12) as u32 + 1);
+        day = days_from_civil(year, month, of_month.min(days_in_month(year, month)));
+    }
+    day = day.checked_add(days.into())?;
+    day.checked_mul(DAY)?.checked_add(at.rem_euclid(DAY))?.checked_add(micros)
+}
+
+fn scale(months: i32, days: i32, micros: i64, by: f64) -> Result<Datum> {
+    let all_months = f64::from(months) * by;
+    let all_days = f64::from(days) * by + round(all_months.fract() * 30.0);
+    let all_micros = micros as f64 * by + round(all_days.fract() * 86_400.0) * 1e6;
+    if !(all_months.abs() < 2e9 && all_days.abs() < 2e9 && all_micros.abs() < 9e18) {
+        return Err(overflow("interval"));
+    }
+    Ok(Datum::Interval { months: all_months as i32, days: all_days as i32, micros: all_micros.round() as i64 })
+}
+
+/// To six digits after the point, so that a tenth of something is a tenth.
+fn round(value: f64) -> f64 {
+    (value * 1e6).round() / 1e6
+}
+
+/// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field has a fraction.
+pub(super) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
+    let unknown = || {
+        Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized"))
+    };
+    let whole = |value: i64| Datum::Decimal { unscaled: value.into(), scale: 0 };
+    let micros = |value: i128| Datum::Decimal { unscaled: value, scale: 6 };
+    let (day, time) = match datum {
+        DatumRef::Date(day) => (i64::from(day), 0),
+        DatumRef::Timestamp(at) => (at.div_euclid(DAY), at.rem_euclid(DAY)),
+        DatumRef::Time(time) => (0, time),
+        DatumRef::Interval { months, days, micros: time } => {
+            return Ok(match field {
+                "year" => whole((months / 12).into()),
+                "month" => whole((months % 12).into()),
+                "day" => whole(days.into()),
+                "epoch" => {
+                    // A year has 365.25 days here, a month 30.
+                    let years = i128::from(months / 12) * 31_557_600 * 1_000_000;
+                    let months = i128::from(months % 12) * 30 * i128::from(DAY);
+                    micros(years + months + i128::from(days) * i128::from(DAY) + i128::from(time))
+                }
+                _ => return of_time(field, time).ok_or_else(unknown),
+            });
+        }
+        _ => return Err(unknown()),
+    };
+    let (year, month, of_month) = civil_from_days(day);
+    Ok(match field {
+        "year" => whole(if year > 0 { year } else { year - 1 }),
+        "month" => whole(month.into()),
+        "day" => whole(of_month.into()),
+        "quarter" => whole(i64::from(month - 1) / 3 + 1),
+        "decade" => whole(year.div_euclid(10)),
+        "century" => whole((year + 99).div_euclid(100)),
+        "millennium" => whole((year + 999).div_euclid(1000)),
+        "dow" => whole((day + 4).rem_euclid(7)),
+        "isodow" => whole((day + 3).rem_euclid(7) + 1),
+        "doy" => whole(day - days_from_civil(year, 1, 1) + 1),
+        "week" => whole(iso_week(day).1),
+        "isoyear" => whole(iso_week(day).0),
+        "epoch" => match datum {
+            DatumRef::Date(_) => whole(day * 86_400),
+            _ => micros(i128::from(day) * i128::from(DAY) + i128::from(time)),
+        },
+        _ => return of_time(field, time).ok_or_else(unknown),
+    })
+}
+
+fn of_time(field: &str, time: i64) -> Option<Datum> {
+    let whole = |value: i64| Datum::Decimal { unscaled: value.into(), scale: 0 };
+    let second = time % (60 * SECOND);
+    Some(match field {
+        "hour" => whole(time / (3600 * SECOND)),
+        "minute" => whole(time / (60 * SECOND) % 60),
+        "second" => Datum::Decimal { unscaled: second.into(), scale: 6 },
+        "milliseconds" | "millisecond" => Datum::Decimal { unscaled: second.into(), scale: 3 },
+        "microseconds" | "microsecond" => whole(second),
+        _ => return None,
+    })
+}
+
+/// The year that a day's week belongs to, and the week's number: the first has a Thursday in the year.
+fn iso_week(day: i64) -> (i64, i64) {
+    let thursday = day - (day + 3).rem_euclid(7) + 3;
+    let (year, _, _) = civil_from_days(thursday);
+    (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
+}
+
+/// DATE_TRUNC.
+pub(super) fn truncate(field: &str, at: i64) -> Result<i64> {
+    let (day, time) = (at.div_euclid(DAY), at.rem_euclid(DAY));
+    let (year, month, _) = civil_from_days(day);
+    let start = |year, month| days_from_civil(year, month, 1) * DAY;
+    Ok(match field {
+        "microseconds" => at,
+        "milliseconds" => at - at.rem_euclid(1_000),
+        "second" => at - at.rem_euclid(SECOND),
+        "minute" => at - at.rem_euclid(60 * SECOND),
+        "hour" => at - at.rem_euclid(3600 * SECOND),
+        "day" => at - time,
+        "week" => (day - (day + 3).rem_euclid(7)) * DAY,
+        "month" => start(year, month),
+        "quarter" => start(year, (month - 1) / 3 * 3 + 1),
+        "year" => start(year, 1),
+        "decade" => start(year.div_euclid(10) * 10, 1),
+        "century" => start((year - 1).div_euclid(100) * 100 + 1, 1),
+        "millennium" => start((year - 1).div_euclid(1000) * 1000 + 1, 1),
+        _ => return Err(Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized for type timestamp without time zone"))),
+    })
+}

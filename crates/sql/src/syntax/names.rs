@@ -1,0 +1,74 @@
+//! Names of things.
+
+use std::fmt;
+
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, ObjectNamePart};
+
+use crate::error::{Error, Result};
+use crate::sqlstate::SYNTAX_ERROR;
+
+/// A name as the catalog has it: what is not in quotes is in small letters.
+pub(crate) fn ident(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => fold(&ident.value),
+    }
+}
+
+/// Small letters, as PostgreSQL makes them of names without quotes: of ASCII's only.
+pub(crate) fn fold(name: &str) -> String {
+    name.to_ascii_lowercase()
+}
+
+/// Where a name is in its statement: the character, counted from 1.
+pub(crate) fn position_of(ident: &Ident, sql: &str) -> Option<usize> {
+    let start = ident.span.start;
+    if start.line == 0 {
+        return None;
+    }
+    let before: usize =
+        sql.split_inclusive('\n').take(start.line as usize - 1).map(|line| line.chars().count()).sum();
+    Some(before + start.column as usize)
+}
+
+/// A table's name, or that of something else that lives in a namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TableName {
+    /// As far as it was given.
+    pub schema: Option<String>,
+    pub name: String,
+}
+
+impl fmt::Display for TableName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.schema {
+            Some(schema) => write!(f, "{schema}.{}", self.name),
+            None => f.write_str(&self.name),
+        }
+    }
+}
+
+/// The parts of a name with points in it, the database's left out.
+pub(crate) fn qualified(name: &ObjectName) -> Result<TableName> {
+    let parts: Option<Vec<String>> = name
+        .0
+        .iter()
+        .map(|part| match part {
+            ObjectNamePart::Identifier(part) => Some(ident(part)),
+            ObjectNamePart::Function(_) => None,
+        })
+        .collect();
+    match parts.as_deref() {
+        Some([name]) => Ok(TableName { schema: None, name: name.clone() }),
+        Some([schema, name] | [_, schema, name]) => Ok(TableName { schema: Some(schema.clone()), name: name.clone() }),
+        _ => Err(Error::new(SYNTAX_ERROR, format!("improper qualified name (too many dotted names): {name}"))),
+    }
+}
+
+/// The last part of a name: what a function is called, without `pg_catalog` before it.
+pub(crate) fn last_name(name: &ObjectName) -> String {
+    match name.0.last() {
+        Some(ObjectNamePart::Identifier(part)) => ident(part),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,220 @@
+//! Statements out of a text.
+
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
+use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use super::limits::{self, MOST_BRACKETS, deep};
+use crate::error::{Error, Result};
+use crate::sqlstate::{STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
+
+const DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
+
+/// A statement.
+#[derive(Debug)]
+pub(crate) struct Parsed<'a> {
+    /// Its text, without the semicolon.
+    pub text: &'a str,
+    /// What it says.
+    pub statement: Tree,
+    /// How deep it may be.
+    pub depth: usize,
+}
+
+/// A tree that is dropped where there is room on the stack for its depth.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    plain: Option<Plain>,
+    depth: usize,
+}
+
+impl Tree {
+    pub(crate) fn new(plain: Plain, depth: usize) -> Self {
+        Tree { plain: Some(plain), depth }
+    }
+}
+
+impl std::ops::Deref for Tree {
+    type Target = Plain;
+
+    fn deref(&self) -> &Plain {
+        self.plain.as_ref().unwrap_or(&Plain::Empty)
+    }
+}
+
+impl Drop for Tree {
+    fn drop(&mut self) {
+        let plain = self.plain.take();
+        deep(self.depth, || drop(plain));
+    }
+}
+
+/// What a statement says, and those that the parser has no tree for.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+pub(crate) enum Plain {
+    Tree(Statement),
+    Empty,
+    Vacuum { analyze: bool, tables: Vec<ObjectName> },
+    Analyze { tables: Vec<ObjectName> },
+    Checkpoint,
+}
+
+/// Cuts a text into its statements, without the semicolons between them. What is between quotes, dollars or in comments does not count.
+///
+/// Errors: 42601 for a quote or comment that does not end, 54000 for more text than a statement may have.
+pub fn split(sql: &str) -> Result<Vec<&str>> {
+    let tokens = tokenize(sql)?;
+    Ok(pieces(sql, &tokens).map(|(text, _)| text).collect())
+}
+
+/// The statements of a text, parsed. Those that are only blanks are left out.
+pub(crate) fn parse(sql: &str) -> Result<Vec<Parsed<'_>>> {
+    let tokens = tokenize(sql)?;
+    pieces(sql, &tokens).map(|(text, tokens)| parse_one(sql, text, tokens)).collect()
+}
+
+/// The one statement of a text.
+pub(crate) fn one(sql: &str) -> Result<Parsed<'_>> {
+    let mut all = parse(sql)?;
+    match (all.pop(), all.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (None, _) => Ok(Parsed { text: "", statement: Tree::new(Plain::Empty, 0), depth: 0 }),
+        _ => Err(Error::new(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")),
+    }
+}
+
+fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
+    limits::check_length(sql)?;
+    let tokens = Tokenizer::new(&DIALECT, sql).tokenize_with_location();
+    tokens.map_err(|error| {
+        Error::new(SYNTAX_ERROR, error.message.clone()).at(offset_in_chars(sql, error.location))
+    })
+}
+
+/// The pieces between semicolons that have something in them.
+fn pieces<'s, 't>(
+    sql: &'s str,
+    tokens: &'t [TokenWithSpan],
+) -> impl Iterator<Item = (&'s str, &'t [TokenWithSpan])> {
+    tokens.split(|token| token.token == Token::SemiColon).filter_map(move |piece| {
+        let solid = |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::EOF);
+        let (first, last) = (piece.iter().find(solid)?, piece.iter().rev().find(solid)?);
+        let (start, end) = (offset(sql, first.span.start), offset(sql, last.span.end));
+        Some((sql.get(start..end).unwrap_or(sql), piece))
+    })
+}
+
+/// Bytes before a place in the text.
+fn offset(sql: &str, at: Location) -> usize {
+    let mut lines = sql.split_inclusive('\n');
+    let before: usize = lines.by_ref().take((at.line as usize).saturating_sub(1)).map(str::len).sum();
+    let line = lines.next().unwrap_or_default();
+    let within = line.char_indices().nth((at.column as usize).saturating_sub(1)).map_or(line.len(), |(at, _)| at);
+    before + within
+}
+
+fn offset_in_chars(sql: &str, at: Location) -> usize {
+    sql.get(..offset(sql, at)).map_or(0, |before| before.chars().count()) + 1
+}
+
+fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<Parsed<'a>> {
+    let depth = limits::depth(tokens)?;
+    if let Some(statement) = without_tree(tokens) {
+        return Ok(Parsed { text, statement: Tree::new(statement, depth), depth });
+    }
+    let statement = deep(depth, || {
+        let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
+        let mut parser = parser.with_tokens_with_locations(tokens.to_vec());
+        let statement = parser.parse_statement()?;
+        match parser.peek_token().token {
+            Token::EOF => Ok(statement),
+            _ => parser.expected("end of statement", parser.peek_token()),
+        }
+    });
+    let statement = Plain::Tree(statement.map_err(|error| syntax_error(sql, tokens, &error))?);
+    Ok(Parsed { text, statement: Tree::new(statement, depth), depth })
+}
+
+fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Error {
+    let message = match error {
+        ParserError::RecursionLimitExceeded => {
+            return Error::new(STATEMENT_TOO_COMPLEX, "the statement is nested too deeply");
+        }
+        ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
+    };
+    // The parser tells where in words: "... found: x at Line: 1, Column: 10".
+    let place = message.rsplit_once(" at Line: ").and_then(|(what, place)| {
+        let (line, column) = place.split_once(", Column: ")?;
+        Some((what, Location { line: line.trim().parse().ok()?, column: column.trim().parse().ok()? }))
+    });
+    let Some((what, location)) = place else {
+        let end = tokens.iter().rev().find(|token| !matches!(token.token, Token::Whitespace(_) | Token::EOF));
+        let error = Error::new(SYNTAX_ERROR, format!("syntax error: {message}"));
+        return match end {
+            Some(token) if message.contains("found: EOF") => error.at(offset_in_chars(sql, token.span.end)),
+            _ => error,
+        };
+    };
+    let at = tokens.iter().find(|token| token.span.start == location);
+    let near = at.map_or_else(|| "end of input".to_owned(), |token| format!("or near \"{}\"", token.token));
+    Error::new(SYNTAX_ERROR, format!("syntax error at {near}")).with_detail(what.to_owned()).at(offset_in_chars(sql, location))
+}
+
+/// Statements that the parser does not know, or not as PostgreSQL does: they are words and names only.
+fn without_tree(tokens: &[TokenWithSpan]) -> Option<Plain> {
+    let mut words = tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF));
+    let Some(Token::Word(first)) = words.next() else { return None };
+    let rest: Vec<&Token> = words.collect();
+    match first.keyword {
+        Keyword::VACUUM => {
+            let analyze = rest.iter().any(|token| matches!(token, Token::Word(word) if word.keyword == Keyword::ANALYZE));
+            Some(Plain::Vacuum { analyze, tables: tables(&rest)? })
+        }
+        Keyword::ANALYZE => Some(Plain::Analyze { tables: tables(&rest)? }),
+        _ if first.value.eq_ignore_ascii_case("checkpoint") && rest.is_empty() => Some(Plain::Checkpoint),
+        _ => None,
+    }
+}
+
+/// The tables behind options in brackets or without; columns in brackets behind a table are passed over, all are meant.
+fn tables(tokens: &[&Token]) -> Option<Vec<ObjectName>> {
+    let mut tokens = tokens.iter().peekable();
+    let mut names: Vec<ObjectName> = Vec::new();
+    let skip_brackets = |tokens: &mut std::iter::Peekable<std::slice::Iter<'_, &Token>>| {
+        if tokens.next_if(|token| ***token == Token::LParen).is_some() {
+            tokens.by_ref().find(|token| ***token == Token::RParen);
+        }
+    };
+    skip_brackets(&mut tokens);
+    let option = |token: &&&Token| match **token {
+        Token::Word(word) => {
+            word.quote_style.is_none()
+                && ["full", "freeze", "verbose", "analyze"].iter().any(|option| word.value.eq_ignore_ascii_case(option))
+        }
+        _ => false,
+    };
+    while tokens.next_if(option).is_some() {}
+    while let Some(token) = tokens.next() {
+        let mut parts = Vec::new();
+        let mut token = token;
+        loop {
+            let Token::Word(word) = token else { return None };
+            parts.push(Ident { value: word.value.clone(), quote_style: word.quote_style, span: datafusion::sql::sqlparser::tokenizer::Span::empty() });
+            if tokens.next_if(|token| ***token == Token::Period).is_none() {
+                break;
+            }
+            token = tokens.next()?;
+        }
+        names.push(ObjectName::from(parts));
+        skip_brackets(&mut tokens);
+        match tokens.next() {
+            None => break,
+            Some(token) if **token == Token::Comma => {}
+            Some(_) => return None,
+        }
+    }
+    Some(names)
+}

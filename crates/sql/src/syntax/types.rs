@@ -1,0 +1,109 @@
+//! Types by their names, PostgreSQL's and SQLite's.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use datafusion::sql::sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+
+use super::last_name;
+use crate::error::{Error, Result};
+use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_OBJECT};
+
+/// Digits after the point of a decimal that says nothing about them: PostgreSQL keeps as many as there are, here a column has a fixed number.
+const DEFAULT_SCALE: u8 = 10;
+const MOST_DIGITS: u64 = 38;
+
+/// The type that columns and values of this name have. `char(n)` is `varchar(n)`; times with a zone are kept in UTC.
+///
+/// Errors: 0A000 for types that there are elsewhere, 42704 for those that there are nowhere, 22023 for wrong lengths.
+pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
+    Ok(match kind {
+        DataType::Bool | DataType::Boolean => Type::Boolean.into(),
+        DataType::TinyInt(_) | DataType::Int2(_) | DataType::SmallInt(_) => Type::SmallInt.into(),
+        DataType::MediumInt(_) | DataType::Int(_) | DataType::Int4(_) | DataType::Integer(_) | DataType::Int32 => Type::Int.into(),
+        DataType::BigInt(_) | DataType::Int8(_) | DataType::Int64 => Type::BigInt.into(),
+        DataType::Real | DataType::Float4 | DataType::Float32 => Type::Real.into(),
+        DataType::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => Type::Real.into(),
+        DataType::Float(_) | DataType::Float8 | DataType::Float64 | DataType::Double(_) | DataType::DoublePrecision => {
+            Type::Double.into()
+        }
+        DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => decimal(info)?,
+        DataType::Char(length) | DataType::Character(length) => text(length.as_ref(), Some(1))?,
+        DataType::Varchar(length)
+        | DataType::CharVarying(length)
+        | DataType::CharacterVarying(length)
+        | DataType::Nvarchar(length) => text(length.as_ref(), None)?,
+        DataType::Text
+        | DataType::TinyText
+        | DataType::MediumText
+        | DataType::LongText
+        | DataType::String(_)
+        | DataType::Clob(_)
+        | DataType::CharacterLargeObject(_)
+        | DataType::CharLargeObject(_) => Type::Text.into(),
+        DataType::Bytea
+        | DataType::Blob(_)
+        | DataType::TinyBlob
+        | DataType::MediumBlob
+        | DataType::LongBlob
+        | DataType::Binary(_)
+        | DataType::Varbinary(_)
+        | DataType::Bytes(_) => Type::Blob.into(),
+        DataType::Date | DataType::Date32 => Type::Date.into(),
+        DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Type::Time.into(),
+        DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_) => Type::Timestamp.into(),
+        DataType::Interval { .. } => Type::Interval.into(),
+        DataType::Uuid => Type::Uuid.into(),
+        DataType::JSON | DataType::JSONB => ColumnType::json(),
+        DataType::Regclass => Type::BigInt.into(),
+        DataType::Custom(name, _) => custom(&last_name(name))?,
+        other => return Err(Error::unsupported(format_args!("the type {other}"))),
+    })
+}
+
+fn custom(name: &str) -> Result<ColumnType> {
+    Ok(match name {
+        "serial" | "serial4" => Type::Int.into(),
+        "bigserial" | "serial8" => Type::BigInt.into(),
+        "smallserial" | "serial2" => Type::SmallInt.into(),
+        "timestamptz" => Type::Timestamp.into(),
+        "name" | "citext" | "bpchar" => Type::Text.into(),
+        "oid" | "xid" | "cid" | "regproc" | "regtype" | "regnamespace" | "regrole" | "regoper" | "regclass" => Type::BigInt.into(),
+        "money" | "point" | "line" | "inet" | "cidr" | "macaddr" | "xml" | "tsvector" | "tsquery" | "timetz" => {
+            return Err(Error::unsupported(format_args!("the type {name}")));
+        }
+        _ => return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))),
+    })
+}
+
+/// Whether columns of this type count by themselves.
+pub(crate) fn is_serial(kind: &DataType) -> bool {
+    matches!(kind, DataType::Custom(name, _) if last_name(name).contains("serial"))
+}
+
+fn decimal(info: &ExactNumberInfo) -> Result<ColumnType> {
+    let (precision, scale) = match *info {
+        ExactNumberInfo::None => return Ok(ColumnType::decimal(MOST_DIGITS as u8, DEFAULT_SCALE)),
+        ExactNumberInfo::Precision(precision) => (precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
+    };
+    let invalid = |what: String| Error::new(INVALID_PARAMETER_VALUE, what);
+    if !(1..=MOST_DIGITS).contains(&precision) {
+        return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and {MOST_DIGITS}")));
+    }
+    let fits = u8::try_from(scale).ok().filter(|&scale| u64::from(scale) <= precision);
+    let scale = fits.ok_or_else(|| invalid(format!("NUMERIC scale {scale} must be between 0 and precision {precision}")))?;
+    Ok(ColumnType::decimal(precision as u8, scale))
+}
+
+fn text(length: Option<&CharacterLength>, default: Option<u32>) -> Result<ColumnType> {
+    let length = match length {
+        Some(CharacterLength::IntegerLength { length, .. }) => {
+            let fits = u32::try_from(*length).ok().filter(|length| (1..=10_485_760).contains(length));
+            let invalid = || Error::new(INVALID_PARAMETER_VALUE, "length for type varchar must be between 1 and 10485760");
+            Some(fits.ok_or_else(invalid)?)
+        }
+        Some(CharacterLength::Max) => None,
+        None => default,
+    };
+    Ok(length.map_or_else(|| Type::Text.into(), ColumnType::varchar))
+}
