@@ -186,6 +186,20 @@ impl Arena {
         unsafe { self.bytes.start().add(frame as usize * self.page_size) }
     }
 
+    /// Has the processor fetch the beginning of a frame's bytes while it looks at the frame's header: both are far from the caches as a rule.
+    #[inline]
+    pub(crate) fn prefetch(&self, frame: Frame) {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let start = self.start(frame).as_ptr().cast_const().cast::<i8>();
+            // SAFETY: a prefetch reads nothing as far as the program goes, whatever the address.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start) };
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        let _ = frame;
+    }
+
     /// The bytes of a frame, to read.
     ///
     /// # Safety

@@ -77,6 +77,7 @@ impl FileState {
     #[inline]
     pub(crate) fn optimistic(&self, page: u32) -> Result<Optimistic<'_>> {
         if let Some(frame) = self.translation.frame(page) {
+            self.pool.arena.prefetch(frame);
             let header = self.pool.arena.header(frame);
             if let Some(version) = header.latch.version()
                 // Changes with the version, so it is this page as long as the version is the same.

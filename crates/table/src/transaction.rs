@@ -12,7 +12,7 @@ use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 use crate::catalog::{Catalog, Counters, GHOST, Table};
 use crate::database::{Durability, Inner, Isolation};
 use crate::mvcc::{Canceller, Ended, Snapshot, State, Write, WriterSlot};
-use crate::storage::{Before, Record, Tree, free_chain};
+use crate::storage::{Before, Edit, Record, Tree, free_chain};
 use crate::view::{View, long_place};
 use crate::{Error, Result};
 
@@ -321,14 +321,31 @@ impl Transaction {
     /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
     fn put(&mut self, tree: &Tree, key: &Arc<[u8]>, before: Option<&[u8]>, after: Option<&[u8]>) -> Result<()> {
         let state = self.writing()?;
-        let kept = self.db.rows.keep(&state, self.epoch, tree.root(), key, before);
+        self.keep(&state, tree.root(), key, before);
+        tree.put_for(key, after.unwrap_or(&[GHOST]), &self.header)?;
+        if after.is_none() {
+            self.ghosts.push((tree.root(), Arc::clone(key)));
+        }
+        Ok(())
+    }
+
+    /// Adds a record at a key that it has claimed; false when there is one. As [`Transaction::put`], with one walk down the tree.
+    fn add(&mut self, tree: &Tree, key: &Arc<[u8]>, record: &[u8]) -> Result<bool> {
+        let state = self.writing()?;
+        let mut add = Add { transaction: self, state, root: tree.root(), key, record, kept: false };
+        tree.edit(key, &mut add)
+    }
+
+    /// Keeps what a record is before this transaction changes it, and begins the log's record of the change.
+    fn keep(&mut self, state: &Arc<State>, root: u32, key: &Arc<[u8]>, before: Option<&[u8]>) {
+        let kept = self.db.rows.keep(state, self.epoch, root, key, before);
         let before = match (&kept, before) {
             (Some((_, true)), Some(before)) => Before::Value(before),
             (Some((_, true)), None) => Before::Absent,
             (Some((_, false)) | None, _) => Before::Known,
         };
         self.header.clear();
-        Record::Row { transaction: state.id, tree: tree.root(), key, before }.encode(&mut self.header);
+        Record::Row { transaction: state.id, tree: root, key, before }.encode(&mut self.header);
         if let Some((write, _)) = kept {
             // The write remembers the key from now on.
             if self.claims.last().is_some_and(|(_, last)| Arc::ptr_eq(last, key)) {
@@ -336,11 +353,6 @@ impl Transaction {
             }
             self.undo.push(write);
         }
-        tree.put_for(key, after.unwrap_or(&[GHOST]), &self.header)?;
-        if after.is_none() {
-            self.ghosts.push((tree.root(), Arc::clone(key)));
-        }
-        Ok(())
     }
 
     /// Makes it known as one that writes.
@@ -377,6 +389,38 @@ impl Transaction {
             Some((_, sum)) => *sum += change,
             None => self.counts.push((Arc::clone(&table.counters), change)),
         }
+    }
+}
+
+/// A record that is to be added where there is none.
+struct Add<'t> {
+    transaction: &'t mut Transaction,
+    state: Arc<State>,
+    root: u32,
+    key: &'t Arc<[u8]>,
+    record: &'t [u8],
+    /// The record is claimed, so it is the same each time that it is seen.
+    kept: bool,
+}
+
+impl Edit for Add<'_> {
+    fn look(&mut self, current: Option<&[u8]>) -> Result<bool> {
+        if current.and_then(<[u8]>::first).is_some_and(|flags| flags & GHOST == 0) {
+            return Ok(false);
+        }
+        if !self.kept {
+            self.transaction.keep(&self.state, self.root, self.key, current);
+            self.kept = true;
+        }
+        Ok(true)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.record
+    }
+
+    fn header(&self) -> &[u8] {
+        &self.transaction.header
     }
 }
 

@@ -15,13 +15,20 @@ pub(crate) struct State {
     pub(crate) id: u64,
     /// Its place in the order of commits, or [`ACTIVE`] or [`ABORTED`].
     commit: AtomicU64,
-    ended: Mutex<bool>,
+    ended: Mutex<End>,
     changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct End {
+    is_here: bool,
+    /// Most ends nobody waits for, and waking nobody costs a system call.
+    waiters: usize,
 }
 
 impl State {
     pub(crate) fn new(id: u64) -> Self {
-        State { id, commit: AtomicU64::new(ACTIVE), ended: Mutex::new(false), changed: Condvar::new() }
+        State { id, commit: AtomicU64::new(ACTIVE), ended: Mutex::default(), changed: Condvar::new() }
     }
 
     /// Whether those see its changes who see the first `csn` commits.
@@ -42,13 +49,13 @@ impl State {
 
     /// Wakes who waits for its end.
     pub(crate) fn end(&self) {
-        *lock(&self.ended) = true;
-        self.changed.notify_all();
-    }
-
-    /// True when it is over.
-    pub(crate) fn has_ended(&self) -> bool {
-        *lock(&self.ended)
+        let mut ended = lock(&self.ended);
+        ended.is_here = true;
+        let waiters = ended.waiters;
+        drop(ended);
+        if waiters > 0 {
+            self.changed.notify_all();
+        }
     }
 
     /// Wakes who waits, to look at something else than the end.
@@ -61,16 +68,18 @@ impl State {
     /// Waits until it is over, or `give_up` says so; it is asked after each wake-up, and the wait is no longer than `at_most` at once.
     pub(crate) fn wait(&self, at_most: Option<std::time::Duration>, mut give_up: impl FnMut() -> bool) -> bool {
         let mut ended = lock(&self.ended);
-        while !*ended {
+        while !ended.is_here {
             if give_up() {
                 return false;
             }
+            ended.waiters += 1;
             ended = match at_most {
                 None => cairn_vfs::sync::wait(&self.changed, ended),
                 Some(time) => {
                     self.changed.wait_timeout(ended, time).unwrap_or_else(PoisonError::into_inner).0
                 }
             };
+            ended.waiters -= 1;
         }
         true
     }

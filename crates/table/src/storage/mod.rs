@@ -19,6 +19,6 @@ pub use log::{Log, Unlogged};
 pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub use store::{Store, StoreOptions};
-pub(crate) use tree::Builder;
+pub(crate) use tree::{Builder, Edit};
 pub use tree::{Cursor, Direction, Tree, TreeStats};
 pub(crate) use unfinished::Unfinished;

@@ -23,6 +23,9 @@ use crate::{Error, Result};
 /// More levels than a tree of 2^32 pages can have.
 const MAX_LEVELS: u8 = 32;
 
+/// A sparse leaf is merged with a neighbour, if it can be, when it has a multiple of so many records.
+const LOOK_AT_NEIGHBOURS: usize = 8;
+
 /// Attempts before a thread that finds its pages changed lets others run.
 const ATTEMPTS: u32 = 16;
 
@@ -31,6 +34,18 @@ const ATTEMPTS: u32 = 16;
 pub struct Tree {
     space: Arc<Space>,
     root: u32,
+}
+
+/// A change of a record by somebody who wants to see it first.
+pub(crate) trait Edit {
+    /// Sees the record as it is; false leaves it so. Errors end the change.
+    fn look(&mut self, current: Option<&[u8]>) -> Result<bool>;
+
+    /// What it is to be.
+    fn value(&self) -> &[u8];
+
+    /// What the log's record begins with.
+    fn header(&self) -> &[u8];
 }
 
 /// Why an attempt came to nothing.
@@ -147,6 +162,43 @@ impl Tree {
         self.write(key, value, Existing::Replace, header)
     }
 
+    /// Adds a record, or puts it into the place of one, as [`Tree::put`]; `edit` sees what is there first, and says whether to go on. It may be asked more than once,
+    /// and whoever calls this sees that nobody else changes the record meanwhile. True when it was done.
+    pub(crate) fn edit(&self, key: &[u8], edit: &mut dyn Edit) -> Result<bool> {
+        let mut found = Vec::new();
+        self.attempt(|| {
+            let leaf = self.descend(key)?;
+            let node = Node(&leaf);
+            let (at, is_there) = self.sound(&leaf, node.search(key))?;
+            found.clear();
+            if is_there {
+                self.sound(&leaf, node.value(at, &mut found))?;
+            }
+            let prefix = self.sound(&leaf, node.prefix_len())?;
+            let free = self.sound(&leaf, node.free())?;
+            leaf.validate()?;
+            if !edit.look(is_there.then_some(&found[..]))? {
+                return Ok(false);
+            }
+            let (value, rest) = (edit.value(), self.sound(&leaf, key.get(prefix..).ok_or(Changed))?);
+            let (len, most) = (key.len() + value.len(), self.max_record());
+            if len > most {
+                let (key, value) = (key.len(), value.len());
+                return Err(Error::TooLong { key, value, most }.into());
+            }
+            let freed = if is_there { SLOT + rest.len() + found.len() } else { 0 };
+            if free + freed < SLOT + rest.len() + value.len() {
+                self.split(key)?;
+                return Err(Stop::Changed);
+            }
+            let at = at as u16;
+            let op = if is_there { Op::Replace { at, value } } else { Op::Insert { at, key: rest, value } };
+            let guard = leaf.upgrade_exclusive()?;
+            change_page(guard, op, edit.header(), &*self.space.log, self.space.path())?;
+            Ok(true)
+        })
+    }
+
     fn write(&self, key: &[u8], value: &[u8], existing: Existing, header: &[u8]) -> Result<bool> {
         let (len, most) = (key.len() + value.len(), self.max_record());
         if len > most {
@@ -197,7 +249,9 @@ impl Tree {
                 leaf.validate()?;
                 return Ok(None);
             }
-            let is_sparse = self.sound(&leaf, node.free())? > self.space.payload / 4 * 3;
+            // Not at each one: while neighbours are full a look at them comes to nothing, and costs more than the removal.
+            let is_turn = self.sound(&leaf, node.count())? % LOOK_AT_NEIGHBOURS == 1;
+            let is_sparse = is_turn && self.sound(&leaf, node.free())? > self.space.payload / 4 * 3;
             let op = Op::Remove { at: at as u16 };
             change_page(leaf.upgrade_exclusive()?, op, &[], &*self.space.log, self.space.path())?;
             Ok(Some(is_sparse))

@@ -41,13 +41,14 @@ impl Transaction {
 
     fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<()> {
         let key = self.claim(table.tree.root(), key, Mode::Exclusive, false)?;
-        if self.current(&table.tree, &key)?.is_some() {
-            return Err(duplicate(table, None, values));
-        }
         self.check_parents(table, None, values)?;
         let record = self.encode(table, &key, values)?;
-        let before = self.raw(table, &key)?;
-        self.put(&table.tree, &key, before.as_deref(), Some(&record))?;
+        if !self.add(&table.tree, &key, &record)? {
+            return Err(duplicate(table, None, values));
+        }
+        if table.indexes.is_empty() {
+            return Ok(());
+        }
         let (whole, row);
         row = match self.whole(&record)? {
             Some(long) => {
@@ -62,12 +63,6 @@ impl Transaction {
             self.add_entry(table, index, &entry, values)?;
         }
         Ok(())
-    }
-
-    /// What is at a key, ghosts included: what has to be there again if this does not commit.
-    fn raw(&self, table: &Table, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        let mut bytes = Vec::new();
-        Ok(table.tree.get(key, &mut bytes)?.then_some(bytes))
     }
 
     /// The record of a row, whose bytes go to a chain of pages when there are too many.
@@ -94,12 +89,10 @@ impl Transaction {
 
     fn add_entry(&mut self, table: &Arc<Table>, index: &Index, entry: &Entry, values: &[Value<'_>]) -> Result<()> {
         let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
-        let mut before = Vec::new();
-        let is_there = index.tree.get(&key, &mut before)?;
-        if is_there && before.first().is_some_and(|flags| flags & crate::catalog::GHOST == 0) {
+        if !self.add(&index.tree, &key, &entry.value)? {
             return Err(duplicate(table, Some(index), values));
         }
-        self.put(&index.tree, &key, is_there.then_some(&before[..]), Some(&entry.value))
+        Ok(())
     }
 
     fn remove_entry(&mut self, index: &Index, entry: &Entry) -> Result<()> {
