@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod catalog;
+mod check;
 mod database;
 mod error;
 mod mvcc;
@@ -12,15 +13,18 @@ pub mod schema;
 mod sorter;
 pub mod storage;
 mod transaction;
+mod vacuum;
 mod view;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]
 mod test_config;
 
 pub use catalog::{Catalog, ColumnStatistics, OwnedValue, PUBLIC, RowRef, Table, TableStatistics};
+pub use check::CheckReport;
 pub use database::{Database, Durability, Isolation, Options, Stats};
 pub use error::{Error, Result};
 pub use mvcc::Canceller;
 pub use storage::Direction;
 pub use transaction::{BulkInsert, Savepoint, Transaction};
+pub use vacuum::VacuumReport;
 pub use view::{KeyRange, RowBuf, Scan, View};

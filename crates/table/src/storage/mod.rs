@@ -14,7 +14,8 @@ mod tree;
 mod unfinished;
 mod wal;
 
-pub(crate) use chain::{free_chain, write_chain};
+pub(crate) use chain::{chain_pages, free_chain, read_chain, write_chain};
+pub(crate) use node::Node;
 pub use log::{Log, Unlogged};
 pub(crate) use record::{Before, Record};
 pub use space::Space;

@@ -116,16 +116,7 @@ impl Space {
 
     /// How many of them are free. Cost: reads each.
     pub fn free_pages(&self) -> Result<u32> {
-        let meta = self.meta(&self.file.read(0)?)?;
-        let (mut next, mut count) = (meta.free, 0);
-        while next != 0 {
-            count += 1;
-            if count > meta.pages {
-                return Err(self.damaged(0, "the list of free pages has no end"));
-            }
-            next = self.next_free(next, &self.file.read(next)?)?;
-        }
-        Ok(count)
+        Ok(self.free_list()?.len() as u32)
     }
 
     /// Writes everything that is in memory only, and makes it durable. Errors: the pool's.
@@ -181,6 +172,50 @@ impl Space {
         let number = meta.pages;
         meta.pages = number.checked_add(1).ok_or(Error::NoPages)?;
         Ok((number, self.file.create(number)?))
+    }
+
+    /// Says anew which pages are free: those of `free`, which are taken in this order; and how many the file has. Nobody else allocates meanwhile. Until it is done
+    /// no page is free, so what a crash leaves is found by the next vacuum. Errors: the pool's and the log's.
+    pub(crate) fn set_free(&self, pages: u32, free: &[u32]) -> Result<()> {
+        self.set_meta(Meta { pages, free: 0 })?;
+        let mut next = 0;
+        for &page in free.iter().rev() {
+            let mut change = Change::default();
+            let at = change.hold(match self.file.write(page) {
+                Err(cairn_pool::Error::NotThere { .. }) => self.file.create(page)?,
+                found => found?,
+            });
+            change.plan(at, Op::Free { next });
+            change.commit(&*self.log, self.path())?;
+            next = page;
+        }
+        self.set_meta(Meta { pages, free: next })
+    }
+
+    fn set_meta(&self, meta: Meta) -> Result<()> {
+        let mut change = Change::default();
+        let at = change.hold(self.file.write(0)?);
+        change.plan(at, Op::Meta(meta));
+        change.commit(&*self.log, self.path())
+    }
+
+    /// Cuts the file off, once its pages beyond are neither used nor free and all that says so is durable. Errors: the pool's.
+    pub(crate) fn truncate(&self, pages: u32) -> Result<()> {
+        Ok(self.file.truncate(pages)?)
+    }
+
+    /// The free pages, in the order in which they are taken. Errors: the pool's, [`Error::Corruption`].
+    pub(crate) fn free_list(&self) -> Result<Vec<u32>> {
+        let meta = self.meta(&self.file.read(0)?)?;
+        let (mut next, mut list) = (meta.free, Vec::new());
+        while next != 0 {
+            list.push(next);
+            if list.len() > meta.pages as usize {
+                return Err(self.damaged(0, "the list of free pages has no end"));
+            }
+            next = self.next_free(next, &self.file.read(next)?)?;
+        }
+        Ok(list)
     }
 
     /// Gives a page of a change back, which the change holds at `at`. Errors: the pool's.

@@ -5,6 +5,7 @@
 
 mod build;
 mod cursor;
+mod relocate;
 mod restructure;
 
 use std::sync::Arc;

@@ -331,7 +331,7 @@ impl Transaction {
     }
 
     /// Makes a catalog this transaction's, and writes what is different in it.
-    fn set(&mut self, catalog: Catalog, put: Vec<CatalogRecord>, removed: Vec<[u8; 5]>) -> Result<()> {
+    pub(crate) fn set(&mut self, catalog: Catalog, put: Vec<CatalogRecord>, removed: Vec<[u8; 5]>) -> Result<()> {
         let tree = Tree::open(self.db.store.space(), ROOT);
         let put = put.into_iter().map(|(key, bytes)| (key, Some(bytes)));
         for (key, bytes) in put.chain(removed.into_iter().map(|key| (key, None))) {

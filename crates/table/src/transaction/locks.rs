@@ -103,7 +103,7 @@ impl Transaction {
     }
 
     /// Keeps everybody else out until the end, and waits for those who are in. Errors: as [`Transaction::lock`].
-    pub(super) fn lock_schema(&mut self) -> Result<()> {
+    pub(crate) fn lock_schema(&mut self) -> Result<()> {
         if self.has_schema_lock {
             return Ok(());
         }

@@ -5,6 +5,7 @@ mod anomalies;
 mod basics;
 mod constraints;
 mod schema;
+mod upkeep;
 
 use std::path::Path;
 use std::sync::Arc;

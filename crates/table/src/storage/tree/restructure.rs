@@ -13,6 +13,9 @@ use crate::storage::ops::{Op, image};
 /// A node on the way down, and the place of the child that was taken.
 type Step<'p> = (Optimistic<'p>, usize);
 
+/// Somebody who sees the pages of a tree.
+pub(crate) type Visit<'v> = dyn FnMut(u32, u8, &[u8]) -> Result<()> + 'v;
+
 /// A copy of a node that nobody changes any more, with its fences.
 struct Copy {
     bytes: Vec<u8>,
@@ -324,11 +327,16 @@ impl Tree {
     ///
     /// Errors: [`Error::Corruption`](crate::Error::Corruption), the first.
     pub fn check(&self) -> Result<TreeStats> {
+        self.check_with(&mut |_, _, _| Ok(()))
+    }
+
+    /// As [`Tree::check`], and shows each page to somebody: its number, its level and its bytes. After a page was seen to be changed all of it begins anew.
+    pub(crate) fn check_with(&self, each: &mut Visit<'_>) -> Result<TreeStats> {
         let mut stats = TreeStats::default();
         self.attempt(|| {
             stats = TreeStats::default();
             let root = self.view(self.root)?;
-            self.check_below(&root, None, None, &mut stats)
+            self.check_below(&root, None, None, &mut stats, each)
         })?;
         Ok(stats)
     }
@@ -339,9 +347,11 @@ impl Tree {
         lower: Option<&[u8]>,
         upper: Option<&[u8]>,
         stats: &mut TreeStats,
+        each: &mut Visit<'_>,
     ) -> Attempt<()> {
         let level = self.level(view)?;
         let copy = Copy::of(self, view)?;
+        each(view.id().page(), level, &copy.bytes)?;
         let node = copy.node();
         let wrong = |what: String| Err(Stop::Error(self.space.damaged(view.id().page(), what)));
         if copy.lower.as_deref() != lower || copy.upper.as_deref() != upper {
@@ -361,7 +371,7 @@ impl Tree {
             if level > 0 {
                 let child = self.sound(view, node.child(at))?;
                 let below = self.below(view, level, child)?;
-                self.check_below(&below, last.as_deref(), Some(&key), stats)?;
+                self.check_below(&below, last.as_deref(), Some(&key), stats, each)?;
             }
             last = Some(key.clone());
         }
@@ -371,7 +381,7 @@ impl Tree {
         }
         let child = self.sound(view, node.child(count))?;
         let below = self.below(view, level, child)?;
-        self.check_below(&below, last.as_deref(), upper, stats)
+        self.check_below(&below, last.as_deref(), upper, stats, each)
     }
 }
 
