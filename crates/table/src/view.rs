@@ -203,19 +203,28 @@ impl Scan {
     #[inline]
     #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
     pub fn next(&mut self) -> Result<Option<RowRef<'_>>> {
+        if !self.advance()? {
+            return Ok(None);
+        }
+        self.row().map(Some)
+    }
+
+    /// Goes to the next row; false after the last. For loops that give away the row they stop at. Errors: as [`Scan::next`].
+    #[inline]
+    pub fn advance(&mut self) -> Result<bool> {
         loop {
             self.count = self.count.wrapping_add(1);
             if self.count % LOOK == 0 && self.view.canceller.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             if !self.cursor.advance()? {
-                return Ok(None);
+                return Ok(false);
             }
             let is_plain = self.cursor.lsn() <= self.view.snapshot.all_visible;
             match self.cursor.value().first() {
                 Some(&(0 | WIDE)) if is_plain => {
                     self.bytes.clear();
-                    break;
+                    return Ok(true);
                 }
                 Some(flags) if is_plain && flags & GHOST != 0 => continue,
                 _ => {}
@@ -227,9 +236,14 @@ impl Scan {
                 self.view.look_back(tree, self.cursor.key(), &mut self.bytes);
             }
             if let Found::Row = self.view.resolve(&mut self.bytes)? {
-                break;
+                return Ok(true);
             }
         }
+    }
+
+    /// The row that [`Scan::advance`] went to. Errors: [`Error::Corruption`].
+    #[inline]
+    pub fn row(&self) -> Result<RowRef<'_>> {
         let (key, own) = (self.cursor.key(), &self.bytes[..]);
         let bytes = if own.is_empty() { self.cursor.value() } else { own };
         let row = match self.index {
@@ -237,7 +251,7 @@ impl Scan {
             Some(index) => self.table.entry(index, key, bytes),
         };
         match row {
-            Some(row) => Ok(Some(row)),
+            Some(row) => Ok(row),
             None => Err(self.view.db.damaged_record(tree_of(&self.table, self.index)?.root())),
         }
     }
