@@ -1,7 +1,7 @@
 # Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool report compat fuzz docs clean help
+.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool bench-sql report compat fuzz docs clean help
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
@@ -9,7 +9,7 @@ CAIRN = $(ENV) scripts/setup build && cargo build --profile bench -p cairn && "$
 # Peers that need more than Rust; what cannot be had here is skipped with a line that says so.
 PEERS := scripts/setup --optional java peers
 # Tests that need these fail without them instead of saying so and passing.
-REQUIRE := CAIRN_REQUIRE_JAVA=1 CAIRN_REQUIRE_LEVELDB=1 CAIRN_REQUIRE_ROCKSDB=1
+REQUIRE := CAIRN_REQUIRE_JAVA=1 CAIRN_REQUIRE_LEVELDB=1 CAIRN_REQUIRE_ROCKSDB=1 CAIRN_REQUIRE_SQL_PEERS=1
 
 demo: ## build a store from a public data set and compare it with its peers on this machine
 	@scripts/setup build data && $(PEERS)
@@ -44,6 +44,9 @@ bench-kv: ## the key-value store; ARGS="..." goes to `cairn bench kv`
 
 bench-pool: ## the buffer pool; ARGS="..." goes to `cairn bench pool`
 	@$(PEERS) && $(CAIRN) bench pool $(ARGS)
+
+bench-sql: ## SQL engines; ARGS="..." goes to `cairn bench sql`
+	@$(PEERS) && $(CAIRN) bench sql $(ARGS)
 
 report: ## the HTML report of the newest run in benchmark-results/, or of ARGS="RUN.json"
 	@$(CAIRN) bench report $(ARGS)

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use crate::digest::{Digest, Outline};
+use crate::suite_sql::Answer;
 
 /// A failed step of a run.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,14 @@ pub enum Error {
         /// Its message, and what was being done.
         what: String,
     },
+    /// Another transaction was in the way of one in a store that is compared: it may be tried again.
+    #[error("{engine}: {what}")]
+    Conflict {
+        /// The store.
+        engine: String,
+        /// Its message.
+        what: String,
+    },
     /// A store returned something else than the data holds, so its figures are worth nothing.
     #[error("wrong results from {contender} in {case}: expected {expected}, got {got}")]
     WrongResult {
@@ -33,6 +42,16 @@ pub enum Error {
         expected: Digest,
         /// Computed from what the store returned.
         got: Digest,
+    },
+    /// An engine returned other rows than the data holds.
+    #[error("wrong answer to {query}: expected {expected}, got {got}")]
+    WrongAnswer {
+        /// What was asked.
+        query: String,
+        /// Computed from the data itself.
+        expected: Answer,
+        /// Computed from what came back.
+        got: Answer,
     },
     /// A Java reader returned something else than the data holds.
     #[error("wrong results from {contender}: expected {expected}, got {got}")]
@@ -79,6 +98,19 @@ impl Error {
         Error::Engine { engine: engine.to_owned(), what: what.to_string() }
     }
 
+    /// An [`Error::Conflict`] with the message of a peer's own error.
+    pub fn conflict(engine: &str, what: impl std::fmt::Display) -> Self {
+        Error::Conflict { engine: engine.to_owned(), what: what.to_string() }
+    }
+
+    /// [`Error::WrongAnswer`], unless both are the same.
+    pub fn expect_answer(query: &str, expected: Answer, got: Answer) -> Result<()> {
+        if expected == got {
+            return Ok(());
+        }
+        Err(Error::WrongAnswer { query: query.to_owned(), expected, got })
+    }
+
     /// An [`Error::Invalid`] option.
     pub fn invalid(what: impl Into<String>) -> Self {
         Error::Invalid { what: what.into() }
@@ -86,7 +118,7 @@ impl Error {
 
     /// True where what was returned is not what the data holds.
     pub fn is_wrong_result(&self) -> bool {
-        matches!(self, Error::WrongResult { .. } | Error::WrongOutline { .. })
+        matches!(self, Error::WrongResult { .. } | Error::WrongOutline { .. } | Error::WrongAnswer { .. })
     }
 
     /// An [`Error::Process`].

@@ -4,6 +4,7 @@ mod bytes;
 pub mod kv;
 pub mod pool;
 mod run;
+pub mod sql;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use bytes::parse_bytes;
 use kv::KvCommand;
 use pool::{BenchPoolArgs, RenderArgs};
 pub use run::RunArgs;
+use sql::BenchSqlArgs;
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
 
@@ -352,6 +354,8 @@ pub enum BenchCommand {
     Kv(BenchKvArgs),
     /// The buffer pool: replacement policies, textbook pool, caches
     Pool(BenchPoolArgs),
+    /// SQL engines: single statements, transactions, queries, bulk loads, TPC-H, pgbench
+    Sql(BenchSqlArgs),
     /// Hold a stored run against an earlier one
     #[command(after_help = "Example:
   cairn bench compare before.json after.json

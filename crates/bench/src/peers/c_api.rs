@@ -32,7 +32,20 @@ macro_rules! c_api {
                 let _library = std::mem::ManuallyDrop::new(library);
                 Ok(std::sync::Arc::new(Api { $($name,)* _library }))
             }
+        }
 
+        impl std::fmt::Debug for Api {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("Api")
+            }
+        }
+    };
+}
+
+/// Adds to an `Api` with a function `free` how errors are told that calls leave as text of the library's own.
+macro_rules! c_errors {
+    ($store:expr) => {
+        impl Api {
             /// Takes the message that a call left in `error`, if it failed.
             #[inline]
             pub(super) fn check(&self, error: *mut std::ffi::c_char) -> crate::error::Result<()> {
@@ -51,13 +64,7 @@ macro_rules! c_api {
                 crate::error::Error::engine($store, message)
             }
         }
-
-        impl std::fmt::Debug for Api {
-            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("Api")
-            }
-        }
     };
 }
 
-pub(super) use c_api;
+pub(super) use {c_api, c_errors};

@@ -19,6 +19,8 @@ pub mod redb;
 pub mod rocksdb;
 pub mod sparkey_java;
 #[cfg(feature = "peers")]
+pub mod sql;
+#[cfg(feature = "peers")]
 pub mod sqlite;
 
 #[cfg(all(test, feature = "peers"))]

@@ -23,7 +23,7 @@ mod shape;
 mod starvation;
 pub(crate) mod store;
 pub mod tables;
-mod team;
+pub(crate) mod team;
 #[cfg(test)]
 mod tests;
 pub mod text;

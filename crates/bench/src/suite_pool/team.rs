@@ -10,18 +10,20 @@ use crate::error::{Error, Result};
 
 /// Whether the threads may begin: not before all of them are there, or those that are would wait for the others for ever.
 #[derive(Debug, Default)]
-struct Gate {
+pub struct Gate {
     open: Mutex<Option<bool>>,
     changed: Condvar,
 }
 
 impl Gate {
-    fn decide(&self, go: bool) {
+    /// Says which it is, once.
+    pub fn decide(&self, go: bool) {
         *lock(&self.open) = Some(go);
         self.changed.notify_all();
     }
 
-    fn wait(&self) -> bool {
+    /// Waits until it is said.
+    pub fn wait(&self) -> bool {
         let mut open = lock(&self.open);
         loop {
             if let Some(go) = *open {
@@ -84,7 +86,8 @@ pub fn take<S>(
     Ok(windows(&all, samples))
 }
 
-fn windows(all: &[Vec<(Duration, Duration)>], samples: usize) -> Vec<Duration> {
+/// How long each sample took, from the first thread's start to the last one's end.
+pub fn windows(all: &[Vec<(Duration, Duration)>], samples: usize) -> Vec<Duration> {
     let window = |sample: usize| {
         let spans = || all.iter().filter_map(|spans| spans.get(sample));
         let start = spans().map(|span| span.0).min().unwrap_or_default();

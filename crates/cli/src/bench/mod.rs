@@ -4,6 +4,7 @@ pub mod kv;
 mod outcome;
 pub mod pool;
 pub mod run;
+pub mod sql;
 pub mod stored;
 
 use std::io::{self, Read};

@@ -276,3 +276,33 @@ fn worker_answers() {
     let answer = scratch.run_with("bench-worker", b"no job").ended(0).text();
     assert!(answer.contains("failed") && answer.contains("job"), "{answer}");
 }
+
+/// Goal: the suite of SQL engines runs as the guide writes its commands, prints its groups, and stores a run that the other commands read; in
+/// JSON its filter counts for nothing; what it cannot do it says. Method: SQLite alone, little data.
+#[test]
+fn an_sql_run_goes_all_the_way() {
+    let scratch = Scratch::new();
+    let common = "--work-dir . --results runs --peers sqlite --rounds 1 --seconds 0.005 --rows 300 --load-rows 300 --clients 2 --writers 2 \
+                  --threads 1,2 --durability buffered";
+    let out = scratch.run(&format!("bench sql 2 INSERT {common}")).ended(0).text();
+    for words in ["INSERT (single record)", "Index Concurrency: INSERT disjoint keys t4", "SQL: guide"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    assert!(!out.contains("SELECT (") && out.contains("synchronous = NORMAL"), "{out}");
+    let run = out.lines().find_map(|line| line.strip_prefix("results: ")).unwrap();
+    scratch.run(&format!("bench compare {run} {run}")).ended(0);
+    scratch.run(&format!("bench report {run} -o sql.html")).ended(0);
+    assert!(String::from_utf8(scratch.read("sql.html")).unwrap().contains("INSERT (single record)"));
+
+    let ran = scratch.run(&format!("bench sql 1 --json INSERT {common}")).ended(0);
+    let list: serde_json::Value = serde_json::from_str(&ran.text()).unwrap();
+    let names: Vec<&str> =
+        list.as_array().unwrap().iter().map(|entry| entry["name"].as_str().unwrap()).collect();
+    for name in ["INSERT (single record)", "SELECT (table scan)", "SELECT COUNT(*)"] {
+        assert!(names.iter().any(|known| known.starts_with(name)), "{name}: {names:?}");
+    }
+    assert_eq!(list[0]["unit"], "ns");
+    scratch.run(&format!("bench sql 1 nonesuch {common}")).failed(&["nonesuch"]);
+    scratch.run("bench sql 1 --peers oracle --results runs").failed(&["oracle", "sqlite"]);
+    scratch.run("bench sql --tpch 1 --pgbench 1").failed(&["cannot be used with"]);
+}

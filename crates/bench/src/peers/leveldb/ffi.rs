@@ -4,7 +4,7 @@
 
 use std::ffi::{c_char, c_int, c_uchar, c_void};
 
-use crate::peers::c_api::c_api;
+use crate::peers::c_api::{c_api, c_errors};
 
 /// An object of LevelDB, known by address only.
 pub(super) type Opaque = *mut c_void;
@@ -55,3 +55,5 @@ c_api! {
     iter_get_error(Opaque, Errors);
     compact_range(Opaque, *const c_char, usize, *const c_char, usize);
 }
+
+c_errors!(super::NAME);

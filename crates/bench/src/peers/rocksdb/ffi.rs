@@ -8,7 +8,7 @@
 
 use std::ffi::{c_char, c_double, c_int, c_uchar, c_void};
 
-use crate::peers::c_api::c_api;
+use crate::peers::c_api::{c_api, c_errors};
 
 /// An object of RocksDB, known by address only.
 pub(super) type Opaque = *mut c_void;
@@ -102,3 +102,5 @@ c_api! {
     compact_range(Opaque, *const c_char, usize, *const c_char, usize);
     property_int(Opaque, *const c_char, *mut u64) -> c_int;
 }
+
+c_errors!(super::NAME);

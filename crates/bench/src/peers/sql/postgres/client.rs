@@ -1,0 +1,348 @@
+//! Sessions over libpq: with PostgreSQL, or with whoever speaks its protocol. Values travel in their binary forms.
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::ptr;
+use std::sync::Arc;
+
+use super::ffi::{Api, BINARY, CONNECTED, COPY_IN, DONE, EMPTY, Oid, Opaque, ROWS, SQLSTATE};
+use super::{NAME, binary, fail};
+use crate::error::{Error, Result};
+use crate::suite_sql::{Address, Cell, Cells, Prepared, Rows, SqlSession, Visit};
+
+/// Bytes of rows that are sent at a time.
+const COPY_BYTES: usize = 64 << 10;
+
+/// Where libpq is looked for: `CAIRN_LIBPQ_LIB`, else where the system's loader finds it.
+pub(super) fn load() -> Result<Arc<Api>> {
+    match std::env::var_os("CAIRN_LIBPQ_LIB") {
+        Some(path) => Api::load(&path),
+        None => Api::load("libpq.so.5".as_ref())
+            .map_err(|error| fail(format!("{error}; install libpq5, or set CAIRN_LIBPQ_LIB"))),
+    }
+}
+
+fn c_string(text: &str) -> Result<CString> {
+    CString::new(text).map_err(fail)
+}
+
+/// One thread's connection.
+#[derive(Debug)]
+pub(super) struct Connection {
+    api: Arc<Api>,
+    raw: Opaque,
+    /// Types of the parameters of each prepared statement, and its name.
+    statements: Vec<(CString, Vec<Oid>)>,
+    /// Parameters on their way: their bytes, where each begins, its length and its form.
+    bytes: Vec<u8>,
+    starts: Vec<Option<usize>>,
+    lengths: Vec<c_int>,
+    forms: Vec<c_int>,
+}
+
+impl Connection {
+    /// Connects, without encryption: nothing leaves the machine.
+    pub(super) fn open(api: &Arc<Api>, to: &Address) -> Result<Connection> {
+        let Address { host, port, user, database } = to;
+        let address = c_string(&format!(
+            "host='{host}' port={port} user='{user}' dbname='{database}' sslmode=disable"
+        ))?;
+        // SAFETY: zero-terminated text.
+        let raw = unsafe { (api.connectdb)(address.as_ptr()) };
+        let connection = Connection {
+            api: Arc::clone(api),
+            raw,
+            statements: Vec::new(),
+            bytes: Vec::new(),
+            starts: Vec::new(),
+            lengths: Vec::new(),
+            forms: Vec::new(),
+        };
+        // SAFETY: what connecting gave, which may be null; both calls know that.
+        if unsafe { (api.status)(raw) } != CONNECTED {
+            return Err(connection.failure());
+        }
+        Ok(connection)
+    }
+
+    /// What the connection itself complains of.
+    fn failure(&self) -> Error {
+        // SAFETY: a connection, or null; the message lives until the next call.
+        let text = unsafe { CStr::from_ptr((self.api.errorMessage)(self.raw)) };
+        fail(text.to_string_lossy().trim())
+    }
+
+    /// Takes what a call has returned. Errors: the call failed.
+    fn answer(&self, raw: Opaque) -> Result<Answer<'_>> {
+        if raw.is_null() {
+            return Err(self.failure());
+        }
+        let answer = Answer { api: &self.api, raw };
+        match answer.status() {
+            EMPTY | DONE | ROWS | COPY_IN => Ok(answer),
+            _ => Err(answer.error()),
+        }
+    }
+
+    fn simple(&self, sql: &str) -> Result<Answer<'_>> {
+        let sql = c_string(sql)?;
+        // SAFETY: a live connection and zero-terminated text.
+        self.answer(unsafe { (self.api.exec)(self.raw, sql.as_ptr()) })
+    }
+
+    fn perform(&mut self, statement: Prepared, parameters: &[Cell<'_>]) -> Result<Answer<'_>> {
+        let (name, kinds) = self.statements.get(statement.0).ok_or_else(|| fail("no such statement"))?;
+        self.bytes.clear();
+        self.starts.clear();
+        self.lengths.clear();
+        self.forms.clear();
+        for (&cell, &kind) in parameters.iter().zip(kinds) {
+            let start = self.bytes.len();
+            let is_binary = binary::encode(kind, cell, &mut self.bytes)?;
+            self.starts.push((cell != Cell::Null).then_some(start));
+            self.lengths.push(c_int::try_from(self.bytes.len() - start).map_err(fail)?);
+            self.forms.push(c_int::from(is_binary));
+        }
+        // Not before all bytes are there, or they might have moved.
+        let place = |start: &Option<usize>| {
+            let bytes = start.and_then(|start| self.bytes.get(start..));
+            bytes.map_or(ptr::null(), |bytes| bytes.as_ptr().cast::<c_char>())
+        };
+        let mut few = [ptr::null(); 8];
+        let many: Vec<*const c_char>;
+        let places = if self.starts.len() <= few.len() {
+            few.iter_mut().zip(&self.starts).for_each(|(to, start)| *to = place(start));
+            few.as_ptr()
+        } else {
+            many = self.starts.iter().map(place).collect();
+            many.as_ptr()
+        };
+        let count = c_int::try_from(self.starts.len()).map_err(fail)?;
+        // SAFETY: a live connection; arrays of `count` elements, whose addresses point into `bytes`; text in them ends with a zero.
+        let raw = unsafe {
+            (self.api.execPrepared)(
+                self.raw,
+                name.as_ptr(),
+                count,
+                places,
+                self.lengths.as_ptr(),
+                self.forms.as_ptr(),
+                BINARY,
+            )
+        };
+        self.answer(raw)
+    }
+
+    /// Sends rows as `COPY … FROM STDIN` takes them, as text.
+    pub(super) fn copy(&mut self, table: &str, rows: &mut dyn Rows) -> Result<u64> {
+        self.simple(&format!("COPY {table} FROM STDIN"))?;
+        let (mut text, mut count) = (Vec::with_capacity(2 * COPY_BYTES), 0);
+        let sent = rows.each(&mut |row| {
+            append_row(row, &mut text);
+            count += 1;
+            if text.len() >= COPY_BYTES {
+                self.send(&text)?;
+                text.clear();
+            }
+            Ok(())
+        });
+        sent.and_then(|()| self.send(&text))?;
+        // SAFETY: a live connection that is copying; no error message means that all rows are there.
+        if unsafe { (self.api.putCopyEnd)(self.raw, ptr::null()) } != 1 {
+            return Err(self.failure());
+        }
+        // SAFETY: a live connection. It gives the copy's result, and then null.
+        self.answer(unsafe { (self.api.getResult)(self.raw) })?;
+        // SAFETY: as above; clearing null does nothing.
+        unsafe { (self.api.clear)((self.api.getResult)(self.raw)) };
+        Ok(count)
+    }
+
+    fn send(&self, text: &[u8]) -> Result<()> {
+        let length = c_int::try_from(text.len()).map_err(fail)?;
+        // SAFETY: a live connection that is copying, and as many bytes as are said.
+        let sent = unsafe { (self.api.putCopyData)(self.raw, text.as_ptr().cast(), length) };
+        if sent == 1 { Ok(()) } else { Err(self.failure()) }
+    }
+}
+
+/// A row as a line: cells between tabs, NULL as `\N`, and what would be taken for more than itself behind a backslash.
+fn append_row(row: &[Cell<'_>], line: &mut Vec<u8>) {
+    for (index, &cell) in row.iter().enumerate() {
+        if index > 0 {
+            line.push(b'\t');
+        }
+        match cell {
+            Cell::Null => line.extend_from_slice(b"\\N"),
+            Cell::Text(text) => {
+                for byte in text.bytes() {
+                    match byte {
+                        b'\\' => line.extend_from_slice(b"\\\\"),
+                        b'\t' => line.extend_from_slice(b"\\t"),
+                        b'\n' => line.extend_from_slice(b"\\n"),
+                        b'\r' => line.extend_from_slice(b"\\r"),
+                        other => line.push(other),
+                    }
+                }
+            }
+            other => binary::append_text(other, line),
+        }
+    }
+    line.push(b'\n');
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        // SAFETY: live until here, finished once; results borrow the connection.
+        unsafe { (self.api.finish)(self.raw) };
+    }
+}
+
+impl SqlSession for Connection {
+    fn execute(&mut self, sql: &str) -> Result<u64> {
+        Ok(self.simple(sql)?.changed())
+    }
+
+    fn select(&mut self, sql: &str, visit: &mut Visit<'_>) -> Result<()> {
+        let sql = c_string(sql)?;
+        // SAFETY: a live connection and zero-terminated text; no parameters, so nothing is read of their arrays.
+        let raw = unsafe {
+            (self.api.execParams)(
+                self.raw,
+                sql.as_ptr(),
+                0,
+                ptr::null(),
+                ptr::null(),
+                ptr::null(),
+                ptr::null(),
+                BINARY,
+            )
+        };
+        self.answer(raw)?.show(visit)
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+        let (sql, name) = (c_string(sql)?, c_string(&format!("s{}", self.statements.len()))?);
+        // SAFETY: a live connection and zero-terminated texts; the server finds the parameters' types.
+        self.answer(unsafe { (self.api.prepare)(self.raw, name.as_ptr(), sql.as_ptr(), 0, ptr::null()) })?;
+        // SAFETY: a live connection and zero-terminated text.
+        let described = self.answer(unsafe { (self.api.describePrepared)(self.raw, name.as_ptr()) })?;
+        let kinds = described.parameter_types();
+        drop(described);
+        self.statements.push((name, kinds));
+        Ok(Prepared(self.statements.len() - 1))
+    }
+
+    fn run(&mut self, statement: Prepared, parameters: &[Cell<'_>]) -> Result<u64> {
+        Ok(self.perform(statement, parameters)?.changed())
+    }
+
+    fn query(&mut self, statement: Prepared, parameters: &[Cell<'_>], visit: &mut Visit<'_>) -> Result<()> {
+        self.perform(statement, parameters)?.show(visit)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.simple("BEGIN").map(drop)
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        self.simple("COMMIT").map(drop)
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        self.simple("ROLLBACK").map(drop)
+    }
+}
+
+/// What a call returned.
+struct Answer<'c> {
+    api: &'c Api,
+    raw: Opaque,
+}
+
+impl Answer<'_> {
+    fn status(&self) -> c_int {
+        // SAFETY: a live result.
+        unsafe { (self.api.resultStatus)(self.raw) }
+    }
+
+    fn error(&self) -> Error {
+        let text = |text: *const c_char| {
+            // SAFETY: zero-terminated, and lives as long as the result.
+            (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().trim().to_owned())
+        };
+        // SAFETY: a live result.
+        let state = text(unsafe { (self.api.resultErrorField)(self.raw, SQLSTATE) }).unwrap_or_default();
+        // SAFETY: as above.
+        let message = text(unsafe { (self.api.resultErrorMessage)(self.raw) }).unwrap_or_default();
+        // serialization_failure, deadlock_detected
+        if matches!(state.as_str(), "40001" | "40P01") {
+            return Error::conflict(NAME, message);
+        }
+        fail(format!("{message} ({state})"))
+    }
+
+    fn parameter_types(&self) -> Vec<Oid> {
+        // SAFETY: a live result of a description; parameters count from 0.
+        unsafe {
+            let count = (self.api.nparams)(self.raw);
+            (0..count).map(|index| (self.api.paramtype)(self.raw, index)).collect()
+        }
+    }
+
+    fn changed(&self) -> u64 {
+        // SAFETY: a live result; the text is zero-terminated, empty where nothing was counted, and lives as long as the result.
+        let text = unsafe { CStr::from_ptr((self.api.cmdTuples)(self.raw)) };
+        text.to_str().ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+    }
+
+    fn show(&self, visit: &mut Visit<'_>) -> Result<()> {
+        let (api, raw) = (self.api, self.raw);
+        // SAFETY: a live result.
+        let (rows, columns) = unsafe { ((api.ntuples)(raw), (api.nfields)(raw)) };
+        for row in 0..rows {
+            let mut cells = Cells::new();
+            for column in 0..columns {
+                // SAFETY: in all of these a live result, a row and a column of it.
+                if unsafe { (api.getisnull)(raw, row, column) } != 0 {
+                    cells.push(Cell::Null);
+                    continue;
+                }
+                // SAFETY: as above.
+                let (kind, start, length) = unsafe {
+                    (
+                        (api.ftype)(raw, column),
+                        (api.getvalue)(raw, row, column),
+                        (api.getlength)(raw, row, column),
+                    )
+                };
+                let length = usize::try_from(length).map_err(fail)?;
+                // SAFETY: as many bytes as the library says, which live as long as the result.
+                let bytes = unsafe { std::slice::from_raw_parts(start.cast::<u8>(), length) };
+                cells.push(binary::decode(kind, bytes)?);
+            }
+            visit(cells.row());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Answer<'_> {
+    fn drop(&mut self) {
+        // SAFETY: live until here, cleared once.
+        unsafe { (self.api.clear)(self.raw) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a line holds its cells apart whatever is in them.
+    #[test]
+    fn lines_of_rows() {
+        let mut line = Vec::new();
+        append_row(&[Cell::Int(-1), Cell::Null, Cell::Text("a\tb\\\n"), Cell::Decimal(1205, 2)], &mut line);
+        assert_eq!(line, b"-1\t\\N\ta\\tb\\\\\\n\t12.05\n");
+    }
+}

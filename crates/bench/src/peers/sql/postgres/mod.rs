@@ -1,0 +1,162 @@
+//! PostgreSQL: a private server for each database, asked over its Unix socket by PostgreSQL's own client library.
+
+mod binary;
+mod client;
+mod cluster;
+mod ffi;
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use self::client::Connection;
+use self::cluster::{Cluster, Programs};
+use self::ffi::Api;
+use crate::engine::{Settings, settings};
+use crate::error::{Error, Result};
+use crate::suite_kv::Guarantee;
+use crate::suite_sql::{Address, Cell, Dialect, Rows, SqlDb, SqlSession, SqlSettings, SqlStore};
+use crate::workload::Durability;
+
+/// The engine's name.
+pub const NAME: &str = "postgres";
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::engine(NAME, error)
+}
+
+/// A program of the version that figures are published against, such as `pgbench`, for who has no server of its own.
+pub fn program(name: &str) -> Result<Command> {
+    Ok(Programs::find()?.client(name))
+}
+
+/// PostgreSQL, once its programs and its client library are found.
+#[derive(Debug)]
+pub struct Postgres {
+    api: Arc<Api>,
+    programs: Programs,
+    version: String,
+}
+
+impl Postgres {
+    /// Looks for both. Errors: one is missing; the message says where it was looked for.
+    pub fn find() -> Result<Postgres> {
+        let (api, programs) = (client::load()?, Programs::find()?);
+        let version = programs.version()?;
+        Ok(Postgres { api, programs, version })
+    }
+
+    fn start(&self, dir: &Path, given: &SqlSettings) -> Result<PostgresDb> {
+        let mut cluster = Cluster::start(&self.programs, dir, &parameters(given))?;
+        cluster.wait_for(&|address| Connection::open(&self.api, address).map(drop))?;
+        Ok(PostgresDb { api: Arc::clone(&self.api), address: cluster.address(), cluster })
+    }
+}
+
+/// What differs from the defaults, in the server's words.
+fn parameters(given: &SqlSettings) -> Vec<(&'static str, String)> {
+    let on = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    vec![
+        ("shared_buffers", format!("{}kB", given.cache_bytes / 1024)),
+        ("fsync", on(given.durability == Durability::Sync)),
+        ("synchronous_commit", on(given.durability != Durability::Memory)),
+        ("max_connections", (given.sessions + 10).to_string()),
+        ("max_wal_size", "4GB".to_owned()),
+        ("checkpoint_timeout", "30min".to_owned()),
+        ("work_mem", "64MB".to_owned()),
+        ("maintenance_work_mem", "256MB".to_owned()),
+        ("random_page_cost", "1.1".to_owned()),
+    ]
+}
+
+impl SqlStore for Postgres {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    fn guarantee(&self, durability: Durability) -> Guarantee {
+        match durability {
+            Durability::Memory => Guarantee::equal(
+                "fsync = off, synchronous_commit = off: the WAL is written up to 600 ms later",
+            ),
+            Durability::Buffered => Guarantee::equal("fsync = off: each commit hands the WAL to the kernel"),
+            Durability::Sync => Guarantee::equal("fsync = on: each commit syncs the WAL by fdatasync"),
+        }
+    }
+
+    fn settings(&self, given: &SqlSettings) -> Settings {
+        let mut all = settings([
+            ("connections", "one a client thread over the Unix socket, by libpq, values in binary form"),
+            ("statements", "prepared once for each connection"),
+            ("bulk load", "COPY FROM STDIN, as text"),
+        ]);
+        all.extend(parameters(given).into_iter().map(|(name, value)| (name.to_owned(), value)));
+        all
+    }
+
+    fn open(&self, dir: &Path, given: &SqlSettings) -> Result<Box<dyn SqlDb>> {
+        Ok(Box::new(self.start(dir, given)?))
+    }
+
+    fn serve(&self, dir: &Path, given: &SqlSettings) -> Result<Option<(Box<dyn SqlDb>, Address)>> {
+        let db = self.start(dir, given)?;
+        let address = db.cluster.address();
+        Ok(Some((Box::new(db), address)))
+    }
+}
+
+/// A running server.
+#[derive(Debug)]
+struct PostgresDb {
+    api: Arc<Api>,
+    address: Address,
+    cluster: Cluster,
+}
+
+impl PostgresDb {
+    fn connect(&self) -> Result<Connection> {
+        Connection::open(&self.api, &self.address)
+    }
+}
+
+impl SqlDb for PostgresDb {
+    fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
+        work(&mut self.connect()?)
+    }
+
+    fn load(&self, table: &str, _: usize, rows: &mut dyn Rows) -> Result<u64> {
+        self.connect()?.copy(table, rows)
+    }
+
+    fn analyze(&self) -> Result<()> {
+        self.connect()?.execute("VACUUM ANALYZE").map(drop)
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.connect()?.execute("CHECKPOINT").map(drop)
+    }
+
+    fn bytes(&self, tables: &[&str]) -> Result<u64> {
+        let (mut connection, mut bytes) = (self.connect()?, 0);
+        for table in tables {
+            connection.select(&format!("SELECT pg_total_relation_size('{table}')"), &mut |row| {
+                if let [Cell::Int(of_table)] = row {
+                    bytes += u64::try_from(*of_table).unwrap_or_default();
+                }
+            })?;
+        }
+        Ok(bytes)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.cluster.stop()
+    }
+}

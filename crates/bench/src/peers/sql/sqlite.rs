@@ -1,0 +1,291 @@
+//! SQLite through rusqlite: WAL mode, a connection for each client thread.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cairn_vfs::{Fs, StdFs};
+use rusqlite::types::{ToSqlOutput, Value, ValueRef};
+use rusqlite::{Connection, ErrorCode, Statement, ToSql};
+
+use crate::engine::{Settings, settings};
+use crate::error::{Error, Result};
+use crate::suite_kv::Guarantee;
+use crate::suite_sql::{
+    Cell, Cells, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit,
+};
+use crate::workload::Durability;
+
+/// The engine's name.
+pub const NAME: &str = "sqlite";
+const FILE: &str = "data.sqlite";
+
+/// As long as a writer waits for another one where the lab's mutex does not keep them apart, which it does.
+const BUSY: Duration = Duration::from_secs(60);
+
+/// SQLite in WAL mode.
+#[derive(Debug, Default)]
+pub struct Sqlite;
+
+fn fail(error: rusqlite::Error) -> Error {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Error::conflict(NAME, error),
+        _ => Error::engine(NAME, error),
+    }
+}
+
+impl SqlStore for Sqlite {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        format!("{} (rusqlite 0.41)", rusqlite::version())
+    }
+
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn guarantee(&self, durability: Durability) -> Guarantee {
+        match durability {
+            Durability::Memory => {
+                Guarantee::stronger("WAL, synchronous = OFF: each commit is handed to the kernel")
+            }
+            Durability::Buffered => Guarantee::equal(
+                "WAL, synchronous = NORMAL: each commit is handed to the kernel, checkpoints sync",
+            ),
+            Durability::Sync => Guarantee::equal("WAL, synchronous = FULL: each commit syncs the WAL"),
+        }
+    }
+
+    fn settings(&self, given: &SqlSettings) -> Settings {
+        let mut all = settings([
+            ("connections", "one a client thread, statements prepared once for each"),
+            ("writers", "take turns at a mutex of the lab, not by waiting for busy locks"),
+            ("transactions that write", "BEGIN IMMEDIATE"),
+            ("primary keys", "INTEGER PRIMARY KEY, which is the row's own number"),
+            ("page_size", "4096 (default)"),
+            ("mmap_size", "0 (default)"),
+            ("wal_autocheckpoint", "1000 pages (default)"),
+            ("bulk load", "one prepared INSERT, rows in one transaction"),
+        ]);
+        all.insert("cache_size".to_owned(), format!("{} bytes, for each connection", given.cache_bytes));
+        all
+    }
+
+    fn open(&self, dir: &Path, given: &SqlSettings) -> Result<Box<dyn SqlDb>> {
+        let open = Open {
+            path: dir.join(FILE),
+            cache_kib: given.cache_bytes / 1024,
+            synchronous: match given.durability {
+                Durability::Memory => "OFF",
+                Durability::Buffered => "NORMAL",
+                Durability::Sync => "FULL",
+            },
+            writing: Mutex::new(()),
+        };
+        open.connect()?;
+        Ok(Box::new(open))
+    }
+}
+
+struct Open {
+    path: PathBuf,
+    cache_kib: u64,
+    synchronous: &'static str,
+    writing: Mutex<()>,
+}
+
+impl Open {
+    fn connect(&self) -> Result<Connection> {
+        let connection = Connection::open(&self.path).map_err(fail)?;
+        connection.busy_timeout(BUSY).map_err(fail)?;
+        let Open { cache_kib, synchronous, .. } = self;
+        let pragmas = format!(
+            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{cache_kib}; \
+             PRAGMA temp_store = MEMORY;"
+        );
+        connection.execute_batch(&pragmas).map_err(fail)?;
+        Ok(connection)
+    }
+
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        // It guards nothing that a panic could leave half done.
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SqlDb for Open {
+    fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
+        let connection = self.connect()?;
+        work(&mut Session { db: self, connection: &connection, statements: Vec::new(), writing: None })
+    }
+
+    fn load(&self, table: &str, columns: usize, rows: &mut dyn Rows) -> Result<u64> {
+        let _turn = self.turn();
+        let connection = self.connect()?;
+        connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
+        let marks = vec!["?"; columns].join(", ");
+        let mut insert =
+            connection.prepare(&format!("INSERT INTO {table} VALUES ({marks})")).map_err(fail)?;
+        let mut count = 0;
+        rows.each(&mut |row| {
+            bind(&mut insert, row)?;
+            count += insert.raw_execute().map_err(fail)? as u64;
+            Ok(())
+        })?;
+        connection.execute_batch("COMMIT").map_err(fail)?;
+        Ok(count)
+    }
+
+    fn analyze(&self) -> Result<()> {
+        self.connect()?.execute_batch("ANALYZE").map_err(fail)
+    }
+
+    fn settle(&self) -> Result<()> {
+        // It answers with a row, which nobody asked for.
+        let connection = self.connect()?;
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).map_err(fail)
+    }
+
+    fn bytes(&self, _: &[&str]) -> Result<u64> {
+        Ok(StdFs::new().metadata(&self.path)?.len)
+    }
+
+    fn close(self: Box<Self>) -> Result<()> {
+        self.connect()?.close().map_err(|(_, error)| fail(error))
+    }
+}
+
+struct Session<'c> {
+    db: &'c Open,
+    connection: &'c Connection,
+    statements: Vec<Statement<'c>>,
+    /// While a transaction is open.
+    writing: Option<MutexGuard<'c, ()>>,
+}
+
+impl<'c> Session<'c> {
+    fn statement(&mut self, prepared: Prepared) -> Result<&mut Statement<'c>> {
+        let missing = || Error::engine(NAME, "no such statement");
+        self.statements.get_mut(prepared.0).ok_or_else(missing)
+    }
+
+    /// The writers' turn for one statement, unless the session has it already or the statement only reads.
+    fn turn_for(&self, statement: &Statement<'_>) -> Option<MutexGuard<'c, ()>> {
+        (self.writing.is_none() && !statement.readonly()).then(|| self.db.turn())
+    }
+
+    fn batch(&self, sql: &str) -> Result<()> {
+        self.connection.execute_batch(sql).map_err(fail)
+    }
+}
+
+impl SqlSession for Session<'_> {
+    fn execute(&mut self, sql: &str) -> Result<u64> {
+        let mut statement = self.connection.prepare(sql).map_err(fail)?;
+        let _turn = self.turn_for(&statement);
+        changed(&mut statement)
+    }
+
+    fn select(&mut self, sql: &str, visit: &mut Visit<'_>) -> Result<()> {
+        let mut statement = self.connection.prepare(sql).map_err(fail)?;
+        show(&mut statement, visit)
+    }
+
+    fn prepare(&mut self, sql: &str) -> Result<Prepared> {
+        self.statements.push(self.connection.prepare(sql).map_err(fail)?);
+        Ok(Prepared(self.statements.len() - 1))
+    }
+
+    fn run(&mut self, statement: Prepared, parameters: &[Cell<'_>]) -> Result<u64> {
+        let (db, has_turn) = (self.db, self.writing.is_some());
+        let statement = self.statement(statement)?;
+        let _turn = (!has_turn && !statement.readonly()).then(|| db.turn());
+        bind(statement, parameters)?;
+        changed(statement)
+    }
+
+    fn query(&mut self, statement: Prepared, parameters: &[Cell<'_>], visit: &mut Visit<'_>) -> Result<()> {
+        let statement = self.statement(statement)?;
+        bind(statement, parameters)?;
+        show(statement, visit)
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.writing = Some(self.db.turn());
+        self.batch("BEGIN IMMEDIATE")
+    }
+
+    fn commit(&mut self) -> Result<()> {
+        let ended = self.batch("COMMIT");
+        self.writing = None;
+        ended
+    }
+
+    fn rollback(&mut self) -> Result<()> {
+        let ended = self.batch("ROLLBACK");
+        self.writing = None;
+        ended
+    }
+}
+
+/// Runs a statement to its end, also one that answers with rows.
+fn changed(statement: &mut Statement<'_>) -> Result<u64> {
+    if statement.column_count() == 0 {
+        return statement.raw_execute().map(|count| count as u64).map_err(fail);
+    }
+    let (mut rows, mut count) = (statement.raw_query(), 0);
+    while rows.next().map_err(fail)?.is_some() {
+        count += 1;
+    }
+    Ok(count)
+}
+
+fn show(statement: &mut Statement<'_>, visit: &mut Visit<'_>) -> Result<()> {
+    let columns = statement.column_count();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().map_err(fail)? {
+        let mut cells = Cells::new();
+        for column in 0..columns {
+            cells.push(match row.get_ref(column).map_err(fail)? {
+                ValueRef::Null => Cell::Null,
+                ValueRef::Integer(value) => Cell::Int(value),
+                ValueRef::Real(value) => Cell::Real(value),
+                ValueRef::Text(text) => {
+                    Cell::Text(std::str::from_utf8(text).map_err(|error| Error::engine(NAME, error))?)
+                }
+                ValueRef::Blob(_) => return Err(Error::engine(NAME, "a blob, where the lab has none")),
+            });
+        }
+        visit(cells.row());
+    }
+    Ok(())
+}
+
+struct Bound<'a>(Cell<'a>);
+
+impl ToSql for Bound<'_> {
+    #[inline]
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            Cell::Null => ToSqlOutput::Owned(Value::Null),
+            Cell::Int(value) => ToSqlOutput::Owned(Value::Integer(value)),
+            Cell::Date(days) => ToSqlOutput::Owned(Value::Integer(i64::from(days))),
+            Cell::Real(value) => ToSqlOutput::Owned(Value::Real(value)),
+            Cell::Decimal(units, scale) => {
+                ToSqlOutput::Owned(Value::Real(units as f64 / 10_f64.powi(i32::from(scale))))
+            }
+            Cell::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        })
+    }
+}
+
+#[inline]
+fn bind(statement: &mut Statement<'_>, parameters: &[Cell<'_>]) -> Result<()> {
+    for (index, &cell) in parameters.iter().enumerate() {
+        statement.raw_bind_parameter(index + 1, Bound(cell)).map_err(fail)?;
+    }
+    Ok(())
+}

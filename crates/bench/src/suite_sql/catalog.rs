@@ -1,0 +1,82 @@
+//! Who takes part, in the order of tables.
+
+use super::options::Options;
+use super::store::SqlStore;
+use crate::engine::Settings;
+use crate::error::{Error, Result};
+use crate::results::Contender;
+
+/// Those that can run, and those that cannot with the reason.
+#[derive(Debug, Default)]
+pub struct SqlCatalog {
+    /// Ready to be opened.
+    pub stores: Vec<Box<dyn SqlStore>>,
+    /// In the run's list of contenders all the same.
+    pub skipped: Vec<Contender>,
+}
+
+type Make = fn() -> Result<Box<dyn SqlStore>>;
+
+fn our_makers() -> Vec<(&'static str, Make)> {
+    Vec::new()
+}
+
+#[cfg(feature = "peers")]
+fn peer_makers() -> Vec<(&'static str, Make)> {
+    use crate::peers::sql::{duckdb, postgres, sqlite};
+    vec![
+        (sqlite::NAME, || Ok(Box::new(sqlite::Sqlite))),
+        (duckdb::NAME, || Ok(Box::new(duckdb::DuckDb::find()?))),
+        (postgres::NAME, || Ok(Box::new(postgres::Postgres::find()?))),
+    ]
+}
+
+#[cfg(not(feature = "peers"))]
+fn peer_makers() -> Vec<(&'static str, Make)> {
+    Vec::new()
+}
+
+/// Cairn's own, by name.
+pub fn our_names() -> Vec<&'static str> {
+    our_makers().into_iter().map(|(name, _)| name).collect()
+}
+
+/// The words of `--peers`, in the order of tables.
+pub fn peer_names() -> Vec<&'static str> {
+    peer_makers().into_iter().map(|(name, _)| name).collect()
+}
+
+/// Refuses a name that nobody has, with those that are known.
+pub fn check(name: &str) -> Result<()> {
+    let known: Vec<&str> = our_names().into_iter().chain(peer_names()).collect();
+    if known.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("engine {name:?}: expected {}, all or none", known.join(", "))))
+}
+
+/// Everybody who was asked for.
+pub fn select(options: &Options) -> Result<SqlCatalog> {
+    let mut catalog = SqlCatalog::default();
+    for (name, make) in our_makers().into_iter().chain(peer_makers()) {
+        if !options.ours.iter().chain(&options.peers).any(|asked| asked == name) {
+            continue;
+        }
+        match make() {
+            Ok(store) => catalog.stores.push(store),
+            Err(error) => catalog.skipped.push(skipped(name, &error)),
+        }
+    }
+    Ok(catalog)
+}
+
+fn skipped(name: &str, error: &Error) -> Contender {
+    Contender {
+        name: name.to_owned(),
+        family: name.to_owned(),
+        version: String::new(),
+        ours: false,
+        settings: Settings::new(),
+        skipped: Some(error.to_string()),
+    }
+}

@@ -1,0 +1,42 @@
+//! The bulk load: all rows of a table in the fastest way that an engine has, and what they take on the disk then.
+
+use cairn_vfs::{Clock, SystemClock};
+
+use super::answer::Answer;
+use super::crew;
+use super::data::{COLUMN_COUNT, COLUMNS, RecordRows, Records};
+use super::store::{Cell, SqlDb};
+use crate::error::{Error, Result};
+
+const TABLE: &str = "loaded";
+
+/// What a turn found.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Loaded {
+    /// From the first row to the last one's being durable.
+    pub seconds: f64,
+    /// Of each row on the disk, its share of everything that belongs to the table.
+    pub bytes_each: f64,
+}
+
+/// Takes a turn in a database that has no such table, and leaves it so.
+pub fn take(db: &dyn SqlDb, records: Records) -> Result<Loaded> {
+    crew::once(db, |session| session.execute(&format!("CREATE TABLE {TABLE} ({COLUMNS})")))?;
+    let (clock, mut rows) = (SystemClock::new(), RecordRows::new(records));
+    let start = clock.now();
+    let count = db.load(TABLE, COLUMN_COUNT, &mut rows)?;
+    let seconds = (clock.now() - start).as_secs_f64();
+    db.settle()?;
+    let bytes = db.bytes(&[TABLE])?;
+    let expected = [Cell::Int(i64::from(records.rows)), Cell::Int(rows.amounts as i64)];
+    let (query, mut got) = (format!("SELECT count(*), sum(amount) FROM {TABLE}"), Answer::default());
+    crew::once(db, |session| {
+        session.select(&query, &mut |row| got.add(row))?;
+        session.execute(&format!("DROP TABLE {TABLE}"))
+    })?;
+    Error::expect_answer(&query, Answer::of([&expected[..]]), got)?;
+    let loaded = |rows| Answer { rows, sum: 0 };
+    Error::expect_answer("rows that were loaded", loaded(u64::from(records.rows)), loaded(count))?;
+    db.settle()?;
+    Ok(Loaded { seconds, bytes_each: bytes as f64 / f64::from(records.rows) })
+}

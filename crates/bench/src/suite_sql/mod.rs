@@ -1,0 +1,326 @@
+//! The suite of SQL engines: the guide's statements, what applications do all day, queries, bulk loads, TPC-H and pgbench.
+//!
+//! ```text
+//!   options ─► plan: cases, in groups that share a database
+//!                 └─► for each group, every contender makes its database; then for each case, round by round, each contender in a
+//!                     shuffled order: one turn
+//!                        │   warm up ─ samples ─ every answer compared with what the data hold ─ written to where it stays
+//!                        └─► recorder: medians of rounds ─► Run ─► text, report, JSON
+//! ```
+//!
+//! Embedded engines are asked in this process, a connection for each client thread; servers over their socket.
+
+pub mod answer;
+pub mod catalog;
+mod cells;
+mod crew;
+pub mod data;
+pub mod guide;
+mod load;
+mod options;
+pub mod pgbench;
+pub mod plan;
+pub mod repeat;
+mod store;
+#[cfg(test)]
+mod tests;
+pub mod text;
+pub mod tpch;
+
+use std::path::PathBuf;
+
+use cairn_vfs::{Clock, Fs, SeededRng, StdFs, SystemClock};
+
+pub use answer::Answer;
+pub use catalog::SqlCatalog;
+pub use cells::Cells;
+pub use options::Options;
+pub use plan::{Group, SqlCase, Work, name_of, plan};
+pub use store::{Address, Cell, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};
+
+use self::data::{GroupRows, RecordRows};
+use self::repeat::{History, Table};
+use crate::error::{Error, Result};
+use crate::probe;
+use crate::process::Stop;
+use crate::results::{Contender, Run, SCHEMA_VERSION};
+use crate::scratch::{self, Scratch, remove_tree};
+use crate::stats;
+use crate::suite_hash::Progress;
+use crate::suite_hash::recorder::{BYTES, LATENCY, MEAN_LATENCY, Recorder, THROUGHPUT};
+use crate::time::rfc3339;
+use crate::workload::shuffle;
+
+/// The suite's name in stored runs.
+pub const NAME: &str = "sql";
+
+/// Runs the suite with everybody who was asked for and is here.
+///
+/// What fails on the way is noted in the result and the rest goes on. When `stop` is reached the run ends with what it
+/// has. Errors: options that make no sense, a work directory that cannot be written.
+pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    run_with(options, catalog::select(options)?, progress, stop)
+}
+
+/// As [`run`], with contenders of the caller's choice.
+pub fn run_with(options: &Options, catalog: SqlCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    options.check()?;
+    let clock = SystemClock::new();
+    let started = rfc3339(clock.wall());
+    StdFs::new().create_dir_all(&options.work_dir)?;
+    scratch::sweep(&options.work_dir, NAME)?;
+    // Before the probes, which are a load themselves.
+    let machine = probe::describe(&options.work_dir);
+    let probes = match options.probes {
+        Some(effort) => probe::measure(&options.work_dir, effort)?,
+        None => Vec::new(),
+    };
+    let scratch = Scratch::in_dir(&options.work_dir, NAME)?;
+    for skipped in &catalog.skipped {
+        let reason = skipped.skipped.as_deref().unwrap_or_default();
+        progress.note(&format!("{} is left out: {reason}", skipped.name));
+    }
+    let mut suite = Suite {
+        options,
+        catalog,
+        progress,
+        stop,
+        scratch,
+        recorder: Recorder::new(options.seed),
+        rng: SeededRng::new(options.seed),
+    };
+    let stopped = match suite.all() {
+        Err(Error::Interrupted) => {
+            progress.note("stopped early; what was measured so far is kept");
+            true
+        }
+        ended => ended.map(|()| false)?,
+    };
+    Ok(Run {
+        schema: SCHEMA_VERSION,
+        suite: NAME.to_owned(),
+        started,
+        mode: format!("{} iterations, {} rounds", options.iterations, options.rounds),
+        seed: options.seed,
+        machine,
+        probes,
+        contenders: suite.contenders(),
+        data: options.data_sentence(),
+        measurements: suite.recorder.finish(),
+        stopped,
+    })
+}
+
+struct Suite<'a> {
+    options: &'a Options,
+    catalog: SqlCatalog,
+    progress: &'a dyn Progress,
+    stop: &'a Stop,
+    scratch: Scratch,
+    recorder: Recorder,
+    rng: SeededRng,
+}
+
+/// A contender's database while a group is measured.
+struct Open {
+    name: String,
+    dir: PathBuf,
+    db: Box<dyn SqlDb>,
+    history: History,
+}
+
+impl Suite<'_> {
+    fn all(&mut self) -> Result<()> {
+        if let Some(scale) = self.options.tpch {
+            return tpch::run(self, scale);
+        }
+        if let Some(scale) = self.options.pgbench {
+            return pgbench::run(self, scale);
+        }
+        let cases = plan(self.options);
+        let groups: Vec<Group> =
+            Group::ALL.into_iter().filter(|group| cases.iter().any(|case| case.group == *group)).collect();
+        for (index, &group) in groups.iter().enumerate() {
+            self.progress.group(index, groups.len(), group.title());
+            let of_group: Vec<&SqlCase> = cases.iter().filter(|case| case.group == group).collect();
+            self.group(group, &of_group)?;
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, group: Group, cases: &[&SqlCase]) -> Result<()> {
+        let table = match group {
+            Group::Guide | Group::Load => Table::new(0, self.options.seed),
+            _ => Table::new(group.rows(self.options), self.options.seed),
+        };
+        let mut opens = Vec::new();
+        for store in 0..self.catalog.stores.len() {
+            self.stop.check()?;
+            match self.open(group, store, &table) {
+                Ok(open) => opens.push(open),
+                Err(error) => {
+                    let name = self.catalog.stores.get(store).map_or("", |store| store.name()).to_owned();
+                    self.progress.note(&format!("{name} makes no database: {error}"));
+                    for case in cases {
+                        self.recorder.discard(&name, &case.case, error.to_string());
+                    }
+                }
+            }
+        }
+        let measured = cases.iter().enumerate().try_for_each(|(index, case)| {
+            self.progress.step(index, cases.len(), &case.name);
+            self.case(case, &mut opens, &table)
+        });
+        for Open { name, dir, db, .. } in opens {
+            if let Err(error) = db.close() {
+                self.progress.note(&format!("{name} does not close well: {error}"));
+            }
+            remove_tree(&dir)?;
+        }
+        measured
+    }
+
+    fn open(&self, group: Group, index: usize, table: &Table) -> Result<Open> {
+        let none = || Error::engine("the suite", "no such engine");
+        let store = self.catalog.stores.get(index).ok_or_else(none)?;
+        // Short, since a socket's path has to fit into a hundred bytes.
+        let dir = self.scratch.dir(&index.to_string())?;
+        let db = store.open(&dir, &self.settings(group))?;
+        match group {
+            Group::Guide => guide::create(&*db)?,
+            Group::Load => {}
+            _ => fill(&*db, store.dialect(), table)?,
+        }
+        db.settle()?;
+        Ok(Open { name: store.name().to_owned(), dir, db, history: History::new(table.records) })
+    }
+
+    fn settings(&self, group: Group) -> SqlSettings {
+        SqlSettings {
+            durability: group.durability(self.options),
+            cache_bytes: self.options.cache_bytes,
+            sessions: self.options.sessions(),
+        }
+    }
+
+    /// All rounds of one case.
+    fn case(&mut self, case: &SqlCase, opens: &mut [Open], table: &Table) -> Result<()> {
+        let mut taking_part: Vec<usize> = (0..opens.len()).collect();
+        for round in 0..self.options.rounds {
+            shuffle(&mut taking_part, &mut self.rng);
+            let mut failed = Vec::new();
+            for &index in &taking_part {
+                self.stop.check()?;
+                let Some(open) = opens.get_mut(index) else { continue };
+                let taken = self
+                    .turn(case, open, table, round)
+                    .and_then(|()| if changes(case) { open.db.settle() } else { Ok(()) });
+                if let Err(error) = taken {
+                    self.progress.note(&format!("{} in {}: {error}", open.name, case.name));
+                    let problem = format!("{}: {error}", case.name);
+                    if error.is_wrong_result() {
+                        self.recorder.disqualify(&open.name, &case.case, problem);
+                    } else {
+                        self.recorder.discard(&open.name, &case.case, error.to_string());
+                    }
+                    failed.push(index);
+                }
+            }
+            taking_part.retain(|index| !failed.contains(index));
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self, case: &SqlCase, open: &mut Open, table: &Table, round: u32) -> Result<()> {
+        let (name, options) = (open.name.clone(), self.options);
+        match case.work {
+            Work::Guide(of) => {
+                let nanos = guide::take(of, &*open.db, options.samples_each())?;
+                let mean = nanos.iter().sum::<f64>() / nanos.len().max(1) as f64;
+                self.recorder.add(&name, &case.case, LATENCY, stats::median(&nanos));
+                self.recorder.add(&name, &case.case, MEAN_LATENCY, mean);
+            }
+            Work::Repeat(op) => {
+                let seed = options.seed ^ u64::from(round) << 32 ^ case.case.entries;
+                let limits = (case.threads, options.seconds, seed);
+                let turn = repeat::take(op, &*open.db, table, &mut open.history, limits)?;
+                self.recorder.add(&name, &case.case, THROUGHPUT, turn.rate);
+                if turn.latencies.count() > 0 {
+                    let p50 = turn.latencies.quantile(0.5);
+                    self.recorder.add_latencies(&name, &case.case, LATENCY, (p50, &turn.latencies));
+                }
+            }
+            Work::Load => {
+                let records = data::Records::new(options.load_rows, options.seed);
+                let loaded = load::take(&*open.db, records)?;
+                let rate = f64::from(options.load_rows) / loaded.seconds.max(1e-9);
+                self.recorder.add(&name, &case.case, THROUGHPUT, rate);
+                self.recorder.add(&name, &case.case, BYTES, loaded.bytes_each);
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody who was asked for, with every setting.
+    fn contenders(&self) -> Vec<Contender> {
+        let given = self.settings(Group::Statements);
+        let mut contenders: Vec<Contender> = Vec::new();
+        for store in &self.catalog.stores {
+            let mut settings = store.settings(&given);
+            let promise = store.guarantee(given.durability).sentence();
+            settings.insert(format!("durability {}", given.durability), promise);
+            let skipped = self.recorder.explain(store.name(), &mut settings);
+            contenders.push(Contender {
+                name: store.name().to_owned(),
+                family: store.name().to_owned(),
+                version: store.version(),
+                ours: store.ours(),
+                settings,
+                skipped,
+            });
+        }
+        contenders.extend(self.catalog.skipped.iter().cloned());
+        contenders
+    }
+}
+
+fn changes(case: &SqlCase) -> bool {
+    match case.work {
+        Work::Repeat(op) => op.writes(),
+        Work::Guide(_) => false,
+        Work::Load => true,
+    }
+}
+
+/// Makes the tables of most cases.
+fn fill(db: &dyn SqlDb, dialect: Dialect, table: &Table) -> Result<()> {
+    crew::once(db, |session| {
+        for sql in data::schema(dialect) {
+            session.execute(&sql)?;
+        }
+        Ok(())
+    })?;
+    db.load("records", data::COLUMN_COUNT, &mut RecordRows::new(table.records))?;
+    db.load("groups", 3, &mut GroupRows(table.records))?;
+    crew::once(db, |session| {
+        for sql in data::indexes() {
+            session.execute(&sql)?;
+        }
+        Ok(())
+    })?;
+    db.analyze()
+}
+
+/// A day, counted from 1970, as `2026-11-21`: Howard Hinnant's `civil_from_days`.
+pub fn date_text(days: i32) -> String {
+    let shifted = i64::from(days) + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{day:02}")
+}

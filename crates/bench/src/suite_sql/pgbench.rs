@@ -1,0 +1,209 @@
+//! pgbench, PostgreSQL's own load generator, against every server: its read-only transactions (`-S`) and those in the manner of TPC-B.
+//!
+//! pgbench makes the tables and the load, from another process; the lab starts servers, takes turns, and looks afterwards whether the books
+//! balance: what went to accounts, tellers and branches is what the history says.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use super::answer::Answer;
+use super::crew;
+use super::store::{Address, Cell, SqlDb, SqlSettings};
+use super::{Suite, Visit};
+use crate::error::{Error, Result};
+use crate::process;
+use crate::results::Case;
+use crate::scratch::remove_tree;
+use crate::suite_hash::recorder::{MEAN_LATENCY, THROUGHPUT};
+use crate::workload::shuffle;
+
+/// As cases name it.
+pub const DATASET: &str = "pgbench";
+
+/// Accounts of each unit of the scale factor.
+const ACCOUNTS: u64 = 100_000;
+
+/// Transactions of one kind: how cases name it, and how pgbench does.
+const KINDS: [(&str, &[&str]); 2] = [("pgbench -S", &["-S"]), ("pgbench TPC-B-like", &["-b", "tpcb-like"])];
+
+struct Open {
+    name: String,
+    dir: PathBuf,
+    db: Box<dyn SqlDb>,
+    address: Address,
+    failed: bool,
+}
+
+fn case(operation: &str, scale: u32, clients: u32) -> Case {
+    Case {
+        operation: operation.to_owned(),
+        dataset: DATASET.to_owned(),
+        entries: u64::from(scale) * ACCOUNTS,
+        value_bytes: 0,
+        compression: "none".to_owned(),
+        keys: "present".to_owned(),
+        distribution: "uniform".to_owned(),
+        threads: clients,
+    }
+}
+
+/// Starts everybody who can serve, has pgbench make its tables, then takes all rounds of each kind with each number of clients.
+pub(super) fn run(suite: &mut Suite<'_>, scale: u32) -> Result<()> {
+    suite.progress.group(0, 2, "pgbench: tables");
+    let mut opens = Vec::new();
+    for index in 0..suite.catalog.stores.len() {
+        suite.stop.check()?;
+        let name = suite.catalog.stores.get(index).map_or_else(String::new, |store| store.name().to_owned());
+        suite.progress.step(index, suite.catalog.stores.len(), &name);
+        match open(suite, index, scale) {
+            Ok(Some(open)) => opens.push(open),
+            Ok(None) => suite.progress.note(&format!("{name} is no server")),
+            Err(error) => {
+                suite.progress.note(&format!("{name}: {error}"));
+                suite.recorder.discard(&name, &case("pgbench -i", scale, 1), error.to_string());
+            }
+        }
+    }
+    let cases: Vec<(usize, Case)> = (0..KINDS.len())
+        .flat_map(|kind| suite.options.threads.iter().map(move |clients| (kind, *clients)))
+        .filter_map(|(kind, clients)| Some((kind, case(KINDS.get(kind)?.0, scale, clients))))
+        .collect();
+    suite.progress.group(1, 2, "pgbench: transactions");
+    let measured = cases.iter().enumerate().try_for_each(|(index, (kind, case))| {
+        suite.progress.step(index, cases.len(), &super::name_of(case));
+        opens.iter_mut().for_each(|open| open.failed = false);
+        rounds(suite, &mut opens, *kind, case)
+    });
+    for open in opens {
+        if let Err(error) = open.db.close() {
+            suite.progress.note(&format!("{} does not close well: {error}", open.name));
+        }
+        remove_tree(&open.dir)?;
+    }
+    measured
+}
+
+fn open(suite: &Suite<'_>, index: usize, scale: u32) -> Result<Option<Open>> {
+    let Some(store) = suite.catalog.stores.get(index) else { return Ok(None) };
+    let dir = suite.scratch.dir(&index.to_string())?;
+    let settings = SqlSettings {
+        durability: suite.options.durability,
+        cache_bytes: suite.options.cache_bytes,
+        sessions: suite.options.sessions(),
+    };
+    let Some((db, address)) = store.serve(&dir, &settings)? else { return Ok(None) };
+    let mut init = pgbench(&address)?;
+    // Client-side generation is the one that every server can take.
+    init.args(["-i", "-I", "dtgvp", "-q", "-s", &scale.to_string()]);
+    process::run(with_database(init, &address), b"", suite.stop)?;
+    db.settle()?;
+    Ok(Some(Open { name: store.name().to_owned(), dir, db, address, failed: false }))
+}
+
+#[cfg(feature = "peers")]
+fn pgbench(address: &Address) -> Result<Command> {
+    let mut command = crate::peers::sql::postgres::program("pgbench")?;
+    let Address { host, port, user, .. } = address;
+    command.args(["-h", host, "-p", &port.to_string(), "-U", user]).env("PGSSLMODE", "disable");
+    Ok(command)
+}
+
+#[cfg(not(feature = "peers"))]
+fn pgbench(_: &Address) -> Result<Command> {
+    Err(Error::invalid("this build has no peers, and pgbench is found among them"))
+}
+
+fn with_database(mut command: Command, address: &Address) -> Command {
+    command.arg(&address.database);
+    command
+}
+
+fn rounds(suite: &mut Suite<'_>, opens: &mut [Open], kind: usize, case: &Case) -> Result<()> {
+    let mut order: Vec<usize> = (0..opens.len()).collect();
+    for _ in 0..suite.options.rounds {
+        shuffle(&mut order, &mut suite.rng);
+        for &index in &order {
+            suite.stop.check()?;
+            let Some(open) = opens.get_mut(index).filter(|open| !open.failed) else { continue };
+            let turn = turn(suite, open, kind, case.threads).and_then(|said| {
+                check_books(&*open.db)?;
+                open.db.settle()?;
+                Ok(said)
+            });
+            match turn {
+                Ok(said) => {
+                    suite.recorder.add(&open.name, case, THROUGHPUT, said.rate);
+                    suite.recorder.add(&open.name, case, MEAN_LATENCY, said.latency_ms * 1e6);
+                }
+                Err(Error::Interrupted) => return Err(Error::Interrupted),
+                Err(error) => {
+                    open.failed = true;
+                    suite.progress.note(&format!("{} in {}: {error}", open.name, case.operation));
+                    suite.recorder.discard(&open.name, case, error.to_string());
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn turn(suite: &Suite<'_>, open: &Open, kind: usize, clients: u32) -> Result<Said> {
+    let mut command = pgbench(&open.address)?;
+    let (_, words) = KINDS.get(kind).copied().unwrap_or(KINDS[0]);
+    // Whole seconds are all it knows.
+    let seconds = suite.options.seconds.ceil().max(1.0) as u64;
+    command.args(words).args(["-n", "-M", "prepared"]);
+    command.args(["-c", &clients.to_string(), "-j", &clients.min(2).to_string(), "-T", &seconds.to_string()]);
+    let text = process::run(with_database(command, &open.address), b"", suite.stop)?;
+    said(&text).ok_or_else(|| Error::process("pgbench", format!("said something else than usual: {text}")))
+}
+
+/// What pgbench says at its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Said {
+    rate: f64,
+    latency_ms: f64,
+}
+
+/// `None` where it is not there, or where transactions failed.
+fn said(text: &str) -> Option<Said> {
+    let number = |start: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(start))?;
+        line.split_whitespace().next()?.parse::<f64>().ok()
+    };
+    let failed = number("number of failed transactions: ").unwrap_or(0.0);
+    let said = Said { rate: number("tps = ")?, latency_ms: number("latency average = ")? };
+    (failed == 0.0 && said.rate > 0.0).then_some(said)
+}
+
+/// Whether the sums of all four tables are the same.
+fn check_books(db: &dyn SqlDb) -> Result<()> {
+    let sum = |column: &str, table: &str| -> Result<Answer> {
+        let (sql, mut answer) =
+            (format!("SELECT coalesce(sum({column}), 0) FROM pgbench_{table}"), Answer::default());
+        let visit: &mut Visit<'_> = &mut |row: &[Cell<'_>]| answer.add(row);
+        crew::once(db, |session| session.select(&sql, visit))?;
+        Ok(answer)
+    };
+    let history = sum("delta", "history")?;
+    for (column, table) in [("abalance", "accounts"), ("tbalance", "tellers"), ("bbalance", "branches")] {
+        Error::expect_answer(&format!("the sum of {column}"), history, sum(column, table)?)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what pgbench says is understood, and failed transactions are no figure. Method: what version 15 prints.
+    #[test]
+    fn reports_are_understood() {
+        let text = "transaction type: <builtin: select only>\nnumber of transactions actually processed: 9\n\
+                    number of failed transactions: 0 (0.000%)\nlatency average = 0.062 ms\ninitial connection time = 4 ms\n\
+                    tps = 15999.12 (without initial connection time)\n";
+        assert_eq!(said(text), Some(Said { rate: 15_999.12, latency_ms: 0.062 }));
+        assert_eq!(said(&text.replace(": 0 (0.000%)", ": 2 (0.100%)")), None);
+        assert_eq!(said(""), None);
+    }
+}

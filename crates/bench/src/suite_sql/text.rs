@@ -1,0 +1,131 @@
+//! A run for a terminal and for a dashboard: a table for each group, a column for each contender.
+
+use super::plan::{Group, name_of};
+use crate::dashboard::Entry;
+use crate::results::{Case, Contender, Measurement, Run};
+use crate::suite_hash::recorder::{LATENCY, THROUGHPUT, TIME};
+use crate::text::{self, Align, Table};
+
+/// The whole run for a terminal.
+pub fn to_text(run: &Run) -> String {
+    let mut out = format!("Cairn SQL benchmark suite\n{}; seed {}\n{}\n", run.mode, run.seed, run.data);
+    for title in titles(run) {
+        out += &format!("\n{title}\n{}", section(run, title));
+    }
+    out + &notes(run)
+}
+
+/// The groups that have figures, the suite's own first and in its order.
+fn titles(run: &Run) -> Vec<&str> {
+    let mut titles: Vec<&str> = Group::ALL.iter().map(|group| group.title()).collect();
+    titles.retain(|title| run.measurements.iter().any(|m| m.case.dataset == *title));
+    for measurement in &run.measurements {
+        if !titles.contains(&measurement.case.dataset.as_str()) {
+            titles.push(&measurement.case.dataset);
+        }
+    }
+    titles
+}
+
+/// Those who have figures.
+fn measured(run: &Run) -> Vec<&Contender> {
+    let has = |contender: &&Contender| run.measurements.iter().any(|m| m.contender == contender.name);
+    run.contenders.iter().filter(has).collect()
+}
+
+/// A figure of somebody in a case, if it was checked.
+fn find<'r>(run: &'r Run, contender: &str, case: &Case, metric: &str) -> Option<&'r Measurement> {
+    run.measurements
+        .iter()
+        .find(|m| m.verified && m.contender == contender && m.metric == metric && m.case == *case)
+}
+
+/// The cases of a group with their metrics, in the order taken. Latencies stand beside a throughput only as its percentiles.
+fn rows<'r>(run: &'r Run, title: &str) -> Vec<(&'r Case, &'r str)> {
+    let mut rows: Vec<(&Case, &str)> = Vec::new();
+    for m in run.measurements.iter().filter(|m| m.case.dataset == title) {
+        let row = (&m.case, m.metric.as_str());
+        if !rows.contains(&row) && m.metric != "mean latency" {
+            rows.push(row);
+        }
+    }
+    rows
+}
+
+fn section(run: &Run, title: &str) -> String {
+    let contenders = measured(run);
+    let mut headings = vec![("operation", Align::Left), ("metric", Align::Left)];
+    headings.extend(contenders.iter().map(|contender| (contender.name.as_str(), Align::Right)));
+    let mut table = Table::new(&headings);
+    for (case, metric) in rows(run, title) {
+        let p99 = find_any(run, case, metric).is_some_and(|m| m.percentiles.contains_key("p99"));
+        let shown = if p99 { "latency p50 / p99".to_owned() } else { metric.to_owned() };
+        let cell = |contender: &&Contender| {
+            let found = find(run, &contender.name, case, metric);
+            found.map_or_else(
+                || "–".to_owned(),
+                |m| match m.percentiles.get("p99") {
+                    Some(p99) => {
+                        format!("{} / {}", text::value(m.median, &m.unit), text::value(*p99, &m.unit))
+                    }
+                    None => text::value(m.median, &m.unit),
+                },
+            )
+        };
+        let mut row = vec![name_of(case), shown];
+        row.extend(contenders.iter().map(cell));
+        table.row(row);
+    }
+    table.to_text()
+}
+
+fn find_any<'r>(run: &'r Run, case: &Case, metric: &str) -> Option<&'r Measurement> {
+    run.measurements.iter().find(|m| m.metric == metric && m.case == *case)
+}
+
+/// The run as the list that dashboards take: each case once for each contender, in nanoseconds of an operation. Less is better throughout, as
+/// such dashboards want it.
+///
+/// The first contender's cases have the guide's names; those of the others follow with the contender in brackets.
+pub fn to_json(run: &Run) -> String {
+    let first = measured(run).first().map_or("", |contender| contender.name.as_str());
+    let mut entries: Vec<Entry> = Vec::new();
+    for contender in measured(run) {
+        let mut seen: Vec<&Case> = Vec::new();
+        for case in run.measurements.iter().map(|m| &m.case) {
+            if seen.contains(&case) {
+                continue;
+            }
+            seen.push(case);
+            let of = |metric: &str| {
+                find(run, &contender.name, case, metric).map(|m| m.median).filter(|value| *value > 0.0)
+            };
+            // A rate is that of all threads together, as the guide's times of several workers are.
+            let nanos = of(THROUGHPUT.name)
+                .map(|rate| 1e9 / rate)
+                .or_else(|| of(TIME.name).map(|seconds| seconds * 1e9))
+                .or_else(|| of(LATENCY.name));
+            let Some(value) = nanos.filter(|value| value.is_finite()) else { continue };
+            let whose =
+                if contender.name == first { String::new() } else { format!(" [{}]", contender.name) };
+            entries.push(Entry {
+                name: name_of(case) + &whose,
+                unit: "ns".to_owned(),
+                value: (value * 100.0).round() / 100.0,
+            });
+        }
+    }
+    serde_json::to_string(&entries).unwrap_or_else(|_| "[]".to_owned()) + "\n"
+}
+
+fn notes(run: &Run) -> String {
+    let mut out = "\nMedians of rounds. Throughput is that of all client threads together.\n".to_owned();
+    for contender in run.contenders.iter().filter(|contender| contender.skipped.is_some()) {
+        let reason = contender.skipped.as_deref().unwrap_or_default();
+        out += &format!("{} is left out: {reason}\n", contender.name);
+    }
+    if run.stopped {
+        out += "The run was ended early: what is missing was not measured.\n";
+    }
+    out
+}

@@ -1,0 +1,104 @@
+//! Answers of TPC-H: which are the same, though one engine has decimal numbers and another one floating-point ones.
+
+use crate::suite_sql::{Cell, date_text};
+
+/// TPC-H allows a hundredth in sums of money; a millionth of a larger number is what adding up in another order may cost.
+const ABSOLUTE: f64 = 0.01;
+const RELATIVE: f64 = 1e-6;
+
+/// A value that is kept.
+#[derive(Debug, Clone, PartialEq)]
+enum Kept {
+    Null,
+    Number(f64),
+    Text(String),
+}
+
+/// The rows of an answer, in order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Grid(Vec<Vec<Kept>>);
+
+impl Grid {
+    /// Adds a row.
+    pub fn add(&mut self, row: &[Cell<'_>]) {
+        let kept = |cell: &Cell<'_>| match *cell {
+            Cell::Null => Kept::Null,
+            Cell::Int(value) => Kept::Number(value as f64),
+            Cell::Real(value) => Kept::Number(value),
+            Cell::Decimal(units, scale) => Kept::Number(units as f64 / 10_f64.powi(i32::from(scale))),
+            Cell::Text(text) => Kept::Text(text.to_owned()),
+            Cell::Date(days) => Kept::Text(date_text(days)),
+        };
+        self.0.push(row.iter().map(kept).collect());
+    }
+
+    /// Rows that an `ORDER BY` leaves open, in an order that is not: by their texts.
+    fn sorted(&self) -> Vec<&Vec<Kept>> {
+        let texts = |row: &Vec<Kept>| -> Vec<String> {
+            let text = |kept: &Kept| if let Kept::Text(text) = kept { Some(text.clone()) } else { None };
+            row.iter().filter_map(text).collect()
+        };
+        let mut rows: Vec<&Vec<Kept>> = self.0.iter().collect();
+        rows.sort_by_cached_key(|row| texts(row));
+        rows
+    }
+}
+
+/// Where an answer is not what is expected; `None` where it is.
+pub fn differs(expected: &Grid, got: &Grid) -> Option<String> {
+    if expected.0.len() != got.0.len() {
+        return Some(format!("expected {} rows, got {}", expected.0.len(), got.0.len()));
+    }
+    let place = first(expected.0.iter().zip(&got.0))?;
+    // Rows that are alike in what they are ordered by may stand either way.
+    first(expected.sorted().into_iter().zip(got.sorted())).map(|_| place)
+}
+
+fn first<'g>(mut rows: impl Iterator<Item = (&'g Vec<Kept>, &'g Vec<Kept>)>) -> Option<String> {
+    let differ = |(expected, got): &(&Vec<Kept>, &Vec<Kept>)| {
+        expected.len() != got.len() || expected.iter().zip(got.iter()).any(|(a, b)| !alike(a, b))
+    };
+    rows.find(differ).map(|(expected, got)| format!("expected {expected:?}, got {got:?}"))
+}
+
+fn alike(a: &Kept, b: &Kept) -> bool {
+    match (a, b) {
+        (Kept::Number(a), Kept::Number(b)) => {
+            (a - b).abs() <= ABSOLUTE.min(a.abs() * 1e-3).max(a.abs() * RELATIVE)
+        }
+        (a, b) => a == b,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn grid(rows: &[&[Cell<'_>]]) -> Grid {
+        let mut grid = Grid::default();
+        rows.iter().for_each(|row| grid.add(row));
+        grid
+    }
+
+    /// Goal: what rounding and open orders make of an answer is let through, and nothing else.
+    #[test]
+    fn answers_alike() {
+        let (a, b) = ([Cell::Text("a"), Cell::Real(1e9)], [Cell::Text("b"), Cell::Int(7)]);
+        let right = grid(&[&a, &b]);
+        assert_eq!(differs(&right, &right), None);
+        assert_eq!(differs(&right, &grid(&[&b, &a])), None);
+        let near = [Cell::Text("a"), Cell::Real(1e9 + 100.0)];
+        assert_eq!(differs(&right, &grid(&[&near, &b])), None);
+        let far = [Cell::Text("a"), Cell::Real(1.00001e9)];
+        for wrong in [
+            grid(&[&far, &b]),
+            grid(&[&a]),
+            grid(&[&a, &[Cell::Text("b"), Cell::Null]]),
+            grid(&[&a, &b[..1]]),
+        ] {
+            assert!(differs(&right, &wrong).is_some(), "{wrong:?}");
+        }
+        assert_eq!(differs(&grid(&[&[Cell::Date(0)]]), &grid(&[&[Cell::Text("1970-01-01")]])), None);
+        assert!(differs(&grid(&[&[Cell::Real(0.05)]]), &grid(&[&[Cell::Real(0.06)]])).is_some());
+    }
+}

@@ -1,0 +1,72 @@
+//! Arguments of `cairn bench sql`.
+
+use clap::Args;
+
+use super::Promise;
+use super::bytes::parse_bytes;
+use super::run::RunArgs;
+
+/// `cairn bench sql`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn bench sql 50
+  cairn bench sql 50 INSERT
+  cairn bench sql 50 'point read' --peers sqlite --rows 1000000
+  cairn bench sql 50 --json > dashboard.json
+  cairn bench sql --tpch 0.1 --rounds 3
+  cairn bench sql --pgbench 10 --threads 8 --seconds 10
+  cairn bench sql 50 'bulk load' --load-rows 10000000 --rounds 1
+
+Names of cases hold the filter's words: 'INSERT (single record)', 'SELECT (table scan)', 'SELECT COUNT(*)', 'UPDATE (single record)',
+'DELETE (single record)', 'SQL Concurrency: SELECT', 'Index Concurrency: LOOKUP', 'point read t8', 'range read of 100 rows', 'index join',
+'insert in a transaction', 'update, autocommitted', 'mixed load', 'commit at sync t16', 'count(*)', 'filtered sum', 'aggregates of groups',
+'bulk load'. Peers that are not here are left out with a line that says why.
+Ctrl-C ends the run with what it has; a second one ends it at once.")]
+pub struct BenchSqlArgs {
+    /// Samples of each of the guide's cases, all rounds together
+    #[arg(default_value_t = 50)]
+    pub iterations: u32,
+    /// Only cases with this in their name, see below. Ignored with --json
+    pub filter: Option<String>,
+    /// Who is measured beside Cairn: sqlite, duckdb, postgres; all or none
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "all")]
+    pub peers: Vec<String>,
+    /// What a commit promises, outside of the cases that say otherwise
+    #[arg(long, value_enum, default_value_t = Promise::Sync)]
+    pub durability: Promise,
+    /// Rows of the table that most cases work on
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    pub rows: u32,
+    /// Rows of the bulk load
+    #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
+    pub load_rows: u32,
+    /// Client threads of reads and writes, and clients of pgbench; several numbers with commas
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,8")]
+    pub threads: Vec<u32>,
+    /// Client threads of durable commits; several numbers with commas
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,16")]
+    pub writers: Vec<u32>,
+    /// Client threads of the mixed load
+    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    pub clients: u32,
+    /// Bytes of pages that may be kept in memory
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "256MiB")]
+    pub cache_size: u64,
+    /// Turns of everybody in every case
+    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    pub rounds: u32,
+    /// How long a turn measures, outside of the guide's cases
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
+    pub seconds: f64,
+    /// Only TPC-H: all 22 queries at this scale factor, 1 being 6 M rows, a run of each query in every round
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "pgbench", "iterations"])]
+    pub tpch: Option<f64>,
+    /// Only pgbench, at this scale factor, 1 being 100,000 accounts: against Cairn's server and PostgreSQL
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "iterations"])]
+    pub pgbench: Option<u32>,
+    /// Seed of all data, draws and shuffles
+    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub run: RunArgs,
+}

@@ -1,0 +1,75 @@
+//! `cairn bench sql`: one run of the suite of SQL engines, as tables, as a report and as JSON.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_bench::process::Stop;
+use cairn_bench::results::Run;
+use cairn_bench::store;
+use cairn_bench::suite_sql::{self, Options, catalog, text};
+use cairn_vfs::Fs;
+
+use super::outcome::{Shown, conclude};
+use super::run::end_on_ctrl_c;
+use crate::args::sql::BenchSqlArgs;
+use crate::error::{Error, Result};
+use crate::output::Outcome;
+use crate::progress::SuiteBar;
+
+/// Runs the suite, stores what it measured and shows it.
+pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
+    let options = options(args);
+    options.check()?;
+    if suite_sql::plan(&options).is_empty() {
+        let filter = args.filter.as_deref().unwrap_or_default();
+        return Err(Error::usage(format!("no case has {filter:?} in its name; --help lists the names")));
+    }
+    // Before the run, not after an hour of it.
+    store::check_writable(&**fs, &args.run.results)?;
+    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
+    end_on_ctrl_c(&stop)?;
+    let bar = SuiteBar::new();
+    let run = suite_sql::run(&options, &bar, &stop)?;
+    drop(bar);
+    let text = |run: &Run| Ok(format!("{}\n{}", text::to_text(run), super::settings(run)));
+    let nothing = "nothing was measured; the notes above say why".to_owned();
+    conclude(fs, &args.run, run, &Shown { nothing, json: &text::to_json, text: &text })
+}
+
+/// What was typed, as the suite takes it.
+fn options(args: &BenchSqlArgs) -> Options {
+    let defaults = Options::default();
+    Options {
+        iterations: args.iterations,
+        filter: args.filter.clone(),
+        for_dashboard: args.run.json,
+        peers: peers(&args.peers),
+        durability: args.durability.into(),
+        rows: args.rows,
+        load_rows: args.load_rows,
+        threads: args.threads.clone(),
+        writers: args.writers.clone(),
+        clients: args.clients,
+        cache_bytes: args.cache_size,
+        rounds: args.rounds.min(args.iterations),
+        seconds: args.seconds,
+        tpch: args.tpch,
+        pgbench: args.pgbench,
+        seed: args.seed,
+        work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir.clone()),
+        ..defaults
+    }
+}
+
+/// The peers of these names; the suite refuses those that it does not know.
+fn peers(names: &[String]) -> Vec<String> {
+    let mut peers: Vec<String> = Vec::new();
+    for name in names {
+        match name.as_str() {
+            "all" => peers.extend(catalog::peer_names().into_iter().map(str::to_owned)),
+            "none" => {}
+            name => peers.push(name.to_owned()),
+        }
+    }
+    peers
+}
