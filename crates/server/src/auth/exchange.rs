@@ -1,0 +1,118 @@
+//! The password exchange over the wire.
+
+use std::io::{Read, Write};
+
+use crate::access::Access;
+use crate::codec::backend;
+use crate::codec::cursor::Cursor;
+use crate::error::Failure;
+use crate::limits::PASSWORD_BYTES_MAX;
+use crate::net::wire::{Lost, Wire};
+use crate::sqlstate;
+
+use super::passwords::Passwords;
+use super::scram::{Exchange, MECHANISM, MECHANISM_PLUS, Refusal, Verifier};
+
+/// Why a client does not get in.
+#[derive(Debug)]
+pub enum Denied {
+    /// The connection is of no more use.
+    Lost(Lost),
+    /// It is told so.
+    Refused(Failure),
+}
+
+impl From<Lost> for Denied {
+    fn from(lost: Lost) -> Self {
+        Denied::Lost(lost)
+    }
+}
+
+impl From<Failure> for Denied {
+    fn from(failure: Failure) -> Self {
+        Denied::Refused(failure)
+    }
+}
+
+/// Lets a client prove that it knows the password of `user`.
+pub fn authenticate<S: Read + Write>(wire: &mut Wire<S>, access: &Access, user: &str) -> Result<(), Denied> {
+    let Some(path) = &access.password_file else { return Ok(()) };
+    let passwords = Passwords::read(access.fs.as_ref(), path).map_err(|_| {
+        // What exactly is wrong with the file is for the log, which the caller writes, not for strangers.
+        Failure::new(sqlstate::INVALID_AUTHORIZATION, "the server cannot read its password file")
+    })?;
+    let known = passwords.get(user).cloned();
+    let is_known = known.is_some();
+    let verifier = known.unwrap_or_else(|| Verifier::decoy(&access.secret, user));
+    let end_point =
+        access.tls.as_ref().filter(|_| wire.transport().is_tls()).map(|tls| tls.end_point.as_slice());
+    let offered: &[&str] = if end_point.is_some() { &[MECHANISM_PLUS, MECHANISM] } else { &[MECHANISM] };
+    backend::authentication_sasl(&mut wire.out, offered);
+    let exchange = start(wire, verifier, end_point).map_err(|error| tell(error, user))?;
+    backend::authentication_sasl_step(&mut wire.out, exchange.challenge(), false);
+    let last = password_message(wire)?;
+    let last =
+        std::str::from_utf8(last).map_err(|_| tell_refusal(Refusal::Malformed("UTF-8 is expected"), user))?;
+    let proof = exchange.finish(last).map_err(|refusal| tell_refusal(refusal, user))?;
+    if !is_known {
+        return Err(tell_refusal(Refusal::WrongPassword, user).into());
+    }
+    backend::authentication_sasl_step(&mut wire.out, &proof, true);
+    Ok(())
+}
+
+enum NotStarted {
+    Lost(Lost),
+    Refused(Refusal),
+}
+
+impl From<Lost> for NotStarted {
+    fn from(lost: Lost) -> Self {
+        NotStarted::Lost(lost)
+    }
+}
+
+/// Reads SASLInitialResponse: `| mechanism | length i32 | data |`.
+fn start<S: Read + Write>(
+    wire: &mut Wire<S>,
+    verifier: Verifier,
+    end_point: Option<&[u8]>,
+) -> Result<Exchange, NotStarted> {
+    let mut cursor = Cursor::new(password_message(wire)?, "SASLInitialResponse");
+    let mechanism = cursor.string().map_err(Lost::from)?;
+    let data = cursor.value().map_err(Lost::from)?.unwrap_or_default();
+    let refuse = |what| NotStarted::Refused(Refusal::Malformed(what));
+    let data = std::str::from_utf8(data).map_err(|_| refuse("UTF-8 is expected"))?;
+    let bound_to = match mechanism {
+        MECHANISM => None,
+        MECHANISM_PLUS if end_point.is_some() => end_point,
+        _ => return Err(refuse("a mechanism that was not offered")),
+    };
+    Exchange::start(verifier, data, bound_to, end_point.is_some()).map_err(NotStarted::Refused)
+}
+
+fn password_message<S: Read + Write>(wire: &mut Wire<S>) -> Result<&[u8], Lost> {
+    match wire.receive(PASSWORD_BYTES_MAX)? {
+        b'p' => Ok(wire.body()),
+        tag => Err(Lost::Protocol(crate::error::ProtocolError::Tag(tag))),
+    }
+}
+
+fn tell(error: NotStarted, user: &str) -> Denied {
+    match error {
+        NotStarted::Lost(lost) => Denied::Lost(lost),
+        NotStarted::Refused(refusal) => Denied::Refused(tell_refusal(refusal, user)),
+    }
+}
+
+fn tell_refusal(refusal: Refusal, user: &str) -> Failure {
+    match refusal {
+        Refusal::Malformed(what) => {
+            Failure::new(sqlstate::PROTOCOL_VIOLATION, "malformed SCRAM message").with_detail(what)
+        }
+        Refusal::WrongPassword => Failure::new(
+            sqlstate::INVALID_PASSWORD,
+            format!("password authentication failed for user {user:?}"),
+        ),
+    }
+}

@@ -1,0 +1,137 @@
+//! The password file: a line for each user, `name:verifier`, never a password.
+//!
+//! ```text
+//! # made by `cairn sql passwd`
+//! alice:SCRAM-SHA-256$4096:<salt>$<StoredKey>:<ServerKey>
+//! ```
+//! It is read at each log-in, so that a change counts at once.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{AtomicFile, Fs, Operation, StdFs};
+
+use crate::error::Error;
+use crate::tls::read;
+
+use super::scram::Verifier;
+
+/// The users of a file, in its order.
+#[derive(Debug, Clone, Default)]
+pub struct Passwords {
+    users: Vec<(String, Verifier)>,
+}
+
+impl Passwords {
+    /// Reads a file.
+    ///
+    /// Errors: [`Error::Passwords`] with the line that is wrong, [`Error::Vfs`].
+    pub fn read(fs: &dyn Fs, path: &Path) -> Result<Passwords, Error> {
+        let bytes = read(fs, path)?;
+        let refuse = |line, what| Error::Passwords { path: path.to_owned(), line, what };
+        let text = String::from_utf8(bytes).map_err(|_| refuse(1, "expected UTF-8"))?;
+        let mut passwords = Passwords::default();
+        for (at, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let (name, verifier) = line
+                .rsplit_once(":SCRAM-SHA-256$")
+                .and_then(|(name, rest)| {
+                    Some((name, Verifier::parse(&format!("SCRAM-SHA-256${}", rest.trim_end()))?))
+                })
+                .ok_or_else(|| {
+                    refuse(at + 1, "expected name:SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>")
+                })?;
+            passwords.set(name, verifier);
+        }
+        Ok(passwords)
+    }
+
+    /// The verifier of a user.
+    pub fn get(&self, user: &str) -> Option<&Verifier> {
+        self.users.iter().find(|(name, _)| name == user).map(|(_, verifier)| verifier)
+    }
+
+    /// Gives a user a password, for the first time or anew.
+    pub fn set(&mut self, user: &str, verifier: Verifier) {
+        match self.users.iter_mut().find(|(name, _)| name == user) {
+            Some((_, place)) => *place = verifier,
+            None => self.users.push((user.to_owned(), verifier)),
+        }
+    }
+
+    /// Removes a user; false when there was none.
+    pub fn remove(&mut self, user: &str) -> bool {
+        let before = self.users.len();
+        self.users.retain(|(name, _)| name != user);
+        self.users.len() < before
+    }
+
+    /// Names, in the order of the file.
+    pub fn users(&self) -> impl Iterator<Item = &str> {
+        self.users.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Writes the file at once, readable for its owner only.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let mut text =
+            "# made by `cairn sql passwd`: users, and what is kept of their passwords\n".to_owned();
+        for (name, verifier) in &self.users {
+            text.push_str(&format!("{name}:{verifier}\n"));
+        }
+        let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+        let atomic = AtomicFile::create(&fs, path)?;
+        let built = atomic.file().path();
+        // ORDER: nobody else may read before there is something to read.
+        std::fs::set_permissions(built, PermissionsExt::from_mode(0o600))
+            .map_err(|source| cairn_vfs::Error::new(Operation::Open, built, source))?;
+        atomic.file().write_all_at(text.as_bytes(), 0)?;
+        Ok(atomic.commit()?)
+    }
+}
+
+/// Whether a name can stand in the file.
+pub fn is_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with('#') && name.trim() == name && !name.contains(char::is_control)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: users go through the file, with names that have colons; changes and removals count; it is nobody else's to read.
+    #[test]
+    fn users_go_through_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("passwords");
+        let mut passwords = Passwords::default();
+        for (name, password) in [("alice", "one"), ("b:ob", "two"), ("alice", "three")] {
+            passwords.set(name, Verifier::new(password).unwrap());
+        }
+        passwords.write(&path).unwrap();
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        let mut read = Passwords::read(&StdFs::new(), &path).unwrap();
+        assert_eq!(read.users().collect::<Vec<_>>(), ["alice", "b:ob"]);
+        assert_eq!(read.get("alice"), passwords.get("alice"));
+        assert!(read.remove("alice") && !read.remove("alice") && read.get("alice").is_none());
+    }
+
+    /// Goal: what is no verifier is refused with its line, a plain password above all. Method: files with one wrong line.
+    #[test]
+    fn wrong_lines_are_named() {
+        let fs = cairn_vfs::MemFs::new();
+        let path = Path::new("passwords");
+        for wrong in
+            ["alice:secret", "alice", ":", "a:SCRAM-SHA-256$x:y$z:w", "a:md5aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"]
+        {
+            let file = fs.open(path, cairn_vfs::OpenOptions::create()).unwrap();
+            file.set_len(0).unwrap();
+            file.write_all_at(format!("# users\n\n{wrong}\n").as_bytes(), 0).unwrap();
+            let error = Passwords::read(&fs, path).unwrap_err();
+            assert!(matches!(error, Error::Passwords { line: 3, .. }), "{wrong}: {error}");
+        }
+        assert!(is_name("alice") && !is_name("") && !is_name("#a") && !is_name("a\nb") && !is_name(" a"));
+    }
+}

@@ -1,0 +1,232 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677), the server's side.
+//!
+//! ```text
+//! SaltedPassword  = PBKDF2(password, salt, iterations)
+//! ClientKey       = HMAC(SaltedPassword, "Client Key")      StoredKey = SHA-256(ClientKey)
+//! ServerKey       = HMAC(SaltedPassword, "Server Key")
+//! AuthMessage     = client-first-bare , server-first , client-final-without-proof
+//! ClientProof     = ClientKey XOR HMAC(StoredKey, AuthMessage)
+//! ServerSignature = HMAC(ServerKey, AuthMessage)
+//! ```
+//! The server keeps StoredKey and ServerKey: whoever steals them can neither log in nor learn the password but by guessing.
+
+use std::hint::black_box;
+use std::num::NonZeroU32;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::rand::{SecureRandom, SystemRandom};
+use ring::{digest, hmac, pbkdf2};
+use zeroize::Zeroizing;
+
+/// As PostgreSQL has it: RFC 7677's least.
+pub const ITERATIONS: u32 = 4096;
+/// Bytes of a salt.
+const SALT_BYTES: usize = 16;
+/// Bytes of randomness in a nonce.
+const NONCE_BYTES: usize = 18;
+const KEY_BYTES: usize = 32;
+
+/// The mechanism.
+pub const MECHANISM: &str = "SCRAM-SHA-256";
+/// The mechanism, bound to the server's certificate.
+pub const MECHANISM_PLUS: &str = "SCRAM-SHA-256-PLUS";
+
+/// What is kept of a password.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Verifier {
+    iterations: NonZeroU32,
+    salt: Vec<u8>,
+    stored_key: [u8; KEY_BYTES],
+    server_key: [u8; KEY_BYTES],
+}
+
+impl std::fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Verifier").field("iterations", &self.iterations).finish_non_exhaustive()
+    }
+}
+
+/// The operating system gives no randomness.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the operating system gives no randomness")]
+pub struct NoRandomness;
+
+/// Fills `bytes` with randomness for secrets.
+pub fn random(bytes: &mut [u8]) -> Result<(), NoRandomness> {
+    SystemRandom::new().fill(bytes).map_err(|_| NoRandomness)
+}
+
+fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; KEY_BYTES] {
+    let mut context = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, key));
+    parts.iter().for_each(|part| context.update(part));
+    let mut tag = [0; KEY_BYTES];
+    tag.copy_from_slice(context.sign().as_ref());
+    tag
+}
+
+/// Compares without telling by its time where the difference is.
+pub fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let difference = one.iter().zip(other).fold(0, |difference, (a, b)| black_box(difference | (a ^ b)));
+    one.len() == other.len() && black_box(difference) == 0
+}
+
+impl Verifier {
+    /// Makes one with a new salt. The password is prepared as SASLprep (RFC 4013) says, or taken as it is where that forbids it, as
+    /// every client of PostgreSQL does.
+    pub fn new(password: &str) -> Result<Verifier, NoRandomness> {
+        let mut salt = vec![0; SALT_BYTES];
+        random(&mut salt)?;
+        Ok(Verifier::with_salt(password, salt, NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN)))
+    }
+
+    fn with_salt(password: &str, salt: Vec<u8>, iterations: NonZeroU32) -> Verifier {
+        let prepared = Zeroizing::new(stringprep::saslprep(password).unwrap_or(password.into()).into_owned());
+        let mut salted = Zeroizing::new([0; KEY_BYTES]);
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, &salt, prepared.as_bytes(), &mut *salted);
+        let client_key = Zeroizing::new(hmac(&*salted, &[b"Client Key"]));
+        let mut stored_key = [0; KEY_BYTES];
+        stored_key.copy_from_slice(digest::digest(&digest::SHA256, &*client_key).as_ref());
+        Verifier { iterations, salt, stored_key, server_key: hmac(&*salted, &[b"Server Key"]) }
+    }
+
+    /// One that nobody's password fits, always the same for the same name: so that guessing does not tell which users there are.
+    pub fn decoy(secret: &[u8], user: &str) -> Verifier {
+        let salt = hmac(secret, &[b"salt", user.as_bytes()]);
+        Verifier {
+            iterations: NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN),
+            salt: salt.first_chunk::<SALT_BYTES>().map(|salt| salt.to_vec()).unwrap_or_default(),
+            stored_key: hmac(secret, &[b"stored", user.as_bytes()]),
+            server_key: hmac(secret, &[b"server", user.as_bytes()]),
+        }
+    }
+
+    /// Reads PostgreSQL's form: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`.
+    pub fn parse(text: &str) -> Option<Verifier> {
+        let (mechanism, rest) = text.split_once('$')?;
+        let (first, keys) = rest.split_once('$')?;
+        let (iterations, salt) = first.split_once(':')?;
+        let (stored_key, server_key) = keys.split_once(':')?;
+        let key = |text: &str| <[u8; KEY_BYTES]>::try_from(BASE64.decode(text).ok()?).ok();
+        let verifier = Verifier {
+            iterations: iterations.parse().ok()?,
+            salt: BASE64.decode(salt).ok().filter(|salt| !salt.is_empty())?,
+            stored_key: key(stored_key)?,
+            server_key: key(server_key)?,
+        };
+        (mechanism == MECHANISM).then_some(verifier)
+    }
+}
+
+impl std::fmt::Display for Verifier {
+    /// PostgreSQL's form, which its own `pg_authid` has too.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [salt, stored_key, server_key] =
+            [&self.salt[..], &self.stored_key, &self.server_key].map(|bytes| BASE64.encode(bytes));
+        write!(f, "{MECHANISM}${}:{salt}${stored_key}:{server_key}", self.iterations)
+    }
+}
+
+/// What went wrong in an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// What came is no SCRAM.
+    Malformed(&'static str),
+    /// The password is wrong.
+    WrongPassword,
+}
+
+/// The server's side of one exchange, after the first message of the client.
+#[derive(Debug)]
+pub struct Exchange {
+    verifier: Verifier,
+    nonce: String,
+    client_first_bare: String,
+    server_first: String,
+    /// What the client must repeat: its header, and what binds the exchange to the certificate.
+    binding: Vec<u8>,
+}
+
+impl Exchange {
+    /// Takes the client's first message. `end_point` is the certificate's digest when the client has chosen the mechanism that is bound
+    /// to it; `could_bind` says whether it was offered.
+    pub fn start(
+        verifier: Verifier,
+        client_first: &str,
+        end_point: Option<&[u8]>,
+        could_bind: bool,
+    ) -> Result<Exchange, Refusal> {
+        let mut parts = client_first.splitn(3, ',');
+        let (flag, authzid, bare) = (parts.next(), parts.next(), parts.next());
+        let (Some(flag), Some(authzid), Some(bare)) = (flag, authzid, bare) else {
+            return Err(Refusal::Malformed("three parts are expected in the first message"));
+        };
+        match (flag, end_point) {
+            ("n", None) => {}
+            ("y", None) if !could_bind => {}
+            ("y", None) => {
+                return Err(Refusal::Malformed("channel binding was offered, and not seen by the client"));
+            }
+            ("p=tls-server-end-point", Some(_)) => {}
+            _ => return Err(Refusal::Malformed("the channel binding is not the one of the mechanism")),
+        }
+        if !authzid.is_empty() {
+            return Err(Refusal::Malformed("another identity than the user's is not taken"));
+        }
+        let mut attributes = bare.split(',');
+        let user = attributes.next().and_then(|part| part.strip_prefix("n="));
+        let client_nonce = attributes.next().and_then(|part| part.strip_prefix("r="));
+        let (Some(_), Some(client_nonce)) = (user, client_nonce.filter(|nonce| is_nonce(nonce))) else {
+            return Err(Refusal::Malformed("a user and a nonce are expected in the first message"));
+        };
+        let mut random_bytes = [0; NONCE_BYTES];
+        random(&mut random_bytes).map_err(|_| Refusal::Malformed("no randomness"))?;
+        let nonce = format!("{client_nonce}{}", BASE64.encode(random_bytes));
+        let server_first = format!("r={nonce},s={},i={}", BASE64.encode(&verifier.salt), verifier.iterations);
+        let mut binding = format!("{flag},,").into_bytes();
+        binding.extend_from_slice(end_point.unwrap_or_default());
+        Ok(Exchange { verifier, nonce, client_first_bare: bare.to_owned(), server_first, binding })
+    }
+
+    /// What the client is told next.
+    pub fn challenge(&self) -> &str {
+        &self.server_first
+    }
+
+    /// Takes the client's last message. Returns what proves to the client that the server knows the verifier.
+    pub fn finish(&self, client_final: &str) -> Result<String, Refusal> {
+        let Some((without_proof, proof)) = client_final.rsplit_once(",p=") else {
+            return Err(Refusal::Malformed("a proof is expected at the end of the last message"));
+        };
+        let mut attributes = without_proof.split(',');
+        let binding = attributes.next().and_then(|part| part.strip_prefix("c="));
+        let nonce = attributes.next().and_then(|part| part.strip_prefix("r="));
+        if binding.and_then(|text| BASE64.decode(text).ok()).is_none_or(|bytes| bytes != self.binding) {
+            return Err(Refusal::Malformed("the channel binding does not match"));
+        }
+        if nonce.is_none_or(|nonce| !is_same(nonce.as_bytes(), self.nonce.as_bytes())) {
+            return Err(Refusal::Malformed("the nonce does not match"));
+        }
+        let Some(proof) = BASE64.decode(proof).ok().and_then(|proof| <[u8; KEY_BYTES]>::try_from(proof).ok())
+        else {
+            return Err(Refusal::Malformed("the proof is no 32 bytes in base 64"));
+        };
+        let parts = [&self.client_first_bare, ",", &self.server_first, ",", without_proof];
+        let message: Vec<&[u8]> = parts.iter().map(|part| part.as_bytes()).collect();
+        let signature = hmac(&self.verifier.stored_key, &message);
+        let client_key =
+            Zeroizing::new(std::array::from_fn::<u8, KEY_BYTES, _>(|at| proof[at] ^ signature[at]));
+        if !is_same(digest::digest(&digest::SHA256, &*client_key).as_ref(), &self.verifier.stored_key) {
+            return Err(Refusal::WrongPassword);
+        }
+        Ok(format!("v={}", BASE64.encode(hmac(&self.verifier.server_key, &message))))
+    }
+}
+
+/// RFC 5802: printable, without commas. Bounded by the length of messages before authentication.
+fn is_nonce(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21..=0x2b | 0x2d..=0x7e))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+//! A connection from its first byte to its last, on a thread of its own.
+
+use std::sync::Arc;
+
+use cairn_sql::Database;
+
+use crate::access::Access;
+use crate::auth::exchange::{Denied, authenticate};
+use crate::codec::backend::{self, Severity};
+use crate::error::Failure;
+use crate::limits::Limits;
+use crate::log::{Level, Log};
+use crate::net::socket::Socket;
+use crate::net::transport::{SharedSocket, Transport};
+use crate::net::wire::{Lost, Wire};
+use crate::registry::{Doom, Present, Registry};
+use crate::session::{End, Session};
+use crate::sqlstate;
+use crate::startup::{Opened, Startup, open};
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Shared {
+    /// What they talk to.
+    pub database: Database,
+    /// Who they are.
+    pub registry: Arc<Registry>,
+    /// Who may come in.
+    pub access: Access,
+    /// What they may take.
+    pub limits: Arc<Limits>,
+    /// Where news go.
+    pub log: Log,
+}
+
+/// Serves one connection to its end.
+pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
+    let process = present.entry().process;
+    let peer = present.entry().peer;
+    let wire = Wire::new(Transport::Plain(SharedSocket(socket)));
+    match open(wire, shared.access.tls.as_ref()) {
+        Err(Lost::Gone) => return,
+        Err(Lost::Protocol(error)) => {
+            return shared.log.say(Level::Warning, format_args!("{process} {peer}: {error}"));
+        }
+        Ok((_, Opened::Cancel(other, secret))) => {
+            // The answer is none either way: it would help nobody but who guesses.
+            if !shared.registry.cancel(other, secret) {
+                shared.log.say(
+                    Level::Warning,
+                    format_args!("{process} {peer}: a cancel request that fits no session"),
+                );
+            }
+            return;
+        }
+        Ok((mut wire, Opened::Refused(failure))) => {
+            shared.log.say(Level::Warning, format_args!("{process} {peer}: {}", failure.message));
+            return refuse(&mut wire, &failure);
+        }
+        Ok((wire, Opened::Session(startup))) => session(shared, &mut present, wire, &startup),
+    }
+}
+
+fn refuse(wire: &mut Wire, failure: &Failure) {
+    backend::failure(&mut wire.out, Severity::Fatal, failure);
+    wire.finish();
+}
+
+fn session(shared: &Shared, present: &mut Present, mut wire: Wire, startup: &Startup) {
+    let entry = Arc::clone(present.entry());
+    let who = format!("{} {} {:?}", entry.process, entry.peer, startup.user);
+    if let Err(denied) = admit(shared, present, &mut wire, startup) {
+        match denied {
+            Denied::Lost(Lost::Gone) if entry.doomed() == Some(Doom::Authentication) => {
+                shared.log.say(Level::Warning, format_args!("{who}: took too long to log in"));
+            }
+            Denied::Lost(Lost::Gone) => {}
+            Denied::Lost(Lost::Protocol(error)) => {
+                shared.log.say(Level::Warning, format_args!("{who}: {error}"));
+                refuse(&mut wire, &error.into());
+            }
+            Denied::Refused(failure) => {
+                shared.log.say(Level::Warning, format_args!("{who}: {}", failure.message));
+                refuse(&mut wire, &failure);
+            }
+        }
+        return;
+    }
+    let mut connection = shared.database.connect();
+    if let Err(failure) = settle(shared, &mut connection, startup) {
+        return refuse(&mut wire, &failure);
+    }
+    entry.set_canceller(connection.canceller());
+    shared.log.say(Level::Debug, format_args!("{who}: session begins"));
+    match Session::new(wire, connection, entry, Arc::clone(&shared.limits)).serve() {
+        End::Gone => shared.log.say(Level::Debug, format_args!("{who}: session ends")),
+        End::Told(failure) => shared.log.say(Level::Info, format_args!("{who}: {}", failure.message)),
+    }
+}
+
+/// Lets a client in, or not.
+fn admit(shared: &Shared, present: &mut Present, wire: &mut Wire, startup: &Startup) -> Result<(), Denied> {
+    let peer = present.entry().peer;
+    shared.access.check(peer, wire.transport().is_tls())?;
+    if shared.access.needs_password(peer) {
+        authenticate(wire, &shared.access, &startup.user)?;
+    }
+    if present.entry().doomed() == Some(Doom::Shutdown) {
+        return Err(Failure::new(sqlstate::CANNOT_CONNECT_NOW, "the database system is shutting down").into());
+    }
+    if !present.admit(shared.limits.connections_max) {
+        let message = "sorry, too many clients already";
+        return Err(Failure::new(sqlstate::TOO_MANY_CONNECTIONS, message).into());
+    }
+    Ok(())
+}
+
+/// Gives a session the settings that its client asked for.
+fn settle(shared: &Shared, connection: &mut cairn_sql::Connection, startup: &Startup) -> Result<(), Failure> {
+    if let Some(timeout) = shared.limits.statement_timeout {
+        connection.set("statement_timeout", &timeout.as_millis().to_string())?;
+    }
+    for (name, value) in [("session_authorization", &startup.user), ("role", &startup.user)] {
+        // Who the user is matters to what it is told only: all may do everything.
+        let _ = connection.set(name, value);
+    }
+    for (name, value) in &startup.settings {
+        match connection.set(name, value) {
+            Ok(()) => {}
+            // Clients set what they would like of a server that has it.
+            Err(error) if error.sqlstate() == cairn_sql::sqlstate::UNDEFINED_OBJECT => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! Where clients knock: addresses and socket files, waited on together.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_vfs::{Fs, StdFs};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::Mode;
+
+use crate::error::Error;
+
+use super::socket::Socket;
+
+/// One place.
+#[derive(Debug)]
+enum Listener {
+    Tcp(TcpListener),
+    /// The file is removed when the listener goes.
+    Unix(UnixListener, PathBuf),
+}
+
+/// All places, and a pipe by which waiting is ended.
+#[derive(Debug)]
+pub struct Listeners {
+    places: Vec<Listener>,
+    woken: UnixStream,
+    waker: Arc<UnixStream>,
+}
+
+/// What waiting brought.
+#[derive(Debug, Default)]
+pub struct Arrivals {
+    /// Connections.
+    pub sockets: Vec<Socket>,
+    /// What the operating system would not give.
+    pub errors: Vec<io::Error>,
+}
+
+impl Listeners {
+    /// None yet.
+    pub fn new() -> Result<Self, Error> {
+        let pair = UnixStream::pair().and_then(|(woken, waker)| {
+            woken.set_nonblocking(true)?;
+            waker.set_nonblocking(true)?;
+            Ok((woken, waker))
+        });
+        let (woken, waker) =
+            pair.map_err(|source| Error::System { what: "no pair of sockets to wait with", source })?;
+        Ok(Listeners { places: Vec::new(), woken, waker: Arc::new(waker) })
+    }
+
+    /// Listens on an address. Port 0 takes a free one, which is returned.
+    pub fn tcp(&mut self, address: SocketAddr) -> Result<SocketAddr, Error> {
+        let refuse = |source| Error::Listen { address, source };
+        let listener = TcpListener::bind(address).map_err(refuse)?;
+        listener.set_nonblocking(true).map_err(refuse)?;
+        let bound = listener.local_addr().map_err(refuse)?;
+        self.places.push(Listener::Tcp(listener));
+        Ok(bound)
+    }
+
+    /// Listens on `.s.PGSQL.<port>` in a directory, where every client of PostgreSQL looks. A file that a killed server has left is
+    /// replaced. `is_private` keeps other users of the machine out.
+    pub fn unix(&mut self, directory: &Path, port: u16, is_private: bool) -> Result<PathBuf, Error> {
+        let path = directory.join(format!(".s.PGSQL.{port}"));
+        let refuse = |source| Error::Socket { path: path.clone(), source };
+        let fs = StdFs::new();
+        if fs.exists(&path)? {
+            if UnixStream::connect(&path).is_ok() {
+                return Err(refuse(io::Error::new(io::ErrorKind::AddrInUse, "a server is listening there")));
+            }
+            fs.remove(&path)?;
+        }
+        let mode = if is_private { 0o600 } else { 0o666 };
+        // The file is there from bind on, so it must not be open to others even before its mode is set.
+        let before = rustix::process::umask(Mode::from_raw_mode(0o177));
+        let bound = UnixListener::bind(&path);
+        rustix::process::umask(before);
+        let listener = bound.map_err(refuse)?;
+        let set = std::fs::set_permissions(&path, PermissionsExt::from_mode(mode));
+        set.and_then(|()| listener.set_nonblocking(true)).map_err(refuse)?;
+        self.places.push(Listener::Unix(listener, path.clone()));
+        Ok(path)
+    }
+
+    /// Whether nobody could knock anywhere.
+    pub fn is_empty(&self) -> bool {
+        self.places.is_empty()
+    }
+
+    /// What ends waiting: a byte written to it.
+    pub fn waker(&self) -> Arc<UnixStream> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Waits for connections, a wake-up or the end of `patience`, whichever is first.
+    pub fn wait(&self, patience: Duration) -> Arrivals {
+        let mut arrivals = Arrivals::default();
+        let mut fds = vec![PollFd::new(&self.woken, PollFlags::IN)];
+        fds.extend(self.places.iter().map(|place| match place {
+            Listener::Tcp(listener) => PollFd::new(listener, PollFlags::IN),
+            Listener::Unix(listener, _) => PollFd::new(listener, PollFlags::IN),
+        }));
+        let patience = Timespec::try_from(patience).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        match poll(&mut fds, Some(&patience)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return arrivals,
+            Ok(_) => {}
+            Err(error) => {
+                arrivals.errors.push(error.into());
+                return arrivals;
+            }
+        }
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        for (place, _) in self.places.iter().zip(ready.iter().skip(1)).filter(|(_, ready)| **ready) {
+            place.accept_all(&mut arrivals);
+        }
+        arrivals
+    }
+}
+
+impl Listener {
+    /// Takes everyone who waits. BOUND: so many at a time, so that nobody keeps the loop.
+    fn accept_all(&self, arrivals: &mut Arrivals) {
+        for _ in 0..64 {
+            let accepted = match self {
+                Listener::Tcp(listener) => listener.accept().map(|(stream, _)| Socket::Tcp(stream)),
+                Listener::Unix(listener, _) => listener.accept().map(|(stream, _)| Socket::Unix(stream)),
+            };
+            match accepted {
+                Ok(socket) => arrivals.sockets.push(socket),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // The client has gone between knocking and now.
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted
+                    ) => {}
+                Err(error) => {
+                    arrivals.errors.push(error);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = self {
+            // A file that stays is replaced by the next server.
+            let _ = StdFs::new().remove(path);
+        }
+    }
+}

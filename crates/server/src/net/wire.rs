@@ -1,0 +1,213 @@
+//! The buffers of a connection: messages are read whole, answers are written together.
+//!
+//! ```text
+//! bytes: | done | message being handled | more messages, the last in part | free |
+//!               ^start                  ^start + length                   ^end
+//! ```
+//! What is to be sent is written when the next read might have to wait, or when it has become much: an exchange of one question and
+//! one answer is one read and one write.
+
+use std::io::{self, Read, Write};
+
+use crate::codec::HEADER_BYTES;
+use crate::codec::frontend::{self, Message};
+use crate::error::ProtocolError;
+
+use super::transport::{SharedSocket, Transport};
+
+/// Room for messages that are small, as nearly all are.
+const INPUT_BYTES: usize = 16 << 10;
+/// Answers beyond this go out before they are complete.
+const OUTPUT_BYTES: usize = 64 << 10;
+
+/// Why no more messages come.
+#[derive(Debug)]
+pub enum Lost {
+    /// The client has gone, with or without a word, or the operating system has given it up.
+    Gone,
+    /// It sent what no client sends.
+    Protocol(ProtocolError),
+}
+
+impl From<io::Error> for Lost {
+    fn from(_: io::Error) -> Self {
+        Lost::Gone
+    }
+}
+
+impl From<ProtocolError> for Lost {
+    fn from(error: ProtocolError) -> Self {
+        Lost::Protocol(error)
+    }
+}
+
+/// A connection's messages in both directions.
+#[derive(Debug)]
+pub struct Wire<S: Read + Write = SharedSocket> {
+    transport: Transport<S>,
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// The message being handled: its tag, and its length with the header.
+    tag: u8,
+    length: usize,
+    /// What is to be sent. Messages are appended here.
+    pub out: Vec<u8>,
+}
+
+impl<S: Read + Write> Wire<S> {
+    /// Nothing read, nothing to be sent.
+    pub fn new(transport: Transport<S>) -> Self {
+        Wire {
+            transport,
+            bytes: vec![0; INPUT_BYTES],
+            start: 0,
+            end: 0,
+            tag: 0,
+            length: 0,
+            out: Vec::with_capacity(INPUT_BYTES),
+        }
+    }
+
+    /// What it runs over.
+    pub fn transport(&self) -> &Transport<S> {
+        &self.transport
+    }
+
+    /// The tag of the message after the one being handled, if it is here.
+    #[inline]
+    pub fn peek_tag(&self) -> Option<u8> {
+        self.bytes.get(self.start + self.length..self.end).and_then(|rest| rest.first().copied())
+    }
+
+    /// Waits for the next message, of a body of at most `bytes_max`, and returns its tag. What was to be sent is sent before waiting.
+    #[inline]
+    pub fn receive(&mut self, bytes_max: usize) -> Result<u8, Lost> {
+        self.consume();
+        loop {
+            let here = self.bytes.get(self.start..self.end).unwrap_or_default();
+            let mut wanted = HEADER_BYTES;
+            if let Some((tag, body)) = frontend::header(here, bytes_max)? {
+                wanted = HEADER_BYTES + body;
+                if here.len() >= wanted {
+                    (self.tag, self.length) = (tag, wanted);
+                    return Ok(tag);
+                }
+            }
+            self.fill(wanted)?;
+        }
+    }
+
+    /// The body of the message being handled.
+    pub fn body(&self) -> &[u8] {
+        let body = self.start + HEADER_BYTES.min(self.length)..self.start + self.length;
+        self.bytes.get(body).unwrap_or_default()
+    }
+
+    /// The message being handled, decoded.
+    pub fn message(&self) -> Result<Message<'_>, ProtocolError> {
+        frontend::decode(self.tag, self.body())
+    }
+
+    /// Gives the message being handled back: the next [`Wire::receive`] returns it again.
+    pub fn put_back(&mut self) {
+        self.length = 0;
+    }
+
+    /// Reads the first message of a connection, which has no tag. Its length counts itself.
+    ///
+    /// Errors: a length under 8 or above `bytes_max`.
+    pub fn receive_untagged(&mut self, bytes_max: usize) -> Result<&[u8], Lost> {
+        self.consume();
+        loop {
+            let here = self.bytes.get(self.start..self.end).unwrap_or_default();
+            let mut wanted = 4;
+            if let Some(length) = here.first_chunk::<4>() {
+                let length = i32::from_be_bytes(*length);
+                wanted = usize::try_from(length)
+                    .ok()
+                    .filter(|length| (8..=bytes_max).contains(length))
+                    .ok_or(ProtocolError::Length { length: length.into(), bytes_max })?;
+                if here.len() >= wanted {
+                    self.length = wanted;
+                    return Ok(self.bytes.get(self.start + 4..self.start + wanted).unwrap_or_default());
+                }
+            }
+            self.fill(wanted)?;
+        }
+    }
+
+    fn consume(&mut self) {
+        self.start += self.length;
+        self.length = 0;
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.bytes.len() > INPUT_BYTES {
+                self.bytes.truncate(INPUT_BYTES);
+                self.bytes.shrink_to_fit();
+            }
+        }
+    }
+
+    /// Reads more, where `wanted` bytes from the start are waited for.
+    fn fill(&mut self, wanted: usize) -> Result<(), Lost> {
+        self.flush()?;
+        if self.start + wanted > self.bytes.len() {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.end == self.bytes.len() {
+            // A length is only a claim: room grows with the bytes that really come.
+            self.bytes.resize((self.bytes.len() * 2).min(wanted.max(INPUT_BYTES)), 0);
+        }
+        let room = self.bytes.get_mut(self.end..).unwrap_or_default();
+        match self.transport.read(room)? {
+            0 => Err(Lost::Gone),
+            count => {
+                self.end += count;
+                Ok(())
+            }
+        }
+    }
+
+    /// Sends what has become much.
+    #[inline]
+    pub fn flush_if_full(&mut self) -> io::Result<()> {
+        if self.out.len() >= OUTPUT_BYTES { self.flush() } else { Ok(()) }
+    }
+
+    /// Sends everything.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.out.is_empty() {
+            return Ok(());
+        }
+        let sent = self.transport.write_all(&self.out);
+        self.out.clear();
+        if self.out.capacity() > 4 * OUTPUT_BYTES {
+            self.out.shrink_to(INPUT_BYTES);
+        }
+        sent
+    }
+
+    /// Goes on in TLS. Errors: it fails, or the client has sent more than it could before it knew: somebody between may have put
+    /// that there.
+    pub fn into_tls(mut self, config: &std::sync::Arc<rustls::ServerConfig>) -> Result<Self, Lost> {
+        self.consume();
+        if self.end > self.start {
+            return Err(Lost::Protocol(ProtocolError::Malformed {
+                message: "data before the TLS handshake",
+            }));
+        }
+        self.flush()?;
+        self.transport = self.transport.into_tls(config)?;
+        Ok(self)
+    }
+
+    /// Sends everything and says goodbye.
+    pub fn finish(&mut self) {
+        // Nobody may be there to hear it.
+        let _ = self.flush();
+        self.transport.finish();
+    }
+}

@@ -1,0 +1,49 @@
+//! COPY in both directions.
+
+use std::io::{Read, Write};
+
+use cairn_sql::{CommandTag, CopyIn, CopyOut};
+
+use crate::codec::backend;
+use crate::codec::frontend::Message;
+use crate::error::Failure;
+use crate::net::wire::{Lost, Wire};
+use crate::sqlstate;
+
+use super::Trouble;
+
+/// `COPY ... FROM STDIN`: takes what the client sends until it says that this is all.
+pub fn copy_in<S: Read + Write>(
+    wire: &mut Wire<S>,
+    mut copy: CopyIn<'_>,
+    message_bytes_max: usize,
+) -> Result<CommandTag, Trouble> {
+    backend::copy_response(&mut wire.out, true, copy.columns());
+    loop {
+        wire.receive(message_bytes_max)?;
+        match wire.message() {
+            Ok(Message::CopyData(bytes)) => copy.write(bytes)?,
+            Ok(Message::CopyDone) => return Ok(copy.finish()?),
+            Ok(Message::CopyFail(why)) => return Err(copy.fail(why).into()),
+            // A client that sent these with the statement could not know that there would be a COPY.
+            Ok(Message::Sync | Message::Flush) => {}
+            Ok(Message::Terminate) => return Err(Lost::Gone.into()),
+            Ok(_) => {
+                let message = "unexpected message type during COPY from stdin";
+                return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, message).into());
+            }
+            Err(error) => return Err(Lost::Protocol(error).into()),
+        }
+    }
+}
+
+/// `COPY ... TO STDOUT`: sends all of it.
+pub fn copy_out<S: Read + Write>(wire: &mut Wire<S>, mut copy: CopyOut<'_>) -> Result<CommandTag, Trouble> {
+    backend::copy_response(&mut wire.out, false, copy.columns());
+    while let Some(bytes) = copy.next()? {
+        backend::copy_data(&mut wire.out, &bytes);
+        wire.flush_if_full()?;
+    }
+    backend::copy_done(&mut wire.out);
+    Ok(copy.tag())
+}

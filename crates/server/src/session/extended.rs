@@ -1,0 +1,191 @@
+//! The extended protocol but for Execute: statements and portals are made, described and closed.
+
+use std::io::{Read, Write};
+use std::sync::Arc;
+
+use cairn_sql::{Datum, StatementKind};
+
+use crate::codec::backend;
+use crate::codec::frontend::{self, Bind, Message, Target};
+use crate::error::{Failure, ProtocolError};
+use crate::sqlstate;
+use crate::types::{self, binary, field_of, text};
+
+use super::portal::{Portal, Prepared, Progress, ResultFormats};
+use super::{Session, Trouble};
+
+/// What a decoder that was asked for one message gives another for: never.
+const OTHER: ProtocolError = ProtocolError::Malformed { message: "extended query" };
+
+impl<S: Read + Write> Session<S> {
+    pub(super) fn parse(&mut self) -> Result<(), Trouble> {
+        let Message::Parse(parse) = frontend::decode(b'P', self.wire.body())? else {
+            return Err(OTHER.into());
+        };
+        self.check_statement_length(parse.sql.len())?;
+        if !parse.name.is_empty() {
+            if self.statements.contains_key(parse.name) {
+                let message = format!("prepared statement {:?} already exists", parse.name);
+                return Err(Failure::new(sqlstate::DUPLICATE_PREPARED_STATEMENT, message).into());
+            }
+            self.check_count(self.statements.len(), "prepared statements")?;
+        }
+        let given: Vec<u32> = parse.types().collect();
+        let kinds: Vec<_> = given.iter().map(|given| types::kind_of(*given)).collect();
+        let statement = self.connection.prepare_typed(parse.sql, &kinds)?;
+        let prepared = Arc::new(Prepared::new(statement, &given));
+        if parse.name.is_empty() {
+            self.unnamed = Some(prepared);
+        } else {
+            self.statements.insert(parse.name.to_owned(), prepared);
+        }
+        backend::parse_complete(&mut self.wire.out);
+        Ok(())
+    }
+
+    pub(super) fn bind(&mut self) -> Result<(), Trouble> {
+        let Message::Bind(bind) = frontend::decode(b'B', self.wire.body())? else { return Err(OTHER.into()) };
+        let prepared = self.find_statement(bind.statement)?;
+        if !bind.portal.is_empty() {
+            if self.portals.contains_key(bind.portal) {
+                let message = format!("cursor {:?} already exists", bind.portal);
+                return Err(Failure::new(sqlstate::DUPLICATE_CURSOR, message).into());
+            }
+            self.check_count(self.portals.len(), "portals")?;
+        }
+        let formats = ResultFormats::new(bind.result_formats);
+        if !formats.fits(prepared.statement.columns().len()) {
+            let message = format!(
+                "bind message has {} result formats but query has {} columns",
+                bind.result_formats.len(),
+                prepared.statement.columns().len()
+            );
+            return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, message).into());
+        }
+        let parameters = parameters(&bind, &prepared)?;
+        let portal = Portal { prepared, parameters, formats, progress: Progress::Ready };
+        if bind.portal.is_empty() {
+            self.unnamed_portal = Some(portal);
+        } else {
+            self.portals.insert(bind.portal.to_owned(), portal);
+        }
+        backend::bind_complete(&mut self.wire.out);
+        Ok(())
+    }
+
+    pub(super) fn describe(&mut self) -> Result<(), Trouble> {
+        let Message::Describe(target, name) = frontend::decode(b'D', self.wire.body())? else {
+            return Err(OTHER.into());
+        };
+        let text = ResultFormats::All { is_binary: false };
+        let (prepared, formats) = match target {
+            Target::Statement => (self.find_statement(name)?, text),
+            Target::Portal => {
+                let portal =
+                    if name.is_empty() { self.unnamed_portal.as_ref() } else { self.portals.get(name) };
+                let portal = portal.ok_or_else(|| no_portal(name))?;
+                (Arc::clone(&portal.prepared), portal.formats.clone())
+            }
+        };
+        let out = &mut self.wire.out;
+        if target == Target::Statement {
+            backend::parameter_description(out, &prepared.types);
+        }
+        let columns = prepared.statement.columns();
+        if columns.is_empty() && prepared.statement.kind() != StatementKind::Query {
+            backend::no_data(out);
+        } else {
+            let fields = columns.iter().enumerate();
+            backend::row_description(out, fields.map(|(at, column)| field_of(column, formats.is_binary(at))));
+        }
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self) -> Result<(), Trouble> {
+        let Message::Close(target, name) = frontend::decode(b'C', self.wire.body())? else {
+            return Err(OTHER.into());
+        };
+        // Closing what is not there is no error.
+        match (target, name.is_empty()) {
+            (Target::Statement, true) => self.unnamed = None,
+            (Target::Statement, false) => _ = self.statements.remove(name),
+            (Target::Portal, true) => self.unnamed_portal = None,
+            (Target::Portal, false) => _ = self.portals.remove(name),
+        }
+        backend::close_complete(&mut self.wire.out);
+        Ok(())
+    }
+
+    fn find_statement(&self, name: &str) -> Result<Arc<Prepared>, Failure> {
+        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.statements.get(name) };
+        found.cloned().ok_or_else(|| {
+            let message = match name {
+                "" => "unnamed prepared statement does not exist".to_owned(),
+                name => format!("prepared statement {name:?} does not exist"),
+            };
+            Failure::new(sqlstate::INVALID_SQL_STATEMENT_NAME, message)
+        })
+    }
+
+    fn check_count(&self, count: usize, what: &str) -> Result<(), Failure> {
+        let most = self.limits.prepared_max;
+        if count < most {
+            return Ok(());
+        }
+        Err(Failure::new(
+            sqlstate::PROGRAM_LIMIT_EXCEEDED,
+            format!("too many {what}: a session may have {most}"),
+        ))
+    }
+
+    /// DEALLOCATE, for statements that the protocol has prepared: SQL knows nothing of them. `None` for every other text.
+    pub(super) fn forget_prepared(&mut self, sql: &str) -> Result<Option<&'static str>, Trouble> {
+        let mut words = sql.split_ascii_whitespace();
+        if !words.next().is_some_and(|first| first.eq_ignore_ascii_case("deallocate")) {
+            return Ok(None);
+        }
+        let mut name = words.next().unwrap_or_default();
+        if name.eq_ignore_ascii_case("prepare") {
+            name = words.next().unwrap_or_default();
+        }
+        if name.eq_ignore_ascii_case("all") {
+            self.statements.clear();
+            // Those that SQL has prepared, where it can.
+            let _ = self.connection.execute(sql, &[]);
+            return Ok(Some("DEALLOCATE ALL"));
+        }
+        let bare = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+        let folded = bare.map_or_else(|| name.to_lowercase(), |name| name.replace("\"\"", "\""));
+        Ok(self.statements.remove(&folded).map(|_| "DEALLOCATE"))
+    }
+}
+
+/// The portal that a message names does not exist.
+pub(super) fn no_portal(name: &str) -> Failure {
+    Failure::new(sqlstate::INVALID_CURSOR_NAME, format!("portal {name:?} does not exist"))
+}
+
+fn parameters(bind: &Bind<'_>, prepared: &Prepared) -> Result<Vec<Datum>, Failure> {
+    let kinds = prepared.statement.parameters();
+    if usize::from(bind.parameter_count) != kinds.len() {
+        let message = format!(
+            "bind message supplies {} parameters, but prepared statement {:?} requires {}",
+            bind.parameter_count,
+            bind.statement,
+            kinds.len()
+        );
+        return Err(Failure::new(sqlstate::PROTOCOL_VIOLATION, message));
+    }
+    let types = prepared.types.iter();
+    let each = bind.parameters().zip(kinds.iter().zip(types)).enumerate();
+    each.map(|(at, (bytes, (kind, type_oid)))| match bytes {
+        None => Ok(Datum::Null),
+        Some(bytes) if bind.parameter_formats.is_binary(at) => binary::decode(*type_oid, kind, bytes),
+        Some(bytes) => match types::kind_of(*type_oid) {
+            // The client's type may be another one than the statement's: the text is of the client's.
+            Some(told) if told.kind != kind.kind => text::decode(&told, bytes),
+            _ => text::decode(kind, bytes),
+        },
+    })
+    .collect()
+}

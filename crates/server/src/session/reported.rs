@@ -1,0 +1,60 @@
+//! Settings that clients are told at the start and whenever they change.
+
+use cairn_sql::{Connection, StatementKind};
+
+use crate::codec::backend::parameter_status;
+
+/// What a client that never asks still has to know, and what a session says that does not keep it itself.
+const SETTINGS: [(&str, &str); 13] = [
+    ("server_version", "15.0"),
+    ("server_encoding", "UTF8"),
+    ("client_encoding", "UTF8"),
+    ("application_name", ""),
+    ("default_transaction_read_only", "off"),
+    ("in_hot_standby", "off"),
+    ("is_superuser", "on"),
+    ("session_authorization", ""),
+    ("DateStyle", "ISO, MDY"),
+    ("IntervalStyle", "postgres"),
+    ("TimeZone", "UTC"),
+    ("integer_datetimes", "on"),
+    ("standard_conforming_strings", "on"),
+];
+
+/// What a client was told last.
+#[derive(Debug, Default)]
+pub struct Reported {
+    told: Vec<String>,
+    /// Whether a setting may have changed within the transaction, so that its end may change it back.
+    may_go_back: bool,
+}
+
+fn value_of(connection: &Connection, name: &str, default: &str) -> String {
+    connection.setting(name).unwrap_or_else(|| default.to_owned())
+}
+
+impl Reported {
+    /// Tells all of them.
+    pub fn tell_all(&mut self, out: &mut Vec<u8>, connection: &Connection) {
+        self.told = SETTINGS.iter().map(|(name, default)| value_of(connection, name, default)).collect();
+        for ((name, _), value) in SETTINGS.iter().zip(&self.told) {
+            parameter_status(out, name, value);
+        }
+    }
+
+    /// Tells those that a statement has changed.
+    pub fn tell_changes(&mut self, out: &mut Vec<u8>, connection: &Connection, kind: StatementKind) {
+        match kind {
+            StatementKind::Utility => self.may_go_back = true,
+            StatementKind::Transaction if self.may_go_back => self.may_go_back = false,
+            _ => return,
+        }
+        for ((name, default), told) in SETTINGS.iter().zip(&mut self.told) {
+            let value = value_of(connection, name, default);
+            if *told != value {
+                parameter_status(out, name, &value);
+                *told = value;
+            }
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Rows as DataRow messages.
+//!
+//! ```text
+//! | 'D' | length | columns u16 | length i32, bytes | length i32, bytes | ... |      length -1 is NULL
+//! ```
+
+use cairn_sql::{Column, DatumRef, RowView};
+
+use crate::codec::backend::{begin, end};
+use crate::types::{binary, text};
+
+use super::portal::ResultFormats;
+
+/// Appends a row.
+#[inline]
+pub fn data_row(out: &mut Vec<u8>, columns: &[Column], formats: &ResultFormats, row: &RowView<'_>) {
+    let at = begin(out, b'D');
+    out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
+    for (number, column) in columns.iter().enumerate() {
+        let value = row.get(number);
+        if matches!(value, DatumRef::Null) {
+            out.extend_from_slice(&(-1_i32).to_be_bytes());
+            continue;
+        }
+        let length_at = out.len();
+        out.extend_from_slice(&[0; 4]);
+        if formats.is_binary(number) {
+            binary::encode(out, &column.kind, value);
+        } else {
+            text::encode(out, value);
+        }
+        let length = i32::try_from(out.len() - length_at - 4).unwrap_or(i32::MAX);
+        if let Some(place) = out.get_mut(length_at..length_at + 4) {
+            place.copy_from_slice(&length.to_be_bytes());
+        }
+    }
+    end(out, at);
+}

@@ -1,0 +1,111 @@
+//! The simple protocol: a text with statements in, rows as text out.
+
+use std::io::{Read, Write};
+
+use cairn_sql::{Outcome, Statement, StatementKind};
+
+use crate::codec::backend;
+use crate::codec::frontend::{self, Message};
+use crate::error::Failure;
+use crate::types::field_of;
+
+use super::portal::ResultFormats;
+use super::{Session, Trouble, copy, rows};
+
+const TEXT: ResultFormats = ResultFormats::All { is_binary: false };
+
+impl<S: Read + Write> Session<S> {
+    /// Runs the statements of a Query. Several are one transaction, unless they say otherwise.
+    pub(super) fn query(&mut self) -> Result<(), Trouble> {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        let done = match frontend::decode(b'Q', self.wire.body()) {
+            Ok(Message::Query(sql)) => {
+                text.push_str(sql);
+                self.run_text(&text)
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(error.into()),
+        };
+        if text.capacity() <= 1 << 20 {
+            self.text = text;
+        }
+        done
+    }
+
+    fn run_text(&mut self, text: &str) -> Result<(), Trouble> {
+        self.check_statement_length(text.len())?;
+        // As PostgreSQL has it, a Query ends what has no name.
+        self.unnamed_portal = None;
+        let alone = text.trim_end_matches([';', ' ', '\n', '\r', '\t']);
+        if !alone.contains(';') {
+            self.run_one(alone, false)?;
+        } else {
+            for part in cairn_sql::split(text)? {
+                self.run_one(part, true).map_err(|trouble| shifted(trouble, text, part))?;
+            }
+        }
+        if self.is_implicit {
+            self.is_implicit = false;
+            self.connection.end_implicit()?;
+        }
+        self.drop_portals();
+        self.ready();
+        Ok(())
+    }
+
+    fn run_one(&mut self, sql: &str, is_among_several: bool) -> Result<(), Trouble> {
+        if let Some(tag) = self.forget_prepared(sql)? {
+            backend::command_complete(&mut self.wire.out, tag);
+            return Ok(());
+        }
+        let statement = self.connection.prepare(sql)?;
+        let kind = statement.kind();
+        if kind == StatementKind::Empty {
+            if !is_among_several {
+                backend::empty_query_response(&mut self.wire.out);
+            }
+            return Ok(());
+        }
+        if is_among_several {
+            self.begin_implicit(kind)?;
+        }
+        self.run_statement(&statement)?;
+        self.after(kind);
+        self.notices();
+        Ok(())
+    }
+
+    fn run_statement(&mut self, statement: &Statement) -> Result<(), Trouble> {
+        let Session { wire, connection, limits, .. } = self;
+        let tag = match connection.run(statement, &[])? {
+            Outcome::Done(tag) => tag,
+            Outcome::Rows(mut rows) => {
+                let columns = statement.columns();
+                backend::row_description(&mut wire.out, columns.iter().map(|column| field_of(column, false)));
+                while let Some(row) = rows.next()? {
+                    rows::data_row(&mut wire.out, columns, &TEXT, &row);
+                    wire.flush_if_full()?;
+                }
+                rows.tag()
+            }
+            Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
+            Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
+        };
+        backend::command_complete(&mut wire.out, tag);
+        Ok(())
+    }
+}
+
+/// An error's place, counted from the start of the whole text.
+fn shifted(trouble: Trouble, text: &str, part: &str) -> Trouble {
+    let Trouble::Failure(Failure { position: Some(position), .. }) = trouble else { return trouble };
+    let before = (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
+    let before = text.get(..before).map_or(0, |before| before.chars().count());
+    match trouble {
+        Trouble::Failure(failure) => {
+            Trouble::Failure(Failure { position: Some(position + before), ..failure })
+        }
+        other => other,
+    }
+}

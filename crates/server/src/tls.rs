@@ -1,0 +1,144 @@
+//! TLS: certificate and key from files, or of the server's own making; and what binds a password exchange to a certificate.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{Fs, OpenOptions};
+use ring::digest;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use crate::error::Error;
+
+/// More than any chain of certificates.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+/// What the server shows to clients, and keeps to itself.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    /// For the handshake.
+    pub config: Arc<ServerConfig>,
+    /// Digest of the certificate, as `tls-server-end-point` (RFC 5929) has it.
+    pub end_point: Vec<u8>,
+}
+
+impl Tls {
+    /// A chain of certificates and the key of the first of them, both PEM.
+    pub fn from_files(fs: &dyn Fs, certificate: &Path, key: &Path) -> Result<Tls, Error> {
+        let refuse =
+            |path: &Path, why: &dyn std::fmt::Display| Error::Tls(format!("{}: {why}", path.display()));
+        let pem = read(fs, certificate)?;
+        let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&pem)
+            .collect::<Result<_, _>>()
+            .map_err(|error| refuse(certificate, &error))?;
+        if chain.is_empty() {
+            return Err(refuse(certificate, &"no certificate in it"));
+        }
+        let pem = zeroize::Zeroizing::new(read(fs, key)?);
+        let key = PrivateKeyDer::from_pem_slice(&pem).map_err(|error| refuse(key, &error))?;
+        Tls::new(chain, key)
+    }
+
+    /// A certificate made now, for these names, which nobody has reason to trust but who compares its fingerprint. It is new with every
+    /// start.
+    pub fn self_made(names: Vec<String>) -> Result<Tls, Error> {
+        let made =
+            rcgen::generate_simple_self_signed(names).map_err(|error| Error::Tls(error.to_string()))?;
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        Tls::new(vec![made.cert.der().clone()], key.into())
+    }
+
+    /// From what is in memory.
+    pub fn new(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Result<Tls, Error> {
+        let end_point = chain.first().map(|first| end_point_digest(first)).unwrap_or_default();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map(|builder| builder.with_no_client_auth())
+            .and_then(|builder| builder.with_single_cert(chain, key))
+            .map_err(|error| Error::Tls(error.to_string()))?;
+        Ok(Tls { config: Arc::new(config), end_point })
+    }
+
+    /// The digest in hexadecimal, for people to compare.
+    pub fn fingerprint(&self) -> String {
+        self.end_point.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// The whole of a small file.
+pub fn read(fs: &dyn Fs, path: &Path) -> Result<Vec<u8>, Error> {
+    let file = fs.open(path, OpenOptions::read())?;
+    let length = file.len()?;
+    if length > FILE_BYTES_MAX {
+        return Err(Error::Settings(format!("{}: {length} bytes are too many for it", path.display())));
+    }
+    let mut bytes = vec![0; length as usize];
+    file.read_exact_at(&mut bytes, 0)?;
+    Ok(bytes)
+}
+
+/// RFC 5929: the hash of the certificate's own signature, or SHA-256 where that is MD5 or SHA-1, or has no hash of its own.
+fn end_point_digest(certificate: &[u8]) -> Vec<u8> {
+    // The last bytes of the object identifiers of sha384With..., ecdsa-with-SHA384, and so on (RFC 4055, RFC 5758).
+    const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
+    const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
+    let identifier = signature_algorithm(certificate).unwrap_or_default();
+    let algorithm = match (identifier.strip_prefix(RSA), identifier.strip_prefix(ECDSA)) {
+        (Some([12]), _) | (_, Some([3])) => &digest::SHA384,
+        (Some([13]), _) | (_, Some([4])) => &digest::SHA512,
+        _ => &digest::SHA256,
+    };
+    digest::digest(algorithm, certificate).as_ref().to_vec()
+}
+
+/// The object identifier in `SEQUENCE { tbsCertificate SEQUENCE, signatureAlgorithm SEQUENCE { OID, ... }, ... }`.
+fn signature_algorithm(certificate: &[u8]) -> Option<&[u8]> {
+    let (outer, _) = element(certificate, 0x30)?;
+    let (_, after) = element(outer, 0x30)?;
+    let (algorithm, _) = element(after, 0x30)?;
+    element(algorithm, 0x06).map(|(identifier, _)| identifier)
+}
+
+/// The content of a DER element of this tag, and what comes after it.
+fn element(bytes: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
+    let (&found, rest) = bytes.split_first()?;
+    let (&first, rest) = rest.split_first()?;
+    let (length, rest) = match first {
+        0..0x80 => (usize::from(first), rest),
+        _ => {
+            let (digits, rest) =
+                rest.split_at_checked(usize::from(first & 0x7f)).filter(|(d, _)| d.len() <= 4)?;
+            (digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)), rest)
+        }
+    };
+    if found == tag { rest.split_at_checked(length) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a certificate of our own making is one that the handshake takes, and its signature algorithm is found. Method: rcgen signs
+    /// with ECDSA and SHA-256, whose identifier ends with 2.
+    #[test]
+    fn a_self_made_certificate_is_understood() {
+        let tls = Tls::self_made(vec!["localhost".to_owned()]).unwrap();
+        assert_eq!(tls.fingerprint().len(), 64);
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let identifier = signature_algorithm(made.cert.der()).unwrap();
+        assert_eq!(identifier, [0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03, 0x02]);
+    }
+
+    /// Goal: no bytes trouble the walk through a certificate. Method: every prefix of one, and lengths that lie.
+    #[test]
+    fn damaged_certificates_are_no_trouble() {
+        let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        for length in 0..made.cert.der().len() {
+            let _ = signature_algorithm(&made.cert.der()[..length]);
+        }
+        assert_eq!(element(&[0x30, 0x84, 0xff, 0xff, 0xff, 0xff, 1], 0x30), None);
+        assert_eq!(element(&[0x30, 0x89, 1, 1, 1, 1, 1, 1, 1, 1, 1], 0x30), None);
+    }
+}

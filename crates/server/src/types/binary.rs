@@ -1,0 +1,134 @@
+//! Values in binary. Numbers are big-endian; dates and times count from 2000-01-01.
+
+use cairn_sql::{ColumnType, Datum, DatumRef, Type};
+
+use crate::error::Failure;
+use crate::sqlstate;
+
+use super::{numeric, oid, text};
+
+/// Days from 1970-01-01 to 2000-01-01.
+const EPOCH_DAYS: i32 = 10_957;
+const EPOCH_MICROS: i64 = EPOCH_DAYS as i64 * 86_400_000_000;
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// Appends a value of a column of this type; NULL is the caller's. A value of another type than its column's goes through its text or,
+/// among numbers, as the column's type.
+#[inline]
+pub fn encode(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
+    match (kind.kind, value) {
+        (Type::Int, DatumRef::Int(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (Type::BigInt, DatumRef::BigInt(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (Type::SmallInt, DatumRef::SmallInt(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (Type::Boolean, DatumRef::Boolean(value)) => out.push(value.into()),
+        (Type::Real, DatumRef::Real(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (Type::Double, DatumRef::Double(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (Type::Double, DatumRef::Real(value)) => out.extend_from_slice(&f64::from(value).to_be_bytes()),
+        (Type::Decimal, DatumRef::Decimal { unscaled, scale }) => numeric::encode(out, unscaled, scale),
+        (Type::Text, DatumRef::Text(text)) => out.extend_from_slice(text.as_bytes()),
+        (Type::Blob, DatumRef::Blob(bytes)) => out.extend_from_slice(bytes),
+        (Type::Date, DatumRef::Date(days)) => {
+            out.extend_from_slice(&days.saturating_sub(EPOCH_DAYS).to_be_bytes());
+        }
+        (Type::Time, DatumRef::Time(micros)) => out.extend_from_slice(&micros.to_be_bytes()),
+        (Type::Timestamp, DatumRef::Timestamp(micros)) => {
+            out.extend_from_slice(&micros.saturating_sub(EPOCH_MICROS).to_be_bytes());
+        }
+        (Type::Interval, DatumRef::Interval { months, days, micros }) => {
+            out.extend_from_slice(&micros.to_be_bytes());
+            out.extend_from_slice(&days.to_be_bytes());
+            out.extend_from_slice(&months.to_be_bytes());
+        }
+        (Type::Uuid, DatumRef::Uuid(bytes)) => out.extend_from_slice(&bytes),
+        (_, other) => whole_number(out, kind, other),
+    }
+}
+
+/// An integer of another width than its column's, or whatever else, as text.
+fn whole_number(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
+    let wide = match value {
+        DatumRef::SmallInt(value) => Some(i64::from(value)),
+        DatumRef::Int(value) => Some(i64::from(value)),
+        DatumRef::BigInt(value) => Some(value),
+        _ => None,
+    };
+    match (kind.kind, wide) {
+        (Type::BigInt, Some(value)) => out.extend_from_slice(&value.to_be_bytes()),
+        (Type::Int, Some(value)) => {
+            let value = value.clamp(i32::MIN.into(), i32::MAX.into());
+            out.extend_from_slice(&(value as i32).to_be_bytes());
+        }
+        (Type::SmallInt, Some(value)) => {
+            let value = value.clamp(i16::MIN.into(), i16::MAX.into());
+            out.extend_from_slice(&(value as i16).to_be_bytes());
+        }
+        (Type::Double, Some(value)) => out.extend_from_slice(&(value as f64).to_be_bytes()),
+        (Type::Decimal, Some(value)) => numeric::encode(out, value.into(), 0),
+        _ => text::encode(out, value),
+    }
+}
+
+/// Reads a value of the type with this number, or where that is left to the statement, of `kind`.
+///
+/// Errors: 22P03 for bytes that are no such value, 22003 for one beyond what is kept.
+pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
+    let what = super::kind_of(type_oid).unwrap_or_else(|| kind.clone());
+    let malformed = || {
+        let message = format!("incorrect binary data format for a parameter of type {what}");
+        Failure::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
+    };
+    let range = || Failure::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, format!("{what} out of range"));
+    if type_oid == oid::NUMERIC || (type_oid == 0 && kind.kind == Type::Decimal) {
+        return numeric::decode(bytes);
+    }
+    if type_oid == oid::OID {
+        return Ok(Datum::BigInt(u32::from_be_bytes(fixed(bytes).ok_or_else(malformed)?).into()));
+    }
+    let read = match what.kind {
+        Type::Boolean => fixed::<1>(bytes).map(|[byte]| Datum::Boolean(byte != 0)),
+        Type::SmallInt => fixed(bytes).map(|bytes| Datum::SmallInt(i16::from_be_bytes(bytes))),
+        Type::Int => fixed(bytes).map(|bytes| Datum::Int(i32::from_be_bytes(bytes))),
+        Type::BigInt => fixed(bytes).map(|bytes| Datum::BigInt(i64::from_be_bytes(bytes))),
+        Type::Real => fixed(bytes).map(|bytes| Datum::Real(f32::from_be_bytes(bytes))),
+        Type::Double => fixed(bytes).map(|bytes| Datum::Double(f64::from_be_bytes(bytes))),
+        Type::Decimal => return numeric::decode(bytes),
+        Type::Blob => Some(Datum::Blob(bytes.to_owned())),
+        Type::Date => {
+            let days = i32::from_be_bytes(fixed(bytes).ok_or_else(malformed)?);
+            Some(Datum::Date(days.checked_add(EPOCH_DAYS).ok_or_else(range)?))
+        }
+        Type::Time => {
+            let micros = i64::from_be_bytes(fixed(bytes).ok_or_else(malformed)?);
+            if !(0..=DAY_MICROS).contains(&micros) {
+                return Err(range());
+            }
+            Some(Datum::Time(micros))
+        }
+        Type::Timestamp => {
+            let micros = i64::from_be_bytes(fixed(bytes).ok_or_else(malformed)?);
+            Some(Datum::Timestamp(micros.checked_add(EPOCH_MICROS).ok_or_else(range)?))
+        }
+        Type::Interval => interval(bytes),
+        Type::Uuid => fixed(bytes).map(Datum::Uuid),
+        // The binary form of jsonb has a version before the text.
+        _ if type_oid == oid::JSONB => {
+            return text::decode(&what, bytes.strip_prefix(&[1]).ok_or_else(malformed)?);
+        }
+        _ => return text::decode(&what, bytes),
+    };
+    read.ok_or_else(malformed)
+}
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    bytes.try_into().ok()
+}
+
+fn interval(bytes: &[u8]) -> Option<Datum> {
+    let (micros, rest) = bytes.split_first_chunk::<8>()?;
+    let (days, months) = rest.split_first_chunk::<4>()?;
+    Some(Datum::Interval {
+        months: i32::from_be_bytes(fixed(months)?),
+        days: i32::from_be_bytes(*days),
+        micros: i64::from_be_bytes(*micros),
+    })
+}

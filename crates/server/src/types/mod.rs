@@ -1,0 +1,121 @@
+//! PostgreSQL's types: their numbers, and values of them as text ([`text`]) and binary ([`binary`]).
+
+pub mod binary;
+pub mod numeric;
+pub mod text;
+
+use cairn_sql::{Column, ColumnType, Type};
+
+use crate::codec::backend::Field;
+
+/// Numbers of types, as `pg_type` has them.
+#[allow(missing_docs, reason = "the names are PostgreSQL's")]
+pub mod oid {
+    pub const BOOL: u32 = 16;
+    pub const BYTEA: u32 = 17;
+    pub const CHAR: u32 = 18;
+    pub const NAME: u32 = 19;
+    pub const INT8: u32 = 20;
+    pub const INT2: u32 = 21;
+    pub const INT4: u32 = 23;
+    pub const TEXT: u32 = 25;
+    pub const OID: u32 = 26;
+    pub const JSON: u32 = 114;
+    pub const FLOAT4: u32 = 700;
+    pub const FLOAT8: u32 = 701;
+    pub const BPCHAR: u32 = 1042;
+    pub const VARCHAR: u32 = 1043;
+    pub const DATE: u32 = 1082;
+    pub const TIME: u32 = 1083;
+    pub const TIMESTAMP: u32 = 1114;
+    pub const TIMESTAMPTZ: u32 = 1184;
+    pub const INTERVAL: u32 = 1186;
+    pub const NUMERIC: u32 = 1700;
+    pub const UUID: u32 = 2950;
+    pub const JSONB: u32 = 3802;
+}
+
+/// The number of a column's type.
+pub fn oid_of(kind: &ColumnType) -> u32 {
+    match kind.kind {
+        Type::Boolean => oid::BOOL,
+        Type::SmallInt => oid::INT2,
+        Type::Int => oid::INT4,
+        Type::BigInt => oid::INT8,
+        Type::Real => oid::FLOAT4,
+        Type::Double => oid::FLOAT8,
+        Type::Decimal => oid::NUMERIC,
+        Type::Text if kind.is_json => oid::JSON,
+        Type::Text if kind.length.is_some() => oid::VARCHAR,
+        Type::Blob => oid::BYTEA,
+        Type::Date => oid::DATE,
+        Type::Time => oid::TIME,
+        Type::Timestamp => oid::TIMESTAMP,
+        Type::Interval => oid::INTERVAL,
+        Type::Uuid => oid::UUID,
+        _ => oid::TEXT,
+    }
+}
+
+/// The type that a number stands for; `None` for 0 and for those that are left to the statement.
+pub fn kind_of(type_oid: u32) -> Option<ColumnType> {
+    Some(match type_oid {
+        oid::BOOL => Type::Boolean.into(),
+        oid::BYTEA => Type::Blob.into(),
+        oid::INT8 | oid::OID => Type::BigInt.into(),
+        oid::INT2 => Type::SmallInt.into(),
+        oid::INT4 => Type::Int.into(),
+        oid::TEXT | oid::VARCHAR | oid::BPCHAR | oid::NAME | oid::CHAR => Type::Text.into(),
+        oid::JSON | oid::JSONB => ColumnType::json(),
+        oid::FLOAT4 => Type::Real.into(),
+        oid::FLOAT8 => Type::Double.into(),
+        oid::DATE => Type::Date.into(),
+        oid::TIME => Type::Time.into(),
+        oid::TIMESTAMP | oid::TIMESTAMPTZ => Type::Timestamp.into(),
+        oid::INTERVAL => Type::Interval.into(),
+        oid::UUID => Type::Uuid.into(),
+        _ => return None,
+    })
+}
+
+/// Bytes of a type's values; -1 when they vary.
+fn bytes_of(type_oid: u32) -> i16 {
+    match type_oid {
+        oid::BOOL => 1,
+        oid::INT2 => 2,
+        oid::INT4 | oid::FLOAT4 | oid::DATE => 4,
+        oid::INT8 | oid::FLOAT8 | oid::TIME | oid::TIMESTAMP => 8,
+        oid::INTERVAL | oid::UUID => 16,
+        _ => -1,
+    }
+}
+
+/// What PostgreSQL calls a type's modifier: what is in the parentheses, plus the four bytes of a length that once stood there.
+fn modifier_of(kind: &ColumnType) -> i32 {
+    match (kind.length, kind.decimal) {
+        (Some(length), _) => i32::try_from(length).unwrap_or(i32::MAX - 4).saturating_add(4),
+        (None, Some((precision, scale))) if kind.kind == Type::Decimal => {
+            (i32::from(precision) << 16 | i32::from(scale)) + 4
+        }
+        _ => -1,
+    }
+}
+
+/// How a column is described to the client.
+pub fn field_of(column: &Column, is_binary: bool) -> Field<'_> {
+    let type_oid = oid_of(&column.kind);
+    // A client counts columns from 1; 0 is none.
+    let (table, number) = column.table.map_or((0, 0), |(table, number)| (table, number.saturating_add(1)));
+    Field {
+        name: &column.name,
+        table,
+        column: number,
+        type_oid,
+        type_bytes: bytes_of(type_oid),
+        modifier: modifier_of(&column.kind),
+        is_binary,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use cairn_sql::{Datum, DatumRef};
+
+use super::*;
+
+fn binary_of(kind: &ColumnType, value: &Datum) -> Vec<u8> {
+    let mut out = Vec::new();
+    binary::encode(&mut out, kind, value.borrow());
+    out
+}
+
+/// Goal: each type's values go through binary and come back, under the number that describes it. Method: edges of each type.
+#[test]
+fn values_go_through_binary() {
+    let values: &[(Type, &[Datum])] = &[
+        (Type::Boolean, &[Datum::Boolean(true), Datum::Boolean(false)]),
+        (Type::SmallInt, &[Datum::SmallInt(i16::MIN), Datum::SmallInt(7)]),
+        (Type::Int, &[Datum::Int(i32::MIN), Datum::Int(7)]),
+        (Type::BigInt, &[Datum::BigInt(i64::MIN), Datum::BigInt(7)]),
+        (Type::Real, &[Datum::Real(1.5), Datum::Real(f32::INFINITY)]),
+        (Type::Double, &[Datum::Double(-0.1), Datum::Double(f64::MAX)]),
+        (Type::Text, &[Datum::Text("žluť".into()), Datum::Text(String::new())]),
+        (Type::Blob, &[Datum::Blob(vec![0, 255]), Datum::Blob(Vec::new())]),
+        (Type::Date, &[Datum::Date(0), Datum::Date(-719_528), Datum::Date(10_957)]),
+        (Type::Time, &[Datum::Time(0), Datum::Time(86_399_999_999)]),
+        (Type::Timestamp, &[Datum::Timestamp(0), Datum::Timestamp(-1), Datum::Timestamp(1 << 52)]),
+        (Type::Interval, &[Datum::Interval { months: -14, days: 3, micros: -1 }]),
+        (Type::Uuid, &[Datum::Uuid([9; 16])]),
+    ];
+    for (kind, values) in values {
+        let kind = ColumnType::new(*kind);
+        for value in *values {
+            let bytes = binary_of(&kind, value);
+            assert_eq!(binary::decode(oid_of(&kind), &kind, &bytes).unwrap(), *value);
+            assert_eq!(binary::decode(0, &kind, &bytes).unwrap(), *value);
+        }
+    }
+}
+
+/// Goal: known bytes. Method: PostgreSQL's own of 2000-01-01, of a numeric and of an interval.
+#[test]
+fn bytes_are_postgresqls() {
+    assert_eq!(binary_of(&Type::Date.into(), &Datum::Date(10_958)), [0, 0, 0, 1]);
+    let bytes = binary_of(&ColumnType::decimal(10, 3), &Datum::Decimal { unscaled: -12_345_678, scale: 3 });
+    // 1 2345.6780
+    assert_eq!(bytes, [0, 3, 0, 1, 0x40, 0, 0, 3, 0, 1, 9, 41, 0x1a, 0x7c]);
+    let bytes = binary_of(&ColumnType::decimal(10, 5), &Datum::Decimal { unscaled: 1, scale: 5 });
+    // 0.0000 1000
+    assert_eq!(bytes, [0, 1, 0xff, 0xfe, 0, 0, 0, 5, 3, 0xe8]);
+    let bytes = binary_of(&ColumnType::decimal(10, 2), &Datum::Decimal { unscaled: 0, scale: 2 });
+    assert_eq!(bytes, [0, 0, 0, 0, 0, 0, 0, 2]);
+}
+
+/// Goal: decimals come back whatever their digits and scale. Method: powers of ten and their neighbours, at every scale.
+#[test]
+fn decimals_go_through_binary() {
+    for scale in 0..=38 {
+        for exponent in 0..38 {
+            for unscaled in
+                [10_i128.pow(exponent), 10_i128.pow(exponent) - 1, -7 * 10_i128.pow(exponent.min(36))]
+            {
+                let mut out = Vec::new();
+                numeric::encode(&mut out, unscaled, scale);
+                assert_eq!(
+                    numeric::decode(&out).unwrap(),
+                    Datum::Decimal { unscaled, scale },
+                    "{unscaled} {scale}"
+                );
+            }
+        }
+    }
+    for sign in [0xc000_u16, 0xd000, 0xf000] {
+        let nan = [&[0_u8, 0, 0, 0][..], &sign.to_be_bytes(), &[0, 0]].concat();
+        assert!(numeric::decode(&nan).is_err());
+    }
+    // A weight that no number of 38 digits has.
+    assert!(numeric::decode(&[0, 1, 0x7f, 0xff, 0, 0, 0, 0, 0, 1]).is_err());
+    assert!(numeric::decode(&[0, 1, 0, 0, 0, 0, 0, 0, 0x27, 0x10]).is_err());
+}
+
+/// Goal: binary of the wrong length is refused for every type that has one. Method: each length from 0 to 20.
+#[test]
+fn wrong_lengths_are_refused() {
+    for kind in [
+        Type::Boolean,
+        Type::SmallInt,
+        Type::Int,
+        Type::BigInt,
+        Type::Real,
+        Type::Double,
+        Type::Date,
+        Type::Time,
+        Type::Timestamp,
+        Type::Interval,
+        Type::Uuid,
+    ] {
+        let kind = ColumnType::new(kind);
+        let right = bytes_of(oid_of(&kind));
+        for length in 0..20 {
+            let taken = binary::decode(oid_of(&kind), &kind, &vec![0; length]).is_ok();
+            assert_eq!(taken, i16::try_from(length).unwrap() == right, "{kind} {length}");
+        }
+    }
+}
+
+/// Goal: integers are written as everybody writes them. Method: edges and neighbours of powers of ten, against the standard library.
+#[test]
+fn integers_are_written() {
+    let powers = (0..19).map(|exponent| 10_i64.pow(exponent));
+    let edges =
+        [0, i64::MIN, i64::MAX].into_iter().chain(powers.flat_map(|power| [power - 1, power, -power]));
+    for value in edges {
+        let mut out = Vec::new();
+        text::integer(&mut out, value);
+        assert_eq!(String::from_utf8(out).unwrap(), value.to_string());
+    }
+    let mut out = Vec::new();
+    text::encode(&mut out, DatumRef::Blob(&[0, 0xab]));
+    assert_eq!(out, b"\\x00ab");
+}
+
+/// Goal: a column is described as PostgreSQL would.
+#[test]
+fn columns_are_described() {
+    let mut column = Column::new("a", ColumnType::varchar(10));
+    column.table = Some((16_384, 2));
+    let field = field_of(&column, true);
+    assert_eq!(
+        (field.type_oid, field.type_bytes, field.modifier, field.table, field.column),
+        (1043, -1, 14, 16_384, 3)
+    );
+    let field = field_of(&Column::new("b", ColumnType::decimal(10, 2)), false).modifier;
+    assert_eq!(field, (10 << 16 | 2) + 4);
+    assert_eq!(field_of(&Column::new("c", ColumnType::json()), false).type_oid, oid::JSON);
+}

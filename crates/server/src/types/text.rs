@@ -1,0 +1,99 @@
+//! Values as text.
+
+use cairn_sql::{ColumnType, Datum, DatumRef, Type};
+
+use crate::codec::backend;
+use crate::error::Failure;
+use crate::sqlstate;
+
+/// Appends a value's text, in the form that PostgreSQL prints; NULL is the caller's.
+#[inline]
+pub fn encode(out: &mut Vec<u8>, value: DatumRef<'_>) {
+    match value {
+        DatumRef::SmallInt(value) => integer(out, value.into()),
+        DatumRef::Int(value) => integer(out, value.into()),
+        DatumRef::BigInt(value) => integer(out, value),
+        DatumRef::Text(text) => out.extend_from_slice(text.as_bytes()),
+        DatumRef::Boolean(value) => out.push(if value { b't' } else { b'f' }),
+        DatumRef::Blob(bytes) => hex(out, bytes),
+        other => backend::append(out, &other),
+    }
+}
+
+/// Digits two by two: formatting machinery costs more than the rest of a small row.
+pub fn integer(out: &mut Vec<u8>, value: i64) {
+    const PAIRS: [u8; 200] = pairs();
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    let mut rest = value.unsigned_abs();
+    while rest >= 100 {
+        let pair = (rest % 100) as usize * 2;
+        rest /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    let pair = rest as usize * 2;
+    if rest >= 10 {
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else {
+        at -= 1;
+        digits[at] = PAIRS[pair + 1];
+    }
+    if value < 0 {
+        out.push(b'-');
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+const fn pairs() -> [u8; 200] {
+    let mut pairs = [0; 200];
+    let mut number = 0;
+    while number < 100 {
+        pairs[number * 2] = b'0' + (number / 10) as u8;
+        pairs[number * 2 + 1] = b'0' + (number % 10) as u8;
+        number += 1;
+    }
+    pairs
+}
+
+fn hex(out: &mut Vec<u8>, bytes: &[u8]) {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    out.reserve(2 + bytes.len() * 2);
+    out.extend_from_slice(b"\\x");
+    out.extend(
+        bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]),
+    );
+}
+
+/// Reads a value of a type from its text.
+///
+/// Errors: 22P02, 22003 and the like, as a cast from text has them.
+pub fn decode(kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
+    let text = std::str::from_utf8(bytes).map_err(|_| {
+        Failure::new(
+            sqlstate::CHARACTER_NOT_IN_REPERTOIRE,
+            "invalid byte sequence for encoding \"UTF8\" in a parameter",
+        )
+    })?;
+    if text.contains('\0') {
+        let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+        return Err(Failure::new(sqlstate::CHARACTER_NOT_IN_REPERTOIRE, message));
+    }
+    // What `FromStr` takes, casts take too; what it refuses may still have blanks around it.
+    match kind.kind {
+        Type::Text if !kind.is_json => return Ok(Datum::Text(text.to_owned())),
+        Type::Int => {
+            if let Ok(value) = text.parse() {
+                return Ok(Datum::Int(value));
+            }
+        }
+        Type::BigInt => {
+            if let Ok(value) = text.parse() {
+                return Ok(Datum::BigInt(value));
+            }
+        }
+        _ => {}
+    }
+    Ok(Datum::parse(text, kind)?)
+}
