@@ -4,6 +4,7 @@
 mod anomalies;
 mod basics;
 mod constraints;
+mod history;
 mod schema;
 mod upkeep;
 
