@@ -4,6 +4,8 @@ mod bytes;
 pub mod kv;
 pub mod pool;
 mod run;
+#[cfg(feature = "sql")]
+pub mod shell;
 pub mod sql;
 
 use std::path::PathBuf;
@@ -44,6 +46,9 @@ pub enum Command {
         #[command(subcommand)]
         command: KvCommand,
     },
+    /// The relational database: a shell, and a server for PostgreSQL's clients
+    #[cfg(feature = "sql")]
+    Sql(Box<shell::SqlArgs>),
     /// Measure engines against their peers on this machine
     Bench {
         /// What to measure or to make of measurements.

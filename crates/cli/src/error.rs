@@ -11,6 +11,29 @@ pub enum Error {
     /// A key-value store.
     #[error(transparent)]
     Kv(#[from] cairn_kv::Error),
+    /// A statement, or the database that it is for.
+    #[cfg(feature = "sql")]
+    #[error("{0}")]
+    Sql(#[from] cairn_sql::Error),
+    /// A statement that failed, with its text, and where that stands.
+    #[cfg(feature = "sql")]
+    #[error("{}", crate::sql::explained(text, error, place.as_deref()))]
+    Statement {
+        /// The statement.
+        text: String,
+        /// What is wrong with it.
+        error: cairn_sql::Error,
+        /// The file and line where it ends.
+        place: Option<String>,
+    },
+    /// The server.
+    #[cfg(feature = "sql")]
+    #[error(transparent)]
+    Server(#[from] cairn_server::Error),
+    /// Statements failed, and were told so one by one.
+    #[cfg(feature = "sql")]
+    #[error("{}", crate::output::counted(*.0, "statement failed", "statements failed"))]
+    Statements(u64),
     /// The file system.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),

@@ -35,3 +35,38 @@ impl Interrupt {
         if self.0.load(Ordering::Relaxed) { Err(Error::Interrupted(what())) } else { Ok(()) }
     }
 }
+
+/// Ctrl-C where it ends a statement, and the program only where nobody is there to go on.
+#[cfg(feature = "sql")]
+#[derive(Debug, Clone)]
+pub struct Asked(Arc<AtomicBool>);
+
+#[cfg(feature = "sql")]
+impl Asked {
+    /// Calls `stop` at each Ctrl-C from here on. Once in a process.
+    pub fn catch(stop: impl Fn() + Send + 'static) -> Result<Asked> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&asked);
+        ctrlc::set_handler(move || {
+            flag.store(true, Ordering::Relaxed);
+            stop();
+        })
+        .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
+        Ok(Asked(asked))
+    }
+
+    /// Whether it was pressed since the last [`Asked::forget`].
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What is next begins anew.
+    pub fn forget(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+
+    /// Errors: [`Error::Interrupted`] with `what` was done so far, when it was pressed.
+    pub fn check(&self, what: impl FnOnce() -> String) -> Result<()> {
+        if self.is_set() { Err(Error::Interrupted(what())) } else { Ok(()) }
+    }
+}

@@ -4,6 +4,7 @@
 //! args      what was typed
 //! hash/     the constant store: build, look up, list, check, change, convert
 //! kv/       the ordered key-value store: read, write, import, export, look after
+//! sql/      the relational database: shell, server, upkeep
 //! input/    records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
 //! bench/    runs of the lab, and what can be made of stored ones
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
@@ -21,6 +22,8 @@ mod interrupt;
 mod kv;
 mod output;
 mod progress;
+#[cfg(feature = "sql")]
+mod sql;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -61,6 +64,8 @@ fn run(command: Command) -> Result<Outcome> {
     match command {
         Command::Hash { command } => hash::run(&fs, command),
         Command::Kv { command } => kv::run(&fs, command),
+        #[cfg(feature = "sql")]
+        Command::Sql(args) => sql::run(&fs, *args),
         Command::Bench { command } => match command {
             BenchCommand::Hash(args) => bench::run::run(&fs, &args),
             BenchCommand::Kv(args) => bench::kv::run(&fs, &args),

@@ -53,6 +53,12 @@ impl InputProgress {
         }
     }
 
+    /// A large piece went through.
+    #[cfg(feature = "sql")]
+    pub fn piece(&mut self) {
+        self.bar.set_position(self.read_bytes.load(Ordering::Relaxed));
+    }
+
     /// The input is at its end.
     pub fn finish(&self) {
         self.bar.finish_and_clear();

@@ -39,23 +39,20 @@ pub fn serve(shared: &Shared, socket: Arc<Socket>, mut present: Present) {
     let peer = present.entry().peer;
     let wire = Wire::new(Transport::Plain(SharedSocket(socket)));
     match open(wire, shared.access.tls.as_ref()) {
-        Err(Lost::Gone) => return,
+        Err(Lost::Gone) => {}
         Err(Lost::Protocol(error)) => {
-            return shared.log.say(Level::Warning, format_args!("{process} {peer}: {error}"));
+            shared.log.say(Level::Warning, format_args!("{process} {peer}: {error}"));
         }
         Ok((_, Opened::Cancel(other, secret))) => {
             // The answer is none either way: it would help nobody but who guesses.
             if !shared.registry.cancel(other, secret) {
-                shared.log.say(
-                    Level::Warning,
-                    format_args!("{process} {peer}: a cancel request that fits no session"),
-                );
+                let line = format_args!("{process} {peer}: a cancel request that fits no session");
+                shared.log.say(Level::Warning, line);
             }
-            return;
         }
         Ok((mut wire, Opened::Refused(failure))) => {
             shared.log.say(Level::Warning, format_args!("{process} {peer}: {}", failure.message));
-            return refuse(&mut wire, &failure);
+            refuse(&mut wire, &failure);
         }
         Ok((wire, Opened::Session(startup))) => session(shared, &mut present, wire, &startup),
     }

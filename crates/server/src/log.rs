@@ -30,7 +30,9 @@ impl fmt::Display for Level {
 
 /// Where lines go. Called from every thread.
 #[derive(Clone)]
-pub struct Log(Arc<dyn Fn(Level, &str) + Send + Sync>);
+pub struct Log(Arc<Say>);
+
+type Say = dyn Fn(Level, &str) + Send + Sync;
 
 impl Log {
     /// Lines go to this function.

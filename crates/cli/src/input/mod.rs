@@ -4,7 +4,7 @@ mod binary;
 mod csv;
 mod jsonl;
 mod parquet;
-mod stream;
+pub mod stream;
 
 use std::fmt::Debug;
 use std::io::{BufReader, Read};
@@ -44,7 +44,8 @@ pub fn name_of(path: &Path) -> String {
     if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
-fn is_stdin(path: &Path) -> bool {
+/// Whether a name stands for standard input.
+pub fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
 }
 

@@ -103,6 +103,7 @@ mod tests {
 
     /// Goal: users go through the file, with names that have colons; changes and removals count; it is nobody else's to read.
     #[test]
+    #[allow(clippy::disallowed_methods, reason = "modes of files are no matter of engines")]
     fn users_go_through_the_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("passwords");

@@ -1,0 +1,273 @@
+//! What can be typed after `cairn sql`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::bytes::parse_bytes;
+
+/// A shell on a database, or one of the other things to do with one. A DATABASE is a file, with its log in a folder beside it.
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    after_help = "Examples:
+  cairn sql my.db                          a shell; .help says what it knows
+  cairn sql my.db -c 'SELECT count(*) FROM t'
+  cairn sql my.db -f schema.sql
+  cairn sql my.db --json -c 'TABLE t' | jq '.[].name'
+  cairn sql                                a database in memory
+  cairn sql serve my.db                    then: psql -h 127.0.0.1
+
+A file that is absent is made. Statements are read from standard input when that is no terminal, and the first error ends
+them, unless --keep-going is given. Exit codes: 0 done, 1 error, 130 ended by Ctrl-C."
+)]
+pub struct SqlArgs {
+    /// Something else than the shell.
+    #[command(subcommand)]
+    pub command: Option<SqlCommand>,
+    /// The shell.
+    #[command(flatten)]
+    pub shell: ShellArgs,
+}
+
+/// What to do with a database.
+#[derive(Debug, Subcommand)]
+pub enum SqlCommand {
+    /// Serve it to PostgreSQL's clients
+    #[command(after_help = "Examples:
+  cairn sql serve my.db
+  cairn sql serve my.db --socket /tmp                      then: psql -h /tmp
+  cairn sql passwd users.txt alice
+  cairn sql serve my.db --listen 0.0.0.0:5432 --password-file users.txt --tls-cert cert.pem --tls-key key.pem
+
+Without a password file everybody on this machine is let in, and nobody else can be. Ctrl-C or SIGTERM ends it: clients are told,
+running statements get some seconds and are cancelled, everything is written to its place.")]
+    Serve(Box<ServeArgs>),
+    /// Give a user a password, or take it away
+    #[command(after_help = "Examples:
+  cairn sql passwd users.txt alice
+  echo \"$PASSWORD\" | cairn sql passwd users.txt alice
+  cairn sql passwd users.txt alice --remove
+
+The file keeps a SCRAM-SHA-256 verifier, not the password. A server that uses it knows at once.")]
+    Passwd(PasswdArgs),
+    /// Copy a database as it is at one moment, while others may change it
+    #[command(after_help = "Example:\n  cairn sql backup my.db copy.db")]
+    Backup(BackupArgs),
+    /// Read everything and check it
+    #[command(after_help = "Example:\n  cairn sql check my.db")]
+    Check(DatabaseArgs),
+    /// Give back space that is free
+    #[command(after_help = "Example:\n  cairn sql vacuum my.db")]
+    Vacuum(DatabaseArgs),
+    /// Write a database as statements that make it again
+    #[command(after_help = "Example:\n  cairn sql dump my.db > my.sql")]
+    Dump(DatabaseArgs),
+}
+
+/// What commits wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SyncLevel {
+    /// The disk
+    Sync,
+    /// The operating system: lost with the machine, not with the process
+    Buffered,
+    /// Nothing: lost with the process
+    Memory,
+}
+
+/// How a database is opened.
+#[derive(Debug, Clone, Args)]
+pub struct OpenArgs {
+    /// Memory for pages
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "128MiB")]
+    pub cache: u64,
+    /// What commits wait for
+    #[arg(long, value_enum, default_value = "sync")]
+    pub durability: SyncLevel,
+    /// Refuse all changes
+    #[arg(long)]
+    pub read_only: bool,
+    /// Threads of a query [default: all processors]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+    /// Longest time of a statement, such as 30s or 500ms [default: none]
+    #[arg(long, value_parser = parse_time, value_name = "TIME")]
+    pub statement_timeout: Option<Duration>,
+}
+
+/// `cairn sql`.
+#[derive(Debug, Args)]
+pub struct ShellArgs {
+    /// Database file; without one, a database in memory
+    pub database: Option<PathBuf>,
+    /// Run these statements and end; may be given several times
+    #[arg(short, long, value_name = "SQL")]
+    pub command: Vec<String>,
+    /// Run the statements of this file and end; may be given several times
+    #[arg(short, long, value_name = "FILE")]
+    pub file: Vec<PathBuf>,
+    /// How rows are shown
+    #[arg(short, long, value_enum, default_value = "table")]
+    pub mode: Mode,
+    /// Rows as JSON; the same as --mode json
+    #[arg(long, conflicts_with = "mode")]
+    pub json: bool,
+    /// Rows as CSV; the same as --mode csv
+    #[arg(long, conflicts_with_all = ["mode", "json"])]
+    pub csv: bool,
+    /// Leave out column names and counts of rows
+    #[arg(short = 't', long)]
+    pub tuples_only: bool,
+    /// What is shown for NULL
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub null: String,
+    /// Go on after an error
+    #[arg(long)]
+    pub keep_going: bool,
+    /// How it is opened.
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// How rows are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Mode {
+    /// Columns side by side, for people
+    Table,
+    /// Comma-separated values with a header
+    Csv,
+    /// An array of objects
+    Json,
+    /// An object a line
+    Jsonl,
+    /// A line for each column
+    Line,
+    /// A table in Markdown
+    Markdown,
+    /// INSERT statements
+    Insert,
+    /// Tab-separated values with a header
+    Tabs,
+}
+
+/// `cairn sql serve`.
+#[derive(Debug, Args)]
+pub struct ServeArgs {
+    /// Database file; made if absent
+    pub database: PathBuf,
+    /// Address to listen on; may be given several times [default: 127.0.0.1:5432, unless --socket is given]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub listen: Vec<SocketAddr>,
+    /// Folder of the socket file .s.PGSQL.PORT; may be given several times
+    #[arg(long, value_name = "DIR")]
+    pub socket: Vec<PathBuf>,
+    /// Port in the name of the socket file
+    #[arg(long, value_name = "PORT", default_value_t = 5432)]
+    pub socket_port: u16,
+    /// Certificates for TLS, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// Key of the first certificate, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Offer TLS with a certificate made at the start, for this name; clients cannot check it
+    #[arg(long, value_name = "NAME", conflicts_with = "tls_cert")]
+    pub tls_self_made: Vec<String>,
+    /// Users and verifiers, as `cairn sql passwd` writes them
+    #[arg(long, value_name = "FILE")]
+    pub password_file: Option<PathBuf>,
+    /// Ask for no password on the socket file, which only this user can open then
+    #[arg(long, requires = "password_file")]
+    pub trust_socket: bool,
+    /// Let other machines in without passwords or TLS: whoever reaches the port owns the database
+    #[arg(long)]
+    pub open_to_everybody: bool,
+    /// Sessions at a time
+    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    pub max_connections: usize,
+    /// Longest message, and so the largest value
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "64MiB")]
+    pub max_message: u64,
+    /// Longest text of a statement
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "16MiB")]
+    pub max_statement: u64,
+    /// Longest time to log in
+    #[arg(long, value_parser = parse_time, value_name = "TIME", default_value = "60s")]
+    pub authentication_timeout: Duration,
+    /// Longest time to do nothing within a transaction [default: none]
+    #[arg(long, value_parser = parse_time, value_name = "TIME")]
+    pub idle_in_transaction_timeout: Option<Duration>,
+    /// Longest time to do nothing outside of one [default: none]
+    #[arg(long, value_parser = parse_time, value_name = "TIME")]
+    pub idle_session_timeout: Option<Duration>,
+    /// Time that running statements have when the server ends
+    #[arg(long, value_parser = parse_time, value_name = "TIME", default_value = "5s")]
+    pub grace: Duration,
+    /// Say on standard error who comes and goes
+    #[arg(short, long)]
+    pub verbose: bool,
+    /// How it is opened.
+    #[command(flatten)]
+    pub open: OpenArgs,
+}
+
+/// `cairn sql passwd`.
+#[derive(Debug, Args)]
+pub struct PasswdArgs {
+    /// Password file; made if absent
+    pub file: PathBuf,
+    /// User; its password is read from standard input
+    pub user: String,
+    /// Take the user away
+    #[arg(long)]
+    pub remove: bool,
+}
+
+/// `cairn sql backup`.
+#[derive(Debug, Args)]
+pub struct BackupArgs {
+    /// Database to copy
+    pub database: PathBuf,
+    /// File to write; must be absent
+    pub to: PathBuf,
+}
+
+/// A database and nothing else.
+#[derive(Debug, Args)]
+pub struct DatabaseArgs {
+    /// Database file
+    pub database: PathBuf,
+}
+
+/// `30s`, `500ms`, `5min`, `2h`; a bare number is seconds.
+fn parse_time(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
+    let unit_ms = match text.get(digits.len()..).unwrap_or_default() {
+        "ms" => 1,
+        "" | "s" => 1000,
+        "m" | "min" => 60_000,
+        "h" => 3_600_000,
+        _ => return Err("expected a number and ms, s, min or h".to_owned()),
+    };
+    let count: u64 = digits.trim().parse().map_err(|_| "expected a number and ms, s, min or h".to_owned())?;
+    count.checked_mul(unit_ms).map(Duration::from_millis).ok_or_else(|| "too long".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: times are read in each unit, and what is none is refused.
+    #[test]
+    fn times_are_read() {
+        let times = ["5", "5s", "500ms", "2min", "1h"].map(|text| parse_time(text).unwrap().as_millis());
+        assert_eq!(times, [5000, 5000, 500, 120_000, 3_600_000]);
+        for wrong in ["", "s", "5 days", "-1s", "99999999999999999999h", "18446744073709551615h"] {
+            assert!(parse_time(wrong).is_err(), "{wrong}");
+        }
+    }
+}

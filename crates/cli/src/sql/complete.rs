@@ -1,0 +1,61 @@
+//! Names for completion.
+
+use cairn_sql::{Connection, TransactionStatus};
+
+use super::editor::Names;
+use super::keywords::{OTHERS, RESERVED};
+
+/// Commands, for completion.
+const COMMANDS: [&str; 32] = [
+    ".backup",
+    ".databases",
+    ".describe",
+    ".dump",
+    ".echo",
+    ".expanded",
+    ".explain",
+    ".headers",
+    ".help",
+    ".import",
+    ".indexes",
+    ".mode",
+    ".null",
+    ".output",
+    ".quit",
+    ".read",
+    ".schema",
+    ".settings",
+    ".tables",
+    ".timer",
+    "\\conninfo",
+    "\\copy",
+    "\\d",
+    "\\di",
+    "\\dn",
+    "\\dt",
+    "\\dv",
+    "\\i",
+    "\\l",
+    "\\o",
+    "\\timing",
+    "\\x",
+];
+
+/// Tables and columns as they are now, beside what never changes.
+pub fn refresh(names: &Names, connection: &mut Connection) {
+    let mut all: Vec<String> =
+        [&RESERVED[..], &OTHERS, &COMMANDS].concat().into_iter().map(str::to_owned).collect();
+    // In a transaction that has failed there is nothing to be known.
+    if connection.status() != TransactionStatus::Failed
+        && let Ok(catalog) = super::catalog::catalog(connection)
+    {
+        for table in catalog.tables() {
+            all.push(table.def().name.clone());
+            all.extend(table.def().columns.iter().map(|column| column.name.clone()));
+        }
+        all.extend(catalog.views().map(|(_, view)| view.name.clone()));
+    }
+    all.sort();
+    all.dedup();
+    *names.borrow_mut() = all;
+}

@@ -1,0 +1,85 @@
+//! A database as statements that make it again.
+
+use std::sync::Arc;
+
+use cairn_sql::Connection;
+use cairn_table::{Catalog, Table};
+
+use crate::error::Result;
+
+use super::catalog::{catalog, fits};
+use super::literal::{self, name, qualified};
+use super::schema;
+use super::sink::Sink;
+
+/// Rows of one INSERT.
+const ROWS_PER_INSERT: usize = 100;
+
+/// Writes the tables that fit a pattern, their rows, indexes and references, and views. It shows one moment.
+pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
+    let is_alone = connection.status() == cairn_sql::TransactionStatus::Idle;
+    if is_alone {
+        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ", &[])?;
+    }
+    let dumped = write(out, connection, pattern);
+    if is_alone {
+        connection.execute("ROLLBACK", &[])?;
+    }
+    dumped
+}
+
+fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
+    let catalog = catalog(connection)?;
+    let tables: Vec<&Arc<Table>> =
+        catalog.tables().filter(|table| fits(&table.def().name, pattern)).collect();
+    out.line("BEGIN;")?;
+    if pattern.is_none() {
+        for schema in catalog.schemas().filter(|schema| *schema != "public") {
+            out.line(format_args!("CREATE SCHEMA {};", name(schema)))?;
+        }
+    }
+    for table in &tables {
+        out.line(schema::create_table(&catalog, table.def(), false))?;
+    }
+    for table in &tables {
+        rows(out, connection, table)?;
+    }
+    for table in &tables {
+        finish(out, &catalog, table)?;
+    }
+    for (_, view) in catalog.views().filter(|(_, view)| fits(&view.name, pattern)) {
+        out.line(schema::create_view(view))?;
+    }
+    out.line("COMMIT;")
+}
+
+fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<()> {
+    let def = table.def();
+    let table = qualified(&def.schema, &def.name);
+    let mut rows = connection.query(&format!("SELECT * FROM {table}"), &[])?;
+    let mut count = 0;
+    while let Some(row) = rows.next()? {
+        out.text(&match count % ROWS_PER_INSERT {
+            0 if count > 0 => format!(";\nINSERT INTO {table} VALUES\n"),
+            0 => format!("INSERT INTO {table} VALUES\n"),
+            _ => ",\n".to_owned(),
+        })?;
+        let values: Vec<String> = (0..row.len()).map(|at| literal::value(row.get(at))).collect();
+        out.text(&format!("({})", values.join(", ")))?;
+        count += 1;
+    }
+    if count > 0 { out.text(";\n") } else { Ok(()) }
+}
+
+/// What is quicker, or only possible, when the rows are there.
+fn finish(out: &mut Sink, catalog: &Catalog, table: &Table) -> Result<()> {
+    let def = table.def();
+    for index in def.indexes.iter().filter(|index| !index.is_constraint) {
+        out.line(schema::create_index(def, index))?;
+    }
+    for foreign in &def.foreign_keys {
+        let constraint = schema::foreign_key(catalog, def, foreign);
+        out.line(format_args!("ALTER TABLE {} ADD {constraint};", qualified(&def.schema, &def.name)))?;
+    }
+    Ok(())
+}

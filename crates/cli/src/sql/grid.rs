@@ -1,0 +1,103 @@
+//! Columns side by side, as psql draws them.
+
+use unicode_width::UnicodeWidthStr;
+
+use crate::error::Result;
+
+use super::sink::Sink;
+
+/// Rows that are looked at before widths of columns are settled. Beyond these, a wide value moves its line.
+const SAMPLE_ROWS: usize = 1000;
+
+/// A table that is printed as its rows come.
+#[derive(Debug)]
+pub struct Grid {
+    names: Vec<String>,
+    is_right: Vec<bool>,
+    has_headers: bool,
+    /// Rows whose widths are looked at.
+    sample: Vec<Vec<String>>,
+    widths: Option<Vec<usize>>,
+}
+
+impl Grid {
+    /// For columns of these names; true for those whose values stand at the right.
+    pub fn new<'a>(columns: impl Iterator<Item = (&'a str, bool)>, has_headers: bool) -> Self {
+        let (names, is_right) = columns.map(|(name, is_right)| (name.to_owned(), is_right)).unzip();
+        Grid { names, is_right, has_headers, sample: Vec::new(), widths: None }
+    }
+
+    /// Prints a whole table of texts.
+    pub fn print(out: &mut Sink, names: &[&str], rows: Vec<Vec<String>>) -> Result<()> {
+        let mut grid = Grid::new(names.iter().map(|name| (*name, false)), true);
+        rows.into_iter().try_for_each(|row| grid.row(out, row))?;
+        grid.end(out)
+    }
+
+    /// A row.
+    pub fn row(&mut self, out: &mut Sink, cells: Vec<String>) -> Result<()> {
+        if self.widths.is_some() {
+            return self.line(out, &cells);
+        }
+        self.sample.push(cells);
+        if self.sample.len() >= SAMPLE_ROWS { self.settle(out) } else { Ok(()) }
+    }
+
+    /// After the last row.
+    pub fn end(&mut self, out: &mut Sink) -> Result<()> {
+        if self.widths.is_none() { self.settle(out) } else { Ok(()) }
+    }
+
+    /// Settles widths, and prints what was waiting for them.
+    fn settle(&mut self, out: &mut Sink) -> Result<()> {
+        let named = self.has_headers;
+        let mut widths: Vec<usize> =
+            self.names.iter().map(|name| if named { name.width() } else { 0 }).collect();
+        for cells in &self.sample {
+            for (width, cell) in widths.iter_mut().zip(cells) {
+                *width = (*width).max(cell.split('\n').map(UnicodeWidthStr::width).max().unwrap_or(0));
+            }
+        }
+        if named {
+            let names = self.names.iter().zip(&widths).map(|(name, width)| {
+                let free = width - name.width();
+                format!(" {}{name}{} ", " ".repeat(free / 2), " ".repeat(free - free / 2))
+            });
+            out.line(names.collect::<Vec<_>>().join("|"))?;
+            out.line(widths.iter().map(|width| "-".repeat(width + 2)).collect::<Vec<_>>().join("+"))?;
+        }
+        self.widths = Some(widths);
+        for cells in std::mem::take(&mut self.sample) {
+            self.line(out, &cells)?;
+        }
+        Ok(())
+    }
+
+    /// A row as a line, or as several where a value has line breaks: a plus says that one goes on.
+    fn line(&self, out: &mut Sink, cells: &[String]) -> Result<()> {
+        let parts: Vec<Vec<&str>> = cells.iter().map(|cell| cell.split('\n').collect()).collect();
+        let height = parts.iter().map(Vec::len).max().unwrap_or(1);
+        for at in 0..height {
+            let mut line = String::new();
+            for (number, is_right) in self.is_right.iter().enumerate() {
+                let lines = parts.get(number).map(Vec::as_slice).unwrap_or_default();
+                let width = self.widths.as_ref().and_then(|widths| widths.get(number)).copied().unwrap_or(0);
+                let part = lines.get(at).copied().unwrap_or_default();
+                let goes_on = lines.len() > at + 1;
+                let is_last = number + 1 == self.is_right.len();
+                let free = " ".repeat(width.saturating_sub(part.width()));
+                let (before, after) = if *is_right { (free.as_str(), "") } else { ("", free.as_str()) };
+                line.extend([" ", before, part]);
+                // Nothing to see at the end of a line.
+                if !is_last || goes_on {
+                    line.extend([after, if goes_on { "+" } else { " " }]);
+                }
+                if !is_last {
+                    line.push('|');
+                }
+            }
+            out.line(line)?;
+        }
+        Ok(())
+    }
+}

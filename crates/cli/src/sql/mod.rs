@@ -1,0 +1,139 @@
+//! The relational database: a shell, a server, upkeep.
+//!
+//! ```text
+//! shell     statements and commands, one after the other     command   .commands and \commands
+//! source    where lines come from: text, file, person        lexer     where a statement ends
+//! editor    a person at a terminal                           complete  names that it completes
+//! print     rows: table, CSV, JSON, ...                      grid      columns side by side
+//! describe  \d and its family                                schema    tables as statements
+//! import    files into tables                                dump      all of it as statements
+//! serve     the server, its passwords                        upkeep    check, backup, vacuum
+//! ```
+
+mod catalog;
+mod command;
+mod complete;
+mod describe;
+mod dump;
+mod editor;
+mod grid;
+mod import;
+mod keywords;
+mod lexer;
+mod literal;
+mod open;
+mod print;
+mod schema;
+mod serve;
+mod shell;
+mod sink;
+mod source;
+mod upkeep;
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use cairn_vfs::Fs;
+
+use crate::args::shell::{Mode, ShellArgs, SqlArgs, SqlCommand};
+use crate::error::{Error, Result};
+use crate::interrupt::Asked;
+use crate::output::Outcome;
+
+use print::Look;
+use shell::Shell;
+use source::Source;
+
+/// Carries out one of them.
+pub fn run(fs: &Arc<dyn Fs>, args: SqlArgs) -> Result<Outcome> {
+    match args.command {
+        None => shell(fs, &args.shell),
+        Some(SqlCommand::Serve(args)) => serve::serve(fs, &args),
+        Some(SqlCommand::Passwd(args)) => serve::passwd(fs, &args),
+        Some(SqlCommand::Backup(args)) => upkeep::backup(fs, &args),
+        Some(SqlCommand::Check(args)) => upkeep::check(fs, &args),
+        Some(SqlCommand::Vacuum(args)) => upkeep::vacuum(fs, &args),
+        Some(SqlCommand::Dump(args)) => upkeep::dump(fs, &args),
+    }
+}
+
+fn shell(fs: &Arc<dyn Fs>, args: &ShellArgs) -> Result<Outcome> {
+    let database = open::open(fs, args.database.as_deref(), &args.open)?;
+    let connection = database.connect();
+    let canceller = connection.canceller();
+    let asked = Asked::catch(move || canceller.cancel())?;
+    let path = args.database.as_ref().map(|path| path.display().to_string());
+    let name = path.unwrap_or_else(|| "memory".to_owned());
+    let look = Look {
+        mode: if args.json {
+            Mode::Json
+        } else if args.csv {
+            Mode::Csv
+        } else {
+            args.mode
+        },
+        has_headers: !args.tuples_only,
+        null: args.null.clone(),
+        table: "t".to_owned(),
+        is_expanded: false,
+    };
+    let mut shell = Shell::new(Arc::clone(fs), connection, name, look, asked);
+    shell.keeps_going = args.keep_going;
+    let ran = run_all(&mut shell, args);
+    // What was shown before an error is shown.
+    let flushed = shell.out.flush();
+    ran.and(flushed)?;
+    match shell.failures {
+        0 => Ok(Outcome::Done),
+        count => Err(Error::Statements(count)),
+    }
+}
+
+fn run_all(shell: &mut Shell, args: &ShellArgs) -> Result<()> {
+    if !args.command.is_empty() || !args.file.is_empty() {
+        for path in &args.file {
+            shell.read(path)?;
+        }
+        for text in &args.command {
+            shell.run(&mut source::Text::new(text))?;
+        }
+        return Ok(());
+    }
+    if !io::stdin().is_terminal() {
+        return shell.run(&mut source::stdin());
+    }
+    shell.is_interactive = true;
+    let where_to = match &args.database {
+        Some(path) => path.display().to_string(),
+        None => "a database in memory, which is gone at the end".to_owned(),
+    };
+    // Nobody may be there to read it.
+    let _ = writeln!(io::stdout(), "Cairn {}: {where_to}\nType .help for help.\n", env!("CARGO_PKG_VERSION"));
+    let prompt = args.database.as_ref().and_then(|path| path.file_stem()).and_then(|name| name.to_str());
+    let names = std::rc::Rc::clone(&shell.names);
+    let mut terminal = editor::Terminal::new(prompt.unwrap_or("memory").to_owned(), names)?;
+    let ran = shell.run(&mut terminal as &mut dyn Source);
+    let _ = writeln!(io::stdout());
+    ran
+}
+
+/// An error of a statement as psql tells it: the line that it is in, a caret below its place, detail and hint.
+pub fn explained(text: &str, error: &cairn_sql::Error, place: Option<&str>) -> String {
+    let mut told = place.map(|place| format!("{place}: ")).unwrap_or_default();
+    told.push_str(&error.to_string());
+    if let Some(position) = error.position() {
+        let before: String = text.chars().take(position.saturating_sub(1)).collect();
+        let (number, column) =
+            (before.matches('\n').count() + 1, before.rsplit('\n').next().unwrap_or_default());
+        let line = text.lines().nth(number - 1).unwrap_or_default();
+        let head = format!("LINE {number}: ");
+        let indent = head.len() + unicode_width::UnicodeWidthStr::width(column);
+        told.push_str(&format!("\n{head}{line}\n{}^", " ".repeat(indent)));
+    }
+    for (name, more) in [("DETAIL", error.detail()), ("HINT", error.hint())] {
+        if let Some(more) = more {
+            told.push_str(&format!("\n{name}: {more}"));
+        }
+    }
+    told
+}

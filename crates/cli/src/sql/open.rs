@@ -1,0 +1,37 @@
+//! Opening databases.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_sql::{Database, Durability};
+use cairn_vfs::{Fs, MemFs};
+
+use crate::args::shell::{OpenArgs, SyncLevel};
+use crate::error::{Error, Result};
+
+/// Opens a database file, or makes one; without a path, one in memory.
+pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Database> {
+    let fs: Arc<dyn Fs> = if path.is_some() { Arc::clone(fs) } else { Arc::new(MemFs::new()) };
+    let mut builder = Database::builder()
+        .fs(fs)
+        .cache_bytes(args.cache)
+        .read_only(args.read_only)
+        .statement_timeout(args.statement_timeout)
+        .durability(match args.durability {
+            SyncLevel::Sync => Durability::Sync,
+            SyncLevel::Buffered => Durability::Buffered,
+            SyncLevel::Memory => Durability::Memory,
+        });
+    if let Some(threads) = args.threads {
+        builder = builder.threads(threads.into());
+    }
+    Ok(builder.open(path.unwrap_or(Path::new("memory.db")))?)
+}
+
+/// Opens a database file that is there.
+pub fn open_existing(fs: &Arc<dyn Fs>, path: &Path) -> Result<Database> {
+    if !fs.exists(path)? {
+        return Err(Error::usage(format!("{}: there is no such database", path.display())));
+    }
+    Ok(Database::builder().fs(Arc::clone(fs)).open(path)?)
+}

@@ -1,0 +1,95 @@
+//! Tables, indexes and views as the statements that make them.
+
+use cairn_table::Catalog;
+use cairn_table::schema::{ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef, ViewDef};
+
+use super::literal::{name, qualified};
+
+/// Names of a table's columns, by their places.
+fn names(def: &TableDef, columns: &[usize]) -> String {
+    let name_of = |at: &usize| def.columns.get(*at).map_or_else(String::new, |column| name(&column.name));
+    columns.iter().map(name_of).collect::<Vec<_>>().join(", ")
+}
+
+/// A key's columns, with their order where it is not the usual one.
+pub fn key(def: &TableDef, key: &[KeyColumn]) -> String {
+    let column = |key: &KeyColumn| {
+        let order = match (key.order.descending, key.order.nulls_first) {
+            (false, false) => "",
+            (false, true) => " NULLS FIRST",
+            (true, true) => " DESC",
+            (true, false) => " DESC NULLS LAST",
+        };
+        format!("{}{order}", names(def, &[key.column]))
+    };
+    key.iter().map(column).collect::<Vec<_>>().join(", ")
+}
+
+/// CREATE TABLE, without references to other tables unless `has_references`.
+pub fn create_table(catalog: &Catalog, def: &TableDef, has_references: bool) -> String {
+    let mut parts: Vec<String> = def
+        .columns
+        .iter()
+        .map(|column| {
+            let default = column.default.as_ref().map(|text| format!(" DEFAULT {text}")).unwrap_or_default();
+            let not_null = if column.nullable { "" } else { " NOT NULL" };
+            format!("{} {}{default}{not_null}", name(&column.name), column.kind)
+        })
+        .collect();
+    if !def.primary_key.is_empty() {
+        let constraint =
+            def.primary_key_name.as_ref().map(|it| format!("CONSTRAINT {} ", name(it))).unwrap_or_default();
+        parts.push(format!("{constraint}PRIMARY KEY ({})", key(def, &def.primary_key)));
+    }
+    for index in def.indexes.iter().filter(|index| index.is_constraint) {
+        parts.push(format!("CONSTRAINT {} UNIQUE ({})", name(&index.name), key(def, &index.columns)));
+    }
+    for check in &def.checks {
+        parts.push(format!("CONSTRAINT {} CHECK ({})", name(&check.name), check.expression));
+    }
+    if has_references {
+        parts.extend(def.foreign_keys.iter().map(|foreign| foreign_key(catalog, def, foreign)));
+    }
+    format!("CREATE TABLE {} (\n    {}\n);", qualified(&def.schema, &def.name), parts.join(",\n    "))
+}
+
+/// A reference, as a constraint of its table.
+pub fn foreign_key(catalog: &Catalog, def: &TableDef, foreign: &ForeignKeyDef) -> String {
+    let other = catalog.table_by_id(foreign.table).map(|table| table.def());
+    let (table, columns) = other.map_or_else(Default::default, |other| {
+        (qualified(&other.schema, &other.name), names(other, &foreign.references))
+    });
+    let act = |when: &str, what: Referential| match what {
+        Referential::Restrict => String::new(),
+        Referential::Cascade => format!(" ON {when} CASCADE"),
+        Referential::SetNull => format!(" ON {when} SET NULL"),
+        Referential::SetDefault => format!(" ON {when} SET DEFAULT"),
+    };
+    format!(
+        "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {table} ({columns}){}{}",
+        name(&foreign.name),
+        names(def, &foreign.columns),
+        act("DELETE", foreign.on_delete),
+        act("UPDATE", foreign.on_update)
+    )
+}
+
+/// CREATE INDEX.
+pub fn create_index(def: &TableDef, index: &IndexDef) -> String {
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let include = match index.include.as_slice() {
+        [] => String::new(),
+        columns => format!(" INCLUDE ({})", names(def, columns)),
+    };
+    let table = qualified(&def.schema, &def.name);
+    format!("CREATE {unique}INDEX {} ON {table} ({}){include};", name(&index.name), key(def, &index.columns))
+}
+
+/// CREATE VIEW.
+pub fn create_view(view: &ViewDef) -> String {
+    let columns = match view.columns.as_slice() {
+        [] => String::new(),
+        columns => format!(" ({})", columns.iter().map(|column| name(column)).collect::<Vec<_>>().join(", ")),
+    };
+    format!("CREATE VIEW {}{columns} AS {};", qualified(&view.schema, &view.name), view.query)
+}

@@ -1,0 +1,329 @@
+//! The shell: statements and commands from wherever they come, one after the other.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_sql::{Connection, Outcome, Statement, StatementKind, TransactionStatus};
+use cairn_vfs::{Clock, Fs, SystemClock};
+
+use crate::error::{Error, Result};
+use crate::interrupt::Asked;
+use crate::output::error_label;
+
+use super::command::{self, Command};
+use super::editor::Names;
+use super::grid::Grid;
+use super::lexer::Splitter;
+use super::print::{Look, Printer};
+use super::sink::Sink;
+use super::source::{self, Source};
+use super::{complete, describe, dump, import};
+
+/// Files that read files that read files.
+const DEPTH_MAX: usize = 16;
+
+/// A session with a database, and how it is shown.
+#[derive(Debug)]
+pub struct Shell {
+    /// Where files are.
+    pub fs: Arc<dyn Fs>,
+    /// The session.
+    pub connection: Connection,
+    /// The file, or what stands for it.
+    pub name: String,
+    /// How rows are shown.
+    pub look: Look,
+    /// Where they go.
+    pub out: Sink,
+    /// Whether Ctrl-C was pressed.
+    pub asked: Asked,
+    /// Whether an error does not end what runs.
+    pub keeps_going: bool,
+    /// Whether a person is typing.
+    pub is_interactive: bool,
+    /// Names for completion.
+    pub names: Names,
+    /// Statements that failed.
+    pub failures: u64,
+    is_timed: bool,
+    depth: usize,
+    clock: SystemClock,
+}
+
+/// Whether there is more to come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flow {
+    Goes,
+    Ends,
+}
+
+impl Shell {
+    /// A shell that was told nothing yet.
+    pub fn new(fs: Arc<dyn Fs>, connection: Connection, name: String, look: Look, asked: Asked) -> Self {
+        Shell {
+            fs,
+            connection,
+            name,
+            look,
+            out: Sink::stdout(),
+            asked,
+            keeps_going: false,
+            is_interactive: false,
+            names: Names::default(),
+            failures: 0,
+            is_timed: false,
+            depth: 0,
+            clock: SystemClock::new(),
+        }
+    }
+
+    /// Runs everything that a source gives.
+    ///
+    /// Errors: the first one, unless it keeps going.
+    pub fn run(&mut self, source: &mut dyn Source) -> Result<()> {
+        let mut splitter = Splitter::new();
+        loop {
+            if self.is_interactive && splitter.is_empty() {
+                complete::refresh(&self.names, &mut self.connection);
+            }
+            let mark = match self.connection.status() {
+                TransactionStatus::Idle => splitter.mark(),
+                _ if splitter.mark() == '=' => '*',
+                _ => splitter.mark(),
+            };
+            let line = match source.line(if self.is_interactive { mark } else { '=' }) {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(Error::Interrupted(_)) if self.is_interactive => {
+                    splitter.clear();
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if splitter.is_empty() && line.trim_start().starts_with(['.', '\\']) {
+                splitter.clear();
+                let done = self.command(&line);
+                if self.settle(done.map(|flow| flow == Flow::Ends), source)? == Some(true) {
+                    return Ok(());
+                }
+                continue;
+            }
+            splitter.push(&line);
+            splitter.push("\n");
+            while let Some(statement) = splitter.next() {
+                let done = self.statement(&statement, source);
+                self.settle(done, source)?;
+            }
+        }
+        if let Some(rest) = splitter.rest() {
+            let done = self.statement(&rest, source);
+            self.settle(done, source)?;
+        }
+        Ok(())
+    }
+
+    /// After a statement or command: an error is told, and ends everything or nothing.
+    fn settle<T>(&mut self, done: Result<T>, source: &dyn Source) -> Result<Option<T>> {
+        self.out.flush()?;
+        self.asked.forget();
+        match done {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if error.is_closed_pipe() => Err(error),
+            Err(error) if self.is_interactive || self.keeps_going => {
+                self.failures += u64::from(!self.is_interactive);
+                tell(&error, source.place());
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
+        .map_err(|error| match (error, source.place()) {
+            (Error::Statement { text, error, place: None }, place) => Error::Statement { text, error, place },
+            (error, _) => error,
+        })
+    }
+
+    /// Runs a statement and shows what it gives.
+    fn statement(&mut self, text: &str, source: &mut dyn Source) -> Result<()> {
+        self.asked.forget();
+        let start = self.clock.now();
+        let done = self.run_statement(text, source);
+        let done = done.map_err(|error| match error {
+            Error::Sql(_) if self.asked.is_set() && !self.is_interactive => {
+                Error::Interrupted("the statement is taken back".to_owned())
+            }
+            Error::Sql(error) => Error::Statement { text: text.to_owned(), error, place: None },
+            other => other,
+        });
+        for notice in self.connection.take_notices() {
+            // Nobody may be there to read it.
+            let _ = writeln!(io::stderr(), "{}: {}", notice.severity, notice.message);
+        }
+        if self.is_timed && done.is_ok() {
+            let time = self.clock.now().saturating_sub(start);
+            self.out.line(format_args!("Time: {:.3} ms", time.as_secs_f64() * 1e3))?;
+        }
+        done
+    }
+
+    fn run_statement(&mut self, text: &str, source: &mut dyn Source) -> Result<()> {
+        let statement = self.connection.prepare(text)?;
+        if statement.kind() == StatementKind::Empty {
+            return Ok(());
+        }
+        let tag = match self.connection.run(&statement, &[])? {
+            Outcome::Rows(mut rows) => {
+                let gives_rows = is_query(&statement);
+                let mut printer = Printer::new(&self.look, statement.columns());
+                printer.begin(&mut self.out)?;
+                while let Some(row) = rows.next()? {
+                    printer.row(&mut self.out, &row)?;
+                }
+                printer.end(&mut self.out)?;
+                if gives_rows {
+                    return Ok(());
+                }
+                rows.tag()
+            }
+            Outcome::Done(tag) => tag,
+            Outcome::CopyIn(mut copy) => {
+                // As in psql: lines up to one of a backslash and a dot.
+                while let Some(line) = source.line('>')?.filter(|line| line != "\\.") {
+                    copy.write(line.as_bytes())?;
+                    copy.write(b"\n")?;
+                }
+                copy.finish()?
+            }
+            Outcome::CopyOut(mut copy) => {
+                while let Some(bytes) = copy.next()? {
+                    self.out.bytes(&bytes)?;
+                }
+                return Ok(());
+            }
+        };
+        if self.is_interactive { self.out.line(tag) } else { Ok(()) }
+    }
+
+    fn command(&mut self, line: &str) -> Result<Flow> {
+        let Shell { out, connection, .. } = self;
+        match command::parse(line)? {
+            Command::Quit => return Ok(Flow::Ends),
+            Command::Help => out.text(command::HELP)?,
+            Command::Tables(pattern) => describe::names(out, connection, pattern.as_deref())?,
+            Command::Schema(pattern) => describe::schema(out, connection, pattern.as_deref())?,
+            Command::Indexes(table) => describe::indexes(out, connection, table.as_deref())?,
+            Command::List(kinds, pattern) => describe::list(out, connection, kinds, pattern.as_deref())?,
+            Command::Describe(name) => describe::describe(out, connection, &name)?,
+            Command::Dump(pattern) => dump::dump(out, connection, pattern.as_deref())?,
+            Command::Backup(path) => connection.database().backup(Path::new(&path))?,
+            Command::Explain(text) => {
+                let mut nothing = source::Text::new("");
+                self.statement(&format!("EXPLAIN {text}"), &mut nothing)?;
+            }
+            Command::Settings => {
+                let mut nothing = source::Text::new("");
+                self.statement("SHOW ALL", &mut nothing)?;
+            }
+            Command::Echo(text) => out.line(text)?,
+            Command::Read(path) => self.read(Path::new(&path))?,
+            Command::Output(None) => self.redirect(Sink::stdout())?,
+            Command::Output(Some(path)) => {
+                let sink = Sink::file(&self.fs, Path::new(&path))?;
+                self.redirect(sink)?;
+            }
+            Command::Import(what) => {
+                let tag = import::import(&self.fs, connection, &what, &self.asked)?;
+                self.say(tag)?;
+            }
+            Command::Copy { sql, file, is_in: true } => {
+                let tag = import::copy_in(&self.fs, connection, &sql, Path::new(&file), &self.asked)?;
+                self.say(tag)?;
+            }
+            Command::Copy { sql, file, is_in: false } => {
+                let mut sink = Sink::file(&self.fs, Path::new(&file))?;
+                let tag = import::copy_out(&mut sink, connection, &sql)?;
+                sink.flush()?;
+                self.say(tag)?;
+            }
+            Command::Databases => {
+                Grid::print(out, &["Name", "Encoding"], vec![vec![self.name.clone(), "UTF8".into()]])?
+            }
+            Command::Schemas => {
+                let catalog = super::catalog::catalog(connection)?;
+                Grid::print(out, &["Name"], catalog.schemas().map(|name| vec![name.to_owned()]).collect())?;
+            }
+            Command::Users => out.line("Users are the server's: `cairn sql passwd` makes them.")?,
+            Command::Connection => {
+                out.line(format_args!("You are connected to the file {:?}, by yourself.", self.name))?
+            }
+            other => self.look_command(other)?,
+        }
+        Ok(Flow::Goes)
+    }
+
+    /// Commands that change how things are shown.
+    fn look_command(&mut self, command: Command) -> Result<()> {
+        let word = |on: bool| if on { "on" } else { "off" };
+        match command {
+            Command::Mode(mode, table) => {
+                self.look.mode = mode.unwrap_or(self.look.mode);
+                self.look.table = table.unwrap_or_else(|| self.look.table.clone());
+                if mode.is_none() {
+                    self.say(format_args!("mode: {:?}", self.look.mode).to_string().to_lowercase())?;
+                }
+            }
+            Command::Headers(switch) => {
+                self.look.has_headers = switch.unwrap_or(!self.look.has_headers);
+                self.say(format!("Headers are {}.", word(self.look.has_headers)))?;
+            }
+            Command::Timer(switch) => {
+                self.is_timed = switch.unwrap_or(!self.is_timed);
+                self.say(format!("Timing is {}.", word(self.is_timed)))?;
+            }
+            Command::Expanded(switch) => {
+                self.look.is_expanded = switch.unwrap_or(!self.look.is_expanded);
+                self.say(format!("Expanded display is {}.", word(self.look.is_expanded)))?;
+            }
+            Command::Null(text) => self.look.null = text,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Says something that a script does not want to hear.
+    fn say(&mut self, what: impl std::fmt::Display) -> Result<()> {
+        if self.is_interactive { self.out.line(what) } else { Ok(()) }
+    }
+
+    fn redirect(&mut self, to: Sink) -> Result<()> {
+        self.out.flush()?;
+        self.out = to;
+        Ok(())
+    }
+
+    /// Runs the statements of a file. As far as a person is concerned, an error ends the file and not the shell.
+    pub fn read(&mut self, path: &Path) -> Result<()> {
+        if self.depth >= DEPTH_MAX {
+            return Err(Error::usage(format!("{}: files read each other without an end", path.display())));
+        }
+        let mut source = source::file(&self.fs, &PathBuf::from(path))?;
+        let was_interactive = std::mem::replace(&mut self.is_interactive, false);
+        self.depth += 1;
+        let done = self.run(source.as_mut());
+        self.depth -= 1;
+        self.is_interactive = was_interactive;
+        done
+    }
+}
+
+/// Whether a statement is asked for its rows: what it does besides needs no word then.
+fn is_query(statement: &Statement) -> bool {
+    statement.kind() == StatementKind::Query
+}
+
+/// Tells a person what went wrong, without ending.
+fn tell(error: &Error, place: Option<String>) {
+    let place = place.map(|place| format!("{place}: ")).unwrap_or_default();
+    // Nobody may be there to read it.
+    let _ = writeln!(io::stderr(), "{} {place}{error}", error_label());
+}

@@ -1,0 +1,60 @@
+//! Where results go: standard output, or a file.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{AppendWriter, Fs, OpenOptions};
+
+use crate::error::{Error, Result};
+
+const BUFFER_BYTES: usize = 1 << 16;
+
+/// Takes results.
+#[derive(Debug)]
+pub enum Sink {
+    /// Standard output.
+    Stdout(BufWriter<io::Stdout>),
+    /// A file.
+    File(AppendWriter),
+}
+
+impl Sink {
+    /// Standard output.
+    pub fn stdout() -> Sink {
+        Sink::Stdout(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
+    }
+
+    /// A file, emptied first.
+    pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Sink> {
+        let file = fs.open(path, OpenOptions::create())?;
+        file.set_len(0)?;
+        Ok(Sink::File(AppendWriter::new(Arc::from(file), 0, BUFFER_BYTES)))
+    }
+
+    /// Writes bytes.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        match self {
+            Sink::Stdout(out) => out.write_all(bytes).map_err(Error::Output),
+            Sink::File(file) => Ok(file.write_all(bytes)?),
+        }
+    }
+
+    /// Writes text.
+    pub fn text(&mut self, text: &str) -> Result<()> {
+        self.bytes(text.as_bytes())
+    }
+
+    /// Writes a line.
+    pub fn line(&mut self, line: impl std::fmt::Display) -> Result<()> {
+        self.text(&format!("{line}\n"))
+    }
+
+    /// Hands everything on.
+    pub fn flush(&mut self) -> Result<()> {
+        match self {
+            Sink::Stdout(out) => out.flush().map_err(Error::Output),
+            Sink::File(file) => Ok(file.flush()?),
+        }
+    }
+}
