@@ -1,7 +1,7 @@
 //! The outcome of a run as tables: for the terminal after a run, and for the README from a stored one.
 //!
 //! Each line is a comparison: the best of ours with the suite's *reference* (Sparkey's Java readers for the constant
-//! store, RocksDB for the key-value store) and with the best of the other peers, each with the ratio of medians. Over 1 is in
+//! store, RocksDB for the key-value store, SQLite for SQL) and with the best of the other peers, each with the ratio of medians. Over 1 is in
 //! our favour, whichever way the metric goes.
 //!
 //! Sparkey's Java readers keep no blocks that they have decompressed. Where values are compressed, a line with them has
@@ -14,6 +14,7 @@ use crate::report::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::{Case, Contender, Measurement, PEAK_MEMORY, Run};
 use crate::sizes::size_of_store;
 use crate::suite_kv;
+use crate::suite_sql;
 use crate::text::{self, Align, Table};
 
 /// What stands before and after the generated part of a page: `<!-- results:kv:begin -->` for the suite `kv`.
@@ -77,6 +78,7 @@ impl Reference {
     fn of(run: &Run) -> Reference {
         match run.suite.as_str() {
             suite_kv::NAME => Reference { title: "RocksDB", family: "rocksdb" },
+            suite_sql::NAME => Reference { title: "SQLite", family: "sqlite" },
             _ => Reference { title: "Sparkey (Java)", family: sparkey_java::FAMILY },
         }
     }

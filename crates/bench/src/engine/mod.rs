@@ -7,6 +7,8 @@
 mod cairn;
 pub mod cairn_kv;
 pub mod cairn_sparkey;
+#[cfg(feature = "sql")]
+pub mod cairn_sql;
 pub mod cairn_table;
 pub mod lookups;
 #[cfg(test)]

@@ -17,6 +17,13 @@ pub struct SqlCatalog {
 
 type Make = fn() -> Result<Box<dyn SqlStore>>;
 
+#[cfg(feature = "sql")]
+fn our_makers() -> Vec<(&'static str, Make)> {
+    use crate::engine::cairn_sql;
+    vec![(cairn_sql::NAME, || Ok(Box::new(cairn_sql::CairnSql)))]
+}
+
+#[cfg(not(feature = "sql"))]
 fn our_makers() -> Vec<(&'static str, Make)> {
     Vec::new()
 }

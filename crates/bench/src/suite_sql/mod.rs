@@ -13,6 +13,7 @@
 pub mod answer;
 pub mod catalog;
 mod cells;
+mod copy;
 mod crew;
 pub mod data;
 pub mod guide;
@@ -34,6 +35,7 @@ use cairn_vfs::{Clock, Fs, SeededRng, StdFs, SystemClock};
 pub use answer::Answer;
 pub use catalog::SqlCatalog;
 pub use cells::Cells;
+pub use copy::{append_text, send_rows};
 pub use options::Options;
 pub use plan::{Group, SqlCase, Work, name_of, plan};
 pub use store::{Address, Cell, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit};

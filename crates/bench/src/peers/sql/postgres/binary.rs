@@ -3,7 +3,7 @@
 use super::fail;
 use super::ffi::Oid;
 use crate::error::Result;
-use crate::suite_sql::Cell;
+use crate::suite_sql::{Cell, append_text};
 
 /// Numbers of types in `pg_type`.
 mod oid {
@@ -104,23 +104,6 @@ pub(super) fn encode(kind: Oid, cell: Cell<'_>, bytes: &mut Vec<u8>) -> Result<b
         }
     }
     Ok(true)
-}
-
-/// A value as text, NULL as nothing.
-pub(super) fn append_text(cell: Cell<'_>, bytes: &mut Vec<u8>) {
-    let text = match cell {
-        Cell::Null => return,
-        Cell::Text(text) => return bytes.extend_from_slice(text.as_bytes()),
-        Cell::Int(value) => value.to_string(),
-        Cell::Real(value) => value.to_string(),
-        Cell::Date(days) => crate::suite_sql::date_text(days),
-        Cell::Decimal(units, scale) => {
-            let power = 10_u64.pow(u32::from(scale));
-            let (sign, units) = (if units < 0 { "-" } else { "" }, units.unsigned_abs());
-            format!("{sign}{}.{:0width$}", units / power, units % power, width = usize::from(scale))
-        }
-    };
-    bytes.extend_from_slice(text.as_bytes());
 }
 
 #[cfg(test)]

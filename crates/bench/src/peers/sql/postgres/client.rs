@@ -8,10 +8,7 @@ use std::sync::Arc;
 use super::ffi::{Api, BINARY, CONNECTED, COPY_IN, DONE, EMPTY, Oid, Opaque, ROWS, SQLSTATE};
 use super::{NAME, binary, fail};
 use crate::error::{Error, Result};
-use crate::suite_sql::{Address, Cell, Cells, Prepared, Rows, SqlSession, Visit};
-
-/// Bytes of rows that are sent at a time.
-const COPY_BYTES: usize = 64 << 10;
+use crate::suite_sql::{Address, Cell, Cells, Prepared, Rows, SqlSession, Visit, send_rows};
 
 /// Where libpq is looked for: `CAIRN_LIBPQ_LIB`, else where the system's loader finds it.
 pub(super) fn load() -> Result<Arc<Api>> {
@@ -136,17 +133,7 @@ impl Connection {
     /// Sends rows as `COPY … FROM STDIN` takes them, as text.
     pub(super) fn copy(&mut self, table: &str, rows: &mut dyn Rows) -> Result<u64> {
         self.simple(&format!("COPY {table} FROM STDIN"))?;
-        let (mut text, mut count) = (Vec::with_capacity(2 * COPY_BYTES), 0);
-        let sent = rows.each(&mut |row| {
-            append_row(row, &mut text);
-            count += 1;
-            if text.len() >= COPY_BYTES {
-                self.send(&text)?;
-                text.clear();
-            }
-            Ok(())
-        });
-        sent.and_then(|()| self.send(&text))?;
+        let count = send_rows(rows, &mut |text| self.send(text))?;
         // SAFETY: a live connection that is copying; no error message means that all rows are there.
         if unsafe { (self.api.putCopyEnd)(self.raw, ptr::null()) } != 1 {
             return Err(self.failure());
@@ -164,31 +151,6 @@ impl Connection {
         let sent = unsafe { (self.api.putCopyData)(self.raw, text.as_ptr().cast(), length) };
         if sent == 1 { Ok(()) } else { Err(self.failure()) }
     }
-}
-
-/// A row as a line: cells between tabs, NULL as `\N`, and what would be taken for more than itself behind a backslash.
-fn append_row(row: &[Cell<'_>], line: &mut Vec<u8>) {
-    for (index, &cell) in row.iter().enumerate() {
-        if index > 0 {
-            line.push(b'\t');
-        }
-        match cell {
-            Cell::Null => line.extend_from_slice(b"\\N"),
-            Cell::Text(text) => {
-                for byte in text.bytes() {
-                    match byte {
-                        b'\\' => line.extend_from_slice(b"\\\\"),
-                        b'\t' => line.extend_from_slice(b"\\t"),
-                        b'\n' => line.extend_from_slice(b"\\n"),
-                        b'\r' => line.extend_from_slice(b"\\r"),
-                        other => line.push(other),
-                    }
-                }
-            }
-            other => binary::append_text(other, line),
-        }
-    }
-    line.push(b'\n');
 }
 
 impl Drop for Connection {
@@ -331,18 +293,5 @@ impl Drop for Answer<'_> {
     fn drop(&mut self) {
         // SAFETY: live until here, cleared once.
         unsafe { (self.api.clear)(self.raw) };
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Goal: a line holds its cells apart whatever is in them.
-    #[test]
-    fn lines_of_rows() {
-        let mut line = Vec::new();
-        append_row(&[Cell::Int(-1), Cell::Null, Cell::Text("a\tb\\\n"), Cell::Decimal(1205, 2)], &mut line);
-        assert_eq!(line, b"-1\t\\N\ta\\tb\\\\\\n\t12.05\n");
     }
 }
