@@ -31,10 +31,6 @@ impl Sorter {
         self.places.push(Place { head: head(key), start, key: key.len() as u32, value: value.len() as u32 });
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.places.is_empty()
-    }
-
     fn key(&self, place: &Place) -> &[u8] {
         self.bytes.get(place.start..place.start + place.key as usize).unwrap_or_default()
     }

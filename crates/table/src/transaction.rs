@@ -19,7 +19,7 @@ use crate::{Error, Result};
 pub use bulk::BulkInsert;
 
 /// How many ended transactions one that ends cleans up after: more than one, so that they do not pile up.
-const CLEAN: usize = 4;
+const CLEAN: usize = 16;
 
 /// A place in a transaction to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,34 +241,28 @@ impl Transaction {
 
     /// Appends the commit's record. `None` when it may not commit; then it was undone.
     fn put_in_line(&mut self, state: &Arc<State>) -> Result<Option<cairn_pool::Lsn>> {
-        let (ended, writer) = (self.ended(state, true), self.writer.take());
-        let reads = self.view.reads.clone();
+        let (db, reads) = (Arc::clone(&self.db), self.view.reads.clone());
         let guard = reads.as_ref().map(|reads| lock(reads));
         let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
         let record = Record::Commit { transaction: state.id };
-        let db = Arc::clone(&self.db);
-        let line = db.commits.begin(ended, writer, read, || db.store.append(&record));
+        let line = db.commits.begin(read, || {
+            let lsn = db.store.append(&record)?;
+            Ok((lsn, self.ended(state, true), self.writer.take()))
+        });
         drop(guard);
         match line {
-            Ok(Ok(lsn)) => Ok(Some(lsn)),
-            Ok(Err((ended, writer))) => {
-                self.take_back(ended, writer);
+            Ok(Some(lsn)) => Ok(Some(lsn)),
+            Ok(None) => {
                 self.abort()?;
                 Ok(None)
             }
-            Err((error, ended, writer)) => {
-                self.take_back(ended, writer);
-                self.db.fail(&error);
+            Err(error) => {
                 // Nothing can be logged, so nothing can be undone either; who waits for it learns that it failed.
+                self.db.fail(&error);
                 state.end();
                 Err(error)
             }
         }
-    }
-
-    /// It does not commit after all.
-    fn take_back(&mut self, ended: Ended, writer: Option<WriterSlot>) {
-        (self.undo, self.claims, self.writer) = (ended.writes, ended.claims, writer);
     }
 
     /// What others have to know of it after its end.

@@ -57,30 +57,25 @@ pub(crate) struct CommitQueue {
 }
 
 impl CommitQueue {
-    /// Puts a transaction in line. `append` puts its record into the log; nobody else does meanwhile. False when it has read what others have changed:
-    /// then nothing was done, and `ended` is given back.
+    /// Puts a transaction in line. `append` puts its record into the log, which nobody else does meanwhile, and then takes the transaction apart. `None` when it has
+    /// read what others have changed: then nothing was done. Errors: those of `append`.
     pub(crate) fn begin(
         &self,
-        ended: Ended,
-        writer: Option<WriterSlot>,
         read: Option<(&ReadSet, u64)>,
-        append: impl FnOnce() -> Result<Lsn>,
-    ) -> Result<Result<Lsn, (Ended, Option<WriterSlot>)>, (crate::Error, Ended, Option<WriterSlot>)> {
+        append: impl FnOnce() -> Result<(Lsn, Ended, Option<WriterSlot>)>,
+    ) -> Result<Option<Lsn>> {
         let mut queues = lock(&self.queues);
         if let Some((reads, csn)) = read {
             let before = queues.pending.iter().map(|pending| &pending.ended);
             let others = before.chain(queues.ended.iter().rev().take_while(|other| other.csn > csn));
             let mut others = others.filter(|other| other.state.commit() != ABORTED);
             if others.any(|other| other.writes.iter().any(|write| reads.has(write))) {
-                return Ok(Err((ended, writer)));
+                return Ok(None);
             }
         }
-        let lsn = match append() {
-            Ok(lsn) => lsn,
-            Err(error) => return Err((error, ended, writer)),
-        };
+        let (lsn, ended, writer) = append()?;
         queues.pending.push_back(Pending { ended, lsn, is_ready: false, writer });
-        Ok(Ok(lsn))
+        Ok(Some(lsn))
     }
 
     /// Makes visible what is durable: everything up to `lsn`, and what stands in line before it. The one at `lsn` may be seen later, if somebody is before it who

@@ -107,7 +107,7 @@ impl Transaction {
         if self.has_schema_lock {
             return Ok(());
         }
-        let state = self.writing()?;
+        let state = self.known();
         let db = Arc::clone(&self.db);
         loop {
             let other = {
