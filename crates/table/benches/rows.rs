@@ -1,5 +1,5 @@
 //! What single operations on rows cost, without SQL. `cargo bench -p cairn-table --bench rows [-- FILTER]`.
-#![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark")]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a benchmark")]
 
 use std::ops::Bound;
 use std::path::Path;
@@ -13,9 +13,20 @@ use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
 const ROWS: i64 = 1_000_000;
 
 fn def(name: &str, indexed: bool) -> TableDef {
-    let column = |name: &str, kind: Type| ColumnDef { name: name.into(), kind: kind.into(), nullable: true, default: None };
+    let column = |name: &str, kind: Type| ColumnDef {
+        name: name.into(),
+        kind: kind.into(),
+        nullable: true,
+        default: None,
+    };
     let on = |column| vec![KeyColumn { column, order: Order::default() }];
-    let index = IndexDef { name: format!("{name}_k"), columns: on(1), include: vec![], unique: false, is_constraint: false };
+    let index = IndexDef {
+        name: format!("{name}_k"),
+        columns: on(1),
+        include: vec![],
+        unique: false,
+        is_constraint: false,
+    };
     TableDef {
         schema: "public".into(),
         name: name.into(),
@@ -75,7 +86,9 @@ fn main() {
         transaction.commit(Durability::Buffered).unwrap();
     });
     let now = |name: &str| -> Arc<Table> {
-        Arc::clone(db.begin(Isolation::ReadCommitted).unwrap().view().catalog().table("public", name).unwrap())
+        Arc::clone(
+            db.begin(Isolation::ReadCommitted).unwrap().view().catalog().table("public", name).unwrap(),
+        )
     };
     let table = now("t");
     println!("{} rows, {} pages", table.rows(), db.pages().unwrap().0);
@@ -108,7 +121,10 @@ fn main() {
         let transaction = db.begin(Isolation::ReadCommitted).unwrap();
         for at in 0..ROWS / 100 {
             key(mix(at).min(ROWS - 100), &mut low);
-            let mut scan = transaction.view().scan(&table, None, (Bound::Included(&low), Bound::Unbounded), Direction::Forward).unwrap();
+            let mut scan = transaction
+                .view()
+                .scan(&table, None, (Bound::Included(&low), Bound::Unbounded), Direction::Forward)
+                .unwrap();
             for _ in 0..100 {
                 let Value::Int(k) = scan.next().unwrap().unwrap().get(1) else { panic!() };
                 sum += i64::from(k);
@@ -118,7 +134,10 @@ fn main() {
     });
     bench.run("scan, a row", ROWS, || {
         let transaction = db.begin(Isolation::ReadCommitted).unwrap();
-        let mut scan = transaction.view().scan(&table, None, (Bound::Unbounded, Bound::Unbounded), Direction::Forward).unwrap();
+        let mut scan = transaction
+            .view()
+            .scan(&table, None, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)
+            .unwrap();
         let mut sum = 0;
         while let Some(row) = scan.next().unwrap() {
             let Value::Int(k) = row.get(1) else { panic!() };

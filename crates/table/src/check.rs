@@ -5,12 +5,12 @@ use std::ops::Bound;
 
 use cairn_vfs::sync::Arc;
 
+use crate::Result;
 use crate::catalog::{GHOST, ROOT, Table};
 use crate::database::{Database, Inner, Isolation};
 use crate::storage::{Direction, Node, Tree, chain_pages};
 use crate::transaction::Transaction;
 use crate::view::long_place;
-use crate::Result;
 
 /// What a database consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -144,7 +144,9 @@ fn check_table(transaction: &Transaction, table: &Arc<Table>) -> Result<(u64, u6
     while let Some(row) = scan.next()? {
         rows += 1;
         for index in &table.indexes {
-            (key.clear(), value.clear(), found.clear());
+            key.clear();
+            value.clear();
+            found.clear();
             let is_entry = table.encode_entry(index, &row, &mut key, &mut value);
             if !is_entry || !view.read(&index.tree, &key, &mut found)? || found != value {
                 return Err(damaged(format!(

@@ -243,8 +243,8 @@ fn load_catalog(store: &Store) -> Result<Catalog> {
         Tree::create(space)?;
     }
     let mut catalog = Catalog::new();
-    let mut cursor =
-        Tree::open(space, ROOT).scan((std::ops::Bound::Unbounded, std::ops::Bound::Unbounded), crate::storage::Direction::Forward);
+    let mut cursor = Tree::open(space, ROOT)
+        .scan((std::ops::Bound::Unbounded, std::ops::Bound::Unbounded), crate::storage::Direction::Forward);
     while let Some((key, record)) = cursor.next()? {
         let Some((&flags, bytes)) = record.split_first() else {
             return Err(space.damaged(ROOT, "the catalog has a record without bytes"));
@@ -358,7 +358,8 @@ impl Inner {
         let state = Arc::new(State::new(0));
         let Some(key) = self.rows.claim_forgotten(root, key, &state) else { return Ok(()) };
         let tree = Tree::open(self.store.space(), root);
-        let removed = tree.remove_if(&key, |record| record.first().is_some_and(|flags| flags & crate::catalog::GHOST != 0));
+        let removed = tree
+            .remove_if(&key, |record| record.first().is_some_and(|flags| flags & crate::catalog::GHOST != 0));
         state.set(crate::mvcc::ABORTED);
         state.end();
         self.rows.release(root, &key);

@@ -3,6 +3,7 @@
 //! `docs/src/design/sql.md` tells how and why.
 #![forbid(unsafe_code)]
 
+mod backup;
 mod catalog;
 mod check;
 mod database;
@@ -12,12 +13,12 @@ pub mod row;
 pub mod schema;
 mod sorter;
 pub mod storage;
-mod transaction;
-mod vacuum;
-mod view;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]
 mod test_config;
+mod transaction;
+mod vacuum;
+mod view;
 
 pub use catalog::{Catalog, ColumnStatistics, OwnedValue, PUBLIC, RowRef, Table, TableStatistics};
 pub use check::CheckReport;

@@ -135,9 +135,7 @@ impl Transaction {
     /// To be called before each statement: with read committed, it sees from now on what is committed by now. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin_statement(&mut self) -> Result<()> {
         self.db.check()?;
-        if self.isolation == Isolation::ReadCommitted
-            && self.view.snapshot.csn != self.db.slots.last()
-        {
+        if self.isolation == Isolation::ReadCommitted && self.view.snapshot.csn != self.db.slots.last() {
             let old = std::mem::replace(&mut self.view.snapshot, self.db.another_snapshot()?);
             if Arc::strong_count(&old) > 1 {
                 self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
@@ -268,7 +266,8 @@ impl Transaction {
     /// What others have to know of it after its end.
     fn ended(&mut self, state: &Arc<State>, commits: bool) -> Ended {
         use std::mem::take;
-        let (ghosts, dropped, old) = (take(&mut self.ghosts), take(&mut self.dropped), take(&mut self.old_chains));
+        let (ghosts, dropped, old) =
+            (take(&mut self.ghosts), take(&mut self.dropped), take(&mut self.old_chains));
         let mut writes = take(&mut self.undo);
         writes.append(&mut self.undone);
         Ended {
@@ -291,9 +290,9 @@ impl Transaction {
     fn abort(&mut self) -> Result<()> {
         let Some(state) = self.state.clone() else { return Ok(()) };
         let undone = match self.db.check() {
-            Ok(()) => self.undo_since(0).and_then(|()| {
-                self.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())
-            }),
+            Ok(()) => self
+                .undo_since(0)
+                .and_then(|()| self.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())),
             Err(error) => Err(error),
         };
         if let Err(error) = undone {
@@ -313,7 +312,13 @@ impl Transaction {
     }
 
     /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
-    fn put(&mut self, tree: &Tree, key: &Arc<[u8]>, before: Option<&[u8]>, after: Option<&[u8]>) -> Result<()> {
+    fn put(
+        &mut self,
+        tree: &Tree,
+        key: &Arc<[u8]>,
+        before: Option<&[u8]>,
+        after: Option<&[u8]>,
+    ) -> Result<()> {
         let state = self.writing()?;
         self.keep(&state, tree.root(), key, before);
         tree.put_for(key, after.unwrap_or(&[GHOST]), &self.header)?;

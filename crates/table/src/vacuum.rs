@@ -10,13 +10,13 @@ use std::ops::Bound;
 
 use cairn_vfs::sync::Arc;
 
+use crate::Result;
 use crate::catalog::{Catalog, GHOST, ROOT, Table};
 use crate::check::{Pages, all_roots};
 use crate::database::{Database, Durability, Inner, Isolation};
 use crate::storage::{Direction, Tree, chain_pages, read_chain, write_chain};
 use crate::transaction::Transaction;
 use crate::view::long_place;
-use crate::Result;
 
 /// What a vacuum has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +34,8 @@ impl Database {
     /// Makes the file as short as its contents allow. It waits until no other transaction runs, and they wait for it. Cost: reads the whole file, and writes what moves.
     /// Errors: the pool's and the log's; [`Error::Corruption`](crate::Error::Corruption).
     pub fn vacuum(&self) -> Result<VacuumReport> {
-        let mut report = VacuumReport { pages_before: self.inner.store.space().pages()?, ..VacuumReport::default() };
+        let mut report =
+            VacuumReport { pages_before: self.inner.store.space().pages()?, ..VacuumReport::default() };
         self.move_roots(&mut report)?;
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema()?;

@@ -214,7 +214,7 @@ impl Scan {
     pub fn advance(&mut self) -> Result<bool> {
         loop {
             self.count = self.count.wrapping_add(1);
-            if self.count % LOOK == 0 && self.view.canceller.is_cancelled() {
+            if self.count.is_multiple_of(LOOK) && self.view.canceller.is_cancelled() {
                 return Err(Error::Cancelled);
             }
             if !self.cursor.advance()? {

@@ -39,10 +39,16 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
             let value = integers(operator, left, right, "bigint")?;
             value.try_into().map(Datum::BigInt).map_err(|_| overflow("bigint"))
         }
-        (D::Decimal { unscaled: a, scale: m }, D::Decimal { unscaled: b, scale: n }) => decimals(operator, (a, m), (b, n)),
+        (D::Decimal { unscaled: a, scale: m }, D::Decimal { unscaled: b, scale: n }) => {
+            decimals(operator, (a, m), (b, n))
+        }
         (D::Real(a), D::Real(b)) => {
             let value = floats(operator, a.into(), b.into())? as f32;
-            if value.is_infinite() && a.is_finite() && b.is_finite() { Err(overflow("value")) } else { Ok(Datum::Real(value)) }
+            if value.is_infinite() && a.is_finite() && b.is_finite() {
+                Err(overflow("value"))
+            } else {
+                Ok(Datum::Real(value))
+            }
         }
         (D::Double(a), D::Double(b)) => {
             let value = floats(operator, a, b)?;
@@ -105,7 +111,11 @@ fn decimals(operator: Operator, (a, m): (i128, u8), (b, n): (i128, u8)) -> Resul
         Operator::Multiply => {
             let product = a.checked_mul(b);
             let scale = m + n;
-            if scale <= MOST_SCALE { (product, scale) } else { (product.and_then(|p| rescale(p, scale, MOST_SCALE)), MOST_SCALE) }
+            if scale <= MOST_SCALE {
+                (product, scale)
+            } else {
+                (product.and_then(|p| rescale(p, scale, MOST_SCALE)), MOST_SCALE)
+            }
         }
         Operator::Divide if b == 0 => return Err(by_zero()),
         Operator::Divide => return divide((a, m), (b, n)).ok_or_else(too_large),
@@ -117,7 +127,9 @@ fn decimals(operator: Operator, (a, m): (i128, u8), (b, n): (i128, u8)) -> Resul
 /// A quotient with 16 digits or more, or as many as there is room for, rounded.
 fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
     // As PostgreSQL chooses it: enough digits after the point that there are sixteen that count.
-    let weight = |value: i128, scale: u8| value.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32 - i32::from(scale));
+    let weight = |value: i128, scale: u8| {
+        value.unsigned_abs().checked_ilog10().map_or(0, |log| log as i32 - i32::from(scale))
+    };
     let (wa, wb) = (weight(a, m).div_euclid(4), weight(b, n).div_euclid(4));
     let leading = |value: i128, scale: u8, weight: i32| {
         let shift = i32::from(scale) + weight * 4;
@@ -126,12 +138,17 @@ fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
     };
     let lower = leading(a, m, wa)?.unsigned_abs() <= leading(b, n, wb)?.unsigned_abs();
     let weight = wa - wb - i32::from(lower);
-    let digits = (i32::from(QUOTIENT_DIGITS) - weight * 4).max(m.into()).max(n.into()).clamp(0, MOST_SCALE.into());
+    let digits =
+        (i32::from(QUOTIENT_DIGITS) - weight * 4).max(m.into()).max(n.into()).clamp(0, MOST_SCALE.into());
     for scale in (0..=digits as u8).rev() {
         // a / 10^m / (b / 10^n) * 10^scale
         let exponent = i32::from(n) + i32::from(scale) - i32::from(m);
         let unit = pow10(exponent.unsigned_abs())?;
-        let scaled = if exponent >= 0 { a.checked_mul(unit).map(|a| (a, b)) } else { b.checked_mul(unit).map(|b| (a, b)) };
+        let scaled = if exponent >= 0 {
+            a.checked_mul(unit).map(|a| (a, b))
+        } else {
+            b.checked_mul(unit).map(|b| (a, b))
+        };
         let Some((a, b)) = scaled else { continue };
         let (quotient, rest) = (a / b, a % b);
         let up = rest.unsigned_abs() >= b.unsigned_abs() - rest.unsigned_abs();
@@ -160,7 +177,9 @@ fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
 pub(super) fn negate(datum: DatumRef<'_>) -> Result<Datum> {
     Ok(match datum {
         DatumRef::Null => Datum::Null,
-        DatumRef::SmallInt(value) => Datum::SmallInt(value.checked_neg().ok_or_else(|| overflow("smallint"))?),
+        DatumRef::SmallInt(value) => {
+            Datum::SmallInt(value.checked_neg().ok_or_else(|| overflow("smallint"))?)
+        }
         DatumRef::Int(value) => Datum::Int(value.checked_neg().ok_or_else(|| overflow("integer"))?),
         DatumRef::BigInt(value) => Datum::BigInt(value.checked_neg().ok_or_else(|| overflow("bigint"))?),
         DatumRef::Real(value) => Datum::Real(-value),

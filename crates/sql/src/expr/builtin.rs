@@ -62,12 +62,24 @@ impl Function {
     /// Another value each time.
     pub fn is_volatile(self) -> bool {
         use Function as F;
-        matches!(self, F::ClockTime | F::CurrentValue | F::LastValue | F::NewUuid | F::NextValue | F::Random | F::SetValue)
+        matches!(
+            self,
+            F::ClockTime
+                | F::CurrentValue
+                | F::LastValue
+                | F::NewUuid
+                | F::NextValue
+                | F::Random
+                | F::SetValue
+        )
     }
 
     /// The same within a transaction.
     pub fn is_stable(self) -> bool {
-        matches!(self, Function::TransactionTime | Function::CurrentDate | Function::CurrentTime | Function::Setting)
+        matches!(
+            self,
+            Function::TransactionTime | Function::CurrentDate | Function::CurrentTime | Function::Setting
+        )
     }
 
     /// NULL where an argument is.
@@ -119,7 +131,9 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("reverse", 1) if texts => signature(Function::Reverse, &[Text], Text),
         ("ascii", 1) if texts => signature(Function::Ascii, &[Text], Int),
         ("chr", 1) if given.iter().all(whole) => signature(Function::Chr, &[Int], Text),
-        ("length" | "char_length" | "character_length", 1) if texts => signature(Function::Length, &[Text], Int),
+        ("length" | "char_length" | "character_length", 1) if texts => {
+            signature(Function::Length, &[Text], Int)
+        }
         ("length" | "octet_length", 1) if is_blob => signature(Function::OctetLength, &[Blob], Int),
         ("octet_length", 1) if texts => signature(Function::OctetLength, &[Text], Int),
         ("trim" | "btrim", 1) if texts => signature(Function::Trim, &[Text], Text),
@@ -134,11 +148,16 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("left", 2) if text_then_numbers(1) => signature(Function::Left, &[Text, Int], Text),
         ("right", 2) if text_then_numbers(1) => signature(Function::Right, &[Text, Int], Text),
         ("repeat", 2) if text_then_numbers(1) => signature(Function::Repeat, &[Text, Int], Text),
-        ("substr" | "substring", 2) if text_then_numbers(1) => signature(Function::Substr, &[Text, Int], Text),
-        ("substr" | "substring", 3) if text_then_numbers(2) => signature(Function::Substr, &[Text, Int, Int], Text),
+        ("substr" | "substring", 2) if text_then_numbers(1) => {
+            signature(Function::Substr, &[Text, Int], Text)
+        }
+        ("substr" | "substring", 3) if text_then_numbers(2) => {
+            signature(Function::Substr, &[Text, Int, Int], Text)
+        }
         ("lpad" | "rpad", 2 | 3) => {
             let function = if name == "lpad" { Function::PadLeft } else { Function::PadRight };
-            let fits = text_like(given.first()?) && whole(given.get(1)?) && given.get(2).is_none_or(text_like);
+            let fits =
+                text_like(given.first()?) && whole(given.get(1)?) && given.get(2).is_none_or(text_like);
             let arguments = [Text, Int, Text];
             fits.then(|| signature(function, arguments.get(..given.len())?, Text))?
         }
@@ -190,9 +209,10 @@ fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
 fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{BigInt, Boolean, Date, Double, Text, Time, Timestamp, Uuid};
     match (name, given.len()) {
-        ("now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "localtimestamp", 0) => {
-            signature(Function::TransactionTime, &[], Timestamp)
-        }
+        (
+            "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "localtimestamp",
+            0,
+        ) => signature(Function::TransactionTime, &[], Timestamp),
         ("clock_timestamp", 0) => signature(Function::ClockTime, &[], Timestamp),
         ("current_date", 0) => signature(Function::CurrentDate, &[], Date),
         ("current_time" | "localtime", 0) => signature(Function::CurrentTime, &[], Time),
@@ -210,7 +230,8 @@ fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         },
         ("date_part", 2) => {
             let kind = given.get(1)?.as_ref()?.kind;
-            matches!(kind, Timestamp | Date | Time | Type::Interval).then(|| signature(Function::DatePart, &[Text, kind], Double))?
+            matches!(kind, Timestamp | Date | Time | Type::Interval)
+                .then(|| signature(Function::DatePart, &[Text, kind], Double))?
         }
         _ => None,
     }

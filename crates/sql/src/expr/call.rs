@@ -43,10 +43,16 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             DatumRef::Blob(bytes) => bytes.len() as i32,
             _ => text(0).len() as i32,
         }),
-        F::Trim | F::TrimStart | F::TrimEnd => Datum::Text(trim(function, text(0), arguments.get(1).map(|_| text(1))).to_owned()),
+        F::Trim | F::TrimStart | F::TrimEnd => {
+            Datum::Text(trim(function, text(0), arguments.get(1).map(|_| text(1))).to_owned())
+        }
         F::Replace if text(1).is_empty() => Datum::Text(text(0).to_owned()),
         F::Replace => Datum::Text(text(0).replace(text(1), text(2))),
-        F::Position => Datum::Int(text(0).find(text(1)).map_or(0, |at| text(0).get(..at).map_or(0, |before| before.chars().count()) as i32 + 1)),
+        F::Position => Datum::Int(
+            text(0)
+                .find(text(1))
+                .map_or(0, |at| text(0).get(..at).map_or(0, |before| before.chars().count()) as i32 + 1),
+        ),
         F::StartsWith => Datum::Boolean(text(0).starts_with(text(1))),
         F::Left | F::Right => Datum::Text(side(function, text(0), int(1))),
         F::Repeat => {
@@ -57,14 +63,24 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             Datum::Text(text(0).repeat(times))
         }
         F::Substr => substring(text(0), int(1), arguments.get(2).map(|_| int(2)))?,
-        F::PadLeft | F::PadRight => pad(function, text(0), int(1), arguments.get(2).map_or(" ", |_| text(2)))?,
+        F::PadLeft | F::PadRight => {
+            pad(function, text(0), int(1), arguments.get(2).map_or(" ", |_| text(2)))?
+        }
         F::SplitPart => split_part(text(0), text(1), int(2))?,
-        F::Concat => Datum::Text(arguments.iter().filter(|value| !value.is_null()).map(|value| value.text().into_owned()).collect()),
+        F::Concat => Datum::Text(
+            arguments
+                .iter()
+                .filter(|value| !value.is_null())
+                .map(|value| value.text().into_owned())
+                .collect(),
+        ),
         F::Abs => match negative(value(0)) {
             true => arithmetic::negate(value(0))?,
             false => value(0).to_owned(),
         },
-        F::Round | F::Floor | F::Ceil | F::Trunc | F::Sign => round(function, value(0), arguments.get(1).map(|_| int(1)))?,
+        F::Round | F::Floor | F::Ceil | F::Trunc | F::Sign => {
+            round(function, value(0), arguments.get(1).map(|_| int(1)))?
+        }
         F::Sqrt | F::Exp | F::Ln => Datum::Double(analytic(function, as_double(value(0)))?),
         F::Greatest | F::Least => extreme(function, arguments),
         F::TransactionTime => Datum::Timestamp(context.transaction_time()),
@@ -76,7 +92,9 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         F::NextValue => Datum::BigInt(context.next_value(text(0))?),
         F::CurrentValue => Datum::BigInt(context.current_value(Some(text(0)))?),
         F::LastValue => Datum::BigInt(context.current_value(None)?),
-        F::SetValue => Datum::BigInt(context.set_value(text(0), int(1), value(2) != DatumRef::Boolean(false))?),
+        F::SetValue => {
+            Datum::BigInt(context.set_value(text(0), int(1), value(2) != DatumRef::Boolean(false))?)
+        }
         F::Setting => match context.setting(text(0)) {
             Some(value) => Datum::Text(value),
             None => {
@@ -123,7 +141,9 @@ fn side(function: Function, text: &str, count: i64) -> String {
 
 fn substring(text: &str, from: i64, count: Option<i64>) -> Result<Datum> {
     let end = match count {
-        Some(count) if count < 0 => return Err(Error::new(SUBSTRING_ERROR, "negative substring length not allowed")),
+        Some(count) if count < 0 => {
+            return Err(Error::new(SUBSTRING_ERROR, "negative substring length not allowed"));
+        }
         Some(count) => from.saturating_add(count),
         None => i64::MAX,
     };
@@ -193,12 +213,16 @@ fn round(function: Function, value: DatumRef<'_>, digits: Option<i64>) -> Result
         Function::Ceil => -(-unscaled).div_euclid(pow10(scale.into()).unwrap_or(i128::MAX)),
         Function::Trunc if to >= scale && unit == 1 => rescale(unscaled, scale, to).ok_or_else(overflow)?,
         Function::Trunc => {
-            let cut = pow10(u32::from(scale.saturating_sub(to))).and_then(|cut| cut.checked_mul(unit)).ok_or_else(overflow)?;
+            let cut = pow10(u32::from(scale.saturating_sub(to)))
+                .and_then(|cut| cut.checked_mul(unit))
+                .ok_or_else(overflow)?;
             unscaled / cut * unit
         }
         _ if unit == 1 => rescale(unscaled, scale, to).ok_or_else(overflow)?,
         _ => match u8::try_from(i64::from(scale) - digits) {
-            Ok(from) => rescale(unscaled, from, 0).and_then(|units| units.checked_mul(unit)).ok_or_else(overflow)?,
+            Ok(from) => {
+                rescale(unscaled, from, 0).and_then(|units| units.checked_mul(unit)).ok_or_else(overflow)?
+            }
             Err(_) => 0,
         },
     };
@@ -211,7 +235,9 @@ fn analytic(function: Function, value: f64) -> Result<f64> {
             Err(Error::new(INVALID_ARGUMENT_FOR_POWER, "cannot take square root of a negative number"))
         }
         Function::Sqrt => Ok(value.sqrt()),
-        Function::Ln if value == 0.0 => Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero")),
+        Function::Ln if value == 0.0 => {
+            Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of zero"))
+        }
         Function::Ln if value < 0.0 => {
             Err(Error::new(INVALID_ARGUMENT_FOR_LOGARITHM, "cannot take logarithm of a negative number"))
         }
@@ -219,7 +245,11 @@ fn analytic(function: Function, value: f64) -> Result<f64> {
         _ => {
             let result = value.exp();
             let overflow = result.is_infinite() && value.is_finite();
-            if overflow { Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")) } else { Ok(result) }
+            if overflow {
+                Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"))
+            } else {
+                Ok(result)
+            }
         }
     }
 }

@@ -3,8 +3,8 @@
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TrimWhereField, UnaryOperator,
-    Value,
+    self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TrimWhereField,
+    UnaryOperator, Value,
 };
 
 use super::cast::rank;
@@ -75,8 +75,14 @@ impl<'a> Compiler<'a> {
         let typed = self.compile(expr)?;
         let Some(from) = &typed.kind else { return Ok(fold(self.coerce_unbounded(typed, to)?)) };
         if !is_assignable(from, to) {
-            let what = format!("column \"{column}\" is of type {} but expression is of type {}", name_of(to), name_of(from));
-            return Err(Error::new(DATATYPE_MISMATCH, what).with_hint("You will need to rewrite or cast the expression.").into());
+            let what = format!(
+                "column \"{column}\" is of type {} but expression is of type {}",
+                name_of(to),
+                name_of(from)
+            );
+            return Err(Error::new(DATATYPE_MISMATCH, what)
+                .with_hint("You will need to rewrite or cast the expression.")
+                .into());
         }
         Ok(typed.node)
     }
@@ -109,7 +115,9 @@ impl<'a> Compiler<'a> {
                 other => literal(other),
             },
             Expr::TypedString(typed) => {
-                let Value::SingleQuotedString(text) = &typed.value.value else { return Err(Failure::Unknown) };
+                let Value::SingleQuotedString(text) = &typed.value.value else {
+                    return Err(Failure::Unknown);
+                };
                 let kind = column_type(&typed.data_type)?;
                 Ok(Typed::new(Node::Const(Datum::parse(text, &kind)?), kind))
             }
@@ -134,9 +142,13 @@ impl<'a> Compiler<'a> {
             Expr::ILike { negated, any: false, expr, pattern, escape_char } => {
                 self.like(expr, pattern, escape_char.as_ref(), true, *negated)
             }
-            Expr::Cast { kind: ast::CastKind::Cast | ast::CastKind::DoubleColon, expr, data_type, array: false, format: None } => {
-                self.cast(expr, data_type)
-            }
+            Expr::Cast {
+                kind: ast::CastKind::Cast | ast::CastKind::DoubleColon,
+                expr,
+                data_type,
+                array: false,
+                format: None,
+            } => self.cast(expr, data_type),
             Expr::Case { operand, conditions, else_result, .. } => {
                 self.case(operand.as_deref(), conditions, else_result.as_deref())
             }
@@ -158,8 +170,13 @@ impl<'a> Compiler<'a> {
                 let arguments = [Some(&**expr), trim_what.as_deref()];
                 self.call(name, &arguments.into_iter().flatten().collect::<Vec<_>>())
             }
-            Expr::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("ceil", &[expr]),
-            Expr::Floor { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => self.call("floor", &[expr]),
+            Expr::Ceil { expr, field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime) } => {
+                self.call("ceil", &[expr])
+            }
+            Expr::Floor {
+                expr,
+                field: ast::CeilFloorKind::DateTimeField(ast::DateTimeField::NoDateTime),
+            } => self.call("floor", &[expr]),
             _ => Err(Failure::Unknown),
         }
     }
@@ -184,7 +201,11 @@ impl<'a> Compiler<'a> {
     pub(super) fn coerce(&mut self, typed: Typed, to: &ColumnType) -> Result<Typed> {
         let node = match &typed.kind {
             None => self.coerce_unbounded(typed, to)?,
-            Some(from) if from.kind == to.kind && (from.kind != Type::Decimal || from.decimal == to.decimal) => typed.node,
+            Some(from)
+                if from.kind == to.kind && (from.kind != Type::Decimal || from.decimal == to.decimal) =>
+            {
+                typed.node
+            }
             Some(_) => fold(Node::Cast { operand: Box::new(typed.node), to: to.clone() }),
         };
         Ok(Typed::new(node, to.clone()))
@@ -225,7 +246,9 @@ impl<'a> Compiler<'a> {
 
     fn interval(&mut self, interval: &ast::Interval) -> Result<Typed> {
         let Expr::Value(value) = &*interval.value else { return Err(Failure::Unknown) };
-        let (Value::SingleQuotedString(text) | Value::Number(text, _)) = &value.value else { return Err(Failure::Unknown) };
+        let (Value::SingleQuotedString(text) | Value::Number(text, _)) = &value.value else {
+            return Err(Failure::Unknown);
+        };
         let text = match (&interval.leading_field, &interval.last_field) {
             (None, None) => text.clone(),
             // `interval '1' day`: the unit is of a number without one.
@@ -318,7 +341,13 @@ impl<'a> Compiler<'a> {
         self.operator(operator, &op.to_string(), left, right)
     }
 
-    pub(super) fn comparison(&mut self, comparison: Comparison, symbol: &str, left: Typed, right: Typed) -> Result<Typed> {
+    pub(super) fn comparison(
+        &mut self,
+        comparison: Comparison,
+        symbol: &str,
+        left: Typed,
+        right: Typed,
+    ) -> Result<Typed> {
         let (left, right) = self.unify(left, right, symbol)?;
         let json = |typed: &Typed| typed.kind.as_ref().is_some_and(|kind| kind.is_json);
         if json(&left) && json(&right) {
@@ -375,7 +404,14 @@ impl<'a> Compiler<'a> {
         Ok(Typed::new(node, Type::Boolean.into()))
     }
 
-    fn like(&mut self, expr: &Expr, pattern: &Expr, escape: Option<&ast::ValueWithSpan>, insensitive: bool, negated: bool) -> Result<Typed> {
+    fn like(
+        &mut self,
+        expr: &Expr,
+        pattern: &Expr,
+        escape: Option<&ast::ValueWithSpan>,
+        insensitive: bool,
+        negated: bool,
+    ) -> Result<Typed> {
         let escape = match escape.map(|value| &value.value) {
             None => Some('\\'),
             Some(Value::SingleQuotedString(text)) => {
@@ -406,7 +442,11 @@ impl<'a> Compiler<'a> {
         if typed.kind.is_none() {
             if let Node::Param(_) = typed.node {
                 let node = self.coerce_unbounded(typed, &to)?;
-                let node = if to.length.is_some() { Node::Cast { operand: Box::new(node), to: to.clone() } } else { node };
+                let node = if to.length.is_some() {
+                    Node::Cast { operand: Box::new(node), to: to.clone() }
+                } else {
+                    node
+                };
                 return Ok(Typed::new(node, to));
             }
             let text = self.coerce(typed, &Type::Text.into())?;
@@ -415,7 +455,12 @@ impl<'a> Compiler<'a> {
         Ok(Typed::new(Node::Cast { operand: Box::new(typed.node), to: to.clone() }, to))
     }
 
-    fn case(&mut self, operand: Option<&Expr>, conditions: &[CaseWhen], otherwise: Option<&Expr>) -> Result<Typed> {
+    fn case(
+        &mut self,
+        operand: Option<&Expr>,
+        conditions: &[CaseWhen],
+        otherwise: Option<&Expr>,
+    ) -> Result<Typed> {
         let operand = operand.map(|operand| self.compile(operand)).transpose()?;
         if operand.as_ref().is_some_and(|operand| operand.node.is_volatile()) {
             return Err(Failure::Unknown);
@@ -452,15 +497,21 @@ impl<'a> Compiler<'a> {
         }
         let Some(kind) = kind else {
             let text: ColumnType = Type::Text.into();
-            let nodes = all.into_iter().map(|typed| Ok(self.coerce(typed, &text)?.node)).collect::<Result<_>>()?;
+            let nodes =
+                all.into_iter().map(|typed| Ok(self.coerce(typed, &text)?.node)).collect::<Result<_>>()?;
             return Ok((nodes, Some(text)));
         };
-        let nodes = all.into_iter().map(|typed| Ok(self.coerce(typed, &kind)?.node)).collect::<Result<_>>()?;
+        let nodes =
+            all.into_iter().map(|typed| Ok(self.coerce(typed, &kind)?.node)).collect::<Result<_>>()?;
         Ok((nodes, Some(kind)))
     }
 
     fn function(&mut self, function: &ast::Function) -> Result<Typed> {
-        if function.over.is_some() || function.filter.is_some() || !function.within_group.is_empty() || function.null_treatment.is_some() {
+        if function.over.is_some()
+            || function.filter.is_some()
+            || !function.within_group.is_empty()
+            || function.null_treatment.is_some()
+        {
             return Err(Failure::Unknown);
         }
         if let [ast::ObjectNamePart::Identifier(schema), _] = function.name.0.as_slice()
@@ -470,7 +521,9 @@ impl<'a> Compiler<'a> {
         }
         let list = match &function.args {
             FunctionArguments::None => Vec::new(),
-            FunctionArguments::List(list) if list.duplicate_treatment.is_none() && list.clauses.is_empty() => {
+            FunctionArguments::List(list)
+                if list.duplicate_treatment.is_none() && list.clauses.is_empty() =>
+            {
                 let plain = |argument| match argument {
                     &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Ok(expr),
                     _ => Err(Failure::Unknown),
@@ -498,14 +551,19 @@ impl<'a> Compiler<'a> {
                 let (left, right) = self.unify(left.clone(), right.clone(), "=")?;
                 return Ok(Typed { node: Node::NullIf(Box::new([left.node, right.node])), kind: left.kind });
             }
-            ("mod", [left, right]) => return self.operator(Operator::Modulo, "%", left.clone(), right.clone()),
-            ("power" | "pow", [left, right]) => return self.operator(Operator::Power, "^", left.clone(), right.clone()),
+            ("mod", [left, right]) => {
+                return self.operator(Operator::Modulo, "%", left.clone(), right.clone());
+            }
+            ("power" | "pow", [left, right]) => {
+                return self.operator(Operator::Power, "^", left.clone(), right.clone());
+            }
             _ => {}
         }
         let kinds: Vec<_> = arguments.iter().map(|typed| typed.kind.clone()).collect();
         let signature = builtin::resolve(name, &kinds).ok_or(Failure::Unknown)?;
         let arguments = arguments.into_iter().zip(&signature.arguments);
-        let nodes = arguments.map(|(typed, kind)| Ok(self.coerce(typed, kind)?.node)).collect::<Result<_>>()?;
+        let nodes =
+            arguments.map(|(typed, kind)| Ok(self.coerce(typed, kind)?.node)).collect::<Result<_>>()?;
         Ok(Typed::new(Node::Call(signature.function, nodes), signature.result))
     }
 
@@ -572,4 +630,3 @@ impl super::Context for NoContext {
         None
     }
 }
-

@@ -16,9 +16,10 @@ const MOST_PARAMETERS: usize = 65_535;
 pub(super) fn literal(value: &Value) -> Result<Typed, Failure> {
     Ok(match value {
         Value::Number(digits, _) => number(digits)?,
-        Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) => {
-            Typed::unknown(Node::Const(Datum::Text(text.clone())))
-        }
+        Value::SingleQuotedString(text)
+        | Value::EscapedStringLiteral(text)
+        | Value::UnicodeStringLiteral(text)
+        | Value::NationalStringLiteral(text) => Typed::unknown(Node::Const(Datum::Text(text.clone()))),
         Value::DollarQuotedString(text) => Typed::unknown(Node::Const(Datum::Text(text.value.clone()))),
         Value::HexStringLiteral(hex) => {
             let bytes = Datum::parse(&format!("\\x{hex}"), &Type::Blob.into())?;

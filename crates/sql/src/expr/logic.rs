@@ -8,7 +8,9 @@ use crate::error::Result;
 
 /// The order of two values of one type, neither of them NULL. Not-a-number is after every number.
 pub(crate) fn compare(left: DatumRef<'_>, right: DatumRef<'_>) -> Option<Ordering> {
-    if let (DatumRef::Decimal { unscaled: a, scale: m }, DatumRef::Decimal { unscaled: b, scale: n }) = (left, right) {
+    if let (DatumRef::Decimal { unscaled: a, scale: m }, DatumRef::Decimal { unscaled: b, scale: n }) =
+        (left, right)
+    {
         return Some(compare_decimals(a, m, b, n));
     }
     if left.is_null() || right.is_null() {

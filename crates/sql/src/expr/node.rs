@@ -10,7 +10,10 @@ use crate::datum::Datum;
 pub(crate) enum Node {
     Const(Datum),
     /// A column of the row at hand, or of the row that was to be inserted behind it. `scale` is for decimals.
-    Slot { slot: usize, scale: u8 },
+    Slot {
+        slot: usize,
+        scale: u8,
+    },
     /// `$1` is 0.
     Param(usize),
     Not(Box<Node>),
@@ -18,18 +21,43 @@ pub(crate) enum Node {
     Or(Vec<Node>),
     Compare(Comparison, Box<[Node; 2]>),
     /// IS DISTINCT FROM, or IS NOT.
-    Distinct { pair: Box<[Node; 2]>, negated: bool },
-    IsNull { operand: Box<Node>, negated: bool },
+    Distinct {
+        pair: Box<[Node; 2]>,
+        negated: bool,
+    },
+    IsNull {
+        operand: Box<Node>,
+        negated: bool,
+    },
     /// IS TRUE, IS NOT FALSE.
-    IsTruth { operand: Box<Node>, truth: bool, negated: bool },
+    IsTruth {
+        operand: Box<Node>,
+        truth: bool,
+        negated: bool,
+    },
     Binary(Operator, Box<[Node; 2]>),
     Negate(Box<Node>),
-    Cast { operand: Box<Node>, to: ColumnType },
-    Case { whens: Vec<(Node, Node)>, otherwise: Option<Box<Node>> },
+    Cast {
+        operand: Box<Node>,
+        to: ColumnType,
+    },
+    Case {
+        whens: Vec<(Node, Node)>,
+        otherwise: Option<Box<Node>>,
+    },
     Coalesce(Vec<Node>),
     NullIf(Box<[Node; 2]>),
-    In { operand: Box<Node>, list: Vec<Node>, negated: bool },
-    Like { pair: Box<[Node; 2]>, escape: Option<char>, insensitive: bool, negated: bool },
+    In {
+        operand: Box<Node>,
+        list: Vec<Node>,
+        negated: bool,
+    },
+    Like {
+        pair: Box<[Node; 2]>,
+        escape: Option<char>,
+        insensitive: bool,
+        negated: bool,
+    },
     Call(Function, Vec<Node>),
 }
 
@@ -80,7 +108,9 @@ impl Node {
         match self {
             Node::Const(_) | Node::Slot { .. } | Node::Param(_) => {}
             Node::Not(a) | Node::Negate(a) => a.walk(each),
-            Node::IsNull { operand, .. } | Node::IsTruth { operand, .. } | Node::Cast { operand, .. } => operand.walk(each),
+            Node::IsNull { operand, .. } | Node::IsTruth { operand, .. } | Node::Cast { operand, .. } => {
+                operand.walk(each)
+            }
             Node::And(all) | Node::Or(all) | Node::Coalesce(all) | Node::Call(_, all) => {
                 all.iter().for_each(|node| node.walk(each));
             }

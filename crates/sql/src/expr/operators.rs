@@ -44,13 +44,19 @@ pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
 
 pub(super) fn undefined(symbol: &str, left: &ColumnType, right: &ColumnType) -> Failure {
     let what = format!("operator does not exist: {} {symbol} {}", name_of(left), name_of(right));
-    let hint = "No operator matches the given name and argument types. You might need to add explicit type casts.";
+    let hint =
+        "No operator matches the given name and argument types. You might need to add explicit type casts.";
     Error::new(UNDEFINED_FUNCTION, what).with_hint(hint).into()
 }
 
 impl Compiler<'_> {
     /// Gives two expressions the same type, for a comparison.
-    pub(super) fn unify(&mut self, left: Typed, right: Typed, symbol: &str) -> Result<(Typed, Typed), Failure> {
+    pub(super) fn unify(
+        &mut self,
+        left: Typed,
+        right: Typed,
+        symbol: &str,
+    ) -> Result<(Typed, Typed), Failure> {
         match (&left.kind, &right.kind) {
             (None, None) => {
                 let text = Type::Text.into();
@@ -80,12 +86,20 @@ impl Compiler<'_> {
     }
 
     /// An operator over two expressions.
-    pub(super) fn operator(&mut self, operator: Operator, symbol: &str, left: Typed, right: Typed) -> Result<Typed, Failure> {
+    pub(super) fn operator(
+        &mut self,
+        operator: Operator,
+        symbol: &str,
+        left: Typed,
+        right: Typed,
+    ) -> Result<Typed, Failure> {
         if operator == Operator::Concat {
             return self.concat(left, right);
         }
         let (left, right) = self.settle(operator, left, right)?;
-        let (Some(a), Some(b)) = (left.kind.clone(), right.kind.clone()) else { return Err(Failure::Unknown) };
+        let (Some(a), Some(b)) = (left.kind.clone(), right.kind.clone()) else {
+            return Err(Failure::Unknown);
+        };
         if rank(a.kind).is_none() || rank(b.kind).is_none() {
             return self.temporal(operator, symbol, left, right);
         }
@@ -93,28 +107,39 @@ impl Compiler<'_> {
         match operator {
             Operator::Power if kind.kind == Type::Decimal => return Err(Failure::Unknown),
             Operator::Power => kind = Type::Double.into(),
-            Operator::BitAnd | Operator::BitOr | Operator::BitXor | Operator::ShiftLeft | Operator::ShiftRight => {
+            Operator::BitAnd
+            | Operator::BitOr
+            | Operator::BitXor
+            | Operator::ShiftLeft
+            | Operator::ShiftRight => {
                 if rank(kind.kind) > rank(Type::BigInt) {
                     return Err(undefined(symbol, &a, &b));
                 }
             }
-            Operator::Modulo if matches!(kind.kind, Type::Real | Type::Double) => return Err(undefined(symbol, &a, &b)),
+            Operator::Modulo if matches!(kind.kind, Type::Real | Type::Double) => {
+                return Err(undefined(symbol, &a, &b));
+            }
             _ => {}
         }
         let scales = (a.decimal.map_or(0, |(_, m)| m), b.decimal.map_or(0, |(_, n)| n));
         let pair = if kind.kind == Type::Decimal {
             // Decimals keep their own digits; others become decimals.
-            let own = |kind: &ColumnType| kind.decimal.map_or(ColumnType::decimal(38, 0), |(_, scale)| ColumnType::decimal(38, scale));
+            let own = |kind: &ColumnType| {
+                kind.decimal.map_or(ColumnType::decimal(38, 0), |(_, scale)| ColumnType::decimal(38, scale))
+            };
             [self.coerce(left, &own(&a))?.node, self.coerce(right, &own(&b))?.node]
         } else {
             [self.coerce(left, &kind)?.node, self.coerce(right, &kind)?.node]
         };
         if kind.kind == Type::Decimal {
-            kind = ColumnType::decimal(38, match operator {
-                Operator::Multiply => (scales.0 + scales.1).min(38),
-                Operator::Divide => scales.0.max(scales.1).max(16),
-                _ => scales.0.max(scales.1),
-            });
+            kind = ColumnType::decimal(
+                38,
+                match operator {
+                    Operator::Multiply => (scales.0 + scales.1).min(38),
+                    Operator::Divide => scales.0.max(scales.1).max(16),
+                    _ => scales.0.max(scales.1),
+                },
+            );
         }
         Ok(Typed::new(Node::Binary(operator, Box::new(pair)), kind))
     }
@@ -155,10 +180,18 @@ impl Compiler<'_> {
     }
 
     /// Operators where one side is a date, time or span.
-    fn temporal(&mut self, operator: Operator, symbol: &str, left: Typed, right: Typed) -> Result<Typed, Failure> {
+    fn temporal(
+        &mut self,
+        operator: Operator,
+        symbol: &str,
+        left: Typed,
+        right: Typed,
+    ) -> Result<Typed, Failure> {
         use Operator::{Add, Divide, Multiply, Subtract};
         use Type::{Date, Double, Int, Interval, SmallInt, Time, Timestamp};
-        let (Some(a), Some(b)) = (left.kind.clone(), right.kind.clone()) else { return Err(Failure::Unknown) };
+        let (Some(a), Some(b)) = (left.kind.clone(), right.kind.clone()) else {
+            return Err(Failure::Unknown);
+        };
         let (to, result) = match (a.kind, operator, b.kind) {
             (Date, Add | Subtract, Int | SmallInt) => ((Date, Int), Date),
             (Int | SmallInt, Add, Date) => ((Int, Date), Date),

@@ -84,10 +84,16 @@ impl Scope {
                 Err(Error::new(UNDEFINED_TABLE, what).into())
             }
             [] => {
-                let what = if table.is_empty() { format!("column \"{name}\" does not exist") } else { format!("column {} does not exist", names.join(".")) };
+                let what = if table.is_empty() {
+                    format!("column \"{name}\" does not exist")
+                } else {
+                    format!("column {} does not exist", names.join("."))
+                };
                 Err(Error::new(UNDEFINED_COLUMN, what).into())
             }
-            _ => Err(Error::new(AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous")).into()),
+            _ => {
+                Err(Error::new(AMBIGUOUS_COLUMN, format!("column reference \"{name}\" is ambiguous")).into())
+            }
         }
     }
 

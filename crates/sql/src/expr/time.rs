@@ -14,7 +14,9 @@ fn overflow(what: &str) -> Error {
 }
 
 pub(super) fn negate(months: i32, days: i32, micros: i64) -> Result<Datum> {
-    let (Some(months), Some(days), Some(micros)) = (months.checked_neg(), days.checked_neg(), micros.checked_neg()) else {
+    let (Some(months), Some(days), Some(micros)) =
+        (months.checked_neg(), days.checked_neg(), micros.checked_neg())
+    else {
         return Err(overflow("interval"));
     };
     Ok(Datum::Interval { months, days, micros })
@@ -25,10 +27,18 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
     use DatumRef as D;
     use Operator as O;
     match (left, operator, right) {
-        (D::Date(day), O::Add, D::Int(days)) => day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date")),
-        (D::Int(days), O::Add, D::Date(day)) => day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date")),
-        (D::Date(day), O::Subtract, D::Int(days)) => day.checked_sub(days).map(Datum::Date).ok_or_else(|| overflow("date")),
-        (D::Date(a), O::Subtract, D::Date(b)) => a.checked_sub(b).map(Datum::Int).ok_or_else(|| overflow("integer")),
+        (D::Date(day), O::Add, D::Int(days)) => {
+            day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date"))
+        }
+        (D::Int(days), O::Add, D::Date(day)) => {
+            day.checked_add(days).map(Datum::Date).ok_or_else(|| overflow("date"))
+        }
+        (D::Date(day), O::Subtract, D::Int(days)) => {
+            day.checked_sub(days).map(Datum::Date).ok_or_else(|| overflow("date"))
+        }
+        (D::Date(a), O::Subtract, D::Date(b)) => {
+            a.checked_sub(b).map(Datum::Int).ok_or_else(|| overflow("integer"))
+        }
         (D::Timestamp(a), O::Subtract, D::Timestamp(b)) => {
             let micros = a.checked_sub(b).ok_or_else(|| overflow("interval"))?;
             Ok(Datum::Interval { months: 0, days: (micros / DAY) as i32, micros: micros % DAY })
@@ -39,7 +49,9 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
             let Datum::Interval { months, days, micros } = span else { return Err(overflow("interval")) };
             match left {
                 D::Time(time) => Ok(Datum::Time((time + micros % DAY).rem_euclid(DAY))),
-                D::Timestamp(at) => add(at, months, days, micros).map(Datum::Timestamp).ok_or_else(|| overflow("timestamp")),
+                D::Timestamp(at) => {
+                    add(at, months, days, micros).map(Datum::Timestamp).ok_or_else(|| overflow("timestamp"))
+                }
                 _ => Err(overflow("timestamp")),
             }
         }
@@ -52,10 +64,14 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
         (D::Interval { .. }, O::Subtract, D::Interval { months, days, micros }) => {
             binary(O::Add, left, negate(months, days, micros)?.borrow())
         }
-        (D::Interval { months, days, micros }, O::Multiply, D::Double(_)) => scale(months, days, micros, as_double(right)),
+        (D::Interval { months, days, micros }, O::Multiply, D::Double(_)) => {
+            scale(months, days, micros, as_double(right))
+        }
         (D::Double(_), O::Multiply, D::Interval { .. }) => binary(operator, right, left),
         (D::Interval { .. }, O::Divide, D::Double(by)) if by == 0.0 => Err(super::arithmetic::by_zero()),
-        (D::Interval { months, days, micros }, O::Divide, D::Double(by)) => scale(months, days, micros, 1.0 / by),
+        (D::Interval { months, days, micros }, O::Divide, D::Double(by)) => {
+            scale(months, days, micros, 1.0 / by)
+        }
         _ => Err(Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))),
     }
 }
@@ -80,7 +96,11 @@ fn scale(months: i32, days: i32, micros: i64, by: f64) -> Result<Datum> {
     if !(all_months.abs() < 2e9 && all_days.abs() < 2e9 && all_micros.abs() < 9e18) {
         return Err(overflow("interval"));
     }
-    Ok(Datum::Interval { months: all_months as i32, days: all_days as i32, micros: all_micros.round() as i64 })
+    Ok(Datum::Interval {
+        months: all_months as i32,
+        days: all_days as i32,
+        micros: all_micros.round() as i64,
+    })
 }
 
 /// To six digits after the point, so that a tenth of something is a tenth.
@@ -90,9 +110,7 @@ fn round(value: f64) -> f64 {
 
 /// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field has a fraction.
 pub(super) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
-    let unknown = || {
-        Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized"))
-    };
+    let unknown = || Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized"));
     let whole = |value: i64| Datum::Decimal { unscaled: value.into(), scale: 0 };
     let micros = |value: i128| Datum::Decimal { unscaled: value, scale: 6 };
     let (day, time) = match datum {
@@ -176,6 +194,11 @@ pub(super) fn truncate(field: &str, at: i64) -> Result<i64> {
         "decade" => start(year.div_euclid(10) * 10, 1),
         "century" => start((year - 1).div_euclid(100) * 100 + 1, 1),
         "millennium" => start((year - 1).div_euclid(1000) * 1000 + 1, 1),
-        _ => return Err(Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized for type timestamp without time zone"))),
+        _ => {
+            return Err(Error::new(
+                INVALID_PARAMETER_VALUE,
+                format!("unit \"{field}\" not recognized for type timestamp without time zone"),
+            ));
+        }
     })
 }

@@ -23,7 +23,10 @@ pub(super) fn check_length(sql: &str) -> Result<()> {
     if sql.len() <= LONGEST {
         return Ok(());
     }
-    Err(Error::new(PROGRAM_LIMIT_EXCEEDED, format!("a statement of {} bytes is too long: {LONGEST} is the most", sql.len())))
+    Err(Error::new(
+        PROGRAM_LIMIT_EXCEEDED,
+        format!("a statement of {} bytes is too long: {LONGEST} is the most", sql.len()),
+    ))
 }
 
 /// How deep a tree these tokens can make.
@@ -44,7 +47,11 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
                     sum -= std::mem::take(level);
                 }
             }
-            Token::Whitespace(_) | Token::Number(..) | Token::SingleQuotedString(_) | Token::Placeholder(_) | Token::Period => {}
+            Token::Whitespace(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::Placeholder(_)
+            | Token::Period => {}
             Token::Word(word) if !deepens(word.keyword) => {}
             _ => {
                 if let Some(level) = levels.last_mut() {
@@ -55,7 +62,9 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
         }
         most = most.max(sum);
         if levels.len() > MOST_BRACKETS || most > DEEPEST {
-            let what = format!("the statement is nested too deeply: {DEEPEST} levels and {MOST_BRACKETS} brackets are the most");
+            let what = format!(
+                "the statement is nested too deeply: {DEEPEST} levels and {MOST_BRACKETS} brackets are the most"
+            );
             return Err(Error::new(STATEMENT_TOO_COMPLEX, what));
         }
     }

@@ -60,8 +60,12 @@ pub(crate) fn qualified(name: &ObjectName) -> Result<TableName> {
         .collect();
     match parts.as_deref() {
         Some([name]) => Ok(TableName { schema: None, name: name.clone() }),
-        Some([schema, name] | [_, schema, name]) => Ok(TableName { schema: Some(schema.clone()), name: name.clone() }),
-        _ => Err(Error::new(SYNTAX_ERROR, format!("improper qualified name (too many dotted names): {name}"))),
+        Some([schema, name] | [_, schema, name]) => {
+            Ok(TableName { schema: Some(schema.clone()), name: name.clone() })
+        }
+        _ => {
+            Err(Error::new(SYNTAX_ERROR, format!("improper qualified name (too many dotted names): {name}")))
+        }
     }
 }
 

@@ -112,7 +112,8 @@ fn offset(sql: &str, at: Location) -> usize {
     let mut lines = sql.split_inclusive('\n');
     let before: usize = lines.by_ref().take((at.line as usize).saturating_sub(1)).map(str::len).sum();
     let line = lines.next().unwrap_or_default();
-    let within = line.char_indices().nth((at.column as usize).saturating_sub(1)).map_or(line.len(), |(at, _)| at);
+    let within =
+        line.char_indices().nth((at.column as usize).saturating_sub(1)).map_or(line.len(), |(at, _)| at);
     before + within
 }
 
@@ -160,17 +161,24 @@ fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Err
     };
     let at = tokens.iter().find(|token| token.span.start == location);
     let near = at.map_or_else(|| "end of input".to_owned(), |token| format!("or near \"{}\"", token.token));
-    Error::new(SYNTAX_ERROR, format!("syntax error at {near}")).with_detail(what.to_owned()).at(offset_in_chars(sql, location))
+    Error::new(SYNTAX_ERROR, format!("syntax error at {near}"))
+        .with_detail(what.to_owned())
+        .at(offset_in_chars(sql, location))
 }
 
 /// Statements that the parser does not know, or not as PostgreSQL does: they are words and names only.
 fn without_tree(tokens: &[TokenWithSpan]) -> Option<Plain> {
-    let mut words = tokens.iter().map(|token| &token.token).filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF));
+    let mut words = tokens
+        .iter()
+        .map(|token| &token.token)
+        .filter(|token| !matches!(token, Token::Whitespace(_) | Token::EOF));
     let Some(Token::Word(first)) = words.next() else { return None };
     let rest: Vec<&Token> = words.collect();
     match first.keyword {
         Keyword::VACUUM => {
-            let analyze = rest.iter().any(|token| matches!(token, Token::Word(word) if word.keyword == Keyword::ANALYZE));
+            let analyze = rest
+                .iter()
+                .any(|token| matches!(token, Token::Word(word) if word.keyword == Keyword::ANALYZE));
             Some(Plain::Vacuum { analyze, tables: tables(&rest)? })
         }
         Keyword::ANALYZE => Some(Plain::Analyze { tables: tables(&rest)? }),
@@ -192,7 +200,9 @@ fn tables(tokens: &[&Token]) -> Option<Vec<ObjectName>> {
     let option = |token: &&&Token| match **token {
         Token::Word(word) => {
             word.quote_style.is_none()
-                && ["full", "freeze", "verbose", "analyze"].iter().any(|option| word.value.eq_ignore_ascii_case(option))
+                && ["full", "freeze", "verbose", "analyze"]
+                    .iter()
+                    .any(|option| word.value.eq_ignore_ascii_case(option))
         }
         _ => false,
     };
@@ -202,7 +212,11 @@ fn tables(tokens: &[&Token]) -> Option<Vec<ObjectName>> {
         let mut token = token;
         loop {
             let Token::Word(word) = token else { return None };
-            parts.push(Ident { value: word.value.clone(), quote_style: word.quote_style, span: datafusion::sql::sqlparser::tokenizer::Span::empty() });
+            parts.push(Ident {
+                value: word.value.clone(),
+                quote_style: word.quote_style,
+                span: datafusion::sql::sqlparser::tokenizer::Span::empty(),
+            });
             if tokens.next_if(|token| ***token == Token::Period).is_none() {
                 break;
             }

@@ -5,7 +5,10 @@ use super::parse::{Plain, one, parse, split};
 /// Semicolons in quotes, dollars and comments do not count.
 #[test]
 fn splits() {
-    assert_eq!(split("select 1; ;select ';' ; -- a;b\n insert /* ; */ x").unwrap(), ["select 1", "select ';'", "insert /* ; */ x"]);
+    assert_eq!(
+        split("select 1; ;select ';' ; -- a;b\n insert /* ; */ x").unwrap(),
+        ["select 1", "select ';'", "insert /* ; */ x"]
+    );
     assert_eq!(split("do $$ ; $$; é;ü").unwrap(), ["do $$ ; $$", "é", "ü"]);
     assert_eq!(split(" ; -- nothing").unwrap(), Vec::<&str>::new());
     assert_eq!(split("select 'open").unwrap_err().sqlstate(), "42601");
@@ -56,9 +59,14 @@ fn words_only() {
         ("vacuum analyze pgbench_accounts", 1),
         ("vacuum full verbose t", 1),
     ] {
-        assert!(matches!(&*one(sql).unwrap().statement, Plain::Vacuum { tables, .. } if tables.len() == expected), "{sql}");
+        assert!(
+            matches!(&*one(sql).unwrap().statement, Plain::Vacuum { tables, .. } if tables.len() == expected),
+            "{sql}"
+        );
     }
-    assert!(matches!(&*one("analyze t (a, b), u").unwrap().statement, Plain::Analyze { tables } if tables.len() == 2));
+    assert!(
+        matches!(&*one("analyze t (a, b), u").unwrap().statement, Plain::Analyze { tables } if tables.len() == 2)
+    );
     assert!(matches!(&*one("checkpoint;").unwrap().statement, Plain::Checkpoint));
     assert!(matches!(&*one("-- nothing").unwrap().statement, Plain::Empty));
 }

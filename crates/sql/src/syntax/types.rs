@@ -19,13 +19,19 @@ pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
     Ok(match kind {
         DataType::Bool | DataType::Boolean => Type::Boolean.into(),
         DataType::TinyInt(_) | DataType::Int2(_) | DataType::SmallInt(_) => Type::SmallInt.into(),
-        DataType::MediumInt(_) | DataType::Int(_) | DataType::Int4(_) | DataType::Integer(_) | DataType::Int32 => Type::Int.into(),
+        DataType::MediumInt(_)
+        | DataType::Int(_)
+        | DataType::Int4(_)
+        | DataType::Integer(_)
+        | DataType::Int32 => Type::Int.into(),
         DataType::BigInt(_) | DataType::Int8(_) | DataType::Int64 => Type::BigInt.into(),
         DataType::Real | DataType::Float4 | DataType::Float32 => Type::Real.into(),
         DataType::Float(ExactNumberInfo::Precision(bits)) if *bits <= 24 => Type::Real.into(),
-        DataType::Float(_) | DataType::Float8 | DataType::Float64 | DataType::Double(_) | DataType::DoublePrecision => {
-            Type::Double.into()
-        }
+        DataType::Float(_)
+        | DataType::Float8
+        | DataType::Float64
+        | DataType::Double(_)
+        | DataType::DoublePrecision => Type::Double.into(),
         DataType::Numeric(info) | DataType::Decimal(info) | DataType::Dec(info) => decimal(info)?,
         DataType::Char(length) | DataType::Character(length) => text(length.as_ref(), Some(1))?,
         DataType::Varchar(length)
@@ -67,8 +73,10 @@ fn custom(name: &str) -> Result<ColumnType> {
         "smallserial" | "serial2" => Type::SmallInt.into(),
         "timestamptz" => Type::Timestamp.into(),
         "name" | "citext" | "bpchar" => Type::Text.into(),
-        "oid" | "xid" | "cid" | "regproc" | "regtype" | "regnamespace" | "regrole" | "regoper" | "regclass" => Type::BigInt.into(),
-        "money" | "point" | "line" | "inet" | "cidr" | "macaddr" | "xml" | "tsvector" | "tsquery" | "timetz" => {
+        "oid" | "xid" | "cid" | "regproc" | "regtype" | "regnamespace" | "regrole" | "regoper"
+        | "regclass" => Type::BigInt.into(),
+        "money" | "point" | "line" | "inet" | "cidr" | "macaddr" | "xml" | "tsvector" | "tsquery"
+        | "timetz" => {
             return Err(Error::unsupported(format_args!("the type {name}")));
         }
         _ => return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{name}\" does not exist"))),
@@ -91,7 +99,9 @@ fn decimal(info: &ExactNumberInfo) -> Result<ColumnType> {
         return Err(invalid(format!("NUMERIC precision {precision} must be between 1 and {MOST_DIGITS}")));
     }
     let fits = u8::try_from(scale).ok().filter(|&scale| u64::from(scale) <= precision);
-    let scale = fits.ok_or_else(|| invalid(format!("NUMERIC scale {scale} must be between 0 and precision {precision}")))?;
+    let scale = fits.ok_or_else(|| {
+        invalid(format!("NUMERIC scale {scale} must be between 0 and precision {precision}"))
+    })?;
     Ok(ColumnType::decimal(precision as u8, scale))
 }
 
@@ -99,7 +109,9 @@ fn text(length: Option<&CharacterLength>, default: Option<u32>) -> Result<Column
     let length = match length {
         Some(CharacterLength::IntegerLength { length, .. }) => {
             let fits = u32::try_from(*length).ok().filter(|length| (1..=10_485_760).contains(length));
-            let invalid = || Error::new(INVALID_PARAMETER_VALUE, "length for type varchar must be between 1 and 10485760");
+            let invalid = || {
+                Error::new(INVALID_PARAMETER_VALUE, "length for type varchar must be between 1 and 10485760")
+            };
             Some(fits.ok_or_else(invalid)?)
         }
         Some(CharacterLength::Max) => None,

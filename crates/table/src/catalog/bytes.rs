@@ -236,7 +236,8 @@ pub(super) fn get_table(bytes: &[u8]) -> Option<(TableDef, Vec<u32>)> {
         let (on_delete, on_update) = (get_action(from)?, get_action(from)?);
         Some(ForeignKeyDef { name, columns, table, references, on_delete, on_update })
     })?;
-    let def = TableDef { schema, name, columns, primary_key, primary_key_name, indexes, checks, foreign_keys };
+    let def =
+        TableDef { schema, name, columns, primary_key, primary_key_name, indexes, checks, foreign_keys };
     let is_sound = from.0.is_empty() && roots.len() == def.indexes.len() + 1 && are_columns_sound(&def);
     is_sound.then_some((def, roots))
 }
@@ -244,9 +245,10 @@ pub(super) fn get_table(bytes: &[u8]) -> Option<(TableDef, Vec<u32>)> {
 /// Whether every column that is named by its place is there.
 fn are_columns_sound(def: &TableDef) -> bool {
     let own = def.primary_key.iter().map(|key| key.column);
-    let indexes = def.indexes.iter().flat_map(|index| {
-        index.columns.iter().map(|key| key.column).chain(index.include.iter().copied())
-    });
+    let indexes = def
+        .indexes
+        .iter()
+        .flat_map(|index| index.columns.iter().map(|key| key.column).chain(index.include.iter().copied()));
     let foreign = def.foreign_keys.iter().flat_map(|key| key.columns.iter().copied());
     let columns = def.columns.len();
     own.chain(indexes).chain(foreign).all(|column| column < columns)

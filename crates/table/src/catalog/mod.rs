@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use cairn_vfs::sync::Arc;
 
 pub use statistics::{ColumnStatistics, OwnedValue, TableStatistics};
-pub use table::{RowRef, Table};
 pub(crate) use table::{Counters, GHOST, Index, LONG, WIDE};
+pub use table::{RowRef, Table};
 
 use crate::row::Type;
 use crate::schema::{TableDef, ViewDef};
@@ -73,7 +73,9 @@ impl Catalog {
                 Some(())
             }),
             VIEW => bytes::get_view(bytes).map(|def| _ = self.put_view(id, def)),
-            SCHEMA => std::str::from_utf8(bytes).ok().map(|name| _ = self.schemas.insert(id, name.to_owned())),
+            SCHEMA => {
+                std::str::from_utf8(bytes).ok().map(|name| _ = self.schemas.insert(id, name.to_owned()))
+            }
             // Of columns that the table had before it was altered: they say nothing any more.
             STATISTICS if !self.has_statistics(id, bytes) => Some(()),
             STATISTICS => self.tables.get(&id).cloned().and_then(|table| {

@@ -73,9 +73,8 @@ impl From<Value<'_>> for OwnedValue {
 
 fn put_value(kind: Type, to: &mut Writer, value: Option<&OwnedValue>) {
     let mut key = Vec::new();
-    let value = value.filter(|value| {
-        KeyFormat::new(vec![(kind, Order::default())]).encode(&[value.value()], &mut key)
-    });
+    let value = value
+        .filter(|value| KeyFormat::new(vec![(kind, Order::default())]).encode(&[value.value()], &mut key));
     to.option(value.map(|_| &key[..]), Writer::bytes);
 }
 

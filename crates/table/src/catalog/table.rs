@@ -177,7 +177,10 @@ impl Table {
 
     /// The trees: the rows' first, then those of the indexes.
     pub(crate) fn roots(&self) -> Vec<u32> {
-        std::iter::once(&self.tree).chain(self.indexes.iter().map(|index| &index.tree)).map(Tree::root).collect()
+        std::iter::once(&self.tree)
+            .chain(self.indexes.iter().map(|index| &index.tree))
+            .map(Tree::root)
+            .collect()
     }
 
     /// As [`Table::roots`], the trees themselves.
@@ -250,10 +253,11 @@ impl Table {
         let (len, rest) = rest.split_first_chunk::<2>()?;
         let len = usize::from(u16::from_le_bytes(*len));
         // A unique entry without NULL has its own columns for a key, and nothing behind them.
-        let (primary, included) = match found.def.unique && found.key.offset(found.key.len(), key)? == key.len() {
-            true => rest.split_at_checked(len)?,
-            false => (key.get(key.len().checked_sub(len)?..)?, rest),
-        };
+        let (primary, included) =
+            match found.def.unique && found.key.offset(found.key.len(), key)? == key.len() {
+                true => rest.split_at_checked(len)?,
+                false => (key.get(key.len().checked_sub(len)?..)?, rest),
+            };
         let row = found.included.read(included);
         Some(RowRef { table: self, index: Some(found), tree_key: key, primary, row })
     }

@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use cairn_vfs::sync::atomic::{AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Line, Mutex, lock};
 use hashbrown::{DefaultHashBuilder, HashTable};
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::state::{ABORTED, ACTIVE, State};
 
@@ -35,13 +35,15 @@ pub(crate) struct Write {
     pub(crate) before: Option<Box<[u8]>>,
 }
 
+type Shares = SmallVec<[Arc<State>; 2]>;
+
 #[derive(Debug)]
 struct Entry {
     tree: u32,
     key: Arc<[u8]>,
     owner: Option<Arc<State>>,
     /// Seldom any, and a row of a large transaction should not cost more memory than it must.
-    shares: Option<Box<Vec<Arc<State>>>>,
+    shares: Option<Box<Shares>>,
     versions: SmallVec<[Arc<Write>; 1]>,
 }
 
@@ -143,7 +145,14 @@ impl Rows {
     }
 
     /// Wants a row for `me`. With `snapshot`, a change that those do not see who see so many commits is told.
-    pub(crate) fn claim(&self, tree: u32, key: &[u8], me: &Arc<State>, mode: Mode, snapshot: Option<u64>) -> Claim {
+    pub(crate) fn claim(
+        &self,
+        tree: u32,
+        key: &[u8],
+        me: &Arc<State>,
+        mode: Mode,
+        snapshot: Option<u64>,
+    ) -> Claim {
         let (shard, hash) = self.place(tree, key);
         let mut entries = lock(&shard.entries);
         let is_it = |entry: &Entry| entry.tree == tree && *entry.key == *key;
@@ -151,7 +160,7 @@ impl Rows {
             let key: Arc<[u8]> = key.into();
             let (owner, shares) = match mode {
                 Mode::Exclusive => (Some(Arc::clone(me)), None),
-                Mode::Shared => (None, Some(Box::new(vec![Arc::clone(me)]))),
+                Mode::Shared => (None, Some(Box::new(smallvec![Arc::clone(me)]))),
             };
             let entry = Entry { tree, key: Arc::clone(&key), owner, shares, versions: SmallVec::new() };
             entries.insert_unique(hash, entry, |entry| self.rehash(entry));
@@ -168,11 +177,13 @@ impl Rows {
             None => {}
         }
         if mode == Mode::Exclusive
-            && let Some(other) = entry.shares.iter().flat_map(|shares| &**shares).find(|share| !is_mine(share))
+            && let Some(other) =
+                entry.shares.iter().flat_map(|shares| &**shares).find(|share| !is_mine(share))
         {
             return Claim::Wait(Arc::clone(other));
         }
-        if let (Some(csn), Some(last)) = (snapshot, entry.versions.iter().rfind(|version| version.writer.commit() != ABORTED))
+        if let (Some(csn), Some(last)) =
+            (snapshot, entry.versions.iter().rfind(|version| version.writer.commit() != ABORTED))
             && !is_mine(&last.writer)
             && !last.writer.is_visible_at(csn)
         {
@@ -228,7 +239,14 @@ impl Rows {
 
     /// What those see of a row who see so many commits, and what `own` has done. Call it after the tree was read.
     #[inline]
-    pub(crate) fn see(&self, tree: u32, key: &[u8], csn: u64, own: Option<&Arc<State>>, to: &mut Vec<u8>) -> Seen {
+    pub(crate) fn see(
+        &self,
+        tree: u32,
+        key: &[u8],
+        csn: u64,
+        own: Option<&Arc<State>>,
+        to: &mut Vec<u8>,
+    ) -> Seen {
         let (shard, hash) = self.place(tree, key);
         if shard.len.load(Ordering::Acquire) == 0 {
             return Seen::InPlace;

@@ -31,7 +31,8 @@ impl Table {
         let take = |at: usize| {
             let slot = self.values.get(at)?;
             let is_free = slot.load(Ordering::Relaxed) == FREE;
-            (is_free && slot.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok()).then_some(at)
+            (is_free && slot.compare_exchange(FREE, TAKEN, Ordering::SeqCst, Ordering::Relaxed).is_ok())
+                .then_some(at)
         };
         if used > 0
             && let Some(at) = take(hint % used)
@@ -157,7 +158,8 @@ pub(crate) struct WriterSlot {
 impl WriterSlot {
     /// Says so before the first record. Errors: [`Error::Busy`].
     pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn, hint: usize) -> Result<WriterSlot> {
-        let at = slots.writers.take(hint).ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
+        let at =
+            slots.writers.take(hint).ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
         slots.writers.set(at, end().0);
         fence(Ordering::SeqCst);
         Ok(WriterSlot { slots: Arc::clone(slots), at })

@@ -66,7 +66,11 @@ impl State {
     }
 
     /// Waits until it is over, or `give_up` says so; it is asked after each wake-up, and the wait is no longer than `at_most` at once.
-    pub(crate) fn wait(&self, at_most: Option<std::time::Duration>, mut give_up: impl FnMut() -> bool) -> bool {
+    pub(crate) fn wait(
+        &self,
+        at_most: Option<std::time::Duration>,
+        mut give_up: impl FnMut() -> bool,
+    ) -> bool {
         let mut ended = lock(&self.ended);
         while !ended.is_here {
             if give_up() {

@@ -48,7 +48,13 @@ impl Waits {
 }
 
 /// Finds a way from `from` to `to`, which it appends to `path`. As deep as there are transactions that wait, which is as deep as there are threads.
-fn leads_to(edges: &HashMap<u64, Vec<u64>>, from: u64, to: u64, path: &mut Vec<u64>, seen: &mut HashSet<u64>) -> bool {
+fn leads_to(
+    edges: &HashMap<u64, Vec<u64>>,
+    from: u64,
+    to: u64,
+    path: &mut Vec<u64>,
+    seen: &mut HashSet<u64>,
+) -> bool {
     path.push(from);
     if from == to || from == Waits::EVERYBODY {
         return true;

@@ -30,7 +30,9 @@ pub(crate) fn put(payload: &mut [u8], next: u32, bytes: &[u8]) -> Result<(), Cha
 fn get(space: &Space, number: u32, page: &[u8]) -> Result<(u32, std::ops::Range<usize>)> {
     let found = (page.first(), page.u16(2), page.u32(4));
     let (Some(&KIND), Ok(len), Ok(next)) = found else {
-        return Err(space.damaged(number, format!("it is of kind {:?}, and should be of a long value", found.0)));
+        return Err(
+            space.damaged(number, format!("it is of kind {:?}, and should be of a long value", found.0))
+        );
     };
     let end = HEADER + usize::from(len);
     if end > page.len() || len == 0 && next != 0 {

@@ -148,7 +148,8 @@ mod tests {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             assert_eq!(Record::decode(&bytes), Some((record, &[][..])));
-            (0..bytes.len()).for_each(|cut| assert_eq!(Record::decode(&bytes[..cut]), None, "{record:?} {cut}"));
+            (0..bytes.len())
+                .for_each(|cut| assert_eq!(Record::decode(&bytes[..cut]), None, "{record:?} {cut}"));
             bytes.extend(b"more");
             let more = Record::decode(&bytes);
             assert_eq!(more.is_some(), matches!(record, Record::Row { .. }), "{record:?}");

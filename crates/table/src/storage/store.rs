@@ -156,7 +156,12 @@ impl Store {
     }
 
     /// Does again what the pages have not. All of the log is durable by now, so pages may be written on the way.
-    fn replay(fs: &Arc<dyn Fs>, directory: &Path, file: &PoolFile, unfinished: &mut Unfinished) -> Result<()> {
+    fn replay(
+        fs: &Arc<dyn Fs>,
+        directory: &Path,
+        file: &PoolFile,
+        unfinished: &mut Unfinished,
+    ) -> Result<()> {
         let mut recovery = Recovery::open(fs, directory, cairn_wal::Lsn::ZERO, &RecoveryOptions::default())?;
         while let Some(record) = recovery.next()? {
             let lsn = Lsn(record.lsn.get());
@@ -183,6 +188,22 @@ impl Store {
             "its last change is at {last}, and the log ends at {end}: it was removed, or is another database's"
         );
         Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
+    }
+
+    /// Removes the files of a database that nobody has open, as far as there are any. Errors: the file system's.
+    pub(crate) fn remove(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
+        let directory = beside(path, "-log");
+        if fs.exists(&directory)? {
+            for name in fs.read_dir(&directory)? {
+                fs.remove(&directory.join(name))?;
+            }
+        }
+        for file in [path.to_owned(), beside(path, "-pages")] {
+            if fs.exists(&file)? {
+                fs.remove(&file)?;
+            }
+        }
+        Ok(())
     }
 
     /// Its pages, for [`Tree`](super::Tree).

@@ -291,7 +291,8 @@ impl Tree {
                     node.level()
                 };
                 let mut read = read;
-                level_below = read().map_err(|Changed| self.space.damaged(number, "its records lie outside of it"))?;
+                level_below =
+                    read().map_err(|Changed| self.space.damaged(number, "its records lie outside of it"))?;
             }
             // Another thread may divide nodes meanwhile: a key more or less does not matter, but order does.
             if keys.len() >= least || level_below <= 1 {

@@ -74,11 +74,8 @@ impl Analysis {
     }
 
     pub(crate) fn finish(self) -> Unfinished {
-        let mut losers: Vec<Loser> = self
-            .running
-            .into_keys()
-            .map(|transaction| Loser { transaction, ..Loser::default() })
-            .collect();
+        let mut losers: Vec<Loser> =
+            self.running.into_keys().map(|transaction| Loser { transaction, ..Loser::default() }).collect();
         losers.sort_by_key(|loser| loser.transaction);
         let dropped = self.dropped.into_iter().filter(|root| !self.freed.contains(root)).collect();
         Unfinished { losers, dropped, next_transaction: self.last + 1 }

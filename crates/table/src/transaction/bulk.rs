@@ -71,7 +71,12 @@ impl Transaction {
     }
 
     /// Builds a tree of records.
-    pub(super) fn build(&mut self, tree: &Tree, sorter: &Sorter, violation: impl Fn(&[u8], &[u8]) -> Error) -> Result<()> {
+    pub(super) fn build(
+        &mut self,
+        tree: &Tree,
+        sorter: &Sorter,
+        violation: impl Fn(&[u8], &[u8]) -> Error,
+    ) -> Result<()> {
         let mut builder = Builder::new(tree, FILL);
         for (key, value) in sorter.iter() {
             if !builder.is_next(key) {
@@ -130,19 +135,35 @@ impl Build {
             let _ = table.key_format().encode(&[Value::BigInt(self.next_row)], &mut key);
             self.next_row += 1;
         } else if !table.encode_key(values, &mut key) {
-            let column = table.def().primary_key.iter().map(|key| key.column).find(|&column| values.get(column) == Some(&Value::Null));
-            let column = column.and_then(|column| table.def().columns.get(column)).map(|column| column.name.clone());
-            return Err(Error::NotNull { table: table.def().name.clone(), column: column.unwrap_or_default() });
+            let column = table
+                .def()
+                .primary_key
+                .iter()
+                .map(|key| key.column)
+                .find(|&column| values.get(column) == Some(&Value::Null));
+            let column =
+                column.and_then(|column| table.def().columns.get(column)).map(|column| column.name.clone());
+            return Err(Error::NotNull {
+                table: table.def().name.clone(),
+                column: column.unwrap_or_default(),
+            });
         }
         let mut record = Vec::with_capacity(64);
         if !table.encode_row(values, &mut record) {
-            return Err(Error::Invalid { what: format!("a row of table {} is longer than 4 GiB", table.def().name) });
+            return Err(Error::Invalid {
+                what: format!("a row of table {} is longer than 4 GiB", table.def().name),
+            });
         }
         for (index, entries) in table.indexes.iter().zip(&mut self.entries) {
             let Some(row) = table.row(&key, &record) else { continue };
             let (mut entry, mut value) = (Vec::new(), Vec::new());
             if !table.encode_entry(index, &row, &mut entry, &mut value) {
-                return Err(Error::Invalid { what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name) });
+                return Err(Error::Invalid {
+                    what: format!(
+                        "the columns that index {} includes are longer than 64 KiB",
+                        index.def.name
+                    ),
+                });
             }
             let most = index.tree.max_record();
             if entry.len() + value.len() > most {

@@ -43,7 +43,9 @@ impl Transaction {
         self.lock_schema()?;
         let table = self.now(table)?;
         let mut catalog = Catalog::clone(self.view.catalog());
-        if let Some((other, _)) = catalog.references_to(table.id()).find(|(other, _)| other.id() != table.id()) {
+        if let Some((other, _)) =
+            catalog.references_to(table.id()).find(|(other, _)| other.id() != table.id())
+        {
             return Err(Error::InUse {
                 what: format!("table {}", table.def().name),
                 detail: format!("a foreign key of table {} refers to it", other.def().name),
@@ -74,7 +76,11 @@ impl Transaction {
         check_def(&def)?;
         let is_as_before = columns.len() == old.columns.len()
             && columns.iter().enumerate().all(|(at, from)| *from == Some(at))
-            && def.columns.iter().zip(&old.columns).all(|(new, old)| new.kind == old.kind && (new.nullable || !old.nullable))
+            && def
+                .columns
+                .iter()
+                .zip(&old.columns)
+                .all(|(new, old)| new.kind == old.kind && (new.nullable || !old.nullable))
             && def.primary_key == old.primary_key
             && def.indexes.len() == old.indexes.len();
         if is_as_before {
@@ -94,7 +100,9 @@ impl Transaction {
         self.lock_schema()?;
         let table = self.now(table)?;
         let catalog = Arc::clone(self.view.catalog());
-        if let Some((other, _)) = catalog.references_to(table.id()).find(|(other, _)| other.id() != table.id()) {
+        if let Some((other, _)) =
+            catalog.references_to(table.id()).find(|(other, _)| other.id() != table.id())
+        {
             return Err(Error::InUse {
                 what: format!("the rows of table {}", table.def().name),
                 detail: format!("a foreign key of table {} refers to it", other.def().name),
@@ -128,7 +136,12 @@ impl Transaction {
         while let Some(row) = scan.next()? {
             let (mut key, mut value) = (Vec::new(), Vec::new());
             if !new.encode_entry(index, &row, &mut key, &mut value) {
-                return Err(Error::Invalid { what: format!("the columns that index {} includes are longer than 64 KiB", index.def.name) });
+                return Err(Error::Invalid {
+                    what: format!(
+                        "the columns that index {} includes are longer than 64 KiB",
+                        index.def.name
+                    ),
+                });
             }
             let most = index.tree.max_record();
             if key.len() + value.len() > most {
@@ -258,7 +271,10 @@ impl Transaction {
             let parent = catalog.table_by_id(key.table);
             if !parent.is_some_and(|parent| is_referable(parent, &key.references)) {
                 return Err(Error::Invalid {
-                    what: format!("there is no unique constraint matching given keys for constraint \"{}\"", key.name),
+                    what: format!(
+                        "there is no unique constraint matching given keys for constraint \"{}\"",
+                        key.name
+                    ),
                 });
             }
             if [key.on_delete, key.on_update].contains(&Referential::SetDefault) {
@@ -292,7 +308,13 @@ impl Transaction {
         Ok(Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?))
     }
 
-    fn copy_rows(&mut self, from: &Arc<Table>, to: &Arc<Table>, columns: &[Option<usize>], fill: &[Value<'_>]) -> Result<()> {
+    fn copy_rows(
+        &mut self,
+        from: &Arc<Table>,
+        to: &Arc<Table>,
+        columns: &[Option<usize>],
+        fill: &[Value<'_>],
+    ) -> Result<()> {
         let mut build = super::bulk::Build::new(to);
         let mut scan = self.view_of_now()?.scan(from, None, EVERYTHING, Direction::Forward)?;
         let mut rows = 0;
@@ -331,7 +353,12 @@ impl Transaction {
     }
 
     /// Makes a catalog this transaction's, and writes what is different in it.
-    pub(crate) fn set(&mut self, catalog: Catalog, put: Vec<CatalogRecord>, removed: Vec<[u8; 5]>) -> Result<()> {
+    pub(crate) fn set(
+        &mut self,
+        catalog: Catalog,
+        put: Vec<CatalogRecord>,
+        removed: Vec<[u8; 5]>,
+    ) -> Result<()> {
         let tree = Tree::open(self.db.store.space(), ROOT);
         let put = put.into_iter().map(|(key, bytes)| (key, Some(bytes)));
         for (key, bytes) in put.chain(removed.into_iter().map(|key| (key, None))) {
@@ -386,23 +413,38 @@ fn check_def(def: &TableDef) -> Result<()> {
         if let Some((precision, scale)) = column.kind.decimal
             && (!(1..=38).contains(&precision) || scale > precision)
         {
-            return invalid(format!("column {} is of type {}: 38 digits are the most", column.name, column.kind));
+            return invalid(format!(
+                "column {} is of type {}: 38 digits are the most",
+                column.name, column.kind
+            ));
         }
     }
     let keys = def.primary_key.iter().map(|key| (key.column, "the primary key"));
-    let indexes = def.indexes.iter().flat_map(|index| index.columns.iter().map(|key| (key.column, &*index.name)));
+    let indexes =
+        def.indexes.iter().flat_map(|index| index.columns.iter().map(|key| (key.column, &*index.name)));
     for (column, of) in keys.chain(indexes) {
         match columns.get(column) {
-            None => return invalid(format!("{of} of table {} has a column that the table does not have", def.name)),
+            None => {
+                return invalid(format!(
+                    "{of} of table {} has a column that the table does not have",
+                    def.name
+                ));
+            }
             Some(column) if !can_be_key(column.kind.kind) => {
-                return invalid(format!("{of} of table {} has column {}, whose type {} has no order for keys", def.name, column.name, column.kind));
+                return invalid(format!(
+                    "{of} of table {} has column {}, whose type {} has no order for keys",
+                    def.name, column.name, column.kind
+                ));
             }
             Some(_) => {}
         }
     }
     for index in &def.indexes {
         if index.columns.is_empty() || index.include.iter().any(|&column| column >= columns.len()) {
-            return invalid(format!("index {} of table {} has no columns, or one that the table does not have", index.name, def.name));
+            return invalid(format!(
+                "index {} of table {} has no columns, or one that the table does not have",
+                index.name, def.name
+            ));
         }
     }
     for key in &def.foreign_keys {
@@ -410,7 +452,10 @@ fn check_def(def: &TableDef) -> Result<()> {
             || key.columns.len() != key.references.len()
             || key.columns.iter().any(|&column| column >= columns.len())
         {
-            return invalid(format!("constraint {} of table {} has columns that make no sense", key.name, def.name));
+            return invalid(format!(
+                "constraint {} of table {} has columns that make no sense",
+                key.name, def.name
+            ));
         }
     }
     Ok(())

@@ -76,7 +76,8 @@ impl Transaction {
         if key.len() + record.len() <= table.tree.max_record() {
             return Ok(record);
         }
-        let (flags, bytes) = (record.first().copied().unwrap_or_default(), record.get(1..).unwrap_or_default());
+        let (flags, bytes) =
+            (record.first().copied().unwrap_or_default(), record.get(1..).unwrap_or_default());
         // The chain is this transaction's from its first page on.
         self.writing()?;
         let first = write_chain(self.db.store.space(), bytes)?;
@@ -87,7 +88,13 @@ impl Transaction {
         Ok(place)
     }
 
-    fn add_entry(&mut self, table: &Arc<Table>, index: &Index, entry: &Entry, values: &[Value<'_>]) -> Result<()> {
+    fn add_entry(
+        &mut self,
+        table: &Arc<Table>,
+        index: &Index,
+        entry: &Entry,
+        values: &[Value<'_>],
+    ) -> Result<()> {
         let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
         if !self.add(&index.tree, &key, &entry.value)? {
             return Err(duplicate(table, Some(index), values));
@@ -176,7 +183,13 @@ impl Transaction {
         Ok(())
     }
 
-    fn remove_row(&mut self, table: &Arc<Table>, key: &Arc<[u8]>, before: &[u8], old: &RowRef<'_>) -> Result<()> {
+    fn remove_row(
+        &mut self,
+        table: &Arc<Table>,
+        key: &Arc<[u8]>,
+        before: &[u8],
+        old: &RowRef<'_>,
+    ) -> Result<()> {
         self.put(&table.tree, key, Some(before), None)?;
         self.note_old_chain(before);
         for index in &table.indexes {
@@ -302,7 +315,11 @@ pub(super) fn duplicate(table: &Table, index: Option<&Index>, values: &[Value<'_
         }
     };
     let columns: Vec<usize> = columns.iter().map(|key| key.column).collect();
-    Error::UniqueViolation { table: table.def().name.clone(), index: name, key: named(table, &columns, values) }
+    Error::UniqueViolation {
+        table: table.def().name.clone(),
+        index: name,
+        key: named(table, &columns, values),
+    }
 }
 
 /// Columns and their values: `(a, b)=(1, 2)`.
@@ -322,9 +339,7 @@ fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {
     let column = table.def().primary_key.iter().map(|key| key.column).find(is_null);
     let column = column.and_then(|column| table.def().columns.get(column));
     match column {
-        Some(column) => {
-            Error::NotNull { table: table.def().name.clone(), column: column.name.clone() }
-        }
+        Some(column) => Error::NotNull { table: table.def().name.clone(), column: column.name.clone() },
         None => Error::Invalid { what: format!("the key of table {} cannot be made", table.def().name) },
     }
 }
@@ -355,7 +370,9 @@ fn check_value(column: &str, kind: &ColumnType, value: &Value<'_>) -> Result<()>
         return Err(wrong(format!("the value {value} is not")));
     }
     match (value, kind.length, kind.decimal) {
-        (Value::Text(text), _, _) if text.contains('\0') => Err(wrong("a text cannot have a zero byte".to_owned())),
+        (Value::Text(text), _, _) if text.contains('\0') => {
+            Err(wrong("a text cannot have a zero byte".to_owned()))
+        }
         // As many bytes as characters are allowed are never too many characters.
         (Value::Text(text), Some(length), _)
             if text.len() > length as usize && text.chars().count() > length as usize =>

@@ -29,7 +29,8 @@ pub(super) struct Children {
 /// The tree in which referenced rows are found by the columns of a reference: the table, or a unique index.
 fn referenced<'t>(parent: &'t Table, key: &ForeignKeyDef) -> Option<(&'t Tree, Option<&'t Index>)> {
     let is_it = |columns: &[crate::schema::KeyColumn]| {
-        columns.len() == key.references.len() && columns.iter().all(|column| key.references.contains(&column.column))
+        columns.len() == key.references.len()
+            && columns.iter().all(|column| key.references.contains(&column.column))
     };
     if is_it(&parent.def().primary_key) {
         return Some((&parent.tree, None));
@@ -69,7 +70,8 @@ impl Transaction {
     ) -> Result<()> {
         for key in &table.def().foreign_keys {
             let value = |column: usize| values.get(column).copied().unwrap_or(Value::Null);
-            let is_same = old.is_some_and(|old| key.columns.iter().all(|&column| old.get(column) == value(column)));
+            let is_same =
+                old.is_some_and(|old| key.columns.iter().all(|&column| old.get(column) == value(column)));
             if is_same || key.columns.iter().any(|&column| value(column) == Value::Null) {
                 continue;
             }
@@ -118,7 +120,8 @@ impl Transaction {
         let mut all = Vec::new();
         for (child, at) in catalog.references_to(table.id()) {
             let Some(key) = child.def().foreign_keys.get(at) else { continue };
-            let stays = |column: &usize| values.is_some_and(|values| values.get(*column) == Some(&old.get(*column)));
+            let stays =
+                |column: &usize| values.is_some_and(|values| values.get(*column) == Some(&old.get(*column)));
             if key.references.iter().all(stays) {
                 continue;
             }
@@ -150,7 +153,12 @@ impl Transaction {
     }
 
     /// The rows that refer to one, as they are now and not as the snapshot has them. Cost: a look into an index of the columns, or the whole table.
-    fn children_of(&mut self, child: &Arc<Table>, key: &ForeignKeyDef, parent: &RowRef<'_>) -> Result<Vec<Vec<u8>>> {
+    fn children_of(
+        &mut self,
+        child: &Arc<Table>,
+        key: &ForeignKeyDef,
+        parent: &RowRef<'_>,
+    ) -> Result<Vec<Vec<u8>>> {
         let view = self.view_of_now()?;
         let index = child.indexes.iter().position(|index| {
             let begins = index.def.columns.get(..key.columns.len());
@@ -209,7 +217,11 @@ impl Transaction {
                 for (&column, &reference) in key.columns.iter().zip(&children.references) {
                     let value = values.and_then(|values| values.get(reference)).copied();
                     if let Some(place) = changed.get_mut(column) {
-                        *place = if action == Referential::Cascade { value.unwrap_or(Value::Null) } else { Value::Null };
+                        *place = if action == Referential::Cascade {
+                            value.unwrap_or(Value::Null)
+                        } else {
+                            Value::Null
+                        };
                     }
                 }
                 self.update(table, child, &changed)?;
@@ -221,7 +233,11 @@ impl Transaction {
 
 fn dangling(table: &Table, key: &ForeignKeyDef) -> Error {
     Error::Invalid {
-        what: format!("constraint {} of table {} refers to nothing that is unique", key.name, table.def().name),
+        what: format!(
+            "constraint {} of table {} refers to nothing that is unique",
+            key.name,
+            table.def().name
+        ),
     }
 }
 

@@ -4,11 +4,11 @@ use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, PoisonError, lock};
 
 use super::{LOOK, Transaction};
+use crate::catalog::{GHOST, Table};
 use crate::database::{Inner, Isolation};
 use crate::mvcc::{Claim, Mode, State, Waits};
 use crate::storage::Tree;
 use crate::view::RowBuf;
-use crate::catalog::{GHOST, Table};
 use crate::{Error, Result};
 
 /// Of a claim that concerns the row's key only, and not its other columns: readers of the key from other tables and writers of other columns do not wait for each

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use cairn_table::row::{Order, Type, Value};
 use cairn_table::schema::{ColumnDef, IndexDef, KeyColumn, TableDef};
-use cairn_table::{Database, Direction, Durability, Isolation, Options, Result, Savepoint, Table, Transaction};
+use cairn_table::{
+    Database, Direction, Durability, Isolation, Options, Result, Savepoint, Table, Transaction,
+};
 use cairn_vfs::fault::{Fault, Rule};
 use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng};
 
@@ -70,9 +72,11 @@ fn content(db: &Database) -> Result<Tables> {
     let mut tables = Tables::new();
     for table in transaction.view().catalog().tables() {
         let mut rows = Rows::new();
-        let mut scan = transaction.view().scan(table, None, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)?;
+        let mut scan =
+            transaction.view().scan(table, None, (Bound::Unbounded, Bound::Unbounded), Direction::Forward)?;
         while let Some(row) = scan.next()? {
-            let (Value::Int(id), Value::Int(v), Value::Text(text)) = (row.get(0), row.get(1), row.get(2)) else {
+            let (Value::Int(id), Value::Int(v), Value::Text(text)) = (row.get(0), row.get(1), row.get(2))
+            else {
                 panic!("{:?}", row.values());
             };
             assert!(text.bytes().all(|byte| byte == b'w'));
@@ -83,11 +87,14 @@ fn content(db: &Database) -> Result<Tables> {
     Ok(tables)
 }
 
+/// Rows that a transaction has changed; `None` for those that it has deleted.
+type Changes = BTreeMap<i32, Option<(i32, usize)>>;
+
 /// A transaction, and what it has made of the rows that are its own to change: those of one remainder by three.
 struct Open {
     transaction: Transaction,
-    rows: BTreeMap<i32, Option<(i32, usize)>>,
-    savepoint: Option<(Savepoint, BTreeMap<i32, Option<(i32, usize)>>)>,
+    rows: Changes,
+    savepoint: Option<(Savepoint, Changes)>,
 }
 
 /// A database, and everything that it was: the content after each commit.
@@ -297,7 +304,12 @@ fn power_loss_at_every_operation() {
             let durable = ended.checked_sub(1).map_or(0, |at| marks[at].1);
             for (image, crashed) in point.images(rounds(1, 6)) {
                 images += 1;
-                check(&crashed, &run.states, durable, &format!("seed {seed}, {image} at {}", point.operation()));
+                check(
+                    &crashed,
+                    &run.states,
+                    durable,
+                    &format!("seed {seed}, {image} at {}", point.operation()),
+                );
             }
         }
     }

@@ -125,7 +125,9 @@ fn long_rows() {
     });
     let text = |len: usize| "longer than it looks ".repeat(len / 21 + 1)[..len].to_owned();
     for (id, len) in [(1, 1_400), (2, 20_000), (3, 300_000)] {
-        fixture.run(|transaction| transaction.insert(&table, &[Value::Int(id), Value::Text(&text(len))]).unwrap());
+        fixture.run(|transaction| {
+            transaction.insert(&table, &[Value::Int(id), Value::Text(&text(len))]).unwrap()
+        });
     }
     let before = fixture.begin();
     for (id, len) in [(1, 9_000), (2, 10), (3, 250_000)] {

@@ -20,14 +20,38 @@ fn rules() {
         table
     });
     let tries = [
-        ([Value::Int(1), Value::Text("y"), Value::Null, Value::Null], "duplicate key value violates unique constraint \"t_pkey\""),
-        ([Value::Int(2), Value::Text("x"), Value::Null, Value::Null], "duplicate key value violates unique constraint \"t_code\""),
-        ([Value::Int(2), Value::Null, Value::Null, Value::Null], "null value in column \"code\" of relation \"t\" violates not-null constraint"),
-        ([Value::Null, Value::Text("z"), Value::Null, Value::Null], "null value in column \"id\" of relation \"t\" violates not-null constraint"),
-        ([Value::Int(2), Value::Text("y"), Value::Text("abcd"), Value::Null], "value too long for type varchar(3) in column \"short\""),
-        ([Value::Int(2), Value::Text("y"), Value::Null, Value::Decimal(10_000)], "numeric field overflow in column \"amount\" of type decimal(4,2)"),
-        ([Value::Int(2), Value::Text("y"), Value::Int(3), Value::Null], "column \"short\" is of type varchar(3), and the value 3 is not"),
-        ([Value::Int(2), Value::Text("\0"), Value::Null, Value::Null], "column \"code\" is of type text, and a text cannot have a zero byte"),
+        (
+            [Value::Int(1), Value::Text("y"), Value::Null, Value::Null],
+            "duplicate key value violates unique constraint \"t_pkey\"",
+        ),
+        (
+            [Value::Int(2), Value::Text("x"), Value::Null, Value::Null],
+            "duplicate key value violates unique constraint \"t_code\"",
+        ),
+        (
+            [Value::Int(2), Value::Null, Value::Null, Value::Null],
+            "null value in column \"code\" of relation \"t\" violates not-null constraint",
+        ),
+        (
+            [Value::Null, Value::Text("z"), Value::Null, Value::Null],
+            "null value in column \"id\" of relation \"t\" violates not-null constraint",
+        ),
+        (
+            [Value::Int(2), Value::Text("y"), Value::Text("abcd"), Value::Null],
+            "value too long for type varchar(3) in column \"short\"",
+        ),
+        (
+            [Value::Int(2), Value::Text("y"), Value::Null, Value::Decimal(10_000)],
+            "numeric field overflow in column \"amount\" of type decimal(4,2)",
+        ),
+        (
+            [Value::Int(2), Value::Text("y"), Value::Int(3), Value::Null],
+            "column \"short\" is of type varchar(3), and the value 3 is not",
+        ),
+        (
+            [Value::Int(2), Value::Text("\0"), Value::Null, Value::Null],
+            "column \"code\" is of type text, and a text cannot have a zero byte",
+        ),
     ];
     for (row, message) in tries {
         let mut transaction = fixture.begin();
@@ -36,7 +60,10 @@ fn rules() {
         transaction.rollback_to(savepoint).unwrap();
         let row = [Value::Int(3), Value::Text("w"), Value::Null, Value::Null];
         transaction.insert(&table, &row).unwrap();
-        assert_eq!(transaction.update(&table, &key(&table, 3), &tries[1].0).unwrap_err().to_string(), tries[1].1);
+        assert_eq!(
+            transaction.update(&table, &key(&table, 3), &tries[1].0).unwrap_err().to_string(),
+            tries[1].1
+        );
         transaction.rollback().unwrap();
     }
     assert_eq!(all(&fixture.begin(), &table, None), ["1,x,äöü,9999"]);
@@ -75,7 +102,10 @@ fn references() {
         .collect();
     let mut transaction = fixture.begin();
     let error = transaction.insert(&children[0], &[Value::Int(1), Value::Int(99)]).unwrap_err();
-    assert_eq!(error.to_string(), "insert or update on table \"c0\" violates foreign key constraint \"c0_parent_fkey\"");
+    assert_eq!(
+        error.to_string(),
+        "insert or update on table \"c0\" violates foreign key constraint \"c0_parent_fkey\""
+    );
     let Error::ForeignKeyViolation { detail, .. } = error else { panic!() };
     assert_eq!(detail, "Key (parent)=(99) is not present in table \"t\".");
     let error = transaction.delete(&parent, &key(&parent, 1)).unwrap_err();
@@ -86,13 +116,18 @@ fn references() {
     assert!(transaction.drop_table(&parent).unwrap_err().to_string().contains("depend on it"));
     transaction.rollback().unwrap();
     // Other columns change as they like.
-    fixture.run(|transaction| transaction.update(&parent, &key(&parent, 1), &[Value::Int(1), Value::Int(7)]).unwrap());
+    fixture.run(|transaction| {
+        transaction.update(&parent, &key(&parent, 1), &[Value::Int(1), Value::Int(7)]).unwrap()
+    });
     fixture.run(|transaction| {
         assert!(transaction.update(&parent, &key(&parent, 2), &[Value::Int(20), Value::Int(0)]).unwrap());
         assert!(transaction.update(&parent, &key(&parent, 3), &[Value::Int(30), Value::Int(0)]).unwrap());
     });
     let rows = |at: usize| all(&fixture.begin(), &children[at], None);
-    assert_eq!((rows(1), rows(2)), (vec!["10,20".into(), "11,null".into()], vec!["10,null".into(), "11,null".into()]));
+    assert_eq!(
+        (rows(1), rows(2)),
+        (vec!["10,20".into(), "11,null".into()], vec!["10,null".into(), "11,null".into()])
+    );
     fixture.run(|transaction| assert!(transaction.delete(&parent, &key(&parent, 20)).unwrap()));
     assert_eq!(rows(1), ["11,null"]);
     assert_eq!(all(&fixture.begin(), &children[1], Some(0)), ["11,null"]);

@@ -49,7 +49,13 @@ fn is_retry(error: &Error) -> bool {
 }
 
 /// One transaction of some reads and appends. `None` when it did not commit.
-fn turn(fixture: &Fixture, table: &Arc<Table>, level: Isolation, rng: &mut SeededRng, next: &Mutex<u32>) -> Option<Done> {
+fn turn(
+    fixture: &Fixture,
+    table: &Arc<Table>,
+    level: Isolation,
+    rng: &mut SeededRng,
+    next: &Mutex<u32>,
+) -> Option<Done> {
     let mut done = Done::default();
     let mut transaction = fixture.db.begin(level).unwrap();
     for _ in 0..1 + rng.below(4) {

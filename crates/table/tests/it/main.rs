@@ -38,6 +38,7 @@ pub fn open(fs: &Arc<dyn Fs>) -> Database {
     Database::open_seeded(fs, path(), &options(), &mut SeededRng::new(7)).unwrap()
 }
 
+#[allow(clippy::new_without_default, reason = "a fixture is not a value")]
 impl Fixture {
     pub fn new() -> Self {
         let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
@@ -70,7 +71,8 @@ impl Fixture {
     /// A table of two columns, `id` and `v`, with rows.
     pub fn pairs(&self, rows: &[(i32, i32)]) -> Arc<Table> {
         self.run(|transaction| {
-            let table = transaction.create_table(def("t", &[("id", Type::Int), ("v", Type::Int)], &[0])).unwrap();
+            let table =
+                transaction.create_table(def("t", &[("id", Type::Int), ("v", Type::Int)], &[0])).unwrap();
             for (id, v) in rows {
                 transaction.insert(&table, &[Value::Int(*id), Value::Int(*v)]).unwrap();
             }
@@ -98,7 +100,13 @@ pub fn def(name: &str, columns: &[(&str, Type)], primary_key: &[usize]) -> Table
 }
 
 pub fn index(name: &str, columns: &[usize], unique: bool) -> IndexDef {
-    IndexDef { name: name.to_owned(), columns: on(columns), include: Vec::new(), unique, is_constraint: false }
+    IndexDef {
+        name: name.to_owned(),
+        columns: on(columns),
+        include: Vec::new(),
+        unique,
+        is_constraint: false,
+    }
 }
 
 pub fn key(table: &Table, id: i32) -> Vec<u8> {

@@ -37,7 +37,8 @@ fn made_and_changed() -> Fixture {
     transaction.create_index(&table, index("t_v", &[1], true)).unwrap();
     transaction.rollback().unwrap();
     assert!(fixture.table("t").def().indexes.is_empty());
-    let table = fixture.run(|transaction| transaction.create_index(&table, index("t_v", &[1], true)).unwrap());
+    let table =
+        fixture.run(|transaction| transaction.create_index(&table, index("t_v", &[1], true)).unwrap());
     assert_eq!(all(&fixture.begin(), &table, Some(0)), ["3,10", "2,20", "1,30"]);
     let table = fixture.run(|transaction| {
         let mut def = table.def().clone();
@@ -54,9 +55,13 @@ fn made_and_changed() -> Fixture {
         let query = "SELECT 1".to_owned();
         let view = ViewDef { schema: "other".to_owned(), name: "v".to_owned(), columns: Vec::new(), query };
         transaction.create_view(view.clone(), false).unwrap();
-        assert_eq!(transaction.create_view(view.clone(), false).unwrap_err().to_string(), "relation \"v\" already exists");
+        assert_eq!(
+            transaction.create_view(view.clone(), false).unwrap_err().to_string(),
+            "relation \"v\" already exists"
+        );
         transaction.create_view(view, true).unwrap();
-        let column = ColumnStatistics { distinct: 3, min: Some(Value::Int(1).into()), ..ColumnStatistics::default() };
+        let column =
+            ColumnStatistics { distinct: 3, min: Some(Value::Int(1).into()), ..ColumnStatistics::default() };
         let columns = vec![column, ColumnStatistics::default(), ColumnStatistics::default()];
         transaction.set_statistics(&table, TableStatistics { rows: 3, columns }).unwrap();
     });
@@ -100,5 +105,8 @@ fn bulk() {
     for id in [1, 3, 2, 3] {
         bulk.push(&[Value::Int(id)]).unwrap();
     }
-    assert_eq!(bulk.finish().unwrap_err().to_string(), "duplicate key value violates unique constraint \"c_pkey\"");
+    assert_eq!(
+        bulk.finish().unwrap_err().to_string(),
+        "duplicate key value violates unique constraint \"c_pkey\""
+    );
 }

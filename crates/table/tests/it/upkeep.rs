@@ -2,6 +2,45 @@ use cairn_table::row::{Type, Value};
 
 use crate::{Fixture, all, def, index, key};
 
+/// Goal: a backup has what was committed when it began, is a sound database of its own, keeps references, views and statistics, and takes nobody's place; others
+/// write meanwhile.
+#[test]
+fn backup() {
+    let fixture = Fixture::new();
+    let parent = fixture.pairs(&[(1, 10), (2, 20)]);
+    fixture.run(|transaction| {
+        let mut def = def("child", &[("id", Type::Int), ("parent", Type::Int)], &[]);
+        def.foreign_keys.push(cairn_table::schema::ForeignKeyDef {
+            name: "child_parent_fkey".to_owned(),
+            columns: vec![1],
+            table: parent.id(),
+            references: vec![0],
+            on_delete: Default::default(),
+            on_update: Default::default(),
+        });
+        def.indexes = vec![index("child_parent", &[1], false)];
+        let child = transaction.create_table(def).unwrap();
+        transaction.insert(&child, &[Value::Int(5), Value::Int(2)]).unwrap();
+        transaction.create_schema("other").unwrap();
+    });
+    let mut open = fixture.begin();
+    open.insert(&parent, &[Value::Int(3), Value::Int(30)]).unwrap();
+    let to = std::path::Path::new("/db/copy.db");
+    fixture.db.backup(&fixture.fs, to).unwrap();
+    open.commit(cairn_table::Durability::Buffered).unwrap();
+    assert!(fixture.db.backup(&fixture.fs, to).unwrap_err().to_string().contains("already exists"));
+    let copy = cairn_table::Database::open(&fixture.fs, to, &crate::options()).unwrap();
+    let report = copy.check().unwrap();
+    assert_eq!((report.tables, report.rows, report.free_pages, report.lost_pages), (2, 3, 0, 0));
+    let mut transaction = copy.begin(cairn_table::Isolation::ReadCommitted).unwrap();
+    assert!(transaction.view().catalog().has_schema("other"));
+    let parent = transaction.view().catalog().table("public", "t").unwrap().clone();
+    assert_eq!(all(&transaction, &parent, None), ["1,10", "2,20"]);
+    assert!(
+        transaction.delete(&parent, &key(&parent, 2)).unwrap_err().to_string().contains("child_parent_fkey")
+    );
+}
+
 /// Goal: a vacuum makes the file as short as what is in it, moves nothing out of its place as far as anybody can see, and leaves a sound database. Method: tables
 /// with an index and long rows, of which most go; check, vacuum, check, open again.
 #[test]

@@ -151,15 +151,15 @@ impl Builder {
             let last = match (level, upper) {
                 (0, _) => None,
                 (_, None) => last_child,
-                (_, Some(_)) => records
-                    .record(count)
-                    .and_then(|(_, value)| value.try_into().ok())
-                    .map(u32::from_le_bytes),
+                (_, Some(_)) => {
+                    records.record(count).and_then(|(_, value)| value.try_into().ok()).map(u32::from_le_bytes)
+                }
             };
             last.map_or(Ok(()), |child| node.set_last_child(child))
         };
         build(&mut payload).map_err(|_| tree.space.damaged(tree.root, "a node of it cannot be built"))?;
-        let op = image(&payload).map_err(|_| tree.space.damaged(tree.root, "a node of it cannot be built"))?;
+        let op =
+            image(&payload).map_err(|_| tree.space.damaged(tree.root, "a node of it cannot be built"))?;
         let mut change = Change::default();
         let (page, at) = match root {
             Some((page, _)) if page != 0 => (page, change.hold(tree.space.file.write(page)?)),
@@ -183,7 +183,9 @@ impl Builder {
                 return Ok(());
             }
             let half = count / 2;
-            let (Some((last, _)), Some((next, _))) = (records.record(half - 1), records.record(half)) else { return Ok(()) };
+            let (Some((last, _)), Some((next, _))) = (records.record(half - 1), records.record(half)) else {
+                return Ok(());
+            };
             let upper = if level == 0 { separator(last, next) } else { last.to_vec() };
             let mut rest = Level::default();
             rest.clear(upper.clone());

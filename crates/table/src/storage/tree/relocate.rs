@@ -48,7 +48,10 @@ impl Tree {
         let read = || -> std::result::Result<(Vec<u32>, u8), cairn_pool::Changed> {
             let level = node.level()?;
             match node.kind()? {
-                INNER => Ok(((0..=node.count()?).map(|at| node.child(at)).collect::<std::result::Result<_, _>>()?, level)),
+                INNER => Ok((
+                    (0..=node.count()?).map(|at| node.child(at)).collect::<std::result::Result<_, _>>()?,
+                    level,
+                )),
                 _ => Ok((Vec::new(), level)),
             }
         };
