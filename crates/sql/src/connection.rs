@@ -1,45 +1,24 @@
 //! Connections: what a program talks to.
 
-use std::sync::Arc;
-
 use cairn_table::schema::ColumnType;
 
 use crate::database::Database;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::outcome::{Outcome, Rows};
-use crate::statement::Statement;
-
-/// Where a connection is with its transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// In none: each statement is its own.
-    Idle,
-    /// In one.
-    Open,
-    /// In one that met an error and waits for ROLLBACK.
-    Failed,
-}
-
-/// Something to be told to whoever is at the other end, without being an error.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// `NOTICE` or `WARNING`.
-    pub severity: &'static str,
-    /// The code: five characters.
-    pub sqlstate: &'static str,
-    /// What it says.
-    pub message: String,
-}
+use crate::session::{Notice, Session, TransactionStatus};
+use crate::sqlstate::{FEATURE_NOT_SUPPORTED, SYNTAX_ERROR};
+use crate::statement::{Statement, StatementKind};
+use crate::syntax::parse;
 
 /// Ends what a connection is doing, from another thread.
 #[derive(Debug, Clone)]
-pub struct Canceller(Arc<std::sync::atomic::AtomicBool>);
+pub struct Canceller(cairn_table::Canceller);
 
 impl Canceller {
-    /// The statement that runs now ends with 57014. None that runs later is touched.
+    /// The statement that runs now ends with 57014. None that begins later is touched.
     pub fn cancel(&self) {
-        self.0.store(true, std::sync::atomic::Ordering::Release);
+        self.0.cancel();
     }
 }
 
@@ -47,12 +26,12 @@ impl Canceller {
 #[derive(Debug)]
 pub struct Connection {
     database: Database,
-    cancelled: Arc<std::sync::atomic::AtomicBool>,
+    session: Session,
 }
 
 impl Connection {
     pub(crate) fn new(database: Database) -> Self {
-        Connection { database, cancelled: Arc::default() }
+        Connection { session: Session::new(database.shared()), database }
     }
 
     /// What it is a connection to.
@@ -60,50 +39,101 @@ impl Connection {
         &self.database
     }
 
+    /// A number of its own among those of its database, as `pg_backend_pid()` gives it.
+    pub fn id(&self) -> u32 {
+        self.session.backend
+    }
+
+    fn statement(&mut self, sql: &str) -> Result<Statement> {
+        if let Some(statement) = self.session.kept(sql) {
+            return Ok(statement);
+        }
+        let statement = self.session.prepare(sql, &[])?;
+        // Under the text that it was asked for with, blanks and all.
+        if statement.sql() == sql && matches!(statement.kind(), StatementKind::Query | StatementKind::Change)
+        {
+            self.session.keep(&statement);
+        }
+        Ok(statement)
+    }
+
     /// Runs one statement to its end and gives the rows that it changed, or returned.
     ///
     /// Errors: whatever is wrong with it, with PostgreSQL's codes.
     pub fn execute(&mut self, sql: &str, params: &[Datum]) -> Result<u64> {
-        let _ = params;
-        Err(not_yet(sql))
+        let statement = self.statement(sql)?;
+        let outcome = self.session.run(&statement, params)?;
+        finish(outcome)
     }
 
     /// Runs one statement that gives rows.
     ///
     /// Errors: as [`Connection::execute`].
     pub fn query(&mut self, sql: &str, params: &[Datum]) -> Result<Rows<'_>> {
-        let _ = params;
-        Err(not_yet(sql))
+        let statement = self.statement(sql)?;
+        match self.session.run(&statement, params)? {
+            Outcome::Rows(rows) => Ok(rows),
+            _ => Err(Error::new(SYNTAX_ERROR, "the statement gives no rows")),
+        }
     }
 
     /// Runs several statements, separated by semicolons, and throws away the rows. Without a transaction of their own they are one transaction together.
     ///
     /// Errors: of the first one that fails; those behind it are not run.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
-        Err(not_yet(sql))
+        let all = parse(sql)?;
+        let together = all.len() > 1;
+        if together {
+            self.session.begin_implicit()?;
+        }
+        let mut result = Ok(());
+        for parsed in all {
+            result = self.one_of_batch(parsed);
+            if result.is_err() {
+                break;
+            }
+            if together {
+                self.session.begin_implicit()?;
+            }
+        }
+        if together {
+            let failed = result.is_err();
+            if failed {
+                self.session.fail_implicit();
+            }
+            let ended = self.session.end_implicit();
+            if !failed {
+                return ended;
+            }
+        }
+        result
+    }
+
+    fn one_of_batch(&mut self, parsed: crate::syntax::Parsed<'_>) -> Result<()> {
+        let statement = self.session.prepare_parsed(parsed, &[])?;
+        let outcome = self.session.run(&statement, &[])?;
+        finish(outcome).map(|_| ())
     }
 
     /// Parses a statement and binds it to tables. Kept by its text.
     ///
     /// Errors: whatever is wrong with it, and 42601 for more than one.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.prepare_typed(sql, &[])
+        self.statement(sql)
     }
 
     /// As [`Connection::prepare`], with the types of parameters, as far as they are known.
     ///
     /// Errors: as [`Connection::prepare`].
     pub fn prepare_typed(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Statement> {
-        let _ = types;
-        Err(not_yet(sql))
+        if types.iter().all(Option::is_none) { self.statement(sql) } else { self.session.prepare(sql, types) }
     }
 
     /// Runs a prepared statement.
     ///
     /// Errors: as [`Connection::execute`].
     pub fn run(&mut self, statement: &Statement, params: &[Datum]) -> Result<Outcome<'_>> {
-        let _ = params;
-        Err(not_yet(statement.sql()))
+        self.session.run(statement, params)
     }
 
     /// Begins a transaction that the statements up to [`Connection::end_implicit`] are in together, unless one is open. BEGIN among them makes it an
@@ -111,46 +141,55 @@ impl Connection {
     ///
     /// Errors: as BEGIN.
     pub fn begin_implicit(&mut self) -> Result<()> {
-        Err(not_yet("BEGIN"))
+        self.session.begin_implicit()
     }
 
     /// Commits what [`Connection::begin_implicit`] began, or takes it back after an error. Nothing where BEGIN has made it an ordinary one.
     ///
     /// Errors: as COMMIT.
     pub fn end_implicit(&mut self) -> Result<()> {
-        Err(not_yet("COMMIT"))
+        self.session.end_implicit()
     }
 
     /// Where it is with its transaction.
     pub fn status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        self.session.status()
     }
 
     /// What other threads end its statements with.
     pub fn canceller(&self) -> Canceller {
-        Canceller(Arc::clone(&self.cancelled))
+        Canceller(self.session.canceller.clone())
     }
 
     /// As SET.
     ///
     /// Errors: 42704 for a setting that does not exist, 22023 for a value that it cannot have.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        let _ = value;
-        Err(not_yet(name))
+        self.session.set_named(name, &[value.to_owned()])
     }
 
     /// As SHOW. `None` for a setting that does not exist.
     pub fn setting(&self, name: &str) -> Option<String> {
-        let _ = name;
-        None
+        self.session.setting(name)
     }
 
     /// What there was to be told since the last time.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        Vec::new()
+        std::mem::take(&mut self.session.notices)
     }
 }
 
-fn not_yet(what: &str) -> Error {
-    Error::unsupported(what)
+/// Sees an outcome to its end. Gives the rows that were changed or returned.
+fn finish(outcome: Outcome<'_>) -> Result<u64> {
+    match outcome {
+        Outcome::Done(tag) => Ok(tag.rows.unwrap_or(0)),
+        Outcome::Rows(mut rows) => {
+            while rows.next()?.is_some() {}
+            Ok(rows.tag().rows.unwrap_or(0))
+        }
+        Outcome::CopyIn(copy) => Err(copy.fail("there is nobody who sends rows")),
+        Outcome::CopyOut(_) => {
+            Err(Error::new(FEATURE_NOT_SUPPORTED, "COPY TO STDOUT needs somebody who takes the rows"))
+        }
+    }
 }

@@ -1,13 +1,21 @@
 //! Databases: where they are, and what they are given to work with.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
-use cairn_vfs::{Fs, StdFs};
+use cairn_table::Options;
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use cairn_vfs::sync::{Arc, Mutex, OnceLock};
+use cairn_vfs::{Clock, Fs, Rng, StdFs, SystemClock, SystemRng};
 
 use crate::connection::Connection;
 use crate::error::{Error, Result};
+use crate::query::General;
+use crate::sequence::Counters;
+use crate::sqlstate::OUT_OF_MEMORY;
+
+/// Pages in memory at the least: what threads that split nodes need.
+const LEAST_FRAMES: usize = 256;
 
 /// What a commit waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,15 +31,121 @@ pub enum Durability {
 
 /// An open database. Clones are the same one; it is closed with the last of them and of its connections.
 #[derive(Debug, Clone)]
-pub struct Database(Arc<Inner>);
+pub struct Database(Arc<Shared>);
 
+/// What all connections share.
 #[derive(Debug)]
-struct Inner {}
+pub(crate) struct Shared {
+    pub tables: cairn_table::Database,
+    pub fs: Arc<dyn Fs>,
+    pub clock: Arc<dyn Clock>,
+    pub durability: cairn_table::Durability,
+    pub statement_timeout: Option<Duration>,
+    pub threads: usize,
+    pub memory_limit: u64,
+    pub read_only: bool,
+    /// What it is called, as far as clients ask.
+    pub name: String,
+    pub sequences: Mutex<Counters>,
+    pub general: OnceLock<General>,
+    runtime: OnceLock<Runtime>,
+    backends: AtomicU32,
+    seed: u64,
+}
+
+/// Threads of the general path. Ending does not wait for them: what they do has nobody any more who waits for it.
+#[derive(Debug)]
+struct Runtime(Option<tokio::runtime::Runtime>);
+
+impl Drop for Runtime {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl Shared {
+    /// The threads of the general path, which are started when they are needed first.
+    ///
+    /// Errors: 53200 where the system has no more threads to give.
+    pub fn runtime(&self) -> Result<tokio::runtime::Handle> {
+        if let Some(Runtime(Some(runtime))) = self.runtime.get() {
+            return Ok(runtime.handle().clone());
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(self.threads)
+            .thread_name("cairn-sql")
+            .thread_stack_size(8 << 20)
+            .enable_time()
+            .build()
+            .map_err(|error| Error::new(OUT_OF_MEMORY, format!("threads cannot be started: {error}")))?;
+        let handle = runtime.handle().clone();
+        // Somebody else may have been faster: theirs is as good.
+        let kept = self.runtime.get_or_init(|| Runtime(Some(runtime)));
+        Ok(kept.0.as_ref().map_or(handle, |runtime| runtime.handle().clone()))
+    }
+
+    /// Gives back space that nothing is in.
+    ///
+    /// Errors: the file system's.
+    pub fn reclaim(&self) -> Result<()> {
+        Ok(self.tables.checkpoint()?)
+    }
+
+    pub fn take_backend(&self) -> u32 {
+        self.backends.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Where a session's random numbers begin.
+    pub fn seed(&self, backend: u32) -> u64 {
+        self.seed ^ u64::from(backend).wrapping_mul(0xd134_2543_de82_ef95)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // What fails here leaves a gap in a sequence, as a crash does.
+        let _ = crate::sequence::close(self);
+    }
+}
+
+/// A statement's time, which runs.
+#[derive(Debug)]
+pub(crate) struct Timer {
+    fired: Arc<AtomicBool>,
+    task: tokio::task::AbortHandle,
+}
+
+impl Timer {
+    /// Cancels after so much time.
+    pub fn start(shared: &Shared, after: Duration, canceller: &cairn_table::Canceller) -> Result<Timer> {
+        let fired = Arc::new(AtomicBool::new(false));
+        let (flag, canceller) = (Arc::clone(&fired), canceller.clone());
+        let task = shared.runtime()?.spawn(async move {
+            tokio::time::sleep(after).await;
+            flag.store(true, Ordering::SeqCst);
+            canceller.cancel();
+        });
+        Ok(Timer { fired, task: task.abort_handle() })
+    }
+
+    pub fn has_fired(&self) -> bool {
+        self.fired.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
 
 /// What a database is opened with.
 #[derive(Debug, Clone)]
 pub struct Builder {
     fs: Arc<dyn Fs>,
+    clock: Arc<dyn Clock>,
     cache_bytes: u64,
     durability: Durability,
     statement_timeout: Option<Duration>,
@@ -45,6 +159,7 @@ impl Default for Builder {
     fn default() -> Self {
         Builder {
             fs: Arc::new(StdFs::new()),
+            clock: Arc::new(SystemClock::new()),
             cache_bytes: 128 << 20,
             durability: Durability::Sync,
             statement_timeout: None,
@@ -61,6 +176,13 @@ impl Builder {
     #[must_use]
     pub fn fs(mut self, fs: Arc<dyn Fs>) -> Self {
         self.fs = fs;
+        self
+    }
+
+    /// Time: the machine's by default.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
         self
     }
 
@@ -117,9 +239,36 @@ impl Builder {
     ///
     /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no database.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
-        let _ = (&self.fs, self.cache_bytes, self.durability, self.statement_timeout, self.lock_timeout);
-        let _ = (self.threads, self.memory_limit, self.read_only);
-        Err(Error::unsupported(path.as_ref().display()))
+        let path = path.as_ref();
+        let mut options = Options::default();
+        let frames = self.cache_bytes / options.store.page_size as u64;
+        options.store.frames = usize::try_from(frames).unwrap_or(usize::MAX).max(LEAST_FRAMES);
+        options.lock_timeout = self.lock_timeout;
+        options.clock = Arc::clone(&self.clock);
+        let tables = cairn_table::Database::open(&self.fs, path, &options)?;
+        let seed = SystemRng::new().map_or(0, |mut rng| rng.next_u64());
+        let threads = self.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into));
+        Ok(Database(Arc::new(Shared {
+            tables,
+            fs: Arc::clone(&self.fs),
+            clock: Arc::clone(&self.clock),
+            durability: match self.durability {
+                Durability::Sync => cairn_table::Durability::Sync,
+                Durability::Buffered | Durability::Memory => cairn_table::Durability::Buffered,
+            },
+            statement_timeout: self.statement_timeout,
+            threads: threads.unwrap_or(1).max(1),
+            memory_limit: self.memory_limit,
+            read_only: self.read_only,
+            name: path
+                .file_stem()
+                .map_or_else(|| "cairn".to_owned(), |stem| stem.to_string_lossy().into_owned()),
+            sequences: Mutex::new(Counters::new()),
+            general: OnceLock::new(),
+            runtime: OnceLock::new(),
+            backends: AtomicU32::new(1),
+            seed,
+        })))
     }
 }
 
@@ -145,8 +294,16 @@ impl Database {
     ///
     /// Errors: 58030 where the file system fails.
     pub fn checkpoint(&self) -> Result<()> {
-        let _ = &self.0;
-        Err(Error::unsupported("CHECKPOINT"))
+        Ok(self.0.tables.checkpoint()?)
+    }
+
+    /// The tables, for programs that use them without SQL as well.
+    pub fn tables(&self) -> &cairn_table::Database {
+        &self.0.tables
+    }
+
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.0)
     }
 
     /// Copies the database as it is at one moment, while others change it.

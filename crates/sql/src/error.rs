@@ -128,16 +128,36 @@ impl std::error::Error for Error {
 
 impl From<cairn_table::Error> for Error {
     fn from(source: cairn_table::Error) -> Self {
-        let sqlstate = match source.kind() {
-            ErrorKind::Corruption => sqlstate::DATA_CORRUPTED,
-            ErrorKind::Io | ErrorKind::Poisoned => sqlstate::IO_ERROR,
-            ErrorKind::Busy => sqlstate::LOCK_NOT_AVAILABLE,
-            ErrorKind::Conflict => sqlstate::SERIALIZATION_FAILURE,
-            ErrorKind::Unsupported => sqlstate::FEATURE_NOT_SUPPORTED,
-            ErrorKind::NotFound => sqlstate::UNDEFINED_OBJECT,
-            _ => sqlstate::INVALID_PARAMETER_VALUE,
+        use cairn_table::Error as E;
+        let (sqlstate, detail) = match &source {
+            E::UniqueViolation { key, .. } => {
+                (sqlstate::UNIQUE_VIOLATION, Some(format!("Key {key} already exists.")))
+            }
+            E::NotNull { .. } => (sqlstate::NOT_NULL_VIOLATION, None),
+            E::ForeignKeyViolation { detail, .. } => (sqlstate::FOREIGN_KEY_VIOLATION, Some(detail.clone())),
+            E::TooWide { .. } => (sqlstate::STRING_DATA_RIGHT_TRUNCATION, None),
+            E::OutOfRange { .. } => (sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, None),
+            E::WrongType { .. } => (sqlstate::DATATYPE_MISMATCH, None),
+            E::SerializationFailure { .. } => (sqlstate::SERIALIZATION_FAILURE, None),
+            E::Deadlock { detail } => (sqlstate::DEADLOCK_DETECTED, Some(detail.clone())),
+            E::LockTimeout => (sqlstate::LOCK_NOT_AVAILABLE, None),
+            E::Cancelled => (sqlstate::QUERY_CANCELED, None),
+            E::AlreadyExists { what: "schema", .. } => (sqlstate::DUPLICATE_SCHEMA, None),
+            E::AlreadyExists { .. } => (sqlstate::DUPLICATE_TABLE, None),
+            E::NotFound { what: "schema", .. } => (sqlstate::INVALID_SCHEMA_NAME, None),
+            E::NotFound { .. } => (sqlstate::UNDEFINED_TABLE, None),
+            E::InUse { detail, .. } => (sqlstate::DEPENDENT_OBJECTS_STILL_EXIST, Some(detail.clone())),
+            E::TooLong { .. } | E::NoPages | E::Busy { .. } => (sqlstate::PROGRAM_LIMIT_EXCEEDED, None),
+            other => match other.kind() {
+                ErrorKind::Corruption => (sqlstate::DATA_CORRUPTED, None),
+                ErrorKind::Busy => (sqlstate::LOCK_NOT_AVAILABLE, None),
+                ErrorKind::Unsupported => (sqlstate::FEATURE_NOT_SUPPORTED, None),
+                ErrorKind::Invalid => (sqlstate::INVALID_PARAMETER_VALUE, None),
+                _ => (sqlstate::IO_ERROR, None),
+            },
         };
         let mut error = Error::new(sqlstate, source.to_string());
+        error.0.detail = detail;
         error.0.source = Some(source);
         error
     }

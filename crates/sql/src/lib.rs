@@ -6,12 +6,19 @@
 //! A [`Connection`] waits for what it does. It may be used within an asynchronous runtime, on a thread that may wait.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod connection;
+mod copy;
 mod database;
 mod datum;
+mod ddl;
+mod direct;
 mod error;
 mod expr;
 mod outcome;
+mod query;
+mod sequence;
+mod session;
 pub mod sqlstate;
 mod statement;
 mod syntax;
@@ -20,10 +27,11 @@ mod types;
 pub use arrow::array::RecordBatch;
 pub use cairn_table::row::Type;
 pub use cairn_table::schema::ColumnType;
-pub use connection::{Canceller, Connection, Notice, TransactionStatus};
+pub use connection::{Canceller, Connection};
 pub use database::{Builder, Database, Durability};
 pub use datum::{Datum, DatumRef, FromDatum};
 pub use error::{Error, Result};
 pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
+pub use session::{Notice, TransactionStatus};
 pub use statement::{Statement, StatementKind};
 pub use syntax::split;

@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "the names are the documentation, and PostgreSQL's manual has them all")]
 
 pub const FEATURE_NOT_SUPPORTED: &str = "0A000";
+pub const PROTOCOL_VIOLATION: &str = "08P01";
 pub const CARDINALITY_VIOLATION: &str = "21000";
 pub const DATA_EXCEPTION: &str = "22000";
 pub const STRING_DATA_RIGHT_TRUNCATION: &str = "22001";

@@ -1,10 +1,11 @@
 //! Prepared statements.
 
-use std::sync::Arc;
-
+use arc_swap::ArcSwap;
 use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
 
 use crate::outcome::Column;
+use crate::session::Planned;
 
 /// What a statement does, as far as its caller may want to know before it runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,12 +33,31 @@ pub struct Statement(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     sql: String,
-    kind: StatementKind,
-    parameters: Vec<ColumnType>,
-    columns: Arc<[Column]>,
+    /// Types of parameters that the caller gave.
+    given: Vec<Option<ColumnType>>,
+    /// As it was prepared first.
+    first: Arc<Planned>,
+    planned: ArcSwap<Planned>,
 }
 
 impl Statement {
+    pub(crate) fn new(sql: String, given: Vec<Option<ColumnType>>, planned: Planned) -> Self {
+        let first = Arc::new(planned);
+        Statement(Arc::new(Inner { sql, given, planned: ArcSwap::new(Arc::clone(&first)), first }))
+    }
+
+    pub(crate) fn given(&self) -> &[Option<ColumnType>] {
+        &self.0.given
+    }
+
+    pub(crate) fn planned(&self) -> Arc<Planned> {
+        self.0.planned.load_full()
+    }
+
+    pub(crate) fn set(&self, planned: &Arc<Planned>) {
+        self.0.planned.store(Arc::clone(planned));
+    }
+
     /// Its text.
     pub fn sql(&self) -> &str {
         &self.0.sql
@@ -45,16 +65,16 @@ impl Statement {
 
     /// What it does.
     pub fn kind(&self) -> StatementKind {
-        self.0.kind
+        self.0.first.kind
     }
 
     /// The types of `$1`, `$2` and so on.
     pub fn parameters(&self) -> &[ColumnType] {
-        &self.0.parameters
+        &self.0.first.parameters
     }
 
     /// The columns of its rows; none where it gives no rows.
     pub fn columns(&self) -> &[Column] {
-        &self.0.columns
+        &self.0.first.columns
     }
 }

@@ -105,6 +105,11 @@ impl<'a> Compiler<'a> {
         }
     }
 
+    /// An expression as one of this type.
+    pub fn coerced(&mut self, typed: Typed, to: &ColumnType) -> Result<Node> {
+        Ok(self.coerce(typed, to)?.node)
+    }
+
     fn any(&mut self, expr: &Expr) -> Result<Typed> {
         match expr {
             Expr::Nested(inner) => self.compile(inner),

@@ -39,7 +39,11 @@ fn number(digits: &str) -> Result<Typed, Failure> {
     if let Ok(value) = digits.parse::<i64>() {
         return Ok(Typed::new(Node::Const(Datum::BigInt(value)), Type::BigInt.into()));
     }
-    let Some((unscaled, scale)) = parse_decimal(digits) else { return Err(Failure::Unknown) };
+    let Some((unscaled, scale)) = parse_decimal(digits) else {
+        // More than a decimal holds.
+        let value = digits.parse().map_err(|_| Failure::Unknown)?;
+        return Ok(Typed::new(Node::Const(Datum::Double(value)), Type::Double.into()));
+    };
     Ok(Typed::new(Node::Const(Datum::Decimal { unscaled, scale }), ColumnType::decimal(38, scale)))
 }
 

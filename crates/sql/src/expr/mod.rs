@@ -24,5 +24,7 @@ pub(crate) use logic::compare;
 pub(crate) use node::{Comparison, Node};
 pub(crate) use scope::{Scope, ScopeColumn};
 
+pub(crate) use literal::parameter;
+
 #[cfg(test)]
 mod tests;

@@ -1,19 +1,24 @@
 //! COPY, seen from the client's side.
 
-use std::marker::PhantomData;
-
 use super::CommandTag;
+use crate::copy::{Reader, Writer};
 use crate::error::{Error, Result};
+use crate::session::Session;
 use crate::sqlstate::QUERY_CANCELED;
 
 /// `COPY ... FROM STDIN`. Dropping it takes back what it did.
 #[derive(Debug)]
 pub struct CopyIn<'c> {
     columns: usize,
-    connection: PhantomData<&'c mut crate::Connection>,
+    session: &'c mut Session,
+    reader: Reader,
 }
 
-impl CopyIn<'_> {
+impl<'c> CopyIn<'c> {
+    pub(crate) fn new(session: &'c mut Session, reader: Reader) -> Self {
+        CopyIn { columns: 0, session, reader }
+    }
+
     /// How many columns a row has.
     pub fn columns(&self) -> usize {
         self.columns
@@ -45,10 +50,15 @@ impl CopyIn<'_> {
 pub struct CopyOut<'c> {
     columns: usize,
     rows: u64,
-    connection: PhantomData<&'c mut crate::Connection>,
+    session: &'c mut Session,
+    writer: Writer,
 }
 
-impl CopyOut<'_> {
+impl<'c> CopyOut<'c> {
+    pub(crate) fn new(session: &'c mut Session, writer: Writer) -> Self {
+        CopyOut { columns: 0, rows: 0, session, writer }
+    }
+
     /// How many columns a row has.
     pub fn columns(&self) -> usize {
         self.columns

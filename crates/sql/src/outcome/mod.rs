@@ -7,6 +7,7 @@ mod tag;
 
 pub use column::Column;
 pub use copy::{CopyIn, CopyOut};
+pub(crate) use rows::Source;
 pub use rows::{RowView, Rows};
 pub use tag::CommandTag;
 

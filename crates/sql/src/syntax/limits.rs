@@ -40,7 +40,11 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
                 sum += 1;
             }
             Token::RParen | Token::RBracket | Token::RBrace if levels.len() > 1 => {
-                sum -= levels.pop().unwrap_or_default() + 1;
+                // What was in the brackets is over, but there may be more behind them: `a[1][2]`.
+                sum -= levels.pop().unwrap_or_default();
+                if let Some(level) = levels.last_mut() {
+                    *level += 1;
+                }
             }
             Token::Comma => {
                 if let Some(level) = levels.last_mut() {

@@ -1,6 +1,6 @@
 //! Statements out of a text.
 
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Statement};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -84,6 +84,19 @@ pub(crate) fn one(sql: &str) -> Result<Parsed<'_>> {
         (None, _) => Ok(Parsed { text: "", statement: Tree::new(Plain::Empty, 0), depth: 0 }),
         _ => Err(Error::new(SYNTAX_ERROR, "cannot insert multiple commands into a prepared statement")),
     }
+}
+
+/// An expression on its own, as the catalog keeps defaults and checks.
+pub(crate) fn expression(text: &str) -> Result<Expr> {
+    let tokens = tokenize(text)?;
+    limits::depth(&tokens)?;
+    let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
+    let mut parser = parser.with_tokens_with_locations(tokens.clone());
+    let expr = parser.parse_expr().and_then(|expr| match parser.peek_token().token {
+        Token::EOF => Ok(expr),
+        _ => parser.expected("end of expression", parser.peek_token()),
+    });
+    expr.map_err(|error| syntax_error(text, &tokens, &error))
 }
 
 fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {

@@ -1,0 +1,12 @@
+//! Arrow: rows by column, as the general path has them.
+
+mod builder;
+mod reader;
+mod schema;
+
+pub(crate) use builder::Columns;
+pub(crate) use reader::BatchReader;
+pub(crate) use schema::{data_type, field, kind_of, schema_of};
+
+/// Rows of a batch.
+pub(crate) const BATCH_ROWS: usize = 8192;

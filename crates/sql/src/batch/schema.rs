@@ -1,0 +1,94 @@
+//! Which Arrow types columns have.
+//!
+//! Text is `Utf8View`, which groups and compares short texts without following pointers. A uuid is text too, in its printed form, which sorts as its bytes do: so
+//! every function and comparison works on it. What a field's type does not say is in its metadata.
+
+use std::collections::HashMap;
+
+use arrow::datatypes::{DataType, Field, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+
+use crate::outcome::Column;
+
+/// The key under which a field says what its type does not.
+const KIND: &str = "cairn";
+
+/// The Arrow type of a column.
+pub(crate) fn data_type(kind: &ColumnType) -> DataType {
+    match kind.kind {
+        Type::Boolean => DataType::Boolean,
+        Type::SmallInt => DataType::Int16,
+        Type::Int => DataType::Int32,
+        Type::BigInt => DataType::Int64,
+        Type::Real => DataType::Float32,
+        Type::Double => DataType::Float64,
+        Type::Decimal => {
+            let (precision, scale) = kind.decimal.unwrap_or((38, 0));
+            DataType::Decimal128(precision, scale as i8)
+        }
+        Type::Blob => DataType::BinaryView,
+        Type::Date => DataType::Date32,
+        Type::Time => DataType::Time64(TimeUnit::Microsecond),
+        Type::Timestamp => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::Interval => DataType::Interval(IntervalUnit::MonthDayNano),
+        _ => DataType::Utf8View,
+    }
+}
+
+/// The field of a column.
+pub(crate) fn field(name: &str, kind: &ColumnType, nullable: bool) -> Field {
+    let field = Field::new(name, data_type(kind), nullable);
+    let more = match kind {
+        ColumnType { kind: Type::Uuid, .. } => "uuid".to_owned(),
+        ColumnType { is_json: true, .. } => "json".to_owned(),
+        ColumnType { kind: Type::Text, length: Some(length), .. } => format!("varchar({length})"),
+        _ => return field,
+    };
+    field.with_metadata(HashMap::from([(KIND.to_owned(), more)]))
+}
+
+/// The schema of result columns.
+pub(crate) fn schema_of(columns: &[Column]) -> SchemaRef {
+    let fields: Vec<Field> = columns.iter().map(|column| field(&column.name, &column.kind, true)).collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// The type that a field's values are given as. What has none of its own becomes the nearest, or text.
+pub(crate) fn kind_of(field: &Field) -> ColumnType {
+    if let Some(more) = field.metadata().get(KIND) {
+        match more.as_str() {
+            "uuid" => return Type::Uuid.into(),
+            "json" => return ColumnType::json(),
+            other => {
+                let length = other.strip_prefix("varchar(").and_then(|rest| rest.strip_suffix(')'));
+                if let Some(length) = length.and_then(|length| length.parse().ok()) {
+                    return ColumnType::varchar(length);
+                }
+            }
+        }
+    }
+    match field.data_type() {
+        DataType::Boolean => Type::Boolean.into(),
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 => Type::SmallInt.into(),
+        DataType::Int32 | DataType::UInt16 => Type::Int.into(),
+        DataType::Int64 | DataType::UInt32 => Type::BigInt.into(),
+        DataType::UInt64 => ColumnType::decimal(38, 0),
+        DataType::Float16 | DataType::Float32 => Type::Real.into(),
+        DataType::Float64 => Type::Double.into(),
+        DataType::Decimal32(_, scale)
+        | DataType::Decimal64(_, scale)
+        | DataType::Decimal128(_, scale)
+        | DataType::Decimal256(_, scale) => ColumnType::decimal(38, (*scale).clamp(0, 38) as u8),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            Type::Blob.into()
+        }
+        DataType::Date32 | DataType::Date64 => Type::Date.into(),
+        DataType::Time32(_) | DataType::Time64(_) => Type::Time.into(),
+        DataType::Timestamp(..) => Type::Timestamp.into(),
+        DataType::Interval(_) | DataType::Duration(_) => Type::Interval.into(),
+        DataType::Dictionary(_, values) => kind_of(&Field::new("", (**values).clone(), true)),
+        _ => Type::Text.into(),
+    }
+}

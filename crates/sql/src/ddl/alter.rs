@@ -1,0 +1,471 @@
+//! ALTER TABLE.
+
+use std::ops::ControlFlow;
+
+use cairn_table::Table;
+use cairn_table::schema::TableDef;
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::{
+    self, AlterColumnOperation, AlterTableOperation, Expr, Ident, RenameTableNameKind, TableConstraint,
+    visit_expressions_mut,
+};
+
+use super::constraints::{Constraints, column_of};
+use crate::datum::{Datum, DatumRef};
+use crate::direct::{Checks, default_of};
+use crate::error::{Error, Result};
+use crate::expr::{Cells, Compiler, Env, Node, Scope, assign};
+use crate::outcome::CommandTag;
+use crate::session::Session;
+use crate::sqlstate::{
+    CHECK_VIOLATION, DEPENDENT_OBJECTS_STILL_EXIST, DUPLICATE_COLUMN, FOREIGN_KEY_VIOLATION,
+    INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN, UNDEFINED_OBJECT,
+};
+use crate::syntax::{expression, ident, qualified};
+
+impl Session {
+    pub(super) fn alter_table(&mut self, alter: &ast::AlterTable) -> Result<CommandTag> {
+        let table = match self.table_named(&alter.name) {
+            Ok(table) => table,
+            Err(error) if alter.if_exists && error.sqlstate() == crate::sqlstate::UNDEFINED_TABLE => {
+                self.notice("00000", format!("{error}, skipping"));
+                return Ok(CommandTag::new("ALTER TABLE"));
+            }
+            Err(error) => return Err(error),
+        };
+        let mut table = table;
+        for operation in &alter.operations {
+            table = self.alter(&table, operation)?;
+        }
+        Ok(CommandTag::new("ALTER TABLE"))
+    }
+
+    fn alter(&mut self, table: &Arc<Table>, operation: &AlterTableOperation) -> Result<Arc<Table>> {
+        use AlterTableOperation as A;
+        match operation {
+            A::AddColumn { column_def, if_not_exists, .. } => {
+                self.add_column(table, column_def, *if_not_exists)
+            }
+            A::DropColumn { column_names, if_exists, drop_behavior, .. } => {
+                let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
+                let mut table = Arc::clone(table);
+                for name in column_names {
+                    table = self.drop_column(&table, name, *if_exists, cascade)?;
+                }
+                Ok(table)
+            }
+            A::RenameColumn { old_column_name, new_column_name } => {
+                self.rename_column(table, old_column_name, new_column_name)
+            }
+            A::RenameTable { table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name) } => {
+                let name = qualified(name)?.name;
+                self.is_taken(&table.def().schema, &name, false)?;
+                let mut def = table.def().clone();
+                def.name = name;
+                self.redefine(table, def)
+            }
+            A::AlterColumn { column_name, op } => self.alter_column(table, column_name, op),
+            A::AddConstraint { constraint, .. } => self.add_constraint(table, constraint),
+            A::DropConstraint { if_exists, name, .. } => {
+                self.drop_constraint(table, &ident(name), *if_exists)
+            }
+            A::RenameConstraint { old_name, new_name } => {
+                let (old, new) = (ident(old_name), ident(new_name));
+                let mut def = table.def().clone();
+                if !rename_constraint(&mut def, &old, &new) {
+                    let what = format!("constraint \"{old}\" for table \"{}\" does not exist", def.name);
+                    return Err(Error::new(UNDEFINED_OBJECT, what));
+                }
+                self.redefine(table, def)
+            }
+            A::OwnerTo { .. }
+            | A::SetOptionsParens { .. }
+            | A::ValidateConstraint { .. }
+            | A::ReplicaIdentity { .. } => Ok(Arc::clone(table)),
+            other => Err(Error::unsupported(format_args!("ALTER TABLE {other}"))),
+        }
+    }
+
+    fn add_column(
+        &mut self,
+        table: &Arc<Table>,
+        column: &ast::ColumnDef,
+        may_exist: bool,
+    ) -> Result<Arc<Table>> {
+        let name = ident(&column.name);
+        if table.def().column(&name).is_some() {
+            let what = format!("column \"{name}\" of relation \"{}\" already exists", table.def().name);
+            if may_exist {
+                self.notice(DUPLICATE_COLUMN, format!("{what}, skipping"));
+                return Ok(Arc::clone(table));
+            }
+            return Err(Error::new(DUPLICATE_COLUMN, what));
+        }
+        let mut def = table.def().clone();
+        let mut sequences = Vec::new();
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let search_path = self.context.settings.search_path.clone();
+        let mut constraints =
+            Constraints { catalog: &catalog, search_path: &search_path, def: &mut def, id: Some(table.id()) };
+        constraints.add_column(column, &mut sequences)?;
+        let shared = Arc::clone(&self.shared);
+        for (name, sequence) in sequences {
+            let (transaction, context) = self.parts()?;
+            context.sequences.create(&shared, transaction, &name, sequence)?;
+        }
+        let Some(added) = def.columns.last() else { return Ok(Arc::clone(table)) };
+        let node = default_of(added)?;
+        if node.is_volatile() && self.has_rows(table)? {
+            return Err(Error::unsupported(
+                "adding a column with a volatile default to a table that has rows",
+            ));
+        }
+        let value = {
+            let env = Env::new(Cells::None, &[], &self.context);
+            if node.is_volatile() {
+                Datum::Null
+            } else {
+                assign(node.eval(&env)?.get(), &added.kind)?.into_datum()
+            }
+        };
+        let old = table.def().columns.len();
+        let columns: Vec<Option<usize>> = (0..def.columns.len()).map(|at| (at < old).then_some(at)).collect();
+        let mut fill = vec![cairn_table::row::Value::Null; old];
+        fill.push(value.borrow().to_value());
+        let checks = def.checks.len() > table.def().checks.len();
+        let keys = def.foreign_keys.len() > table.def().foreign_keys.len();
+        let new = self.transaction()?.alter_table(table, def, &columns, &fill)?;
+        if checks {
+            self.check_rows(&new)?;
+        }
+        if keys {
+            self.check_references(&new, new.def().foreign_keys.len() - 1)?;
+        }
+        Ok(new)
+    }
+
+    fn drop_column(
+        &mut self,
+        table: &Arc<Table>,
+        name: &Ident,
+        may_miss: bool,
+        cascade: bool,
+    ) -> Result<Arc<Table>> {
+        let name = ident(name);
+        let Some(gone) = table.def().column(&name) else {
+            let what = format!("column \"{name}\" of relation \"{}\" does not exist", table.def().name);
+            if may_miss {
+                self.notice("00000", format!("{what}, skipping"));
+                return Ok(Arc::clone(table));
+            }
+            return Err(Error::new(UNDEFINED_COLUMN, what));
+        };
+        if table.def().columns.len() == 1 {
+            return Err(Error::unsupported("a table without columns"));
+        }
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        for (child, at) in catalog.references_to(table.id()) {
+            let Some(key) = child.def().foreign_keys.get(at).filter(|key| key.references.contains(&gone))
+            else {
+                continue;
+            };
+            if child.id() == table.id() {
+                continue;
+            }
+            if !cascade {
+                let what = format!(
+                    "cannot drop column {name} of table {} because other objects depend on it",
+                    table.def().name
+                );
+                let detail = format!("constraint {} on table {} depends on it", key.name, child.def().name);
+                return Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what).with_detail(detail));
+            }
+            let mut def = child.def().clone();
+            let key = key.name.clone();
+            def.foreign_keys.retain(|other| other.name != key);
+            self.redefine(child, def)?;
+        }
+        let def = without_column(table.def(), gone)?;
+        let columns: Vec<Option<usize>> =
+            (0..table.def().columns.len()).filter(|&at| at != gone).map(Some).collect();
+        let new = self.transaction()?.alter_table(table, def, &columns, &[])?;
+        self.shift_references(&new, gone)?;
+        self.drop_sequences_of(&new, Some(&name))?;
+        Ok(new)
+    }
+
+    /// Columns of a table have moved: those that refer to them follow.
+    fn shift_references(&mut self, table: &Arc<Table>, gone: usize) -> Result<()> {
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let mut children: Vec<Arc<Table>> =
+            catalog.references_to(table.id()).map(|(child, _)| Arc::clone(child)).collect();
+        children.dedup_by_key(|child| child.id());
+        for child in children.into_iter().filter(|child| child.id() != table.id()) {
+            let mut def = child.def().clone();
+            for key in def.foreign_keys.iter_mut().filter(|key| key.table == table.id()) {
+                key.references.iter_mut().filter(|at| **at > gone).for_each(|at| *at -= 1);
+            }
+            self.redefine(&child, def)?;
+        }
+        Ok(())
+    }
+
+    fn rename_column(&mut self, table: &Arc<Table>, old: &Ident, new: &Ident) -> Result<Arc<Table>> {
+        let mut def = table.def().clone();
+        let at = column_of(&def, old)?;
+        let (old, new_name) = (ident(old), ident(new));
+        if def.column(&new_name).is_some() {
+            let what = format!("column \"{new_name}\" of relation \"{}\" already exists", def.name);
+            return Err(Error::new(DUPLICATE_COLUMN, what));
+        }
+        for check in &mut def.checks {
+            let mut expr = expression(&check.expression)?;
+            let _ = visit_expressions_mut(&mut expr, |expr| {
+                if let Expr::Identifier(name) = expr
+                    && ident(name) == old
+                {
+                    *name = Ident::with_quote('"', &new_name);
+                }
+                ControlFlow::<()>::Continue(())
+            });
+            check.expression = expr.to_string();
+        }
+        if let Some(column) = def.columns.get_mut(at) {
+            column.name = new_name;
+        }
+        self.redefine(table, def)
+    }
+
+    fn alter_column(
+        &mut self,
+        table: &Arc<Table>,
+        name: &Ident,
+        op: &AlterColumnOperation,
+    ) -> Result<Arc<Table>> {
+        let mut def = table.def().clone();
+        let at = column_of(&def, name)?;
+        let Some(column) = def.columns.get_mut(at) else { return Ok(Arc::clone(table)) };
+        match op {
+            AlterColumnOperation::SetNotNull => column.nullable = false,
+            AlterColumnOperation::DropNotNull => {
+                if def.primary_key.iter().any(|key| key.column == at) {
+                    let what = format!("column \"{}\" is in a primary key", ident(name));
+                    return Err(Error::new(INVALID_TABLE_DEFINITION, what));
+                }
+                column.nullable = true;
+            }
+            AlterColumnOperation::SetDefault { value } => {
+                column.default = Some(value.to_string());
+                default_of(column)?;
+            }
+            AlterColumnOperation::DropDefault => column.default = None,
+            AlterColumnOperation::SetDataType { data_type, using, .. } => {
+                let kind = crate::syntax::column_type(data_type)?;
+                return self.retype(table, at, kind, using.as_ref());
+            }
+            AlterColumnOperation::AddGenerated { .. } => {
+                return Err(Error::unsupported("ALTER COLUMN ADD GENERATED"));
+            }
+        }
+        self.redefine(table, def)
+    }
+
+    fn add_constraint(&mut self, table: &Arc<Table>, constraint: &TableConstraint) -> Result<Arc<Table>> {
+        let mut def = table.def().clone();
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let search_path = self.context.settings.search_path.clone();
+        let mut constraints =
+            Constraints { catalog: &catalog, search_path: &search_path, def: &mut def, id: Some(table.id()) };
+        constraints.add(constraint)?;
+        let new = self.redefine(table, def)?;
+        match constraint {
+            TableConstraint::Check(_) => self.check_rows(&new)?,
+            TableConstraint::ForeignKey(_) => {
+                self.check_references(&new, new.def().foreign_keys.len() - 1)?
+            }
+            _ => {}
+        }
+        Ok(new)
+    }
+
+    fn drop_constraint(&mut self, table: &Arc<Table>, name: &str, may_miss: bool) -> Result<Arc<Table>> {
+        let mut def = table.def().clone();
+        if let Some(at) = def.indexes.iter().position(|index| index.name == name && index.is_constraint) {
+            return Ok(self.transaction()?.drop_index(table, at)?);
+        }
+        let before = (def.checks.len(), def.foreign_keys.len());
+        def.checks.retain(|check| check.name != name);
+        def.foreign_keys.retain(|key| key.name != name);
+        if before != (def.checks.len(), def.foreign_keys.len()) {
+            return self.redefine(table, def);
+        }
+        if def.primary_key_name.as_deref() == Some(name) {
+            def.primary_key.clear();
+            def.primary_key_name = None;
+            return self.redefine(table, def);
+        }
+        let what = format!("constraint \"{name}\" of relation \"{}\" does not exist", def.name);
+        if may_miss {
+            self.notice("00000", format!("{what}, skipping"));
+            return Ok(Arc::clone(table));
+        }
+        Err(Error::new(UNDEFINED_OBJECT, what))
+    }
+
+    pub(super) fn has_rows(&mut self, table: &Arc<Table>) -> Result<bool> {
+        use std::ops::Bound::Unbounded;
+        let view = self.transaction()?.view().clone();
+        let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
+        Ok(scan.advance()?)
+    }
+
+    /// Sees that no row that is there fails a check.
+    fn check_rows(&mut self, table: &Arc<Table>) -> Result<()> {
+        use std::ops::Bound::Unbounded;
+        let checks = Checks::new(table.def())?;
+        let (transaction, context) = self.parts()?;
+        let mut scan =
+            transaction.view().scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
+        while let Some(row) = scan.next()? {
+            checks.hold(table, &Env::new(Cells::Row(row), &[], context)).map_err(|error| {
+                let name = error.message().rsplit('"').nth(1).unwrap_or_default().to_owned();
+                let what = format!(
+                    "check constraint \"{name}\" of relation \"{}\" is violated by some row",
+                    table.def().name
+                );
+                if error.sqlstate() == CHECK_VIOLATION { Error::new(CHECK_VIOLATION, what) } else { error }
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Sees that what the rows that are there refer to is there.
+    fn check_references(&mut self, table: &Arc<Table>, at: usize) -> Result<()> {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let transaction = self.transaction()?;
+        let view = transaction.view().clone();
+        let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
+        let Some(parent) = view.catalog().table_by_id(key.table).cloned() else { return Ok(()) };
+        let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<usize>> {
+            if columns.len() != key.references.len() {
+                return None;
+            }
+            columns
+                .iter()
+                .map(|column| {
+                    key.references
+                        .iter()
+                        .position(|&other| other == column.column)
+                        .and_then(|at| key.columns.get(at).copied())
+                })
+                .collect()
+        };
+        let by_index = || {
+            parent
+                .def()
+                .indexes
+                .iter()
+                .enumerate()
+                .filter(|(_, index)| index.unique)
+                .find_map(|(at, index)| Some((Some(at), own(&index.columns)?)))
+        };
+        let Some((index, columns)) =
+            own(&parent.def().primary_key).map(|columns| (None, columns)).or_else(by_index)
+        else {
+            return Ok(());
+        };
+        let format = match index {
+            None => Some(parent.key_format()),
+            Some(index) => parent.index_key_format(index),
+        };
+        let Some(format) = format else { return Ok(()) };
+        let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
+        while let Some(row) = scan.next()? {
+            let values: Vec<_> = columns.iter().map(|&column| row.get(column)).collect();
+            if values.contains(&cairn_table::row::Value::Null) {
+                continue;
+            }
+            let mut start = Vec::new();
+            let mut found = format.encode(&values, &mut start);
+            if found {
+                let end = [&start[..], &[0xff]].concat();
+                let mut there = view.scan(
+                    &parent,
+                    index,
+                    (Included(&start), Excluded(&end)),
+                    cairn_table::Direction::Forward,
+                )?;
+                found = there.advance()?;
+            }
+            if !found {
+                let what = format!(
+                    "insert or update on table \"{}\" violates foreign key constraint \"{}\"",
+                    table.def().name,
+                    key.name
+                );
+                let shown: Vec<String> =
+                    values.iter().map(|value| DatumRef::from_value(*value, 0).to_string()).collect();
+                let detail =
+                    format!("Key ({}) is not present in table \"{}\".", shown.join(", "), parent.def().name);
+                return Err(Error::new(FOREIGN_KEY_VIOLATION, what).with_detail(detail));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn rename_constraint(def: &mut TableDef, old: &str, new: &str) -> bool {
+    let indexes = def.indexes.iter_mut().filter(|index| index.is_constraint).map(|index| &mut index.name);
+    let checks = def.checks.iter_mut().map(|check| &mut check.name);
+    let keys = def.foreign_keys.iter_mut().map(|key| &mut key.name);
+    let found =
+        def.primary_key_name.iter_mut().chain(indexes).chain(checks).chain(keys).find(|name| *name == old);
+    match found {
+        Some(name) => {
+            name.clear();
+            name.push_str(new);
+            true
+        }
+        None => false,
+    }
+}
+
+/// The definition without a column, and without what is made of it.
+fn without_column(old: &TableDef, gone: usize) -> Result<TableDef> {
+    let mut def = old.clone();
+    let scope = Scope::of_def(old, None);
+    let mut checks = Vec::new();
+    for check in def.checks.drain(..) {
+        let expr = expression(&check.expression)?;
+        let node = Compiler::new(&scope, &mut Vec::new()).condition(&expr);
+        let mut looks = false;
+        if let Ok(node) = node {
+            node.walk(&mut |node| looks |= matches!(node, Node::Slot { slot, .. } if *slot == gone));
+        }
+        if !looks {
+            checks.push(check);
+        }
+    }
+    def.checks = checks;
+    if def.primary_key.iter().any(|key| key.column == gone) {
+        def.primary_key.clear();
+        def.primary_key_name = None;
+    }
+    def.indexes.retain(|index| {
+        !index.columns.iter().any(|key| key.column == gone) && !index.include.contains(&gone)
+    });
+    def.foreign_keys.retain(|key| !key.columns.contains(&gone));
+    def.columns.remove(gone);
+    let shift = |at: &mut usize| {
+        if *at > gone {
+            *at -= 1;
+        }
+    };
+    def.primary_key.iter_mut().for_each(|key| shift(&mut key.column));
+    for index in &mut def.indexes {
+        index.columns.iter_mut().for_each(|key| shift(&mut key.column));
+        index.include.iter_mut().for_each(shift);
+    }
+    def.foreign_keys.iter_mut().for_each(|key| key.columns.iter_mut().for_each(shift));
+    Ok(def)
+}

@@ -1,0 +1,170 @@
+//! Columns of tables.
+
+use cairn_table::row::Order;
+use cairn_table::schema::{ColumnDef, KeyColumn};
+use datafusion::sql::sqlparser::ast::{
+    self, ColumnOption, Expr, GeneratedAs, SequenceOptions, UnaryOperator, Value,
+};
+
+use super::constraints::Constraints;
+use crate::direct::default_of;
+use crate::error::{Error, Result};
+use crate::sequence::{Name, Sequence};
+use crate::sqlstate::{DUPLICATE_COLUMN, SYNTAX_ERROR};
+use crate::syntax::{column_type, ident, is_serial};
+
+/// A sequence that a column brings with it.
+pub(super) type OwnSequence = (Name, Sequence);
+
+impl Constraints<'_> {
+    /// Adds a column with the constraints that are declared with it.
+    ///
+    /// Errors: as [`Constraints::add`]; types that do not exist; defaults that cannot be computed.
+    pub fn add_column(&mut self, column: &ast::ColumnDef, sequences: &mut Vec<OwnSequence>) -> Result<()> {
+        let name = ident(&column.name);
+        if self.def.column(&name).is_some() {
+            return Err(Error::new(DUPLICATE_COLUMN, format!("column \"{name}\" specified more than once")));
+        }
+        let kind = column_type(&column.data_type)?;
+        let at = self.def.columns.len();
+        let mut def = ColumnDef { name: name.clone(), kind, nullable: true, default: None };
+        if is_serial(&column.data_type) {
+            self.counts(&mut def, None, sequences)?;
+        }
+        for option in &column.options {
+            match &option.option {
+                ColumnOption::NotNull => def.nullable = false,
+                ColumnOption::Default(expr) => def.default = Some(expr.to_string()),
+                ColumnOption::Generated {
+                    generated_as: GeneratedAs::Always | GeneratedAs::ByDefault,
+                    sequence_options,
+                    generation_expr: None,
+                    ..
+                } => {
+                    self.counts(&mut def, sequence_options.as_deref(), sequences)?;
+                }
+                ColumnOption::Identity(_) | ColumnOption::DialectSpecific(_) => {
+                    self.counts(&mut def, None, sequences)?
+                }
+                ColumnOption::Generated { .. } | ColumnOption::Materialized(_) => {
+                    return Err(Error::unsupported("a generated column"));
+                }
+                _ => {}
+            }
+        }
+        default_of(&def)?;
+        self.def.columns.push(def);
+        for option in &column.options {
+            self.constraint_of(option, at, &name)?;
+        }
+        Ok(())
+    }
+
+    fn constraint_of(&mut self, option: &ast::ColumnOptionDef, at: usize, column: &str) -> Result<()> {
+        let key = || vec![KeyColumn { column: at, order: Order::default() }];
+        match &option.option {
+            ColumnOption::PrimaryKey(constraint) => {
+                self.primary_key(option.name.as_ref().or(constraint.name.as_ref()), key())
+            }
+            ColumnOption::Unique(constraint) => {
+                self.unique(option.name.as_ref().or(constraint.name.as_ref()), key())
+            }
+            ColumnOption::Check(check) => {
+                let mut check = check.clone();
+                check.name = check.name.or_else(|| option.name.clone());
+                self.check(&check, Some(column))
+            }
+            ColumnOption::ForeignKey(reference) => {
+                let mut reference = reference.clone();
+                reference.name = reference.name.or_else(|| option.name.clone());
+                self.foreign_key(&reference, vec![at])
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes a column one that counts.
+    fn counts(
+        &mut self,
+        column: &mut ColumnDef,
+        options: Option<&[SequenceOptions]>,
+        sequences: &mut Vec<OwnSequence>,
+    ) -> Result<()> {
+        let base = format!("{}_{}_seq", self.def.name, column.name);
+        let taken = |name: &str| {
+            sequences.iter().any(|((_, other), _)| other == name)
+                || self.catalog.has_name(&self.def.schema, name)
+        };
+        let name = super::free_name(base, taken);
+        let owner = format!("{}.{}", self.def.name, column.name);
+        let mut sequence = Sequence::of(column.kind.kind, Some(owner));
+        apply(&mut sequence, options.unwrap_or_default())?;
+        column.nullable = false;
+        column.default = Some(default_text(&self.def.schema, &name));
+        sequences.push(((self.def.schema.clone(), name), sequence));
+        Ok(())
+    }
+}
+
+/// `nextval` of a sequence, as an expression.
+fn default_text(schema: &str, name: &str) -> String {
+    let quoted = |name: &str| {
+        let plain =
+            name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+                && !name.starts_with(|c: char| c.is_ascii_digit());
+        if plain { name.to_owned() } else { format!("\"{name}\"") }
+    };
+    let name = if schema == cairn_table::PUBLIC {
+        quoted(name)
+    } else {
+        format!("{}.{}", quoted(schema), quoted(name))
+    };
+    format!("nextval('{}')", name.replace('\'', "''"))
+}
+
+/// Applies the options of CREATE SEQUENCE.
+///
+/// Errors: 42601 for numbers that are none.
+pub(super) fn apply(sequence: &mut Sequence, options: &[SequenceOptions]) -> Result<()> {
+    let (mut start, mut minimum, mut maximum) = (None, None, None);
+    for option in options {
+        match option {
+            SequenceOptions::IncrementBy(expr, _) => sequence.increment = whole(expr)?,
+            SequenceOptions::MinValue(value) => minimum = value.as_ref().map(whole).transpose()?,
+            SequenceOptions::MaxValue(value) => maximum = value.as_ref().map(whole).transpose()?,
+            SequenceOptions::StartWith(expr, _) => start = Some(whole(expr)?),
+            SequenceOptions::Cache(_) => {}
+            SequenceOptions::Cycle(no) => sequence.cycles = !no,
+        }
+    }
+    if sequence.increment == 0 {
+        return Err(Error::new(crate::sqlstate::INVALID_PARAMETER_VALUE, "INCREMENT must not be zero"));
+    }
+    if sequence.increment < 0 {
+        (sequence.minimum, sequence.maximum) = (i64::MIN, -1);
+    }
+    sequence.minimum = minimum.unwrap_or(sequence.minimum);
+    sequence.maximum = maximum.unwrap_or(sequence.maximum);
+    sequence.start =
+        start.unwrap_or(if sequence.increment > 0 { sequence.minimum } else { sequence.maximum });
+    if sequence.minimum >= sequence.maximum
+        || !(sequence.minimum..=sequence.maximum).contains(&sequence.start)
+    {
+        let what = format!("START value ({}) cannot be outside MINVALUE and MAXVALUE", sequence.start);
+        return Err(Error::new(crate::sqlstate::INVALID_PARAMETER_VALUE, what));
+    }
+    sequence.next = Some(sequence.start);
+    Ok(())
+}
+
+fn whole(expr: &Expr) -> Result<i64> {
+    let number = match expr {
+        Expr::Value(value) => match &value.value {
+            Value::Number(digits, _) => digits.parse().ok(),
+            _ => None,
+        },
+        Expr::UnaryOp { op: UnaryOperator::Minus, expr } => return whole(expr).map(|value| -value),
+        _ => None,
+    };
+    number.ok_or_else(|| Error::new(SYNTAX_ERROR, format!("{expr} is no whole number")))
+}

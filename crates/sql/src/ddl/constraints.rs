@@ -1,0 +1,218 @@
+//! Constraints of tables.
+
+use cairn_table::Catalog;
+use cairn_table::row::Order;
+use cairn_table::schema::{CheckDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef};
+use datafusion::sql::sqlparser::ast::{
+    CheckConstraint, Expr, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, ReferentialAction,
+    TableConstraint,
+};
+
+use super::{free_name, has_constraint};
+use crate::direct::table_of;
+use crate::error::{Error, Result};
+use crate::sqlstate::{
+    DATATYPE_MISMATCH, DUPLICATE_OBJECT, INVALID_FOREIGN_KEY, INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN,
+    UNDEFINED_TABLE,
+};
+use crate::syntax::{ident, qualified};
+
+/// Constraints go into a definition; other tables are looked up here.
+#[derive(Debug)]
+pub(super) struct Constraints<'a> {
+    pub catalog: &'a Catalog,
+    pub search_path: &'a [String],
+    pub def: &'a mut TableDef,
+    /// The table's own number, where it has one.
+    pub id: Option<u32>,
+}
+
+impl Constraints<'_> {
+    /// Adds a constraint.
+    ///
+    /// Errors: names that are taken or that do not exist, a second primary key.
+    pub fn add(&mut self, constraint: &TableConstraint) -> Result<()> {
+        match constraint {
+            TableConstraint::PrimaryKey(key) => {
+                let columns = self.key_columns(&key.columns)?;
+                self.primary_key(key.name.as_ref(), columns)
+            }
+            TableConstraint::Unique(unique) => {
+                if unique.nulls_distinct == NullsDistinctOption::NotDistinct {
+                    return Err(Error::unsupported("NULLS NOT DISTINCT"));
+                }
+                let columns = self.key_columns(&unique.columns)?;
+                self.unique(unique.name.as_ref(), columns)
+            }
+            TableConstraint::Check(check) => self.check(check, None),
+            TableConstraint::ForeignKey(key) => {
+                let columns = key.columns.iter().map(|name| self.column(name)).collect::<Result<Vec<_>>>()?;
+                self.foreign_key(key, columns)
+            }
+            other => Err(Error::unsupported(format_args!("the constraint {other}"))),
+        }
+    }
+
+    pub fn primary_key(&mut self, name: Option<&Ident>, columns: Vec<KeyColumn>) -> Result<()> {
+        if !self.def.primary_key.is_empty() {
+            let what = format!("multiple primary keys for table \"{}\" are not allowed", self.def.name);
+            return Err(Error::new(INVALID_TABLE_DEFINITION, what));
+        }
+        let name = self.name(name, format!("{}_pkey", self.def.name))?;
+        for key in &columns {
+            if let Some(column) = self.def.columns.get_mut(key.column) {
+                column.nullable = false;
+            }
+        }
+        self.def.primary_key = columns;
+        self.def.primary_key_name = Some(name);
+        Ok(())
+    }
+
+    pub fn unique(&mut self, name: Option<&Ident>, columns: Vec<KeyColumn>) -> Result<()> {
+        let names: Vec<&str> = columns
+            .iter()
+            .filter_map(|key| self.def.columns.get(key.column))
+            .map(|column| column.name.as_str())
+            .collect();
+        let name = self.name(name, format!("{}_{}_key", self.def.name, names.join("_")))?;
+        self.def.indexes.push(IndexDef {
+            name,
+            columns,
+            include: Vec::new(),
+            unique: true,
+            is_constraint: true,
+        });
+        Ok(())
+    }
+
+    pub fn check(&mut self, check: &CheckConstraint, column: Option<&str>) -> Result<()> {
+        let base = match column {
+            Some(column) => format!("{}_{column}_check", self.def.name),
+            None => format!("{}_check", self.def.name),
+        };
+        let name = self.name(check.name.as_ref(), base)?;
+        self.def.checks.push(CheckDef { name, expression: check.expr.to_string() });
+        Ok(())
+    }
+
+    pub fn foreign_key(&mut self, key: &ForeignKeyConstraint, columns: Vec<usize>) -> Result<()> {
+        let target = qualified(&key.foreign_table)?;
+        let is_own = target.name == self.def.name
+            && target.schema.as_ref().is_none_or(|schema| *schema == self.def.schema);
+        let other = if is_own { None } else { table_of(self.catalog, self.search_path, &target) };
+        let (table, parent) = match other {
+            Some(other) => (other.id(), other.def().clone()),
+            None if is_own => (self.id.unwrap_or(0), self.def.clone()),
+            None => return Err(Error::new(UNDEFINED_TABLE, format!("relation \"{target}\" does not exist"))),
+        };
+        let references: Vec<usize> = if key.referred_columns.is_empty() {
+            if parent.primary_key.is_empty() {
+                let what = format!("there is no primary key for referenced table \"{}\"", parent.name);
+                return Err(Error::new("42704", what));
+            }
+            parent.primary_key.iter().map(|key| key.column).collect()
+        } else {
+            key.referred_columns.iter().map(|name| column_of(&parent, name)).collect::<Result<_>>()?
+        };
+        if references.len() != columns.len() {
+            return Err(Error::new(
+                INVALID_FOREIGN_KEY,
+                "number of referencing and referenced columns for foreign key disagree",
+            ));
+        }
+        let names: Vec<&str> = columns
+            .iter()
+            .filter_map(|&at| self.def.columns.get(at))
+            .map(|column| column.name.as_str())
+            .collect();
+        let name = self.name(key.name.as_ref(), format!("{}_{}_fkey", self.def.name, names.join("_")))?;
+        for (&own, &other) in columns.iter().zip(&references) {
+            let (Some(own), Some(other)) = (self.def.columns.get(own), parent.columns.get(other)) else {
+                continue;
+            };
+            if own.kind.kind != other.kind.kind || own.kind.decimal != other.kind.decimal {
+                let what = format!("foreign key constraint \"{name}\" cannot be implemented");
+                let detail = format!(
+                    "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",
+                    own.name, other.name, own.kind, other.kind
+                );
+                return Err(Error::new(DATATYPE_MISMATCH, what).with_detail(detail));
+            }
+        }
+        check_is_unique(&parent, &references)?;
+        let (on_delete, on_update) = (action(key.on_delete), action(key.on_update));
+        self.def.foreign_keys.push(ForeignKeyDef { name, columns, table, references, on_delete, on_update });
+        Ok(())
+    }
+
+    fn name(&self, given: Option<&Ident>, base: String) -> Result<String> {
+        let Some(given) = given.map(ident) else {
+            let taken =
+                |name: &str| has_constraint(self.def, name) || self.catalog.has_name(&self.def.schema, name);
+            return Ok(free_name(base, taken));
+        };
+        if has_constraint(self.def, &given) {
+            let what = format!("constraint \"{given}\" for relation \"{}\" already exists", self.def.name);
+            return Err(Error::new(DUPLICATE_OBJECT, what));
+        }
+        Ok(given)
+    }
+
+    fn column(&self, name: &Ident) -> Result<usize> {
+        column_of(self.def, name)
+    }
+
+    pub fn key_columns(&self, columns: &[IndexColumn]) -> Result<Vec<KeyColumn>> {
+        key_columns(self.def, columns)
+    }
+}
+
+/// The columns of a key or an index, and how they are ordered.
+pub(super) fn key_columns(def: &TableDef, columns: &[IndexColumn]) -> Result<Vec<KeyColumn>> {
+    let mut keys: Vec<KeyColumn> = Vec::with_capacity(columns.len());
+    for column in columns {
+        let Expr::Identifier(name) = &column.column.expr else {
+            return Err(Error::unsupported("an index on an expression"));
+        };
+        let at = column_of(def, name)?;
+        if keys.iter().any(|key| key.column == at) {
+            let what = format!("column \"{}\" appears twice in a key", ident(name));
+            return Err(Error::new(crate::sqlstate::DUPLICATE_COLUMN, what));
+        }
+        let descending = column.column.options.asc == Some(false);
+        let nulls_first = column.column.options.nulls_first.unwrap_or(descending);
+        keys.push(KeyColumn { column: at, order: Order { descending, nulls_first } });
+    }
+    Ok(keys)
+}
+
+fn check_is_unique(parent: &TableDef, references: &[usize]) -> Result<()> {
+    let same = |columns: &[KeyColumn]| {
+        columns.len() == references.len() && columns.iter().all(|key| references.contains(&key.column))
+    };
+    if same(&parent.primary_key) || parent.indexes.iter().any(|index| index.unique && same(&index.columns)) {
+        return Ok(());
+    }
+    let what =
+        format!("there is no unique constraint matching given keys for referenced table \"{}\"", parent.name);
+    Err(Error::new(INVALID_FOREIGN_KEY, what))
+}
+
+/// The place of a column.
+pub(super) fn column_of(def: &TableDef, name: &Ident) -> Result<usize> {
+    let name = ident(name);
+    def.column(&name).ok_or_else(|| {
+        let what = format!("column \"{name}\" of relation \"{}\" does not exist", def.name);
+        Error::new(UNDEFINED_COLUMN, what)
+    })
+}
+
+fn action(action: Option<ReferentialAction>) -> Referential {
+    match action {
+        Some(ReferentialAction::Cascade) => Referential::Cascade,
+        Some(ReferentialAction::SetNull) => Referential::SetNull,
+        Some(ReferentialAction::SetDefault) => Referential::SetDefault,
+        _ => Referential::Restrict,
+    }
+}

@@ -1,0 +1,227 @@
+//! CREATE TABLE, CREATE VIEW, CREATE SCHEMA, CREATE SEQUENCE.
+
+use cairn_table::Table;
+use cairn_table::schema::{ColumnDef, TableDef, ViewDef};
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::{self, ObjectName, SchemaName, Statement as Tree};
+
+use super::columns::{OwnSequence, apply};
+use super::constraints::Constraints;
+use crate::batch::BatchReader;
+use crate::datum::DatumRef;
+use crate::direct::Checks;
+use crate::error::{Error, Result};
+use crate::outcome::CommandTag;
+use crate::query::{Query, arrow_error};
+use crate::sequence::{HIDDEN, Sequence};
+use crate::session::Session;
+use crate::sqlstate::{DUPLICATE_SCHEMA, DUPLICATE_TABLE, INVALID_SCHEMA_NAME, INVALID_TABLE_DEFINITION};
+use crate::syntax::{TableName, column_type, ident, qualified};
+
+/// Columns of a table at most, as PostgreSQL has it.
+const MOST_COLUMNS: usize = 1_600;
+
+impl Session {
+    /// Where something of this name is made: its namespace and its own name.
+    ///
+    /// Errors: 3F000.
+    pub(super) fn place_of(&mut self, name: &ObjectName) -> Result<(String, String)> {
+        let TableName { schema, name } = qualified(name)?;
+        let schema = schema.unwrap_or_else(|| self.context.settings.schema().to_owned());
+        if schema == HIDDEN || !self.transaction()?.view().catalog().has_schema(&schema) {
+            return Err(Error::new(INVALID_SCHEMA_NAME, format!("schema \"{schema}\" does not exist")));
+        }
+        Ok((schema, name))
+    }
+
+    /// Whether the name is taken, which is no error for IF NOT EXISTS.
+    pub(super) fn is_taken(&mut self, schema: &str, name: &str, may_exist: bool) -> Result<bool> {
+        if !self.transaction()?.view().catalog().has_name(schema, name) {
+            return Ok(false);
+        }
+        if may_exist {
+            self.notice(DUPLICATE_TABLE, format!("relation \"{name}\" already exists, skipping"));
+            return Ok(true);
+        }
+        Err(Error::new(DUPLICATE_TABLE, format!("relation \"{name}\" already exists")))
+    }
+
+    pub(super) fn create_table(&mut self, create: &ast::CreateTable) -> Result<CommandTag> {
+        if create.or_replace
+            || create.external
+            || create.inherits.is_some()
+            || create.partition_by.is_some()
+            || create.partition_of.is_some()
+        {
+            return Err(Error::unsupported("this form of CREATE TABLE"));
+        }
+        let (schema, name) = self.place_of(&create.name)?;
+        if self.is_taken(&schema, &name, create.if_not_exists)? {
+            return Ok(CommandTag::new("CREATE TABLE"));
+        }
+        if let Some(query) = &create.query {
+            return self.create_table_as(schema, name, create, query);
+        }
+        let mut def = TableDef { schema, name, ..TableDef::default() };
+        let sequences = self.columns_and_constraints(create, &mut def)?;
+        self.make(def, sequences)?;
+        Ok(CommandTag::new("CREATE TABLE"))
+    }
+
+    fn columns_and_constraints(
+        &mut self,
+        create: &ast::CreateTable,
+        def: &mut TableDef,
+    ) -> Result<Vec<OwnSequence>> {
+        if create.columns.len() > MOST_COLUMNS {
+            let what = format!("tables can have at most {MOST_COLUMNS} columns");
+            return Err(Error::new(crate::sqlstate::TOO_MANY_COLUMNS, what));
+        }
+        let mut sequences = Vec::new();
+        let search_path = self.context.settings.search_path.clone();
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let mut constraints = Constraints { catalog: &catalog, search_path: &search_path, def, id: None };
+        for column in &create.columns {
+            constraints.add_column(column, &mut sequences)?;
+        }
+        for constraint in &create.constraints {
+            constraints.add(constraint)?;
+        }
+        Ok(sequences)
+    }
+
+    fn make(&mut self, def: TableDef, sequences: Vec<OwnSequence>) -> Result<Arc<Table>> {
+        Checks::new(&def)?;
+        let shared = Arc::clone(&self.shared);
+        let (transaction, context) = self.parts()?;
+        let table = transaction.create_table(def)?;
+        for (name, sequence) in sequences {
+            context.sequences.create(&shared, transaction, &name, sequence)?;
+        }
+        Ok(table)
+    }
+
+    fn create_table_as(
+        &mut self,
+        schema: String,
+        name: String,
+        create: &ast::CreateTable,
+        query: &ast::Query,
+    ) -> Result<CommandTag> {
+        let tree = Tree::Query(Box::new(query.clone()));
+        let (query, _, columns) = Query::plan(self, &tree, &[])?;
+        let names: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
+        if names.len() > columns.len() {
+            return Err(Error::new(crate::sqlstate::SYNTAX_ERROR, "too many column names were specified"));
+        }
+        let mut def = TableDef { schema, name, ..TableDef::default() };
+        for (at, column) in columns.iter().enumerate() {
+            let name = names.get(at).unwrap_or(&column.name).clone();
+            if def.column(&name).is_some() {
+                let what = format!("column \"{name}\" specified more than once");
+                return Err(Error::new(crate::sqlstate::DUPLICATE_COLUMN, what));
+            }
+            def.columns.push(ColumnDef { name, kind: column.kind.clone(), nullable: true, default: None });
+        }
+        if def.columns.is_empty() {
+            return Err(Error::new(INVALID_TABLE_DEFINITION, "a table needs a column"));
+        }
+        let kinds: Vec<_> = def.columns.iter().map(|column| column.kind.clone()).collect();
+        let mut batches = query.run(self, &[])?;
+        let transaction = self.transaction()?;
+        let table = transaction.create_table(def)?;
+        let mut insert = transaction.bulk_insert(&table)?;
+        while let Some(batch) = batches.next()? {
+            let reader = BatchReader::new(&batch, &kinds).map_err(arrow_error)?;
+            for row in 0..reader.rows() {
+                let values: Vec<_> =
+                    (0..kinds.len()).map(|column| DatumRef::to_value(reader.get(row, column))).collect();
+                insert.push(&values)?;
+            }
+        }
+        Ok(CommandTag::of_rows("SELECT", insert.finish()?))
+    }
+
+    pub(super) fn create_view(&mut self, create: &ast::CreateView) -> Result<CommandTag> {
+        if create.materialized {
+            return Err(Error::unsupported("a materialized view"));
+        }
+        let (schema, name) = self.place_of(&create.name)?;
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let exists = catalog.view(&schema, &name).is_some();
+        if !(create.or_replace && exists) && self.is_taken(&schema, &name, create.if_not_exists)? {
+            return Ok(CommandTag::new("CREATE VIEW"));
+        }
+        let names: Vec<String> = create.columns.iter().map(|column| ident(&column.name)).collect();
+        // It has to be one that can be asked.
+        let (_, params, columns) = Query::plan(self, &Tree::Query(create.query.clone()), &[])?;
+        if !params.is_empty() {
+            return Err(Error::new(crate::sqlstate::UNDEFINED_PARAMETER, "there is no parameter $1"));
+        }
+        if names.len() > columns.len() {
+            return Err(Error::new(
+                crate::sqlstate::SYNTAX_ERROR,
+                "CREATE VIEW specifies more column names than columns",
+            ));
+        }
+        let mut all: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
+        all.iter_mut().zip(&names).for_each(|(name, given)| *name = given);
+        for (at, name) in all.iter().enumerate() {
+            if all.iter().take(at).any(|other| other == name) {
+                let what = format!("column \"{name}\" specified more than once");
+                return Err(Error::new(crate::sqlstate::DUPLICATE_COLUMN, what));
+            }
+        }
+        let columns = all.iter().map(|name| (*name).to_owned()).collect();
+        let def = ViewDef { schema, name, columns, query: create.query.to_string() };
+        self.transaction()?.create_view(def, create.or_replace)?;
+        Ok(CommandTag::new("CREATE VIEW"))
+    }
+
+    pub(super) fn create_schema(&mut self, name: &SchemaName, may_exist: bool) -> Result<CommandTag> {
+        let name = match name {
+            SchemaName::Simple(name) | SchemaName::NamedAuthorization(name, _) => qualified(name)?.name,
+            SchemaName::UnnamedAuthorization(name) => ident(name),
+        };
+        if name.starts_with("pg_") || name == HIDDEN || name == "information_schema" {
+            return Err(Error::new("42939", format!("unacceptable schema name \"{name}\"")));
+        }
+        if self.transaction()?.view().catalog().has_schema(&name) {
+            if !may_exist {
+                return Err(Error::new(DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists")));
+            }
+            self.notice(DUPLICATE_SCHEMA, format!("schema \"{name}\" already exists, skipping"));
+        } else {
+            self.transaction()?.create_schema(&name)?;
+        }
+        Ok(CommandTag::new("CREATE SCHEMA"))
+    }
+
+    pub(super) fn create_sequence(
+        &mut self,
+        name: &ObjectName,
+        may_exist: bool,
+        kind: Option<&ast::DataType>,
+        options: &[ast::SequenceOptions],
+    ) -> Result<CommandTag> {
+        let (schema, name) = self.place_of(name)?;
+        let name = (schema, name);
+        let exists =
+            crate::sequence::all(self.transaction()?.view())?.iter().any(|(other, _)| *other == name);
+        if exists && !may_exist || self.is_taken(&name.0, &name.1, may_exist)? {
+            return Err(Error::new(DUPLICATE_TABLE, format!("relation \"{}\" already exists", name.1)));
+        }
+        if exists {
+            self.notice(DUPLICATE_TABLE, format!("relation \"{}\" already exists, skipping", name.1));
+            return Ok(CommandTag::new("CREATE SEQUENCE"));
+        }
+        let kind =
+            kind.map(column_type).transpose()?.map_or(cairn_table::row::Type::BigInt, |kind| kind.kind);
+        let mut sequence = Sequence::of(kind, None);
+        apply(&mut sequence, options)?;
+        let shared = Arc::clone(&self.shared);
+        let (transaction, context) = self.parts()?;
+        context.sequences.create(&shared, transaction, &name, sequence)?;
+        Ok(CommandTag::new("CREATE SEQUENCE"))
+    }
+}

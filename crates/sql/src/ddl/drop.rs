@@ -1,0 +1,264 @@
+//! DROP and TRUNCATE.
+
+use cairn_table::Table;
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::{self, CascadeOption, ObjectName, ObjectType};
+
+use crate::direct::table_of;
+use crate::error::{Error, Result};
+use crate::outcome::CommandTag;
+use crate::sequence::all as all_sequences;
+use crate::session::Session;
+use crate::sqlstate::{
+    DEPENDENT_OBJECTS_STILL_EXIST, INVALID_SCHEMA_NAME, UNDEFINED_TABLE, WRONG_OBJECT_TYPE,
+};
+use crate::syntax::{TableName, qualified};
+
+impl Session {
+    pub(super) fn drop_objects(
+        &mut self,
+        kind: ObjectType,
+        names: &[ObjectName],
+        may_miss: bool,
+        cascade: bool,
+    ) -> Result<CommandTag> {
+        match kind {
+            ObjectType::Table => {
+                self.drop_tables(names, may_miss, cascade)?;
+                Ok(CommandTag::new("DROP TABLE"))
+            }
+            ObjectType::View => {
+                names.iter().try_for_each(|name| self.drop_view(name, may_miss))?;
+                Ok(CommandTag::new("DROP VIEW"))
+            }
+            ObjectType::Index => {
+                names.iter().try_for_each(|name| self.drop_index(name, may_miss))?;
+                Ok(CommandTag::new("DROP INDEX"))
+            }
+            ObjectType::Schema => {
+                names.iter().try_for_each(|name| self.drop_schema(name, may_miss, cascade))?;
+                Ok(CommandTag::new("DROP SCHEMA"))
+            }
+            ObjectType::Sequence => {
+                names.iter().try_for_each(|name| self.drop_sequence(name, may_miss, cascade))?;
+                Ok(CommandTag::new("DROP SEQUENCE"))
+            }
+            other => Err(Error::unsupported(format_args!("DROP {other}"))),
+        }
+    }
+
+    fn missing(&mut self, what: &str, name: &TableName, may_miss: bool) -> Result<()> {
+        let message = format!("{what} \"{name}\" does not exist");
+        if !may_miss {
+            return Err(Error::new(UNDEFINED_TABLE, message));
+        }
+        self.notice("00000", format!("{message}, skipping"));
+        Ok(())
+    }
+
+    fn drop_tables(&mut self, names: &[ObjectName], may_miss: bool, cascade: bool) -> Result<()> {
+        let mut tables: Vec<Arc<Table>> = Vec::new();
+        for name in names {
+            let name = qualified(name)?;
+            let catalog = Arc::clone(self.transaction()?.view().catalog());
+            let schema = name.schema.clone().unwrap_or_else(|| self.context.settings.schema().to_owned());
+            match table_of(&catalog, &self.context.settings.search_path, &name) {
+                Some(table) => tables.push(Arc::clone(table)),
+                None if catalog.view(&schema, &name.name).is_some() => {
+                    let hint = "Use DROP VIEW to remove a view.";
+                    return Err(
+                        Error::new(WRONG_OBJECT_TYPE, format!("\"{name}\" is not a table")).with_hint(hint)
+                    );
+                }
+                None => self.missing("table", &name, may_miss)?,
+            }
+        }
+        let ids: Vec<u32> = tables.iter().map(|table| table.id()).collect();
+        // References between those that go are in nobody's way, nor are others with CASCADE.
+        for table in &tables {
+            self.drop_references_to(table.id(), |other| cascade || ids.contains(&other))?;
+        }
+        for table in tables {
+            let table = self.transaction()?.view().catalog().table_by_id(table.id()).cloned();
+            if let Some(table) = table {
+                self.drop_table(&table)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes a table, and the sequences that are its columns'.
+    fn drop_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        self.transaction()?.drop_table(table)?;
+        self.drop_sequences_of(table, None)
+    }
+
+    /// Removes the sequences of a table's columns, or of one of them.
+    pub(super) fn drop_sequences_of(&mut self, table: &Table, column: Option<&str>) -> Result<()> {
+        let def = table.def();
+        let own = |owner: &str| match column {
+            Some(column) => owner == format!("{}.{column}", def.name),
+            None => owner.strip_prefix(&def.name).is_some_and(|rest| rest.starts_with('.')),
+        };
+        let sequences = all_sequences(self.transaction()?.view())?;
+        let shared = Arc::clone(&self.shared);
+        for (name, sequence) in sequences {
+            if name.0 == def.schema && sequence.owner.as_deref().is_some_and(own) {
+                let (transaction, context) = self.parts()?;
+                context.sequences.remove(&shared, transaction, &name)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes foreign keys that refer to a table, from those tables for which it is allowed.
+    fn drop_references_to(&mut self, id: u32, allowed: impl Fn(u32) -> bool) -> Result<()> {
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let mut children: Vec<u32> = catalog.references_to(id).map(|(child, _)| child.id()).collect();
+        children.dedup();
+        for child in children.into_iter().filter(|&child| child != id && allowed(child)) {
+            let Some(child) = self.transaction()?.view().catalog().table_by_id(child).cloned() else {
+                continue;
+            };
+            let mut def = child.def().clone();
+            def.foreign_keys.retain(|key| key.table != id);
+            self.redefine(&child, def)?;
+        }
+        Ok(())
+    }
+
+    fn drop_view(&mut self, name: &ObjectName, may_miss: bool) -> Result<()> {
+        let name = qualified(name)?;
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let schema = name.schema.clone().unwrap_or_else(|| self.context.settings.schema().to_owned());
+        if catalog.view(&schema, &name.name).is_some() {
+            return Ok(self.transaction()?.drop_view(&schema, &name.name)?);
+        }
+        if catalog.table(&schema, &name.name).is_some() {
+            let hint = "Use DROP TABLE to remove a table.";
+            return Err(Error::new(WRONG_OBJECT_TYPE, format!("\"{name}\" is not a view")).with_hint(hint));
+        }
+        self.missing("view", &name, may_miss)
+    }
+
+    fn drop_schema(&mut self, name: &ObjectName, may_miss: bool, cascade: bool) -> Result<()> {
+        let name = qualified(name)?.name;
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        if !catalog.has_schema(&name) || name == crate::sequence::HIDDEN {
+            let what = format!("schema \"{name}\" does not exist");
+            if may_miss {
+                self.notice("00000", format!("{what}, skipping"));
+                return Ok(());
+            }
+            return Err(Error::new(INVALID_SCHEMA_NAME, what));
+        }
+        if cascade {
+            let views: Vec<String> = catalog
+                .views()
+                .filter(|(_, view)| view.schema == name)
+                .map(|(_, view)| view.name.clone())
+                .collect();
+            for view in views {
+                self.transaction()?.drop_view(&name, &view)?;
+            }
+            let tables: Vec<Arc<Table>> =
+                catalog.tables().filter(|table| table.def().schema == name).cloned().collect();
+            for table in &tables {
+                self.drop_references_to(table.id(), |_| true)?;
+            }
+            for table in tables {
+                if let Some(table) = self.transaction()?.view().catalog().table_by_id(table.id()).cloned() {
+                    self.drop_table(&table)?;
+                }
+            }
+        }
+        Ok(self.transaction()?.drop_schema(&name)?)
+    }
+
+    fn drop_sequence(&mut self, name: &ObjectName, may_miss: bool, cascade: bool) -> Result<()> {
+        let given = qualified(name)?;
+        let schema = given.schema.clone().unwrap_or_else(|| self.context.settings.schema().to_owned());
+        let name = (schema, given.name.clone());
+        let found = all_sequences(self.transaction()?.view())?.into_iter().find(|(other, _)| *other == name);
+        let Some((_, sequence)) = found else { return self.missing("sequence", &given, may_miss) };
+        if let Some(owner) = sequence.owner.filter(|_| !cascade) {
+            let what = format!("cannot drop sequence {given} because other objects depend on it");
+            let detail = format!("default value for column {owner} depends on sequence {given}");
+            return Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what).with_detail(detail));
+        }
+        let shared = Arc::clone(&self.shared);
+        let (transaction, context) = self.parts()?;
+        context.sequences.remove(&shared, transaction, &name)?;
+        Ok(())
+    }
+
+    pub(super) fn truncate(&mut self, truncate: &ast::Truncate) -> Result<CommandTag> {
+        let mut tables = Vec::new();
+        for target in &truncate.table_names {
+            tables.push(self.table_named(&target.name)?);
+        }
+        // What refers to them has to go with them.
+        let mut at = 0;
+        while let Some(table) = tables.get(at).cloned() {
+            at += 1;
+            let catalog = Arc::clone(self.transaction()?.view().catalog());
+            for (child, _) in catalog.references_to(table.id()) {
+                if tables.iter().any(|other| other.id() == child.id()) {
+                    continue;
+                }
+                if truncate.cascade != Some(CascadeOption::Cascade) {
+                    let what = "cannot truncate a table referenced in a foreign key constraint";
+                    let detail =
+                        format!("Table \"{}\" references \"{}\".", child.def().name, table.def().name);
+                    return Err(Error::unsupported(what).with_detail(detail));
+                }
+                tables.push(Arc::clone(child));
+            }
+        }
+        if let [only] = tables.as_slice() {
+            self.transaction()?.truncate(only)?;
+        } else {
+            self.truncate_together(&tables)?;
+        }
+        if truncate.identity == Some(ast::TruncateIdentityOption::Restart) {
+            for table in &tables {
+                self.restart_sequences_of(table)?;
+            }
+        }
+        Ok(CommandTag::new("TRUNCATE TABLE"))
+    }
+
+    /// Tables that refer to each other: without their references first, which they get back.
+    fn truncate_together(&mut self, tables: &[Arc<Table>]) -> Result<()> {
+        for table in tables {
+            let mut def = table.def().clone();
+            def.foreign_keys.clear();
+            self.redefine(table, def)?;
+        }
+        for table in tables {
+            self.transaction()?.truncate(table)?;
+        }
+        for table in tables {
+            self.redefine(table, table.def().clone())?;
+        }
+        Ok(())
+    }
+
+    fn restart_sequences_of(&mut self, table: &Table) -> Result<()> {
+        use crate::expr::Context;
+        let sequences = all_sequences(self.transaction()?.view())?;
+        for ((schema, name), sequence) in sequences {
+            let own = sequence
+                .owner
+                .as_deref()
+                .and_then(|owner| owner.split_once('.'))
+                .is_some_and(|(owner, _)| owner == table.def().name);
+            if schema == table.def().schema && own {
+                let view = self.transaction()?.view().clone();
+                self.context.sequences.load(&self.shared, &view, &(schema.clone(), name.clone()))?;
+                self.context.set_value(&format!("\"{schema}\".\"{name}\""), sequence.start, false)?;
+            }
+        }
+        Ok(())
+    }
+}

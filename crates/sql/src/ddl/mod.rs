@@ -1,0 +1,29 @@
+//! Changes of the schema: from statements' trees to definitions of tables.
+
+mod alter;
+mod analyze;
+mod columns;
+mod constraints;
+mod create;
+mod drop;
+mod index;
+mod retype;
+mod statements;
+
+use cairn_table::schema::TableDef;
+
+/// A name that nothing in a table has yet: `base`, or that with a number behind it.
+pub(crate) fn free_name(base: String, is_taken: impl Fn(&str) -> bool) -> String {
+    if !is_taken(&base) {
+        return base;
+    }
+    (1u32..).map(|number| format!("{base}{number}")).find(|name| !is_taken(name)).unwrap_or(base)
+}
+
+/// Whether a constraint of this name is in a table.
+pub(crate) fn has_constraint(def: &TableDef, name: &str) -> bool {
+    def.primary_key_name.as_deref() == Some(name)
+        || def.indexes.iter().any(|index| index.name == name)
+        || def.checks.iter().any(|check| check.name == name)
+        || def.foreign_keys.iter().any(|key| key.name == name)
+}

@@ -1,0 +1,45 @@
+//! Which statement is done where.
+
+use datafusion::sql::sqlparser::ast::{AlterIndexOperation, Statement as Tree};
+
+use crate::error::{Error, Result};
+use crate::outcome::CommandTag;
+use crate::session::Session;
+
+impl Session {
+    /// Runs a change of the schema within the open transaction.
+    ///
+    /// Errors: all there are.
+    pub(crate) fn define(&mut self, tree: &Tree) -> Result<CommandTag> {
+        let tag = match tree {
+            Tree::CreateTable(create) => self.create_table(create)?,
+            Tree::CreateIndex(create) => self.create_index(create)?,
+            Tree::CreateView(create) => self.create_view(create)?,
+            Tree::CreateSchema { schema_name, if_not_exists, .. } => {
+                self.create_schema(schema_name, *if_not_exists)?
+            }
+            Tree::CreateSequence { name, if_not_exists, data_type, sequence_options, .. } => {
+                self.create_sequence(name, *if_not_exists, data_type.as_ref(), sequence_options)?
+            }
+            Tree::AlterTable(alter) => self.alter_table(alter)?,
+            Tree::AlterIndex { name, operation: AlterIndexOperation::RenameIndex { index_name } } => {
+                self.rename_index(name, index_name)?
+            }
+            Tree::Drop { object_type, if_exists, names, cascade, .. } => {
+                self.drop_objects(*object_type, names, *if_exists, *cascade)?
+            }
+            Tree::Truncate(truncate) => self.truncate(truncate)?,
+            // There is one user, who may do everything, and nowhere to keep comments.
+            Tree::Comment { .. } => return Ok(CommandTag::new("COMMENT")),
+            Tree::Grant(_) => return Ok(CommandTag::new("GRANT")),
+            Tree::Revoke(_) => return Ok(CommandTag::new("REVOKE")),
+            other => {
+                let text = other.to_string();
+                let words: Vec<&str> = text.split_whitespace().take(2).collect();
+                return Err(Error::unsupported(format_args!("the statement {}", words.join(" "))));
+            }
+        };
+        self.schema_changed();
+        Ok(tag)
+    }
+}

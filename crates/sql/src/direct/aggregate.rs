@@ -1,0 +1,195 @@
+//! Aggregates over all rows of an access.
+
+use std::cmp::Ordering;
+
+use cairn_table::row::{Order, Type};
+use cairn_table::schema::ColumnType;
+use datafusion::sql::sqlparser::ast::{
+    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, SelectItem,
+};
+
+use super::Binder;
+use super::source::name_of;
+use crate::datum::{Datum, DatumRef};
+use crate::error::Error;
+use crate::expr::{Env, Failure, Node, Scope, compare};
+use crate::outcome::Column;
+use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
+use crate::syntax::{ident, last_name};
+
+/// One aggregate.
+#[derive(Debug, Clone)]
+pub(crate) struct Aggregate {
+    kind: Kind,
+    /// `None` for `count(*)`.
+    pub input: Option<Node>,
+    /// The first row that is not NULL has it.
+    pub first_is_enough: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Count,
+    Min,
+    Max,
+    Sum,
+}
+
+/// What it comes to so far.
+#[derive(Debug)]
+pub(crate) struct Accumulator {
+    count: i64,
+    sum: i128,
+    scale: u8,
+    double: f64,
+    best: Datum,
+}
+
+impl Aggregate {
+    /// The aggregates that a list of results is made of; `None` where there are others than aggregates.
+    pub fn all(
+        items: &[SelectItem],
+        scope: &Scope,
+        binder: &mut Binder<'_>,
+    ) -> Result<Option<(Vec<Aggregate>, Vec<Column>)>, Failure> {
+        let (mut aggregates, mut columns) = (Vec::new(), Vec::new());
+        for item in items {
+            let (expr, name) = match item {
+                SelectItem::UnnamedExpr(expr) => (expr, name_of(expr)),
+                SelectItem::ExprWithAlias { expr, alias } => (expr, ident(alias)),
+                _ => return Ok(None),
+            };
+            let Expr::Function(function) = expr else { return Ok(None) };
+            let Some((aggregate, kind)) = one(function, scope, binder)? else { return Ok(None) };
+            aggregates.push(aggregate);
+            columns.push(Column::new(name, kind));
+        }
+        Ok(Some((aggregates, columns)))
+    }
+
+    /// The column and order whose first value is the answer.
+    pub fn end_of(&self) -> Option<(usize, Order)> {
+        let Some(Node::Slot { slot, .. }) = self.input else { return None };
+        match self.kind {
+            Kind::Min => Some((slot, Order { descending: false, nulls_first: false })),
+            Kind::Max => Some((slot, Order { descending: true, nulls_first: true })),
+            _ => None,
+        }
+    }
+
+    pub fn begin(&self) -> Accumulator {
+        Accumulator { count: 0, sum: 0, scale: 0, double: 0.0, best: Datum::Null }
+    }
+
+    /// Takes a row in. True when no further row can make a difference.
+    pub fn add(&self, to: &mut Accumulator, env: &Env<'_>) -> Result<bool, Error> {
+        let Some(input) = &self.input else {
+            to.count += 1;
+            return Ok(false);
+        };
+        let value = input.eval(env)?;
+        let datum = value.get();
+        if datum.is_null() {
+            return Ok(false);
+        }
+        to.count += 1;
+        match self.kind {
+            Kind::Count => {}
+            Kind::Sum => to.sum(datum)?,
+            Kind::Min | Kind::Max => {
+                let wanted = if self.kind == Kind::Min { Ordering::Less } else { Ordering::Greater };
+                if to.best.is_null() || compare(datum, to.best.borrow()) == Some(wanted) {
+                    to.best = datum.to_owned();
+                }
+            }
+        }
+        Ok(self.first_is_enough)
+    }
+
+    pub fn end(&self, of: Accumulator) -> Result<Datum, Error> {
+        Ok(match self.kind {
+            Kind::Count => Datum::BigInt(of.count),
+            Kind::Min | Kind::Max => of.best,
+            Kind::Sum if of.count == 0 => Datum::Null,
+            Kind::Sum => match of.best {
+                Datum::Double(_) => Datum::Double(of.double),
+                Datum::Decimal { .. } => Datum::Decimal { unscaled: of.sum, scale: of.scale },
+                _ => Datum::BigInt(
+                    i64::try_from(of.sum)
+                        .map_err(|_| Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"))?,
+                ),
+            },
+        })
+    }
+}
+
+impl Accumulator {
+    fn sum(&mut self, datum: DatumRef<'_>) -> Result<(), Error> {
+        let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range");
+        let whole = match datum {
+            DatumRef::SmallInt(value) => value.into(),
+            DatumRef::Int(value) => value.into(),
+            DatumRef::BigInt(value) => value.into(),
+            DatumRef::Decimal { unscaled, scale } => {
+                self.scale = scale;
+                self.best = Datum::Decimal { unscaled: 0, scale };
+                unscaled
+            }
+            DatumRef::Double(value) => {
+                self.double += value;
+                self.best = Datum::Double(0.0);
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        self.sum = self.sum.checked_add(whole).ok_or_else(overflow)?;
+        Ok(())
+    }
+}
+
+fn one(
+    function: &Function,
+    scope: &Scope,
+    binder: &mut Binder<'_>,
+) -> Result<Option<(Aggregate, ColumnType)>, Failure> {
+    let kind = match last_name(&function.name).as_str() {
+        "count" => Kind::Count,
+        "min" => Kind::Min,
+        "max" => Kind::Max,
+        "sum" => Kind::Sum,
+        _ => return Ok(None),
+    };
+    let FunctionArguments::List(list) = &function.args else { return Err(Failure::Unknown) };
+    let distinct = matches!(list.duplicate_treatment, Some(DuplicateTreatment::Distinct));
+    if distinct
+        || !list.clauses.is_empty()
+        || function.over.is_some()
+        || function.filter.is_some()
+        || !function.within_group.is_empty()
+    {
+        return Err(Failure::Unknown);
+    }
+    let expr = match list.args.as_slice() {
+        [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] if kind == Kind::Count => {
+            return Ok(Some((Aggregate { kind, input: None, first_is_enough: false }, Type::BigInt.into())));
+        }
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))] => expr,
+        _ => return Err(Failure::Unknown),
+    };
+    let (input, of) = binder.compiler(scope).output(expr)?;
+    let result = match (kind, of.kind) {
+        (Kind::Count, _) => Type::BigInt.into(),
+        (Kind::Min | Kind::Max, Type::Boolean | Type::Uuid | Type::Interval | Type::Blob) => {
+            return Err(Failure::Unknown);
+        }
+        (Kind::Min | Kind::Max, _) => of,
+        (Kind::Sum, Type::SmallInt | Type::Int | Type::BigInt) => Type::BigInt.into(),
+        (Kind::Sum, Type::Double | Type::Decimal) => of,
+        _ => return Err(Failure::Unknown),
+    };
+    // A sum of decimals has the digits of its input: what computing gave them more of is for the general path.
+    if kind == Kind::Sum && result.kind == Type::Decimal && !matches!(input, Node::Slot { .. }) {
+        return Err(Failure::Unknown);
+    }
+    Ok(Some((Aggregate { kind, input: Some(input), first_is_enough: false }, result)))
+}

@@ -1,0 +1,327 @@
+//! INSERT.
+
+use cairn_table::schema::ColumnDef;
+use cairn_table::{RowBuf, Table, Transaction};
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::{self, Expr, OnInsert, SetExpr, TableObject};
+
+use super::arbiter::{Conflict, ConflictUpdate, is_default};
+use super::row::default_of;
+use super::source::column_of;
+use super::{Assigned, Binder, Checks, Returning};
+use crate::datum::Datum;
+use crate::error::{Error, Result};
+use crate::expr::{Cells, Context, Env, Failure, Node, Scope, Val};
+use crate::outcome::Column;
+use crate::sqlstate::{CARDINALITY_VIOLATION, DUPLICATE_COLUMN, SYNTAX_ERROR};
+use crate::syntax::ident;
+
+/// A compiled INSERT.
+#[derive(Debug)]
+pub(crate) struct Insert {
+    pub table: Arc<Table>,
+    /// The columns that values are given for.
+    pub columns: Vec<usize>,
+    /// Of all columns: what those become that no values are given for.
+    defaults: Vec<Node>,
+    /// VALUES, each row with a value for all of the table's columns. `None` when the rows come from a query.
+    pub rows: Option<Vec<Vec<Node>>>,
+    checks: Checks,
+    conflict: Option<Conflict>,
+    pub returning: Option<Returning>,
+}
+
+impl Insert {
+    /// Compiles an INSERT. Rows that come from anything but VALUES are the caller's: [`Insert::rows`] is none then.
+    ///
+    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    pub fn plan(insert: &ast::Insert, binder: &mut Binder<'_>) -> Result<(Insert, Vec<Column>), Failure> {
+        if !insert.assignments.is_empty()
+            || insert.or.is_some()
+            || insert.replace_into
+            || insert.overwrite
+            || insert.partitioned.is_some()
+        {
+            return Err(Error::unsupported("this form of INSERT").into());
+        }
+        let TableObject::TableName(name) = &insert.table else {
+            return Err(Error::unsupported("INSERT into this").into());
+        };
+        let table = binder.target(name)?;
+        let alias = insert.table_alias.as_ref().map(|alias| ident(&alias.alias));
+        let columns = columns(insert, &table)?;
+        let def = table.def();
+        let defaults = def.columns.iter().map(default_of).collect::<Result<Vec<_>>>()?;
+        let rows = match insert.source.as_deref() {
+            None => Some(vec![defaults.clone()]),
+            Some(query) => match &*query.body {
+                SetExpr::Values(values)
+                    if query.with.is_none() && query.order_by.is_none() && query.limit_clause.is_none() =>
+                {
+                    rows(values, &table, &columns, &defaults, insert.columns.is_empty(), binder)?
+                }
+                _ => None,
+            },
+        };
+        let conflict = match &insert.on {
+            None => None,
+            Some(OnInsert::OnConflict(on)) => Some(Conflict::plan(on, &table, alias.as_deref(), binder)?),
+            Some(_) => return Err(Error::unsupported("ON DUPLICATE KEY").into()),
+        };
+        let scope = Scope::of_table(&table, alias.as_deref());
+        let (returning, results) = Returning::plan(insert.returning.as_deref(), &scope, &table, binder)?;
+        let checks = Checks::new(def)?;
+        Ok((Insert { columns, defaults, rows, checks, conflict, returning, table }, results))
+    }
+}
+
+fn columns(insert: &ast::Insert, table: &Table) -> Result<Vec<usize>> {
+    if insert.columns.is_empty() {
+        return Ok((0..table.def().columns.len()).collect());
+    }
+    let mut columns = Vec::with_capacity(insert.columns.len());
+    for name in &insert.columns {
+        let Some(ast::ObjectNamePart::Identifier(name)) = name.0.last() else {
+            return Err(Error::new(SYNTAX_ERROR, format!("{name} is no column")));
+        };
+        let column = column_of(table, name)?;
+        if columns.contains(&column) {
+            let what = format!("column \"{}\" specified more than once", ident(name));
+            return Err(Error::new(DUPLICATE_COLUMN, what));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+/// The rows of VALUES; `None` when one has an expression that only queries can compute.
+fn rows(
+    values: &ast::Values,
+    table: &Table,
+    columns: &[usize],
+    defaults: &[Node],
+    fewer_allowed: bool,
+    binder: &mut Binder<'_>,
+) -> Result<Option<Vec<Vec<Node>>>, Failure> {
+    let scope = Scope::empty();
+    let mut rows = Vec::with_capacity(values.rows.len());
+    for given in &values.rows {
+        if given.len() > columns.len() {
+            return Err(Error::new(SYNTAX_ERROR, "INSERT has more expressions than target columns").into());
+        }
+        if given.len() < columns.len() && !fewer_allowed {
+            return Err(Error::new(SYNTAX_ERROR, "INSERT has more target columns than expressions").into());
+        }
+        let mut row = defaults.to_vec();
+        for (expr, &at) in given.iter().zip(columns) {
+            let (Some(column), Some(place)) = (table.def().columns.get(at), row.get_mut(at)) else {
+                continue;
+            };
+            match expr {
+                Expr::Identifier(name) if is_default(name) => {}
+                expr => match binder.compiler(&scope).assignment(expr, &column.name, &column.kind) {
+                    Ok(node) => *place = node,
+                    Err(Failure::Unknown) => return Ok(None),
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+        rows.push(row);
+    }
+    Ok(Some(rows))
+}
+
+/// An INSERT at work.
+#[derive(Debug)]
+pub(crate) struct InsertRun<'a> {
+    insert: &'a Insert,
+    params: &'a [Datum],
+    context: &'a dyn Context,
+    buffer: RowBuf,
+    /// Rows that were inserted, or updated instead.
+    pub count: u64,
+    /// What they give back.
+    pub results: Vec<Vec<Datum>>,
+    /// Keys that were updated instead: none may be twice.
+    updated: std::collections::HashSet<Vec<u8>>,
+}
+
+impl<'a> InsertRun<'a> {
+    pub fn new(insert: &'a Insert, params: &'a [Datum], context: &'a dyn Context) -> Self {
+        InsertRun {
+            insert,
+            params,
+            context,
+            buffer: RowBuf::default(),
+            count: 0,
+            results: Vec::new(),
+            updated: Default::default(),
+        }
+    }
+
+    /// Inserts the rows of VALUES.
+    ///
+    /// Errors: those of expressions, checks and the table.
+    pub fn values(&mut self, transaction: &mut Transaction) -> Result<()> {
+        let insert = self.insert;
+        let env = Env::new(Cells::None, self.params, self.context);
+        for nodes in insert.rows.iter().flatten() {
+            let mut row = Assigned(Vec::with_capacity(nodes.len()));
+            for (node, column) in nodes.iter().zip(&insert.table.def().columns) {
+                row.push(node.eval(&env)?, column)?;
+            }
+            self.row(&row, transaction)?;
+        }
+        Ok(())
+    }
+
+    /// Inserts a row of a query: a value for each of the columns that were named.
+    ///
+    /// Errors: as [`InsertRun::values`].
+    pub fn given(&mut self, given: &[Datum], transaction: &mut Transaction) -> Result<()> {
+        let insert = self.insert;
+        let env = Env::new(Cells::None, self.params, self.context);
+        let def = insert.table.def();
+        let mut row = Assigned(Vec::with_capacity(def.columns.len()));
+        for (at, (column, default)) in def.columns.iter().zip(&insert.defaults).enumerate() {
+            let value = match insert.columns.iter().position(|&column| column == at) {
+                Some(place) => Val::Ref(given.get(place).map_or(crate::DatumRef::Null, Datum::borrow)),
+                None => default.eval(&env)?,
+            };
+            row.push(value, column)?;
+        }
+        self.row(&row, transaction)
+    }
+
+    fn row(&mut self, row: &Assigned<'_>, transaction: &mut Transaction) -> Result<()> {
+        let insert = self.insert;
+        let values = row.values();
+        let env = Env::new(Cells::Values(&values), self.params, self.context);
+        insert.checks.hold(&insert.table, &env)?;
+        match &insert.conflict {
+            None => transaction.insert(&insert.table, &values)?,
+            Some(conflict) => {
+                if !self.insert_or(conflict, &env, &values, transaction)? {
+                    return Ok(());
+                }
+            }
+        }
+        self.count += 1;
+        if let Some(returning) = &insert.returning {
+            self.results.push(returning.row(&env)?);
+        }
+        Ok(())
+    }
+
+    /// Inserts a row unless one stands in its way; false when one did, and was seen to.
+    fn insert_or(
+        &mut self,
+        conflict: &Conflict,
+        env: &Env<'_>,
+        values: &[cairn_table::row::Value<'_>],
+        transaction: &mut Transaction,
+    ) -> Result<bool> {
+        let table = &self.insert.table;
+        loop {
+            let mut standing = None;
+            for arbiter in &conflict.arbiters {
+                standing = transaction.conflict(table, *arbiter, values)?;
+                if standing.is_some() {
+                    break;
+                }
+            }
+            if let Some(key) = standing {
+                let Some(update) = &conflict.update else { return Ok(false) };
+                if self.update_instead(update, key, env, transaction)? {
+                    return Ok(false);
+                }
+                continue;
+            }
+            let savepoint = transaction.savepoint();
+            match transaction.insert(table, values) {
+                Ok(()) => return Ok(true),
+                // Somebody was faster.
+                Err(cairn_table::Error::UniqueViolation { index, .. })
+                    if is_arbiter(conflict, table, &index) =>
+                {
+                    transaction.rollback_to(savepoint)?;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Changes the row that stands in the way. False when it is gone.
+    fn update_instead(
+        &mut self,
+        update: &ConflictUpdate,
+        key: Vec<u8>,
+        proposed: &Env<'_>,
+        transaction: &mut Transaction,
+    ) -> Result<bool> {
+        let table = &self.insert.table;
+        if self.updated.contains(&key) {
+            let what = "ON CONFLICT DO UPDATE command cannot affect row a second time";
+            let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
+            return Err(Error::new(CARDINALITY_VIOLATION, what).with_hint(hint));
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        if !transaction.lock(table, &key, &mut buffer)? {
+            return Ok(false);
+        }
+        let old = buffer.row(table);
+        let env = Env {
+            row: Cells::Row(old),
+            excluded: proposed.row,
+            width: table.def().columns.len(),
+            ..*proposed
+        };
+        if let Some(condition) = &update.condition
+            && !condition.holds(&env)?
+        {
+            return Ok(true);
+        }
+        let row = changed(&update.sets, &table.def().columns, &env)?;
+        let values = row.values();
+        let after = Env::new(Cells::Values(&values), self.params, self.context);
+        self.insert.checks.hold(table, &after)?;
+        transaction.update(table, &key, &values)?;
+        if let Some(returning) = &self.insert.returning {
+            self.results.push(returning.row(&after)?);
+        }
+        self.count += 1;
+        self.updated.insert(key);
+        Ok(true)
+    }
+}
+
+fn is_arbiter(conflict: &Conflict, table: &Table, index: &str) -> bool {
+    conflict.arbiters.iter().any(|arbiter| match arbiter {
+        None => {
+            table.def().primary_key_name.as_deref() == Some(index)
+                || !table.def().indexes.iter().any(|other| other.name == index)
+        }
+        Some(at) => table.def().indexes.get(*at).is_some_and(|other| other.name == index),
+    })
+}
+
+/// A row after SET.
+///
+/// Errors: those of expressions, and of values that do not fit.
+pub(super) fn changed<'v>(
+    sets: &'v [(usize, Node)],
+    columns: &[ColumnDef],
+    env: &Env<'v>,
+) -> Result<Assigned<'v>> {
+    let mut row = Assigned(Vec::with_capacity(columns.len()));
+    for (at, column) in columns.iter().enumerate() {
+        match sets.iter().find(|(set, _)| *set == at) {
+            Some((_, node)) => row.push(node.eval(env)?, column)?,
+            None => {
+                let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
+                row.0.push(Val::Ref(crate::DatumRef::from_value(env.row.get(at), scale)));
+            }
+        }
+    }
+    Ok(row)
+}

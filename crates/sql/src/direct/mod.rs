@@ -1,0 +1,23 @@
+//! The direct path: statements on one table, compiled once to operations on its trees. Running one plans nothing, waits for nothing but rows, and allocates little.
+
+mod access;
+mod aggregate;
+mod arbiter;
+mod cursor;
+mod insert;
+mod ranges;
+mod row;
+mod select;
+mod source;
+mod update;
+
+pub(crate) use access::{Access, Wanted};
+pub(crate) use aggregate::Aggregate;
+pub(crate) use cursor::Cursor;
+pub(crate) use insert::{Insert, InsertRun};
+pub(crate) use ranges::Ranges;
+pub(crate) use row::{Assigned, Checks, Returning};
+pub(crate) use row::{default_of, unsupported};
+pub(crate) use select::{Output, Select, Sort};
+pub(crate) use source::{Binder, name_of, row_count, table_of};
+pub(crate) use update::{Delete, Update};

@@ -1,0 +1,143 @@
+//! What is done with every row that is written: values become what their columns keep, checks are made, results given back.
+
+use cairn_table::Table;
+use cairn_table::row::{Type, Value};
+use cairn_table::schema::{ColumnDef, TableDef};
+use datafusion::sql::sqlparser::ast::SelectItem;
+
+use super::Binder;
+use crate::datum::{Datum, DatumRef};
+use crate::error::{Error, Result};
+use crate::expr::{Compiler, Env, Failure, Node, Scope, Val, assign};
+use crate::outcome::Column;
+use crate::sqlstate::CHECK_VIOLATION;
+use crate::syntax::expression;
+
+/// Values on their way into a row.
+#[derive(Debug, Default)]
+pub(crate) struct Assigned<'a>(pub Vec<Val<'a>>);
+
+impl<'a> Assigned<'a> {
+    /// Takes the value for the next column.
+    ///
+    /// Errors: 22001 and 22003 for values that do not fit, and those of casts.
+    pub fn push(&mut self, value: Val<'a>, column: &ColumnDef) -> Result<()> {
+        let kind = &column.kind;
+        let value = match value {
+            Val::Ref(datum) => assign(datum, kind)?,
+            Val::Own(datum)
+                if datum.type_of() == Some(kind.kind)
+                    && kind.length.is_none()
+                    && kind.kind != Type::Decimal
+                    && !kind.is_json =>
+            {
+                Val::Own(datum)
+            }
+            Val::Own(datum) => Val::Own(assign(datum.borrow(), kind)?.into_datum()),
+        };
+        self.0.push(value);
+        Ok(())
+    }
+
+    pub fn values(&self) -> Vec<Value<'_>> {
+        self.0.iter().map(|value| value.get().to_value()).collect()
+    }
+}
+
+/// The checks of a table.
+#[derive(Debug, Default)]
+pub(crate) struct Checks(Vec<(String, Node)>);
+
+impl Checks {
+    /// Compiles them.
+    ///
+    /// Errors: what is wrong with one; 0A000 for what only queries can compute.
+    pub fn new(def: &TableDef) -> Result<Checks> {
+        let scope = Scope::of_def(def, None);
+        let mut checks = Vec::with_capacity(def.checks.len());
+        for check in &def.checks {
+            let expr = expression(&check.expression)?;
+            let node = Compiler::new(&scope, &mut Vec::new()).condition(&expr);
+            checks.push((
+                check.name.clone(),
+                node.map_err(|failure| unsupported(failure, "this expression in CHECK"))?,
+            ));
+        }
+        Ok(Checks(checks))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sees that none fails. NULL does not fail.
+    ///
+    /// Errors: 23514, and those of computing them.
+    pub fn hold(&self, table: &Table, env: &Env<'_>) -> Result<()> {
+        for (name, node) in &self.0 {
+            if node.eval(env)?.truth() == Some(false) {
+                let def = table.def();
+                let what =
+                    format!("new row for relation \"{}\" violates check constraint \"{name}\"", def.name);
+                return Err(Error::new(CHECK_VIOLATION, what).with_detail(failing_row(def, env)));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn failing_row(def: &TableDef, env: &Env<'_>) -> String {
+    let value = |(at, column): (usize, &ColumnDef)| {
+        let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
+        match DatumRef::from_value(env.row.get(at), scale) {
+            DatumRef::Null => "null".to_owned(),
+            datum => datum.to_string(),
+        }
+    };
+    let values: Vec<String> = def.columns.iter().enumerate().map(value).collect();
+    format!("Failing row contains ({}).", values.join(", "))
+}
+
+/// What this path does not know, where nobody else could help.
+pub(crate) fn unsupported(failure: Failure, what: &str) -> Error {
+    match failure {
+        Failure::Error(error) => error,
+        Failure::Unknown => Error::unsupported(what),
+    }
+}
+
+/// The expression for rows that are inserted without a column.
+///
+/// Errors: what is wrong with it; 0A000 for what only queries can compute.
+pub(crate) fn default_of(column: &ColumnDef) -> Result<Node> {
+    let Some(text) = &column.default else { return Ok(Node::Const(Datum::Null)) };
+    let expr = expression(text)?;
+    let scope = Scope::empty();
+    let node = Compiler::new(&scope, &mut Vec::new()).assignment(&expr, &column.name, &column.kind);
+    node.map_err(|failure| unsupported(failure, "this expression in DEFAULT"))
+}
+
+/// RETURNING.
+#[derive(Debug)]
+pub(crate) struct Returning(Vec<Node>);
+
+impl Returning {
+    /// Compiles it.
+    pub fn plan(
+        items: Option<&[SelectItem]>,
+        scope: &Scope,
+        table: &Table,
+        binder: &mut Binder<'_>,
+    ) -> Result<(Option<Returning>, Vec<Column>), Failure> {
+        let Some(items) = items else { return Ok((None, Vec::new())) };
+        let (nodes, columns) = binder.outputs(items, scope, Some(table))?;
+        Ok((Some(Returning(nodes)), columns))
+    }
+
+    /// What a row gives back.
+    ///
+    /// Errors: those of computing it.
+    pub fn row(&self, env: &Env<'_>) -> Result<Vec<Datum>> {
+        self.0.iter().map(|node| Ok(node.eval(env)?.into_datum())).collect()
+    }
+}

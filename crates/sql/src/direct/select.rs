@@ -1,0 +1,286 @@
+//! SELECT from one table, or from none.
+
+use cairn_table::Table;
+use cairn_table::row::{Order, Type};
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, LimitClause, OrderBy, OrderByKind, Query, Select as SelectTree, SelectFlavor,
+    SelectItem, SetExpr, Value,
+};
+
+use super::{Access, Aggregate, Binder, Wanted};
+use crate::expr::{Failure, Node, Scope};
+use crate::outcome::Column;
+use crate::syntax::ident;
+
+type Result<T, E = Failure> = std::result::Result<T, E>;
+
+/// Tables with more rows than this are read whole by the general path, which uses all processors, when there is a condition.
+const LARGE: u64 = 20_000;
+
+/// A compiled SELECT.
+#[derive(Debug)]
+pub(crate) struct Select {
+    /// `None` for SELECT without FROM.
+    pub access: Option<Access>,
+    /// Without FROM.
+    pub condition: Option<Node>,
+    pub output: Output,
+    pub sort: Option<Sort>,
+    pub limit: Option<Node>,
+    pub offset: Option<Node>,
+    /// Whether running it looks at parameters after the bounds are known.
+    pub keeps_params: bool,
+}
+
+/// What is made of a row.
+#[derive(Debug)]
+pub(crate) enum Output {
+    /// Columns as they are: their places, and scales of decimals.
+    Columns(Vec<(usize, u8)>),
+    Nodes(Vec<Node>),
+    Aggregates(Vec<Aggregate>),
+}
+
+/// An order that no tree gives.
+#[derive(Debug)]
+pub(crate) struct Sort {
+    pub keys: Vec<(Node, Order)>,
+}
+
+/// The parts of a query that this path looks at; others are for the general path.
+struct Parts<'a> {
+    select: &'a SelectTree,
+    order: Option<&'a OrderBy>,
+    limit: Option<&'a Expr>,
+    offset: Option<&'a Expr>,
+}
+
+fn parts(query: &Query) -> Option<Parts<'_>> {
+    let SetExpr::Select(select) = &*query.body else { return None };
+    let plain_query = query.with.is_none()
+        && query.fetch.is_none()
+        && query.locks.is_empty()
+        && query.for_clause.is_none()
+        && query.settings.is_none()
+        && query.format_clause.is_none()
+        && query.pipe_operators.is_empty();
+    let plain_select = select.distinct.is_none()
+        && select.top.is_none()
+        && select.exclude.is_none()
+        && select.into.is_none()
+        && select.lateral_views.is_empty()
+        && select.prewhere.is_none()
+        && select.connect_by.is_empty()
+        && matches!(&select.group_by, GroupByExpr::Expressions(by, modifiers) if by.is_empty() && modifiers.is_empty())
+        && select.cluster_by.is_empty()
+        && select.distribute_by.is_empty()
+        && select.sort_by.is_empty()
+        && select.having.is_none()
+        && select.named_window.is_empty()
+        && select.qualify.is_none()
+        && select.value_table_mode.is_none()
+        && select.flavor == SelectFlavor::Standard;
+    if !plain_query || !plain_select {
+        return None;
+    }
+    let (limit, offset) = match &query.limit_clause {
+        None => (None, None),
+        Some(LimitClause::LimitOffset { limit, offset, limit_by }) if limit_by.is_empty() => {
+            (limit.as_ref(), offset.as_ref().map(|offset| &offset.value))
+        }
+        Some(_) => return None,
+    };
+    Some(Parts { select, order: query.order_by.as_ref(), limit, offset })
+}
+
+impl Select {
+    /// Compiles a query. `in_large`: also where the general path would be faster.
+    ///
+    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    pub fn plan(query: &Query, binder: &mut Binder<'_>) -> Result<(Select, Vec<Column>)> {
+        let parts = parts(query).ok_or(Failure::Unknown)?;
+        if parts.select.from.is_empty() {
+            return without_table(&parts, binder);
+        }
+        let (table, alias) = binder.only_table(&parts.select.from)?;
+        let scope = Scope::of_table(&table, alias.as_deref());
+        let conjuncts = match &parts.select.selection {
+            Some(expr) => binder.compiler(&scope).condition(expr)?.conjuncts(),
+            None => Vec::new(),
+        };
+        let limit = count(parts.limit, binder)?;
+        let offset = count(parts.offset, binder)?;
+        if let Some((aggregates, columns)) = Aggregate::all(&parts.select.projection, &scope, binder)? {
+            if parts.order.is_some() || limit.is_some() || offset.is_some() {
+                return Err(Failure::Unknown);
+            }
+            return aggregate(&table, conjuncts, aggregates).map(|select| (select, columns));
+        }
+        let (nodes, columns) = binder.outputs(&parts.select.projection, &scope, Some(&table))?;
+        let order = match parts.order {
+            Some(order) => sort_keys(order, &parts.select.projection, &nodes, &columns, &scope, binder)?,
+            None => Vec::new(),
+        };
+        let looked_at = slots(nodes.iter().chain(&conjuncts).chain(order.iter().map(|(node, _)| node)));
+        let by_columns: Option<Vec<(usize, Order)>> = order
+            .iter()
+            .map(|(node, order)| match node {
+                Node::Slot { slot, .. } => Some((*slot, *order)),
+                _ => None,
+            })
+            .collect();
+        let wanted = Wanted { columns: &looked_at, order: by_columns.as_deref().unwrap_or_default() };
+        let has_condition = !conjuncts.is_empty();
+        let (access, mut ordered) = Access::plan(&table, conjuncts, &wanted);
+        ordered &= by_columns.is_some();
+        let sort = if ordered { None } else { Some(Sort { keys: order }) };
+        if access.is_full() && table.rows() > LARGE && (has_condition || sort.is_some()) {
+            return Err(Failure::Unknown);
+        }
+        let keeps_params = access.residual.as_ref().is_some_and(Node::has_params)
+            || nodes.iter().any(Node::has_params)
+            || sort.as_ref().is_some_and(|sort| sort.keys.iter().any(|(node, _)| node.has_params()));
+        let select = Select {
+            access: Some(access),
+            condition: None,
+            output: output(nodes),
+            sort,
+            limit,
+            offset,
+            keeps_params,
+        };
+        Ok((select, columns))
+    }
+}
+
+/// The columns that expressions look at, each once.
+pub(super) fn slots<'n>(nodes: impl Iterator<Item = &'n Node>) -> Vec<usize> {
+    let mut slots = Vec::new();
+    nodes.for_each(|node| {
+        node.walk(&mut |node| {
+            if let Node::Slot { slot, .. } = node {
+                slots.push(*slot);
+            }
+        });
+    });
+    slots.sort_unstable();
+    slots.dedup();
+    slots
+}
+
+fn output(nodes: Vec<Node>) -> Output {
+    let columns: Option<Vec<_>> = nodes
+        .iter()
+        .map(|node| match node {
+            Node::Slot { slot, scale } => Some((*slot, *scale)),
+            _ => None,
+        })
+        .collect();
+    columns.map_or(Output::Nodes(nodes), Output::Columns)
+}
+
+fn count(expr: Option<&Expr>, binder: &mut Binder<'_>) -> Result<Option<Node>> {
+    let Some(expr) = expr else { return Ok(None) };
+    if matches!(expr, Expr::Value(value) if value.value == Value::Null) {
+        return Ok(None);
+    }
+    let scope = Scope::empty();
+    let mut compiler = binder.compiler(&scope);
+    let typed = compiler.compile(expr)?;
+    let kind = Type::BigInt.into();
+    compiler.coerced(typed, &kind).map(Some)
+}
+
+fn without_table(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Column>)> {
+    let scope = Scope::empty();
+    if parts.order.is_some() || parts.select.projection.is_empty() {
+        return Err(Failure::Unknown);
+    }
+    let (nodes, columns) = binder.outputs(&parts.select.projection, &scope, None)?;
+    let condition = match &parts.select.selection {
+        Some(expr) => Some(binder.compiler(&scope).condition(expr)?),
+        None => None,
+    };
+    let (limit, offset) = (count(parts.limit, binder)?, count(parts.offset, binder)?);
+    let select = Select {
+        access: None,
+        condition,
+        output: Output::Nodes(nodes),
+        sort: None,
+        limit,
+        offset,
+        keeps_params: true,
+    };
+    Ok((select, columns))
+}
+
+fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate>) -> Result<Select> {
+    let inputs = aggregates.iter().filter_map(|aggregate| aggregate.input.as_ref());
+    let looked_at = slots(inputs.chain(&conjuncts));
+    // The least and the greatest value of a column are at the ends of a tree that is ordered by it.
+    let order: Vec<(usize, Order)> = match aggregates.as_slice() {
+        [only] => only.end_of().into_iter().collect(),
+        _ => Vec::new(),
+    };
+    let wanted = Wanted { columns: &looked_at, order: &order };
+    let (access, ordered) = Access::plan(table, conjuncts, &wanted);
+    let by_end = !order.is_empty() && ordered;
+    if !by_end && access.is_full() && table.rows() > LARGE {
+        return Err(Failure::Unknown);
+    }
+    let mut aggregates = aggregates;
+    if by_end {
+        aggregates.iter_mut().for_each(|aggregate| aggregate.first_is_enough = true);
+    }
+    Ok(Select {
+        access: Some(access),
+        condition: None,
+        output: Output::Aggregates(aggregates),
+        sort: None,
+        limit: None,
+        offset: None,
+        keeps_params: true,
+    })
+}
+
+/// What ORDER BY names: results by number or name, or expressions over the table.
+fn sort_keys(
+    order: &OrderBy,
+    items: &[SelectItem],
+    nodes: &[Node],
+    columns: &[Column],
+    scope: &Scope,
+    binder: &mut Binder<'_>,
+) -> Result<Vec<(Node, Order)>> {
+    let OrderByKind::Expressions(exprs) = &order.kind else { return Err(Failure::Unknown) };
+    let mut keys = Vec::with_capacity(exprs.len());
+    for by in exprs {
+        let descending = by.options.asc == Some(false);
+        let nulls_first = by.options.nulls_first.unwrap_or(descending);
+        let alias = |name: &str| {
+            items
+                .iter()
+                .any(|item| matches!(item, SelectItem::ExprWithAlias { alias, .. } if ident(alias) == name))
+        };
+        let node = match &by.expr {
+            Expr::Value(value) => match &value.value {
+                Value::Number(digits, _) => {
+                    let number: usize = digits.parse().map_err(|_| Failure::Unknown)?;
+                    number.checked_sub(1).and_then(|at| nodes.get(at)).cloned().ok_or(Failure::Unknown)?
+                }
+                _ => return Err(Failure::Unknown),
+            },
+            Expr::Identifier(name) if alias(&ident(name)) => {
+                let at = columns.iter().position(|column| column.name == ident(name));
+                at.and_then(|at| nodes.get(at)).cloned().ok_or(Failure::Unknown)?
+            }
+            expr => binder.compiler(scope).output(expr)?.0,
+        };
+        if node.is_volatile() || by.with_fill.is_some() {
+            return Err(Failure::Unknown);
+        }
+        keys.push((node, Order { descending, nulls_first }));
+    }
+    Ok(keys)
+}

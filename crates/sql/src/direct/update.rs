@@ -1,0 +1,238 @@
+//! UPDATE and DELETE of one table.
+//!
+//! The keys of the rows that meet the condition are found first and changed then, so that no row is met again where its change has put it. Each row is
+//! locked before it is changed; with read committed somebody else may have changed it meanwhile, and the condition is looked at again.
+
+use cairn_table::{Isolation, RowBuf, Table, Transaction};
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast;
+
+use super::arbiter::sets;
+use super::insert::changed;
+use super::select::slots;
+use super::{Access, Binder, Checks, Cursor, Ranges, Returning, Wanted};
+use crate::datum::Datum;
+use crate::error::{Error, Result};
+use crate::expr::{Cells, Context, Env, Failure, Node, Scope};
+use crate::outcome::Column;
+
+/// A compiled UPDATE.
+#[derive(Debug)]
+pub(crate) struct Update {
+    rows: Rows,
+    sets: Vec<(usize, Node)>,
+    checks: Checks,
+    pub returning: Option<Returning>,
+}
+
+/// A compiled DELETE.
+#[derive(Debug)]
+pub(crate) struct Delete {
+    rows: Rows,
+    pub returning: Option<Returning>,
+}
+
+/// The rows that are to be changed.
+#[derive(Debug)]
+struct Rows {
+    access: Access,
+    /// The whole condition, for another look.
+    condition: Option<Node>,
+}
+
+impl Update {
+    /// Compiles an UPDATE.
+    ///
+    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    pub fn plan(update: &ast::Update, binder: &mut Binder<'_>) -> Result<(Update, Vec<Column>), Failure> {
+        if update.from.is_some()
+            || update.or.is_some()
+            || !update.order_by.is_empty()
+            || update.limit.is_some()
+        {
+            return Err(Failure::Unknown);
+        }
+        let (table, alias) = binder.only_table(std::slice::from_ref(&update.table))?;
+        let scope = Scope::of_table(&table, alias.as_deref());
+        let sets = sets(&update.assignments, &table, &scope, binder)?;
+        let rows = Rows::plan(table.clone(), update.selection.as_ref(), &scope, binder)?;
+        let (returning, columns) = Returning::plan(update.returning.as_deref(), &scope, &table, binder)?;
+        let checks = Checks::new(table.def())?;
+        Ok((Update { rows, sets, checks, returning }, columns))
+    }
+
+    /// Runs it. Gives the number of rows, and what they give back.
+    ///
+    /// Errors: those of expressions, checks and the table.
+    pub fn run(
+        &self,
+        transaction: &mut Transaction,
+        params: &[Datum],
+        context: &dyn Context,
+    ) -> Result<(u64, Vec<Vec<Datum>>)> {
+        let table = &self.rows.access.table;
+        let mut results = Vec::new();
+        let count = self.rows.each(transaction, params, context, &mut |transaction, key, buffer| {
+            let env = Env::new(Cells::Row(buffer.row(table)), params, context);
+            let row = changed(&self.sets, &table.def().columns, &env)?;
+            let values = row.values();
+            let after = Env::new(Cells::Values(&values), params, context);
+            if !self.checks.is_empty() {
+                self.checks.hold(table, &after)?;
+            }
+            if !transaction.update(table, key, &values)? {
+                return Ok(false);
+            }
+            if let Some(returning) = &self.returning {
+                results.push(returning.row(&after)?);
+            }
+            Ok(true)
+        })?;
+        Ok((count, results))
+    }
+}
+
+impl Delete {
+    /// Compiles a DELETE.
+    ///
+    /// Errors: [`Failure::Unknown`] for what this path does not do.
+    pub fn plan(delete: &ast::Delete, binder: &mut Binder<'_>) -> Result<(Delete, Vec<Column>), Failure> {
+        if delete.using.is_some()
+            || !delete.tables.is_empty()
+            || !delete.order_by.is_empty()
+            || delete.limit.is_some()
+        {
+            return Err(Failure::Unknown);
+        }
+        let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
+        let (table, alias) = binder.only_table(from)?;
+        let scope = Scope::of_table(&table, alias.as_deref());
+        let rows = Rows::plan(table.clone(), delete.selection.as_ref(), &scope, binder)?;
+        let (returning, columns) = Returning::plan(delete.returning.as_deref(), &scope, &table, binder)?;
+        Ok((Delete { rows, returning }, columns))
+    }
+
+    /// Runs it. Gives the number of rows, and what they give back.
+    ///
+    /// Errors: those of expressions and the table.
+    pub fn run(
+        &self,
+        transaction: &mut Transaction,
+        params: &[Datum],
+        context: &dyn Context,
+    ) -> Result<(u64, Vec<Vec<Datum>>)> {
+        let table = &self.rows.access.table;
+        let mut results = Vec::new();
+        let count = self.rows.each(transaction, params, context, &mut |transaction, key, buffer| {
+            if let Some(returning) = &self.returning {
+                let env = Env::new(Cells::Row(buffer.row(table)), params, context);
+                results.push(returning.row(&env)?);
+            }
+            Ok(transaction.delete(table, key)?)
+        })?;
+        Ok((count, results))
+    }
+}
+
+/// Changes a row that is locked, and was read as it is; false when it is gone.
+type Change<'f> = dyn FnMut(&mut Transaction, &[u8], &RowBuf) -> Result<bool> + 'f;
+
+impl Rows {
+    fn plan(
+        table: Arc<Table>,
+        selection: Option<&ast::Expr>,
+        scope: &Scope,
+        binder: &mut Binder<'_>,
+    ) -> Result<Rows, Failure> {
+        let condition = match selection {
+            Some(expr) => Some(binder.compiler(scope).condition(expr)?),
+            None => None,
+        };
+        let conjuncts = condition.clone().map(Node::conjuncts).unwrap_or_default();
+        let looked_at = slots(conjuncts.iter());
+        let wanted = Wanted { columns: &looked_at, order: &[] };
+        let (access, _) = Access::plan(&table, conjuncts, &wanted);
+        Ok(Rows { access, condition })
+    }
+
+    fn each(
+        &self,
+        transaction: &mut Transaction,
+        params: &[Datum],
+        context: &dyn Context,
+        change: &mut Change<'_>,
+    ) -> Result<u64> {
+        let env = Env::new(Cells::None, params, context);
+        let table = &self.access.table;
+        let mut buffer = RowBuf::default();
+        // A row by its key is locked at once: with read committed it does not matter whether it was there a moment ago.
+        if self.access.range.is_point
+            && self.access.index.is_none()
+            && transaction.isolation() == Isolation::ReadCommitted
+        {
+            let mut key = Vec::with_capacity(32);
+            if self.access.ranges(&env, &mut key)? != Ranges::Point
+                || !transaction.lock(table, &key, &mut buffer)?
+            {
+                return Ok(0);
+            }
+            return Ok(self
+                .change(transaction, &key, &mut buffer, &self.access.residual, &env, change)?
+                .into());
+        }
+        let mut keys = Keys::default();
+        let mut cursor = Cursor::new(&self.access, transaction.view(), &env, Vec::new(), RowBuf::default())?;
+        while cursor.advance(&self.access, &env)? {
+            keys.push(cursor.row(&self.access)?.key());
+        }
+        drop(cursor);
+        let mut count = 0;
+        for key in keys.iter() {
+            if transaction.canceller().is_cancelled() {
+                return Err(Error::from(cairn_table::Error::Cancelled));
+            }
+            if transaction.lock(table, key, &mut buffer)? {
+                count +=
+                    u64::from(self.change(transaction, key, &mut buffer, &self.condition, &env, change)?);
+            }
+        }
+        Ok(count)
+    }
+
+    fn change(
+        &self,
+        transaction: &mut Transaction,
+        key: &[u8],
+        buffer: &mut RowBuf,
+        condition: &Option<Node>,
+        env: &Env<'_>,
+        change: &mut Change<'_>,
+    ) -> Result<bool> {
+        if let Some(condition) = condition {
+            let row = Env { row: Cells::Row(buffer.row(&self.access.table)), ..*env };
+            if !condition.holds(&row)? {
+                return Ok(false);
+            }
+        }
+        change(transaction, key, buffer)
+    }
+}
+
+/// Keys, one behind the other.
+#[derive(Debug, Default)]
+struct Keys {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Keys {
+    fn push(&mut self, key: &[u8]) {
+        self.bytes.extend(key);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, &end)| self.bytes.get(start..end).unwrap_or_default())
+    }
+}

@@ -1,0 +1,443 @@
+//! Sequences: what `serial` columns count with.
+//!
+//! A sequence is a row of a table that nobody sees, and a number in memory that all sessions share. The row says where to go on after a restart: it is ahead of
+//! the number by up to [`BLOCK`] values, so that counting writes nothing most of the time and no two transactions wait for each other. Who takes a value that the row is not ahead
+//! of moves the row with their own commit, so a value that was committed is never given again. Closing the database moves the rows back to where the numbers are.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use cairn_table::row::{Order, Type, Value};
+use cairn_table::schema::{ColumnDef, ColumnType, KeyColumn, TableDef};
+use cairn_table::{Durability, Isolation, RowBuf, RowRef, Table, Transaction, View};
+use cairn_vfs::sync::{Arc, lock};
+
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::session::Settings;
+use crate::sqlstate::{
+    NUMERIC_VALUE_OUT_OF_RANGE, OBJECT_NOT_IN_PREREQUISITE_STATE, SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
+    UNDEFINED_TABLE,
+};
+use crate::syntax::fold;
+
+/// The namespace of what nobody sees.
+pub(crate) const HIDDEN: &str = "cairn_catalog";
+const TABLE: &str = "sequences";
+/// Values between two writes.
+const BLOCK: u32 = 256;
+
+/// A sequence's name: its namespace and its own.
+pub(crate) type Name = (String, String);
+
+/// What a sequence is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sequence {
+    /// What it gives next; `None` after the last value.
+    pub next: Option<i64>,
+    pub start: i64,
+    pub increment: i64,
+    pub minimum: i64,
+    pub maximum: i64,
+    pub cycles: bool,
+    /// The column that it counts for, `table.column`: it goes with that.
+    pub owner: Option<String>,
+}
+
+impl Sequence {
+    /// Counts from 1 to the most that a type holds.
+    pub fn of(kind: Type, owner: Option<String>) -> Self {
+        let maximum = match kind {
+            Type::SmallInt => i16::MAX.into(),
+            Type::Int => i32::MAX.into(),
+            _ => i64::MAX,
+        };
+        Sequence { next: Some(1), start: 1, increment: 1, minimum: 1, maximum, cycles: false, owner }
+    }
+
+    /// The value behind one.
+    fn after(&self, value: i64) -> Option<i64> {
+        let next =
+            value.checked_add(self.increment).filter(|next| (self.minimum..=self.maximum).contains(next));
+        next.or(if !self.cycles {
+            None
+        } else if self.increment > 0 {
+            Some(self.minimum)
+        } else {
+            Some(self.maximum)
+        })
+    }
+
+    /// What it would give after so many values more, or gives now where it would begin again or end before.
+    fn ahead(&self, count: u32) -> Option<i64> {
+        let next = self.next?;
+        let reach = i128::from(next) + i128::from(self.increment) * i128::from(count);
+        let within = i64::try_from(reach).ok().filter(|reach| (self.minimum..=self.maximum).contains(reach));
+        within.or(Some(next))
+    }
+}
+
+/// The number in memory.
+#[derive(Debug)]
+pub(crate) struct Counter {
+    sequence: Sequence,
+    /// Values that the row is ahead by.
+    left: u32,
+}
+
+/// What all sessions share.
+pub(crate) type Counters = HashMap<Name, Counter>;
+
+/// What a session knows of sequences.
+#[derive(Debug, Default)]
+pub(crate) struct SessionSequences {
+    inner: RefCell<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    current: HashMap<Name, i64>,
+    last: Option<Name>,
+    /// Those whose rows have to be moved with the commit.
+    behind: HashSet<Name>,
+    /// Those that this transaction has made or dropped: others must not know of them if it does not commit.
+    changed: HashSet<Name>,
+    /// Where rows were moved to, until the commit.
+    moved: HashMap<Name, Option<i64>>,
+}
+
+fn undefined(name: &str) -> Error {
+    Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+}
+
+/// Namespace and name, as a text has them.
+pub(crate) fn parse_name(text: &str, settings: &Settings) -> Name {
+    let mut parts: Vec<String> = vec![String::new()];
+    let mut quoted = false;
+    for c in text.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            c => {
+                let c = if quoted { c.to_string() } else { fold(&c.to_string()) };
+                if let Some(part) = parts.last_mut() {
+                    part.push_str(&c);
+                }
+            }
+        }
+    }
+    let name = parts.pop().unwrap_or_default();
+    (parts.pop().unwrap_or_else(|| settings.schema().to_owned()), name)
+}
+
+impl SessionSequences {
+    /// `nextval`.
+    ///
+    /// Errors: 42P01, 2200H.
+    pub fn next(&self, shared: &Shared, settings: &Settings, text: &str) -> Result<i64> {
+        let name = parse_name(text, settings);
+        let mut counters = lock(&shared.sequences);
+        if !counters.contains_key(&name) {
+            // Only names that nobody could know beforehand come here.
+            let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
+            load_into(&mut counters, &view, &name)?;
+        }
+        let counter = counters.get_mut(&name).ok_or_else(|| undefined(text))?;
+        let Some(value) = counter.sequence.next else {
+            let bound = if counter.sequence.increment > 0 { "maximum" } else { "minimum" };
+            let limit = if counter.sequence.increment > 0 {
+                counter.sequence.maximum
+            } else {
+                counter.sequence.minimum
+            };
+            let what = format!("nextval: reached {bound} value of sequence \"{}\" ({limit})", name.1);
+            return Err(Error::new(SEQUENCE_GENERATOR_LIMIT_EXCEEDED, what));
+        };
+        counter.sequence.next = counter.sequence.after(value);
+        let mut inner = self.inner.borrow_mut();
+        match counter.left.checked_sub(1) {
+            Some(left) => counter.left = left,
+            None => _ = inner.behind.insert(name.clone()),
+        }
+        inner.current.insert(name.clone(), value);
+        inner.last = Some(name);
+        Ok(value)
+    }
+
+    /// `currval`, and `lastval` without a name.
+    ///
+    /// Errors: 55000 where this session has taken no value.
+    pub fn current(&self, settings: &Settings, text: Option<&str>) -> Result<i64> {
+        let inner = self.inner.borrow();
+        let name = match text {
+            Some(text) => Some(parse_name(text, settings)),
+            None => inner.last.clone(),
+        };
+        let value = name.as_ref().and_then(|name| inner.current.get(name)).copied();
+        value.ok_or_else(|| {
+            let what = match text {
+                Some(text) => format!("currval of sequence \"{text}\" is not yet defined in this session"),
+                None => "lastval is not yet defined in this session".to_owned(),
+            };
+            Error::new(OBJECT_NOT_IN_PREREQUISITE_STATE, what)
+        })
+    }
+
+    /// `setval`.
+    ///
+    /// Errors: 42P01, 22003.
+    pub fn set(
+        &self,
+        shared: &Shared,
+        settings: &Settings,
+        text: &str,
+        value: i64,
+        is_called: bool,
+    ) -> Result<i64> {
+        let name = parse_name(text, settings);
+        let mut counters = lock(&shared.sequences);
+        if !counters.contains_key(&name) {
+            let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
+            load_into(&mut counters, &view, &name)?;
+        }
+        let counter = counters.get_mut(&name).ok_or_else(|| undefined(text))?;
+        let sequence = &mut counter.sequence;
+        if !(sequence.minimum..=sequence.maximum).contains(&value) {
+            let what = format!(
+                "setval: value {value} is out of bounds for sequence \"{}\" ({}..{})",
+                name.1, sequence.minimum, sequence.maximum
+            );
+            return Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what));
+        }
+        sequence.next = if is_called { sequence.after(value) } else { Some(value) };
+        counter.left = 0;
+        let mut inner = self.inner.borrow_mut();
+        inner.behind.insert(name.clone());
+        if is_called {
+            inner.current.insert(name, value);
+        }
+        Ok(value)
+    }
+
+    /// Learns of a sequence while there is a view to read it from.
+    pub fn load(&self, shared: &Shared, view: &View, name: &Name) -> Result<()> {
+        let mut counters = lock(&shared.sequences);
+        if !counters.contains_key(name) {
+            load_into(&mut counters, view, name)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a sequence, as a part of the transaction.
+    ///
+    /// Errors: those of the table.
+    pub fn create(
+        &self,
+        shared: &Shared,
+        transaction: &mut Transaction,
+        name: &Name,
+        sequence: Sequence,
+    ) -> Result<()> {
+        let table = table(transaction)?;
+        insert(transaction, &table, name, &sequence)?;
+        self.inner.borrow_mut().changed.insert(name.clone());
+        lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
+        Ok(())
+    }
+
+    /// Removes one. False when there is none.
+    ///
+    /// Errors: those of the table.
+    pub fn remove(&self, shared: &Shared, transaction: &mut Transaction, name: &Name) -> Result<bool> {
+        let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE).cloned() else {
+            return Ok(false);
+        };
+        let removed = transaction.delete(&table, &key_of(&table, name))?;
+        let mut inner = self.inner.borrow_mut();
+        inner.changed.insert(name.clone());
+        inner.behind.remove(name);
+        lock(&shared.sequences).remove(name);
+        Ok(removed)
+    }
+
+    /// Moves the rows of those sequences that were counted past them.
+    ///
+    /// Errors: those of the table.
+    pub fn write_back(&self, shared: &Shared, transaction: &mut Transaction) -> Result<()> {
+        let behind: Vec<Name> = {
+            let mut inner = self.inner.borrow_mut();
+            inner.moved.clear();
+            inner.behind.drain().collect()
+        };
+        for name in behind {
+            let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE).cloned() else { continue };
+            let ahead = {
+                let counters = lock(&shared.sequences);
+                let Some(counter) = counters.get(&name) else { continue };
+                Sequence { next: counter.sequence.ahead(BLOCK), ..counter.sequence.clone() }
+            };
+            put(transaction, &table, &name, &ahead)?;
+            self.inner.borrow_mut().moved.insert(name, ahead.next);
+        }
+        Ok(())
+    }
+
+    /// The transaction has ended.
+    pub fn end(&self, shared: &Shared, committed: bool) {
+        let mut inner = self.inner.borrow_mut();
+        let moved: Vec<(Name, Option<i64>)> = inner.moved.drain().collect();
+        inner.behind.clear();
+        let changed: Vec<Name> = inner.changed.drain().collect();
+        if moved.is_empty() && changed.is_empty() {
+            return;
+        }
+        let mut counters = lock(&shared.sequences);
+        if !committed {
+            for name in changed {
+                counters.remove(&name);
+                inner.current.remove(&name);
+            }
+            return;
+        }
+        for (name, to) in moved {
+            let Some(counter) = counters.get_mut(&name) else { continue };
+            // Others may have counted on meanwhile.
+            if let (Some(to), Some(next)) = (to, counter.sequence.next) {
+                let left = (i128::from(to) - i128::from(next)) / i128::from(counter.sequence.increment);
+                counter.left = u32::try_from(left).unwrap_or(0);
+            }
+        }
+    }
+}
+
+/// Moves rows back to where the numbers are: the database is closed.
+pub(crate) fn close(shared: &Shared) -> Result<()> {
+    let mut counters = lock(&shared.sequences);
+    let ahead: Vec<(Name, Sequence)> = counters
+        .drain()
+        .filter(|(_, counter)| counter.left > 0)
+        .map(|(name, counter)| (name, counter.sequence))
+        .collect();
+    if ahead.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = shared.tables.begin(Isolation::ReadCommitted)?;
+    let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE).cloned() else { return Ok(()) };
+    for (name, sequence) in ahead {
+        put(&mut transaction, &table, &name, &sequence)?;
+    }
+    Ok(transaction.commit(Durability::Buffered)?)
+}
+
+/// All sequences that a view sees.
+pub(crate) fn all(view: &View) -> Result<Vec<(Name, Sequence)>> {
+    use std::ops::Bound::Unbounded;
+    let Some(table) = view.catalog().table(HIDDEN, TABLE) else { return Ok(Vec::new()) };
+    let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
+    let mut all = Vec::new();
+    while let Some(row) = scan.next()? {
+        if let (Value::Text(schema), Value::Text(name)) = (row.get(0), row.get(1)) {
+            all.push(((schema.to_owned(), name.to_owned()), of_row(&row)));
+        }
+    }
+    Ok(all)
+}
+
+fn load_into(counters: &mut Counters, view: &View, name: &Name) -> Result<()> {
+    let Some(table) = view.catalog().table(HIDDEN, TABLE) else { return Ok(()) };
+    let mut row = RowBuf::default();
+    if view.get(table, &key_of(table, name), &mut row)? {
+        counters.insert(name.clone(), Counter { sequence: of_row(&row.row(table)), left: 0 });
+    }
+    Ok(())
+}
+
+fn of_row(row: &RowRef<'_>) -> Sequence {
+    let number = |column: usize| match row.get(column) {
+        Value::BigInt(value) => Some(value),
+        _ => None,
+    };
+    Sequence {
+        next: number(2),
+        start: number(3).unwrap_or(1),
+        increment: number(4).unwrap_or(1),
+        minimum: number(5).unwrap_or(1),
+        maximum: number(6).unwrap_or(i64::MAX),
+        cycles: row.get(7) == Value::Boolean(true),
+        owner: match row.get(8) {
+            Value::Text(owner) => Some(owner.to_owned()),
+            _ => None,
+        },
+    }
+}
+
+fn key_of(table: &Table, name: &Name) -> Vec<u8> {
+    let mut key = Vec::new();
+    // Both are text, as the key's columns are.
+    let _ = table.key_format().encode(&[Value::Text(&name.0), Value::Text(&name.1)], &mut key);
+    key
+}
+
+fn values<'v>(name: &'v Name, sequence: &'v Sequence) -> [Value<'v>; 9] {
+    [
+        Value::Text(&name.0),
+        Value::Text(&name.1),
+        sequence.next.map_or(Value::Null, Value::BigInt),
+        Value::BigInt(sequence.start),
+        Value::BigInt(sequence.increment),
+        Value::BigInt(sequence.minimum),
+        Value::BigInt(sequence.maximum),
+        Value::Boolean(sequence.cycles),
+        sequence.owner.as_deref().map_or(Value::Null, Value::Text),
+    ]
+}
+
+fn insert(transaction: &mut Transaction, table: &Arc<Table>, name: &Name, sequence: &Sequence) -> Result<()> {
+    Ok(transaction.insert(table, &values(name, sequence))?)
+}
+
+fn put(transaction: &mut Transaction, table: &Arc<Table>, name: &Name, sequence: &Sequence) -> Result<()> {
+    let mut row = RowBuf::default();
+    let key = key_of(table, name);
+    if transaction.lock(table, &key, &mut row)? {
+        transaction.update(table, &key, &values(name, sequence))?;
+    }
+    Ok(())
+}
+
+/// The table that sequences are in; it is made when it is needed first.
+fn table(transaction: &mut Transaction) -> Result<Arc<Table>> {
+    if let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE) {
+        return Ok(Arc::clone(table));
+    }
+    if !transaction.view().catalog().has_schema(HIDDEN) {
+        transaction.create_schema(HIDDEN)?;
+    }
+    let column = |name: &str, kind: Type, nullable: bool| ColumnDef {
+        name: name.to_owned(),
+        kind: ColumnType::new(kind),
+        nullable,
+        default: None,
+    };
+    let columns = vec![
+        column("schema_name", Type::Text, false),
+        column("name", Type::Text, false),
+        column("next", Type::BigInt, true),
+        column("start", Type::BigInt, false),
+        column("increment", Type::BigInt, false),
+        column("minimum", Type::BigInt, false),
+        column("maximum", Type::BigInt, false),
+        column("cycles", Type::Boolean, false),
+        column("owner", Type::Text, true),
+    ];
+    let key = |column| KeyColumn { column, order: Order::default() };
+    let def = TableDef {
+        schema: HIDDEN.to_owned(),
+        name: TABLE.to_owned(),
+        columns,
+        primary_key: vec![key(0), key(1)],
+        primary_key_name: Some("sequences_pkey".to_owned()),
+        ..TableDef::default()
+    };
+    Ok(transaction.create_table(def)?)
+}

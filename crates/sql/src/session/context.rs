@@ -1,0 +1,81 @@
+//! What expressions may ask a session for.
+
+use std::cell::Cell;
+
+use cairn_vfs::sync::Arc;
+
+use super::Settings;
+use crate::database::Shared;
+use crate::error::Result;
+use crate::expr::Context;
+use crate::sequence::SessionSequences;
+
+/// Times, sequences, settings.
+#[derive(Debug)]
+pub(crate) struct SessionContext {
+    shared: Arc<Shared>,
+    pub settings: Settings,
+    pub sequences: SessionSequences,
+    /// When the transaction began; looked up when somebody asks.
+    began: Cell<Option<i64>>,
+    random: Cell<u64>,
+}
+
+impl SessionContext {
+    pub fn new(shared: Arc<Shared>, backend: u32) -> Self {
+        let settings = Settings::new(&shared);
+        let seed = shared.seed(backend);
+        SessionContext {
+            shared,
+            settings,
+            sequences: SessionSequences::default(),
+            began: Cell::new(None),
+            random: Cell::new(seed),
+        }
+    }
+
+    /// A transaction begins.
+    pub fn begin(&mut self) {
+        self.began.set(None);
+    }
+}
+
+impl Context for SessionContext {
+    fn transaction_time(&self) -> i64 {
+        if let Some(began) = self.began.get() {
+            return began;
+        }
+        let now = self.clock_time();
+        self.began.set(Some(now));
+        now
+    }
+
+    fn clock_time(&self) -> i64 {
+        self.shared.clock.wall().as_micros() as i64
+    }
+
+    fn random(&self) -> u64 {
+        // Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", OOPSLA 2014.
+        let state = self.random.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+        self.random.set(state);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn next_value(&self, sequence: &str) -> Result<i64> {
+        self.sequences.next(&self.shared, &self.settings, sequence)
+    }
+
+    fn current_value(&self, sequence: Option<&str>) -> Result<i64> {
+        self.sequences.current(&self.settings, sequence)
+    }
+
+    fn set_value(&self, sequence: &str, value: i64, is_called: bool) -> Result<i64> {
+        self.sequences.set(&self.shared, &self.settings, sequence, value, is_called)
+    }
+
+    fn setting(&self, name: &str) -> Option<String> {
+        self.settings.get(name)
+    }
+}

@@ -1,0 +1,93 @@
+//! What a connection is in the middle of: its transaction, settings, statements.
+
+mod context;
+mod notice;
+mod plan;
+mod prepare;
+mod run;
+mod settings;
+mod transaction;
+mod utility;
+
+use std::collections::HashMap;
+
+use cairn_table::{Canceller, RowBuf};
+use cairn_vfs::sync::Arc;
+
+pub(crate) use context::SessionContext;
+pub use notice::Notice;
+pub(crate) use plan::{Plan, Planned};
+pub(crate) use settings::Settings;
+pub(crate) use transaction::Open;
+pub use transaction::TransactionStatus;
+
+use crate::database::Shared;
+use crate::query::Engine;
+use crate::statement::Statement;
+
+/// Prepared statements that a connection keeps by their text.
+const MOST_CACHED: usize = 512;
+
+/// Everything that belongs to a connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub shared: Arc<Shared>,
+    pub open: Option<Open>,
+    /// What expressions may ask for.
+    pub context: SessionContext,
+    pub canceller: Canceller,
+    pub timer: Option<crate::database::Timer>,
+    pub notices: Vec<Notice>,
+    /// Statements by text, for calls that give only that.
+    cache: HashMap<String, Statement>,
+    /// Those of PREPARE.
+    named: HashMap<String, Statement>,
+    /// The general path's, once it was needed.
+    pub engine: Option<Engine>,
+    /// Spare buffers of point reads.
+    pub key: Vec<u8>,
+    pub row: RowBuf,
+    /// A number of its own: what `pg_backend_pid` says.
+    pub backend: u32,
+}
+
+impl Session {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        let backend = shared.take_backend();
+        Session {
+            open: None,
+            context: SessionContext::new(Arc::clone(&shared), backend),
+            canceller: Canceller::new(),
+            timer: None,
+            notices: Vec::new(),
+            cache: HashMap::new(),
+            named: HashMap::new(),
+            engine: None,
+            key: Vec::new(),
+            row: RowBuf::default(),
+            backend,
+            shared,
+        }
+    }
+
+    /// Keeps a statement for the next call with its text.
+    pub fn keep(&mut self, statement: &Statement) {
+        if self.cache.len() >= MOST_CACHED {
+            // Whatever is used again comes back at the price of a parse.
+            self.cache.clear();
+        }
+        self.cache.insert(statement.sql().to_owned(), statement.clone());
+    }
+
+    pub fn kept(&self, sql: &str) -> Option<Statement> {
+        self.cache.get(sql).cloned()
+    }
+
+    pub fn warn(&mut self, sqlstate: &'static str, message: impl Into<String>) {
+        self.notices.push(Notice { severity: "WARNING", sqlstate, message: message.into() });
+    }
+
+    pub fn notice(&mut self, sqlstate: &'static str, message: impl Into<String>) {
+        self.notices.push(Notice { severity: "NOTICE", sqlstate, message: message.into() });
+    }
+}

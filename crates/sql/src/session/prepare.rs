@@ -1,0 +1,200 @@
+//! From a statement's text to what runs it.
+
+use std::sync::Arc as StdArc;
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use datafusion::sql::sqlparser::ast::{self, Statement as Tree};
+
+use super::{Plan, Planned, Session};
+use crate::copy::Copy;
+use crate::direct::{Binder, Delete, Insert, Select, Update};
+use crate::error::{Error, Result};
+use crate::expr::Failure;
+use crate::outcome::Column;
+use crate::query::{Change, Query};
+use crate::statement::{Statement, StatementKind};
+use crate::syntax::{DEEP, Parsed, Plain, deep, ident, one};
+
+/// What planning found out.
+type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
+
+impl Session {
+    /// Prepares the one statement of a text.
+    ///
+    /// Errors: whatever is wrong with it.
+    pub fn prepare(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Statement> {
+        let parsed = one(sql)?;
+        self.prepare_parsed(parsed, types)
+    }
+
+    /// As [`Session::prepare`], for what is parsed already.
+    pub fn prepare_parsed(&mut self, parsed: Parsed<'_>, types: &[Option<ColumnType>]) -> Result<Statement> {
+        let text = parsed.text.to_owned();
+        let planned = match kind_of(&parsed.statement) {
+            // These need no catalog, and have to work where nothing else does.
+            kind @ (StatementKind::Transaction | StatementKind::Empty | StatementKind::Utility) => {
+                self.utility_plan(parsed, kind)
+            }
+            _ => {
+                let joined = self.open.as_ref().is_some_and(|open| !open.failed);
+                if !joined {
+                    self.begin_statement()?;
+                }
+                let planned = self.plan(parsed, types).map_err(|error| self.explain(error));
+                if !joined {
+                    // What was only read is not missed when ending fails.
+                    let _ = self.end_statement(true);
+                } else if planned.is_err() {
+                    self.end_statement(false)?;
+                }
+                planned?
+            }
+        };
+        Ok(Statement::new(text, types.to_vec(), planned))
+    }
+
+    /// A new plan for a statement whose tables have changed.
+    pub fn replan(&mut self, statement: &Statement) -> Result<StdArc<Planned>> {
+        let planned = StdArc::new(self.plan(one(statement.sql())?, statement.given())?);
+        let same = |a: &Column, b: &Column| a.kind == b.kind;
+        let old = statement.columns();
+        if old.len() != planned.columns.len()
+            || !old.iter().zip(planned.columns.iter()).all(|(a, b)| same(a, b))
+        {
+            return Err(Error::unsupported("cached plan must not change result type: that"));
+        }
+        statement.set(&planned);
+        Ok(planned)
+    }
+
+    fn utility_plan(&self, parsed: Parsed<'_>, kind: StatementKind) -> Planned {
+        let plan = match &*parsed.statement {
+            Plain::Empty => Plan::Empty,
+            _ => Plan::Utility(parsed.statement),
+        };
+        Planned {
+            catalog: u64::MAX,
+            settings: self.context.settings.version,
+            plan,
+            parameters: Vec::new(),
+            columns: [].into(),
+            kind,
+        }
+    }
+
+    fn plan(&mut self, parsed: Parsed<'_>, types: &[Option<ColumnType>]) -> Result<Planned> {
+        let kind = kind_of(&parsed.statement);
+        let catalog = self.transaction()?.view().catalog().version();
+        let depth = parsed.depth;
+        let (plan, params, columns) = deep(depth, || self.plan_tree(&parsed, types))?;
+        let parameters = params.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into())).collect();
+        Ok(Planned {
+            catalog,
+            settings: self.context.settings.version,
+            plan,
+            parameters,
+            columns: columns.into(),
+            kind,
+        })
+    }
+
+    fn plan_tree(&mut self, parsed: &Parsed<'_>, types: &[Option<ColumnType>]) -> Result<Found> {
+        let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
+        if parsed.depth <= DEEP
+            && let Some(found) = self.plan_direct(tree, types)?
+        {
+            return Ok(found);
+        }
+        match tree {
+            Tree::Query(_) | Tree::Explain { .. } => {
+                let (query, params, columns) = Query::plan(self, tree, types)?;
+                Ok((Plan::Query(query), params, columns))
+            }
+            Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
+                let (change, params, columns) = Change::plan(self, tree, types)?;
+                Ok((Plan::Change(change), params, columns))
+            }
+            Tree::Copy { .. } => {
+                let (copy, columns) = Copy::plan(self, tree)?;
+                Ok((Plan::Copy(copy), Vec::new(), columns))
+            }
+            Tree::ShowVariable { variable } => {
+                let name = variable_name(variable);
+                let columns =
+                    if name == "all" { vec!["name", "setting", "description"] } else { vec![name.as_str()] };
+                let columns = columns.into_iter().map(|name| Column::new(name, Type::Text.into())).collect();
+                Ok((Plan::Show(name), Vec::new(), columns))
+            }
+            other => {
+                Err(Error::unsupported(format_args!("the statement {}", first_words(&other.to_string()))))
+            }
+        }
+    }
+
+    /// The direct path's plan; `None` where it has none.
+    fn plan_direct(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
+        let catalog = StdArc::clone(self.transaction()?.view().catalog());
+        let mut binder = Binder {
+            catalog: &catalog,
+            search_path: &self.context.settings.search_path,
+            params: types.to_vec(),
+        };
+        let planned = match tree {
+            Tree::Query(query) => {
+                Select::plan(query, &mut binder).map(|(plan, columns)| (Plan::Select(plan), columns))
+            }
+            Tree::Insert(insert) => match Insert::plan(insert, &mut binder) {
+                Ok((plan, columns)) if plan.rows.is_some() => Ok((Plan::Insert(plan), columns)),
+                Ok(_) => Err(Failure::Unknown),
+                Err(failure) => Err(failure),
+            },
+            Tree::Update(update) => {
+                Update::plan(update, &mut binder).map(|(plan, columns)| (Plan::Update(plan), columns))
+            }
+            Tree::Delete(delete) => {
+                Delete::plan(delete, &mut binder).map(|(plan, columns)| (Plan::Delete(plan), columns))
+            }
+            _ => Err(Failure::Unknown),
+        };
+        match planned {
+            Ok((plan, columns)) => Ok(Some((plan, binder.params, columns))),
+            Err(Failure::Unknown) => Ok(None),
+            Err(Failure::Error(error)) => Err(error),
+        }
+    }
+}
+
+pub(super) fn first_words(text: &str) -> String {
+    text.split_whitespace().take(2).collect::<Vec<_>>().join(" ")
+}
+
+/// `TRANSACTION ISOLATION LEVEL` and `TIME ZONE` are settings with other names.
+pub(super) fn variable_name(words: &[ast::Ident]) -> String {
+    let name = words.iter().map(|word| ident(word).to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
+    match name.as_str() {
+        "transaction isolation level" => "transaction_isolation".to_owned(),
+        "time zone" => "timezone".to_owned(),
+        "session authorization" => "session_authorization".to_owned(),
+        _ => name.replace(' ', "."),
+    }
+}
+
+/// What a statement does.
+pub(super) fn kind_of(statement: &Plain) -> StatementKind {
+    match statement {
+        Plain::Empty => StatementKind::Empty,
+        Plain::Tree(tree) => match tree {
+            Tree::Query(_) | Tree::Explain { .. } | Tree::ShowVariable { .. } => StatementKind::Query,
+            Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => StatementKind::Change,
+            Tree::Copy { .. } => StatementKind::Copy,
+            Tree::StartTransaction { .. }
+            | Tree::Commit { .. }
+            | Tree::Rollback { .. }
+            | Tree::Savepoint { .. }
+            | Tree::ReleaseSavepoint { .. } => StatementKind::Transaction,
+            _ => StatementKind::Utility,
+        },
+        _ => StatementKind::Utility,
+    }
+}

@@ -1,0 +1,353 @@
+//! Running what was prepared.
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::sync::Arc as StdArc;
+
+use cairn_table::schema::ColumnType;
+
+use super::{Plan, Planned, Session};
+use crate::copy::Started as CopyStarted;
+use crate::datum::{Datum, DatumRef};
+use crate::direct::{Access, Aggregate, Cursor, InsertRun, Output, Ranges, Select, Sort};
+use crate::error::{Error, Result};
+use crate::expr::{Cells, Env, Val, assign, compare, is_assignable};
+use crate::outcome::{CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
+use crate::sqlstate::{INTERNAL_ERROR, PROTOCOL_VIOLATION, QUERY_CANCELED, READ_ONLY_SQL_TRANSACTION};
+use crate::statement::Statement;
+
+/// What running a statement came to.
+pub(super) enum Started {
+    /// Rows; whether the statement goes on while they are read.
+    Rows(Source, &'static str, bool),
+    Done(CommandTag),
+    Copy(CopyStarted),
+}
+
+impl Session {
+    /// Runs a prepared statement.
+    ///
+    /// Errors: all there are.
+    pub fn run(&mut self, statement: &Statement, params: &[Datum]) -> Result<Outcome<'_>> {
+        let mut planned = statement.planned();
+        if let Plan::Utility(tree) = &planned.plan {
+            return self.utility(tree);
+        }
+        if let Plan::Empty = planned.plan {
+            return Ok(Outcome::Done(CommandTag::new("")));
+        }
+        self.begin_statement()?;
+        match self.start(statement, &mut planned, params) {
+            Ok(started) => self.outcome(started, &planned),
+            Err(error) => {
+                let error = self.explain(error);
+                self.end_statement(false)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn outcome(&mut self, started: Started, planned: &Planned) -> Result<Outcome<'_>> {
+        let columns = StdArc::clone(&planned.columns);
+        match started {
+            Started::Rows(source, verb, goes_on) => {
+                if !goes_on {
+                    self.end_statement(true)?;
+                }
+                Ok(Outcome::Rows(Rows::new(self, columns, source, verb, goes_on)))
+            }
+            Started::Done(tag) => {
+                self.end_statement(true)?;
+                Ok(Outcome::Done(tag))
+            }
+            Started::Copy(CopyStarted::In(reader)) => Ok(Outcome::CopyIn(CopyIn::new(self, reader))),
+            Started::Copy(CopyStarted::Out(writer)) => Ok(Outcome::CopyOut(CopyOut::new(self, writer))),
+            Started::Copy(CopyStarted::Done(rows)) => {
+                self.end_statement(true)?;
+                Ok(Outcome::Done(CommandTag::of_rows("COPY", rows)))
+            }
+        }
+    }
+
+    fn start(
+        &mut self,
+        statement: &Statement,
+        planned: &mut StdArc<Planned>,
+        params: &[Datum],
+    ) -> Result<Started> {
+        let version = self.transaction()?.view().catalog().version();
+        if planned.catalog != version || planned.settings != self.context.settings.version {
+            *planned = self.replan(statement)?;
+        }
+        let params = &*bind(params, &planned.parameters)?;
+        match &planned.plan {
+            Plan::Select(select) => self.select(select, planned, params),
+            Plan::Insert(insert) => {
+                self.check_writable("INSERT")?;
+                let (transaction, context) = self.parts()?;
+                let mut run = InsertRun::new(insert, params, context);
+                run.values(transaction)?;
+                let (count, results) = (run.count, run.results);
+                Ok(changed("INSERT 0", count, results, insert.returning.is_some()))
+            }
+            Plan::Update(update) => {
+                self.check_writable("UPDATE")?;
+                let (transaction, context) = self.parts()?;
+                let (count, results) = update.run(transaction, params, context)?;
+                Ok(changed("UPDATE", count, results, update.returning.is_some()))
+            }
+            Plan::Delete(delete) => {
+                self.check_writable("DELETE")?;
+                let (transaction, context) = self.parts()?;
+                let (count, results) = delete.run(transaction, params, context)?;
+                Ok(changed("DELETE", count, results, delete.returning.is_some()))
+            }
+            Plan::Query(query) => {
+                let batches = query.run(self, params)?;
+                Ok(Started::Rows(Source::Batches { batches, reader: None, row: 0 }, query.verb(), true))
+            }
+            Plan::Change(change) => {
+                self.check_writable(change.verb())?;
+                let (count, results) = change.run(self, params)?;
+                Ok(changed(change.tag(), count, results, change.returns()))
+            }
+            Plan::Copy(copy) => {
+                if copy.writes() {
+                    self.check_writable("COPY FROM")?;
+                }
+                copy.start(self).map(Started::Copy)
+            }
+            Plan::Show(name) => self.show(name),
+            Plan::Utility(_) | Plan::Empty => Err(Error::new(INTERNAL_ERROR, "a plan has changed its kind")),
+        }
+    }
+
+    /// Refuses changes in transactions that only read.
+    ///
+    /// Errors: 25006.
+    pub fn check_writable(&self, what: &str) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.read_only) {
+            let what = format!("cannot execute {what} in a read-only transaction");
+            return Err(Error::new(READ_ONLY_SQL_TRANSACTION, what));
+        }
+        Ok(())
+    }
+
+    /// Says why an operation was cancelled, and whatever else a table cannot know.
+    pub fn explain(&self, error: Error) -> Error {
+        let timed_out = self.timer.as_ref().is_some_and(|timer| timer.has_fired());
+        if error.sqlstate() == QUERY_CANCELED && timed_out {
+            return Error::new(QUERY_CANCELED, "canceling statement due to statement timeout");
+        }
+        error
+    }
+
+    fn select(&mut self, select: &Select, planned: &StdArc<Planned>, params: &[Datum]) -> Result<Started> {
+        let Some(access) = &select.access else { return self.select_values(select, params) };
+        if let Output::Aggregates(aggregates) = &select.output {
+            return self.aggregates(access, aggregates, params);
+        }
+        if let Some(sort) = &select.sort {
+            return self.sorted(select, access, sort, params);
+        }
+        let (skip, left) = self.limits(select, params)?;
+        if access.range.is_point && access.index.is_none() {
+            let found = left > 0 && skip == 0 && self.point(access, params)?;
+            let params = if select.keeps_params { params.to_vec() } else { Vec::new() };
+            let row = std::mem::take(&mut self.row);
+            let source =
+                Source::Point { planned: StdArc::clone(planned), row, found, current: Vec::new(), params };
+            return Ok(Started::Rows(source, "SELECT", false));
+        }
+        let key = std::mem::take(&mut self.key);
+        let env = Env::new(Cells::None, params, &self.context);
+        let open = self.open.as_ref().ok_or_else(|| Error::new(INTERNAL_ERROR, "there is no transaction"))?;
+        let cursor = Cursor::new(access, open.transaction.view(), &env, key, Default::default())?;
+        let params = if select.keeps_params { params.to_vec() } else { Vec::new() };
+        let source =
+            Source::Scan { planned: StdArc::clone(planned), cursor, params, skip, left, current: Vec::new() };
+        Ok(Started::Rows(source, "SELECT", true))
+    }
+
+    /// Reads the row of a key into the session's buffer.
+    fn point(&mut self, access: &Access, params: &[Datum]) -> Result<bool> {
+        let open = self.open.as_ref().ok_or_else(|| Error::new(INTERNAL_ERROR, "there is no transaction"))?;
+        let env = Env::new(Cells::None, params, &self.context);
+        if access.ranges(&env, &mut self.key)? != Ranges::Point {
+            return Ok(false);
+        }
+        if !open.transaction.view().get(&access.table, &self.key, &mut self.row)? {
+            return Ok(false);
+        }
+        match &access.residual {
+            None => Ok(true),
+            Some(residual) => residual.holds(&Env { row: Cells::Row(self.row.row(&access.table)), ..env }),
+        }
+    }
+
+    /// How many rows to pass over, and how many to give.
+    fn limits(&self, select: &Select, params: &[Datum]) -> Result<(u64, u64)> {
+        let env = Env::new(Cells::None, params, &self.context);
+        let count = |node: &Option<crate::expr::Node>, what: &str| match node {
+            None => Ok(None),
+            Some(node) => crate::direct::row_count(node, &env, what),
+        };
+        let skip = count(&select.offset, "OFFSET")?.unwrap_or(0);
+        Ok((skip, count(&select.limit, "LIMIT")?.unwrap_or(u64::MAX)))
+    }
+
+    fn select_values(&mut self, select: &Select, params: &[Datum]) -> Result<Started> {
+        let env = Env::new(Cells::None, params, &self.context);
+        let (skip, left) = self.limits(select, params)?;
+        let holds = match &select.condition {
+            Some(condition) => condition.holds(&env)?,
+            None => true,
+        };
+        let mut rows = Vec::new();
+        if let Output::Nodes(nodes) = &select.output
+            && holds
+            && skip == 0
+            && left > 0
+        {
+            rows.push(nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum())).collect::<Result<_>>()?);
+        }
+        Ok(Started::Rows(Source::datums(rows), "SELECT", false))
+    }
+
+    fn aggregates(&mut self, access: &Access, aggregates: &[Aggregate], params: &[Datum]) -> Result<Started> {
+        let (transaction, context) = self.parts()?;
+        let env = Env::new(Cells::None, params, context);
+        let mut totals: Vec<_> = aggregates.iter().map(Aggregate::begin).collect();
+        let mut cursor = Cursor::new(access, transaction.view(), &env, Vec::new(), Default::default())?;
+        while cursor.advance(access, &env)? {
+            let row = Env { row: Cells::Row(cursor.row(access)?), ..env };
+            let mut enough = true;
+            for (aggregate, total) in aggregates.iter().zip(&mut totals) {
+                enough &= aggregate.add(total, &row)?;
+            }
+            if enough {
+                break;
+            }
+        }
+        let row = aggregates
+            .iter()
+            .zip(totals)
+            .map(|(aggregate, total)| aggregate.end(total))
+            .collect::<Result<_>>()?;
+        Ok(Started::Rows(Source::datums(vec![row]), "SELECT", false))
+    }
+
+    fn sorted(&mut self, select: &Select, access: &Access, sort: &Sort, params: &[Datum]) -> Result<Started> {
+        let (skip, left) = self.limits(select, params)?;
+        let (transaction, context) = self.parts()?;
+        let env = Env::new(Cells::None, params, context);
+        let mut rows: Vec<(Vec<Datum>, Vec<Datum>)> = Vec::new();
+        let mut cursor = Cursor::new(access, transaction.view(), &env, Vec::new(), Default::default())?;
+        while cursor.advance(access, &env)? {
+            let row = cursor.row(access)?;
+            let env = Env { row: Cells::Row(row), ..env };
+            let keys =
+                sort.keys.iter().map(|(node, _)| Ok(node.eval(&env)?.into_datum())).collect::<Result<_>>()?;
+            let values = match &select.output {
+                Output::Columns(columns) => columns
+                    .iter()
+                    .map(|&(at, scale)| DatumRef::from_value(row.get(at), scale).to_owned())
+                    .collect(),
+                Output::Nodes(nodes) => {
+                    nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum())).collect::<Result<_>>()?
+                }
+                Output::Aggregates(_) => Vec::new(),
+            };
+            rows.push((keys, values));
+        }
+        rows.sort_by(|(a, _), (b, _)| {
+            let by = sort.keys.iter().zip(a.iter().zip(b)).map(|((_, order), (a, b))| {
+                let null = match (a.is_null(), b.is_null()) {
+                    (true, true) => return Ordering::Equal,
+                    (false, false) => None,
+                    (a_is_null, _) => {
+                        Some(if a_is_null == order.nulls_first { Ordering::Less } else { Ordering::Greater })
+                    }
+                };
+                null.unwrap_or_else(|| {
+                    let by = compare(a.borrow(), b.borrow()).unwrap_or(Ordering::Equal);
+                    if order.descending { by.reverse() } else { by }
+                })
+            });
+            by.fold(Ordering::Equal, Ordering::then)
+        });
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
+        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        let rows = rows.into_iter().map(|(_, values)| values).skip(skip).take(left).collect();
+        Ok(Started::Rows(Source::datums(rows), "SELECT", false))
+    }
+
+    fn show(&mut self, name: &str) -> Result<Started> {
+        if name == "all" {
+            let row = |(name, value)| vec![Datum::Text(name), Datum::Text(value), Datum::Text(String::new())];
+            let rows = self.context.settings.all().into_iter().map(row).collect();
+            return Ok(Started::Rows(Source::datums(rows), "SHOW", false));
+        }
+        let value = self.setting(name).ok_or_else(|| {
+            let what = format!("unrecognized configuration parameter \"{name}\"");
+            Error::new(crate::sqlstate::UNDEFINED_OBJECT, what)
+        })?;
+        Ok(Started::Rows(Source::datums(vec![vec![Datum::Text(value)]]), "SHOW", false))
+    }
+
+    /// A setting, or what the open transaction has in its place.
+    pub fn setting(&self, name: &str) -> Option<String> {
+        let block = self.open.as_ref().filter(|open| open.span != super::transaction::Span::Statement);
+        match (name.to_ascii_lowercase().as_str(), block) {
+            ("transaction_isolation", Some(open)) => {
+                Some(super::settings::isolation_name(open.transaction.isolation()).to_owned())
+            }
+            ("transaction_read_only", Some(open)) => {
+                Some(if open.read_only { "on" } else { "off" }.to_owned())
+            }
+            _ => self.context.settings.get(name),
+        }
+    }
+}
+
+fn changed(verb: &'static str, count: u64, results: Vec<Vec<Datum>>, returns: bool) -> Started {
+    match returns {
+        true => Started::Rows(Source::datums(results), verb, false),
+        false => Started::Done(CommandTag::of_rows(verb, count)),
+    }
+}
+
+/// The parameters as the types that the statement takes.
+fn bind<'p>(params: &'p [Datum], types: &[ColumnType]) -> Result<Cow<'p, [Datum]>> {
+    if params.len() < types.len() {
+        let what = format!(
+            "bind message supplies {} parameters, but prepared statement requires {}",
+            params.len(),
+            types.len()
+        );
+        return Err(Error::new(PROTOCOL_VIOLATION, what));
+    }
+    let fits = |(datum, kind): (&Datum, &ColumnType)| datum.type_of().is_none_or(|of| of == kind.kind);
+    if params.iter().zip(types).all(fits) {
+        return Ok(Cow::Borrowed(params));
+    }
+    let convert = |(datum, kind): (&Datum, &ColumnType)| -> Result<Datum> {
+        let Some(from) = datum.type_of() else { return Ok(Datum::Null) };
+        let from = ColumnType::new(from);
+        match datum {
+            Datum::Text(text) => Datum::parse(text, kind),
+            Datum::Decimal { .. } if kind.kind == from.kind => Ok(datum.clone()),
+            _ if !is_assignable(&from, kind) => Err(Error::new(
+                crate::sqlstate::DATATYPE_MISMATCH,
+                format!(
+                    "a parameter is of type {}, but the statement takes {}",
+                    crate::types::name_of(&from),
+                    crate::types::name_of(kind)
+                ),
+            )),
+            _ => assign(datum.borrow(), kind).map(Val::into_datum),
+        }
+    };
+    let bound = params.iter().zip(types).map(convert).collect::<Result<Vec<_>>>()?;
+    Ok(Cow::Owned(bound))
+}

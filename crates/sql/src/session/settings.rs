@@ -1,0 +1,262 @@
+//! SET and SHOW.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cairn_table::{Durability, Isolation, PUBLIC};
+
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::sqlstate::{CANT_CHANGE_RUNTIME_PARAM, INVALID_PARAMETER_VALUE, UNDEFINED_OBJECT};
+
+/// The version of PostgreSQL whose dialect, messages and catalogs these are.
+pub(crate) const SERVER_VERSION: &str = "15.0";
+
+/// Settings that anybody may change and that are only remembered: what they are at first.
+const REMEMBERED: &[(&str, &str)] = &[
+    ("application_name", ""),
+    ("backslash_quote", "safe_encoding"),
+    ("bytea_output", "hex"),
+    ("check_function_bodies", "on"),
+    ("client_encoding", "UTF8"),
+    ("client_min_messages", "notice"),
+    ("constraint_exclusion", "partition"),
+    ("datestyle", "ISO, MDY"),
+    ("default_table_access_method", "cairn"),
+    ("default_tablespace", ""),
+    ("default_toast_compression", "pglz"),
+    ("default_transaction_deferrable", "off"),
+    ("enable_seqscan", "on"),
+    ("escape_string_warning", "on"),
+    ("extra_float_digits", "1"),
+    ("idle_in_transaction_session_timeout", "0"),
+    ("intervalstyle", "postgres"),
+    ("jit", "off"),
+    ("lc_messages", "C"),
+    ("lc_monetary", "C"),
+    ("lc_numeric", "C"),
+    ("lc_time", "C"),
+    ("lock_timeout", "0"),
+    ("maintenance_work_mem", "64MB"),
+    ("quote_all_identifiers", "off"),
+    ("row_security", "on"),
+    ("standard_conforming_strings", "on"),
+    ("synchronize_seqscans", "on"),
+    ("temp_buffers", "8MB"),
+    ("timezone", "UTC"),
+    ("work_mem", "4MB"),
+    ("xmloption", "content"),
+];
+
+/// Settings that nobody changes.
+const FIXED: &[(&str, &str)] = &[
+    ("block_size", "8192"),
+    ("in_hot_standby", "off"),
+    ("integer_datetimes", "on"),
+    ("is_superuser", "on"),
+    ("lc_collate", "C"),
+    ("lc_ctype", "C.UTF-8"),
+    ("max_connections", "100"),
+    ("max_identifier_length", "1073741824"),
+    ("max_index_keys", "32"),
+    ("server_encoding", "UTF8"),
+    ("server_version", SERVER_VERSION),
+    ("server_version_num", "150000"),
+    ("session_authorization", "cairn"),
+    ("wal_level", "replica"),
+];
+
+/// The settings of a session.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub default_isolation: Isolation,
+    pub default_read_only: bool,
+    pub durability: Durability,
+    pub statement_timeout: Option<Duration>,
+    /// Namespaces that names without one are looked up in.
+    pub search_path: Vec<String>,
+    /// Counts changes that names depend on.
+    pub version: u64,
+    timeout_at_first: Option<Duration>,
+    durability_at_first: Durability,
+    others: BTreeMap<String, String>,
+}
+
+impl Settings {
+    pub fn new(shared: &Shared) -> Self {
+        Settings {
+            default_isolation: Isolation::ReadCommitted,
+            default_read_only: false,
+            durability: shared.durability,
+            statement_timeout: shared.statement_timeout,
+            search_path: vec![PUBLIC.to_owned()],
+            version: 0,
+            timeout_at_first: shared.statement_timeout,
+            durability_at_first: shared.durability,
+            others: REMEMBERED
+                .iter()
+                .chain(FIXED)
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+        }
+    }
+
+    /// The namespace that things without one are made in.
+    pub fn schema(&self) -> &str {
+        self.search_path.iter().find(|schema| !schema.starts_with("pg_")).map_or(PUBLIC, String::as_str)
+    }
+
+    /// The value of a setting; `None` for one that does not exist.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let name = name.to_ascii_lowercase();
+        let on = |value: bool| if value { "on" } else { "off" }.to_owned();
+        Some(match name.as_str() {
+            "default_transaction_isolation" | "transaction_isolation" => {
+                isolation_name(self.default_isolation).to_owned()
+            }
+            "default_transaction_read_only" | "transaction_read_only" => on(self.default_read_only),
+            "synchronous_commit" => on(self.durability == Durability::Sync),
+            "statement_timeout" => match self.statement_timeout {
+                None => "0".to_owned(),
+                Some(timeout) if timeout.subsec_millis() == 0 => format!("{}s", timeout.as_secs()),
+                Some(timeout) => format!("{}ms", timeout.as_millis()),
+            },
+            "search_path" => self.search_path.join(", "),
+            _ => self.others.get(&name)?.clone(),
+        })
+    }
+
+    /// All settings and their values.
+    pub fn all(&self) -> Vec<(String, String)> {
+        let own = [
+            "default_transaction_isolation",
+            "default_transaction_read_only",
+            "search_path",
+            "statement_timeout",
+            "synchronous_commit",
+            "transaction_isolation",
+            "transaction_read_only",
+        ];
+        let names = own.into_iter().chain(self.others.keys().map(String::as_str));
+        let mut all: Vec<_> = names.filter_map(|name| Some((name.to_owned(), self.get(name)?))).collect();
+        all.sort();
+        all
+    }
+
+    /// Changes a setting; `None` makes it what it was at first.
+    ///
+    /// Errors: 42704, 22023, 55P02.
+    pub fn set(&mut self, name: &str, values: Option<&[String]>) -> Result<()> {
+        let name = name.to_ascii_lowercase();
+        let value = values.map(|values| values.join(", "));
+        let invalid = || {
+            let what =
+                format!("invalid value for parameter \"{name}\": \"{}\"", value.clone().unwrap_or_default());
+            Error::new(INVALID_PARAMETER_VALUE, what)
+        };
+        match name.as_str() {
+            "default_transaction_isolation" | "transaction_isolation" => {
+                let named = |text: &str| isolation_of(text).ok_or_else(invalid);
+                self.default_isolation = value.as_deref().map_or(Ok(Isolation::ReadCommitted), named)?;
+            }
+            "default_transaction_read_only" | "transaction_read_only" => {
+                self.default_read_only = value.as_deref().map_or(Some(false), switch).ok_or_else(invalid)?;
+            }
+            "synchronous_commit" => {
+                self.durability = match value.as_deref() {
+                    None => self.durability_at_first,
+                    Some("off" | "false" | "no" | "0") => Durability::Buffered,
+                    Some("on" | "true" | "yes" | "1" | "local" | "remote_write" | "remote_apply") => {
+                        Durability::Sync
+                    }
+                    Some(_) => return Err(invalid()),
+                }
+            }
+            "statement_timeout" => {
+                self.statement_timeout = match value.as_deref() {
+                    None => self.timeout_at_first,
+                    Some(text) => {
+                        Some(duration(text).ok_or_else(invalid)?).filter(|timeout| !timeout.is_zero())
+                    }
+                }
+            }
+            "search_path" => {
+                let names = values.unwrap_or_default().iter().flat_map(|value| value.split(','));
+                let names = names
+                    .map(|name| name.trim().trim_matches('"').to_owned())
+                    .filter(|name| !name.is_empty() && name != "$user");
+                self.search_path = if values.is_some() { names.collect() } else { vec![PUBLIC.to_owned()] };
+                self.version += 1;
+            }
+            _ if FIXED.iter().any(|(fixed, _)| *fixed == name) => {
+                return Err(Error::new(
+                    CANT_CHANGE_RUNTIME_PARAM,
+                    format!("parameter \"{name}\" cannot be changed"),
+                ));
+            }
+            _ => {
+                let first =
+                    REMEMBERED.iter().find(|(known, _)| *known == name).map(|(_, first)| (*first).to_owned());
+                if first.is_none() && !name.contains('.') {
+                    return Err(Error::new(
+                        UNDEFINED_OBJECT,
+                        format!("unrecognized configuration parameter \"{name}\""),
+                    ));
+                }
+                let value = value.or(first).unwrap_or_default();
+                if name == "client_encoding"
+                    && !matches!(
+                        value.to_ascii_uppercase().as_str(),
+                        "UTF8" | "UTF-8" | "UNICODE" | "SQL_ASCII" | "DEFAULT"
+                    )
+                {
+                    return Err(Error::unsupported(format_args!("the encoding {value}")));
+                }
+                self.others.insert(name, value);
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(crate) fn isolation_name(isolation: Isolation) -> &'static str {
+    match isolation {
+        Isolation::ReadCommitted => "read committed",
+        Isolation::Snapshot => "repeatable read",
+        Isolation::Serializable => "serializable",
+    }
+}
+
+fn isolation_of(text: &str) -> Option<Isolation> {
+    match text.to_ascii_lowercase().as_str() {
+        "read committed" | "read uncommitted" => Some(Isolation::ReadCommitted),
+        "repeatable read" | "snapshot" => Some(Isolation::Snapshot),
+        "serializable" => Some(Isolation::Serializable),
+        _ => None,
+    }
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text.to_ascii_lowercase().as_str() {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// `1500`, `1500ms`, `2s`, `1min`, `1h`; milliseconds without a unit.
+fn duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let at = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (digits, unit) = text.split_at(at);
+    let count: u64 = digits.parse().ok()?;
+    let millis = match unit.trim() {
+        "" | "ms" => 1,
+        "s" => 1_000,
+        "min" => 60_000,
+        "h" => 3_600_000,
+        "d" => 86_400_000,
+        _ => return None,
+    };
+    Some(Duration::from_millis(count.checked_mul(millis)?))
+}

@@ -1,0 +1,260 @@
+//! Statements that are neither queries nor changes of rows.
+
+use cairn_table::Isolation;
+use datafusion::sql::sqlparser::ast::{
+    self, Expr, Reset, Set, Statement as Tree, TransactionAccessMode, TransactionIsolationLevel,
+    TransactionMode, Value,
+};
+
+use super::Session;
+use super::prepare::{first_words, variable_name};
+use super::transaction::Modes;
+use crate::error::{Error, Result};
+use crate::outcome::{CommandTag, Outcome};
+use crate::sqlstate::DUPLICATE_OBJECT;
+use crate::statement::Statement;
+use crate::syntax::{Plain, fold, ident, last_name};
+
+impl Session {
+    /// Runs a statement from its tree.
+    ///
+    /// Errors: all there are.
+    pub fn utility(&mut self, plain: &Plain) -> Result<Outcome<'_>> {
+        let tag = match plain {
+            Plain::Tree(Tree::Execute { name, parameters, .. }) => {
+                return self.execute_named(name.as_ref(), parameters);
+            }
+            Plain::Tree(tree) => match self.of_session(tree)? {
+                Some(tag) => tag,
+                None => return self.in_transaction(plain).map(Outcome::Done),
+            },
+            _ => return self.in_transaction(plain).map(Outcome::Done),
+        };
+        Ok(Outcome::Done(tag))
+    }
+
+    /// Statements that need no transaction, or end one.
+    fn of_session(&mut self, tree: &Tree) -> Result<Option<CommandTag>> {
+        let tag = match tree {
+            Tree::StartTransaction { modes, .. } => {
+                self.begin_block(modes_of(modes)?)?;
+                CommandTag::new("BEGIN")
+            }
+            Tree::Commit { chain, .. } => {
+                let committed = self.commit_block()?;
+                if *chain {
+                    self.begin_block(Modes::default())?;
+                }
+                CommandTag::new(if committed { "COMMIT" } else { "ROLLBACK" })
+            }
+            Tree::Rollback { savepoint: Some(name), .. } => {
+                self.rollback_to(&ident(name))?;
+                CommandTag::new("ROLLBACK")
+            }
+            Tree::Rollback { chain, .. } => {
+                self.rollback_block()?;
+                if *chain {
+                    self.begin_block(Modes::default())?;
+                }
+                CommandTag::new("ROLLBACK")
+            }
+            Tree::Savepoint { name } => {
+                self.savepoint(ident(name))?;
+                CommandTag::new("SAVEPOINT")
+            }
+            Tree::ReleaseSavepoint { name } => {
+                self.release(&ident(name))?;
+                CommandTag::new("RELEASE")
+            }
+            Tree::Set(set) => {
+                self.set(set)?;
+                CommandTag::new("SET")
+            }
+            Tree::Reset(reset) => {
+                match &reset.reset {
+                    Reset::ALL => self.context.settings = super::Settings::new(&self.shared),
+                    Reset::ConfigurationParameter(name) => {
+                        self.context.settings.set(&setting_name(name), None)?
+                    }
+                }
+                CommandTag::new("RESET")
+            }
+            Tree::Discard { .. } => {
+                self.named.clear();
+                self.context.settings = super::Settings::new(&self.shared);
+                CommandTag::new("DISCARD ALL")
+            }
+            Tree::Prepare { name, data_types, statement } => {
+                let name = ident(name);
+                if self.named.contains_key(&name) {
+                    return Err(Error::new(
+                        DUPLICATE_OBJECT,
+                        format!("prepared statement \"{name}\" already exists"),
+                    ));
+                }
+                let types = data_types
+                    .iter()
+                    .map(|kind| crate::syntax::column_type(kind).map(Some))
+                    .collect::<Result<Vec<_>>>()?;
+                // From its text: a statement keeps that to be planned anew.
+                let prepared = self.prepare(&statement.to_string(), &types)?;
+                self.named.insert(name, prepared);
+                CommandTag::new("PREPARE")
+            }
+            Tree::Deallocate { name, .. } if fold(&name.value) == "all" => {
+                self.named.clear();
+                CommandTag::new("DEALLOCATE ALL")
+            }
+            Tree::Deallocate { name, .. } => {
+                let name = ident(name);
+                if self.named.remove(&name).is_none() {
+                    return Err(not_prepared(&name));
+                }
+                CommandTag::new("DEALLOCATE")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(tag))
+    }
+
+    /// Statements that are parts of a transaction.
+    fn in_transaction(&mut self, plain: &Plain) -> Result<CommandTag> {
+        self.begin_statement()?;
+        let done = match plain {
+            Plain::Tree(tree) => {
+                self.check_writable(&first_words(&tree.to_string())).and_then(|()| self.define(tree))
+            }
+            Plain::Vacuum { analyze, tables } => self.vacuum(*analyze, tables),
+            Plain::Analyze { tables } => self.analyze(tables).map(|()| CommandTag::new("ANALYZE")),
+            Plain::Checkpoint => {
+                self.shared.tables.checkpoint().map(|()| CommandTag::new("CHECKPOINT")).map_err(Error::from)
+            }
+            Plain::Empty => Ok(CommandTag::new("")),
+        };
+        match done {
+            Ok(tag) => self.end_statement(true).map(|()| tag),
+            Err(error) => {
+                let error = self.explain(error);
+                self.end_statement(false)?;
+                Err(error)
+            }
+        }
+    }
+
+    fn execute_named(&mut self, name: Option<&ast::ObjectName>, parameters: &[Expr]) -> Result<Outcome<'_>> {
+        let name = name.map(last_name).unwrap_or_default();
+        let statement: Statement = self.named.get(&name).cloned().ok_or_else(|| not_prepared(&name))?;
+        let mut params = Vec::with_capacity(parameters.len());
+        for expr in parameters {
+            let scope = crate::expr::Scope::empty();
+            let mut types = Vec::new();
+            let node = crate::expr::Compiler::new(&scope, &mut types).output(expr);
+            let node =
+                node.map_err(|failure| crate::direct::unsupported(failure, "this expression in EXECUTE"))?.0;
+            let env = crate::expr::Env::new(crate::expr::Cells::None, &[], &self.context);
+            params.push(node.eval(&env)?.into_datum());
+        }
+        self.run(&statement, &params)
+    }
+
+    fn set(&mut self, set: &Set) -> Result<()> {
+        match set {
+            Set::SingleAssignment { variable, values, .. } => {
+                let texts: Vec<String> = values.iter().map(text_of).collect();
+                let name = setting_name(variable);
+                if let [only] = texts.as_slice()
+                    && only.eq_ignore_ascii_case("default")
+                    && !matches!(values.first(), Some(Expr::Value(_)))
+                {
+                    return self.context.settings.set(&name, None);
+                }
+                self.set_named(&name, &texts)
+            }
+            Set::SetTimeZone { value, .. } => self.context.settings.set("timezone", Some(&[text_of(value)])),
+            Set::SetNames { charset_name, .. } => {
+                self.context.settings.set("client_encoding", Some(std::slice::from_ref(&charset_name.value)))
+            }
+            Set::SetNamesDefault {} | Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Ok(()),
+            Set::SetTransaction { modes, session: false, .. } => self.set_modes(modes_of(modes)?),
+            Set::SetTransaction { modes, .. } => {
+                let modes = modes_of(modes)?;
+                let settings = &mut self.context.settings;
+                settings.default_isolation = modes.isolation.unwrap_or(settings.default_isolation);
+                settings.default_read_only = modes.read_only.unwrap_or(settings.default_read_only);
+                Ok(())
+            }
+            other => Err(Error::unsupported(format_args!("{other}"))),
+        }
+    }
+
+    /// Changes a setting by its name.
+    ///
+    /// Errors: as SET.
+    pub fn set_named(&mut self, name: &str, values: &[String]) -> Result<()> {
+        if name.eq_ignore_ascii_case("transaction_isolation")
+            || name.eq_ignore_ascii_case("transaction_read_only")
+        {
+            let mut probe = super::Settings::new(&self.shared);
+            probe.set(name, Some(values))?;
+            let modes = match name.len() {
+                len if len == "transaction_isolation".len() && name.ends_with("isolation") => {
+                    Modes { isolation: Some(probe.default_isolation), read_only: None }
+                }
+                _ => Modes { isolation: None, read_only: Some(probe.default_read_only) },
+            };
+            return self.set_modes(modes);
+        }
+        self.context.settings.set(name, Some(values))
+    }
+}
+
+fn not_prepared(name: &str) -> Error {
+    Error::new("26000", format!("prepared statement \"{name}\" does not exist"))
+}
+
+/// A setting's name; `a.b` is one.
+fn setting_name(name: &ast::ObjectName) -> String {
+    let parts: Vec<ast::Ident> = name
+        .0
+        .iter()
+        .filter_map(|part| match part {
+            ast::ObjectNamePart::Identifier(part) => Some(part.clone()),
+            ast::ObjectNamePart::Function(_) => None,
+        })
+        .collect();
+    variable_name(&parts)
+}
+
+fn text_of(expr: &Expr) -> String {
+    match expr {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::EscapedStringLiteral(text) => text.clone(),
+            other => other.to_string(),
+        },
+        Expr::Identifier(name) => name.value.clone(),
+        other => other.to_string(),
+    }
+}
+
+fn modes_of(modes: &[TransactionMode]) -> Result<Modes> {
+    let mut all = Modes::default();
+    for mode in modes {
+        match mode {
+            TransactionMode::AccessMode(mode) => {
+                all.read_only = Some(*mode == TransactionAccessMode::ReadOnly)
+            }
+            TransactionMode::IsolationLevel(level) => {
+                all.isolation = Some(match level {
+                    TransactionIsolationLevel::ReadUncommitted | TransactionIsolationLevel::ReadCommitted => {
+                        Isolation::ReadCommitted
+                    }
+                    TransactionIsolationLevel::RepeatableRead | TransactionIsolationLevel::Snapshot => {
+                        Isolation::Snapshot
+                    }
+                    TransactionIsolationLevel::Serializable => Isolation::Serializable,
+                });
+            }
+        }
+    }
+    Ok(all)
+}

@@ -1,0 +1,105 @@
+//! Goal: statements on one table do what PostgreSQL does. Method: small scripts.
+
+use cairn_sql::{Datum, TransactionStatus};
+
+use crate::support::{ask, database, fails, rows, run};
+
+/// Rows go in, are found by key, range and condition, change and go.
+#[test]
+fn rows_come_and_go() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table t (id int primary key, name text not null, score numeric(6,2) default 1.5, at date)",
+    );
+    assert_eq!(run(&mut c, "insert into t values (1, 'one', 10, '2024-01-01'), (2, 'two', null, null)"), 2);
+    assert_eq!(run(&mut c, "insert into t (name, id) values ('three', 3)"), 1);
+    assert_eq!(ask(&mut c, "select * from t where id = 1"), ["1|one|10.00|2024-01-01"]);
+    assert_eq!(
+        ask(&mut c, "select name, score from t where id >= 2 order by id desc"),
+        ["three|1.50", "two|NULL"]
+    );
+    assert_eq!(ask(&mut c, "select id from t where name like 't%' and score is null"), ["2"]);
+    assert_eq!(rows(&mut c, "select name from t where id = $1", &[Datum::BigInt(3)]).unwrap(), ["three"]);
+    assert_eq!(
+        rows(&mut c, "select id from t where id in ($1, $2, 1) order by id", &[3.into(), 3.into()]).unwrap(),
+        ["1", "3"]
+    );
+    assert_eq!(ask(&mut c, "select count(*), min(id), max(id), sum(score) from t"), ["3|1|3|11.50"]);
+    assert_eq!(ask(&mut c, "select id from t order by name limit 2"), ["1", "3"]);
+    assert_eq!(
+        ask(&mut c, "update t set score = coalesce(score, 0) + id where id > 1 returning id, score"),
+        ["2|2.00", "3|4.50"]
+    );
+    assert_eq!(run(&mut c, "delete from t where id = 2"), 1);
+    assert_eq!(ask(&mut c, "select id from t"), ["1", "3"]);
+    assert_eq!(fails(&mut c, "insert into t values (1, 'again')"), "23505");
+    assert_eq!(fails(&mut c, "insert into t values (9, null)"), "23502");
+    assert_eq!(fails(&mut c, "insert into t values (9, 'x', 100000)"), "22003");
+    assert_eq!(fails(&mut c, "insert into u values (9)"), "42P01");
+    assert_eq!(fails(&mut c, "select missing from t"), "42703");
+    assert_eq!(fails(&mut c, "selct 1"), "42601");
+}
+
+/// Blocks commit, roll back, fail, and have savepoints.
+#[test]
+fn transactions() {
+    let database = database();
+    let (mut a, mut b) = (database.connect(), database.connect());
+    run(&mut a, "create table t (id int primary key, v int)");
+    run(&mut a, "begin");
+    run(&mut a, "insert into t values (1, 1)");
+    assert_eq!(ask(&mut b, "select * from t"), Vec::<String>::new());
+    run(&mut a, "savepoint s");
+    run(&mut a, "insert into t values (2, 2)");
+    assert_eq!(fails(&mut a, "insert into t values (1, 1)"), "23505");
+    assert_eq!(a.status(), TransactionStatus::Failed);
+    assert_eq!(fails(&mut a, "select * from t"), "25P02");
+    run(&mut a, "rollback to s");
+    run(&mut a, "insert into t values (3, 3)");
+    run(&mut a, "commit");
+    assert_eq!(ask(&mut b, "select id from t"), ["1", "3"]);
+    run(&mut a, "begin isolation level repeatable read");
+    assert_eq!(ask(&mut a, "select count(*) from t"), ["2"]);
+    run(&mut b, "update t set v = 10 where id = 1");
+    assert_eq!(fails(&mut a, "update t set v = 11 where id = 1"), "40001");
+    run(&mut a, "rollback");
+    assert_eq!(a.status(), TransactionStatus::Idle);
+    run(&mut a, "begin read only");
+    assert_eq!(fails(&mut a, "delete from t"), "25006");
+    run(&mut a, "rollback");
+}
+
+/// Conflicts are seen to, sequences count, references hold.
+#[test]
+fn constraints() {
+    let mut c = database().connect();
+    run(&mut c, "create table p (id serial primary key, name varchar(5) unique, n int check (n > 0))");
+    assert_eq!(ask(&mut c, "insert into p (name, n) values ('a', 1), ('b', 2) returning id"), ["1", "2"]);
+    assert_eq!(fails(&mut c, "insert into p (name, n) values ('c', 0)"), "23514");
+    assert_eq!(fails(&mut c, "insert into p (name) values ('abcdef')"), "22001");
+    assert_eq!(run(&mut c, "insert into p (name, n) values ('a', 7) on conflict do nothing"), 0);
+    assert_eq!(
+        ask(
+            &mut c,
+            "insert into p (name, n) values ('a', 7) on conflict (name) do update set n = p.n + excluded.n returning n"
+        ),
+        ["8"]
+    );
+    run(&mut c, "create table k (id int primary key, p int references p on delete cascade)");
+    run(&mut c, "insert into k values (1, 1), (2, null)");
+    assert_eq!(fails(&mut c, "insert into k values (3, 99)"), "23503");
+    run(&mut c, "delete from p where id = 1");
+    assert_eq!(ask(&mut c, "select id from k"), ["2"]);
+    run(&mut c, "create index on p (n desc)");
+    assert_eq!(ask(&mut c, "select n from p order by n desc"), ["2"]);
+    run(&mut c, "alter table p add column more text default 'x'");
+    assert_eq!(ask(&mut c, "select * from p"), ["2|b|2|x"]);
+    run(&mut c, "alter table p rename column more to less");
+    run(&mut c, "alter table p drop column n");
+    assert_eq!(ask(&mut c, "select less, name from p"), ["x|b"]);
+    run(&mut c, "drop table k");
+    run(&mut c, "truncate p");
+    assert_eq!(ask(&mut c, "select count(*) from p"), ["0"]);
+    assert_eq!(fails(&mut c, "select * from k"), "42P01");
+}

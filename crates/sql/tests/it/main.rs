@@ -1,0 +1,4 @@
+//! What needs a whole database: one binary, as it is a large one.
+
+mod direct;
+mod support;
