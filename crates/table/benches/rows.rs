@@ -1,4 +1,4 @@
-//! What single operations on rows cost, without SQL. `cargo bench -p cairn-table --bench rows [-- FILTER]`.
+//! What single operations on rows cost, without SQL. `[CAIRN_ROWS=1000000] cargo bench -p cairn-table --bench rows [-- FILTER]`.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a benchmark")]
 
 use std::ops::Bound;
@@ -9,8 +9,6 @@ use cairn_table::row::{Order, Type, Value};
 use cairn_table::schema::{ColumnDef, IndexDef, KeyColumn, TableDef};
 use cairn_table::{Database, Direction, Durability, Isolation, Options, RowBuf, Table};
 use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
-
-const ROWS: i64 = 1_000_000;
 
 fn def(name: &str, indexed: bool) -> TableDef {
     let column = |name: &str, kind: Type| ColumnDef {
@@ -54,11 +52,13 @@ impl Bench {
     }
 }
 
-fn mix(at: i64) -> i64 {
-    (at.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 20) as i64 % ROWS
+/// A number below `rows` that follows from another in no order.
+fn mix(at: i64, rows: i64) -> i64 {
+    (at.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 20) as i64 % rows
 }
 
 fn main() {
+    let rows: i64 = std::env::var("CAIRN_ROWS").map_or(1_000_000, |rows| rows.parse().unwrap());
     let filter = std::env::args().nth(1).filter(|arg| !arg.starts_with("--"));
     let bench = Bench { clock: SystemClock::new(), filter };
     let dir = tempfile::tempdir_in(std::env::var_os("CAIRN_WORK").unwrap_or_else(|| ".".into())).unwrap();
@@ -76,10 +76,10 @@ fn main() {
     };
     let table = make("t", false);
     let always = Bench { clock: SystemClock::new(), filter: None };
-    always.run("bulk insert", ROWS, || {
+    always.run("bulk insert", rows, || {
         let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
         let mut bulk = transaction.bulk_insert(&table).unwrap();
-        for id in 0..ROWS {
+        for id in 0..rows {
             bulk.push(&values(id, id as i32)).unwrap();
         }
         bulk.finish().unwrap();
@@ -96,11 +96,11 @@ fn main() {
         key.clear();
         assert!(table.key_format().encode(&[Value::BigInt(id)], key));
     };
-    bench.run("get, own transaction", ROWS, || {
+    bench.run("get, own transaction", rows, || {
         let (mut buffer, mut row, mut sum) = (Vec::new(), RowBuf::default(), 0);
-        for at in 0..ROWS {
+        for at in 0..rows {
             let transaction = db.begin(Isolation::ReadCommitted).unwrap();
-            key(mix(at), &mut buffer);
+            key(mix(at, rows), &mut buffer);
             assert!(transaction.view().get(&table, &buffer, &mut row).unwrap());
             let Value::Int(k) = row.row(&table).get(1) else { panic!() };
             sum += i64::from(k);
@@ -108,19 +108,19 @@ fn main() {
         }
         assert!(sum > 0);
     });
-    bench.run("get, one transaction", ROWS, || {
+    bench.run("get, one transaction", rows, || {
         let (mut buffer, mut row) = (Vec::new(), RowBuf::default());
         let transaction = db.begin(Isolation::ReadCommitted).unwrap();
-        for at in 0..ROWS {
-            key(mix(at), &mut buffer);
+        for at in 0..rows {
+            key(mix(at, rows), &mut buffer);
             assert!(transaction.view().get(&table, &buffer, &mut row).unwrap());
         }
     });
-    bench.run("range of 100, a row", ROWS, || {
+    bench.run("range of 100, a row", rows, || {
         let (mut low, mut sum) = (Vec::new(), 0);
         let transaction = db.begin(Isolation::ReadCommitted).unwrap();
-        for at in 0..ROWS / 100 {
-            key(mix(at).min(ROWS - 100), &mut low);
+        for at in 0..rows / 100 {
+            key(mix(at, rows).min(rows - 100), &mut low);
             let mut scan = transaction
                 .view()
                 .scan(&table, None, (Bound::Included(&low), Bound::Unbounded), Direction::Forward)
@@ -132,7 +132,7 @@ fn main() {
         }
         assert!(sum > 0);
     });
-    bench.run("scan, a row", ROWS, || {
+    bench.run("scan, a row", rows, || {
         let transaction = db.begin(Isolation::ReadCommitted).unwrap();
         let mut scan = transaction
             .view()
@@ -148,11 +148,11 @@ fn main() {
     for indexed in [false, true] {
         let what = if indexed { ", an index" } else { "" };
         let table = make(if indexed { "u" } else { "v" }, indexed);
-        let count = ROWS / 4;
+        let count = rows / 4;
         always.run(&format!("insert, one transaction{what}"), count, || {
             let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
             for at in 0..count {
-                transaction.insert(&table, &values(at, mix(at) as i32)).unwrap();
+                transaction.insert(&table, &values(at, mix(at, rows) as i32)).unwrap();
             }
             transaction.commit(Durability::Buffered).unwrap();
         });
@@ -161,7 +161,7 @@ fn main() {
             for at in 0..count / 100 {
                 let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
                 for one in 0..100 {
-                    let id = mix(at * 100 + one) % count;
+                    let id = mix(at * 100 + one, rows) % count;
                     key(id, &mut buffer);
                     transaction.savepoint();
                     assert!(transaction.lock(&table, &buffer, &mut row).unwrap());
@@ -174,7 +174,7 @@ fn main() {
             let mut buffer = Vec::new();
             for at in 0..count {
                 let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
-                let id = mix(at) % count;
+                let id = mix(at, rows) % count;
                 key(id, &mut buffer);
                 assert!(transaction.update(&table, &buffer, &values(id, at as i32 + 7)).unwrap());
                 transaction.commit(Durability::Buffered).unwrap();

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Condvar, Mutex, OnceLock, lock};
@@ -96,7 +97,7 @@ pub(crate) struct Inner {
     pub(crate) rows: Rows,
     pub(crate) waits: Waits,
     pub(crate) commits: CommitQueue,
-    pub(crate) catalog: Mutex<Arc<Catalog>>,
+    pub(crate) catalog: ArcSwap<Catalog>,
     pub(crate) schema: SchemaLock,
     pub(crate) options: Options,
     next_transaction: AtomicU64,
@@ -152,7 +153,7 @@ impl Database {
             rows: Rows::new(),
             waits: Waits::default(),
             commits: CommitQueue::default(),
-            catalog: Mutex::new(Arc::new(catalog)),
+            catalog: ArcSwap::from_pointee(catalog),
             schema: SchemaLock::default(),
             options: options.clone(),
             next_transaction: AtomicU64::new(next),
@@ -303,7 +304,7 @@ impl Inner {
     }
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&lock(&self.catalog))
+        self.catalog.load_full()
     }
 
     /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun.

@@ -39,7 +39,6 @@ pub struct Savepoint {
 /// One thread uses it at a time; its [`View`] can be read from many.
 #[derive(Debug)]
 pub struct Transaction {
-    db: Arc<Inner>,
     view: View,
     isolation: Isolation,
     /// As others see it. From the first change or lock on.
@@ -83,7 +82,6 @@ impl Transaction {
         let catalog = db.catalog();
         let view = View { db: Arc::clone(db), catalog, snapshot, own: None, reads, canceller };
         Ok(Transaction {
-            db: Arc::clone(db),
             view,
             isolation,
             state: None,
@@ -134,9 +132,9 @@ impl Transaction {
 
     /// To be called before each statement: with read committed, it sees from now on what is committed by now. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin_statement(&mut self) -> Result<()> {
-        self.db.check()?;
-        if self.isolation == Isolation::ReadCommitted && self.view.snapshot.csn != self.db.slots.last() {
-            let old = std::mem::replace(&mut self.view.snapshot, self.db.another_snapshot()?);
+        self.view.db.check()?;
+        if self.isolation == Isolation::ReadCommitted && self.view.snapshot.csn != self.view.db.slots.last() {
+            let old = std::mem::replace(&mut self.view.snapshot, self.view.db.another_snapshot()?);
             if Arc::strong_count(&old) > 1 {
                 self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);
                 self.own_snapshots.push(Arc::downgrade(&old));
@@ -165,7 +163,7 @@ impl Transaction {
     /// the database has to be opened again.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
         self.epoch += 1;
-        let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.db.fail(error));
+        let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.view.db.fail(error));
         undone?;
         self.ghosts.truncate(savepoint.ghosts);
         self.old_chains.truncate(savepoint.old_chains);
@@ -177,7 +175,7 @@ impl Transaction {
             self.drop_tree(root)?;
         }
         for chain in self.new_chains.drain(savepoint.new_chains.min(self.new_chains.len())..) {
-            free_chain(self.db.store.space(), chain)?;
+            free_chain(self.view.db.store.space(), chain)?;
         }
         if let Some(catalog) = self.catalogs.get(savepoint.catalogs) {
             self.view.catalog = Arc::clone(catalog);
@@ -190,7 +188,7 @@ impl Transaction {
     fn undo_since(&mut self, at: usize) -> Result<()> {
         while self.undo.len() > at {
             let Some(write) = self.undo.last() else { break };
-            let tree = Tree::open(self.db.store.space(), write.tree);
+            let tree = Tree::open(self.view.db.store.space(), write.tree);
             match &write.before {
                 Some(before) => _ = tree.put(&write.key, before)?,
                 None => _ = tree.remove(&write.key)?,
@@ -210,12 +208,12 @@ impl Transaction {
         let lsn = match self.put_in_line(&state)? {
             Some(lsn) => lsn,
             None => {
-                self.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
+                self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
                 let what = "of read/write dependencies among transactions";
                 return Err(Error::SerializationFailure { what });
             }
         };
-        let db = Arc::clone(&self.db);
+        let db = Arc::clone(&self.view.db);
         if durability == Durability::Sync {
             db.store.sync_to(lsn).inspect_err(|error| db.fail(error))?;
         }
@@ -239,7 +237,7 @@ impl Transaction {
 
     /// Appends the commit's record. `None` when it may not commit; then it was undone.
     fn put_in_line(&mut self, state: &Arc<State>) -> Result<Option<cairn_pool::Lsn>> {
-        let (db, reads) = (Arc::clone(&self.db), self.view.reads.clone());
+        let (db, reads) = (Arc::clone(&self.view.db), self.view.reads.clone());
         let guard = reads.as_ref().map(|reads| lock(reads));
         let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
         let record = Record::Commit { transaction: state.id };
@@ -256,7 +254,7 @@ impl Transaction {
             }
             Err(error) => {
                 // Nothing can be logged, so nothing can be undone either; who waits for it learns that it failed.
-                self.db.fail(&error);
+                self.view.db.fail(&error);
                 state.end();
                 Err(error)
             }
@@ -289,26 +287,26 @@ impl Transaction {
 
     fn abort(&mut self) -> Result<()> {
         let Some(state) = self.state.clone() else { return Ok(()) };
-        let undone = match self.db.check() {
-            Ok(()) => self
-                .undo_since(0)
-                .and_then(|()| self.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())),
+        let undone = match self.view.db.check() {
+            Ok(()) => self.undo_since(0).and_then(|()| {
+                self.view.db.store.append(&Record::Abort { transaction: state.id }).map(|_| ())
+            }),
             Err(error) => Err(error),
         };
         if let Err(error) = undone {
-            self.db.fail(&error);
+            self.view.db.fail(&error);
             state.end();
             self.leave_schema();
             return Err(error);
         }
         let (ended, writer) = (self.ended(&state, false), self.writer.take());
-        self.db.commits.abort(&self.db.slots, ended, writer);
-        self.db.counts.aborts.fetch_add(1, Ordering::Relaxed);
+        self.view.db.commits.abort(&self.view.db.slots, ended, writer);
+        self.view.db.counts.aborts.fetch_add(1, Ordering::Relaxed);
         self.leave_schema();
         for chain in std::mem::take(&mut self.new_chains) {
-            free_chain(self.db.store.space(), chain)?;
+            free_chain(self.view.db.store.space(), chain)?;
         }
-        self.db.clean(CLEAN)
+        self.view.db.clean(CLEAN)
     }
 
     /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
@@ -337,7 +335,7 @@ impl Transaction {
 
     /// Keeps what a record is before this transaction changes it, and begins the log's record of the change.
     fn keep(&mut self, state: &Arc<State>, root: u32, key: &Arc<[u8]>, before: Option<&[u8]>) {
-        let kept = self.db.rows.keep(state, self.epoch, root, key, before);
+        let kept = self.view.db.rows.keep(state, self.epoch, root, key, before);
         let before = match (&kept, before) {
             (Some((_, true)), Some(before)) => Before::Value(before),
             (Some((_, true)), None) => Before::Absent,
@@ -358,7 +356,7 @@ impl Transaction {
     fn writing(&mut self) -> Result<Arc<State>> {
         let state = self.known();
         if self.writer.is_none() {
-            let db = &self.db;
+            let db = &self.view.db;
             self.writer = Some(WriterSlot::take(&db.slots, || db.log_end(), state.id as usize)?);
         }
         Ok(state)
@@ -369,7 +367,7 @@ impl Transaction {
         if let Some(state) = &self.state {
             return Arc::clone(state);
         }
-        let state = Arc::new(State::new(self.db.take_transaction_id()));
+        let state = Arc::new(State::new(self.view.db.take_transaction_id()));
         self.view.own = Some(Arc::clone(&state));
         self.state = Some(Arc::clone(&state));
         state
@@ -457,8 +455,8 @@ impl Inner {
 
     fn set_catalog(&self, catalog: &Arc<Catalog>) {
         let mut catalog = Catalog::clone(catalog);
-        let mut current = lock(&self.catalog);
-        catalog.set_version(current.version() + 1);
-        *current = Arc::new(catalog);
+        // Whoever changes the schema is alone.
+        catalog.set_version(self.catalog.load().version() + 1);
+        self.catalog.store(Arc::new(catalog));
     }
 }

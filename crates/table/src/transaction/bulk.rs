@@ -173,7 +173,7 @@ impl Build {
         }
         if key.len() + record.len() > table.tree.max_record() {
             let bytes = record.get(1..).unwrap_or_default();
-            let first = write_chain(transaction.db.store.space(), bytes)?;
+            let first = write_chain(transaction.view.db.store.space(), bytes)?;
             transaction.new_chains.push(first);
             let mut place = vec![record.first().copied().unwrap_or_default() | LONG];
             place.extend((bytes.len() as u32).to_le_bytes());

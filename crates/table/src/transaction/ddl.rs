@@ -31,7 +31,7 @@ impl Transaction {
         def.foreign_keys.iter_mut().filter(|key| key.table == 0).for_each(|key| key.table = id);
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let table = Table::new(id, def, &trees, Arc::default());
-        let table = Arc::new(table.ok_or_else(|| self.db.damaged_record(ROOT))?);
+        let table = Arc::new(table.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
         let record = catalog.put_table(Arc::clone(&table));
         self.check_references(&catalog, &table)?;
         self.set(catalog, vec![record], Vec::new())?;
@@ -86,7 +86,7 @@ impl Transaction {
         if is_as_before {
             let trees = table.trees();
             let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
-            let new = Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?);
+            let new = Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
             return self.put_table(new);
         }
         let new = self.with_new_trees(&table, def)?;
@@ -124,7 +124,7 @@ impl Transaction {
         let mut trees = table.trees();
         trees.extend(self.make_trees(1)?);
         let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
-        let new = Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?);
+        let new = Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
         self.fill_index(&table, &new, new.indexes.len() - 1)?;
         self.put_table(new)
     }
@@ -168,7 +168,7 @@ impl Transaction {
         let removed = def.indexes.remove(index);
         let tree = trees.remove(index + 1);
         let new = Table::new(table.id(), def, &trees, Arc::clone(&table.counters));
-        let new = Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?);
+        let new = Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?);
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = catalog.put_table(Arc::clone(&new));
         for (child, at) in catalog.references_to(new.id()) {
@@ -241,7 +241,7 @@ impl Transaction {
         self.lock_schema()?;
         let table = self.now(table)?;
         let new = Table::new(table.id(), table.def().clone(), &table.trees(), Arc::clone(&table.counters));
-        let mut new = new.ok_or_else(|| self.db.damaged_record(ROOT))?;
+        let mut new = new.ok_or_else(|| self.view.db.damaged_record(ROOT))?;
         new.statistics = Some(Arc::new(statistics));
         let mut catalog = Catalog::clone(self.view.catalog());
         let record = Catalog::statistics_record(&new);
@@ -305,7 +305,7 @@ impl Transaction {
     pub(super) fn with_new_trees(&mut self, table: &Arc<Table>, def: TableDef) -> Result<Arc<Table>> {
         let trees = self.make_trees(def.indexes.len() + 1)?;
         let new = Table::new(table.id(), def, &trees, Arc::default());
-        Ok(Arc::new(new.ok_or_else(|| self.db.damaged_record(ROOT))?))
+        Ok(Arc::new(new.ok_or_else(|| self.view.db.damaged_record(ROOT))?))
     }
 
     fn copy_rows(
@@ -333,12 +333,12 @@ impl Transaction {
     /// Makes trees that go if this does not commit.
     fn make_trees(&mut self, count: usize) -> Result<Vec<Tree>> {
         let state = self.writing()?;
-        let space = Arc::clone(self.db.store.space());
+        let space = Arc::clone(self.view.db.store.space());
         (0..count)
             .map(|_| {
                 let tree = Tree::create(&space)?;
                 self.made.push(tree.root());
-                self.db.store.append(&Record::Made { transaction: state.id, root: tree.root() })?;
+                self.view.db.store.append(&Record::Made { transaction: state.id, root: tree.root() })?;
                 Ok(tree)
             })
             .collect()
@@ -347,7 +347,7 @@ impl Transaction {
     /// Lets a tree go with the commit.
     pub(super) fn drop_tree(&mut self, root: u32) -> Result<()> {
         let state = self.writing()?;
-        self.db.store.append(&Record::Dropped { transaction: state.id, root })?;
+        self.view.db.store.append(&Record::Dropped { transaction: state.id, root })?;
         self.dropped.push(root);
         Ok(())
     }
@@ -359,7 +359,7 @@ impl Transaction {
         put: Vec<CatalogRecord>,
         removed: Vec<[u8; 5]>,
     ) -> Result<()> {
-        let tree = Tree::open(self.db.store.space(), ROOT);
+        let tree = Tree::open(self.view.db.store.space(), ROOT);
         let put = put.into_iter().map(|(key, bytes)| (key, Some(bytes)));
         for (key, bytes) in put.chain(removed.into_iter().map(|key| (key, None))) {
             let key = self.claim(ROOT, &key, Mode::Exclusive, false)?;
@@ -382,7 +382,7 @@ impl Transaction {
             record.extend(bytes);
             return Ok(record);
         }
-        let first = write_chain(self.db.store.space(), bytes)?;
+        let first = write_chain(self.view.db.store.space(), bytes)?;
         self.new_chains.push(first);
         record[0] = LONG;
         record.extend((bytes.len() as u32).to_le_bytes());

@@ -25,7 +25,7 @@ impl Transaction {
     /// Errors: [`Error::NotNull`], [`Error::WrongType`], [`Error::TooWide`], [`Error::OutOfRange`], [`Error::UniqueViolation`], [`Error::ForeignKeyViolation`], [`Error::TooLong`] of a key; those of waiting
     /// ([`Transaction::lock`]); the pool's and the log's.
     pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<()> {
-        self.db.check()?;
+        self.view.db.check()?;
         check_values(table, values)?;
         let mut key = Vec::with_capacity(16);
         if table.has_row_number() {
@@ -57,7 +57,7 @@ impl Transaction {
             }
             None => table.row(&key, &record),
         };
-        let Some(row) = row else { return Err(self.db.damaged_record(table.tree.root())) };
+        let Some(row) = row else { return Err(self.view.db.damaged_record(table.tree.root())) };
         for index in &table.indexes {
             let entry = entry_of(table, index, &row)?;
             self.add_entry(table, index, &entry, values)?;
@@ -80,7 +80,7 @@ impl Transaction {
             (record.first().copied().unwrap_or_default(), record.get(1..).unwrap_or_default());
         // The chain is this transaction's from its first page on.
         self.writing()?;
-        let first = write_chain(self.db.store.space(), bytes)?;
+        let first = write_chain(self.view.db.store.space(), bytes)?;
         self.new_chains.push(first);
         let mut place = vec![flags | LONG];
         place.extend((bytes.len() as u32).to_le_bytes());
@@ -105,7 +105,7 @@ impl Transaction {
     fn remove_entry(&mut self, index: &Index, entry: &Entry) -> Result<()> {
         let key = self.claim(index.tree.root(), &entry.key, Mode::Exclusive, false)?;
         let Some(before) = self.current(&index.tree, &key)? else {
-            return Err(self.db.store.space().damaged(
+            return Err(self.view.db.store.space().damaged(
                 index.tree.root(),
                 format!("index {} has no entry for a row of its table", index.def.name),
             ));
@@ -117,13 +117,13 @@ impl Transaction {
     ///
     /// Errors: as [`Transaction::insert`] and [`Transaction::lock`].
     pub fn update(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<bool> {
-        self.db.check()?;
+        self.view.db.check()?;
         check_values(table, values)?;
         let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
         let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
         let long = self.whole(&before)?;
         let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
-            return Err(self.db.damaged_record(table.tree.root()));
+            return Err(self.view.db.damaged_record(table.tree.root()));
         };
         let mut new_key = Vec::with_capacity(key.len());
         if table.has_row_number() {
@@ -163,7 +163,7 @@ impl Transaction {
         }
         let long = self.whole(&record)?;
         let Some(new) = table.row(key, long.as_deref().unwrap_or(&record)) else {
-            return Err(self.db.damaged_record(table.tree.root()));
+            return Err(self.view.db.damaged_record(table.tree.root()));
         };
         for index in &table.indexes {
             let columns = index.def.columns.iter().map(|key| key.column).chain(index.include.iter().copied());
@@ -203,12 +203,12 @@ impl Transaction {
     ///
     /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
-        self.db.check()?;
+        self.view.db.check()?;
         let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
         let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
         let long = self.whole(&before)?;
         let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
-            return Err(self.db.damaged_record(table.tree.root()));
+            return Err(self.view.db.damaged_record(table.tree.root()));
         };
         let children = self.hold_children(table, &old, None)?;
         self.remove_row(table, &key, &before, &old)?;
@@ -243,7 +243,7 @@ impl Transaction {
         let key = self.claim(index.tree.root(), &key, Mode::Exclusive, false)?;
         let Some(entry) = self.current(&index.tree, &key)? else { return Ok(None) };
         let Some(row) = table.entry(at, &key, &entry) else {
-            return Err(self.db.damaged_record(index.tree.root()));
+            return Err(self.view.db.damaged_record(index.tree.root()));
         };
         let primary = row.key().to_vec();
         self.claim(table.tree.root(), &primary, Mode::Exclusive, true)?;
@@ -265,7 +265,7 @@ impl Transaction {
                     }
                 });
                 if !is_number {
-                    return Err(self.db.damaged_record(table.tree.root()));
+                    return Err(self.view.db.damaged_record(table.tree.root()));
                 }
             }
             // Whoever is first sets it: the tree has no row yet that got its number otherwise.

@@ -193,7 +193,7 @@ impl Transaction {
 
     /// What is committed now, and what this transaction has done.
     pub(super) fn view_of_now(&mut self) -> Result<View> {
-        Ok(View { snapshot: self.db.another_snapshot()?, ..self.view.clone() })
+        Ok(View { snapshot: self.view.db.another_snapshot()?, ..self.view.clone() })
     }
 
     /// Deals with rows that refer to a row that has gone, or has other values now.
@@ -211,7 +211,7 @@ impl Transaction {
                 let Some(bytes) = self.current(&table.tree, child)? else { continue };
                 let whole = self.whole(&bytes)?;
                 let Some(row) = table.row(child, whole.as_deref().unwrap_or(&bytes)) else {
-                    return Err(self.db.damaged_record(table.tree.root()));
+                    return Err(self.view.db.damaged_record(table.tree.root()));
                 };
                 let mut changed = row.values();
                 for (&column, &reference) in key.columns.iter().zip(&children.references) {

@@ -23,7 +23,7 @@ impl Transaction {
         let snapshot =
             (is_strict && self.isolation != Isolation::ReadCommitted).then_some(self.view.snapshot.csn);
         loop {
-            match self.db.rows.claim(tree, key, &state, mode, snapshot) {
+            match self.view.db.rows.claim(tree, key, &state, mode, snapshot) {
                 Claim::Mine { key, is_new } => {
                     if is_new {
                         self.claims.push((tree, Arc::clone(&key)));
@@ -32,7 +32,7 @@ impl Transaction {
                 }
                 Claim::Wait(other) => self.wait_for(&state, &other)?,
                 Claim::Changed => {
-                    self.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
+                    self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
                     return Err(Error::SerializationFailure { what: "due to concurrent update" });
                 }
             }
@@ -45,18 +45,18 @@ impl Transaction {
     }
 
     fn wait_for(&self, me: &Arc<State>, other: &Arc<State>) -> Result<()> {
-        self.db.check()?;
+        self.view.db.check()?;
         let deadlock = |circle: Vec<u64>| {
             let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
             Error::Deadlock { detail: format!("transactions wait in a circle: {}", circle.join(" -> ")) }
         };
-        self.db.waits.begin(me.id, &[other.id]).map_err(deadlock)?;
+        self.view.db.waits.begin(me.id, &[other.id]).map_err(deadlock)?;
         let canceller = &self.view.canceller;
         canceller.waits_for(Some(Arc::clone(other)));
-        let clock = &self.db.options.clock;
-        let end = self.db.options.lock_timeout.map(|time| clock.now() + time);
+        let clock = &self.view.db.options.clock;
+        let end = self.view.db.options.lock_timeout.map(|time| clock.now() + time);
         let mut why = None;
-        let db = &self.db;
+        let db = &self.view.db;
         let has_ended = other.wait(Some(LOOK), || {
             why = if canceller.is_cancelled() {
                 Some(Error::Cancelled)
@@ -68,10 +68,10 @@ impl Transaction {
             why.is_some()
         });
         canceller.waits_for(None);
-        self.db.waits.end(me.id);
+        self.view.db.waits.end(me.id);
         match why {
             Some(error) if !has_ended => Err(error),
-            _ => self.db.check(),
+            _ => self.view.db.check(),
         }
     }
 
@@ -97,7 +97,7 @@ impl Transaction {
     /// The whole of a long row; `None` when the record is the row.
     pub(super) fn whole(&self, record: &[u8]) -> Result<Option<Vec<u8>>> {
         match crate::view::long_place(record) {
-            Some(_) => crate::view::long_row(&self.db.store, record).map(Some),
+            Some(_) => crate::view::long_row(&self.view.db.store, record).map(Some),
             None => Ok(None),
         }
     }
@@ -108,7 +108,7 @@ impl Transaction {
             return Ok(());
         }
         let state = self.known();
-        let db = Arc::clone(&self.db);
+        let db = Arc::clone(&self.view.db);
         loop {
             let other = {
                 let mut holder = lock(&db.schema.holder);
@@ -138,17 +138,17 @@ impl Transaction {
 
     fn wait_for_everybody(&self, state: &Arc<State>) -> Result<()> {
         let own = self.own_snapshots();
-        if self.db.slots.snapshots() <= own {
+        if self.view.db.slots.snapshots() <= own {
             return Ok(());
         }
         let circle = |_| Error::Deadlock {
             detail: "a change of the schema waits for transactions that wait for its own changes".to_owned(),
         };
-        self.db.waits.begin(state.id, &[Waits::EVERYBODY]).map_err(circle)?;
-        let clock = &self.db.options.clock;
-        let end = self.db.options.lock_timeout.map(|time| clock.now() + time);
+        self.view.db.waits.begin(state.id, &[Waits::EVERYBODY]).map_err(circle)?;
+        let clock = &self.view.db.options.clock;
+        let end = self.view.db.options.lock_timeout.map(|time| clock.now() + time);
         let waited = loop {
-            if self.db.slots.snapshots() <= own {
+            if self.view.db.slots.snapshots() <= own {
                 break Ok(());
             }
             if self.view.canceller.is_cancelled() {
@@ -157,10 +157,16 @@ impl Transaction {
             if end.is_some_and(|end| clock.now() >= end) {
                 break Err(Error::LockTimeout);
             }
-            let holder = lock(&self.db.schema.holder);
-            let _ = self.db.schema.changed.wait_timeout(holder, LOOK).unwrap_or_else(PoisonError::into_inner);
+            let holder = lock(&self.view.db.schema.holder);
+            let _ = self
+                .view
+                .db
+                .schema
+                .changed
+                .wait_timeout(holder, LOOK)
+                .unwrap_or_else(PoisonError::into_inner);
         };
-        self.db.waits.end(state.id);
+        self.view.db.waits.end(state.id);
         waited
     }
 
@@ -173,11 +179,11 @@ impl Transaction {
         if !std::mem::take(&mut self.has_schema_lock) {
             return;
         }
-        let mut holder = lock(&self.db.schema.holder);
+        let mut holder = lock(&self.view.db.schema.holder);
         *holder = None;
-        self.db.schema.holder_id.store(0, Ordering::SeqCst);
+        self.view.db.schema.holder_id.store(0, Ordering::SeqCst);
         drop(holder);
-        self.db.schema.changed.notify_all();
+        self.view.db.schema.changed.notify_all();
     }
 }
 
