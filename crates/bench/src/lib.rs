@@ -32,6 +32,7 @@ pub mod digest;
 pub mod engine;
 pub mod error;
 pub mod histogram;
+pub mod oracle;
 pub mod page_cache;
 pub mod peers;
 pub mod probe;

@@ -70,14 +70,18 @@ impl SqlStore for CairnSql {
     }
 
     fn open(&self, dir: &Path, given: &SqlSettings) -> Result<Box<dyn SqlDb>> {
-        let builder = Database::builder().cache_bytes(given.cache_bytes).durability(match given.durability {
-            Durability::Memory => cairn_sql::Durability::Memory,
-            Durability::Buffered => cairn_sql::Durability::Buffered,
-            Durability::Sync => cairn_sql::Durability::Sync,
-        });
-        let database = builder.open(dir.join(FILE)).map_err(fail)?;
-        Ok(Box::new(Open { dir: dir.to_owned(), database }))
+        Ok(Box::new(Open { dir: dir.to_owned(), database: database(dir, given)? }))
     }
+}
+
+/// A database in a file in `dir`.
+pub(super) fn database(dir: &Path, given: &SqlSettings) -> Result<Database> {
+    let builder = Database::builder().cache_bytes(given.cache_bytes).durability(match given.durability {
+        Durability::Memory => cairn_sql::Durability::Memory,
+        Durability::Buffered => cairn_sql::Durability::Buffered,
+        Durability::Sync => cairn_sql::Durability::Sync,
+    });
+    builder.open(dir.join(FILE)).map_err(fail)
 }
 
 struct Open {

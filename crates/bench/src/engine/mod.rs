@@ -6,6 +6,8 @@
 
 mod cairn;
 pub mod cairn_kv;
+#[cfg(all(feature = "sql", feature = "peers"))]
+pub mod cairn_server;
 pub mod cairn_sparkey;
 #[cfg(feature = "sql")]
 pub mod cairn_sql;

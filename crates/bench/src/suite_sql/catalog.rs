@@ -20,7 +20,14 @@ type Make = fn() -> Result<Box<dyn SqlStore>>;
 #[cfg(feature = "sql")]
 fn our_makers() -> Vec<(&'static str, Make)> {
     use crate::engine::cairn_sql;
-    vec![(cairn_sql::NAME, || Ok(Box::new(cairn_sql::CairnSql)))]
+    let mut makers: Vec<(&'static str, Make)> = Vec::new();
+    makers.push((cairn_sql::NAME, || Ok(Box::new(cairn_sql::CairnSql))));
+    // It is asked by PostgreSQL's client library.
+    #[cfg(feature = "peers")]
+    makers.push((crate::engine::cairn_server::NAME, || {
+        Ok(Box::new(crate::engine::cairn_server::CairnServer::find()?))
+    }));
+    makers
 }
 
 #[cfg(not(feature = "sql"))]

@@ -19,6 +19,9 @@ pub(super) fn load() -> Result<Arc<Api>> {
     }
 }
 
+/// Notices are for people; libpq would print them.
+extern "C" fn ignore(_: *mut std::ffi::c_void, _: *const c_char) {}
+
 fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(fail)
 }
@@ -55,7 +58,9 @@ impl Connection {
             lengths: Vec::new(),
             forms: Vec::new(),
         };
-        // SAFETY: what connecting gave, which may be null; both calls know that.
+        // SAFETY: what connecting gave, which may be null, and a function that lives for ever; all three calls know null.
+        unsafe { (api.setNoticeProcessor)(raw, ignore, ptr::null_mut()) };
+        // SAFETY: as above.
         if unsafe { (api.status)(raw) } != CONNECTED {
             return Err(connection.failure());
         }

@@ -12,6 +12,9 @@ pub(super) type Opaque = *mut c_void;
 /// A type's number in PostgreSQL's catalog.
 pub(super) type Oid = c_uint;
 
+/// What is called with each notice of a server.
+pub(super) type NoticeProcessor = extern "C" fn(*mut c_void, *const c_char);
+
 /// `CONNECTION_OK`
 pub(super) const CONNECTED: c_int = 0;
 /// `PGRES_EMPTY_QUERY`
@@ -33,6 +36,7 @@ c_api! {
     status(Opaque) -> c_int;
     errorMessage(Opaque) -> *const c_char;
     finish(Opaque);
+    setNoticeProcessor(Opaque, NoticeProcessor, *mut c_void) -> *mut c_void;
     exec(Opaque, *const c_char) -> Opaque;
     execParams(
         Opaque, *const c_char, c_int, *const Oid, *const *const c_char, *const c_int, *const c_int, c_int

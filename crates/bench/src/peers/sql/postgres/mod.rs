@@ -25,6 +25,33 @@ fn fail(error: impl std::fmt::Display) -> Error {
     Error::engine(NAME, error)
 }
 
+/// Sessions with any server that speaks PostgreSQL's protocol, through PostgreSQL's own client library.
+#[derive(Debug)]
+pub struct Wire {
+    api: Arc<Api>,
+}
+
+impl Wire {
+    /// Looks for the library. Errors: it is not there.
+    pub fn find() -> Result<Wire> {
+        Ok(Wire { api: client::load()? })
+    }
+
+    /// As [`SqlDb::with_session`], with a server somewhere.
+    pub fn with_session(
+        &self,
+        to: &Address,
+        work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>,
+    ) -> Result<()> {
+        work(&mut Connection::open(&self.api, to)?)
+    }
+
+    /// As [`SqlDb::load`], by COPY.
+    pub fn copy(&self, to: &Address, table: &str, rows: &mut dyn Rows) -> Result<u64> {
+        Connection::open(&self.api, to)?.copy(table, rows)
+    }
+}
+
 /// A program of the version that figures are published against, such as `pgbench`, for who has no server of its own.
 pub fn program(name: &str) -> Result<Command> {
     Ok(Programs::find()?.client(name))

@@ -1,0 +1,173 @@
+//! Cairn's relational engine behind its server: asked by PostgreSQL's own client library over a Unix socket, as PostgreSQL is.
+//!
+//! The server's threads are in the lab's own process. Where load comes from another one (pgbench) that makes no difference; where the lab's threads
+//! ask, they share one process instead of two.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_server::{Limits, Server, Shutdown};
+use cairn_sql::Database;
+use cairn_vfs::thread::{self, JoinHandle};
+
+use super::cairn_sql::{CairnSql, database};
+use crate::engine::{Settings, data_bytes};
+use crate::error::{Error, Result};
+use crate::peers::sql::postgres::Wire;
+use crate::scratch::Scratch;
+use crate::suite_kv::Guarantee;
+use crate::suite_sql::{Address, Dialect, Rows, SqlDb, SqlSession, SqlSettings, SqlStore};
+use crate::workload::Durability;
+
+/// The engine's name.
+pub const NAME: &str = "cairn server";
+
+/// Sockets have it in their names; each server has a directory of its own.
+const PORT: u16 = 5432;
+
+/// The name of a user, who is asked for no password.
+const USER: &str = "cairn";
+
+/// Cairn's SQL over the wire.
+#[derive(Debug)]
+pub struct CairnServer {
+    wire: Arc<Wire>,
+}
+
+fn fail(error: impl std::fmt::Display) -> Error {
+    Error::engine(NAME, error)
+}
+
+/// An error of the client library's, by this engine's name.
+fn renamed(error: Error) -> Error {
+    match error {
+        Error::Engine { what, .. } => Error::engine(NAME, what),
+        Error::Conflict { what, .. } => Error::conflict(NAME, what),
+        other => other,
+    }
+}
+
+impl CairnServer {
+    /// Looks for the client library. Errors: it is not there.
+    pub fn find() -> Result<CairnServer> {
+        Ok(CairnServer { wire: Arc::new(Wire::find()?) })
+    }
+
+    fn start(&self, dir: &Path, given: &SqlSettings) -> Result<Open> {
+        let mut limits = Limits::default();
+        limits.connections_max = given.sessions as usize + 10;
+        let database = database(dir, given)?;
+        // A socket's path has to fit into a hundred bytes, which a work directory's may not.
+        let socket = Scratch::temporary("sqlserver")?;
+        let server = Server::builder(database.clone()).socket(socket.path(), PORT).limits(limits).bind();
+        let server = server.map_err(fail)?;
+        let stop = server.shutdown_handle();
+        let serving = thread::spawn("sql-server", move || server.run()).map_err(fail)?;
+        let host = socket.path().display().to_string();
+        let address = Address { host, port: PORT, user: USER.to_owned(), database: USER.to_owned() };
+        Ok(Open {
+            wire: Arc::clone(&self.wire),
+            address,
+            dir: dir.to_owned(),
+            database,
+            stop,
+            serving: Some(serving),
+            _socket: socket,
+        })
+    }
+}
+
+impl SqlStore for CairnServer {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn version(&self) -> String {
+        CairnSql.version()
+    }
+
+    fn ours(&self) -> bool {
+        true
+    }
+
+    fn dialect(&self) -> Dialect {
+        CairnSql.dialect()
+    }
+
+    fn guarantee(&self, durability: Durability) -> Guarantee {
+        CairnSql.guarantee(durability)
+    }
+
+    fn settings(&self, given: &SqlSettings) -> Settings {
+        let mut all = CairnSql.settings(given);
+        all.insert(
+            "connections".to_owned(),
+            "one a client thread over the Unix socket, by libpq, values in binary form".to_owned(),
+        );
+        all
+    }
+
+    fn open(&self, dir: &Path, given: &SqlSettings) -> Result<Box<dyn SqlDb>> {
+        Ok(Box::new(self.start(dir, given)?))
+    }
+
+    fn serve(&self, dir: &Path, given: &SqlSettings) -> Result<Option<(Box<dyn SqlDb>, Address)>> {
+        let open = self.start(dir, given)?;
+        let address = open.address.clone();
+        Ok(Some((Box::new(open), address)))
+    }
+}
+
+struct Open {
+    wire: Arc<Wire>,
+    address: Address,
+    dir: PathBuf,
+    database: Database,
+    stop: Shutdown,
+    serving: Option<JoinHandle<std::result::Result<(), cairn_server::Error>>>,
+    _socket: Scratch,
+}
+
+impl Open {
+    fn end(&mut self) -> Result<()> {
+        self.stop.shutdown();
+        match self.serving.take().map(JoinHandle::join) {
+            Some(Ok(ended)) => ended.map_err(fail),
+            Some(Err(_)) => Err(fail("the server's thread panicked")),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `close`.
+        let _ = self.end();
+    }
+}
+
+impl SqlDb for Open {
+    fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
+        self.wire.with_session(&self.address, work).map_err(renamed)
+    }
+
+    fn load(&self, table: &str, _: usize, rows: &mut dyn Rows) -> Result<u64> {
+        self.wire.copy(&self.address, table, rows).map_err(renamed)
+    }
+
+    fn analyze(&self) -> Result<()> {
+        self.with_session(&mut |session| session.execute("ANALYZE").map(drop))
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.database.checkpoint().map_err(fail)
+    }
+
+    fn bytes(&self, _: &[&str]) -> Result<u64> {
+        data_bytes(&self.dir)
+    }
+
+    fn close(mut self: Box<Self>) -> Result<()> {
+        self.end()
+    }
+}

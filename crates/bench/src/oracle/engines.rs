@@ -1,0 +1,60 @@
+//! The engines whose word counts, and the one that is tested.
+
+use std::path::Path;
+
+use cairn_vfs::{Fs, StdFs};
+
+use crate::error::Result;
+use crate::peers::sql::{postgres::Postgres, sqlite::Sqlite};
+use crate::suite_sql::{SqlDb, SqlSession, SqlSettings, SqlStore};
+use crate::workload::Durability;
+
+fn open(store: &dyn SqlStore, dir: &Path) -> Result<Box<dyn SqlDb>> {
+    StdFs::new().create_dir_all(dir)?;
+    store.open(dir, &SqlSettings { durability: Durability::Memory, cache_bytes: 64 << 20, sessions: 4 })
+}
+
+/// Lends sessions of empty databases of PostgreSQL and SQLite in `dir`. Without PostgreSQL only SQLite's, unless it must be there.
+///
+/// Errors: PostgreSQL is not here and must be, or an engine fails.
+pub fn with_references(
+    dir: &Path,
+    needs_postgres: bool,
+    work: &mut dyn FnMut(&mut [&mut dyn SqlSession]) -> Result<()>,
+) -> Result<()> {
+    let sqlite = open(&Sqlite, &dir.join("s"))?;
+    sqlite.with_session(&mut |sqlite| {
+        // As PostgreSQL is.
+        sqlite.execute("PRAGMA foreign_keys = ON")?;
+        sqlite.execute("PRAGMA case_sensitive_like = ON")?;
+        match Postgres::find() {
+            Err(error) if needs_postgres => Err(error),
+            Err(_) => work(&mut [sqlite]),
+            Ok(postgres) => open(&postgres, &dir.join("p"))?
+                .with_session(&mut |postgres| work(&mut [&mut *postgres, &mut *sqlite])),
+        }
+    })
+}
+
+/// Tests Cairn, embedded, with about `count` statements drawn from `seed`; gathers `most` differences at most.
+///
+/// Errors: as [`with_references`].
+#[cfg(feature = "sql")]
+pub fn test_cairn(
+    seed: u64,
+    count: usize,
+    needs_postgres: bool,
+    most: usize,
+) -> Result<super::differ::Found> {
+    use super::differ;
+    let scratch = crate::scratch::Scratch::temporary("oracle")?;
+    let cairn = open(&crate::engine::cairn_sql::CairnSql, &scratch.path().join("c"))?;
+    let mut found = differ::Found::default();
+    with_references(scratch.path(), needs_postgres, &mut |references| {
+        cairn.with_session(&mut |cairn| {
+            found = differ::run(seed, count, cairn, references, most)?;
+            Ok(())
+        })
+    })?;
+    Ok(found)
+}
