@@ -108,7 +108,7 @@ impl Database {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema()?;
         let inner = &self.inner;
-        inner.clean(usize::MAX)?;
+        let _cleaning = inner.clean_alone()?;
         let (pages, _) = Pages::of(inner, &all_roots(&transaction))?;
         let free = inner.store.space().free_list()?;
         if let Some(page) = free.iter().find(|page| pages.has(**page)) {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use cairn_pool::Lsn;
-use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use cairn_vfs::sync::{Arc, Condvar, Mutex, OnceLock, lock};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
 use cairn_vfs::{Clock, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
@@ -101,11 +101,12 @@ pub(crate) struct Inner {
     pub(crate) schema: SchemaLock,
     pub(crate) options: Options,
     next_transaction: AtomicU64,
-    hint: AtomicUsize,
     failed: AtomicBool,
     cause: OnceLock<Arc<str>>,
     checkpointed: AtomicU64,
     checkpointing: Mutex<()>,
+    /// Held by whoever gives back what ended transactions have left. It may have no snapshot, so that nobody else would know of it.
+    cleaning: Mutex<()>,
     pub(crate) counts: Counts,
 }
 
@@ -157,11 +158,11 @@ impl Database {
             schema: SchemaLock::default(),
             options: options.clone(),
             next_transaction: AtomicU64::new(next),
-            hint: AtomicUsize::new(0),
             failed: AtomicBool::new(false),
             cause: OnceLock::new(),
             checkpointed: AtomicU64::new(0),
             checkpointing: Mutex::new(()),
+            cleaning: Mutex::new(()),
             counts: Counts::default(),
         };
         let database = Database { inner: Arc::new(inner) };
@@ -294,11 +295,6 @@ impl Inner {
         self.next_transaction.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A number that spreads transactions over the slots.
-    pub(crate) fn hint(&self) -> usize {
-        self.hint.fetch_add(1, Ordering::Relaxed)
-    }
-
     pub(crate) fn log_end(&self) -> Lsn {
         self.store.log().end()
     }
@@ -330,8 +326,22 @@ impl Inner {
         self.checkpoint()
     }
 
-    /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions at once.
+    /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions at once; nothing while somebody else is at it.
     pub(crate) fn clean(&self, most: usize) -> Result<()> {
+        match self.cleaning.try_lock() {
+            Ok(cleaning) => self.clean_with(&cleaning, most),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Cleans up after everybody, and keeps others from it: who looks at all pages must not see them given back meanwhile.
+    pub(crate) fn clean_alone(&self) -> Result<MutexGuard<'_, ()>> {
+        let cleaning = lock(&self.cleaning);
+        self.clean_with(&cleaning, usize::MAX)?;
+        Ok(cleaning)
+    }
+
+    fn clean_with(&self, _cleaning: &MutexGuard<'_, ()>, most: usize) -> Result<()> {
         for ended in self.commits.take_seen(self.slots.horizon(), most) {
             self.clean_after(&ended)?;
         }

@@ -357,7 +357,7 @@ impl Transaction {
         let state = self.known();
         if self.writer.is_none() {
             let db = &self.view.db;
-            self.writer = Some(WriterSlot::take(&db.slots, || db.log_end(), state.id as usize)?);
+            self.writer = Some(WriterSlot::take(&db.slots, || db.log_end())?);
         }
         Ok(state)
     }
@@ -450,7 +450,7 @@ impl Inner {
 
     /// A snapshot for a transaction that has one.
     fn another_snapshot(&self) -> Result<Arc<Snapshot>> {
-        Ok(Arc::new(Snapshot::take(&self.slots, || self.log_end(), self.hint())?))
+        Ok(Arc::new(Snapshot::take(&self.slots, || self.log_end())?))
     }
 
     fn set_catalog(&self, catalog: &Arc<Catalog>) {

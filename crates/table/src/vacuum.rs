@@ -39,7 +39,7 @@ impl Database {
         self.move_roots(&mut report)?;
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema()?;
-        self.inner.clean(usize::MAX)?;
+        let cleaning = self.inner.clean_alone()?;
         let roots = all_roots(&transaction);
         let target = self.inner.gather_free(&roots)?;
         let space = self.inner.store.space();
@@ -57,6 +57,7 @@ impl Database {
         self.inner.checkpoint()?;
         space.truncate(end)?;
         report.pages_after = end;
+        drop(cleaning);
         transaction.rollback()?;
         Ok(report)
     }
@@ -65,7 +66,7 @@ impl Database {
     fn move_roots(&self, report: &mut VacuumReport) -> Result<()> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema()?;
-        self.inner.clean(usize::MAX)?;
+        let cleaning = self.inner.clean_alone()?;
         let roots = all_roots(&transaction);
         for &root in &roots {
             report.ghosts += self.inner.remove_ghosts(root)?;
@@ -75,6 +76,7 @@ impl Database {
         for table in tables.iter().filter(|table| table.roots().iter().any(|root| *root >= target)) {
             transaction.move_roots(table, target)?;
         }
+        drop(cleaning);
         transaction.commit(Durability::Sync)
     }
 }

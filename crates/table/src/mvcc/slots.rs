@@ -1,5 +1,7 @@
 //! Who runs: what each transaction sees, and since when those that write have been writing.
 
+use std::sync::atomic::AtomicUsize as StdAtomicUsize;
+
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 use cairn_vfs::sync::{Arc, Line};
@@ -11,6 +13,13 @@ const SLOTS: usize = 2048;
 const FREE: u64 = u64::MAX;
 /// Of a slot that somebody has and that says nothing yet: holds everything back, as the smallest value.
 const TAKEN: u64 = 0;
+
+static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
+
+thread_local! {
+    /// A number of the thread, so that threads do not all try the same slot first.
+    static HINT: usize = THREADS.fetch_add(1, Ordering::Relaxed);
+}
 
 #[derive(Debug)]
 struct Table {
@@ -25,8 +34,9 @@ impl Table {
         Table { values, used: AtomicUsize::new(0) }
     }
 
-    /// Takes a slot. `hint` spreads threads over them.
-    fn take(&self, hint: usize) -> Option<usize> {
+    /// Takes a slot: the one that this thread had before, as a rule, which is in its caches.
+    fn take(&self) -> Option<usize> {
+        let hint = HINT.with(|hint| *hint);
         let used = self.used.load(Ordering::Relaxed);
         let take = |at: usize| {
             let slot = self.values.get(at)?;
@@ -121,8 +131,8 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// Takes one. `end` is the log's end. Cost: some ten nanoseconds, and one for each writer that runs. Errors: [`Error::Busy`].
-    pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn, hint: usize) -> Result<Snapshot> {
-        let at = slots.snapshots.take(hint).ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
+    pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn) -> Result<Snapshot> {
+        let at = slots.snapshots.take().ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
         // ORDER: the log's end before the look at the writers, and both before the commits. A writer that the look misses appends behind the end; one that has
         // ended by then is among the commits.
         let end = end();
@@ -157,9 +167,9 @@ pub(crate) struct WriterSlot {
 
 impl WriterSlot {
     /// Says so before the first record. Errors: [`Error::Busy`].
-    pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn, hint: usize) -> Result<WriterSlot> {
+    pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn) -> Result<WriterSlot> {
         let at =
-            slots.writers.take(hint).ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
+            slots.writers.take().ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
         slots.writers.set(at, end().0);
         fence(Ordering::SeqCst);
         Ok(WriterSlot { slots: Arc::clone(slots), at })
