@@ -103,7 +103,7 @@ pub(crate) fn all_roots(transaction: &Transaction) -> Vec<u32> {
 
 impl Database {
     /// Looks through everything: that trees are sound, that each row has its entry in each index and no entry is without a row, that no page is used twice. It waits until
-    /// no other transaction runs, and they wait for it. Cost: reads the whole file. Errors: [`Error::Corruption`](crate::Error::Corruption), the first thing that is wrong.
+    /// no other transaction runs, and they wait for it: one of this thread's own would be waited for for ever. Cost: reads the whole file. Errors: [`Error::Corruption`](crate::Error::Corruption), the first thing that is wrong.
     pub fn check(&self) -> Result<CheckReport> {
         let mut transaction = self.begin(Isolation::ReadCommitted)?;
         transaction.lock_schema()?;
