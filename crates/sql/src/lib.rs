@@ -16,6 +16,7 @@ mod direct;
 mod error;
 mod expr;
 mod outcome;
+mod pg_catalog;
 mod query;
 mod sequence;
 mod session;

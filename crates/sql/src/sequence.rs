@@ -111,7 +111,7 @@ fn undefined(name: &str) -> Error {
 }
 
 /// Namespace and name, as a text has them.
-pub(crate) fn parse_name(text: &str, settings: &Settings) -> Name {
+pub(crate) fn parse_name(text: &str, schema: &str) -> Name {
     let mut parts: Vec<String> = vec![String::new()];
     let mut quoted = false;
     for c in text.chars() {
@@ -127,7 +127,7 @@ pub(crate) fn parse_name(text: &str, settings: &Settings) -> Name {
         }
     }
     let name = parts.pop().unwrap_or_default();
-    (parts.pop().unwrap_or_else(|| settings.schema().to_owned()), name)
+    (parts.pop().unwrap_or_else(|| schema.to_owned()), name)
 }
 
 impl SessionSequences {
@@ -135,7 +135,7 @@ impl SessionSequences {
     ///
     /// Errors: 42P01, 2200H.
     pub fn next(&self, shared: &Shared, settings: &Settings, text: &str) -> Result<i64> {
-        let name = parse_name(text, settings);
+        let name = parse_name(text, settings.schema());
         let mut counters = lock(&shared.sequences);
         if !counters.contains_key(&name) {
             // Only names that nobody could know beforehand come here.
@@ -170,7 +170,7 @@ impl SessionSequences {
     pub fn current(&self, settings: &Settings, text: Option<&str>) -> Result<i64> {
         let inner = self.inner.borrow();
         let name = match text {
-            Some(text) => Some(parse_name(text, settings)),
+            Some(text) => Some(parse_name(text, settings.schema())),
             None => inner.last.clone(),
         };
         let value = name.as_ref().and_then(|name| inner.current.get(name)).copied();
@@ -194,7 +194,7 @@ impl SessionSequences {
         value: i64,
         is_called: bool,
     ) -> Result<i64> {
-        let name = parse_name(text, settings);
+        let name = parse_name(text, settings.schema());
         let mut counters = lock(&shared.sequences);
         if !counters.contains_key(&name) {
             let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();

@@ -24,7 +24,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    /// Begins. `key` and `buffer` are spare ones; [`Cursor::into_buffers`] gives them back.
+    /// Begins.
     ///
     /// Errors: those of computing the bounds.
     pub fn new(
@@ -46,8 +46,13 @@ impl Cursor {
         Ok(Cursor { view: view.clone(), ranges, scan: None, buffer, key, point, from_scan: false })
     }
 
-    pub fn into_buffers(self) -> (Vec<u8>, RowBuf) {
-        (self.key, self.buffer)
+    /// Over ranges that somebody else has found, the first one first.
+    pub fn over(access: &Access, view: &View, mut ranges: Vec<KeyRange>) -> Cursor {
+        if !access.backward {
+            ranges.reverse();
+        }
+        let (key, buffer) = (Vec::new(), RowBuf::default());
+        Cursor { view: view.clone(), ranges, scan: None, buffer, key, point: false, from_scan: false }
     }
 
     /// Goes to the next row; false after the last one.

@@ -18,7 +18,7 @@ mod time;
 
 pub(crate) use builtin::Function;
 pub(crate) use cast::{assign, cast, is_assignable};
-pub(crate) use compile::{Compiler, Failure, Typed};
+pub(crate) use compile::{Compiler, Failure, NoContext, Typed};
 pub(crate) use eval::{Cells, Context, Env, Val};
 pub(crate) use logic::compare;
 pub(crate) use node::{Comparison, Node};

@@ -1,73 +1,21 @@
-//! The general path.
+//! The general path: DataFusion plans and runs what the direct path does not, over our tables.
 
-use arrow::array::RecordBatch;
-use arrow::error::ArrowError;
-use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::Statement as Tree;
+mod change;
+mod engine;
+mod errors;
+mod filter;
+mod functions;
+mod names;
+mod plan;
+mod provider;
+mod rewrite;
+mod scan;
+mod stream;
+mod value;
 
-use crate::batch::BatchReader;
-use crate::datum::Datum;
-use crate::error::{Error, Result};
-use crate::outcome::Column;
-use crate::session::Session;
-use crate::sqlstate::INTERNAL_ERROR;
-
-#[derive(Debug)]
-pub(crate) struct General;
-#[derive(Debug)]
-pub(crate) struct Engine;
-#[derive(Debug)]
-pub(crate) struct Query;
-#[derive(Debug)]
-pub(crate) struct Change;
-#[derive(Debug)]
-pub(crate) struct Batches;
-
-pub(crate) fn arrow_error(error: ArrowError) -> Error {
-    Error::new(INTERNAL_ERROR, error.to_string())
-}
-
-impl Query {
-    pub fn plan(
-        _: &mut Session,
-        tree: &Tree,
-        _: &[Option<ColumnType>],
-    ) -> Result<(Query, Vec<Option<ColumnType>>, Vec<Column>)> {
-        Err(Error::unsupported(tree))
-    }
-    pub fn run(&self, _: &mut Session, _: &[Datum]) -> Result<Batches> {
-        Ok(Batches)
-    }
-    pub fn verb(&self) -> &'static str {
-        "SELECT"
-    }
-}
-impl Change {
-    pub fn plan(
-        _: &mut Session,
-        tree: &Tree,
-        _: &[Option<ColumnType>],
-    ) -> Result<(Change, Vec<Option<ColumnType>>, Vec<Column>)> {
-        Err(Error::unsupported(tree))
-    }
-    pub fn run(&self, _: &mut Session, _: &[Datum]) -> Result<(u64, Vec<Vec<Datum>>)> {
-        Ok((0, Vec::new()))
-    }
-    pub fn verb(&self) -> &'static str {
-        "SELECT"
-    }
-    pub fn tag(&self) -> &'static str {
-        "SELECT"
-    }
-    pub fn returns(&self) -> bool {
-        false
-    }
-}
-impl Batches {
-    pub fn next(&mut self) -> Result<Option<RecordBatch>> {
-        Ok(None)
-    }
-    pub fn reader(&self, batch: &RecordBatch) -> Result<BatchReader> {
-        BatchReader::new(batch, &[]).map_err(arrow_error)
-    }
-}
+pub(crate) use change::Change;
+pub(crate) use engine::{Engine, General};
+pub(crate) use errors::arrow_error;
+pub(crate) use functions::{RowFunction, number_of, text_of};
+pub(crate) use plan::Query;
+pub(crate) use stream::Batches;

@@ -112,6 +112,7 @@ impl Session {
     /// Errors: those of committing, if that is what has to be done.
     pub fn end_statement(&mut self, succeeded: bool) -> Result<()> {
         self.stop_timer();
+        self.leave_engine();
         match &mut self.open {
             Some(open) if open.span == Span::Statement => {
                 if succeeded {

@@ -1,4 +1,5 @@
 //! What needs a whole database: one binary, as it is a large one.
 
 mod direct;
+mod general;
 mod support;

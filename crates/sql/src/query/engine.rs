@@ -1,0 +1,108 @@
+//! DataFusion, set up once for a database and once more for each connection that needs it.
+
+use cairn_table::View;
+use cairn_vfs::sync::{Arc, Mutex, lock};
+use datafusion::config::Dialect;
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::SessionState;
+use datafusion::execution::disk_manager::DiskManagerBuilder;
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::prelude::SessionConfig;
+
+use super::functions;
+use crate::batch::BATCH_ROWS;
+use crate::database::Shared;
+use crate::error::{Error, Result};
+use crate::session::Session;
+use crate::sqlstate::INTERNAL_ERROR;
+
+/// What all connections have in common: functions, rules, memory.
+#[derive(Debug)]
+pub(crate) struct General(SessionState);
+
+/// What tables are read as, while a statement is planned and run.
+#[derive(Debug, Default)]
+pub(super) struct Current {
+    view: Mutex<Option<View>>,
+}
+
+impl Current {
+    /// The view of the statement that runs.
+    pub fn view(&self) -> Result<View, DataFusionError> {
+        let view = lock(&self.view).clone();
+        view.ok_or_else(|| DataFusionError::Internal("a table is read outside of a statement".to_owned()))
+    }
+}
+
+/// A connection's.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    pub state: SessionState,
+    current: Arc<Current>,
+}
+
+impl General {
+    fn new(shared: &Shared) -> Result<General> {
+        let mut config = SessionConfig::new()
+            .with_batch_size(BATCH_ROWS)
+            .with_target_partitions(shared.threads)
+            .with_information_schema(false)
+            .with_create_default_catalog_and_schema(false);
+        let options = config.options_mut();
+        options.sql_parser.dialect = Dialect::PostgreSQL;
+        options.sql_parser.parse_float_as_decimal = true;
+        options.sql_parser.default_null_ordering = "nulls_max".to_owned();
+        let memory = usize::try_from(shared.memory_limit).unwrap_or(usize::MAX);
+        let runtime = RuntimeEnvBuilder::new()
+            .with_memory_pool(std::sync::Arc::new(FairSpillPool::new(memory)))
+            .with_disk_manager_builder(DiskManagerBuilder::default())
+            .build_arc();
+        let runtime = runtime.map_err(super::errors::datafusion_error)?;
+        let mut state = SessionStateBuilder::new()
+            .with_config(config)
+            .with_runtime_env(runtime)
+            .with_default_features()
+            .build();
+        functions::register(&mut state).map_err(super::errors::datafusion_error)?;
+        Ok(General(state))
+    }
+}
+
+impl Session {
+    /// The connection's DataFusion, looking at what the open statement sees.
+    ///
+    /// Errors: what setting it up met.
+    pub(super) fn engine(&mut self) -> Result<&Engine> {
+        if self.engine.is_none() {
+            if self.shared.general.get().is_none() {
+                let general = General::new(&self.shared)?;
+                // Somebody else may have been faster: theirs is as good.
+                let _ = self.shared.general.set(general);
+            }
+            let Some(General(template)) = self.shared.general.get() else {
+                return Err(Error::new(INTERNAL_ERROR, "the general path is not set up"));
+            };
+            let current = Arc::new(Current::default());
+            let mut state = template.clone();
+            state.config_mut().set_extension(Arc::clone(&current));
+            self.engine = Some(Engine { state, current });
+        }
+        let view = self.transaction()?.view().clone();
+        match &self.engine {
+            Some(engine) => {
+                *lock(&engine.current.view) = Some(view);
+                Ok(engine)
+            }
+            None => Err(Error::new(INTERNAL_ERROR, "the general path is not set up")),
+        }
+    }
+
+    /// Lets go of what the last statement saw: changes of the schema wait for that.
+    pub(crate) fn leave_engine(&self) {
+        if let Some(engine) = &self.engine {
+            *lock(&engine.current.view) = None;
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What DataFusion says, in PostgreSQL's codes.
+
+use arrow::error::ArrowError;
+use datafusion::common::SchemaError;
+use datafusion::error::DataFusionError;
+
+use crate::error::Error;
+use crate::sqlstate::{
+    AMBIGUOUS_COLUMN, CARDINALITY_VIOLATION, DATATYPE_MISMATCH, DIVISION_BY_ZERO, FEATURE_NOT_SUPPORTED,
+    GROUPING_ERROR, INTERNAL_ERROR, INVALID_TEXT_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE, OUT_OF_MEMORY,
+    SYNTAX_ERROR, UNDEFINED_COLUMN, UNDEFINED_FUNCTION, UNDEFINED_TABLE,
+};
+
+/// An error of Arrow.
+pub(crate) fn arrow_error(error: ArrowError) -> Error {
+    let text = error.to_string();
+    let sqlstate = match &error {
+        ArrowError::DivideByZero => return Error::new(DIVISION_BY_ZERO, "division by zero"),
+        ArrowError::ArithmeticOverflow(_) => NUMERIC_VALUE_OUT_OF_RANGE,
+        ArrowError::CastError(_) | ArrowError::ParseError(_) => INVALID_TEXT_REPRESENTATION,
+        ArrowError::MemoryError(_) => OUT_OF_MEMORY,
+        ArrowError::NotYetImplemented(_) => FEATURE_NOT_SUPPORTED,
+        ArrowError::ExternalError(source) => match source.downcast_ref::<Error>() {
+            Some(own) => return own.clone(),
+            None => match source.downcast_ref::<DataFusionError>() {
+                Some(inner) => return error_of(inner),
+                None => INTERNAL_ERROR,
+            },
+        },
+        _ if text.to_lowercase().contains("overflow") => NUMERIC_VALUE_OUT_OF_RANGE,
+        _ => DATATYPE_MISMATCH,
+    };
+    Error::new(sqlstate, text)
+}
+
+/// An error of ours, to go through DataFusion and come back.
+pub(super) fn external(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}
+
+pub(super) fn datafusion_error(error: DataFusionError) -> Error {
+    error_of(&error)
+}
+
+fn error_of(error: &DataFusionError) -> Error {
+    match error {
+        DataFusionError::External(source) => match source.downcast_ref::<Error>() {
+            Some(own) => own.clone(),
+            None => match source.downcast_ref::<DataFusionError>() {
+                Some(inner) => error_of(inner),
+                None => Error::new(INTERNAL_ERROR, source.to_string()),
+            },
+        },
+        DataFusionError::ArrowError(source, _) => match &**source {
+            ArrowError::DivideByZero => Error::new(DIVISION_BY_ZERO, "division by zero"),
+            ArrowError::ExternalError(_) => match &**source {
+                ArrowError::ExternalError(inner) if inner.is::<Error>() => inner
+                    .downcast_ref::<Error>()
+                    .cloned()
+                    .unwrap_or_else(|| Error::new(INTERNAL_ERROR, inner.to_string())),
+                other => Error::new(INTERNAL_ERROR, other.to_string()),
+            },
+            other => by_text(&other.to_string(), arrow_code(other)),
+        },
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => error_of(inner),
+        DataFusionError::Shared(inner) => error_of(inner),
+        DataFusionError::Collection(all) => match all.first() {
+            Some(first) => error_of(first),
+            None => Error::new(INTERNAL_ERROR, "an error without a cause"),
+        },
+        DataFusionError::SchemaError(source, _) => match &**source {
+            SchemaError::FieldNotFound { field, .. } => {
+                Error::new(UNDEFINED_COLUMN, format!("column \"{}\" does not exist", field.name()))
+            }
+            SchemaError::AmbiguousReference { field } => {
+                Error::new(AMBIGUOUS_COLUMN, format!("column reference \"{}\" is ambiguous", field.name()))
+            }
+            other => Error::new(AMBIGUOUS_COLUMN, other.to_string()),
+        },
+        DataFusionError::ResourcesExhausted(what) => Error::new(OUT_OF_MEMORY, what.clone()),
+        DataFusionError::NotImplemented(what) => Error::new(FEATURE_NOT_SUPPORTED, first_line(what)),
+        DataFusionError::SQL(source, _) => Error::new(SYNTAX_ERROR, source.to_string()),
+        DataFusionError::Plan(what) => by_text(what, DATATYPE_MISMATCH),
+        DataFusionError::Execution(what) => by_text(what, INVALID_TEXT_REPRESENTATION),
+        other => by_text(&other.to_string(), INTERNAL_ERROR),
+    }
+}
+
+fn arrow_code(error: &ArrowError) -> &'static str {
+    match error {
+        ArrowError::ArithmeticOverflow(_) => NUMERIC_VALUE_OUT_OF_RANGE,
+        ArrowError::CastError(_) | ArrowError::ParseError(_) => INVALID_TEXT_REPRESENTATION,
+        _ => DATATYPE_MISMATCH,
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Where only the words tell.
+fn by_text(text: &str, otherwise: &'static str) -> Error {
+    let has = |part: &str| text.contains(part);
+    let sqlstate = if has("Invalid function")
+        || has("No function matches")
+        || has("does not support zero arguments")
+    {
+        UNDEFINED_FUNCTION
+    } else if has("GROUP BY") || has("must appear in") || has("could not be resolved from available columns")
+    {
+        GROUPING_ERROR
+    } else if has("not found") && has("table") {
+        UNDEFINED_TABLE
+    } else if has("Ambiguous") || has("ambiguous") {
+        AMBIGUOUS_COLUMN
+    } else if has("returned more than one row") || has("more than one row") {
+        CARDINALITY_VIOLATION
+    } else if has("verflow") || has("out of range") || has("too large to store") {
+        NUMERIC_VALUE_OUT_OF_RANGE
+    } else if has("Divide by zero") || has("division by zero") {
+        return Error::new(DIVISION_BY_ZERO, "division by zero");
+    } else if has("Unsupported") || has("not supported") || has("not implemented") {
+        FEATURE_NOT_SUPPORTED
+    } else {
+        otherwise
+    };
+    Error::new(sqlstate, first_line(text))
+}

@@ -1,0 +1,90 @@
+//! Which filters a tree sees to.
+
+use cairn_table::Table;
+use cairn_vfs::sync::Arc;
+use datafusion::logical_expr::expr::{InList, Placeholder};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+
+use super::value::datum;
+use crate::datum::Datum;
+use crate::direct::{Access, Wanted};
+use crate::expr::{Comparison, Node};
+
+/// A filter as a condition of the direct path; `None` for those that it has no words for.
+pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
+    match filter {
+        Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
+            Some(Node::And(vec![condition(left, table)?, condition(right, table)?]))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let comparison = match op {
+                Operator::Eq => Comparison::Equal,
+                Operator::Lt => Comparison::Less,
+                Operator::LtEq => Comparison::LessOrEqual,
+                Operator::Gt => Comparison::Greater,
+                Operator::GtEq => Comparison::GreaterOrEqual,
+                _ => return None,
+            };
+            match (&**left, &**right) {
+                (Expr::Column(column), value) => compared(comparison, &column.name, value, table),
+                (value, Expr::Column(column)) => compared(comparison.flipped(), &column.name, value, table),
+                _ => None,
+            }
+        }
+        Expr::Between(Between { expr, negated: false, low, high }) => {
+            let Expr::Column(column) = &**expr else { return None };
+            let low = compared(Comparison::GreaterOrEqual, &column.name, low, table)?;
+            let high = compared(Comparison::LessOrEqual, &column.name, high, table)?;
+            Some(Node::And(vec![low, high]))
+        }
+        Expr::InList(InList { expr, list, negated: false }) => {
+            let Expr::Column(column) = &**expr else { return None };
+            let operand = slot(&column.name, table)?;
+            let list =
+                list.iter().map(|item| value(item, &column.name, table)).collect::<Option<Vec<_>>>()?;
+            Some(Node::In { operand: Box::new(operand), list, negated: false })
+        }
+        _ => None,
+    }
+}
+
+fn slot(name: &str, table: &Table) -> Option<Node> {
+    let slot = table.def().column(name)?;
+    let kind = &table.def().columns.get(slot)?.kind;
+    Some(Node::Slot { slot, scale: kind.decimal.map_or(0, |(_, scale)| scale) })
+}
+
+fn value(expr: &Expr, column: &str, table: &Table) -> Option<Node> {
+    let kind = &table.def().columns.get(table.def().column(column)?)?.kind;
+    match expr {
+        Expr::Literal(value, _) => datum(value, kind).map(Node::Const),
+        // It will be a literal of the column's type when there are rows to read.
+        Expr::Placeholder(Placeholder { field: Some(field), .. })
+            if *field.data_type() == crate::batch::data_type(kind) =>
+        {
+            Some(Node::Const(Datum::Null))
+        }
+        _ => None,
+    }
+}
+
+fn compared(comparison: Comparison, column: &str, expr: &Expr, table: &Table) -> Option<Node> {
+    let pair = Box::new([slot(column, table)?, value(expr, column, table)?]);
+    Some(Node::Compare(comparison, pair))
+}
+
+/// Of filters, whether the best tree for them all sees to each.
+pub(super) fn seen_to(table: &Arc<Table>, filters: &[&Expr]) -> Vec<bool> {
+    let conditions: Vec<Option<Node>> = filters.iter().map(|filter| condition(filter, table)).collect();
+    let conjuncts: Vec<Node> = conditions.iter().flatten().cloned().flat_map(Node::conjuncts).collect();
+    let (access, _) = Access::plan(table, conjuncts, &Wanted::default());
+    let residual = access.residual.map(Node::conjuncts).unwrap_or_default();
+    let mut columns_left = Vec::new();
+    residual.iter().for_each(|node| columns_left.push(format!("{node:?}")));
+    let seen = |condition: &Option<Node>| {
+        condition.clone().is_some_and(|node| {
+            node.conjuncts().iter().all(|part| !columns_left.contains(&format!("{part:?}")))
+        })
+    };
+    conditions.iter().map(seen).collect()
+}

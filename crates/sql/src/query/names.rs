@@ -1,0 +1,216 @@
+//! What names in a query mean.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use arrow::datatypes::{DataType, SchemaRef};
+use cairn_table::Catalog;
+use cairn_table::schema::ViewDef;
+use cairn_vfs::sync::{Arc, Mutex, lock};
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::{TableReference, plan_err};
+use datafusion::datasource::{ViewTable, provider_as_source};
+use datafusion::error::Result;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
+use datafusion::logical_expr::{
+    AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, LogicalPlanBuilder, ScalarUDF, TableSource, WindowUDF,
+};
+use datafusion::sql::planner::{NullOrdering, ParserOptions, SqlToRel};
+use datafusion::sql::sqlparser::ast::Statement as Tree;
+
+use super::errors::external;
+use super::provider::Provider;
+use crate::direct::table_of;
+use crate::error::Error;
+use crate::pg_catalog::{self, System};
+use crate::sequence::HIDDEN;
+use crate::sqlstate::{STATEMENT_TOO_COMPLEX, UNDEFINED_TABLE};
+use crate::syntax::{Plain, TableName, one};
+
+/// Views in views at most: a view may have been changed so that it asks itself.
+const MOST_VIEWS: usize = 32;
+
+/// The tables, views and functions that a statement may name.
+pub(super) struct Names<'a> {
+    pub state: &'a SessionState,
+    pub catalog: &'a Arc<Catalog>,
+    pub search_path: &'a [String],
+    /// The table whose rows are to be changed.
+    pub target: Option<u32>,
+    pub system: Arc<System>,
+    sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
+    depth: usize,
+}
+
+impl fmt::Debug for Names<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Names").field("search_path", &self.search_path).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Names<'a> {
+    pub fn new(
+        state: &'a SessionState,
+        catalog: &'a Arc<Catalog>,
+        search_path: &'a [String],
+        target: Option<u32>,
+        system: Arc<System>,
+    ) -> Self {
+        Names { state, catalog, search_path, target, system, sources: Mutex::default(), depth: 0 }
+    }
+
+    /// The plan of a statement, as it stands there.
+    ///
+    /// Errors: whatever is wrong with it.
+    pub fn plan(&self, tree: Tree) -> Result<LogicalPlan> {
+        let options = ParserOptions {
+            parse_float_as_decimal: true,
+            default_null_ordering: NullOrdering::NullsMax,
+            support_varchar_with_length: true,
+            ..ParserOptions::new()
+        };
+        SqlToRel::new_with_options(self, options).sql_statement_to_plan(tree)
+    }
+
+    fn source(&self, name: &TableName) -> Result<Option<Arc<dyn TableSource>>> {
+        if let Some(table) =
+            table_of(self.catalog, self.search_path, name).filter(|table| table.def().schema != HIDDEN)
+        {
+            let provider = Provider::new(table, self.target == Some(table.id()));
+            return Ok(Some(provider_as_source(Arc::new(provider))));
+        }
+        let schemas: Vec<&str> = match &name.schema {
+            Some(schema) => vec![schema],
+            None => self.search_path.iter().map(String::as_str).collect(),
+        };
+        if let Some(view) = schemas.iter().find_map(|schema| self.catalog.view(schema, &name.name)) {
+            return self.view(view).map(Some);
+        }
+        Ok(pg_catalog::table(&self.system, name).map(provider_as_source))
+    }
+
+    fn view(&self, view: &Arc<ViewDef>) -> Result<Arc<dyn TableSource>> {
+        if self.depth >= MOST_VIEWS {
+            let what = format!("view \"{}\" is made of too many other views", view.name);
+            return Err(external(Error::new(STATEMENT_TOO_COMPLEX, what)));
+        }
+        let parsed = one(&view.query).map_err(external)?;
+        let Plain::Tree(tree) = &*parsed.statement else { return plan_err!("a view is no query") };
+        let mut tree = tree.clone();
+        super::rewrite::rewrite(&mut tree, &super::rewrite::Given::none(&self.system)).map_err(external)?;
+        // What a view names it found where it was made.
+        let path = [view.schema.clone(), cairn_table::PUBLIC.to_owned()];
+        let inner = Names {
+            state: self.state,
+            catalog: self.catalog,
+            search_path: &path,
+            target: None,
+            system: Arc::clone(&self.system),
+            sources: Mutex::default(),
+            depth: self.depth + 1,
+        };
+        let plan = inner.plan(tree)?;
+        let names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
+        let plan = match view.columns.is_empty() || view.columns == names {
+            true => plan,
+            false => {
+                let columns = plan.schema().columns();
+                let renamed: Vec<Expr> = columns
+                    .into_iter()
+                    .enumerate()
+                    .map(|(at, column)| {
+                        let name = view.columns.get(at).cloned().unwrap_or_else(|| column.name.clone());
+                        Expr::Column(column).alias(name)
+                    })
+                    .collect();
+                LogicalPlanBuilder::from(plan).project(renamed)?.build()?
+            }
+        };
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
+    }
+}
+
+impl ContextProvider for Names<'_> {
+    fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
+        let name = TableName { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
+        if let Some(source) = lock(&self.sources).get(&name) {
+            return Ok(Arc::clone(source));
+        }
+        let Some(source) = self.source(&name)? else {
+            return Err(external(Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))));
+        };
+        lock(&self.sources).insert(name, Arc::clone(&source));
+        Ok(source)
+    }
+
+    fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
+        let Some(function) = self.state.table_functions().get(name) else {
+            return Err(external(Error::new(
+                crate::sqlstate::UNDEFINED_FUNCTION,
+                format!("function {name} does not exist"),
+            )));
+        };
+        let args =
+            args.into_iter().map(|arg| super::plan::literal(arg, self.state)).collect::<Result<Vec<_>>>()?;
+        let arguments = datafusion::catalog::TableFunctionArgs::new(&args, self.state);
+        Ok(provider_as_source(function.create_table_provider_with_args(arguments)?))
+    }
+
+    fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> Result<Arc<dyn TableSource>> {
+        Ok(provider_as_source(Arc::new(CteWorkTable::new(name, schema))))
+    }
+
+    fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
+        self.state.expr_planners()
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        self.state.relation_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        None
+    }
+
+    fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
+        pg_catalog::function(&self.system, name).or_else(|| self.state.scalar_functions().get(name).cloned())
+    }
+
+    fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {
+        self.state.higher_order_functions().get(name).cloned()
+    }
+
+    fn get_aggregate_meta(&self, name: &str) -> Option<Arc<AggregateUDF>> {
+        self.state.aggregate_functions().get(name).cloned()
+    }
+
+    fn get_window_meta(&self, name: &str) -> Option<Arc<WindowUDF>> {
+        self.state.window_functions().get(name).cloned()
+    }
+
+    fn get_variable_type(&self, _: &[String]) -> Option<DataType> {
+        None
+    }
+
+    fn options(&self) -> &ConfigOptions {
+        self.state.config_options()
+    }
+
+    fn udf_names(&self) -> Vec<String> {
+        self.state.scalar_functions().keys().cloned().collect()
+    }
+
+    fn higher_order_function_names(&self) -> Vec<String> {
+        self.state.higher_order_functions().keys().cloned().collect()
+    }
+
+    fn udaf_names(&self) -> Vec<String> {
+        self.state.aggregate_functions().keys().cloned().collect()
+    }
+
+    fn udwf_names(&self) -> Vec<String> {
+        self.state.window_functions().keys().cloned().collect()
+    }
+}

@@ -1,0 +1,231 @@
+//! Queries of the general path.
+
+use std::collections::HashMap;
+
+use arrow::datatypes::{Field, FieldRef};
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ParamValues, ScalarValue};
+use datafusion::error::DataFusionError;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::sql::sqlparser::ast::Statement as Tree;
+
+use super::errors::datafusion_error;
+use super::functions::NOW;
+use super::names::Names;
+use super::rewrite::{Given, rewrite};
+use super::stream::Batches;
+use super::value::{parameter_type, scalar};
+use crate::batch::{data_type, kind_of};
+use crate::datum::{Datum, DatumRef};
+use crate::error::{Error, Result};
+use crate::expr::Context;
+use crate::outcome::Column;
+use crate::pg_catalog::System;
+use crate::session::Session;
+use crate::sqlstate::UNDEFINED_PARAMETER;
+
+/// A planned query.
+#[derive(Debug)]
+pub(crate) struct Query {
+    plan: LogicalPlan,
+    /// Nothing in it waits for parameters, so that the optimizer has seen all of it.
+    optimized: bool,
+    parameters: Vec<ColumnType>,
+    pub kinds: Vec<ColumnType>,
+    verb: &'static str,
+}
+
+/// What planning a query gives: also the types of its parameters, and its columns.
+pub(super) type Planned = (Query, Vec<Option<ColumnType>>, Vec<Column>);
+
+/// An expression as a literal, for arguments of functions that make tables.
+pub(super) fn literal(expr: Expr, state: &SessionState) -> datafusion::error::Result<Expr> {
+    let context = SimplifyContext::builder().with_config_options(Arc::clone(state.config_options())).build();
+    let simplifier = ExprSimplifier::new(context);
+    let schema = DFSchema::empty();
+    simplifier.simplify(simplifier.coerce(expr, &schema)?)
+}
+
+impl Query {
+    /// Plans a query or EXPLAIN.
+    ///
+    /// Errors: whatever is wrong with it.
+    pub fn plan(session: &mut Session, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Planned> {
+        Query::plan_for(session, tree.clone(), types, None)
+    }
+
+    /// As [`Query::plan`], with the keys of one table's rows as a column of it.
+    pub(super) fn plan_for(
+        session: &mut Session,
+        tree: Tree,
+        types: &[Option<ColumnType>],
+        target: Option<u32>,
+    ) -> Result<Planned> {
+        let mut tree = tree;
+        let verb = if matches!(tree, Tree::Explain { .. }) { "EXPLAIN" } else { "SELECT" };
+        let system = Arc::new(System::new(session)?);
+        let catalog = Arc::clone(session.transaction()?.view().catalog());
+        let search_path = session.context.settings.search_path.clone();
+        rewrite(&mut tree, &Given { types, system: &system })?;
+        let engine = session.engine()?;
+        let names = Names::new(&engine.state, &catalog, &search_path, target, system);
+        let plan = names.plan(tree).map_err(datafusion_error)?;
+        let plan = with_time(plan).map_err(datafusion_error)?;
+        let parameters = parameters(&plan, types)?;
+        let waits = has_placeholders(&plan).map_err(datafusion_error)?;
+        // A plan that waits for parameters may be one that the optimizer cannot do anything with yet.
+        let (plan, optimized) = match engine.state.optimize(&plan) {
+            Ok(optimized) => (optimized, true),
+            Err(_) if waits => (plan, false),
+            Err(error) => return Err(datafusion_error(error)),
+        };
+        let columns: Vec<Column> = plan
+            .schema()
+            .fields()
+            .iter()
+            .map(|field| Column::new(field.name().clone(), kind_of(field)))
+            .collect();
+        let columns = if verb == "EXPLAIN" { explained(columns) } else { columns };
+        let kinds = columns.iter().map(|column| column.kind.clone()).collect();
+        let open = parameters.iter().cloned().map(Some).collect();
+        Ok((Query { plan, optimized, parameters, kinds, verb }, open, columns))
+    }
+
+    /// Runs it.
+    ///
+    /// Errors: what planning the operators meets; the rest comes with the rows.
+    pub fn run(&self, session: &mut Session, params: &[Datum]) -> Result<Batches> {
+        let physical = self.physical(session, params)?;
+        let handle = session.shared.runtime()?;
+        let engine = session.engine()?;
+        let context = engine.state.task_ctx();
+        session.leave_engine();
+        let stream = {
+            let _within = handle.enter();
+            execute_stream(physical, context).map_err(datafusion_error)?
+        };
+        Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone()))
+    }
+
+    fn physical(&self, session: &mut Session, params: &[Datum]) -> Result<Arc<dyn ExecutionPlan>> {
+        let values = self.values(session, params);
+        let handle = session.shared.runtime()?;
+        let engine = session.engine()?;
+        let plan = self.plan.clone().with_param_values(values).map_err(datafusion_error)?;
+        let plan =
+            if self.optimized { plan } else { engine.state.optimize(&plan).map_err(datafusion_error)? };
+        let _within = handle.enter();
+        let planned = engine.state.query_planner().create_physical_plan(&plan, &engine.state);
+        futures_executor::block_on(planned).map_err(datafusion_error)
+    }
+
+    fn values(&self, session: &Session, params: &[Datum]) -> ParamValues {
+        let mut values: HashMap<String, datafusion::common::metadata::ScalarAndMetadata> = HashMap::new();
+        for (at, kind) in self.parameters.iter().enumerate() {
+            let value = params.get(at).map_or(DatumRef::Null, Datum::borrow);
+            values.insert((at + 1).to_string(), scalar(value, kind).into());
+        }
+        let now = ScalarValue::TimestampMicrosecond(Some(session.context.transaction_time()), None);
+        values.insert(NOW.to_owned(), now.into());
+        ParamValues::Map(values)
+    }
+
+    pub fn verb(&self) -> &'static str {
+        self.verb
+    }
+}
+
+/// EXPLAIN has one column, as everybody expects.
+fn explained(columns: Vec<Column>) -> Vec<Column> {
+    columns
+        .into_iter()
+        .map(|column| match column.name.as_str() {
+            "plan" => Column::new("QUERY PLAN", column.kind),
+            _ => column,
+        })
+        .collect()
+}
+
+/// Puts a place for the transaction's time where it is asked for: a plan outlives a transaction.
+fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let timestamp: FieldRef = Arc::new(Field::new(NOW, data_type(&Type::Timestamp.into()), true));
+    let date = |expr: Expr| {
+        Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), arrow::datatypes::DataType::Date32))
+    };
+    let changed = plan.transform_up_with_subqueries(|plan| {
+        let names: Option<Vec<String>> = match &plan {
+            LogicalPlan::Projection(projection) => {
+                Some(projection.expr.iter().map(|expr| expr.schema_name().to_string()).collect())
+            }
+            _ => None,
+        };
+        let changed = plan.map_expressions(|expr| {
+            expr.transform_up(|expr| {
+                let place = || {
+                    Expr::Placeholder(Placeholder::new_with_field(
+                        format!("${NOW}"),
+                        Some(Arc::clone(&timestamp)),
+                    ))
+                };
+                Ok(match &expr {
+                    Expr::ScalarFunction(function) if function.func.name() == NOW => {
+                        Transformed::yes(place())
+                    }
+                    Expr::ScalarFunction(function) if function.func.name() == "current_date" => {
+                        Transformed::yes(date(place()))
+                    }
+                    _ => Transformed::no(expr),
+                })
+            })
+        })?;
+        match (changed.transformed, names, changed.data) {
+            (true, Some(names), LogicalPlan::Projection(projection)) => {
+                // Under the names that it had: others refer to them.
+                let named = projection.expr.into_iter().zip(names).map(|(expr, name)| {
+                    if expr.schema_name().to_string() == name { expr } else { expr.alias(name) }
+                });
+                let plan = datafusion::logical_expr::Projection::try_new(named.collect(), projection.input)?;
+                Ok(Transformed::yes(LogicalPlan::Projection(plan)))
+            }
+            (transformed, _, plan) => Ok(if transformed {
+                Transformed::yes(plan.recompute_schema()?)
+            } else {
+                Transformed::no(plan)
+            }),
+        }
+    })?;
+    Ok(changed.data)
+}
+
+fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
+    Ok(!plan.get_parameter_fields()?.is_empty())
+}
+
+/// The types of `$1`, `$2` and so on.
+fn parameters(plan: &LogicalPlan, given: &[Option<ColumnType>]) -> Result<Vec<ColumnType>> {
+    let fields = plan.get_parameter_fields().map_err(datafusion_error)?;
+    let mut parameters: Vec<Option<ColumnType>> = given.to_vec();
+    for (name, field) in fields {
+        let Some(number) = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok()) else {
+            continue;
+        };
+        let at = number
+            .checked_sub(1)
+            .ok_or_else(|| Error::new(UNDEFINED_PARAMETER, "there is no parameter $0"))?;
+        if parameters.len() <= at {
+            parameters.resize(at + 1, None);
+        }
+        if let Some(place @ None) = parameters.get_mut(at) {
+            *place = field.map(|field| parameter_type(field.data_type()));
+        }
+    }
+    Ok(parameters.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into())).collect())
+}

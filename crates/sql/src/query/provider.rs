@@ -1,0 +1,162 @@
+//! Our tables, as DataFusion knows tables.
+
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use async_trait::async_trait;
+use cairn_table::Table;
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::stats::Precision;
+use datafusion::common::{ColumnStatistics, Constraint, Constraints, Statistics};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::engine::Current;
+use super::filter::{condition, seen_to};
+use super::scan::TableScan;
+use super::value::scalar_of;
+use crate::batch::field;
+use crate::direct::{Access, Wanted};
+use crate::expr::Node;
+
+/// The column that says which row it is, for statements that change rows.
+pub(super) const ROW_KEY: &str = "ctid";
+
+/// A table.
+#[derive(Debug)]
+pub(super) struct Provider {
+    table: Arc<Table>,
+    schema: SchemaRef,
+    constraints: Constraints,
+}
+
+impl Provider {
+    /// `with_key`: has the rows' keys as a column too.
+    pub fn new(table: &Arc<Table>, with_key: bool) -> Self {
+        let def = table.def();
+        let mut fields: Vec<Field> =
+            def.columns.iter().map(|column| field(&column.name, &column.kind, column.nullable)).collect();
+        if with_key {
+            fields.push(Field::new(ROW_KEY, DataType::BinaryView, false));
+        }
+        let own = (!def.primary_key.is_empty())
+            .then(|| Constraint::PrimaryKey(def.primary_key.iter().map(|key| key.column).collect()));
+        let unique = def.indexes.iter().filter(|index| index.unique);
+        let unique =
+            unique.map(|index| Constraint::Unique(index.columns.iter().map(|key| key.column).collect()));
+        let constraints = Constraints::new_unverified(own.into_iter().chain(unique).collect());
+        Provider { table: Arc::clone(table), schema: Arc::new(Schema::new(fields)), constraints }
+    }
+}
+
+#[async_trait]
+impl TableProvider for Provider {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        let answer = |seen| {
+            if seen { TableProviderFilterPushDown::Exact } else { TableProviderFilterPushDown::Unsupported }
+        };
+        Ok(seen_to(&self.table, filters).into_iter().map(answer).collect())
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        Some(statistics(&self.table, &self.schema))
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let current = state.config().get_extension::<Current>();
+        let current = current
+            .ok_or_else(|| DataFusionError::Internal("a table is read outside of a session".to_owned()))?;
+        let mut conjuncts = Vec::new();
+        for filter in filters {
+            let node = condition(filter, &self.table).ok_or_else(|| {
+                DataFusionError::Internal(format!(
+                    "the filter {filter} was taken, and is none that a tree sees to"
+                ))
+            })?;
+            conjuncts.extend(node.conjuncts());
+        }
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let projection = projection.unwrap_or(&all).clone();
+        let own = self.table.def().columns.len();
+        let mut columns: Vec<usize> = projection.iter().copied().filter(|&column| column < own).collect();
+        conjuncts.iter().for_each(|node| {
+            node.walk(&mut |node| {
+                if let Node::Slot { slot, .. } = node {
+                    columns.push(*slot);
+                }
+            });
+        });
+        let (access, _) = Access::plan(&self.table, conjuncts, &Wanted { columns: &columns, order: &[] });
+        let kinds = projection.iter().map(|&column| self.kind(column)).collect();
+        let schema = Arc::new(self.schema.project(&projection)?);
+        let statistics = statistics(&self.table, &self.schema).project(Some(&projection));
+        let scan = TableScan::new(
+            current.view()?,
+            access,
+            projection,
+            kinds,
+            schema,
+            limit,
+            statistics,
+            state.config().target_partitions(),
+        )?;
+        Ok(Arc::new(scan))
+    }
+}
+
+impl Provider {
+    fn kind(&self, column: usize) -> ColumnType {
+        self.table.def().columns.get(column).map_or_else(|| Type::Blob.into(), |column| column.kind.clone())
+    }
+}
+
+/// What is known of a table's contents, as estimates all.
+fn statistics(table: &Table, schema: &Schema) -> Statistics {
+    let rows = table.rows() as usize;
+    let mut width = 0;
+    let mut columns = Vec::with_capacity(schema.fields().len());
+    for (at, _) in schema.fields().iter().enumerate() {
+        let known = table.statistics().and_then(|statistics| statistics.columns.get(at));
+        let kind = table.def().columns.get(at).map(|column| &column.kind);
+        let mut column = ColumnStatistics::new_unknown();
+        width += kind
+            .and_then(|kind| kind.kind.width())
+            .or(known.map(|known| known.average_width as usize))
+            .unwrap_or(24);
+        if let (Some(known), Some(kind)) = (known, kind) {
+            column.null_count = Precision::Inexact(known.nulls as usize);
+            column.distinct_count = Precision::Inexact(known.distinct as usize);
+            let end = |value: &Option<cairn_table::OwnedValue>| match value {
+                Some(value) => Precision::Inexact(scalar_of(value.value(), kind)),
+                None => Precision::Absent,
+            };
+            (column.min_value, column.max_value) = (end(&known.min), end(&known.max));
+        }
+        columns.push(column);
+    }
+    Statistics {
+        num_rows: Precision::Inexact(rows),
+        total_byte_size: Precision::Inexact(rows * width),
+        column_statistics: columns,
+    }
+}

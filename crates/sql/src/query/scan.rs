@@ -1,0 +1,316 @@
+//! Reading a table: leaves of a tree become batches of columns.
+
+use std::fmt;
+
+use arrow::array::RecordBatch;
+use arrow::compute::SortOptions;
+use arrow::datatypes::SchemaRef;
+use cairn_table::row::{Type, Value};
+use cairn_table::schema::{ColumnType, KeyColumn};
+use cairn_table::{KeyRange, View};
+use cairn_vfs::sync::Arc;
+use datafusion::common::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
+};
+
+use super::errors::external;
+use crate::batch::{BATCH_ROWS, Columns};
+use crate::direct::{Access, Cursor, Ranges};
+use crate::error::Error;
+use crate::expr::{Cells, Env, NoContext};
+
+/// Rows that are worth another thread.
+const ROWS_FOR_A_THREAD: u64 = 8_192;
+
+/// A part of a table, in the order of a tree.
+#[derive(Debug)]
+pub(super) struct TableScan {
+    view: View,
+    access: Arc<Access>,
+    /// Columns of the table; what is behind them is the row's key.
+    projection: Vec<usize>,
+    kinds: Vec<ColumnType>,
+    /// Of each partition.
+    ranges: Vec<Vec<KeyRange>>,
+    limit: Option<usize>,
+    statistics: Statistics,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl TableScan {
+    #[allow(clippy::too_many_arguments, reason = "all that reading a table depends on")]
+    pub fn new(
+        view: View,
+        access: Access,
+        projection: Vec<usize>,
+        kinds: Vec<ColumnType>,
+        schema: SchemaRef,
+        limit: Option<usize>,
+        statistics: Statistics,
+        threads: usize,
+    ) -> Result<Self> {
+        let ranges = partitions(&view, &access, limit, threads).map_err(external)?;
+        let statistics = narrowed(statistics, &access, limit);
+        let equivalences = match ordering(&access, &projection, &schema) {
+            Some(ordering) => EquivalenceProperties::new_with_orderings(Arc::clone(&schema), [ordering]),
+            None => EquivalenceProperties::new(Arc::clone(&schema)),
+        };
+        let partitioning = Partitioning::UnknownPartitioning(ranges.len());
+        let properties =
+            PlanProperties::new(equivalences, partitioning, EmissionType::Incremental, Boundedness::Bounded);
+        Ok(TableScan {
+            view,
+            access: Arc::new(access),
+            projection,
+            kinds,
+            ranges,
+            limit,
+            statistics,
+            properties: Arc::new(properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+}
+
+/// The keys of each partition.
+fn partitions(
+    view: &View,
+    access: &Access,
+    limit: Option<usize>,
+    threads: usize,
+) -> crate::Result<Vec<Vec<KeyRange>>> {
+    use std::ops::Bound::{Excluded, Included};
+    let env = Env::new(Cells::None, &[], &NoContext);
+    let mut key = Vec::new();
+    let mut ranges = match access.ranges(&env, &mut key)? {
+        Ranges::None => return Ok(vec![Vec::new()]),
+        Ranges::Point => {
+            let end = [&key[..], &[0xff]].concat();
+            return Ok(vec![vec![(Included(key), Excluded(end))]]);
+        }
+        Ranges::Some(ranges) => ranges,
+    };
+    let rows = access.table.rows();
+    let parts = (rows / ROWS_FOR_A_THREAD).clamp(1, threads as u64) as usize;
+    let few = limit.is_some_and(|limit| (limit as u64) < ROWS_FOR_A_THREAD);
+    if ranges.len() > 1 || parts < 2 || few {
+        return Ok(vec![ranges]);
+    }
+    let Some(only) = ranges.pop() else { return Ok(vec![Vec::new()]) };
+    let split = view.split(&access.table, access.index, only, parts)?;
+    Ok(split.into_iter().map(|range| vec![range]).collect())
+}
+
+/// Guesses how many rows a condition leaves.
+fn narrowed(statistics: Statistics, access: &Access, limit: Option<usize>) -> Statistics {
+    use datafusion::common::stats::Precision;
+    let mut statistics = statistics;
+    if let Precision::Inexact(rows) = statistics.num_rows {
+        let range = &access.range;
+        let mut left = rows;
+        if range.is_point {
+            left = left.min(1);
+        } else if !access.is_full() {
+            for _ in &range.prefix {
+                left /= 10;
+            }
+            if range.any_of.is_some() {
+                left /= 5;
+            }
+            if range.lower.is_some() || range.upper.is_some() {
+                left /= 3;
+            }
+            left = left.max(1);
+        }
+        left = limit.map_or(left, |limit| left.min(limit));
+        let bytes = statistics.total_byte_size.get_value().copied().unwrap_or(0);
+        statistics.total_byte_size = Precision::Inexact(bytes / rows.max(1) * left);
+        statistics.num_rows = Precision::Inexact(left);
+    }
+    statistics
+}
+
+/// The order in which rows come, as far as its columns are there to be seen.
+fn ordering(access: &Access, projection: &[usize], schema: &SchemaRef) -> Option<LexOrdering> {
+    let def = access.table.def();
+    let columns: &[KeyColumn] = match access.index {
+        None => &def.primary_key,
+        Some(index) => &def.indexes.get(index)?.columns,
+    };
+    let mut order = Vec::new();
+    // Columns with one value each need not be said.
+    for key in columns.iter().skip(access.range.prefix.len()) {
+        let Some(at) = projection.iter().position(|&column| column == key.column) else { break };
+        let kind = def.columns.get(key.column)?.kind.kind;
+        if matches!(kind, Type::Real | Type::Double) {
+            break;
+        }
+        let options = SortOptions { descending: key.order.descending, nulls_first: key.order.nulls_first };
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new(schema.field(at).name(), at));
+        order.push(PhysicalSortExpr::new(column, options));
+    }
+    LexOrdering::new(order)
+}
+
+impl DisplayAs for TableScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let def = self.access.table.def();
+        write!(f, "TableScan: {}", def.name)?;
+        if let Some(index) = self.access.index.and_then(|index| def.indexes.get(index)) {
+            write!(f, " using {}{}", index.name, if self.access.fetches { "" } else { " only" })?;
+        }
+        let range = &self.access.range;
+        if range.is_point {
+            f.write_str(", point")?;
+        } else if !self.access.is_full() {
+            write!(
+                f,
+                ", range of {} columns",
+                range.prefix.len()
+                    + usize::from(range.any_of.is_some() || range.lower.is_some() || range.upper.is_some())
+            )?;
+        }
+        write!(f, ", partitions={}", self.ranges.len())?;
+        match self.limit {
+            Some(limit) => write!(f, ", limit={limit}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ExecutionPlan for TableScan {
+    fn name(&self) -> &str {
+        "TableScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let ranges = self.ranges.get(partition).cloned().unwrap_or_default();
+        let schema = self.properties.eq_properties.schema();
+        let batches = TableBatches {
+            cursor: Cursor::over(&self.access, &self.view, ranges),
+            access: Arc::clone(&self.access),
+            projection: self.projection.clone(),
+            columns: Columns::new(Arc::clone(schema), &self.kinds, BATCH_ROWS),
+            left: self.limit.unwrap_or(usize::MAX),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let stream = RecordBatchStreamAdapter::new(Arc::clone(schema), futures_util::stream::iter(batches));
+        Ok(make_cooperative(Box::pin(stream)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = self.statistics.clone();
+        if args.partition().is_some() {
+            use datafusion::common::stats::Precision;
+            let parts = self.ranges.len().max(1);
+            let share = |precision: Precision<usize>| match precision.get_value() {
+                Some(value) => Precision::Inexact(value / parts),
+                None => Precision::Absent,
+            };
+            statistics.num_rows = share(statistics.num_rows);
+            statistics.total_byte_size = share(statistics.total_byte_size);
+        }
+        Ok(Arc::new(statistics))
+    }
+}
+
+/// Batches of one partition.
+struct TableBatches {
+    cursor: Cursor,
+    access: Arc<Access>,
+    projection: Vec<usize>,
+    columns: Columns,
+    left: usize,
+    metrics: BaselineMetrics,
+}
+
+impl TableBatches {
+    fn fill(&mut self) -> Result<Option<RecordBatch>, Error> {
+        let env = Env::new(Cells::None, &[], &NoContext);
+        let own = self.access.table.def().columns.len();
+        while self.columns.rows() < BATCH_ROWS && self.left > 0 {
+            if !self.cursor.advance(&self.access, &env)? {
+                self.left = 0;
+                break;
+            }
+            self.left -= 1;
+            let row = self.cursor.row(&self.access)?;
+            let projection = &self.projection;
+            self.columns.push(|at| match projection.get(at) {
+                Some(&column) if column < own => row.get(column),
+                _ => Value::Blob(row.key()),
+            });
+        }
+        if self.columns.rows() == 0 {
+            return Ok(None);
+        }
+        self.columns.finish().map(Some).map_err(super::arrow_error)
+    }
+}
+
+impl Iterator for TableBatches {
+    type Item = Result<RecordBatch, DataFusionError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let time = self.metrics.elapsed_compute().clone();
+        let _timer = time.timer();
+        match self.fill() {
+            Ok(Some(batch)) => {
+                self.metrics.record_output(batch.num_rows());
+                Some(Ok(batch))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                self.left = 0;
+                Some(Err(external(error)))
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Single values between both worlds.
+
+use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
+use cairn_table::row::{Interval, Type, Value};
+use cairn_table::schema::ColumnType;
+use datafusion::common::ScalarValue;
+
+use crate::batch::data_type;
+use crate::datum::{Datum, DatumRef};
+
+/// A value as one of DataFusion's, of the Arrow type that a column of this type has.
+pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> ScalarValue {
+    let (precision, scale) = kind.decimal.map_or((38, 0), |(precision, scale)| (precision, scale));
+    match datum {
+        DatumRef::Null => ScalarValue::try_from(&data_type(kind)).unwrap_or(ScalarValue::Null),
+        DatumRef::Boolean(value) => ScalarValue::Boolean(Some(value)),
+        DatumRef::SmallInt(value) => ScalarValue::Int16(Some(value)),
+        DatumRef::Int(value) => ScalarValue::Int32(Some(value)),
+        DatumRef::BigInt(value) => ScalarValue::Int64(Some(value)),
+        DatumRef::Real(value) => ScalarValue::Float32(Some(value)),
+        DatumRef::Double(value) => ScalarValue::Float64(Some(value)),
+        DatumRef::Decimal { unscaled, scale: own } => {
+            let (unscaled, scale) = match crate::datum::rescale(unscaled, own, scale) {
+                Some(unscaled) => (unscaled, scale),
+                None => (unscaled, own),
+            };
+            ScalarValue::Decimal128(Some(unscaled), precision.max(scale), scale as i8)
+        }
+        DatumRef::Text(text) => ScalarValue::Utf8View(Some(text.to_owned())),
+        DatumRef::Blob(bytes) => ScalarValue::BinaryView(Some(bytes.to_owned())),
+        DatumRef::Date(value) => ScalarValue::Date32(Some(value)),
+        DatumRef::Time(value) => ScalarValue::Time64Microsecond(Some(value)),
+        DatumRef::Timestamp(value) => ScalarValue::TimestampMicrosecond(Some(value), None),
+        DatumRef::Interval { months, days, micros } => {
+            let nanoseconds = micros.saturating_mul(1_000);
+            ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds }))
+        }
+        DatumRef::Uuid(_) => ScalarValue::Utf8View(Some(datum.to_string())),
+    }
+}
+
+/// As [`scalar`], of a table's own value.
+pub(super) fn scalar_of(value: Value<'_>, kind: &ColumnType) -> ScalarValue {
+    let scale = kind.decimal.map_or(0, |(_, scale)| scale);
+    scalar(DatumRef::from_value(value, scale), kind)
+}
+
+/// A literal as a value of a column's type; `None` where it is of another one.
+pub(super) fn datum(value: &ScalarValue, kind: &ColumnType) -> Option<Datum> {
+    if value.is_null() {
+        return Some(Datum::Null);
+    }
+    Some(match (value, kind.kind) {
+        (ScalarValue::Boolean(Some(value)), Type::Boolean) => Datum::Boolean(*value),
+        (ScalarValue::Int16(Some(value)), Type::SmallInt) => Datum::SmallInt(*value),
+        (ScalarValue::Int32(Some(value)), Type::Int) => Datum::Int(*value),
+        (ScalarValue::Int64(Some(value)), Type::BigInt) => Datum::BigInt(*value),
+        (ScalarValue::Float32(Some(value)), Type::Real) => Datum::Real(*value),
+        (ScalarValue::Float64(Some(value)), Type::Double) => Datum::Double(*value),
+        (ScalarValue::Decimal128(Some(unscaled), _, scale), Type::Decimal) => {
+            Datum::Decimal { unscaled: *unscaled, scale: u8::try_from(*scale).ok()? }
+        }
+        (
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::Utf8View(Some(text))
+            | ScalarValue::LargeUtf8(Some(text)),
+            Type::Text,
+        ) => Datum::Text(text.clone()),
+        (
+            ScalarValue::Utf8(Some(text))
+            | ScalarValue::Utf8View(Some(text))
+            | ScalarValue::LargeUtf8(Some(text)),
+            Type::Uuid,
+        ) => {
+            // Only what is printed just so is the same text.
+            let datum = Datum::parse(text, kind).ok()?;
+            (datum.to_string() == *text).then_some(datum)?
+        }
+        (ScalarValue::Binary(Some(bytes)) | ScalarValue::BinaryView(Some(bytes)), Type::Blob) => {
+            Datum::Blob(bytes.clone())
+        }
+        (ScalarValue::Date32(Some(value)), Type::Date) => Datum::Date(*value),
+        (ScalarValue::Time64Microsecond(Some(value)), Type::Time) => Datum::Time(*value),
+        (ScalarValue::TimestampMicrosecond(Some(value), None), Type::Timestamp) => Datum::Timestamp(*value),
+        (ScalarValue::IntervalMonthDayNano(Some(value)), Type::Interval) => {
+            let Interval { months, days, micros } =
+                Interval { months: value.months, days: value.days, micros: value.nanoseconds / 1_000 };
+            Datum::Interval { months, days, micros }
+        }
+        _ => return None,
+    })
+}
+
+/// The type that a parameter of this Arrow type is taken as.
+pub(super) fn parameter_type(kind: &DataType) -> ColumnType {
+    match kind {
+        DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Nanosecond, _) => {
+            Type::Timestamp.into()
+        }
+        DataType::Decimal128(precision, scale) => {
+            ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8)
+        }
+        other => crate::batch::kind_of(&arrow::datatypes::Field::new("", other.clone(), true)),
+    }
+}

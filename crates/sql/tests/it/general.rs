@@ -1,0 +1,119 @@
+//! Goal: queries of the general path see our tables, and change them. Method: small scripts.
+
+use cairn_sql::Datum;
+
+use crate::support::{ask, database, fails, rows, run};
+
+/// Joins, groups, windows, common table expressions, set operations.
+#[test]
+fn queries() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, v text, n bigint)");
+    run(&mut c, "create table b (id int primary key, a int references a, d numeric(8,2), at timestamp)");
+    run(&mut c, "insert into a values (1, 'x', 10), (2, 'y', 20), (3, null, null)");
+    run(
+        &mut c,
+        "insert into b values (1, 1, 1.50, '2024-01-01 10:00'), (2, 1, 2.25, '2024-01-02'), (3, 2, 3, null)",
+    );
+    assert_eq!(
+        ask(&mut c, "select a.v, sum(b.d) from a join b on b.a = a.id group by a.v order by 1"),
+        ["x|3.75", "y|3.00"]
+    );
+    assert_eq!(ask(&mut c, "select a.id from a left join b on a.id = b.a where b.id is null"), ["3"]);
+    assert_eq!(
+        ask(&mut c, "with t as (select id, n from a where n > 5) select max(n) - min(n) from t"),
+        ["10"]
+    );
+    assert_eq!(
+        ask(&mut c, "select id, row_number() over (order by id desc) from a order by id"),
+        ["1|3", "2|2", "3|1"]
+    );
+    assert_eq!(
+        ask(&mut c, "select id from a union select id + 2 from a order by 1"),
+        ["1", "2", "3", "4", "5"]
+    );
+    assert_eq!(ask(&mut c, "select v from a order by v desc"), ["NULL", "y", "x"]);
+    assert_eq!(ask(&mut c, "select count(*) from a where id in (select a from b)"), ["2"]);
+    assert_eq!(
+        rows(&mut c, "select b.id from a, b where a.id = b.a and a.id = $1 order by 1", &[Datum::Int(1)])
+            .unwrap(),
+        ["1", "2"]
+    );
+    assert_eq!(
+        ask(&mut c, "select date_trunc('month', at) from b where at is not null group by 1"),
+        ["2024-01-01 00:00:00"]
+    );
+    assert_eq!(ask(&mut c, "select distinct a from b order by a"), ["1", "2"]);
+    run(&mut c, "create view w as select v, count(*) as many from a join b on a.id = b.a group by v");
+    assert_eq!(ask(&mut c, "select many from w where v = 'x'"), ["2"]);
+    run(&mut c, "create table c as select id * 2 as twice, v from a");
+    assert_eq!(ask(&mut c, "select twice, v from c where twice > 2 order by 1"), ["4|y", "6|NULL"]);
+    assert_eq!(fails(&mut c, "select nothing from a join b on true"), "42703");
+    assert_eq!(fails(&mut c, "select * from a join missing on true"), "42P01");
+    assert!(
+        ask(&mut c, "explain select * from a join b on a.id = b.a where a.id = 1")
+            .join("\n")
+            .contains("TableScan")
+    );
+}
+
+/// Changes whose rows a query finds.
+#[test]
+fn changes() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, n int)");
+    run(&mut c, "create table b (id int primary key, a int, m int)");
+    run(&mut c, "insert into a select i, i * 10 from generate_series(1, 5) as t(i)");
+    assert_eq!(run(&mut c, "insert into b select id, id, n + 1 from a where id <= 3"), 3);
+    assert_eq!(run(&mut c, "update a set n = b.m from b where b.a = a.id"), 3);
+    assert_eq!(ask(&mut c, "select n from a order by id"), ["11", "21", "31", "40", "50"]);
+    assert_eq!(run(&mut c, "delete from b where a in (select id from a where n > 20)"), 2);
+    assert_eq!(
+        ask(&mut c, "update a set n = (select count(*) from b) where id = 5 returning id, n"),
+        ["5|1"]
+    );
+    assert_eq!(run(&mut c, "delete from a using b where b.a = a.id"), 1);
+    assert_eq!(ask(&mut c, "select count(*), max(id) from a"), ["4|5"]);
+}
+
+/// What clients ask about tables.
+#[test]
+fn system_tables() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table t (id serial primary key, v varchar(10) not null unique, n numeric(8,2) default 1 check (n > 0))",
+    );
+    assert_eq!(
+        ask(&mut c, "select table_name from information_schema.tables where table_schema = 'public'"),
+        ["t"]
+    );
+    assert_eq!(
+        ask(
+            &mut c,
+            "select column_name, data_type, is_nullable from information_schema.columns where table_name = 't' order by ordinal_position"
+        ),
+        ["id|integer|NO", "v|character varying|NO", "n|numeric|YES"]
+    );
+    let sql = "SELECT c.oid, n.nspname, c.relname FROM pg_catalog.pg_class c LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
+               WHERE c.relname OPERATOR(pg_catalog.~) '^(t)$' COLLATE pg_catalog.default AND pg_catalog.pg_table_is_visible(c.oid) ORDER BY 2, 3";
+    let found = ask(&mut c, sql);
+    let oid = found[0].split('|').next().unwrap().to_owned();
+    let sql = format!(
+        "SELECT a.attname, pg_catalog.format_type(a.atttypid, a.atttypmod), (SELECT pg_catalog.pg_get_expr(d.adbin, d.adrelid, true) \
+         FROM pg_catalog.pg_attrdef d WHERE d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.atthasdef), a.attnotnull \
+         FROM pg_catalog.pg_attribute a WHERE a.attrelid = '{oid}' AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+    );
+    assert_eq!(
+        ask(&mut c, &sql),
+        ["id|integer|nextval('t_id_seq')|t", "v|character varying(10)|NULL|t", "n|numeric(8,2)|1|f"]
+    );
+    assert_eq!(
+        ask(
+            &mut c,
+            "select conname, pg_get_constraintdef(oid) from pg_constraint where conrelid = 't'::regclass order by 1"
+        ),
+        ["t_n_check|CHECK ((n > 0))", "t_pkey|PRIMARY KEY (id)", "t_v_key|UNIQUE (v)"]
+    );
+    assert_eq!(ask(&mut c, "select current_database(), current_schema()"), ["test|public"]);
+}
