@@ -1,7 +1,7 @@
 //! INSERT.
 
 use cairn_table::schema::ColumnDef;
-use cairn_table::{RowBuf, Table, Transaction};
+use cairn_table::{BulkInsert, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, Expr, OnInsert, SetExpr, TableObject};
 
@@ -179,6 +179,26 @@ impl<'a> InsertRun<'a> {
     ///
     /// Errors: as [`InsertRun::values`].
     pub fn given(&mut self, given: &[Datum], transaction: &mut Transaction) -> Result<()> {
+        let row = self.assigned(given)?;
+        self.row(&row, transaction)
+    }
+
+    /// As [`InsertRun::given`], with many others at once.
+    ///
+    /// Errors: as [`InsertRun::values`].
+    pub fn bulk(&mut self, given: &[Datum], bulk: &mut BulkInsert<'_>) -> Result<()> {
+        let row = self.assigned(given)?;
+        let values = row.values();
+        let env = Env::new(Cells::Values(&values), self.params, self.context);
+        self.insert.checks.hold(&self.insert.table, &env)?;
+        Ok(bulk.push(&values)?)
+    }
+
+    /// A whole row of the values that were given and the defaults of the others.
+    fn assigned<'v>(&self, given: &'v [Datum]) -> Result<Assigned<'v>>
+    where
+        'a: 'v,
+    {
         let insert = self.insert;
         let env = Env::new(Cells::None, self.params, self.context);
         let def = insert.table.def();
@@ -190,7 +210,7 @@ impl<'a> InsertRun<'a> {
             };
             row.push(value, column)?;
         }
-        self.row(&row, transaction)
+        Ok(row)
     }
 
     fn row(&mut self, row: &Assigned<'_>, transaction: &mut Transaction) -> Result<()> {

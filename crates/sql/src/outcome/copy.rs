@@ -9,70 +9,109 @@ use crate::sqlstate::QUERY_CANCELED;
 /// `COPY ... FROM STDIN`. Dropping it takes back what it did.
 #[derive(Debug)]
 pub struct CopyIn<'c> {
-    columns: usize,
     session: &'c mut Session,
     reader: Reader,
+    /// The statement has not ended.
+    open: bool,
 }
 
 impl<'c> CopyIn<'c> {
     pub(crate) fn new(session: &'c mut Session, reader: Reader) -> Self {
-        CopyIn { columns: 0, session, reader }
+        CopyIn { session, reader, open: true }
     }
 
     /// How many columns a row has.
     pub fn columns(&self) -> usize {
-        self.columns
+        self.reader.columns()
     }
 
     /// Takes bytes. Rows may be cut anywhere.
     ///
     /// Errors: what is wrong with a row. The statement is over then, and has done nothing.
     pub fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let _ = bytes;
-        Err(Error::unsupported("COPY"))
+        let result = self.reader.write(self.session, bytes);
+        self.end_if_failed(result)
     }
 
     /// Ends the input and the statement.
     ///
-    /// Errors: what is wrong with the last row, or with committing.
-    pub fn finish(self) -> Result<CommandTag> {
-        Err(Error::unsupported("COPY"))
+    /// Errors: what is wrong with a row, or with committing.
+    pub fn finish(mut self) -> Result<CommandTag> {
+        let result = self.reader.finish(self.session);
+        let rows = self.end_if_failed(result)?;
+        self.open = false;
+        self.session.end_statement(true)?;
+        Ok(CommandTag::of_rows("COPY", rows))
     }
 
     /// Takes back what it did, because the client says so. Gives the error that the client is to get for it.
     pub fn fail(self, message: &str) -> Error {
         Error::new(QUERY_CANCELED, format!("COPY from stdin failed: {message}"))
     }
+
+    fn end_if_failed<T>(&mut self, result: Result<T>) -> Result<T> {
+        result.map_err(|error| {
+            let error = self.session.explain(error);
+            if std::mem::take(&mut self.open) {
+                // The first error is the one to tell.
+                let _ = self.session.end_statement(false);
+            }
+            error
+        })
+    }
+}
+
+impl Drop for CopyIn<'_> {
+    fn drop(&mut self) {
+        if std::mem::take(&mut self.open) {
+            let _ = self.session.end_statement(false);
+        }
+    }
 }
 
 /// `COPY ... TO STDOUT`.
 #[derive(Debug)]
 pub struct CopyOut<'c> {
-    columns: usize,
-    rows: u64,
     session: &'c mut Session,
     writer: Writer,
+    open: bool,
 }
 
 impl<'c> CopyOut<'c> {
     pub(crate) fn new(session: &'c mut Session, writer: Writer) -> Self {
-        CopyOut { columns: 0, rows: 0, session, writer }
+        CopyOut { session, writer, open: true }
     }
 
     /// How many columns a row has.
     pub fn columns(&self) -> usize {
-        self.columns
+        self.writer.columns()
     }
 
     /// Some more whole rows, encoded; `None` after the last one.
     ///
     /// Errors: as [`Rows::next`](super::Rows::next).
+    #[allow(clippy::should_implement_trait, reason = "it may fail, and is read as rows are")]
     pub fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        Err(Error::unsupported("COPY"))
+        let next = self.writer.next().map_err(|error| self.session.explain(error));
+        if !matches!(next, Ok(Some(_))) && std::mem::take(&mut self.open) {
+            let ended = self.session.end_statement(next.is_ok());
+            if next.is_ok() {
+                ended?;
+            }
+        }
+        next
     }
 
     /// `COPY n`, n being the rows that were given so far.
     pub fn tag(&self) -> CommandTag {
-        CommandTag::of_rows("COPY", self.rows)
+        CommandTag::of_rows("COPY", self.writer.rows)
+    }
+}
+
+impl Drop for CopyOut<'_> {
+    fn drop(&mut self) {
+        if std::mem::take(&mut self.open) {
+            let _ = self.session.end_statement(true);
+        }
     }
 }

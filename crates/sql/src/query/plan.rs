@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::Statement as Tree;
 use super::errors::datafusion_error;
 use super::functions::NOW;
 use super::names::Names;
-use super::rewrite::{Given, rewrite};
+use super::rewrite::{Given, result_names, rewrite};
 use super::stream::Batches;
 use super::value::{parameter_type, scalar};
 use crate::batch::{data_type, kind_of};
@@ -72,6 +72,7 @@ impl Query {
         let mut tree = tree;
         let verb = if matches!(tree, Tree::Explain { .. }) { "EXPLAIN" } else { "SELECT" };
         let system = Arc::new(System::new(session)?);
+        let result_names = result_names(&tree);
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         let search_path = session.context.settings.search_path.clone();
         rewrite(&mut tree, &Given { types, system: &system })?;
@@ -93,6 +94,10 @@ impl Query {
             .iter()
             .map(|field| Column::new(field.name().clone(), kind_of(field)))
             .collect();
+        let mut columns = columns;
+        if let Some(names) = result_names.filter(|names| names.len() == columns.len()) {
+            columns.iter_mut().zip(names).for_each(|(column, name)| column.name = name);
+        }
         let columns = if verb == "EXPLAIN" { explained(columns) } else { columns };
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
         let open = parameters.iter().cloned().map(Some).collect();

@@ -56,6 +56,7 @@ impl VisitorMut for Rewriter<'_> {
                 }
             }
         }
+        unique_names(&mut query.body);
         ControlFlow::Continue(())
     }
 
@@ -156,7 +157,9 @@ impl Rewriter<'_> {
                 Ok(())
             }
             Expr::Subquery(query) => {
-                of_one_row(query);
+                if let Some(new) = of_one_row(query) {
+                    *expr = new;
+                }
                 Ok(())
             }
             Expr::Value(value) => {
@@ -283,30 +286,163 @@ impl Rewriter<'_> {
     }
 }
 
-/// A subquery about the system that gives one row at most, as one that says so: the greatest of one value is that.
-fn of_one_row(query: &mut ast::Query) {
-    if query.limit_clause.is_some() || query.with.is_some() {
-        return;
+/// Gives results of one SELECT that have the same name names of their own.
+fn unique_names(body: &mut ast::SetExpr) {
+    match body {
+        ast::SetExpr::Select(select) => {
+            let mut seen = std::collections::HashSet::new();
+            for item in &mut select.projection {
+                let name = match item {
+                    ast::SelectItem::UnnamedExpr(expr) => expr.to_string(),
+                    ast::SelectItem::ExprWithAlias { alias, .. } => ident(alias),
+                    _ => continue,
+                };
+                if seen.insert(name.clone()) {
+                    continue;
+                }
+                let free =
+                    (1..).map(|number| format!("{name}:{number}")).find(|name| seen.insert(name.clone()));
+                let alias = Ident::with_quote('"', free.unwrap_or(name));
+                let expr = match item {
+                    ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
+                        take(expr)
+                    }
+                    _ => continue,
+                };
+                *item = ast::SelectItem::ExprWithAlias { expr, alias };
+            }
+        }
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            unique_names(left);
+            unique_names(right);
+        }
+        _ => {}
     }
-    let ast::SetExpr::Select(select) = &mut *query.body else { return };
-    let system = |from: &ast::TableWithJoins| match &from.relation {
-        ast::TableFactor::Table { name, .. } => last_name(name).starts_with("pg_"),
-        _ => false,
-    };
-    let plain = matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty());
-    if select.from.is_empty() || !select.from.iter().all(system) || !plain || select.distinct.is_some() {
-        return;
-    }
-    if let [ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }] =
-        select.projection.as_mut_slice()
-    {
-        let aggregate = matches!(expr, Expr::Function(function)
-            if ["max", "min", "count", "sum", "array_agg", "string_agg", "bool_and", "bool_or"].contains(&last_name(&function.name).as_str()));
-        if !aggregate {
-            *expr = call("max", vec![take(expr)]);
-            query.order_by = None;
+}
+
+/// What PostgreSQL calls the columns of a query; `None` where only the tables tell.
+pub(super) fn result_names(tree: &Tree) -> Option<Vec<String>> {
+    let Tree::Query(query) = tree else { return None };
+    let mut body = &*query.body;
+    loop {
+        match body {
+            ast::SetExpr::SetOperation { left, .. } => body = left,
+            ast::SetExpr::Query(query) => body = &query.body,
+            ast::SetExpr::Select(select) => {
+                return select
+                    .projection
+                    .iter()
+                    .map(|item| match item {
+                        ast::SelectItem::UnnamedExpr(expr) => Some(crate::direct::name_of(expr)),
+                        ast::SelectItem::ExprWithAlias { alias, .. } => Some(ident(alias)),
+                        _ => None,
+                    })
+                    .collect();
+            }
+            _ => return None,
         }
     }
+}
+
+/// Takes conditions out of a subquery that look at nothing in it; all of them have to be true for it to give anything.
+fn outer_conditions(select: &mut ast::Select) -> Option<Expr> {
+    let inside: Vec<String> = select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
+        .filter_map(|relation| match relation {
+            ast::TableFactor::Table { name, alias, .. } => {
+                Some(alias.as_ref().map_or_else(|| last_name(name), |alias| ident(&alias.name)))
+            }
+            _ => None,
+        })
+        .collect();
+    let looks_inside = |expr: &Expr| {
+        let mut inner = false;
+        let _ = ast::visit_expressions(expr, |expr| {
+            inner |= match expr {
+                Expr::CompoundIdentifier(names) => {
+                    names.first().is_some_and(|first| inside.contains(&ident(first)))
+                }
+                Expr::Identifier(_) => true,
+                _ => false,
+            };
+            ControlFlow::<()>::Continue(())
+        });
+        inner
+    };
+    let (mut outer, mut inner) = (None, None);
+    let mut rest = vec![select.selection.take()?];
+    while let Some(expr) = rest.pop() {
+        match expr {
+            Expr::BinaryOp { left, op: BinaryOperator::And, right } => rest.extend([*right, *left]),
+            Expr::Nested(inside) if matches!(*inside, Expr::BinaryOp { op: BinaryOperator::And, .. }) => {
+                rest.push(*inside)
+            }
+            expr => {
+                let place: &mut Option<Expr> = if looks_inside(&expr) { &mut inner } else { &mut outer };
+                *place = Some(match place.take() {
+                    None => expr,
+                    Some(other) => Expr::BinaryOp {
+                        left: Box::new(other),
+                        op: BinaryOperator::And,
+                        right: Box::new(expr),
+                    },
+                });
+            }
+        }
+    }
+    select.selection = inner;
+    outer
+}
+
+/// A subquery about the system that gives one row at most, as one that says so: the greatest of one value is that.
+fn of_one_row(query: &mut Box<ast::Query>) -> Option<Expr> {
+    if query.limit_clause.is_some() || query.with.is_some() {
+        return None;
+    }
+    let ast::SetExpr::Select(select) = &mut *query.body else { return None };
+    let name = |from: &ast::TableWithJoins| match &from.relation {
+        ast::TableFactor::Table { name, .. } => last_name(name),
+        _ => String::new(),
+    };
+    let plain = matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty());
+    if select.from.is_empty()
+        || !select.from.iter().all(|from| name(from).starts_with("pg_"))
+        || !plain
+        || select.distinct.is_some()
+    {
+        return None;
+    }
+    // All collations are the default one.
+    if select.from.iter().any(|from| name(from) == "pg_collation") {
+        return Some(Expr::Value(Value::Null.into()));
+    }
+    let [ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }] =
+        select.projection.as_mut_slice()
+    else {
+        return None;
+    };
+    let aggregates = ["max", "min", "count", "sum", "array_agg", "string_agg", "bool_and", "bool_or"];
+    let is_aggregate =
+        matches!(expr, Expr::Function(function) if aggregates.contains(&last_name(&function.name).as_str()));
+    if !is_aggregate {
+        *expr = call("max", vec![take(expr)]);
+        query.order_by = None;
+        if let ast::SetExpr::Select(select) = &mut *query.body
+            && let Some(condition) = outer_conditions(select)
+        {
+            let result = Expr::Subquery(query.clone());
+            return Some(Expr::Case {
+                case_token: ast::helpers::attached_token::AttachedToken::empty(),
+                end_token: ast::helpers::attached_token::AttachedToken::empty(),
+                operand: None,
+                conditions: vec![ast::CaseWhen { condition, result }],
+                else_result: None,
+            });
+        }
+    }
+    None
 }
 
 fn with_type(expr: Expr, data_type: DataType) -> Expr {

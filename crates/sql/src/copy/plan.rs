@@ -1,0 +1,163 @@
+//! From the statement to what it does.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, Statement as Tree};
+
+use super::format::Format;
+use super::read::Reader;
+use super::write::Writer;
+use crate::direct::{Binder, Insert, unsupported};
+use crate::error::{Error, Result};
+use crate::outcome::Column;
+use crate::query::Query;
+use crate::session::Session;
+use crate::sqlstate::{INTERNAL_ERROR, IO_ERROR, UNDEFINED_FILE};
+use crate::syntax::{Plain, one};
+
+/// A planned COPY.
+#[derive(Debug)]
+pub(crate) struct Copy {
+    kind: Kind,
+    format: Format,
+    /// A file of the server's; `None` for the client.
+    file: Option<PathBuf>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    From(Arc<Insert>),
+    To { query: Query, columns: Vec<Column> },
+}
+
+/// What a COPY came to.
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
+pub(crate) enum Started {
+    In(Reader),
+    Out(Writer),
+    Done(u64),
+}
+
+impl Copy {
+    /// Plans a COPY. The columns are those that go out.
+    ///
+    /// Errors: tables, columns and options that do not exist.
+    pub fn plan(session: &mut Session, tree: &Tree) -> Result<(Copy, Vec<Column>)> {
+        let Tree::Copy { source, to, target, options, legacy_options, .. } = tree else {
+            return Err(Error::new(INTERNAL_ERROR, "this is no COPY"));
+        };
+        let format = Format::new(options, legacy_options)?;
+        let file = match target {
+            CopyTarget::Stdin | CopyTarget::Stdout => None,
+            CopyTarget::File { filename } => Some(PathBuf::from(filename)),
+            CopyTarget::Program { .. } => return Err(Error::unsupported("COPY with a program")),
+        };
+        let query = match source {
+            CopySource::Query(query) => query.to_string(),
+            CopySource::Table { table_name, columns } if *to => {
+                let table = session.table_named(table_name)?;
+                let names: Vec<String> = if columns.is_empty() {
+                    table
+                        .def()
+                        .columns
+                        .iter()
+                        .map(|column| Ident::with_quote('"', &column.name).to_string())
+                        .collect()
+                } else {
+                    columns.iter().map(ToString::to_string).collect()
+                };
+                format!("SELECT {} FROM {table_name}", names.join(", "))
+            }
+            CopySource::Table { table_name, columns } => {
+                let columns = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+                let columns = if columns.is_empty() { columns } else { format!("({columns})") };
+                let insert = insert(session, &format!("INSERT INTO {table_name} {columns} SELECT NULL"))?;
+                return Ok((Copy { kind: Kind::From(Arc::new(insert)), format, file }, Vec::new()));
+            }
+        };
+        let parsed = one(&query)?;
+        let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("COPY of this")) };
+        let (query, _, columns) = Query::plan(session, tree, &[])?;
+        Ok((Copy { kind: Kind::To { query, columns: columns.clone() }, format, file }, columns))
+    }
+
+    /// Whether it changes a table.
+    pub fn writes(&self) -> bool {
+        matches!(self.kind, Kind::From(_))
+    }
+
+    /// Runs it, or begins to.
+    ///
+    /// Errors: of the file, the rows, the table.
+    pub fn start(&self, session: &mut Session) -> Result<Started> {
+        match &self.kind {
+            Kind::From(insert) => {
+                let mut reader = Reader::new(Arc::clone(insert), self.format.clone());
+                let Some(file) = &self.file else { return Ok(Started::In(reader)) };
+                for chunk in chunks(session, file)? {
+                    reader.write(session, &chunk?)?;
+                }
+                reader.finish(session).map(Started::Done)
+            }
+            Kind::To { query, columns } => {
+                let batches = query.run(session, &[])?;
+                let mut writer = Writer::new(batches, columns, self.format.clone());
+                let Some(file) = &self.file else { return Ok(Started::Out(writer)) };
+                write_file(session, file, &mut writer)?;
+                Ok(Started::Done(writer.rows))
+            }
+        }
+    }
+}
+
+/// The INSERT that puts rows into the table: its columns, defaults and checks.
+fn insert(session: &mut Session, text: &str) -> Result<Insert> {
+    let catalog = Arc::clone(session.transaction()?.view().catalog());
+    let mut binder =
+        Binder { catalog: &catalog, search_path: &session.context.settings.search_path, params: Vec::new() };
+    let parsed = one(text)?;
+    let Plain::Tree(Tree::Insert(insert)) = &*parsed.statement else {
+        return Err(Error::unsupported("COPY into this"));
+    };
+    let (plan, _) =
+        Insert::plan(insert, &mut binder).map_err(|failure| unsupported(failure, "COPY into this"))?;
+    Ok(plan)
+}
+
+fn io(error: cairn_vfs::Error) -> Error {
+    let sqlstate = if error.kind() == cairn_vfs::ErrorKind::NotFound { UNDEFINED_FILE } else { IO_ERROR };
+    Error::new(sqlstate, error.to_string())
+}
+
+/// The file in pieces.
+fn chunks(session: &Session, path: &Path) -> Result<impl Iterator<Item = Result<Vec<u8>>> + use<>> {
+    const CHUNK: usize = 1 << 20;
+    let file = session.shared.fs.open(path, cairn_vfs::OpenOptions::read()).map_err(io)?;
+    let mut offset = 0;
+    Ok(std::iter::from_fn(move || {
+        let mut chunk = vec![0; CHUNK];
+        match file.read_at(&mut chunk, offset) {
+            Ok(0) => None,
+            Ok(read) => {
+                chunk.truncate(read);
+                offset += read as u64;
+                Some(Ok(chunk))
+            }
+            Err(error) => Some(Err(io(error))),
+        }
+    }))
+}
+
+fn write_file(session: &Session, path: &Path, writer: &mut Writer) -> Result<()> {
+    const BUFFER: usize = 1 << 20;
+    let file = session.shared.fs.open(path, cairn_vfs::OpenOptions::create()).map_err(io)?;
+    file.set_len(0).map_err(io)?;
+    let mut to = cairn_vfs::AppendWriter::new(file.into(), 0, BUFFER);
+    while let Some(bytes) = writer.next()? {
+        to.write_all(&bytes).map_err(io)?;
+    }
+    to.flush().map_err(io)?;
+    to.file().sync_data().map_err(io)
+}
