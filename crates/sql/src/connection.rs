@@ -57,6 +57,20 @@ impl Connection {
         Ok(statement)
     }
 
+    /// Tables, indexes and views, as a statement would see them now: within a transaction, with its own changes.
+    ///
+    /// Errors: 25P02 in a transaction that has failed.
+    pub fn catalog(&mut self) -> Result<std::sync::Arc<cairn_table::Catalog>> {
+        let joined = self.session.in_block();
+        self.session.begin_statement()?;
+        let catalog = self.session.transaction().map(|open| std::sync::Arc::clone(open.view().catalog()));
+        if !joined {
+            // What was only read is not missed when ending fails.
+            let _ = self.session.end_statement(true);
+        }
+        catalog
+    }
+
     /// Runs one statement to its end and gives the rows that it changed, or returned.
     ///
     /// Errors: whatever is wrong with it, with PostgreSQL's codes.

@@ -174,7 +174,9 @@ impl Shell {
         let tag = match self.connection.run(&statement, &[])? {
             Outcome::Rows(mut rows) => {
                 let gives_rows = is_query(&statement);
-                let mut printer = Printer::new(&self.look, statement.columns());
+                // EXECUTE knows its columns only now.
+                let columns = rows.columns().to_vec();
+                let mut printer = Printer::new(&self.look, &columns);
                 printer.begin(&mut self.out)?;
                 while let Some(row) = rows.next()? {
                     printer.row(&mut self.out, &row)?;
