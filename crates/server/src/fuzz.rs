@@ -168,6 +168,23 @@ mod tests {
             })
     }
 
+    /// Goal: no input of the committed corpus troubles the decoders. Method: every file of it, and every beginning of each.
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "files of the source tree")]
+    fn corpus_is_harmless() {
+        let targets: [(&str, fn(&[u8])); 2] = [("pg_startup", startup), ("pg_messages", messages)];
+        for (target, body) in targets {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+            let files: Vec<_> =
+                std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+            assert!(files.len() >= 4);
+            for file in files {
+                let bytes = std::fs::read(&file).unwrap();
+                (0..=bytes.len()).for_each(|length| body(&bytes[..length]));
+            }
+        }
+    }
+
     proptest! {
         #![proptest_config(crate::test_config::cases(2000))]
 

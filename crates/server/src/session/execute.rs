@@ -3,6 +3,7 @@
 //! The rows of a suspended portal come out of the running statement as long as the client asks for nothing else. When it turns to
 //! another statement first, the rows that are left are computed and kept, within a limit, as the connection can do one thing at a time.
 
+use std::borrow::Cow;
 use std::io::{Read, Write};
 
 use cairn_sql::{Column, Outcome, Rows, StatementKind, TransactionStatus};
@@ -80,7 +81,8 @@ impl<S: Read + Write> Session<S> {
         let tag = match connection.run(&portal.prepared.statement, &portal.parameters)? {
             Outcome::Done(tag) => tag,
             Outcome::Rows(rows) => {
-                let (columns, formats) = (portal.prepared.statement.columns(), &portal.formats);
+                let columns = rows::columns_of(&portal.prepared.statement, &rows);
+                let formats = &portal.formats;
                 return Running { wire, rows, columns, formats, limits, entry, name, is_open }.go(most);
             }
             Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
@@ -95,7 +97,7 @@ impl<S: Read + Write> Session<S> {
 struct Running<'a, 'c, S: Read + Write> {
     wire: &'a mut Wire<S>,
     rows: Rows<'c>,
-    columns: &'a [Column],
+    columns: Cow<'a, [Column]>,
     formats: &'a ResultFormats,
     limits: &'a Limits,
     entry: &'a Entry,
@@ -128,7 +130,7 @@ impl<S: Read + Write> Running<'_, '_, S> {
                     backend::command_complete(&mut self.wire.out, tag);
                     return Ok(Progress::Done);
                 };
-                rows::data_row(&mut self.wire.out, self.columns, self.formats, &row);
+                rows::data_row(&mut self.wire.out, &self.columns, self.formats, &row);
                 self.wire.flush_if_full()?;
                 left -= 1;
             }
@@ -177,7 +179,7 @@ impl<S: Read + Write> Running<'_, '_, S> {
     fn keep(mut self) -> Result<Progress, Trouble> {
         let mut kept = Kept::default();
         while let Some(row) = self.rows.next()? {
-            rows::data_row(&mut kept.messages, self.columns, self.formats, &row);
+            rows::data_row(&mut kept.messages, &self.columns, self.formats, &row);
             if kept.messages.len() > self.limits.portal_bytes_max {
                 let message = format!(
                     "portal {:?} has more rows left than the {} bytes that are kept while another statement runs",

@@ -4,12 +4,20 @@
 //! | 'D' | length | columns u16 | length i32, bytes | length i32, bytes | ... |      length -1 is NULL
 //! ```
 
-use cairn_sql::{Column, DatumRef, RowView};
+use std::borrow::Cow;
+
+use cairn_sql::{Column, DatumRef, RowView, Rows, Statement};
 
 use crate::codec::backend::{begin, end};
 use crate::types::{binary, text};
 
 use super::portal::ResultFormats;
+
+/// Columns of a result: those that the statement was described with, or where it did not know them, as EXECUTE does not, its own.
+pub fn columns_of<'a>(statement: &'a Statement, rows: &Rows<'_>) -> Cow<'a, [Column]> {
+    let (described, own) = (statement.columns(), rows.columns());
+    if described.len() == own.len() { Cow::Borrowed(described) } else { Cow::Owned(own.to_vec()) }
+}
 
 /// Appends a row.
 #[inline]

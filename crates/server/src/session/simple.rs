@@ -37,13 +37,17 @@ impl<S: Read + Write> Session<S> {
         self.check_statement_length(text.len())?;
         // As PostgreSQL has it, a Query ends what has no name.
         self.unnamed_portal = None;
+        let mut has_run = false;
         let alone = text.trim_end_matches([';', ' ', '\n', '\r', '\t']);
         if !alone.contains(';') {
-            self.run_one(alone, false)?;
+            has_run = self.run_one(alone, false)?;
         } else {
             for part in cairn_sql::split(text)? {
-                self.run_one(part, true).map_err(|trouble| shifted(trouble, text, part))?;
+                has_run |= self.run_one(part, true).map_err(|trouble| shifted(trouble, text, part))?;
             }
+        }
+        if !has_run {
+            backend::empty_query_response(&mut self.wire.out);
         }
         if self.is_implicit {
             self.is_implicit = false;
@@ -54,18 +58,16 @@ impl<S: Read + Write> Session<S> {
         Ok(())
     }
 
-    fn run_one(&mut self, sql: &str, is_among_several: bool) -> Result<(), Trouble> {
+    /// False where there is nothing to run.
+    fn run_one(&mut self, sql: &str, is_among_several: bool) -> Result<bool, Trouble> {
         if let Some(tag) = self.forget_prepared(sql)? {
             backend::command_complete(&mut self.wire.out, tag);
-            return Ok(());
+            return Ok(true);
         }
         let statement = self.connection.prepare(sql)?;
         let kind = statement.kind();
         if kind == StatementKind::Empty {
-            if !is_among_several {
-                backend::empty_query_response(&mut self.wire.out);
-            }
-            return Ok(());
+            return Ok(false);
         }
         if is_among_several {
             self.begin_implicit(kind)?;
@@ -73,7 +75,7 @@ impl<S: Read + Write> Session<S> {
         self.run_statement(&statement)?;
         self.after(kind);
         self.notices();
-        Ok(())
+        Ok(true)
     }
 
     fn run_statement(&mut self, statement: &Statement) -> Result<(), Trouble> {
@@ -81,10 +83,10 @@ impl<S: Read + Write> Session<S> {
         let tag = match connection.run(statement, &[])? {
             Outcome::Done(tag) => tag,
             Outcome::Rows(mut rows) => {
-                let columns = statement.columns();
+                let columns = rows::columns_of(statement, &rows);
                 backend::row_description(&mut wire.out, columns.iter().map(|column| field_of(column, false)));
                 while let Some(row) = rows.next()? {
-                    rows::data_row(&mut wire.out, columns, &TEXT, &row);
+                    rows::data_row(&mut wire.out, &columns, &TEXT, &row);
                     wire.flush_if_full()?;
                 }
                 rows.tag()

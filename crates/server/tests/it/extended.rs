@@ -1,0 +1,120 @@
+use crate::client::{Host, bind, close, describe, execute, flush, parse, query, sync};
+
+/// Goal: a statement is prepared, described, bound and run, by name and without, as text and binary.
+#[test]
+fn prepared_statements() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    let insert = parse("i", "INSERT INTO t VALUES ($1, $2)", &[]);
+    assert_eq!(client.ask(&[insert, describe(b'S', "i"), sync()]), "1\nt 23 25\nn\nZ I\n");
+    let run = |a: &'static [u8], b: Option<&'static [u8]>| {
+        [bind("", "i", false, &[Some(a), b]), execute("", 0), sync()]
+    };
+    assert_eq!(client.ask(&run(b"7", Some(b"seven"))), "2\nC INSERT 0 1\nZ I\n");
+    assert_eq!(client.ask(&run(b"8", None)), "2\nC INSERT 0 1\nZ I\n");
+    assert_eq!(client.ask(&run(b"x", None)), "E ERROR 22P02\nZ I\n");
+    let select = parse("", "SELECT a, b FROM t WHERE a = $1", &[23]);
+    let seven = 7_i32.to_be_bytes();
+    let told = client.ask(&[
+        select,
+        bind("", "", true, &[Some(&seven)]),
+        describe(b'P', ""),
+        execute("", 0),
+        sync(),
+    ]);
+    assert_eq!(told, "1\n2\nT a:23 b:25\nD 00000007|seven\nC SELECT 1\nZ I\n");
+    assert_eq!(client.ask(&[close(b'S', "i"), close(b'S', "never"), sync()]), "3\n3\nZ I\n");
+    assert_eq!(client.ask(&[bind("", "i", false, &[]), sync()]), "E ERROR 26000\nZ I\n");
+}
+
+/// Goal: after an error everything up to Sync is passed over, and what was done before in the same batch is taken back.
+#[test]
+fn a_batch_is_one_transaction() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY)");
+    let insert = |value: &str| {
+        [parse("", &format!("INSERT INTO t VALUES ({value})"), &[]), bind("", "", false, &[]), execute("", 0)]
+            .concat()
+    };
+    let told = client.ask(&[insert("1"), insert("2"), insert("1"), insert("3"), sync()]);
+    assert_eq!(told, "1\n2\nC INSERT 0 1\n1\n2\nC INSERT 0 1\n1\n2\nE ERROR 23505\nZ I\n");
+    assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n");
+    assert_eq!(
+        client.ask(&[
+            insert("1"),
+            insert("2"),
+            sync(),
+            insert("3"),
+            insert("3"),
+            sync(),
+            insert("4"),
+            sync()
+        ]),
+        "1\n2\nC INSERT 0 1\n1\n2\nC INSERT 0 1\nZ I\n"
+    );
+    assert_eq!(client.until_ready(), "1\n2\nC INSERT 0 1\n1\n2\nE ERROR 23505\nZ I\n");
+    assert_eq!(client.until_ready(), "1\n2\nC INSERT 0 1\nZ I\n");
+    assert_eq!(client.query("SELECT a FROM t ORDER BY a"), "T a:23\nD 1\nD 2\nD 4\nC SELECT 3\nZ I\n");
+}
+
+/// Goal: rows come some at a time, across Syncs within a transaction, with other statements between, and end with it.
+#[test]
+fn portals_are_suspended() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2), (3), (4), (5)");
+    client.query("BEGIN");
+    let open =
+        [parse("s", "SELECT a FROM t ORDER BY a", &[]), bind("p", "s", false, &[]), execute("p", 2), sync()];
+    assert_eq!(client.ask(&open), "1\n2\nD 1\nD 2\ns\nZ T\n");
+    assert_eq!(client.ask(&[execute("p", 1), flush(), execute("p", 1), sync()]), "D 3\ns\nD 4\ns\nZ T\n");
+    // Another statement while it is suspended.
+    assert_eq!(client.query("SELECT 9 AS n"), "T n:23\nD 9\nC SELECT 1\nZ T\n");
+    assert_eq!(client.ask(&[execute("p", 3), sync()]), "D 5\nC SELECT 1\nZ T\n");
+    assert_eq!(client.ask(&[execute("p", 3), sync()]), "C SELECT 0\nZ T\n");
+    assert_eq!(client.query("COMMIT"), "C COMMIT\nZ I\n");
+    assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 34000\nZ I\n");
+    // Outside of a transaction Sync ends it.
+    assert_eq!(client.ask(&[bind("p", "s", false, &[]), execute("p", 2), sync()]), "2\nD 1\nD 2\ns\nZ I\n");
+    assert_eq!(client.ask(&[execute("p", 1), sync()]), "E ERROR 34000\nZ I\n");
+    client.query("BEGIN");
+    client.ask(&[bind("p", "s", false, &[]), execute("p", 2), sync()]);
+    assert_eq!(client.ask(&[close(b'P', "p"), sync(), query("COMMIT")]), "3\nZ T\n");
+    assert_eq!(client.until_ready(), "C COMMIT\nZ I\n");
+}
+
+/// Goal: what cannot be is refused with PostgreSQL's codes, and the session goes on.
+#[test]
+fn mistakes_are_told() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.ask(&[parse("s", "SELECT $1::int AS a", &[]), sync()]);
+    for (messages, code) in [
+        (vec![parse("s", "SELECT 1", &[])], "42P05"),
+        (vec![bind("", "nobody", false, &[])], "26000"),
+        (vec![bind("", "s", false, &[])], "08P01"),
+        (vec![bind("", "s", true, &[Some(b"123")])], "22P03"),
+        (vec![execute("nobody", 0)], "34000"),
+        (vec![describe(b'S', "nobody")], "26000"),
+        (vec![describe(b'P', "nobody")], "34000"),
+        (vec![describe(b'?', "s")], "08P01"),
+        (vec![parse("", "SELECT 1; SELECT 2", &[])], "42601"),
+    ] {
+        let told = client.ask(&[messages.concat(), sync()]);
+        assert_eq!(told, format!("E ERROR {code}\nZ I\n"));
+    }
+    assert_eq!(
+        client.ask(&[
+            parse("", "", &[]),
+            bind("", "", false, &[]),
+            describe(b'P', ""),
+            execute("", 0),
+            sync()
+        ]),
+        "1\n2\nn\nI\nZ I\n"
+    );
+    assert_eq!(client.query("DEALLOCATE s"), "C DEALLOCATE\nZ I\n");
+    assert_eq!(client.ask(&[describe(b'S', "s"), sync()]), "E ERROR 26000\nZ I\n");
+}

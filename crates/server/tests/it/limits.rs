@@ -1,0 +1,102 @@
+use std::time::Duration;
+
+use cairn_server::Limits;
+
+use crate::client::{Host, SLOW, message, parse, query, startup, sync};
+
+fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+/// Goal: one session too many is told so, and finds room when another has gone.
+#[test]
+fn connections_are_limited() {
+    let host = Host::with(limits(|limits| limits.connections_max = 2));
+    let (first, _second) = (host.session(), host.session());
+    let mut third = host.connect();
+    third.send_raw(&startup(&[("user", "ann")]));
+    assert_eq!(third.until_end(), "E FATAL 53300\nend\n");
+    drop(first);
+    // It goes when its thread sees that its client has gone.
+    let mut found_room = false;
+    for _ in 0..1000 {
+        let mut client = host.connect();
+        client.send_raw(&startup(&[("user", "ann")]));
+        found_room = client.until_ready().starts_with("R 0\n");
+        if found_room {
+            break;
+        }
+        thread_yield();
+    }
+    assert!(found_room);
+}
+
+fn thread_yield() {
+    cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), Duration::from_millis(5));
+}
+
+/// Goal: a statement beyond its limit is an error, a message beyond its own the end; first messages have smaller ones.
+#[test]
+fn sizes_are_limited() {
+    let host = Host::with(limits(|limits| {
+        limits.statement_bytes_max = 100;
+        limits.message_bytes_max = 1000;
+        limits.prepared_max = 2;
+    }));
+    let mut client = host.session();
+    let long = format!("SELECT '{}'", "x".repeat(200));
+    assert_eq!(client.query(&long), "E ERROR 54000\nZ I\n");
+    assert_eq!(client.ask(&[parse("", &long, &[]), sync()]), "E ERROR 54000\nZ I\n");
+    let three = ["a", "b", "c"].map(|name| parse(name, "SELECT 1", &[]));
+    assert_eq!(client.ask(&[three.concat(), sync()]), "1\n1\nE ERROR 54000\nZ I\n");
+    client.send(&[query(&"x".repeat(2000))]);
+    assert_eq!(client.until_end(), "E FATAL 08P01\nend\n");
+    for length in [-1_i32, 0, 7, 10_001, i32::MAX] {
+        let mut client = host.connect();
+        client.send_raw(&length.to_be_bytes());
+        assert_eq!(client.until_end(), "end\n", "{length}");
+    }
+    for (tag, length) in [(b'Q', 3_i32), (b'Q', -5), (b'!', 4)] {
+        let mut client = host.session();
+        client.send_raw(&[&[tag][..], &length.to_be_bytes()].concat());
+        assert_eq!(client.until_end(), "E FATAL 08P01\nend\n");
+    }
+}
+
+/// Goal: who takes too long to log in, or to go on with a transaction, is ended, the latter with a word. Who is merely idle is not.
+#[test]
+fn times_are_limited() {
+    let host = Host::with(limits(|limits| {
+        limits.authentication_timeout = Duration::from_millis(300);
+        limits.idle_in_transaction_timeout = Some(Duration::from_millis(300));
+    }));
+    let mut idle = host.session();
+    let mut silent = host.connect();
+    assert_eq!(silent.until_end(), "end\n");
+    let mut in_transaction = host.session();
+    in_transaction.query("BEGIN");
+    assert_eq!(in_transaction.until_end(), "E FATAL 25P03\nend\n");
+    assert_eq!(idle.query("SELECT 1 AS a"), "T a:23\nD 1\nC SELECT 1\nZ I\n");
+}
+
+/// Goal: a statement that takes too long is ended, and the session goes on.
+#[test]
+fn statements_are_timed() {
+    let host = Host::with(limits(|limits| limits.statement_timeout = Some(Duration::from_millis(100))));
+    host.fill();
+    let mut client = host.session();
+    assert_eq!(client.query(SLOW), "E ERROR 57014\nZ I\n");
+    assert_eq!(client.query("SELECT 1 AS a"), "T a:23\nD 1\nC SELECT 1\nZ I\n");
+}
+
+/// Goal: a COPY's messages are limited as all others.
+#[test]
+fn copy_is_limited() {
+    let host = Host::with(limits(|limits| limits.message_bytes_max = 1000));
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a text)");
+    client.send(&[query("COPY t FROM STDIN"), message(b'd', &[b'x'; 2000])]);
+    assert_eq!(client.until_end(), "G\nE FATAL 08P01\nend\n");
+}

@@ -1,0 +1,101 @@
+use crate::client::{Host, query, startup, untagged};
+
+/// Goal: a session begins with settings that drivers look for; statements give rows, tags, errors with codes, and the right status.
+#[test]
+fn statements_and_their_answers() {
+    let host = Host::new();
+    let mut client = host.session();
+    assert_ne!((client.process, client.secret), (0, 0));
+    assert_eq!(
+        client.query("SELECT 1 AS one, 'x' AS two, NULL AS three"),
+        "T one:23 two:25 three:25\nD 1|x|NULL\nC SELECT 1\nZ I\n"
+    );
+    assert_eq!(client.query(""), "I\nZ I\n");
+    assert_eq!(client.query(" ; -- nothing\n"), "I\nZ I\n");
+    assert_eq!(client.query("CREATE TABLE t (a int PRIMARY KEY, b text)"), "C CREATE TABLE\nZ I\n");
+    assert_eq!(client.query("INSERT INTO t VALUES (1, 'one'), (2, NULL)"), "C INSERT 0 2\nZ I\n");
+    assert_eq!(
+        client.query("SELECT * FROM t ORDER BY a"),
+        "T a:23 b:25\nD 1|one\nD 2|NULL\nC SELECT 2\nZ I\n"
+    );
+    assert_eq!(
+        client.query("UPDATE t SET b = 'x' WHERE a = 2 RETURNING a"),
+        "T a:23\nD 2\nC UPDATE 1\nZ I\n"
+    );
+    assert_eq!(client.query("SELEC 1"), "E ERROR 42601\nZ I\n");
+    assert_eq!(client.query("SELECT nothing FROM t"), "E ERROR 42703\nZ I\n");
+    assert_eq!(client.query("INSERT INTO t VALUES (1, 'again')"), "E ERROR 23505\nZ I\n");
+}
+
+/// Goal: a transaction's status is told, and after an error only ROLLBACK is heard.
+#[test]
+fn transactions_tell_their_status() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int)");
+    assert_eq!(client.query("BEGIN"), "C BEGIN\nZ T\n");
+    assert_eq!(client.query("INSERT INTO t VALUES (1)"), "C INSERT 0 1\nZ T\n");
+    assert_eq!(client.query("SELECT x FROM t"), "E ERROR 42703\nZ E\n");
+    assert_eq!(client.query("SELECT 1"), "E ERROR 25P02\nZ E\n");
+    assert_eq!(client.query("COMMIT"), "C ROLLBACK\nZ I\n");
+    assert_eq!(client.query("SELECT count(*) AS n FROM t"), "T n:20\nD 0\nC SELECT 1\nZ I\n");
+}
+
+/// Goal: several statements of one text are one transaction, unless they say otherwise.
+#[test]
+fn texts_of_several_statements() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY)");
+    assert_eq!(
+        client.query("INSERT INTO t VALUES (1); INSERT INTO t VALUES (1); SELECT 1"),
+        "C INSERT 0 1\nE ERROR 23505\nZ I\n"
+    );
+    assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n");
+    assert_eq!(
+        client.query("INSERT INTO t VALUES (1); INSERT INTO t VALUES (2);"),
+        "C INSERT 0 1\nC INSERT 0 1\nZ I\n"
+    );
+    assert_eq!(
+        client.query("INSERT INTO t VALUES (3); BEGIN; INSERT INTO t VALUES (4)"),
+        "C INSERT 0 1\nC BEGIN\nC INSERT 0 1\nZ T\n"
+    );
+    assert_eq!(client.query("ROLLBACK; INSERT INTO t VALUES (5)"), "C ROLLBACK\nC INSERT 0 1\nZ I\n");
+    assert_eq!(client.query("SELECT a FROM t ORDER BY a"), "T a:23\nD 1\nD 2\nD 5\nC SELECT 3\nZ I\n");
+    assert_eq!(
+        client.query("SELECT ';' AS a; SELECT 2 AS b"),
+        "T a:25\nD ;\nC SELECT 1\nT b:23\nD 2\nC SELECT 1\nZ I\n"
+    );
+}
+
+/// Goal: questions about encryption are answered, once each; a newer protocol is negotiated, an older one refused.
+#[test]
+fn first_messages() {
+    let host = Host::new();
+    let mut client = host.connect();
+    for code in [80_877_104_i32, 80_877_103] {
+        client.send_raw(&untagged(&code.to_be_bytes()));
+        let mut answer = [0];
+        std::io::Read::read_exact(&mut client.stream, &mut answer).unwrap();
+        assert_eq!(&answer, b"N");
+    }
+    client.send_raw(&startup(&[("user", "ann"), ("_pq_.new", "1")]));
+    assert!(client.until_ready().starts_with("v\nR 0\n"));
+    let mut client = host.connect();
+    client.send_raw(&untagged(&131_072_i32.to_be_bytes()));
+    assert_eq!(client.until_end(), "E FATAL 0A000\nend\n");
+    let mut client = host.connect();
+    client.send_raw(&startup(&[("database", "x")]));
+    assert_eq!(client.until_end(), "E FATAL 28000\nend\n");
+}
+
+/// Goal: messages cut into single bytes are messages all the same.
+#[test]
+fn bytes_come_one_by_one() {
+    let host = Host::new();
+    let mut client = host.session();
+    for byte in query("SELECT 1 AS a") {
+        client.send_raw(&[byte]);
+    }
+    assert_eq!(client.until_ready(), "T a:23\nD 1\nC SELECT 1\nZ I\n");
+}
