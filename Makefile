@@ -1,7 +1,7 @@
 # Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool bench-sql report compat fuzz docs clean help
+.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool bench-sql report clients compat fuzz docs clean help
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
@@ -50,6 +50,10 @@ bench-sql: ## SQL engines; ARGS="..." goes to `cairn bench sql`
 
 report: ## the HTML report of the newest run in benchmark-results/, or of ARGS="RUN.json"
 	@$(CAIRN) bench report $(ARGS)
+
+clients: ## clients of PostgreSQL against the server: psql, pgbench, psycopg, JDBC, sqlx, SQLAlchemy
+	@scripts/setup build
+	@$(ENV) cargo build -p cairn && testing/compat/clients/run $(ARGS)
 
 compat: ## exchange files with Sparkey's own Java library
 	@scripts/setup build java tools
