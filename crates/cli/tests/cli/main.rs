@@ -8,4 +8,6 @@ mod formats;
 mod kv;
 mod pages;
 mod reading;
+#[cfg(feature = "sql")]
+mod sql;
 mod support;

@@ -1,0 +1,166 @@
+//! The shell, without a terminal.
+
+use crate::support::Scratch;
+
+const TABLE: &str = "CREATE TABLE t (id int PRIMARY KEY, name text, price numeric(6,2), at date);
+INSERT INTO t VALUES (1, 'one', 1.5, '2024-02-29'), (2, NULL, NULL, NULL), (3, 'a,b|\"c\"', -2, NULL);\n";
+
+fn scratch() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("t.sql", TABLE);
+    scratch.run("sql my.db -f t.sql").ended(0);
+    scratch
+}
+
+/// Goal: statements come from arguments, files and standard input, and what they did is there the next time; without a file nothing is.
+#[test]
+fn statements_come_from_everywhere() {
+    let scratch = scratch();
+    assert_eq!(scratch.run("sql my.db -t -f t.sql --keep-going").ended(1).text(), "");
+    let query = "SELECT id FROM t WHERE id > 1 ORDER BY id";
+    let expected = " id \n----\n  2\n  3\n(2 rows)\n\n";
+    assert_eq!(scratch.run_with("sql my.db", query.as_bytes()).ended(0).text(), expected);
+    scratch.write("q.sql", query);
+    assert_eq!(scratch.run("sql my.db -f q.sql").ended(0).text(), expected);
+    assert_eq!(scratch.shell(&format!("cairn sql my.db -c '{query}'")).ended(0).text(), expected);
+    assert_eq!(
+        scratch
+            .run_with("sql", b"CREATE TABLE m (a int);\nINSERT INTO m VALUES (7);\nSELECT a\nFROM m;")
+            .ended(0)
+            .text(),
+        " a \n---\n 7\n(1 row)\n\n"
+    );
+    assert!(!scratch.names().contains(&"memory.db".to_owned()));
+}
+
+/// Goal: each mode shows numbers, text that its form has to guard, and NULL as it should. Method: the same rows in each of them.
+#[test]
+fn modes_show_rows() {
+    let scratch = scratch();
+    let show = |options: &str| {
+        scratch
+            .shell(&format!("cairn sql my.db {options} -c 'SELECT id, name, price FROM t ORDER BY id'"))
+            .ended(0)
+            .text()
+    };
+    assert_eq!(show("--null '<null>'"), " id |   name    | price  \n----+-----------+--------\n  1 | one       |   1.50\n  2 | <null>    | <null>\n  3 | a,b|\"c\" |  -2.00\n(3 rows)\n\n".replace("   name    ", "  name   ").replace("-----------", "---------").replace("one       ", "one     ").replace("<null>    ", "<null>  "));
+    assert_eq!(show("--csv"), "id,name,price\n1,one,1.50\n2,,\n3,\"a,b|\"\"c\"\"\",-2.00\n");
+    assert_eq!(show("-m tabs -t"), "1\tone\t1.50\n2\t\t\n3\ta,b|\"c\"\t-2.00\n");
+    assert_eq!(
+        show("-m markdown"),
+        "| id | name | price |\n|---:|---|---:|\n| 1 | one | 1.50 |\n| 2 |  |  |\n| 3 | a,b\\|\"c\" | -2.00 |\n"
+    );
+    assert_eq!(
+        show("-m insert"),
+        "INSERT INTO t VALUES (1, 'one', 1.50);\nINSERT INTO t VALUES (2, NULL, NULL);\nINSERT INTO t VALUES (3, 'a,b|\"c\"', -2.00);\n"
+    );
+    assert_eq!(
+        show("-m jsonl"),
+        "{\"id\":1,\"name\":\"one\",\"price\":1.50}\n{\"id\":2,\"name\":null,\"price\":null}\n{\"id\":3,\"name\":\"a,b|\\\"c\\\"\",\"price\":-2.00}\n"
+    );
+    let all: serde_json::Value = serde_json::from_str(&show("--json")).unwrap();
+    assert_eq!(all[2]["name"], "a,b|\"c\"");
+    assert!(show("-m line").starts_with("   id = 1\n name = one\nprice = 1.50\n\n   id = 2\n"));
+}
+
+/// Goal: an error says what, where and why, ends a script with exit code 1, and names its file and line.
+#[test]
+fn errors_are_told() {
+    let scratch = scratch();
+    let failed = scratch.shell("cairn sql my.db -c 'SELECT 1;\n  SELEC 2; SELECT 3'").ended(1);
+    assert!(failed.err.starts_with("error: syntax error"), "{}", failed.err);
+    assert!(
+        failed.err.contains("SELEC 2\n") && failed.err.lines().any(|line| line.trim() == "^"),
+        "{}",
+        failed.err
+    );
+    assert!(failed.text().contains('1') && !failed.text().contains('3'));
+    scratch.write("bad.sql", "SELECT 1;\nINSERT INTO t\nVALUES (1);\nSELECT 3;");
+    let failed = scratch.run("sql my.db -f bad.sql").ended(1);
+    assert!(failed.err.starts_with("error: bad.sql:3: duplicate key"), "{}", failed.err);
+    assert!(failed.err.contains("DETAIL: Key (id)=(1) already exists."), "{}", failed.err);
+    let failed = scratch.run("sql my.db --keep-going -f bad.sql").ended(1);
+    assert!(
+        failed.text().contains('3') && failed.err.ends_with("error: 1 statement failed\n"),
+        "{}",
+        failed.err
+    );
+    scratch.run("sql nowhere/my.db").failed(&["nowhere"]);
+    scratch.run("sql my.db --mode nonsense").failed(&["nonsense"]);
+    scratch.run("sql backup absent.db copy.db").failed(&["absent.db", "no such database"]);
+}
+
+/// Goal: commands of sqlite3 and psql list, describe and change what is shown.
+#[test]
+fn commands_list_and_describe() {
+    let scratch = scratch();
+    scratch.write("more.sql", "CREATE TABLE u (a int REFERENCES t (id) ON DELETE CASCADE, b text UNIQUE, CHECK (a > 0));\nCREATE INDEX u_a ON u (a DESC);");
+    scratch.run("sql my.db -f more.sql").ended(0);
+    let tell = |script: &str| scratch.run_with("sql my.db", script.as_bytes()).ended(0).text();
+    assert_eq!(tell(".tables"), "t\nu\n");
+    assert_eq!(tell(".tables u*\n"), "u\n");
+    assert_eq!(tell(".indexes u"), "u_a\nu_b_key\n");
+    let listed = tell("\\dt");
+    assert!(listed.contains(" public | t    | table\n") && listed.contains("(2 rows)"), "{listed}");
+    let described = tell("\\d u");
+    for part in [
+        "Table \"public.u\"",
+        "\"u_a\" btree (a DESC)",
+        "FOREIGN KEY (a) REFERENCES t (id) ON DELETE CASCADE",
+        "CHECK (a > 0)",
+    ] {
+        assert!(described.contains(part), "{part} is not in {described}");
+    }
+    assert!(tell("\\d t").contains("Referenced by:"));
+    let schema = tell(".schema u");
+    assert!(
+        schema.starts_with("CREATE TABLE u (\n    a int,\n")
+            && schema.contains("CREATE INDEX u_a ON u (a DESC);"),
+        "{schema}"
+    );
+    assert_eq!(tell(".headers off\n.mode csv\nSELECT id FROM t ORDER BY id LIMIT 1;"), "1\n");
+    assert!(tell("\\x\nSELECT id FROM t WHERE id = 1;").contains("-[ RECORD 1 ]"));
+    assert_eq!(tell(".echo a b\n.quit\n.echo c"), "a b\n");
+    assert!(tell(".help").contains(".import"));
+    scratch.run_with("sql my.db", b".nonsense").failed(&[".nonsense", ".help"]);
+    tell(".output rows.csv\n.mode csv\nSELECT id FROM t WHERE id = 2;\n.output\n");
+    assert_eq!(scratch.read("rows.csv"), b"id\n2\n");
+}
+
+/// Goal: what is dumped makes the same database again.
+#[test]
+fn dumps_come_back() {
+    let scratch = scratch();
+    scratch.write("more.sql", "CREATE TABLE \"User s\" (\"select\" int PRIMARY KEY, x text DEFAULT 'it''s');\nINSERT INTO \"User s\" (\"select\") VALUES (1);\nCREATE INDEX i ON \"User s\" (x);");
+    scratch.run("sql my.db -f more.sql").ended(0);
+    let dumped = scratch.run("sql dump my.db").ended(0).text();
+    scratch.write("dump.sql", &dumped);
+    scratch.run("sql copy.db -f dump.sql").ended(0);
+    assert_eq!(scratch.run("sql dump copy.db").ended(0).text(), dumped);
+    assert!(scratch.run("sql check copy.db").ended(0).text().contains("t: 3 rows sound"));
+}
+
+/// Goal: a server is started, says where, and ends with exit code 0 at SIGTERM; passwords are kept as verifiers; an open door is refused.
+#[test]
+fn the_server_starts_and_ends() {
+    let scratch = scratch();
+    let script = "cairn sql serve my.db --socket . --listen 127.0.0.1:0 2> log & for i in $(seq 600); do [ -S .s.PGSQL.5432 ] && break; sleep 0.1; done; \
+         kill -TERM $!; wait $!";
+    // The function cairn runs in a shell of its own, which hands no signals on: the program itself is started.
+    let script = script.replacen("cairn", &format!("exec {:?}", env!("CARGO_BIN_EXE_cairn")), 1);
+    let script = script.replacen("exec", "(exec", 1).replacen(" 2> log &", " 2> log) &", 1);
+    scratch.shell(&script).ended(0);
+    let log = String::from_utf8(scratch.read("log")).unwrap();
+    assert!(
+        log.contains("listening on 127.0.0.1:") && log.contains(".s.PGSQL.5432: psql -h . -p 5432"),
+        "{log}"
+    );
+    scratch.run_with("sql passwd users.txt ann", b"secret\n").ended(0);
+    let file = String::from_utf8(scratch.read("users.txt")).unwrap();
+    assert!(file.contains("ann:SCRAM-SHA-256$4096:") && !file.contains("secret"), "{file}");
+    scratch.run_with("sql passwd users.txt bob", b"\n").failed(&["empty password"]);
+    scratch.run("sql passwd users.txt bob --remove").ended(2);
+    scratch.run("sql serve my.db --listen 0.0.0.0:0").failed(&["password file", "TLS"]);
+    scratch.run("sql serve my.db --listen 0.0.0.0:0 --password-file users.txt").failed(&["TLS"]);
+    scratch.run("sql serve my.db --tls-cert a.pem").failed(&["--tls-key"]);
+}
