@@ -45,7 +45,9 @@ impl Connection {
     }
 
     fn statement(&mut self, sql: &str) -> Result<Statement> {
-        if let Some(statement) = self.session.kept(sql) {
+        if let Some(statement) = self.session.kept(sql)
+            && statement.is_as_prepared(&statement.planned())
+        {
             return Ok(statement);
         }
         let statement = self.session.prepare(sql, &[])?;
@@ -76,7 +78,7 @@ impl Connection {
     /// Errors: whatever is wrong with it, with PostgreSQL's codes.
     pub fn execute(&mut self, sql: &str, params: &[Datum]) -> Result<u64> {
         let statement = self.statement(sql)?;
-        let outcome = self.session.run(&statement, params)?;
+        let outcome = self.session.run(&statement, params, false)?;
         finish(outcome)
     }
 
@@ -85,7 +87,7 @@ impl Connection {
     /// Errors: as [`Connection::execute`].
     pub fn query(&mut self, sql: &str, params: &[Datum]) -> Result<Rows<'_>> {
         let statement = self.statement(sql)?;
-        match self.session.run(&statement, params)? {
+        match self.session.run(&statement, params, false)? {
             Outcome::Rows(rows) => Ok(rows),
             _ => Err(Error::new(SYNTAX_ERROR, "the statement gives no rows")),
         }
@@ -125,7 +127,7 @@ impl Connection {
 
     fn one_of_batch(&mut self, parsed: crate::syntax::Parsed<'_>) -> Result<()> {
         let statement = self.session.prepare_parsed(parsed, &[])?;
-        let outcome = self.session.run(&statement, &[])?;
+        let outcome = self.session.run(&statement, &[], false)?;
         finish(outcome).map(|_| ())
     }
 
@@ -147,7 +149,7 @@ impl Connection {
     ///
     /// Errors: as [`Connection::execute`].
     pub fn run(&mut self, statement: &Statement, params: &[Datum]) -> Result<Outcome<'_>> {
-        self.session.run(statement, params)
+        self.session.run(statement, params, true)
     }
 
     /// Begins a transaction that the statements up to [`Connection::end_implicit`] are in together, unless one is open. BEGIN among them makes it an

@@ -58,6 +58,13 @@ impl Statement {
         self.0.planned.store(Arc::clone(planned));
     }
 
+    /// Whether its rows have the columns that they had when it was prepared.
+    pub(crate) fn is_as_prepared(&self, planned: &Arc<Planned>) -> bool {
+        let (old, new) = (&self.0.first.columns, &planned.columns);
+        Arc::ptr_eq(old, new)
+            || old.len() == new.len() && old.iter().zip(new.iter()).all(|(a, b)| a.kind == b.kind)
+    }
+
     /// Its text.
     pub fn sql(&self) -> &str {
         &self.0.sql

@@ -23,8 +23,10 @@ const LARGE: u64 = 20_000;
 pub(crate) struct Select {
     /// `None` for SELECT without FROM.
     pub access: Option<Access>,
-    /// Without FROM.
+    /// Without FROM; with FOR UPDATE, for another look at rows that are locked.
     pub condition: Option<Node>,
+    /// FOR UPDATE.
+    pub locks: bool,
     pub output: Output,
     pub sort: Option<Sort>,
     pub limit: Option<Node>,
@@ -50,6 +52,8 @@ pub(crate) struct Sort {
 
 /// The parts of a query that this path looks at; others are for the general path.
 struct Parts<'a> {
+    /// FOR UPDATE and the like.
+    locks: bool,
     select: &'a SelectTree,
     order: Option<&'a OrderBy>,
     limit: Option<&'a Expr>,
@@ -60,7 +64,7 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let plain_query = query.with.is_none()
         && query.fetch.is_none()
-        && query.locks.is_empty()
+        && query.locks.iter().all(|lock| lock.nonblock.is_none())
         && query.for_clause.is_none()
         && query.settings.is_none()
         && query.format_clause.is_none()
@@ -91,7 +95,8 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
         }
         Some(_) => return None,
     };
-    Some(Parts { select, order: query.order_by.as_ref(), limit, offset })
+    let locks = !query.locks.is_empty();
+    Some(Parts { locks, select, order: query.order_by.as_ref(), limit, offset })
 }
 
 impl Select {
@@ -111,7 +116,9 @@ impl Select {
         };
         let limit = count(parts.limit, binder)?;
         let offset = count(parts.offset, binder)?;
-        if let Some((aggregates, columns)) = Aggregate::all(&parts.select.projection, &scope, binder)? {
+        if !parts.locks
+            && let Some((aggregates, columns)) = Aggregate::all(&parts.select.projection, &scope, binder)?
+        {
             if parts.order.is_some() || limit.is_some() || offset.is_some() {
                 return Err(Failure::Unknown);
             }
@@ -132,10 +139,14 @@ impl Select {
             .collect();
         let wanted = Wanted { columns: &looked_at, order: by_columns.as_deref().unwrap_or_default() };
         let has_condition = !conjuncts.is_empty();
+        let condition = if parts.locks { Node::all(conjuncts.clone()) } else { None };
         let (access, mut ordered) = Access::plan(&table, conjuncts, &wanted);
         ordered &= by_columns.is_some();
         let sort = if ordered { None } else { Some(Sort { keys: order }) };
-        if access.is_full() && table.rows() > LARGE && (has_condition || sort.is_some()) {
+        if parts.locks && sort.is_some() {
+            return Err(Failure::Unknown);
+        }
+        if !parts.locks && access.is_full() && table.rows() > LARGE && (has_condition || sort.is_some()) {
             return Err(Failure::Unknown);
         }
         let keeps_params = access.residual.as_ref().is_some_and(Node::has_params)
@@ -143,7 +154,8 @@ impl Select {
             || sort.as_ref().is_some_and(|sort| sort.keys.iter().any(|(node, _)| node.has_params()));
         let select = Select {
             access: Some(access),
-            condition: None,
+            condition,
+            locks: parts.locks,
             output: output(nodes),
             sort,
             limit,
@@ -206,6 +218,7 @@ fn without_table(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, 
     let select = Select {
         access: None,
         condition,
+        locks: false,
         output: Output::Nodes(nodes),
         sort: None,
         limit,
@@ -236,6 +249,7 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     Ok(Select {
         access: Some(access),
         condition: None,
+        locks: false,
         output: Output::Aggregates(aggregates),
         sort: None,
         limit: None,

@@ -54,6 +54,8 @@ impl General {
         options.sql_parser.dialect = Dialect::PostgreSQL;
         options.sql_parser.parse_float_as_decimal = true;
         options.sql_parser.default_null_ordering = "nulls_max".to_owned();
+        // What a column's type does not say is in its metadata, and that is lost on the way through expressions.
+        options.execution.skip_physical_aggregate_schema_check = true;
         let memory = usize::try_from(shared.memory_limit).unwrap_or(usize::MAX);
         let runtime = RuntimeEnvBuilder::new()
             .with_memory_pool(std::sync::Arc::new(FairSpillPool::new(memory)))

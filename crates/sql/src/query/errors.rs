@@ -78,6 +78,11 @@ fn error_of(error: &DataFusionError) -> Error {
             other => Error::new(AMBIGUOUS_COLUMN, other.to_string()),
         },
         DataFusionError::ResourcesExhausted(what) => Error::new(OUT_OF_MEMORY, what.clone()),
+        DataFusionError::NotImplemented(what)
+            if what.contains("logical expression") && what.contains("Subquery") =>
+        {
+            Error::unsupported("a subquery that looks outside by anything but equality")
+        }
         DataFusionError::NotImplemented(what) => Error::new(FEATURE_NOT_SUPPORTED, first_line(what)),
         DataFusionError::SQL(source, _) => Error::new(SYNTAX_ERROR, source.to_string()),
         DataFusionError::Plan(what) => by_text(what, DATATYPE_MISMATCH),

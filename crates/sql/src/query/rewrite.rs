@@ -46,6 +46,9 @@ impl VisitorMut for Rewriter<'_> {
     type Break = Box<Error>;
 
     fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<Self::Break> {
+        if !query.locks.is_empty() {
+            return ControlFlow::Break(Box::new(Error::unsupported("FOR UPDATE in this query")));
+        }
         if let Some(fetch) = query.fetch.take() {
             let limit = fetch.quantity.or_else(|| Some(number(1)));
             match &mut query.limit_clause {
@@ -57,6 +60,11 @@ impl VisitorMut for Rewriter<'_> {
             }
         }
         unique_names(&mut query.body);
+        if let ast::SetExpr::Select(select) = &mut *query.body
+            && let Some(selection) = &mut select.selection
+        {
+            not_in(selection);
+        }
         ControlFlow::Continue(())
     }
 
@@ -293,7 +301,7 @@ fn unique_names(body: &mut ast::SetExpr) {
             let mut seen = std::collections::HashSet::new();
             for item in &mut select.projection {
                 let name = match item {
-                    ast::SelectItem::UnnamedExpr(expr) => expr.to_string(),
+                    ast::SelectItem::UnnamedExpr(expr) => without_casts(expr),
                     ast::SelectItem::ExprWithAlias { alias, .. } => ident(alias),
                     _ => continue,
                 };
@@ -315,9 +323,121 @@ fn unique_names(body: &mut ast::SetExpr) {
         ast::SetExpr::SetOperation { left, right, .. } => {
             unique_names(left);
             unique_names(right);
+            numbered(right);
         }
         _ => {}
     }
+}
+
+/// Names on the right of UNION and the like count for nothing, and are not to be those on the left.
+fn numbered(body: &mut ast::SetExpr) {
+    let ast::SetExpr::Select(select) = body else { return };
+    let plain = |item: &ast::SelectItem| {
+        matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+    };
+    if !select.projection.iter().all(plain) || select.distinct.is_some() {
+        return;
+    }
+    for (at, item) in select.projection.iter_mut().enumerate() {
+        if let ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } = item {
+            *item = ast::SelectItem::ExprWithAlias {
+                expr: take(expr),
+                alias: Ident::with_quote('"', format!("right:{at}")),
+            };
+        }
+    }
+}
+
+/// An expression's text, as DataFusion names columns by it.
+fn without_casts(expr: &Expr) -> String {
+    let mut expr = expr.clone();
+    let _ = ast::visit_expressions_mut(&mut expr, |expr| {
+        if let Expr::Cast { expr: inner, .. } | Expr::Nested(inner) = expr {
+            *expr = take(inner);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    expr.to_string()
+}
+
+/// `x NOT IN (SELECT y ...)` where the subquery looks outside, in a condition: as NOT EXISTS, which says the same there.
+fn not_in(condition: &mut Expr) {
+    match condition {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            not_in(left);
+            not_in(right);
+        }
+        Expr::Nested(inner) => not_in(inner),
+        Expr::InSubquery { expr, subquery, negated: true } if looks_outside(subquery) => {
+            let plain = subquery.limit_clause.is_none() && subquery.with.is_none();
+            let ast::SetExpr::Select(select) = &mut *subquery.body else { return };
+            let grouped = !matches!(&select.group_by, ast::GroupByExpr::Expressions(by, _) if by.is_empty())
+                || select.having.is_some();
+            let [ast::SelectItem::UnnamedExpr(item) | ast::SelectItem::ExprWithAlias { expr: item, .. }] =
+                select.projection.as_mut_slice()
+            else {
+                return;
+            };
+            if !plain || grouped || matches!(item, Expr::Function(_)) {
+                return;
+            }
+            let (item, outer) = (Expr::Nested(Box::new(take(item))), Expr::Nested(Box::new(take(expr))));
+            let or = |left: Expr, right: Expr| Expr::BinaryOp {
+                left: Box::new(left),
+                op: BinaryOperator::Or,
+                right: Box::new(right),
+            };
+            let equal = Expr::BinaryOp {
+                left: Box::new(item.clone()),
+                op: BinaryOperator::Eq,
+                right: Box::new(outer.clone()),
+            };
+            let matches = or(or(equal, Expr::IsNull(Box::new(item))), Expr::IsNull(Box::new(outer)));
+            let matches = Expr::Nested(Box::new(matches));
+            select.selection = Some(match select.selection.take() {
+                None => matches,
+                Some(selection) => Expr::BinaryOp {
+                    left: Box::new(Expr::Nested(Box::new(selection))),
+                    op: BinaryOperator::And,
+                    right: Box::new(matches),
+                },
+            });
+            select.projection = vec![ast::SelectItem::UnnamedExpr(number(1))];
+            let subquery = subquery.clone();
+            *condition = Expr::Exists { subquery, negated: true };
+        }
+        _ => {}
+    }
+}
+
+/// Whether a subquery names tables that are not in it.
+fn looks_outside(query: &ast::Query) -> bool {
+    let ast::SetExpr::Select(select) = &*query.body else { return false };
+    let inside = names_of(select);
+    let mut outside = false;
+    let _ = ast::visit_expressions(query, |expr| {
+        if let Expr::CompoundIdentifier(names) = expr {
+            outside |= names.first().is_some_and(|first| !inside.contains(&ident(first)));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    outside
+}
+
+/// What the tables of a SELECT are called.
+fn names_of(select: &ast::Select) -> Vec<String> {
+    select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
+        .filter_map(|relation| match relation {
+            ast::TableFactor::Table { name, alias, .. } => {
+                Some(alias.as_ref().map_or_else(|| last_name(name), |alias| ident(&alias.name)))
+            }
+            ast::TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| ident(&alias.name)),
+            _ => None,
+        })
+        .collect()
 }
 
 /// What PostgreSQL calls the columns of a query; `None` where only the tables tell.
@@ -346,17 +466,7 @@ pub(super) fn result_names(tree: &Tree) -> Option<Vec<String>> {
 
 /// Takes conditions out of a subquery that look at nothing in it; all of them have to be true for it to give anything.
 fn outer_conditions(select: &mut ast::Select) -> Option<Expr> {
-    let inside: Vec<String> = select
-        .from
-        .iter()
-        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
-        .filter_map(|relation| match relation {
-            ast::TableFactor::Table { name, alias, .. } => {
-                Some(alias.as_ref().map_or_else(|| last_name(name), |alias| ident(&alias.name)))
-            }
-            _ => None,
-        })
-        .collect();
+    let inside = names_of(select);
     let looks_inside = |expr: &Expr| {
         let mut inner = false;
         let _ = ast::visit_expressions(expr, |expr| {

@@ -13,7 +13,9 @@ use crate::direct::{Access, Aggregate, Cursor, InsertRun, Output, Ranges, Select
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val, assign, compare, is_assignable};
 use crate::outcome::{CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
-use crate::sqlstate::{INTERNAL_ERROR, PROTOCOL_VIOLATION, QUERY_CANCELED, READ_ONLY_SQL_TRANSACTION};
+use crate::sqlstate::{
+    FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, PROTOCOL_VIOLATION, QUERY_CANCELED, READ_ONLY_SQL_TRANSACTION,
+};
 use crate::statement::Statement;
 
 /// What running a statement came to.
@@ -25,10 +27,10 @@ pub(super) enum Started {
 }
 
 impl Session {
-    /// Runs a prepared statement.
+    /// Runs a prepared statement. `strict`: its rows must have the columns that its caller knows.
     ///
     /// Errors: all there are.
-    pub fn run(&mut self, statement: &Statement, params: &[Datum]) -> Result<Outcome<'_>> {
+    pub fn run(&mut self, statement: &Statement, params: &[Datum], strict: bool) -> Result<Outcome<'_>> {
         let mut planned = statement.planned();
         if let Plan::Utility(tree) = &planned.plan {
             return self.utility(tree);
@@ -37,7 +39,7 @@ impl Session {
             return Ok(Outcome::Done(CommandTag::new("")));
         }
         self.begin_statement()?;
-        match self.start(statement, &mut planned, params) {
+        match self.start(statement, &mut planned, params, strict) {
             Ok(started) => self.outcome(started, &planned),
             Err(error) => {
                 let error = self.explain(error);
@@ -74,10 +76,14 @@ impl Session {
         statement: &Statement,
         planned: &mut StdArc<Planned>,
         params: &[Datum],
+        strict: bool,
     ) -> Result<Started> {
         let version = self.transaction()?.view().catalog().version();
         if planned.catalog != version || planned.settings != self.context.settings.version {
             *planned = self.replan(statement)?;
+        }
+        if strict && !statement.is_as_prepared(planned) {
+            return Err(Error::new(FEATURE_NOT_SUPPORTED, "cached plan must not change result type"));
         }
         let params = &*bind(params, &planned.parameters)?;
         match &planned.plan {
@@ -144,6 +150,9 @@ impl Session {
 
     fn select(&mut self, select: &Select, planned: &StdArc<Planned>, params: &[Datum]) -> Result<Started> {
         let Some(access) = &select.access else { return self.select_values(select, params) };
+        if select.locks {
+            return self.locked(select, access, params);
+        }
         if let Output::Aggregates(aggregates) = &select.output {
             return self.aggregates(access, aggregates, params);
         }
@@ -237,6 +246,36 @@ impl Session {
         Ok(Started::Rows(Source::datums(vec![row]), "SELECT", false))
     }
 
+    /// FOR UPDATE: rows are given as they are once they are locked.
+    fn locked(&mut self, select: &Select, access: &Access, params: &[Datum]) -> Result<Started> {
+        self.check_writable("SELECT FOR UPDATE")?;
+        let (skip, left) = self.limits(select, params)?;
+        let (transaction, context) = self.parts()?;
+        let env = Env::new(Cells::None, params, context);
+        let mut keys = Vec::new();
+        let mut cursor = Cursor::new(access, transaction.view(), &env, Vec::new(), Default::default())?;
+        while (keys.len() as u64) < left.saturating_add(skip) && cursor.advance(access, &env)? {
+            keys.push(cursor.row(access)?.key().to_vec());
+        }
+        drop(cursor);
+        let mut buffer = cairn_table::RowBuf::default();
+        let mut rows = Vec::new();
+        for key in keys.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)) {
+            if !transaction.lock(&access.table, key, &mut buffer)? {
+                continue;
+            }
+            let row = buffer.row(&access.table);
+            let env = Env { row: Cells::Row(row), ..env };
+            if let Some(condition) = &select.condition
+                && !condition.holds(&env)?
+            {
+                continue;
+            }
+            rows.push(values_of(&select.output, row, &env)?);
+        }
+        Ok(Started::Rows(Source::datums(rows), "SELECT", false))
+    }
+
     fn sorted(&mut self, select: &Select, access: &Access, sort: &Sort, params: &[Datum]) -> Result<Started> {
         let (skip, left) = self.limits(select, params)?;
         let (transaction, context) = self.parts()?;
@@ -248,16 +287,7 @@ impl Session {
             let env = Env { row: Cells::Row(row), ..env };
             let keys =
                 sort.keys.iter().map(|(node, _)| Ok(node.eval(&env)?.into_datum())).collect::<Result<_>>()?;
-            let values = match &select.output {
-                Output::Columns(columns) => columns
-                    .iter()
-                    .map(|&(at, scale)| DatumRef::from_value(row.get(at), scale).to_owned())
-                    .collect(),
-                Output::Nodes(nodes) => {
-                    nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum())).collect::<Result<_>>()?
-                }
-                Output::Aggregates(_) => Vec::new(),
-            };
+            let values = values_of(&select.output, row, &env)?;
             rows.push((keys, values));
         }
         rows.sort_by(|(a, _), (b, _)| {
@@ -307,6 +337,18 @@ impl Session {
             }
             _ => self.context.settings.get(name),
         }
+    }
+}
+
+/// What a row comes out as.
+fn values_of(output: &Output, row: cairn_table::RowRef<'_>, env: &Env<'_>) -> Result<Vec<Datum>> {
+    match output {
+        Output::Columns(columns) => Ok(columns
+            .iter()
+            .map(|&(at, scale)| DatumRef::from_value(row.get(at), scale).to_owned())
+            .collect()),
+        Output::Nodes(nodes) => nodes.iter().map(|node| Ok(node.eval(env)?.into_datum())).collect(),
+        Output::Aggregates(_) => Ok(Vec::new()),
     }
 }
 

@@ -154,7 +154,7 @@ impl Session {
             let env = crate::expr::Env::new(crate::expr::Cells::None, &[], &self.context);
             params.push(node.eval(&env)?.into_datum());
         }
-        self.run(&statement, &params)
+        self.run(&statement, &params, true)
     }
 
     fn set(&mut self, set: &Set) -> Result<()> {

@@ -3,6 +3,7 @@
 mod limits;
 mod names;
 mod parse;
+mod precedence;
 mod types;
 
 pub(crate) use limits::{DEEP, deep};

@@ -1,12 +1,15 @@
 //! Statements out of a text.
 
-use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Statement};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, Ident, ObjectName, Statement, visit_expressions_mut};
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::limits::{self, MOST_BRACKETS, deep};
+use super::precedence;
 use crate::error::{Error, Result};
 use crate::sqlstate::{STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
 
@@ -96,7 +99,12 @@ pub(crate) fn expression(text: &str) -> Result<Expr> {
         Token::EOF => Ok(expr),
         _ => parser.expected("end of expression", parser.peek_token()),
     });
-    expr.map_err(|error| syntax_error(text, &tokens, &error))
+    let mut expr = expr.map_err(|error| syntax_error(text, &tokens, &error))?;
+    let _ = visit_expressions_mut(&mut expr, |expr| {
+        precedence::correct_expr(expr);
+        ControlFlow::<()>::Continue(())
+    });
+    Ok(expr)
 }
 
 fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
@@ -142,7 +150,13 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
     let statement = deep(depth, || {
         let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
         let mut parser = parser.with_tokens_with_locations(tokens.to_vec());
-        let statement = parser.parse_statement()?;
+        let mut statement = parser.parse_statement()?;
+        if tokens
+            .iter()
+            .any(|token| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::DISTINCT))
+        {
+            precedence::correct(&mut statement);
+        }
         match parser.peek_token().token {
             Token::EOF => Ok(statement),
             _ => parser.expected("end of statement", parser.peek_token()),

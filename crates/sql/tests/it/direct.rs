@@ -65,6 +65,9 @@ fn transactions() {
     assert_eq!(fails(&mut a, "update t set v = 11 where id = 1"), "40001");
     run(&mut a, "rollback");
     assert_eq!(a.status(), TransactionStatus::Idle);
+    run(&mut a, "begin");
+    assert_eq!(ask(&mut a, "select v from t where id = 1 for update"), ["10"]);
+    run(&mut a, "commit");
     run(&mut a, "begin read only");
     assert_eq!(fails(&mut a, "delete from t"), "25006");
     run(&mut a, "rollback");

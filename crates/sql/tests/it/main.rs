@@ -3,4 +3,5 @@
 mod copy;
 mod direct;
 mod general;
+mod records;
 mod support;

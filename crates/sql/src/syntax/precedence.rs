@@ -1,0 +1,75 @@
+//! IS DISTINCT FROM binds tighter than AND, OR and NOT. The parser takes everything behind FROM for its right side; here it is put right.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Statement, UnaryOperator, Value, visit_expressions_mut,
+};
+
+/// Puts statements right that have IS DISTINCT FROM in them.
+pub(super) fn correct(statement: &mut Statement) {
+    let _ = visit_expressions_mut(statement, |expr| {
+        correct_expr(expr);
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// Puts one expression right, whose parts are right already.
+pub(super) fn correct_expr(expr: &mut Expr) {
+    match expr {
+        Expr::IsDistinctFrom(_, right) | Expr::IsNotDistinctFrom(_, right) if is_condition(right) => {
+            let all = take(right);
+            let distinct = take(expr);
+            *expr = with_first(all, |leaf| match distinct {
+                Expr::IsDistinctFrom(left, _) => Expr::IsDistinctFrom(left, Box::new(leaf)),
+                Expr::IsNotDistinctFrom(left, _) => Expr::IsNotDistinctFrom(left, Box::new(leaf)),
+                other => other,
+            });
+        }
+        Expr::UnaryOp { op: UnaryOperator::Not, expr: inner } if is_condition(inner) => {
+            let all = take(inner);
+            *expr = with_first(all, |leaf| Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(leaf) });
+        }
+        // `a AND (b OR c)` without brackets is what the changes within have left of `(a AND b) OR c`.
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } if is_or(right) => {
+            let (first, all) = (take(left), take(right));
+            *expr = with_left_of_or(all, |leaf| Expr::BinaryOp {
+                left: Box::new(first),
+                op: BinaryOperator::And,
+                right: Box::new(leaf),
+            });
+        }
+        _ => {}
+    }
+}
+
+fn take(expr: &mut Expr) -> Expr {
+    std::mem::replace(expr, Expr::Value(Value::Null.into()))
+}
+
+fn is_condition(expr: &Expr) -> bool {
+    matches!(expr, Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, .. })
+}
+
+fn is_or(expr: &Expr) -> bool {
+    matches!(expr, Expr::BinaryOp { op: BinaryOperator::Or, .. })
+}
+
+/// Changes the first of the parts of a condition.
+fn with_first(expr: Expr, change: impl FnOnce(Expr) -> Expr) -> Expr {
+    match expr {
+        Expr::BinaryOp { left, op: op @ (BinaryOperator::And | BinaryOperator::Or), right } => {
+            Expr::BinaryOp { left: Box::new(with_first(*left, change)), op, right }
+        }
+        leaf => change(leaf),
+    }
+}
+
+fn with_left_of_or(expr: Expr, change: impl FnOnce(Expr) -> Expr) -> Expr {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::Or, right } => {
+            Expr::BinaryOp { left: Box::new(with_left_of_or(*left, change)), op: BinaryOperator::Or, right }
+        }
+        leaf => change(leaf),
+    }
+}
