@@ -4,6 +4,7 @@ mod limits;
 mod names;
 mod parse;
 mod precedence;
+mod switches;
 mod types;
 
 pub(crate) use limits::{DEEP, deep};

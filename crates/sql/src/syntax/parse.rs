@@ -110,9 +110,11 @@ pub(crate) fn expression(text: &str) -> Result<Expr> {
 fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     limits::check_length(sql)?;
     let tokens = Tokenizer::new(&DIALECT, sql).tokenize_with_location();
-    tokens.map_err(|error| {
+    let mut tokens = tokens.map_err(|error| {
         Error::new(SYNTAX_ERROR, error.message.clone()).at(offset_in_chars(sql, error.location))
-    })
+    })?;
+    super::switches::spell_out(&mut tokens);
+    Ok(tokens)
 }
 
 /// The pieces between semicolons that have something in them.
