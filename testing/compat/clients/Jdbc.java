@@ -12,6 +12,7 @@ import java.sql.Savepoint;
 import java.sql.Statement;
 import java.sql.Timestamp;
 import java.sql.Types;
+import java.util.HexFormat;
 import org.postgresql.PGConnection;
 
 /** PostgreSQL's JDBC driver: prepared statements, batches, cursors, COPY, and what DatabaseMetaData asks. */
@@ -40,7 +41,9 @@ public final class Jdbc {
     while (rows.next()) {
       shown.append("\n ");
       for (String column : columns) {
-        shown.append(' ').append(rows.getString(column));
+        // The driver shows bytes that came in binary by where they are in memory.
+        boolean isBytes = rows.getObject(column) instanceof byte[];
+        shown.append(' ').append(isBytes ? HexFormat.of().formatHex(rows.getBytes(column)) : rows.getString(column));
       }
     }
     return shown.toString();

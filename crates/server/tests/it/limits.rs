@@ -87,7 +87,7 @@ fn statements_are_timed() {
     let host = Host::with(limits(|limits| limits.statement_timeout = Some(Duration::from_millis(100))));
     host.fill();
     let mut client = host.session();
-    assert_eq!(client.query(SLOW), "E ERROR 57014\nZ I\n");
+    assert_eq!(client.query(SLOW), "T count:20\nE ERROR 57014\nZ I\n");
     assert_eq!(client.query("SELECT 1 AS a"), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
 

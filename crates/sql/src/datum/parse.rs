@@ -192,7 +192,12 @@ fn date(text: &str, kind: &ColumnType) -> Result<i32> {
     if text.eq_ignore_ascii_case("epoch") {
         return Ok(0);
     }
-    let micros = timestamp(text, kind)?;
+    // A zone without a time changes no date: the JDBC driver sends `2024-02-29 +00`.
+    let is_zone = |zone: &str| {
+        zone.strip_prefix(['+', '-']).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b':'))
+    };
+    let bare = text.split_once(' ').filter(|(_, zone)| is_zone(zone)).map_or(text, |(date, _)| date);
+    let micros = timestamp(bare, kind)?;
     i32::try_from(micros.div_euclid(DAY)).map_err(|_| datetime(text, kind))
 }
 
