@@ -49,6 +49,7 @@ pub(crate) struct Shared {
     pub sequences: Mutex<Counters>,
     pub general: OnceLock<General>,
     runtime: OnceLock<Runtime>,
+    timers: OnceLock<Runtime>,
     backends: AtomicU32,
     seed: u64,
 }
@@ -65,25 +66,37 @@ impl Drop for Runtime {
     }
 }
 
+/// Threads that are started when they are needed first.
+fn threads(place: &OnceLock<Runtime>, count: usize, name: &str) -> Result<tokio::runtime::Handle> {
+    if let Some(Runtime(Some(runtime))) = place.get() {
+        return Ok(runtime.handle().clone());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(count)
+        .thread_name(name)
+        .thread_stack_size(8 << 20)
+        .enable_time()
+        .build()
+        .map_err(|error| Error::new(OUT_OF_MEMORY, format!("threads cannot be started: {error}")))?;
+    let handle = runtime.handle().clone();
+    // Somebody else may have been faster: theirs is as good.
+    let kept = place.get_or_init(|| Runtime(Some(runtime)));
+    Ok(kept.0.as_ref().map_or(handle, |runtime| runtime.handle().clone()))
+}
+
 impl Shared {
     /// The threads of the general path, which are started when they are needed first.
     ///
     /// Errors: 53200 where the system has no more threads to give.
     pub fn runtime(&self) -> Result<tokio::runtime::Handle> {
-        if let Some(Runtime(Some(runtime))) = self.runtime.get() {
-            return Ok(runtime.handle().clone());
-        }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(self.threads)
-            .thread_name("cairn-sql")
-            .thread_stack_size(8 << 20)
-            .enable_time()
-            .build()
-            .map_err(|error| Error::new(OUT_OF_MEMORY, format!("threads cannot be started: {error}")))?;
-        let handle = runtime.handle().clone();
-        // Somebody else may have been faster: theirs is as good.
-        let kept = self.runtime.get_or_init(|| Runtime(Some(runtime)));
-        Ok(kept.0.as_ref().map_or(handle, |runtime| runtime.handle().clone()))
+        threads(&self.runtime, self.threads, "cairn-sql")
+    }
+
+    /// A thread that does nothing but look at the time: those of queries may be at work for long.
+    ///
+    /// Errors: as [`Shared::runtime`].
+    pub fn timers(&self) -> Result<tokio::runtime::Handle> {
+        threads(&self.timers, 1, "cairn-sql-time")
     }
 
     /// Gives back space that nothing is in.
@@ -123,7 +136,7 @@ impl Timer {
     pub fn start(shared: &Shared, after: Duration, canceller: &cairn_table::Canceller) -> Result<Timer> {
         let fired = Arc::new(AtomicBool::new(false));
         let (flag, canceller) = (Arc::clone(&fired), canceller.clone());
-        let task = shared.runtime()?.spawn(async move {
+        let task = shared.timers()?.spawn(async move {
             tokio::time::sleep(after).await;
             flag.store(true, Ordering::SeqCst);
             canceller.cancel();
@@ -267,6 +280,7 @@ impl Builder {
             sequences: Mutex::new(Counters::new()),
             general: OnceLock::new(),
             runtime: OnceLock::new(),
+            timers: OnceLock::new(),
             backends: AtomicU32::new(1),
             seed,
         })))

@@ -50,7 +50,7 @@ pub(super) fn field(text: &str, format: &Format, to: &mut Vec<u8>) {
     }
     let special =
         |&byte: &u8| byte == format.delimiter || byte == format.quote || byte == b'\n' || byte == b'\r';
-    if text != format.null && text != "\\." && !text.as_bytes().iter().any(|byte| special(byte)) {
+    if text != format.null && text != "\\." && !text.as_bytes().iter().any(special) {
         to.extend(text.as_bytes());
         return;
     }

@@ -8,7 +8,7 @@ use crate::syntax::ident;
 
 /// How rows are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Format {
+pub(crate) struct Format {
     pub csv: bool,
     pub delimiter: u8,
     pub null: String,

@@ -26,6 +26,7 @@ pub(crate) struct Copy {
 }
 
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each statement")]
 enum Kind {
     From(Arc<Insert>),
     To { query: Query, columns: Vec<Column> },

@@ -326,7 +326,7 @@ fn offset(zone: &str) -> Option<i64> {
 }
 
 /// Months, days and microseconds of `1 year 2 mons 3 days 04:05:06.7`, `-2 hours`, `1.5 weeks`, `3 days ago`.
-pub(crate) fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
+fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
     let (mut months, mut days, mut micros) = (0f64, 0f64, 0i128);
     let mut words = text.split_ascii_whitespace().flat_map(split_unit).peekable();
     let (mut any, mut ago) = (false, false);

@@ -35,6 +35,9 @@ enum Kind {
     Sum,
 }
 
+/// Aggregates and the columns that they make.
+type Found = (Vec<Aggregate>, Vec<Column>);
+
 /// What it comes to so far.
 #[derive(Debug)]
 pub(crate) struct Accumulator {
@@ -51,7 +54,7 @@ impl Aggregate {
         items: &[SelectItem],
         scope: &Scope,
         binder: &mut Binder<'_>,
-    ) -> Result<Option<(Vec<Aggregate>, Vec<Column>)>, Failure> {
+    ) -> Result<Option<Found>, Failure> {
         let (mut aggregates, mut columns) = (Vec::new(), Vec::new());
         for item in items {
             let (expr, name) = match item {

@@ -22,7 +22,7 @@ pub(crate) use compile::{Compiler, Failure, NoContext, Typed};
 pub(crate) use eval::{Cells, Context, Env, Val};
 pub(crate) use logic::compare;
 pub(crate) use node::{Comparison, Node};
-pub(crate) use scope::{Scope, ScopeColumn};
+pub(crate) use scope::Scope;
 
 pub(crate) use literal::parameter;
 

@@ -111,10 +111,10 @@ impl Compiler<'_> {
             | Operator::BitOr
             | Operator::BitXor
             | Operator::ShiftLeft
-            | Operator::ShiftRight => {
-                if rank(kind.kind) > rank(Type::BigInt) {
-                    return Err(undefined(symbol, &a, &b));
-                }
+            | Operator::ShiftRight
+                if rank(kind.kind) > rank(Type::BigInt) =>
+            {
+                return Err(undefined(symbol, &a, &b));
             }
             Operator::Modulo if matches!(kind.kind, Type::Real | Type::Double) => {
                 return Err(undefined(symbol, &a, &b));

@@ -68,7 +68,7 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
             scale(months, days, micros, as_double(right))
         }
         (D::Double(_), O::Multiply, D::Interval { .. }) => binary(operator, right, left),
-        (D::Interval { .. }, O::Divide, D::Double(by)) if by == 0.0 => Err(super::arithmetic::by_zero()),
+        (D::Interval { .. }, O::Divide, D::Double(0.0)) => Err(super::arithmetic::by_zero()),
         (D::Interval { months, days, micros }, O::Divide, D::Double(by)) => {
             scale(months, days, micros, 1.0 / by)
         }

@@ -107,10 +107,6 @@ pub(super) struct Relation {
 }
 
 impl Relation {
-    pub fn new(columns: &[(&'static str, Kind)]) -> Self {
-        Relation { columns: columns.to_vec(), rows: Vec::new() }
-    }
-
     /// Columns that are all of one type each, by their names: `oid:n relname:t relkind:t`. `n` number, `s` short, `t` text, `b` flag, `r` real, `N` numbers, `T` texts.
     pub fn of(columns: &'static str) -> Self {
         let column = |part: &'static str| {

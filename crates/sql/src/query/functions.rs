@@ -30,6 +30,7 @@ pub(crate) struct RowFunction {
 }
 
 impl RowFunction {
+    #[allow(clippy::new_ret_no_self, reason = "nobody sees it but as a function")]
     /// `counts`: how many arguments it may have, of whatever types.
     pub fn new(
         name: &str,

@@ -117,7 +117,8 @@ impl Query {
             let _within = handle.enter();
             execute_stream(physical, context).map_err(datafusion_error)?
         };
-        Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone()))
+        let timers = session.shared.timers()?;
+        Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone(), timers))
     }
 
     fn physical(&self, session: &mut Session, params: &[Datum]) -> Result<Arc<dyn ExecutionPlan>> {

@@ -279,13 +279,9 @@ impl Rewriter<'_> {
             "variance" => "var_samp",
             "cardinality" => "cardinality",
             _ => {
+                let value = self.given.system.session_value(&name, arguments.first().and_then(string));
                 return Ok(
-                    match self.given.system.session_value(&name, arguments.first().and_then(string)) {
-                        Some(value) => {
-                            Some(value.map_or(Expr::Value(Value::Null.into()), |value| text(&value)))
-                        }
-                        None => None,
-                    },
+                    value.map(|value| value.map_or(Expr::Value(Value::Null.into()), |value| text(&value)))
                 );
             }
         };

@@ -27,7 +27,7 @@ const AHEAD: usize = 2;
 pub(crate) struct Batches {
     batches: Receiver<Result<RecordBatch, DataFusionError>>,
     kinds: Vec<ColumnType>,
-    handle: Handle,
+    timers: Handle,
     canceller: Canceller,
     task: AbortHandle,
 }
@@ -39,6 +39,7 @@ impl Batches {
         kinds: Vec<ColumnType>,
         handle: Handle,
         canceller: Canceller,
+        timers: Handle,
     ) -> Self {
         let (sender, batches) = channel(AHEAD);
         let mut stream = stream;
@@ -50,7 +51,7 @@ impl Batches {
                 }
             }
         });
-        Batches { batches, kinds, handle, canceller, task: task.abort_handle() }
+        Batches { batches, kinds, timers, canceller, task: task.abort_handle() }
     }
 
     /// The next batch; `None` after the last one.
@@ -58,7 +59,7 @@ impl Batches {
     /// Errors: whatever computing it met; 57014.
     pub fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            let within = self.handle.enter();
+            let within = self.timers.enter();
             let next =
                 futures_executor::block_on(async { tokio::time::timeout(LOOK, self.batches.recv()).await });
             drop(within);

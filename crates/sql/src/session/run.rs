@@ -19,6 +19,7 @@ use crate::sqlstate::{
 use crate::statement::Statement;
 
 /// What running a statement came to.
+#[allow(clippy::large_enum_variant, reason = "there is one at a time")]
 pub(super) enum Started {
     /// Rows; whether the statement goes on while they are read.
     Rows(Source, &'static str, bool),

@@ -147,6 +147,8 @@ impl Settings {
     ///
     /// Errors: 42704, 22023, 55P02.
     pub fn set(&mut self, name: &str, values: Option<&[String]>) -> Result<()> {
+        // Plans may have a setting's value in them.
+        self.version += 1;
         let name = name.to_ascii_lowercase();
         let value = values.map(|values| values.join(", "));
         let invalid = || {
@@ -186,7 +188,6 @@ impl Settings {
                     .map(|name| name.trim().trim_matches('"').to_owned())
                     .filter(|name| !name.is_empty() && name != "$user");
                 self.search_path = if values.is_some() { names.collect() } else { vec![PUBLIC.to_owned()] };
-                self.version += 1;
             }
             _ if FIXED.iter().any(|(fixed, _)| *fixed == name) => {
                 return Err(Error::new(

@@ -8,7 +8,7 @@ mod switches;
 mod types;
 
 pub(crate) use limits::{DEEP, deep};
-pub(crate) use names::{TableName, fold, ident, last_name, position_of, qualified};
+pub(crate) use names::{TableName, fold, ident, last_name, qualified};
 pub use parse::split;
 pub(crate) use parse::{Parsed, Plain, Tree, expression, one, parse};
 pub(crate) use types::{column_type, is_serial};

@@ -20,17 +20,6 @@ pub(crate) fn fold(name: &str) -> String {
     name.to_ascii_lowercase()
 }
 
-/// Where a name is in its statement: the character, counted from 1.
-pub(crate) fn position_of(ident: &Ident, sql: &str) -> Option<usize> {
-    let start = ident.span.start;
-    if start.line == 0 {
-        return None;
-    }
-    let before: usize =
-        sql.split_inclusive('\n').take(start.line as usize - 1).map(|line| line.chars().count()).sum();
-    Some(before + start.column as usize)
-}
-
 /// A table's name, or that of something else that lives in a namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct TableName {

@@ -1,7 +1,10 @@
 //! What needs a whole database: one binary, as it is a large one.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod copy;
 mod direct;
 mod general;
 mod records;
+mod session;
 mod support;

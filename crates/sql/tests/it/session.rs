@@ -1,0 +1,102 @@
+//! Goal: what a session keeps, and what stops it. Method: several connections, settings, cancelling from another thread.
+
+use std::time::Duration;
+
+use cairn_sql::{Datum, StatementKind};
+
+use crate::support::{ask, database, fails, rows, run};
+
+/// Statements are planned anew when tables change, and say so when their columns do.
+#[test]
+fn prepared() {
+    let database = database();
+    let (mut a, mut b) = (database.connect(), database.connect());
+    run(&mut a, "create table t (id int primary key, v text)");
+    let statement = a.prepare("select * from t where id = $1").unwrap();
+    assert_eq!(statement.kind(), StatementKind::Query);
+    assert_eq!(statement.parameters()[0].to_string(), "int");
+    run(&mut b, "insert into t values (1, 'x')");
+    run(&mut b, "create index on t (v)");
+    assert!(a.run(&statement, &[Datum::Int(1)]).is_ok());
+    run(&mut b, "alter table t add column w int");
+    assert_eq!(a.run(&statement, &[Datum::Int(1)]).unwrap_err().sqlstate(), "0A000");
+    assert_eq!(rows(&mut a, "select * from t where id = $1", &[Datum::Int(1)]).unwrap(), ["1|x|NULL"]);
+    run(&mut a, "prepare p as select v from t where id = $1");
+    assert_eq!(ask(&mut a, "execute p(1)"), ["x"]);
+    run(&mut a, "deallocate p");
+    assert_eq!(fails(&mut a, "execute p(1)"), "26000");
+}
+
+/// SET, SHOW and what nobody may change.
+#[test]
+fn settings() {
+    let mut c = database().connect();
+    assert_eq!(ask(&mut c, "show transaction isolation level"), ["read committed"]);
+    run(&mut c, "set default_transaction_isolation = 'serializable'");
+    assert_eq!(ask(&mut c, "show transaction_isolation"), ["serializable"]);
+    run(&mut c, "set application_name to 'test'");
+    assert_eq!(c.setting("application_name").as_deref(), Some("test"));
+    assert_eq!(fails(&mut c, "set server_version = '16'"), "55P02");
+    assert_eq!(fails(&mut c, "set nonsense = 1"), "42704");
+    assert_eq!(fails(&mut c, "set statement_timeout = 'soon'"), "22023");
+    run(&mut c, "begin");
+    run(&mut c, "begin");
+    assert_eq!(c.take_notices()[0].sqlstate, "25001");
+    run(&mut c, "commit");
+}
+
+/// Long queries end when somebody says so, or when their time is over.
+#[test]
+fn stops() {
+    let database = database();
+    let mut c = database.connect();
+    run(&mut c, "create table t as select i from generate_series(1, 3000) as s(i)");
+    let long = "select count(*) from t a, t b, t c where a.i + b.i + c.i = -1";
+    run(&mut c, "set statement_timeout = '200ms'");
+    let error = c.execute(long, &[]).unwrap_err();
+    assert_eq!(
+        (error.sqlstate(), error.message()),
+        ("57014", "canceling statement due to statement timeout")
+    );
+    run(&mut c, "set statement_timeout = 0");
+    let canceller = c.canceller();
+    let waiter = cairn_vfs::thread::spawn("canceller", move || {
+        cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), Duration::from_millis(200));
+        canceller.cancel();
+    });
+    let error = c.execute(long, &[]).unwrap_err();
+    assert_eq!((error.sqlstate(), error.message()), ("57014", "canceling statement due to user request"));
+    waiter.unwrap().join().unwrap();
+    assert_eq!(ask(&mut c, "select 1"), ["1"]);
+}
+
+/// Sequences go on where they were, after rollbacks, DDL in blocks and opening again.
+#[test]
+fn sequences() {
+    let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
+    let open = || {
+        cairn_sql::Database::builder()
+            .fs(std::sync::Arc::clone(&fs))
+            .cache_bytes(16 << 20)
+            .open("s.db")
+            .unwrap()
+    };
+    {
+        let database = open();
+        let (mut a, mut b) = (database.connect(), database.connect());
+        run(&mut a, "begin");
+        run(&mut a, "create table t (id bigserial primary key, v int)");
+        run(&mut a, "insert into t (v) values (1), (2)");
+        run(&mut a, "commit");
+        assert_eq!(ask(&mut b, "insert into t (v) values (3) returning id"), ["3"]);
+        run(&mut a, "begin");
+        assert_eq!(ask(&mut a, "insert into t (v) values (4) returning id"), ["4"]);
+        run(&mut a, "rollback");
+        assert_eq!(ask(&mut b, "select nextval('t_id_seq'), currval('t_id_seq')"), ["5|5"]);
+        assert_eq!(ask(&mut b, "select setval('t_id_seq', 10)"), ["10"]);
+        assert_eq!(ask(&mut a, "insert into t (v) values (5) returning id"), ["11"]);
+    }
+    let mut c = open().connect();
+    assert_eq!(ask(&mut c, "insert into t (v) values (6) returning id"), ["12"]);
+    assert_eq!(ask(&mut c, "select count(*), max(id) from t"), ["5|12"]);
+}
