@@ -172,7 +172,8 @@ mod tests {
     #[test]
     #[allow(clippy::disallowed_methods, reason = "files of the source tree")]
     fn corpus_is_harmless() {
-        let targets: [(&str, fn(&[u8])); 2] = [("pg_startup", startup), ("pg_messages", messages)];
+        type Body = fn(&[u8]);
+        let targets: [(&str, Body); 2] = [("pg_startup", startup), ("pg_messages", messages)];
         for (target, body) in targets {
             let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
             let files: Vec<_> =

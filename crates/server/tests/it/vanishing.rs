@@ -19,7 +19,8 @@ fn clients_vanish_in_every_state() {
     first.query(
         "CREATE TABLE t (a int PRIMARY KEY, b int); INSERT INTO t VALUES (1, 0); CREATE TABLE c (a int)",
     );
-    let states: &[(&str, fn(&mut Client))] = &[
+    type Act = fn(&mut Client);
+    let states: &[(&str, Act)] = &[
         ("before the first byte", |_| {}),
         ("within the first message", |client| client.send_raw(&startup(&[("user", "ann")])[..9])),
         ("before log-in is answered", |client| client.send_raw(&startup(&[("user", "ann")]))),
