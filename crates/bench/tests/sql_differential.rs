@@ -17,7 +17,8 @@ fn cairn_agrees_with_both() {
     for seed in first..first + seeds {
         println!("CAIRN_SEED={seed}");
         let found = test_cairn(seed, count, must, 5).unwrap();
-        assert!(found.compared > count / 4, "{} compared of {count}", found.compared);
+        println!("{} compared, {} not supported", found.compared, found.unsupported.len());
+        assert!(found.compared > count / 8, "{found}");
         assert!(found.differences.is_empty(), "CAIRN_SEED={seed}\n{found}");
     }
 }

@@ -27,6 +27,7 @@ mod store;
 mod tests;
 pub mod text;
 pub mod tpch;
+pub mod versus;
 
 use std::path::PathBuf;
 
@@ -166,6 +167,8 @@ impl Suite<'_> {
                     for case in cases {
                         self.recorder.discard(&name, &case.case, error.to_string());
                     }
+                    // What there is of it already would be in the next group's way.
+                    remove_tree(&self.dir_of(store)?)?;
                 }
             }
         }
@@ -185,8 +188,7 @@ impl Suite<'_> {
     fn open(&self, group: Group, index: usize, table: &Table) -> Result<Open> {
         let none = || Error::engine("the suite", "no such engine");
         let store = self.catalog.stores.get(index).ok_or_else(none)?;
-        // Short, since a socket's path has to fit into a hundred bytes.
-        let dir = self.scratch.dir(&index.to_string())?;
+        let dir = self.dir_of(index)?;
         let db = store.open(&dir, &self.settings(group))?;
         match group {
             Group::Guide => guide::create(&*db)?,
@@ -195,6 +197,11 @@ impl Suite<'_> {
         }
         db.settle()?;
         Ok(Open { name: store.name().to_owned(), dir, db, history: History::new(table.records) })
+    }
+
+    /// Where a contender has its database. Short, since a socket's path has to fit into a hundred bytes.
+    fn dir_of(&self, index: usize) -> Result<PathBuf> {
+        self.scratch.dir(&index.to_string())
     }
 
     fn settings(&self, group: Group) -> SqlSettings {

@@ -85,7 +85,7 @@ pub(super) fn run(suite: &mut Suite<'_>, scale: u32) -> Result<()> {
 
 fn open(suite: &Suite<'_>, index: usize, scale: u32) -> Result<Option<Open>> {
     let Some(store) = suite.catalog.stores.get(index) else { return Ok(None) };
-    let dir = suite.scratch.dir(&index.to_string())?;
+    let dir = suite.dir_of(index)?;
     let settings = SqlSettings {
         durability: suite.options.durability,
         cache_bytes: suite.options.cache_bytes,

@@ -1,6 +1,7 @@
 //! A run for a terminal and for a dashboard: a table for each group, a column for each contender.
 
 use super::plan::{Group, name_of};
+use super::versus;
 use crate::dashboard::Entry;
 use crate::results::{Case, Contender, Measurement, Run};
 use crate::suite_hash::recorder::{LATENCY, THROUGHPUT, TIME};
@@ -12,7 +13,7 @@ pub fn to_text(run: &Run) -> String {
     for title in titles(run) {
         out += &format!("\n{title}\n{}", section(run, title));
     }
-    out + &notes(run)
+    out + &versus::to_text(run) + &notes(run)
 }
 
 /// The groups that have figures, the suite's own first and in its order.

@@ -102,7 +102,7 @@ type Loaded = (PathBuf, Box<dyn SqlDb>, f64, u64);
 fn load(suite: &Suite<'_>, index: usize, scale: f64) -> Result<Loaded> {
     let none = || Error::engine("the suite", "no such engine");
     let store = suite.catalog.stores.get(index).ok_or_else(none)?;
-    let dir = suite.scratch.dir(&index.to_string())?;
+    let dir = suite.dir_of(index)?;
     let settings = SqlSettings {
         durability: suite.options.durability,
         cache_bytes: suite.options.cache_bytes,
