@@ -88,7 +88,13 @@ fn key(table: &Table, id: i32) -> Vec<u8> {
     key
 }
 
-fn transfer(db: &Database, accounts: &Arc<Table>, from: i32, to: i32, amount: i64) -> cairn_table::Result<()> {
+fn transfer(
+    db: &Database,
+    accounts: &Arc<Table>,
+    from: i32,
+    to: i32,
+    amount: i64,
+) -> cairn_table::Result<()> {
     let mut transaction = db.begin(Isolation::Serializable)?;
     let mut row = RowBuf::default();
     for (id, change) in [(from, -amount), (to, amount)] {

@@ -194,7 +194,8 @@ fn date(text: &str, kind: &ColumnType) -> Result<i32> {
     }
     // A zone without a time changes no date: the JDBC driver sends `2024-02-29 +00`.
     let is_zone = |zone: &str| {
-        zone.strip_prefix(['+', '-']).is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b':'))
+        zone.strip_prefix(['+', '-'])
+            .is_some_and(|rest| rest.bytes().all(|b| b.is_ascii_digit() || b == b':'))
     };
     let bare = text.split_once(' ').filter(|(_, zone)| is_zone(zone)).map_or(text, |(date, _)| date);
     let micros = timestamp(bare, kind)?;

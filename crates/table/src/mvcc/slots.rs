@@ -168,8 +168,7 @@ pub(crate) struct WriterSlot {
 impl WriterSlot {
     /// Says so before the first record. Errors: [`Error::Busy`].
     pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn) -> Result<WriterSlot> {
-        let at =
-            slots.writers.take().ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
+        let at = slots.writers.take().ok_or(Error::Busy { what: "transactions that write", most: SLOTS })?;
         slots.writers.set(at, end().0);
         fence(Ordering::SeqCst);
         Ok(WriterSlot { slots: Arc::clone(slots), at })
