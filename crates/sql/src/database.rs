@@ -325,6 +325,13 @@ impl Database {
     ///
     /// Errors: 58030 where the file system fails.
     pub fn backup(&self, to: &Path) -> Result<()> {
-        Err(Error::unsupported(to.display()))
+        Ok(self.0.tables.backup(&self.0.fs, to)?)
+    }
+
+    /// Looks through everything: trees, the entry of each row in each index, pages. It waits until no transaction runs, this thread's own included.
+    ///
+    /// Errors: XX001 for the first thing that is wrong; 58030 where the file system fails.
+    pub fn check(&self) -> Result<cairn_table::CheckReport> {
+        Ok(self.0.tables.check()?)
     }
 }

@@ -1,4 +1,4 @@
-//! Goal: values print and read as PostgreSQL has them. Method: tables of examples, each checked with PostgreSQL 15.
+//! Goal: values print and read as PostgreSQL has them. Method: tables of examples, as PostgreSQL documents them.
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;

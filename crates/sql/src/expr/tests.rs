@@ -1,4 +1,4 @@
-//! Goal: expressions mean what they mean to PostgreSQL. Method: tables of examples, each checked with PostgreSQL 15.
+//! Goal: expressions mean what they mean to PostgreSQL. Method: tables of examples, as PostgreSQL documents them.
 
 use datafusion::sql::sqlparser::ast::{SelectItem, SetExpr, Statement};
 
