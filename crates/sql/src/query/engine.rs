@@ -9,6 +9,8 @@ use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use super::functions;
@@ -66,10 +68,19 @@ impl General {
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
+            .with_physical_optimizer_rules(physical_rules())
             .build();
         functions::register(&mut state).map_err(super::errors::datafusion_error)?;
         Ok(General(state))
     }
+}
+
+/// The rules for plans of operators, without the ones that move filters down. They tell the columns of a join's sides apart by name, so that of two columns with one
+/// name the wrong side gets the filter: `a RIGHT JOIN b ... WHERE a.x IS NULL` loses rows. Filters were moved before, when columns still had their table's name.
+fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    rules
 }
 
 impl Session {
