@@ -44,7 +44,10 @@ pub fn check(fs: &Arc<dyn Fs>, args: &DatabaseArgs) -> Result<Outcome> {
         // What no query looks at: indexes against their tables, and pages that two have or nobody.
         let report = database.check()?;
         let (used, free, lost) = (report.used_pages, report.free_pages, report.lost_pages);
-        out.line(format_args!("{} index entries sound; {used} pages used, {free} free, {lost} lost", report.entries))?;
+        out.line(format_args!(
+            "{} index entries sound; {used} pages used, {free} free, {lost} lost",
+            report.entries
+        ))?;
     }
     out.flush()?;
     match damaged {

@@ -64,10 +64,15 @@ fn outer_joins() {
     run(&mut c, "create table l (id int primary key, a int, b int)");
     run(&mut c, "create table r (id int primary key, a int, b int, c int)");
     run(&mut c, "insert into l values (1, 6, null), (2, null, null), (3, 17, 5)");
-    run(&mut c, "insert into r values (1, 6, 2, null), (2, 17, null, null), (3, null, -1, null), (4, 4, null, 9)");
-    let joined = "select l.id, r.b from l right join r on l.a = r.a where r.c is null and l.b is null order by r.id";
+    run(
+        &mut c,
+        "insert into r values (1, 6, 2, null), (2, 17, null, null), (3, null, -1, null), (4, 4, null, 9)",
+    );
+    let joined =
+        "select l.id, r.b from l right join r on l.a = r.a where r.c is null and l.b is null order by r.id";
     assert_eq!(ask(&mut c, joined), ["1|2", "NULL|-1"]);
-    let joined = "select r.b, l.id from r left join l on l.a = r.a where r.c is null and l.b is null order by r.id";
+    let joined =
+        "select r.b, l.id from r left join l on l.a = r.a where r.c is null and l.b is null order by r.id";
     assert_eq!(ask(&mut c, joined), ["2|1", "-1|NULL"]);
 }
 
