@@ -62,7 +62,7 @@ impl Write for Script<'_> {
 pub fn startup(data: &[u8]) {
     let path = Path::new("passwords");
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-    let line = format!("ann:{}\n", Verifier::decoy(b"fuzz", "ann"));
+    let line = format!("ann:{}\n", Verifier::decoy(b"fuzz", "ann", None));
     let written = fs.open(path, OpenOptions::create()).and_then(|file| file.write_all_at(line.as_bytes(), 0));
     assert!(written.is_ok(), "a disk in memory takes what it is given");
     let access = Access {

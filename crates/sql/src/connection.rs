@@ -6,6 +6,7 @@ use crate::database::Database;
 use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::outcome::{Outcome, Rows};
+use crate::sequence::Sequence;
 use crate::session::{Notice, Session, TransactionStatus};
 use crate::sqlstate::{FEATURE_NOT_SUPPORTED, SYNTAX_ERROR};
 use crate::statement::{Statement, StatementKind};
@@ -52,8 +53,11 @@ impl Connection {
         }
         let statement = self.session.prepare(sql, &[])?;
         // Under the text that it was asked for with, blanks and all.
-        if statement.sql() == sql && matches!(statement.kind(), StatementKind::Query | StatementKind::Change)
-        {
+        let is_kept = matches!(
+            statement.kind(),
+            StatementKind::Query | StatementKind::Change | StatementKind::Transaction
+        );
+        if is_kept && statement.sql() == sql {
             self.session.keep(&statement);
         }
         Ok(statement)
@@ -71,6 +75,20 @@ impl Connection {
             let _ = self.session.end_statement(true);
         }
         catalog
+    }
+
+    /// Sequences by namespace and name, as a statement would see them now.
+    ///
+    /// Errors: 25P02 in a transaction that has failed; the disk's.
+    pub fn sequences(&mut self) -> Result<Vec<((String, String), Sequence)>> {
+        let joined = self.session.in_block();
+        self.session.begin_statement()?;
+        let all = self.session.transaction().and_then(|open| crate::sequence::all(open.view()));
+        if !joined {
+            // What was only read is not missed when ending fails.
+            let _ = self.session.end_statement(true);
+        }
+        all
     }
 
     /// Runs one statement to its end and gives the rows that it changed, or returned.
@@ -97,7 +115,7 @@ impl Connection {
     ///
     /// Errors: of the first one that fails; those behind it are not run.
     pub fn batch(&mut self, sql: &str) -> Result<()> {
-        let all = parse(sql)?;
+        let all = parse(sql).inspect_err(|_| self.session.fail_block())?;
         let together = all.len() > 1;
         if together {
             self.session.begin_implicit()?;
@@ -115,7 +133,7 @@ impl Connection {
         if together {
             let failed = result.is_err();
             if failed {
-                self.session.fail_implicit();
+                self.session.fail_block();
             }
             let ended = self.session.end_implicit();
             if !failed {
@@ -167,6 +185,12 @@ impl Connection {
         self.session.end_implicit()
     }
 
+    /// Something that belongs to the open transaction has failed outside of it, such as reading the parameters of one of its statements: it can only be taken
+    /// back now. Without effect outside of transactions.
+    pub fn fail(&mut self) {
+        self.session.fail_block();
+    }
+
     /// Where it is with its transaction.
     pub fn status(&self) -> TransactionStatus {
         self.session.status()
@@ -181,7 +205,7 @@ impl Connection {
     ///
     /// Errors: 42704 for a setting that does not exist, 22023 for a value that it cannot have.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.session.set_named(name, &[value.to_owned()])
+        self.session.set_named(name, &[value.to_owned()], false)
     }
 
     /// As SHOW. `None` for a setting that does not exist.

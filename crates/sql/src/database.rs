@@ -262,7 +262,7 @@ impl Builder {
         let tables = cairn_table::Database::open(&self.fs, path, &options)?;
         let seed = SystemRng::new().map_or(0, |mut rng| rng.next_u64());
         let threads = self.threads.or_else(|| std::thread::available_parallelism().ok().map(Into::into));
-        Ok(Database(Arc::new(Shared {
+        let shared = Shared {
             tables,
             fs: Arc::clone(&self.fs),
             clock: Arc::clone(&self.clock),
@@ -283,7 +283,9 @@ impl Builder {
             timers: OnceLock::new(),
             backends: AtomicU32::new(1),
             seed,
-        })))
+        };
+        crate::sequence::load_all(&shared)?;
+        Ok(Database(Arc::new(shared)))
     }
 }
 

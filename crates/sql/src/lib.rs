@@ -33,6 +33,7 @@ pub use database::{Builder, Database, Durability};
 pub use datum::{Datum, DatumRef, FromDatum};
 pub use error::{Error, Result};
 pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
+pub use sequence::Sequence;
 pub use session::{Notice, TransactionStatus};
 pub use statement::{Statement, StatementKind};
 pub use syntax::split;

@@ -32,13 +32,18 @@ pub(crate) type Name = (String, String);
 
 /// What a sequence is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Sequence {
-    /// What it gives next; `None` after the last value.
+pub struct Sequence {
+    /// What it gives next at the earliest; `None` after the last value.
     pub next: Option<i64>,
+    /// Its first value.
     pub start: i64,
+    /// From one value to the next; below zero it counts down.
     pub increment: i64,
+    /// The least value.
     pub minimum: i64,
+    /// The greatest value.
     pub maximum: i64,
+    /// Whether it begins again after the last value.
     pub cycles: bool,
     /// The column that it counts for, `table.column`: it goes with that.
     pub owner: Option<String>,
@@ -46,7 +51,7 @@ pub(crate) struct Sequence {
 
 impl Sequence {
     /// Counts from 1 to the most that a type holds.
-    pub fn of(kind: Type, owner: Option<String>) -> Self {
+    pub(crate) fn of(kind: Type, owner: Option<String>) -> Self {
         let maximum = match kind {
             Type::SmallInt => i16::MAX.into(),
             Type::Int => i32::MAX.into(),
@@ -137,11 +142,6 @@ impl SessionSequences {
     pub fn next(&self, shared: &Shared, settings: &Settings, text: &str) -> Result<i64> {
         let name = parse_name(text, settings.schema());
         let mut counters = lock(&shared.sequences);
-        if !counters.contains_key(&name) {
-            // Only names that nobody could know beforehand come here.
-            let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
-            load_into(&mut counters, &view, &name)?;
-        }
         let counter = counters.get_mut(&name).ok_or_else(|| undefined(text))?;
         let Some(value) = counter.sequence.next else {
             let bound = if counter.sequence.increment > 0 { "maximum" } else { "minimum" };
@@ -196,10 +196,6 @@ impl SessionSequences {
     ) -> Result<i64> {
         let name = parse_name(text, settings.schema());
         let mut counters = lock(&shared.sequences);
-        if !counters.contains_key(&name) {
-            let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
-            load_into(&mut counters, &view, &name)?;
-        }
         let counter = counters.get_mut(&name).ok_or_else(|| undefined(text))?;
         let sequence = &mut counter.sequence;
         if !(sequence.minimum..=sequence.maximum).contains(&value) {
@@ -219,15 +215,6 @@ impl SessionSequences {
         Ok(value)
     }
 
-    /// Learns of a sequence while there is a view to read it from.
-    pub fn load(&self, shared: &Shared, view: &View, name: &Name) -> Result<()> {
-        let mut counters = lock(&shared.sequences);
-        if !counters.contains_key(name) {
-            load_into(&mut counters, view, name)?;
-        }
-        Ok(())
-    }
-
     /// Makes a sequence, as a part of the transaction.
     ///
     /// Errors: those of the table.
@@ -241,6 +228,33 @@ impl SessionSequences {
         let table = table(transaction)?;
         insert(transaction, &table, name, &sequence)?;
         self.inner.borrow_mut().changed.insert(name.clone());
+        lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
+        Ok(())
+    }
+
+    /// Changes one.
+    ///
+    /// Errors: 42P01 where there is none, those of `change` and of the table.
+    pub fn alter(
+        &self,
+        shared: &Shared,
+        transaction: &mut Transaction,
+        name: &Name,
+        change: impl FnOnce(&mut Sequence) -> Result<()>,
+    ) -> Result<()> {
+        let table = transaction.view().catalog().table(HIDDEN, TABLE).cloned();
+        let table = table.ok_or_else(|| undefined(&name.1))?;
+        let mut row = RowBuf::default();
+        if !transaction.lock(&table, &key_of(&table, name), &mut row)? {
+            return Err(undefined(&name.1));
+        }
+        let counted = lock(&shared.sequences).get(name).map(|counter| counter.sequence.clone());
+        let mut sequence = counted.unwrap_or_else(|| of_row(&row.row(&table)));
+        change(&mut sequence)?;
+        put(transaction, &table, name, &sequence)?;
+        let mut inner = self.inner.borrow_mut();
+        inner.changed.insert(name.clone());
+        inner.behind.remove(name);
         lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
         Ok(())
     }
@@ -282,23 +296,32 @@ impl SessionSequences {
         Ok(())
     }
 
-    /// The transaction has ended.
-    pub fn end(&self, shared: &Shared, committed: bool) {
+    /// The transaction has ended. Those that it made or changed are what they were before, if it was not committed.
+    ///
+    /// Errors: those of the table.
+    pub fn end(&self, shared: &Shared, committed: bool) -> Result<()> {
         let mut inner = self.inner.borrow_mut();
         let moved: Vec<(Name, Option<i64>)> = inner.moved.drain().collect();
         inner.behind.clear();
         let changed: Vec<Name> = inner.changed.drain().collect();
-        if moved.is_empty() && changed.is_empty() {
-            return;
-        }
-        let mut counters = lock(&shared.sequences);
-        if !committed {
+        if !committed && !changed.is_empty() {
+            for name in &changed {
+                inner.current.remove(name);
+            }
+            drop(inner);
+            // Waits for changes of the schema, and nobody may wait for the counters meanwhile.
+            let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
+            let mut counters = lock(&shared.sequences);
             for name in changed {
                 counters.remove(&name);
-                inner.current.remove(&name);
+                load_into(&mut counters, &view, &name)?;
             }
-            return;
+            return Ok(());
         }
+        if !committed || moved.is_empty() {
+            return Ok(());
+        }
+        let mut counters = lock(&shared.sequences);
         for (name, to) in moved {
             let Some(counter) = counters.get_mut(&name) else { continue };
             // Others may have counted on meanwhile.
@@ -307,7 +330,18 @@ impl SessionSequences {
                 counter.left = u32::try_from(left).unwrap_or(0);
             }
         }
+        Ok(())
     }
+}
+
+/// Counts on from where the rows say, in a database that was just opened.
+///
+/// Errors: those of the table.
+pub(crate) fn load_all(shared: &Shared) -> Result<()> {
+    let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
+    let counter = |(name, sequence)| (name, Counter { sequence, left: 0 });
+    lock(&shared.sequences).extend(all(&view)?.into_iter().map(counter));
+    Ok(())
 }
 
 /// Moves rows back to where the numbers are: the database is closed.

@@ -22,6 +22,8 @@ pub mod sparkey_java;
 pub mod sql;
 #[cfg(feature = "peers")]
 pub mod sqlite;
+#[cfg(feature = "peers")]
+mod sqlite_wal;
 
 #[cfg(all(test, feature = "peers"))]
 mod tests;

@@ -8,6 +8,7 @@
 //!
 //! Either way the contenders take turns, so that a slow minute of the machine is shared by all.
 
+pub(crate) mod begun;
 pub mod bench;
 pub mod job;
 pub mod reading;

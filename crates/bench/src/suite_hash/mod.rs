@@ -82,9 +82,10 @@ pub fn run_with(
     stop: &Stop,
 ) -> Result<Run> {
     options.check()?;
-    let clock = SystemClock::new();
-    let started = rfc3339(clock.wall());
-    let (machine, mut probes) = prepare(options, progress)?;
+    let mut begun = Begun::new(NAME, &options.work_dir, options.probes)?;
+    if let Some(note) = in_memory(&begun.machine) {
+        progress.note(&note);
+    }
     let mut contenders = Contenders::new(catalog, java, options);
     contenders.note_skipped(progress);
     let groups = plan(options);
@@ -117,43 +118,21 @@ pub fn run_with(
             Err(error) => progress.note(&format!("{}: {error}", group.name())),
         }
         if let Some(baseline) = run.baseline() {
-            probes.push(baseline);
+            begun.probes.push(baseline);
         }
     }
-    Ok(Run {
-        schema: SCHEMA_VERSION,
-        suite: NAME.to_owned(),
-        started,
+    let ended = Ended {
         mode: options.mode.to_string(),
         seed: options.seed,
-        machine,
-        probes,
-        contenders: contenders.finish(&recorder),
         data: options.data_sentence(),
-        measurements: recorder.finish(),
+        contenders: contenders.finish(&recorder),
         stopped,
-    })
+    };
+    Ok(begun.into_run(ended, recorder))
 }
 
 /// Fields of the machine by name, in reading order.
 type Machine = Vec<(String, String)>;
-
-/// Makes the work directory, and describes and probes the machine.
-fn prepare(options: &Options, progress: &dyn Progress) -> Result<(Machine, Vec<Probe>)> {
-    let fs = StdFs::new();
-    cairn_vfs::Fs::create_dir_all(&fs, &options.work_dir)?;
-    scratch::sweep(&options.work_dir, NAME)?;
-    // Before the probes, which are a load themselves.
-    let machine = probe::describe(&options.work_dir);
-    if let Some(note) = in_memory(&machine) {
-        progress.note(&note);
-    }
-    let probes = match options.probes {
-        Some(effort) => probe::measure(&options.work_dir, effort)?,
-        None => Vec::new(),
-    };
-    Ok((machine, probes))
-}
 
 /// What to tell the user where stores are built in memory: nothing there is ever cold, and no sync costs anything.
 fn in_memory(machine: &[(String, String)]) -> Option<String> {

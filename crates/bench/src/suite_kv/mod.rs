@@ -68,17 +68,8 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
 /// As [`run`], with stores of the caller's choice.
 pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
-    let clock = SystemClock::new();
-    let started = rfc3339(clock.wall());
-    StdFs::new().create_dir_all(&options.work_dir)?;
-    scratch::sweep(&options.work_dir, NAME)?;
-    // Before the probes, which are a load themselves.
-    let machine = probe::describe(&options.work_dir);
-    let mut probes = match options.probes {
-        Some(effort) => probe::measure(&options.work_dir, effort)?,
-        None => Vec::new(),
-    };
-    probes.extend(baseline::probes(options)?);
+    let mut begun = Begun::new(NAME, &options.work_dir, options.probes)?;
+    begun.probes.extend(baseline::probes(options)?);
     let groups = plan(options);
     let mut suite = Suite::new(options, catalog, progress, stop);
     let mut stopped = false;
@@ -96,19 +87,14 @@ pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, 
             Err(error) => progress.note(&format!("{}: {error}", group.name)),
         }
     }
-    Ok(Run {
-        schema: SCHEMA_VERSION,
-        suite: NAME.to_owned(),
-        started,
+    let ended = Ended {
         mode: "custom".to_owned(),
         seed: options.seed,
-        machine,
-        probes,
-        contenders: suite.contenders(&groups),
         data: options.data_sentence(),
-        measurements: suite.recorder.finish(),
+        contenders: suite.contenders(&groups),
         stopped,
-    })
+    };
+    Ok(begun.into_run(ended, suite.recorder))
 }
 
 struct Suite<'a> {

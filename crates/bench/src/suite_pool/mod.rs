@@ -79,40 +79,20 @@ pub fn run_with(
     stop: &Stop,
 ) -> Result<Run> {
     options.check()?;
-    let clock = SystemClock::new();
-    let started = rfc3339(clock.wall());
-    StdFs::new().create_dir_all(&options.work_dir)?;
-    scratch::sweep(&options.work_dir, NAME)?;
-    // Before the probes, which are a load themselves.
-    let machine = probe::describe(&options.work_dir);
-    let mut probes = match options.probes {
-        Some(effort) => probe::measure(&options.work_dir, effort)?,
-        None => Vec::new(),
-    };
+    let mut begun = Begun::new(NAME, &options.work_dir, options.probes)?;
     let scratch = Scratch::in_dir(&options.work_dir, NAME)?;
     let cases = plan(options);
     let mut suite = Suite::new(options, catalog, progress, stop, scratch, &cases)?;
-    probes.extend(suite.load_generation()?);
-    let stopped = match suite.all(&cases) {
-        Err(Error::Interrupted) => {
-            progress.note("stopped early; what was measured so far is kept");
-            true
-        }
-        ended => ended.map(|()| false)?,
-    };
-    Ok(Run {
-        schema: SCHEMA_VERSION,
-        suite: NAME.to_owned(),
-        started,
+    begun.probes.extend(suite.load_generation()?);
+    let stopped = was_stopped(suite.all(&cases), progress)?;
+    let ended = Ended {
         mode: format!("{} iterations, {} buffers", options.iterations, options.buffers),
         seed: options.seed,
-        machine,
-        probes,
-        contenders: suite.contenders(),
         data: options.data_sentence(),
-        measurements: suite.recorder.finish(),
+        contenders: suite.contenders(),
         stopped,
-    })
+    };
+    Ok(begun.into_run(ended, suite.recorder))
 }
 
 struct Suite<'a> {

@@ -1,4 +1,4 @@
-//! The cases of the SimpleDB guide: single statements on a table of a hundred rows, sent as text and parsed each time, each a transaction of its
+//! The cases of the SimpleDB guide: single statements on a table of a hundred rows, sent as text (Cairn and SQLite keep what a text was parsed to, DuckDB and PostgreSQL parse it each time), each a transaction of its
 //! own; and a few workers at the same time, with and without an index.
 
 use std::time::Duration;

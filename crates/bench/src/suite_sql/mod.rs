@@ -68,16 +68,7 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
 /// As [`run`], with contenders of the caller's choice.
 pub fn run_with(options: &Options, catalog: SqlCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
-    let clock = SystemClock::new();
-    let started = rfc3339(clock.wall());
-    StdFs::new().create_dir_all(&options.work_dir)?;
-    scratch::sweep(&options.work_dir, NAME)?;
-    // Before the probes, which are a load themselves.
-    let machine = probe::describe(&options.work_dir);
-    let probes = match options.probes {
-        Some(effort) => probe::measure(&options.work_dir, effort)?,
-        None => Vec::new(),
-    };
+    let begun = Begun::new(NAME, &options.work_dir, options.probes)?;
     let scratch = Scratch::in_dir(&options.work_dir, NAME)?;
     for skipped in &catalog.skipped {
         let reason = skipped.skipped.as_deref().unwrap_or_default();
@@ -92,26 +83,15 @@ pub fn run_with(options: &Options, catalog: SqlCatalog, progress: &dyn Progress,
         recorder: Recorder::new(options.seed),
         rng: SeededRng::new(options.seed),
     };
-    let stopped = match suite.all() {
-        Err(Error::Interrupted) => {
-            progress.note("stopped early; what was measured so far is kept");
-            true
-        }
-        ended => ended.map(|()| false)?,
-    };
-    Ok(Run {
-        schema: SCHEMA_VERSION,
-        suite: NAME.to_owned(),
-        started,
+    let stopped = was_stopped(suite.all(), progress)?;
+    let ended = Ended {
         mode: format!("{} iterations, {} rounds", options.iterations, options.rounds),
         seed: options.seed,
-        machine,
-        probes,
-        contenders: suite.contenders(),
         data: options.data_sentence(),
-        measurements: suite.recorder.finish(),
+        contenders: suite.contenders(),
         stopped,
-    })
+    };
+    Ok(begun.into_run(ended, suite.recorder))
 }
 
 struct Suite<'a> {

@@ -137,10 +137,10 @@ pub trait SqlDb: Send + Sync {
 /// Errors: [`Error::Conflict`](crate::error::Error::Conflict) where another transaction was in the way and the whole transaction may be tried
 /// again; it is rolled back by then.
 pub trait SqlSession {
-    /// Runs a statement that is parsed for this, and says how many rows it changed.
+    /// Runs a statement by its text, as the engine does that best, and says how many rows it changed.
     fn execute(&mut self, sql: &str) -> Result<u64>;
 
-    /// Shows the rows of a query that is parsed for this.
+    /// Shows the rows of a query by its text, as the engine does that best.
     fn select(&mut self, sql: &str, visit: &mut Visit<'_>) -> Result<()>;
 
     /// Prepares a statement.

@@ -1,36 +1,26 @@
 //! `cairn bench kv`: one run of the suite of key-value stores, in DKV's layout and as a table, a report and JSON.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use cairn_bench::process::Stop;
 use cairn_bench::results::Run;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_kv::{self, Mode, Options, YcsbSpec, layout, matrix};
-use cairn_bench::{dashboard, store, table};
+use cairn_bench::{dashboard, table};
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, conclude};
-use super::run::end_on_ctrl_c;
+use super::outcome::{Shown, conclude, measure};
 use crate::args::BenchKvArgs;
 use crate::error::Result;
 use crate::output::Outcome;
-use crate::progress::SuiteBar;
 
 /// Runs the suite, stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<Outcome> {
     let (options, notes) = options(fs, args)?;
     options.check()?;
-    // Before the run, not after an hour of it.
-    store::check_writable(&**fs, &args.run.results)?;
-    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
-    end_on_ctrl_c(&stop)?;
-    let bar = SuiteBar::new();
-    for note in notes {
-        cairn_bench::suite_hash::Progress::note(&bar, &note);
-    }
-    let run = suite_kv::run(&options, &bar, &stop)?;
-    drop(bar);
+    let run = measure(fs, &args.run, |bar, stop| {
+        notes.iter().for_each(|note| bar.note(note));
+        suite_kv::run(&options, bar, stop)
+    })?;
     let text = |run: &Run| {
         let mut text = format!("{}\n{}", layout::to_text(&options, run), matrix::to_text(run));
         if !table::lines(run).is_empty() {

@@ -2,17 +2,20 @@
 
 use std::env;
 use std::sync::Arc;
+use std::time::Duration;
 
+use cairn_bench::process::Stop;
 use cairn_bench::report::render_html;
 use cairn_bench::results::Run;
 use cairn_bench::store;
 use cairn_vfs::Fs;
 
-use super::run::command_line;
+use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
 use crate::args::RunArgs;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
+use crate::progress::SuiteBar;
 
 /// What is printed of a run.
 pub(super) struct Shown<'a> {
@@ -22,6 +25,18 @@ pub(super) struct Shown<'a> {
     pub json: &'a dyn Fn(&Run) -> String,
     /// Everything for a reader but where the files are, which follows.
     pub text: &'a dyn Fn(&Run) -> Result<String>,
+}
+
+/// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results go is tried before, not after an hour of it.
+pub(super) fn measure(
+    fs: &Arc<dyn Fs>,
+    args: &RunArgs,
+    suite: impl FnOnce(&SuiteBar, &Stop) -> cairn_bench::Result<Run>,
+) -> Result<Run> {
+    store::check_writable(&**fs, &args.results)?;
+    let stop = Stop::after(args.time_limit.map(Duration::from_secs));
+    end_on_ctrl_c(&stop)?;
+    Ok(suite(&SuiteBar::new(), &stop)?)
 }
 
 /// Stores a run that is over, reports on it and shows it.

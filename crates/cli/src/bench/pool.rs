@@ -2,9 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
-use cairn_bench::process::Stop;
 use cairn_bench::results::Run;
 use cairn_bench::suite_pool::trace::{self, Size};
 use cairn_bench::suite_pool::{self, Options, catalog, tables, text};
@@ -12,13 +10,11 @@ use cairn_bench::{store, table};
 use cairn_pool::PolicyKind;
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, conclude};
-use super::run::end_on_ctrl_c;
+use super::outcome::{Shown, conclude, measure};
 use super::write_file;
 use crate::args::pool::{BenchPoolArgs, RenderArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
-use crate::progress::SuiteBar;
 
 /// Runs the suite, stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
@@ -34,13 +30,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(Error::usage(format!("no case has {filter:?} in its name; --help lists the names")));
     }
-    // Before the run, not after an hour of it.
-    store::check_writable(&**fs, &args.run.results)?;
-    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
-    end_on_ctrl_c(&stop)?;
-    let bar = SuiteBar::new();
-    let run = suite_pool::run(&options, &bar, &stop)?;
-    drop(bar);
+    let run = measure(fs, &args.run, |bar, stop| suite_pool::run(&options, bar, stop))?;
     let text = |run: &Run| {
         let shown = format!("{}\n{}", text::to_text(run), super::settings(run));
         let Some(platform) = &args.platform else { return Ok(shown) };

@@ -5,32 +5,24 @@ use std::io::{self, Write};
 use std::process;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use cairn_bench::process::Stop;
 use cairn_bench::results::Run;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_hash::{self, DataFile, Matrix, Mode, Options};
-use cairn_bench::{dashboard, store, table};
+use cairn_bench::{dashboard, table};
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, conclude};
+use super::outcome::{Shown, conclude, measure};
 use crate::args::BenchHashArgs;
 use crate::error::{Error, Result};
 use crate::output::Outcome;
-use crate::progress::SuiteBar;
 
 /// Runs the suite, stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchHashArgs) -> Result<Outcome> {
     let options = options(args)?;
     options.check()?;
-    // Before the run, not after an hour of it.
-    store::check_writable(&**fs, &args.run.results)?;
-    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
-    end_on_ctrl_c(&stop)?;
-    let bar = SuiteBar::new();
-    let run = suite_hash::run(&options, &bar, &stop)?;
-    drop(bar);
+    let run = measure(fs, &args.run, |bar, stop| suite_hash::run(&options, bar, stop))?;
     let nothing = match &args.filter {
         Some(filter) if !args.run.json => {
             format!("nothing was measured: no case or contender has {filter:?} in its name")

@@ -1,20 +1,15 @@
 //! `cairn bench sql`: one run of the suite of SQL engines, as tables, as a report and as JSON.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use cairn_bench::process::Stop;
 use cairn_bench::results::Run;
-use cairn_bench::store;
 use cairn_bench::suite_sql::{self, Options, catalog, text};
 use cairn_vfs::Fs;
 
-use super::outcome::{Shown, conclude};
-use super::run::end_on_ctrl_c;
+use super::outcome::{Shown, conclude, measure};
 use crate::args::sql::BenchSqlArgs;
 use crate::error::{Error, Result};
 use crate::output::Outcome;
-use crate::progress::SuiteBar;
 
 /// Runs the suite, stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
@@ -24,13 +19,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchSqlArgs) -> Result<Outcome> {
         let filter = args.filter.as_deref().unwrap_or_default();
         return Err(Error::usage(format!("no case has {filter:?} in its name; --help lists the names")));
     }
-    // Before the run, not after an hour of it.
-    store::check_writable(&**fs, &args.run.results)?;
-    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
-    end_on_ctrl_c(&stop)?;
-    let bar = SuiteBar::new();
-    let run = suite_sql::run(&options, &bar, &stop)?;
-    drop(bar);
+    let run = measure(fs, &args.run, |bar, stop| suite_sql::run(&options, bar, stop))?;
     let text = |run: &Run| Ok(format!("{}\n{}", text::to_text(run), super::settings(run)));
     let nothing = "nothing was measured; the notes above say why".to_owned();
     conclude(fs, &args.run, run, &Shown { nothing, json: &text::to_json, text: &text })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cairn_sql::Connection;
+use cairn_sql::{Connection, Sequence};
 use cairn_table::{Catalog, Table};
 
 use crate::error::Result;
@@ -31,12 +31,18 @@ pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) 
 fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
     let tables: Vec<&Arc<Table>> =
-        catalog.tables().filter(|table| fits(&table.def().name, pattern)).collect();
+        catalog.tables().filter(|table| is_users(&table.def().schema) && fits(&table.def().name, pattern)).collect();
+    let sequences = connection.sequences()?;
+    let sequences: Vec<_> = sequences.iter().filter(|(_, sequence)| belongs(sequence, pattern)).collect();
     out.line("BEGIN;")?;
     if pattern.is_none() {
-        for schema in catalog.schemas().filter(|schema| *schema != "public") {
+        for schema in catalog.schemas().filter(|schema| *schema != "public" && is_users(schema)) {
             out.line(format_args!("CREATE SCHEMA {};", name(schema)))?;
         }
+    }
+    // Before the tables, whose defaults count with them.
+    for (place, sequence) in &sequences {
+        out.line(schema::create_sequence(place, sequence))?;
     }
     for table in &tables {
         out.line(schema::create_table(&catalog, table.def(), false))?;
@@ -50,7 +56,23 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
     for (_, view) in catalog.views().filter(|(_, view)| fits(&view.name, pattern)) {
         out.line(schema::create_view(view))?;
     }
+    for (place, sequence) in &sequences {
+        out.line(schema::set_sequence(place, sequence))?;
+    }
     out.line("COMMIT;")
+}
+
+/// What Cairn keeps for itself is made anew by whoever needs it.
+fn is_users(schema: &str) -> bool {
+    schema != "cairn_catalog"
+}
+
+/// A sequence goes with its column's table; one of its own only with everything.
+fn belongs(sequence: &Sequence, pattern: Option<&str>) -> bool {
+    match sequence.owner.as_deref().and_then(|owner| owner.split_once('.')) {
+        Some((table, _)) => fits(table, pattern),
+        None => pattern.is_none(),
+    }
 }
 
 fn rows(out: &mut Sink, connection: &mut Connection, table: &Table) -> Result<()> {

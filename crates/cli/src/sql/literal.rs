@@ -11,8 +11,7 @@ pub fn value(value: DatumRef<'_>) -> String {
         DatumRef::SmallInt(_) | DatumRef::Int(_) | DatumRef::BigInt(_) | DatumRef::Decimal { .. } => {
             value.to_string()
         }
-        DatumRef::Real(number) if number.is_finite() => value.to_string(),
-        DatumRef::Double(number) if number.is_finite() => value.to_string(),
+        // Also floating point numbers: in quotes they are read as what they are, and not as decimals first.
         other => text(&other.to_string()),
     }
 }

@@ -1,9 +1,10 @@
 //! Tables, indexes and views as the statements that make them.
 
+use cairn_sql::Sequence;
 use cairn_table::Catalog;
 use cairn_table::schema::{ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef, ViewDef};
 
-use super::literal::{name, qualified};
+use super::literal::{name, qualified, text};
 
 /// Names of a table's columns, by their places.
 fn names(def: &TableDef, columns: &[usize]) -> String {
@@ -92,4 +93,34 @@ pub fn create_view(view: &ViewDef) -> String {
         columns => format!(" ({})", columns.iter().map(|column| name(column)).collect::<Vec<_>>().join(", ")),
     };
     format!("CREATE VIEW {}{columns} AS {};", qualified(&view.schema, &view.name), view.query)
+}
+
+/// CREATE SEQUENCE.
+pub fn create_sequence((schema, sequence): &(String, String), is: &Sequence) -> String {
+    let cycle = if is.cycles { " CYCLE" } else { "" };
+    format!(
+        "CREATE SEQUENCE {} INCREMENT BY {} MINVALUE {} MAXVALUE {} START WITH {}{cycle};",
+        qualified(schema, sequence),
+        is.increment,
+        is.minimum,
+        is.maximum,
+        is.start
+    )
+}
+
+/// Where a sequence goes on, and the column that it goes with.
+pub fn set_sequence((schema, sequence): &(String, String), is: &Sequence) -> String {
+    let place = qualified(schema, sequence);
+    let owner = match is.owner.as_deref().and_then(|owner| owner.split_once('.')) {
+        Some((table, column)) => {
+            format!("ALTER SEQUENCE {place} OWNED BY {}.{};\n", qualified(schema, table), name(column))
+        }
+        None => String::new(),
+    };
+    let (value, is_called) = match is.next {
+        Some(next) => (next, false),
+        None if is.increment > 0 => (is.maximum, true),
+        None => (is.minimum, true),
+    };
+    format!("{owner}SELECT setval({}, {value}, {is_called});", text(&place))
 }

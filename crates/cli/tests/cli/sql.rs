@@ -131,13 +131,17 @@ fn commands_list_and_describe() {
 #[test]
 fn dumps_come_back() {
     let scratch = scratch();
-    scratch.write("more.sql", "CREATE TABLE \"User s\" (\"select\" int PRIMARY KEY, x text DEFAULT 'it''s');\nINSERT INTO \"User s\" (\"select\") VALUES (1);\nCREATE INDEX i ON \"User s\" (x);");
+    scratch.write("more.sql", "CREATE TABLE \"User s\" (\"select\" int PRIMARY KEY, x text DEFAULT 'it''s');\nINSERT INTO \"User s\" (\"select\") VALUES (1);\nCREATE INDEX i ON \"User s\" (x);\nCREATE TABLE counted (id serial PRIMARY KEY, d double precision);\nINSERT INTO counted (d) VALUES (6.62607015e-34), (0.1), (1e300);\nCREATE SEQUENCE alone INCREMENT BY 5 CYCLE;\nSELECT nextval('alone');");
     scratch.run("sql my.db -f more.sql").ended(0);
     let dumped = scratch.run("sql dump my.db").ended(0).text();
     scratch.write("dump.sql", &dumped);
     scratch.run("sql copy.db -f dump.sql").ended(0);
     assert_eq!(scratch.run("sql dump copy.db").ended(0).text(), dumped);
     assert!(scratch.run("sql check copy.db").ended(0).text().contains("t: 3 rows sound"));
+    scratch.write("next.sql", "INSERT INTO counted (d) VALUES (0);\nSELECT id, d FROM counted ORDER BY id;\nSELECT nextval('alone');\nDROP TABLE counted;\nSELECT nextval('counted_id_seq');");
+    let ran = scratch.run("sql copy.db --csv -t -f next.sql").ended(1);
+    assert!(ran.text().ends_with("1,6.62607015e-34\n2,0.1\n3,1e+300\n4,0\n6\n"), "{}", ran.text());
+    assert!(ran.err.contains("counted_id_seq"), "{}", ran.err);
 }
 
 /// Goal: a server is started, says where, and ends with exit code 0 at SIGTERM; passwords are kept as verifiers; an open door is refused.

@@ -43,7 +43,7 @@ pub fn authenticate<S: Read + Write>(wire: &mut Wire<S>, access: &Access, user: 
     })?;
     let known = passwords.get(user).cloned();
     let is_known = known.is_some();
-    let verifier = known.unwrap_or_else(|| Verifier::decoy(&access.secret, user));
+    let verifier = known.unwrap_or_else(|| passwords.decoy(&access.secret, user));
     let end_point =
         access.tls.as_ref().filter(|_| wire.transport().is_tls()).map(|tls| tls.end_point.as_slice());
     let offered: &[&str] = if end_point.is_some() { &[MECHANISM_PLUS, MECHANISM] } else { &[MECHANISM] };

@@ -2,26 +2,40 @@
 //!
 //! ```text
 //! # made by `cairn sql passwd`
+//! #decoys:<base64 of 32 bytes>      what strangers' names are answered from, the same after every start
 //! alice:SCRAM-SHA-256$4096:<salt>$<StoredKey>:<ServerKey>
 //! ```
 //! It is read at each log-in, so that a change counts at once.
 
+use std::fmt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use cairn_vfs::{AtomicFile, Fs, Operation, StdFs};
 
 use crate::error::Error;
 use crate::tls::read;
 
-use super::scram::Verifier;
+use super::scram::{Verifier, random};
 
 /// The users of a file, in its order.
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 pub struct Passwords {
     users: Vec<(String, Verifier)>,
+    decoys: Option<[u8; 32]>,
 }
+
+impl fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passwords").field("users", &self.users).finish_non_exhaustive()
+    }
+}
+
+/// What the line of the decoys begins with. To readers that know nothing of it, it is a comment.
+const DECOYS: &str = "#decoys:";
 
 impl Passwords {
     /// Reads a file.
@@ -33,6 +47,12 @@ impl Passwords {
         let text = String::from_utf8(bytes).map_err(|_| refuse(1, "expected UTF-8"))?;
         let mut passwords = Passwords::default();
         for (at, line) in text.lines().enumerate() {
+            if let Some(secret) = line.strip_prefix(DECOYS) {
+                let bytes = BASE64.decode(secret.trim()).ok().and_then(|bytes| bytes.try_into().ok());
+                passwords.decoys =
+                    Some(bytes.ok_or_else(|| refuse(at + 1, "expected #decoys: and 32 bytes in base64"))?);
+                continue;
+            }
             if line.trim().is_empty() || line.starts_with('#') {
                 continue;
             }
@@ -52,6 +72,16 @@ impl Passwords {
     /// The verifier of a user.
     pub fn get(&self, user: &str) -> Option<&Verifier> {
         self.users.iter().find(|(name, _)| name == user).map(|(_, verifier)| verifier)
+    }
+
+    /// What a user who is not there is answered with, so that guessing does not tell which users there are: always the same, and made as most of the others are.
+    /// `secret` serves where the file has none of its own.
+    pub fn decoy(&self, secret: &[u8], user: &str) -> Verifier {
+        let mut counts: Vec<_> = self.users.iter().map(|(_, verifier)| verifier.cost()).collect();
+        counts.sort_unstable();
+        let runs = counts.chunk_by(|a, b| a == b);
+        let most = runs.max_by_key(|run| run.len()).and_then(|run| run.first()).copied();
+        Verifier::decoy(self.decoys.as_ref().map_or(secret, |own| own.as_slice()), user, most)
     }
 
     /// Gives a user a password, for the first time or anew.
@@ -78,6 +108,11 @@ impl Passwords {
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let mut text =
             "# made by `cairn sql passwd`: users, and what is kept of their passwords\n".to_owned();
+        let mut decoys = self.decoys.unwrap_or_default();
+        if self.decoys.is_none() {
+            random(&mut decoys).map_err(|error| Error::Settings(error.to_string()))?;
+        }
+        text.push_str(&format!("{DECOYS}{}\n", BASE64.encode(decoys)));
         for (name, verifier) in &self.users {
             text.push_str(&format!("{name}:{verifier}\n"));
         }
@@ -117,6 +152,28 @@ mod tests {
         assert_eq!(read.users().collect::<Vec<_>>(), ["alice", "b:ob"]);
         assert_eq!(read.get("alice"), passwords.get("alice"));
         assert!(read.remove("alice") && !read.remove("alice") && read.get("alice").is_none());
+    }
+
+    /// Goal: nobody can tell a user who is not there from one who is. Method: decoys after the file was read again, also when other users were added, with the cost of
+    /// most users.
+    #[test]
+    fn decoys_stay_the_same() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("passwords");
+        let mut passwords = Passwords::default();
+        let costly = "SCRAM-SHA-256$15000:MTIzNDU2Nzg5MDEyMzQ1Njc4OTA=$H5BcrnAx1nlGkAKNKtLTWQYYYb4HZr6ZVF8AzWaDHK0=:Gs7FsrIvr6NNnEJzCwYWUcsBdKHmjVCfNzGzAMEcIYQ=";
+        for name in ["ann", "bob"] {
+            passwords.set(name, Verifier::parse(costly).unwrap());
+        }
+        passwords.write(&path).unwrap();
+        let mut read = Passwords::read(&StdFs::new(), &path).unwrap();
+        let decoy = read.decoy(b"one start", "nobody");
+        assert_eq!(decoy.cost(), read.get("ann").unwrap().cost());
+        read.set("eve", Verifier::new("x").unwrap());
+        read.write(&path).unwrap();
+        let again = Passwords::read(&StdFs::new(), &path).unwrap();
+        assert_eq!(again.decoy(b"another start", "nobody").to_string(), decoy.to_string());
+        assert_ne!(again.decoy(b"another start", "nobody else").to_string(), decoy.to_string());
     }
 
     /// Goal: what is no verifier is refused with its line, a plain password above all. Method: files with one wrong line.

@@ -91,14 +91,22 @@ impl Verifier {
     }
 
     /// One that nobody's password fits, always the same for the same name: so that guessing does not tell which users there are.
-    pub fn decoy(secret: &[u8], user: &str) -> Verifier {
+    /// `cost`: iterations and bytes of salt, where they are not those of [`Verifier::new`].
+    pub fn decoy(secret: &[u8], user: &str, cost: Option<(NonZeroU32, usize)>) -> Verifier {
+        let usual = (NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN), SALT_BYTES);
+        let (iterations, salt_bytes) = cost.unwrap_or(usual);
         let salt = hmac(secret, &[b"salt", user.as_bytes()]);
         Verifier {
-            iterations: NonZeroU32::new(ITERATIONS).unwrap_or(NonZeroU32::MIN),
-            salt: salt.first_chunk::<SALT_BYTES>().map(|salt| salt.to_vec()).unwrap_or_default(),
+            iterations,
+            salt: salt.iter().copied().cycle().take(salt_bytes).collect(),
             stored_key: hmac(secret, &[b"stored", user.as_bytes()]),
             server_key: hmac(secret, &[b"server", user.as_bytes()]),
         }
+    }
+
+    /// How many iterations a password costs, and how long the salt is: what a client is told.
+    pub fn cost(&self) -> (NonZeroU32, usize) {
+        (self.iterations, self.salt.len())
     }
 
     /// Reads PostgreSQL's form: `SCRAM-SHA-256$<iterations>:<salt>$<StoredKey>:<ServerKey>`.

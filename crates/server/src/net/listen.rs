@@ -77,13 +77,12 @@ impl Listeners {
             fs.remove(&path)?;
         }
         let mode = if is_private { 0o600 } else { 0o666 };
-        // The file is there from bind on, so it must not be open to others even before its mode is set.
-        let before = rustix::process::umask(Mode::from_raw_mode(0o177));
-        let bound = UnixListener::bind(&path);
-        rustix::process::umask(before);
-        let listener = bound.map_err(refuse)?;
-        let set = std::fs::set_permissions(&path, PermissionsExt::from_mode(mode));
+        // The file is there from bind on, and must not be open to others before its mode is set: it is made where only its owner gets to.
+        let nest = Nest::new(directory, port).map_err(refuse)?;
+        let listener = UnixListener::bind(nest.socket()).map_err(refuse)?;
+        let set = std::fs::set_permissions(nest.socket(), PermissionsExt::from_mode(mode));
         set.and_then(|()| listener.set_nonblocking(true)).map_err(refuse)?;
+        fs.rename(&nest.socket(), &path)?;
         self.places.push(Listener::Unix(listener, path.clone()));
         Ok(path)
     }
@@ -146,6 +145,34 @@ impl Listener {
                 }
             }
         }
+    }
+}
+
+/// A folder beside the socket that only its owner gets into. It goes when dropped.
+#[derive(Debug)]
+struct Nest(PathBuf);
+
+impl Nest {
+    /// What a killed server has left of one is used again: the name has the process in it.
+    fn new(directory: &Path, port: u16) -> io::Result<Nest> {
+        let path = directory.join(format!(".cairn-{}-{port}", std::process::id()));
+        let nest = Nest(path);
+        let _ = StdFs::new().remove(&nest.socket());
+        match rustix::fs::mkdir(&nest.0, Mode::RWXU) {
+            Err(error) if error != rustix::io::Errno::EXIST => Err(error.into()),
+            _ => Ok(nest),
+        }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("s")
+    }
+}
+
+impl Drop for Nest {
+    fn drop(&mut self) {
+        // An empty folder that stays is in nobody's way.
+        let _ = rustix::fs::rmdir(&self.0);
     }
 }
 

@@ -207,6 +207,8 @@ impl<S: Read + Write> Session<S> {
     fn fail(&mut self, tag: u8, failure: &Failure) -> Result<(), Trouble> {
         self.notices();
         backend::failure(&mut self.wire.out, Severity::Error, failure);
+        // Also what the connection has not heard of, as a parameter that cannot be read.
+        self.connection.fail();
         match tag {
             b'Q' | b'F' => self.finish_batch(),
             b'S' => self.ready(),

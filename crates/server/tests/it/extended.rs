@@ -59,6 +59,28 @@ fn a_batch_is_one_transaction() {
     assert_eq!(client.query("SELECT a FROM t ORDER BY a"), "T a:23\nD 1\nD 2\nD 4\nC SELECT 3\nZ I\n");
 }
 
+/// Goal: a batch of which a message cannot be understood leaves nothing. Method: errors that the engine never hears of.
+#[test]
+fn a_batch_fails_as_a_whole() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY)");
+    let insert = [parse("", "INSERT INTO t VALUES ($1)", &[]), bind("", "", false, &[Some(b"1")]), execute("", 0)];
+    let insert = insert.concat();
+    let wrong: [(&str, Vec<u8>, &str); 5] = [
+        ("a value that is no number", bind("", "", false, &[Some(b"abc")]), "22P02"),
+        ("too few values", bind("", "", false, &[]), "08P01"),
+        ("no such statement", bind("", "none", false, &[]), "26000"),
+        ("no such portal", execute("none", 0), "34000"),
+        ("no statement at all", parse("", "SELEC", &[]), "42601"),
+    ];
+    for (what, message, code) in wrong {
+        let told = client.ask(&[insert.clone(), message, insert.clone(), sync()]);
+        assert_eq!(told, format!("1\n2\nC INSERT 0 1\nE ERROR {code}\nZ I\n"), "{what}");
+        assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n", "{what}");
+    }
+}
+
 /// Goal: rows come some at a time, across Syncs within a transaction, with other statements between, and end with it.
 #[test]
 fn portals_are_suspended() {

@@ -11,6 +11,7 @@ mod client;
 mod copy;
 mod ending;
 mod extended;
+mod killing;
 mod limits;
 mod simple;
 mod vanishing;

@@ -99,3 +99,35 @@ fn bytes_come_one_by_one() {
     }
     assert_eq!(client.until_ready(), "T a:23\nD 1\nC SELECT 1\nZ I\n");
 }
+
+/// Goal: whatever goes wrong in a text or between two Syncs, nothing of it stays. Method: errors of every step, from parsing to computing the row.
+#[test]
+fn nothing_stays_of_what_fails() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY); CREATE TABLE one (a int PRIMARY KEY); INSERT INTO one VALUES (1)");
+    let texts = [
+        ("SELEC 2", "42601"),
+        ("SELECT 'x", "42601"),
+        ("SELECT nothing FROM t", "42703"),
+        ("SELECT 1 / (a - 1) FROM one WHERE a = 1", "22012"),
+        ("SET nonsense = 1", "42704"),
+        ("RELEASE SAVEPOINT none", "3B001"),
+        ("EXECUTE nothing", "26000"),
+        ("INSERT INTO t VALUES (1)", "23505"),
+    ];
+    for (wrong, code) in texts {
+        let told = client.query(&format!("INSERT INTO t VALUES (1); {wrong}; SELECT 3"));
+        assert!(told.ends_with(&format!("E ERROR {code}\nZ I\n")), "{wrong}: {told}");
+        assert!(!told.contains("D 3"), "{wrong}: {told}");
+        assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n", "{wrong}");
+        client.query("BEGIN");
+        assert_eq!(client.query("INSERT INTO t VALUES (1)"), "C INSERT 0 1\nZ T\n");
+        let told = client.query(wrong);
+        assert!(told.ends_with(&format!("E ERROR {code}\nZ E\n")), "{wrong}: {told}");
+        assert_eq!(client.query("SET application_name = 'x'"), "E ERROR 25P02\nZ E\n");
+        assert_eq!(client.query("BEGIN"), "E ERROR 25P02\nZ E\n");
+        assert_eq!(client.query("COMMIT"), "C ROLLBACK\nZ I\n", "{wrong}");
+        assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n", "{wrong}");
+    }
+}

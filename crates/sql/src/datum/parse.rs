@@ -4,7 +4,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::calendar::{days_from_civil, days_in_month};
-use super::{Datum, pow10, rescale};
+use super::{Datum, pow10, rescale, rescale_exact};
 use crate::sqlstate::{
     DATETIME_FIELD_OVERFLOW, INVALID_DATETIME_FORMAT, INVALID_TEXT_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE,
 };
@@ -101,6 +101,15 @@ fn float(text: &str) -> Option<f64> {
 
 /// The digits of a number and how many of them are after the point; digits beyond what 128 bits hold are rounded away when they are after the point.
 pub(crate) fn parse_decimal(text: &str) -> Option<(i128, u8)> {
+    digits_of(text).map(|(unscaled, scale, _)| (unscaled, scale))
+}
+
+/// As [`parse_decimal`]; `None` also where a digit other than zero would be lost.
+pub(crate) fn parse_decimal_exactly(text: &str) -> Option<(i128, u8)> {
+    digits_of(text).filter(|&(.., is_exact)| is_exact).map(|(unscaled, scale, _)| (unscaled, scale))
+}
+
+fn digits_of(text: &str) -> Option<(i128, u8, bool)> {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
         None => (text, 0),
@@ -117,7 +126,8 @@ pub(crate) fn parse_decimal(text: &str) -> Option<(i128, u8)> {
     }
     let mut unscaled: i128 = 0;
     let mut scale = exponent.checked_neg()?;
-    for (at, digit) in whole.bytes().chain(fraction.bytes()).enumerate() {
+    let (mut all, mut at, mut is_exact) = (whole.bytes().chain(fraction.bytes()), 0, true);
+    while let Some(digit) = all.next() {
         let after_point = at >= whole.len();
         let next = unscaled.checked_mul(10).and_then(|value| value.checked_add((digit - b'0').into()));
         match next {
@@ -127,20 +137,25 @@ pub(crate) fn parse_decimal(text: &str) -> Option<(i128, u8)> {
             }
             _ if after_point => {
                 unscaled += i128::from(digit >= b'5');
+                is_exact = digit == b'0' && all.all(|digit| digit == b'0');
                 break;
             }
             _ => return None,
         }
+        at += 1;
     }
     if scale < 0 {
         unscaled = unscaled.checked_mul(pow10(scale.unsigned_abs())?)?;
         scale = 0;
     }
     if scale > 38 {
-        unscaled = rescale(unscaled, u8::try_from(scale).ok()?, 38)?;
+        let from = u8::try_from(scale).ok();
+        is_exact &= unscaled == 0 || from.is_some_and(|from| rescale_exact(unscaled, from, 38).is_some());
+        // Beyond 255 digits there is nothing left of 128 bits.
+        unscaled = from.map_or(Some(0), |from| rescale(unscaled, from, 38))?;
         scale = 38;
     }
-    Some((if negative { -unscaled } else { unscaled }, scale as u8))
+    Some((if negative { -unscaled } else { unscaled }, scale as u8, is_exact))
 }
 
 fn bytea(text: &str) -> Option<Vec<u8>> {
@@ -351,7 +366,11 @@ fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
         }
         let count: f64 = word.parse().ok()?;
         let unit = words.next().unwrap_or("seconds").to_ascii_lowercase();
-        let unit = unit.strip_suffix('s').filter(|unit| !unit.is_empty()).unwrap_or(&unit);
+        let unit = match unit.as_str() {
+            // Their last letter is no plural's.
+            "s" | "ms" | "us" => &unit[..],
+            unit => unit.strip_suffix('s').unwrap_or(unit),
+        };
         let time = |unit: f64| (count * unit * 1e6).round() as i128;
         match unit {
             "millennium" | "millennia" => months += count * 12_000.0,
@@ -364,7 +383,7 @@ fn parse_interval(text: &str) -> Option<(i32, i32, i64)> {
             "hour" | "h" | "hr" => micros += time(3600.0),
             "minute" | "m" | "min" => micros += time(60.0),
             "second" | "s" | "sec" => micros += time(1.0),
-            "millisecond" | "msec" | "m_" => micros += time(1e-3),
+            "millisecond" | "msec" | "ms" => micros += time(1e-3),
             "microsecond" | "usec" | "us" => micros += time(1e-6),
             _ => return None,
         }

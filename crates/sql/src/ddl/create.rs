@@ -224,4 +224,64 @@ impl Session {
         context.sequences.create(&shared, transaction, &name, sequence)?;
         Ok(CommandTag::new("CREATE SEQUENCE"))
     }
+
+    /// ALTER SEQUENCE: where it goes on, and the column that it goes with.
+    ///
+    /// Errors: 42P01, 42703, 22023 for a value that is out of its bounds.
+    pub(crate) fn alter_sequence(
+        &mut self,
+        name: &ObjectName,
+        restart: Option<Option<i64>>,
+        owner: Option<Option<&ObjectName>>,
+    ) -> Result<CommandTag> {
+        let name = self.place_of(name)?;
+        let owner = match owner {
+            Some(Some(column)) => Some(Some(self.owner_of(&name.0, column)?)),
+            Some(None) => Some(None),
+            None => None,
+        };
+        let shared = Arc::clone(&self.shared);
+        let (transaction, context) = self.parts()?;
+        context.sequences.alter(&shared, transaction, &name, |sequence| {
+            if let Some(value) = restart {
+                let value = value.unwrap_or(sequence.start);
+                if !(sequence.minimum..=sequence.maximum).contains(&value) {
+                    let what = format!("RESTART value ({value}) cannot be outside MINVALUE and MAXVALUE");
+                    return Err(Error::new(crate::sqlstate::INVALID_PARAMETER_VALUE, what));
+                }
+                sequence.next = Some(value);
+            }
+            if let Some(owner) = owner {
+                sequence.owner = owner;
+            }
+            Ok(())
+        })?;
+        self.schema_changed();
+        Ok(CommandTag::new("ALTER SEQUENCE"))
+    }
+
+    /// `table.column`, as sequences keep it, of a table beside the sequence.
+    fn owner_of(&mut self, schema: &str, column: &ObjectName) -> Result<String> {
+        let mut parts = column.0.clone();
+        let last = parts.pop().and_then(|part| part.as_ident().map(crate::syntax::ident));
+        let (Some(column), false) = (last, parts.is_empty()) else {
+            return Err(Error::new(crate::sqlstate::SYNTAX_ERROR, "OWNED BY takes table.column or NONE"));
+        };
+        let given = crate::syntax::qualified(&ObjectName(parts))?;
+        let search_path = self.context.settings.search_path.clone();
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let table = crate::direct::table_of(&catalog, &search_path, &given).ok_or_else(|| {
+            Error::new(crate::sqlstate::UNDEFINED_TABLE, format!("relation \"{given}\" does not exist"))
+        })?;
+        let def = table.def();
+        if def.schema != schema {
+            let what = "sequence must be in same schema as table it is linked to";
+            return Err(Error::new(crate::sqlstate::OBJECT_NOT_IN_PREREQUISITE_STATE, what));
+        }
+        if def.column(&column).is_none() {
+            let what = format!("column \"{column}\" of relation \"{}\" does not exist", def.name);
+            return Err(Error::new(crate::sqlstate::UNDEFINED_COLUMN, what));
+        }
+        Ok(format!("{}.{column}", def.name))
+    }
 }

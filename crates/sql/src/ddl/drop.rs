@@ -254,8 +254,6 @@ impl Session {
                 .and_then(|owner| owner.split_once('.'))
                 .is_some_and(|(owner, _)| owner == table.def().name);
             if schema == table.def().schema && own {
-                let view = self.transaction()?.view().clone();
-                self.context.sequences.load(&self.shared, &view, &(schema.clone(), name.clone()))?;
                 self.context.set_value(&format!("\"{schema}\".\"{name}\""), sequence.start, false)?;
             }
         }

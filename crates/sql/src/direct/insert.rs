@@ -142,8 +142,8 @@ pub(crate) struct InsertRun<'a> {
     pub count: u64,
     /// What they give back.
     pub results: Vec<Vec<Datum>>,
-    /// Keys that were updated instead: none may be twice.
-    updated: std::collections::HashSet<Vec<u8>>,
+    /// Keys of rows that were inserted, or updated instead: none may be twice.
+    touched: std::collections::HashSet<Vec<u8>>,
 }
 
 impl<'a> InsertRun<'a> {
@@ -155,7 +155,7 @@ impl<'a> InsertRun<'a> {
             buffer: RowBuf::default(),
             count: 0,
             results: Vec::new(),
-            updated: Default::default(),
+            touched: Default::default(),
         }
     }
 
@@ -259,7 +259,10 @@ impl<'a> InsertRun<'a> {
             }
             let savepoint = transaction.savepoint();
             match transaction.insert(table, values) {
-                Ok(()) => return Ok(true),
+                Ok(()) => {
+                    self.remember(conflict, values, transaction)?;
+                    return Ok(true);
+                }
                 // Somebody was faster.
                 Err(cairn_table::Error::UniqueViolation { index, .. })
                     if is_arbiter(conflict, table, &index) =>
@@ -271,6 +274,26 @@ impl<'a> InsertRun<'a> {
         }
     }
 
+    /// Remembers a row that was inserted, where a later row of the same command would change it.
+    fn remember(
+        &mut self,
+        conflict: &Conflict,
+        values: &[cairn_table::row::Value<'_>],
+        transaction: &mut Transaction,
+    ) -> Result<()> {
+        let is_only = self.insert.rows.as_ref().is_some_and(|rows| rows.len() == 1);
+        if is_only || conflict.update.is_none() {
+            return Ok(());
+        }
+        for arbiter in &conflict.arbiters {
+            if let Some(key) = transaction.conflict(&self.insert.table, *arbiter, values)? {
+                self.touched.insert(key);
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Changes the row that stands in the way. False when it is gone.
     fn update_instead(
         &mut self,
@@ -280,7 +303,7 @@ impl<'a> InsertRun<'a> {
         transaction: &mut Transaction,
     ) -> Result<bool> {
         let table = &self.insert.table;
-        if self.updated.contains(&key) {
+        if self.touched.contains(&key) {
             let what = "ON CONFLICT DO UPDATE command cannot affect row a second time";
             let hint = "Ensure that no rows proposed for insertion within the same command have duplicate constrained values.";
             return Err(Error::new(CARDINALITY_VIOLATION, what).with_hint(hint));
@@ -310,7 +333,7 @@ impl<'a> InsertRun<'a> {
             self.results.push(returning.row(&after)?);
         }
         self.count += 1;
-        self.updated.insert(key);
+        self.touched.insert(key);
         Ok(true)
     }
 }

@@ -146,7 +146,10 @@ impl Select {
         if parts.locks && sort.is_some() {
             return Err(Failure::Unknown);
         }
-        if !parts.locks && access.is_full() && table.rows() > LARGE && (has_condition || sort.is_some()) {
+        let is_large = !parts.locks && table.rows() > LARGE;
+        // Sorting much takes a sort that can go to the disk.
+        let sorts_much = sort.is_some() && access.range.prefix.is_empty() && access.range.any_of.is_none();
+        if is_large && !access.range.is_point && (access.is_full() && has_condition || sorts_much) {
             return Err(Failure::Unknown);
         }
         let keeps_params = access.residual.as_ref().is_some_and(Node::has_params)

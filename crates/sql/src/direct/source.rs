@@ -11,6 +11,7 @@ use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::expr::{Compiler, Failure, Node, Scope};
 use crate::outcome::Column;
+use crate::sequence::HIDDEN;
 use crate::sqlstate::UNDEFINED_TABLE;
 use crate::syntax::{TableName, ident, qualified};
 
@@ -44,14 +45,18 @@ impl Binder<'_> {
         if name.schema.is_none() && name.name.starts_with("pg_") {
             return Err(Failure::Unknown);
         }
-        table_of(self.catalog, self.search_path, &name).cloned().ok_or(Failure::Unknown)
+        self.seen(&name).cloned().ok_or(Failure::Unknown)
+    }
+
+    /// A table that statements may name.
+    fn seen(&self, name: &TableName) -> Option<&Arc<Table>> {
+        table_of(self.catalog, self.search_path, name).filter(|table| table.def().schema != HIDDEN)
     }
 
     /// As [`Binder::table`], for tables that are to be changed: those that do not exist are an error here.
     pub fn target(&self, name: &ObjectName) -> Result<Arc<Table>> {
         let name = qualified(name)?;
-        let found = table_of(self.catalog, self.search_path, &name).cloned();
-        found.ok_or_else(|| Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist")))
+        self.seen(&name).cloned().ok_or_else(|| Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist")))
     }
 
     /// The one table of FROM, and what the statement calls it.

@@ -47,7 +47,14 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             Datum::Text(trim(function, text(0), arguments.get(1).map(|_| text(1))).to_owned())
         }
         F::Replace if text(1).is_empty() => Datum::Text(text(0).to_owned()),
-        F::Replace => Datum::Text(text(0).replace(text(1), text(2))),
+        F::Replace => {
+            let (from, to) = (text(1), text(2));
+            if to.len() > from.len() {
+                let longer = text(0).matches(from).count().saturating_mul(to.len() - from.len());
+                check_length(text(0).len().saturating_add(longer))?;
+            }
+            Datum::Text(text(0).replace(from, to))
+        }
         F::Position => Datum::Int(
             text(0)
                 .find(text(1))
@@ -57,9 +64,7 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
         F::Left | F::Right => Datum::Text(side(function, text(0), int(1))),
         F::Repeat => {
             let times = usize::try_from(int(1)).unwrap_or(0);
-            if text(0).len().saturating_mul(times) > LONGEST {
-                return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
-            }
+            check_length(text(0).len().saturating_mul(times))?;
             Datum::Text(text(0).repeat(times))
         }
         F::Substr => substring(text(0), int(1), arguments.get(2).map(|_| int(2)))?,
@@ -67,13 +72,15 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             pad(function, text(0), int(1), arguments.get(2).map_or(" ", |_| text(2)))?
         }
         F::SplitPart => split_part(text(0), text(1), int(2))?,
-        F::Concat => Datum::Text(
-            arguments
-                .iter()
-                .filter(|value| !value.is_null())
-                .map(|value| value.text().into_owned())
-                .collect(),
-        ),
+        F::Concat => {
+            let mut all = String::new();
+            for value in arguments.iter().filter(|value| !value.is_null()) {
+                let text = value.text();
+                check_length(all.len().saturating_add(text.len()))?;
+                all += &text;
+            }
+            Datum::Text(all)
+        }
         F::Abs => match negative(value(0)) {
             true => arithmetic::negate(value(0))?,
             false => value(0).to_owned(),
@@ -109,6 +116,14 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             _ => return Err(Error::new(INTERNAL_ERROR, "date_trunc met a value that it does not take")),
         },
     })
+}
+
+/// Errors: 54000 for a text that nobody should make.
+pub(super) fn check_length(bytes: usize) -> Result<()> {
+    if bytes <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "requested length too large"))
 }
 
 fn capitals(text: &str) -> String {
@@ -155,9 +170,8 @@ fn substring(text: &str, from: i64, count: Option<i64>) -> Result<Datum> {
 
 fn pad(function: Function, text: &str, length: i64, fill: &str) -> Result<Datum> {
     let length = usize::try_from(length).unwrap_or(0);
-    if length > LONGEST {
-        return Err(Error::new(PROGRAM_LIMIT_EXCEEDED, "requested length too large"));
-    }
+    // In characters, of up to four bytes.
+    check_length(length.saturating_mul(fill.chars().map(char::len_utf8).max().unwrap_or(1)))?;
     let has = text.chars().count();
     if has >= length || fill.is_empty() {
         return Ok(Datum::Text(text.chars().take(length).collect()));

@@ -6,7 +6,9 @@ use cairn_table::schema::ColumnType;
 use super::Val;
 use crate::datum::{Datum, DatumRef, pow10, rescale};
 use crate::error::{Error, Result};
-use crate::sqlstate::{CANNOT_COERCE, NUMERIC_VALUE_OUT_OF_RANGE, STRING_DATA_RIGHT_TRUNCATION};
+use crate::sqlstate::{
+    CANNOT_COERCE, DATETIME_FIELD_OVERFLOW, NUMERIC_VALUE_OUT_OF_RANGE, STRING_DATA_RIGHT_TRUNCATION,
+};
 use crate::types::name_of;
 
 const DAY: i64 = 86_400_000_000;
@@ -41,11 +43,18 @@ pub(super) fn rank(kind: Type) -> Option<u8> {
 ///
 /// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 where there is no such cast.
 pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
-    if let (DatumRef::Text(text), Some(length)) = (datum, to.length) {
-        let cut = text.char_indices().nth(length as usize).map_or(text.len(), |(at, _)| at);
-        return Ok(DatumRef::Text(text.get(..cut).unwrap_or(text)).into());
+    let Some(length) = to.length else { return convert(datum, to) };
+    let end = |text: &str| text.char_indices().nth(length as usize).map_or(text.len(), |(at, _)| at);
+    if let DatumRef::Text(text) = datum {
+        return Ok(DatumRef::Text(text.get(..end(text)).unwrap_or(text)).into());
     }
-    convert(datum, to)
+    let value = convert(datum, to)?;
+    match value.get() {
+        DatumRef::Text(text) if end(text) < text.len() => {
+            Ok(Datum::Text(text.get(..end(text)).unwrap_or(text).to_owned()).into())
+        }
+        _ => Ok(value),
+    }
 }
 
 /// The value as a column of this type keeps it: as [`cast`], but long texts are an error unless only blanks are lost.
@@ -73,7 +82,10 @@ fn convert<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
         (_, Type::Text) => Datum::Text(datum.to_string()).into(),
         (DatumRef::Boolean(value), Type::Int) => DatumRef::Int(value.into()).into(),
         (DatumRef::Int(value), Type::Boolean) => DatumRef::Boolean(value != 0).into(),
-        (DatumRef::Date(days), Type::Timestamp) => DatumRef::Timestamp(i64::from(days) * DAY).into(),
+        (DatumRef::Date(days), Type::Timestamp) => match i64::from(days).checked_mul(DAY) {
+            Some(micros) => DatumRef::Timestamp(micros).into(),
+            None => return Err(Error::new(DATETIME_FIELD_OVERFLOW, "date out of range for timestamp")),
+        },
         (DatumRef::Timestamp(micros), Type::Date) => DatumRef::Date(micros.div_euclid(DAY) as i32).into(),
         (DatumRef::Timestamp(micros), Type::Time) => DatumRef::Time(micros.rem_euclid(DAY)).into(),
         (DatumRef::Time(micros), Type::Interval) => DatumRef::Interval { months: 0, days: 0, micros }.into(),

@@ -5,9 +5,9 @@ use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::Value;
 
 use super::{Failure, Node, Typed};
-use crate::datum::{Datum, parse_decimal};
+use crate::datum::{Datum, parse_decimal_exactly};
 use crate::error::Error;
-use crate::sqlstate::{SYNTAX_ERROR, UNDEFINED_PARAMETER};
+use crate::sqlstate::{NUMERIC_VALUE_OUT_OF_RANGE, SYNTAX_ERROR, UNDEFINED_PARAMETER};
 
 /// Parameters that a statement may have at most, as the wire protocol counts them.
 const MOST_PARAMETERS: usize = 65_535;
@@ -39,9 +39,13 @@ fn number(digits: &str) -> Result<Typed, Failure> {
     if let Ok(value) = digits.parse::<i64>() {
         return Ok(Typed::new(Node::Const(Datum::BigInt(value)), Type::BigInt.into()));
     }
-    let Some((unscaled, scale)) = parse_decimal(digits) else {
-        // More than a decimal holds.
-        let value = digits.parse().map_err(|_| Failure::Unknown)?;
+    let Some((unscaled, scale)) = parse_decimal_exactly(digits) else {
+        // More digits than a decimal holds, which may be wanted for a double.
+        let value: f64 = digits.parse().map_err(|_| Failure::Unknown)?;
+        if value.is_infinite() {
+            let what = format!("the number {digits} is out of range");
+            return Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what).into());
+        }
         return Ok(Typed::new(Node::Const(Datum::Double(value)), Type::Double.into()));
     };
     Ok(Typed::new(Node::Const(Datum::Decimal { unscaled, scale }), ColumnType::decimal(38, scale)))

@@ -1,18 +1,19 @@
 //! Rows, read one after the other or in batches.
 
 use arrow::array::RecordBatch;
+use cairn_table::row::Value;
 use cairn_table::{RowBuf, RowRef};
 use cairn_vfs::sync::Arc;
 
 use super::{Column, CommandTag};
 use crate::batch::{BATCH_ROWS, BatchReader, Columns, schema_of};
-use crate::datum::{Datum, DatumRef, FromDatum};
+use crate::datum::{Datum, DatumRef, FromDatum, rescale};
 use crate::direct::{Cursor, Output, Select};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env};
 use crate::query::Batches;
 use crate::session::{Plan, Planned, Session};
-use crate::sqlstate::{INTERNAL_ERROR, UNDEFINED_COLUMN};
+use crate::sqlstate::{INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE, UNDEFINED_COLUMN};
 
 /// The rows of a result. The connection is theirs until they are dropped; a statement that reads only ends there.
 #[derive(Debug)]
@@ -216,7 +217,22 @@ impl<'c> Rows<'c> {
         let mut columns = Columns::new(schema_of(&self.columns), &kinds, BATCH_ROWS);
         while columns.rows() < BATCH_ROWS {
             let Some(row) = self.next()? else { break };
-            columns.push(|column| row.get(column).to_value());
+            let mut fits = true;
+            columns.push(|column| {
+                let value = row.get(column);
+                match (value, kinds.get(column).and_then(|kind| kind.decimal)) {
+                    // What was computed may have other digits than its column.
+                    (DatumRef::Decimal { unscaled, scale }, Some((_, to))) if scale != to => {
+                        let rescaled = rescale(unscaled, scale, to);
+                        fits &= rescaled.is_some();
+                        rescaled.map_or(Value::Null, Value::Decimal)
+                    }
+                    _ => value.to_value(),
+                }
+            });
+            if !fits {
+                return Err(self.fail(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow")));
+            }
         }
         if columns.rows() == 0 {
             return Ok(None);

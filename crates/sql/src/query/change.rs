@@ -3,6 +3,7 @@
 //! A query gives the keys of the rows and what they become; then each row is locked and changed. With read committed a row may be another one by then than the
 //! query saw: then everything is taken back and done again on what there is now. The locks stay, so that this comes to an end.
 
+use arrow::array::RecordBatch;
 use cairn_table::schema::ColumnType;
 use cairn_table::{Isolation, RowBuf, Table};
 use cairn_vfs::sync::Arc;
@@ -11,8 +12,10 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, UpdateTableFromKind,
 };
 
+use super::Batches;
 use super::plan::Query;
 use super::provider::ROW_KEY;
+use crate::batch::BatchReader;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{Assigned, Binder, Checks, Insert, InsertRun, Returning};
 use crate::error::{Error, Result};
@@ -102,29 +105,43 @@ impl Change {
     fn once(&self, session: &mut Session, params: &[Datum]) -> Result<Option<Changed>> {
         // All rows first: what is changed is not to be seen by what finds it.
         let mut batches = self.query.run(session, params)?;
-        let mut rows: Vec<Vec<Datum>> = Vec::new();
+        let mut all = Vec::new();
         while let Some(batch) = batches.next()? {
-            let reader = batches.reader(&batch)?;
-            for row in 0..reader.rows() {
-                rows.push(
-                    (0..reader.columns()).map(|column| DatumRef::to_owned(reader.get(row, column))).collect(),
-                );
-            }
+            all.push(batch);
         }
-        drop(batches);
         match &self.kind {
             Kind::Insert(insert) => {
                 let (transaction, context) = session.parts()?;
                 let mut run = InsertRun::new(insert, params, context);
-                rows.iter().try_for_each(|row| run.given(row, transaction))?;
+                for batch in all {
+                    let rows = rows_of(&batches.reader(&batch)?);
+                    rows.iter().try_for_each(|row| run.given(row, transaction))?;
+                }
                 Ok(Some((run.count, run.results)))
             }
             Kind::Update { table, columns, checks, returning } => {
+                let rows = all_rows(&batches, &all)?;
                 update(session, table, columns, checks, returning.as_ref(), params, &rows)
             }
-            Kind::Delete { table, returning } => delete(session, table, returning.as_ref(), params, &rows),
+            Kind::Delete { table, returning } => {
+                let rows = all_rows(&batches, &all)?;
+                delete(session, table, returning.as_ref(), params, &rows)
+            }
         }
     }
+}
+
+fn rows_of(reader: &BatchReader) -> Vec<Vec<Datum>> {
+    let cells = |row| (0..reader.columns()).map(move |column| reader.get(row, column).to_owned());
+    (0..reader.rows()).map(|row| cells(row).collect()).collect()
+}
+
+fn all_rows(batches: &Batches, all: &[RecordBatch]) -> Result<Vec<Vec<Datum>>> {
+    let mut rows = Vec::new();
+    for batch in all {
+        rows.extend(rows_of(&batches.reader(batch)?));
+    }
+    Ok(rows)
 }
 
 fn update(

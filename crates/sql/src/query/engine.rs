@@ -14,6 +14,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use super::functions;
+use super::numbers::Numbers;
 use crate::batch::BATCH_ROWS;
 use crate::database::Shared;
 use crate::error::{Error, Result};
@@ -68,6 +69,7 @@ impl General {
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
+            .with_analyzer_rule(Arc::new(Numbers))
             .with_physical_optimizer_rules(physical_rules())
             .build();
         functions::register(&mut state).map_err(super::errors::datafusion_error)?;

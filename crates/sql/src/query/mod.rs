@@ -6,6 +6,7 @@ mod errors;
 mod filter;
 mod functions;
 mod names;
+mod numbers;
 mod plan;
 mod provider;
 mod rewrite;

@@ -24,7 +24,7 @@ impl Session {
     ///
     /// Errors: whatever is wrong with it.
     pub fn prepare(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Statement> {
-        let parsed = one(sql)?;
+        let parsed = one(sql).inspect_err(|_| self.fail_block())?;
         self.prepare_parsed(parsed, types)
     }
 

@@ -167,7 +167,9 @@ impl Session {
             let row = std::mem::take(&mut self.row);
             let source =
                 Source::Point { planned: StdArc::clone(planned), row, found, current: Vec::new(), params };
-            return Ok(Started::Rows(source, "SELECT", false));
+            // What is still to be computed may fail, or draw from a sequence: that is part of the statement.
+            let goes_on = !matches!(select.output, Output::Columns(_));
+            return Ok(Started::Rows(source, "SELECT", goes_on));
         }
         let key = std::mem::take(&mut self.key);
         let env = Env::new(Cells::None, params, &self.context);
@@ -281,7 +283,9 @@ impl Session {
         let (skip, left) = self.limits(select, params)?;
         let (transaction, context) = self.parts()?;
         let env = Env::new(Cells::None, params, context);
-        let mut rows: Vec<(Vec<Datum>, Vec<Datum>)> = Vec::new();
+        let (skip, left) = (to_len(skip), to_len(left));
+        let wanted = skip.saturating_add(left);
+        let mut rows: Vec<Sortable> = Vec::new();
         let mut cursor = Cursor::new(access, transaction.view(), &env, Vec::new(), Default::default())?;
         while cursor.advance(access, &env)? {
             let row = cursor.row(access)?;
@@ -290,25 +294,13 @@ impl Session {
                 sort.keys.iter().map(|(node, _)| Ok(node.eval(&env)?.into_datum())).collect::<Result<_>>()?;
             let values = values_of(&select.output, row, &env)?;
             rows.push((keys, values));
+            // Of the first few of many rows only some more than those are kept at a time.
+            if rows.len() >= wanted.saturating_mul(2).max(MANY) {
+                rows.sort_by(|a, b| sort_order(sort, a, b));
+                rows.truncate(wanted);
+            }
         }
-        rows.sort_by(|(a, _), (b, _)| {
-            let by = sort.keys.iter().zip(a.iter().zip(b)).map(|((_, order), (a, b))| {
-                let null = match (a.is_null(), b.is_null()) {
-                    (true, true) => return Ordering::Equal,
-                    (false, false) => None,
-                    (a_is_null, _) => {
-                        Some(if a_is_null == order.nulls_first { Ordering::Less } else { Ordering::Greater })
-                    }
-                };
-                null.unwrap_or_else(|| {
-                    let by = compare(a.borrow(), b.borrow()).unwrap_or(Ordering::Equal);
-                    if order.descending { by.reverse() } else { by }
-                })
-            });
-            by.fold(Ordering::Equal, Ordering::then)
-        });
-        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-        let left = usize::try_from(left).unwrap_or(usize::MAX);
+        rows.sort_by(|a, b| sort_order(sort, a, b));
         let rows = rows.into_iter().map(|(_, values)| values).skip(skip).take(left).collect();
         Ok(Started::Rows(Source::datums(rows), "SELECT", false))
     }
@@ -339,6 +331,32 @@ impl Session {
             _ => self.context.settings.get(name),
         }
     }
+}
+
+/// What a row is sorted by, and what comes out of it.
+type Sortable = (Vec<Datum>, Vec<Datum>);
+
+/// Rows that are sorted at once at the least.
+const MANY: usize = 1024;
+
+fn to_len(count: u64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn sort_order(sort: &Sort, (a, _): &Sortable, (b, _): &Sortable) -> Ordering {
+    let by = sort.keys.iter().zip(a.iter().zip(b)).map(|((_, order), (a, b))| {
+        let null_first = if order.nulls_first { Ordering::Less } else { Ordering::Greater };
+        match (a.is_null(), b.is_null()) {
+            (true, true) => Ordering::Equal,
+            (true, false) => null_first,
+            (false, true) => null_first.reverse(),
+            (false, false) => {
+                let by = compare(a.borrow(), b.borrow()).unwrap_or(Ordering::Equal);
+                if order.descending { by.reverse() } else { by }
+            }
+        }
+    });
+    by.fold(Ordering::Equal, Ordering::then)
 }
 
 /// What a row comes out as.

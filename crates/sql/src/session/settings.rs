@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cairn_table::{Durability, Isolation, PUBLIC};
+use cairn_vfs::sync::Arc;
 
 use crate::database::Shared;
 use crate::error::{Error, Result};
@@ -67,7 +68,7 @@ const FIXED: &[(&str, &str)] = &[
 ];
 
 /// The settings of a session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub default_isolation: Isolation,
     pub default_read_only: bool,
@@ -79,7 +80,7 @@ pub(crate) struct Settings {
     pub version: u64,
     timeout_at_first: Option<Duration>,
     durability_at_first: Durability,
-    others: BTreeMap<String, String>,
+    others: Arc<BTreeMap<String, String>>,
 }
 
 impl Settings {
@@ -93,11 +94,13 @@ impl Settings {
             version: 0,
             timeout_at_first: shared.statement_timeout,
             durability_at_first: shared.durability,
-            others: REMEMBERED
-                .iter()
-                .chain(FIXED)
-                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-                .collect(),
+            others: Arc::new(
+                REMEMBERED
+                    .iter()
+                    .chain(FIXED)
+                    .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                    .collect(),
+            ),
         }
     }
 
@@ -124,6 +127,12 @@ impl Settings {
             "search_path" => self.search_path.join(", "),
             _ => self.others.get(&name)?.clone(),
         })
+    }
+
+    /// Takes other values. The version goes on, so that nothing which was planned under these is taken for planned under those.
+    pub fn become_again(&mut self, settings: Settings) {
+        let version = self.version + 1;
+        *self = Settings { version, ..settings };
     }
 
     /// All settings and their values.
@@ -213,7 +222,7 @@ impl Settings {
                 {
                     return Err(Error::unsupported(format_args!("the encoding {value}")));
                 }
-                self.others.insert(name, value);
+                Arc::make_mut(&mut self.others).insert(name, value);
             }
         }
         Ok(())

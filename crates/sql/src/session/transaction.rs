@@ -2,7 +2,7 @@
 
 use cairn_table::{Isolation, Savepoint, Transaction};
 
-use super::Session;
+use super::{Session, Settings};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     ACTIVE_SQL_TRANSACTION, IN_FAILED_SQL_TRANSACTION, INTERNAL_ERROR, INVALID_SAVEPOINT,
@@ -39,9 +39,31 @@ pub(crate) struct Open {
     pub failed: bool,
     pub read_only: bool,
     /// Those that were named, the oldest first.
-    savepoints: Vec<(String, Savepoint)>,
+    savepoints: Vec<Named>,
+    /// Whether it has changed the schema.
+    has_defined: bool,
+    /// Once it has changed any setting.
+    settings: Option<Box<Changed>>,
     /// Whether no statement has run in it.
     pub fresh: bool,
+}
+
+/// A savepoint.
+#[derive(Debug)]
+struct Named {
+    name: String,
+    savepoint: Savepoint,
+    /// The settings at the time, if any had been changed before.
+    settings: Option<(Settings, Box<Changed>)>,
+}
+
+/// Settings that a transaction has changed.
+#[derive(Debug, Clone)]
+struct Changed {
+    /// As they were before.
+    before: Settings,
+    /// As they are to be once it is committed: without those of SET LOCAL.
+    after: Settings,
 }
 
 /// What BEGIN and SET TRANSACTION may say.
@@ -49,6 +71,11 @@ pub(crate) struct Open {
 pub(crate) struct Modes {
     pub isolation: Option<Isolation>,
     pub read_only: Option<bool>,
+}
+
+fn aborted() -> Error {
+    let what = "current transaction is aborted, commands ignored until end of transaction block";
+    Error::new(IN_FAILED_SQL_TRANSACTION, what)
 }
 
 fn no_transaction() -> Error {
@@ -77,6 +104,8 @@ impl Session {
             failed: false,
             read_only,
             savepoints: Vec::new(),
+            has_defined: false,
+            settings: None,
             fresh: true,
         }))
     }
@@ -91,10 +120,7 @@ impl Session {
             None => {
                 self.open(Span::Statement, Modes::default())?;
             }
-            Some(open) if open.failed => {
-                let what = "current transaction is aborted, commands ignored until end of transaction block";
-                return Err(Error::new(IN_FAILED_SQL_TRANSACTION, what));
-            }
+            Some(open) if open.failed => return Err(aborted()),
             Some(open) => {
                 if !std::mem::take(&mut open.fresh) {
                     open.transaction.begin_statement()?;
@@ -137,10 +163,13 @@ impl Session {
     /// A change of the schema in a transaction is not to be seen from the catalog's version: nothing that was planned before it holds.
     pub fn schema_changed(&mut self) {
         self.context.settings.version += 1;
+        if let Some(open) = &mut self.open {
+            open.has_defined = true;
+        }
     }
 
-    /// The statements that came together have failed.
-    pub fn fail_implicit(&mut self) {
+    /// A part of what is open, and of more than a statement, has failed: it can only be taken back.
+    pub fn fail_block(&mut self) {
         if let Some(open) = self.open.as_mut().filter(|open| open.span != Span::Statement) {
             open.failed = true;
         }
@@ -175,19 +204,81 @@ impl Session {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let written = self.context.sequences.write_back(&self.shared, &mut open.transaction);
         if let Err(error) = written {
-            open.transaction.rollback()?;
+            self.open = Some(open);
+            self.rollback()?;
             return Err(error);
         }
         let result = open.transaction.commit(self.context.settings.durability);
-        self.context.sequences.end(&self.shared, result.is_ok());
-        result.map_err(|error| self.explain(error.into()))
+        self.keep_settings(open.settings, result.is_ok());
+        if open.has_defined && result.is_err() {
+            self.schema_changed();
+        }
+        // The commit's own error is the one to tell.
+        let ended = self.context.sequences.end(&self.shared, result.is_ok());
+        result.map_err(|error| self.explain(error.into()))?;
+        ended
     }
 
     /// Takes back what is open.
     pub fn rollback(&mut self) -> Result<()> {
         let Some(open) = self.open.take() else { return Ok(()) };
-        self.context.sequences.end(&self.shared, false);
-        Ok(open.transaction.rollback()?)
+        self.keep_settings(open.settings, false);
+        if open.has_defined {
+            // What was planned since is about tables that there are not.
+            self.schema_changed();
+        }
+        let ended = open.transaction.rollback();
+        self.context.sequences.end(&self.shared, false)?;
+        Ok(ended?)
+    }
+
+    /// What a transaction's end makes of the settings that it has changed.
+    fn keep_settings(&mut self, changed: Option<Box<Changed>>, committed: bool) {
+        if let Some(changed) = changed {
+            self.context.settings.become_again(if committed { changed.after } else { changed.before });
+        }
+    }
+
+    /// Changes a setting; `None` makes it what it was at first. It is part of the open transaction, and with `local` ends with it.
+    ///
+    /// Errors: as [`Settings::set`].
+    pub fn change_setting(&mut self, name: &str, values: Option<&[String]>, local: bool) -> Result<()> {
+        let open = self.open.as_mut().filter(|open| open.span != Span::Statement);
+        let Some(open) = open else {
+            if local {
+                self.warn(NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
+                return Ok(());
+            }
+            return self.context.settings.set(name, values);
+        };
+        let settings = &mut self.context.settings;
+        let before = settings.clone();
+        settings.set(name, values)?;
+        let changed =
+            open.settings.get_or_insert_with(|| Box::new(Changed { before: before.clone(), after: before }));
+        if !local {
+            changed.after.set(name, values)?;
+        }
+        Ok(())
+    }
+
+    /// Makes all settings what they were at first, as [`Session::change_setting`] does.
+    pub fn reset_settings(&mut self) {
+        let first = Settings::new(&self.shared);
+        if let Some(open) = self.open.as_mut().filter(|open| open.span != Span::Statement) {
+            let before = self.context.settings.clone();
+            let changed =
+                open.settings.get_or_insert_with(|| Box::new(Changed { before, after: first.clone() }));
+            changed.after = first.clone();
+        }
+        self.context.settings.become_again(first);
+    }
+
+    /// Refuses whatever does not end a transaction that has failed.
+    ///
+    /// Errors: 25P02.
+    pub fn check_alive(&self) -> Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.failed) { Err(aborted()) } else { Ok(()) }
     }
 
     pub fn begin_block(&mut self, modes: Modes) -> Result<()> {
@@ -263,12 +354,10 @@ impl Session {
 
     pub fn savepoint(&mut self, name: String) -> Result<()> {
         let open = self.block("SAVEPOINT")?;
-        if open.failed {
-            let what = "current transaction is aborted, commands ignored until end of transaction block";
-            return Err(Error::new(IN_FAILED_SQL_TRANSACTION, what));
-        }
         let savepoint = open.transaction.savepoint();
-        open.savepoints.push((name, savepoint));
+        let changed = open.settings.clone();
+        let settings = changed.map(|changed| (self.context.settings.clone(), changed));
+        self.block("SAVEPOINT")?.savepoints.push(Named { name, savepoint, settings });
         Ok(())
     }
 
@@ -284,10 +373,26 @@ impl Session {
         let open = self.block("ROLLBACK TO SAVEPOINT")?;
         let at = find(&open.savepoints, name)?;
         open.savepoints.truncate(at + 1);
-        if let Some((_, savepoint)) = open.savepoints.last() {
-            open.transaction.rollback_to(*savepoint)?;
+        let mut then = None;
+        if let Some(named) = open.savepoints.last() {
+            open.transaction.rollback_to(named.savepoint)?;
+            then = named.settings.clone();
         }
         open.failed = false;
+        let has_defined = open.has_defined;
+        let now = open.settings.take();
+        match (then, now) {
+            (Some((settings, changed)), _) => {
+                open.settings = Some(changed);
+                self.context.settings.become_again(settings);
+            }
+            // None had been changed then.
+            (None, Some(changed)) => self.context.settings.become_again(changed.before),
+            (None, None) => {}
+        }
+        if has_defined {
+            self.schema_changed();
+        }
         Ok(())
     }
 
@@ -313,7 +418,7 @@ impl Session {
     }
 }
 
-fn find(savepoints: &[(String, Savepoint)], name: &str) -> Result<usize> {
-    let found = savepoints.iter().rposition(|(other, _)| other == name);
+fn find(savepoints: &[Named], name: &str) -> Result<usize> {
+    let found = savepoints.iter().rposition(|savepoint| savepoint.name == name);
     found.ok_or_else(|| Error::new(INVALID_SAVEPOINT, format!("savepoint \"{name}\" does not exist")))
 }

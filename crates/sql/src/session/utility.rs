@@ -9,9 +9,10 @@ use datafusion::sql::sqlparser::ast::{
 use super::Session;
 use super::prepare::{first_words, variable_name};
 use super::transaction::Modes;
+use crate::datum::Datum;
 use crate::error::{Error, Result};
 use crate::outcome::{CommandTag, Outcome};
-use crate::sqlstate::DUPLICATE_OBJECT;
+use crate::sqlstate::{ACTIVE_SQL_TRANSACTION, DUPLICATE_OBJECT};
 use crate::statement::Statement;
 use crate::syntax::{Plain, fold, ident, last_name};
 
@@ -20,21 +21,26 @@ impl Session {
     ///
     /// Errors: all there are.
     pub fn utility(&mut self, plain: &Plain) -> Result<Outcome<'_>> {
-        let tag = match plain {
-            Plain::Tree(Tree::Execute { name, parameters, .. }) => {
-                return self.execute_named(name.as_ref(), parameters);
-            }
-            Plain::Tree(tree) => match self.of_session(tree)? {
-                Some(tag) => tag,
-                None => return self.in_transaction(plain).map(Outcome::Done),
-            },
-            _ => return self.in_transaction(plain).map(Outcome::Done),
+        if let Plain::Tree(Tree::Execute { name, parameters, .. }) = plain {
+            let (statement, params) =
+                self.named_statement(name.as_ref(), parameters).inspect_err(|_| self.fail_block())?;
+            return self.run(&statement, &params, true);
+        }
+        let of_session = match plain {
+            Plain::Tree(tree) => self.of_session(tree).inspect_err(|_| self.fail_block())?,
+            _ => None,
         };
-        Ok(Outcome::Done(tag))
+        match of_session {
+            Some(tag) => Ok(Outcome::Done(tag)),
+            None => self.in_transaction(plain).map(Outcome::Done),
+        }
     }
 
     /// Statements that need no transaction, or end one.
     fn of_session(&mut self, tree: &Tree) -> Result<Option<CommandTag>> {
+        if !matches!(tree, Tree::Commit { .. } | Tree::Rollback { .. }) {
+            self.check_alive()?;
+        }
         let tag = match tree {
             Tree::StartTransaction { modes, .. } => {
                 self.begin_block(modes_of(modes)?)?;
@@ -72,16 +78,22 @@ impl Session {
             }
             Tree::Reset(reset) => {
                 match &reset.reset {
-                    Reset::ALL => self.context.settings = super::Settings::new(&self.shared),
+                    Reset::ALL => self.reset_settings(),
                     Reset::ConfigurationParameter(name) => {
-                        self.context.settings.set(&setting_name(name), None)?
+                        self.change_setting(&setting_name(name), None, false)?
                     }
                 }
                 CommandTag::new("RESET")
             }
             Tree::Discard { .. } => {
+                if self.in_block() {
+                    return Err(Error::new(
+                        ACTIVE_SQL_TRANSACTION,
+                        "DISCARD ALL cannot run inside a transaction block",
+                    ));
+                }
                 self.named.clear();
-                self.context.settings = super::Settings::new(&self.shared);
+                self.reset_settings();
                 CommandTag::new("DISCARD ALL")
             }
             Tree::Prepare { name, data_types, statement } => {
@@ -125,6 +137,9 @@ impl Session {
                 self.check_writable(&first_words(&tree.to_string())).and_then(|()| self.define(tree))
             }
             Plain::Vacuum { analyze, tables } => self.vacuum(*analyze, tables),
+            Plain::AlterSequence { name, restart, owner } => self
+                .check_writable("ALTER SEQUENCE")
+                .and_then(|()| self.alter_sequence(name, *restart, owner.as_ref().map(Option::as_ref))),
             Plain::Analyze { tables } => self.analyze(tables).map(|()| CommandTag::new("ANALYZE")),
             Plain::Checkpoint => {
                 self.shared.tables.checkpoint().map(|()| CommandTag::new("CHECKPOINT")).map_err(Error::from)
@@ -141,7 +156,12 @@ impl Session {
         }
     }
 
-    fn execute_named(&mut self, name: Option<&ast::ObjectName>, parameters: &[Expr]) -> Result<Outcome<'_>> {
+    /// The statement that EXECUTE names, and its parameters.
+    fn named_statement(
+        &self,
+        name: Option<&ast::ObjectName>,
+        parameters: &[Expr],
+    ) -> Result<(Statement, Vec<Datum>)> {
         let name = name.map(last_name).unwrap_or_default();
         let statement: Statement = self.named.get(&name).cloned().ok_or_else(|| not_prepared(&name))?;
         let mut params = Vec::with_capacity(parameters.len());
@@ -154,34 +174,45 @@ impl Session {
             let env = crate::expr::Env::new(crate::expr::Cells::None, &[], &self.context);
             params.push(node.eval(&env)?.into_datum());
         }
-        self.run(&statement, &params, true)
+        Ok((statement, params))
     }
 
     fn set(&mut self, set: &Set) -> Result<()> {
         match set {
-            Set::SingleAssignment { variable, values, .. } => {
+            Set::SingleAssignment { variable, values, scope, .. } => {
+                let local = is_local(scope.as_ref());
                 let texts: Vec<String> = values.iter().map(text_of).collect();
                 let name = setting_name(variable);
                 if let [only] = texts.as_slice()
                     && only.eq_ignore_ascii_case("default")
                     && !matches!(values.first(), Some(Expr::Value(_)))
                 {
-                    return self.context.settings.set(&name, None);
+                    return self.change_setting(&name, None, local);
                 }
-                self.set_named(&name, &texts)
+                self.set_named(&name, &texts, local)
             }
-            Set::SetTimeZone { value, .. } => self.context.settings.set("timezone", Some(&[text_of(value)])),
+            Set::SetTimeZone { value, local } => {
+                self.change_setting("timezone", Some(&[text_of(value)]), *local)
+            }
             Set::SetNames { charset_name, .. } => {
-                self.context.settings.set("client_encoding", Some(std::slice::from_ref(&charset_name.value)))
+                let values = std::slice::from_ref(&charset_name.value);
+                self.change_setting("client_encoding", Some(values), false)
             }
             Set::SetNamesDefault {} | Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Ok(()),
             Set::SetTransaction { modes, session: false, .. } => self.set_modes(modes_of(modes)?),
             Set::SetTransaction { modes, .. } => {
                 let modes = modes_of(modes)?;
-                let settings = &mut self.context.settings;
-                settings.default_isolation = modes.isolation.unwrap_or(settings.default_isolation);
-                settings.default_read_only = modes.read_only.unwrap_or(settings.default_read_only);
-                Ok(())
+                if let Some(isolation) = modes.isolation {
+                    let value = super::settings::isolation_name(isolation).to_owned();
+                    self.change_setting("default_transaction_isolation", Some(&[value]), false)?;
+                }
+                match modes.read_only {
+                    Some(read_only) => {
+                        let value = if read_only { "on" } else { "off" }.to_owned();
+                        self.change_setting("default_transaction_read_only", Some(&[value]), false)
+                    }
+                    None => Ok(()),
+                }
             }
             other => Err(Error::unsupported(format_args!("{other}"))),
         }
@@ -190,7 +221,7 @@ impl Session {
     /// Changes a setting by its name.
     ///
     /// Errors: as SET.
-    pub fn set_named(&mut self, name: &str, values: &[String]) -> Result<()> {
+    pub fn set_named(&mut self, name: &str, values: &[String], local: bool) -> Result<()> {
         if name.eq_ignore_ascii_case("transaction_isolation")
             || name.eq_ignore_ascii_case("transaction_read_only")
         {
@@ -204,8 +235,13 @@ impl Session {
             };
             return self.set_modes(modes);
         }
-        self.context.settings.set(name, Some(values))
+        self.change_setting(name, Some(values), local)
     }
+}
+
+/// Whether a SET ends with its transaction.
+fn is_local(scope: Option<&ast::ContextModifier>) -> bool {
+    matches!(scope, Some(ast::ContextModifier::Local))
 }
 
 fn not_prepared(name: &str) -> Error {

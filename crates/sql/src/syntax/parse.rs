@@ -63,6 +63,13 @@ pub(crate) enum Plain {
     Vacuum { analyze: bool, tables: Vec<ObjectName> },
     Analyze { tables: Vec<ObjectName> },
     Checkpoint,
+    AlterSequence {
+        name: ObjectName,
+        /// What it is to give next: a number, or its first value again.
+        restart: Option<Option<i64>>,
+        /// The column that it is to go with, or none.
+        owner: Option<Option<ObjectName>>,
+    },
 }
 
 /// Cuts a text into its statements, without the semicolons between them. What is between quotes, dollars or in comments does not count.
@@ -211,9 +218,43 @@ fn without_tree(tokens: &[TokenWithSpan]) -> Option<Plain> {
             Some(Plain::Vacuum { analyze, tables: tables(&rest)? })
         }
         Keyword::ANALYZE => Some(Plain::Analyze { tables: tables(&rest)? }),
+        Keyword::ALTER => alter_sequence(tokens),
         _ if first.value.eq_ignore_ascii_case("checkpoint") && rest.is_empty() => Some(Plain::Checkpoint),
         _ => None,
     }
+}
+
+/// ALTER SEQUENCE with RESTART and OWNED BY; `None` for whatever else.
+fn alter_sequence(tokens: &[TokenWithSpan]) -> Option<Plain> {
+    let mut parser = Parser::new(&DIALECT).with_tokens_with_locations(tokens.to_vec());
+    if !parser.parse_keywords(&[Keyword::ALTER, Keyword::SEQUENCE]) {
+        return None;
+    }
+    let name = parser.parse_object_name(false).ok()?;
+    let (mut restart, mut owner) = (None, None);
+    while parser.peek_token().token != Token::EOF {
+        if parser.parse_keyword(Keyword::RESTART) {
+            let _ = parser.parse_keyword(Keyword::WITH);
+            let minus = parser.consume_token(&Token::Minus);
+            restart = Some(match parser.peek_token().token {
+                Token::Number(digits, _) => {
+                    parser.next_token();
+                    let sign = if minus { "-" } else { "" };
+                    Some(format!("{sign}{digits}").parse().ok()?)
+                }
+                _ if minus => return None,
+                _ => None,
+            });
+        } else if parser.parse_keywords(&[Keyword::OWNED, Keyword::BY]) {
+            owner = Some(match parser.parse_keyword(Keyword::NONE) {
+                true => None,
+                false => Some(parser.parse_object_name(false).ok()?),
+            });
+        } else {
+            return None;
+        }
+    }
+    (restart.is_some() || owner.is_some()).then_some(Plain::AlterSequence { name, restart, owner })
 }
 
 /// The tables behind options in brackets or without; columns in brackets behind a table are passed over, all are meant.

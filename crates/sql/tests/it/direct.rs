@@ -106,3 +106,60 @@ fn constraints() {
     assert_eq!(ask(&mut c, "select count(*) from p"), ["0"]);
     assert_eq!(fails(&mut c, "select * from k"), "42P01");
 }
+
+/// Values at the ends of their types: digits are kept or refused, never lost in silence, and no text grows beyond all bounds.
+#[test]
+fn ends_of_types() {
+    let mut c = database().connect();
+    assert_eq!(ask(&mut c, "select 6.62607015e-34::double precision, 1e-40::double precision"), ["6.62607015e-34|1e-40"]);
+    assert_eq!(fails(&mut c, "select 1e400"), "22003");
+    assert_eq!(ask(&mut c, "select interval '5 ms', interval '5 us', interval '5 m'"), ["00:00:00.005|00:00:00.000005|00:05:00"]);
+    assert_eq!(ask(&mut c, "select 12345::varchar(2), 'abc'::varchar(2)"), ["12|ab"]);
+    assert_eq!(fails(&mut c, "select (date '2000-01-01' + 2000000000)::timestamp"), "22008");
+    assert_eq!(fails(&mut c, "select length(replace(repeat('a', 1000000), 'a', repeat('b', 1000000)))"), "54000");
+    assert_eq!(fails(&mut c, "select lpad('a', 60000000, '\u{20ac}')"), "54000");
+    run(&mut c, "create table u (id int primary key, v text)");
+    let twice = "insert into u values (1, 'a'), (1, 'b') on conflict (id) do update set v = excluded.v";
+    assert_eq!(fails(&mut c, twice), "21000");
+    run(&mut c, "insert into u values (1, 'a')");
+    assert_eq!(run(&mut c, "insert into u values (1, 'c'), (2, 'd') on conflict (id) do update set v = excluded.v"), 2);
+}
+
+/// Rows as batches have the decimals that rows one by one have.
+#[test]
+fn decimals_in_batches() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, d date, n numeric(10,4))");
+    run(&mut c, "insert into t values (1, '2024-02-29', 12.3456), (2, null, null)");
+    for sql in [
+        "select extract(year from d), round(n, 2), n, 1.0 / 3 from t order by id",
+        "select round(n, 2) from t where id = 1",
+        "select n * n, n + 1, n / 7, -n, abs(n) from t",
+        "select 1.0 / 3, 2 * 1.50, 7 % 2.5",
+    ] {
+        let one_by_one: Vec<Vec<Option<f64>>> = ask(&mut c, sql)
+            .iter()
+            .map(|row| row.split('|').map(|text| text.parse().ok()).collect())
+            .collect();
+        let mut rows = c.query(sql, &[]).unwrap();
+        let mut batched = Vec::new();
+        while let Some(batch) = rows.next_batch().unwrap() {
+            for row in 0..batch.num_rows() {
+                let shown = |column: usize| {
+                    let array = batch.column(column);
+                    arrow::util::display::array_value_to_string(array, row).unwrap().parse().ok()
+                };
+                batched.push((0..batch.num_columns()).map(shown).collect::<Vec<Option<f64>>>());
+            }
+        }
+        drop(rows);
+        let near = |a: &Option<f64>, b: &Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => (a - b).abs() < 1e-3,
+            _ => a == b,
+        };
+        assert_eq!(one_by_one.len(), batched.len(), "{sql}");
+        for (a, b) in one_by_one.iter().zip(&batched) {
+            assert!(a.iter().zip(b).all(|(a, b)| near(a, b)), "{sql}: {a:?} in a batch is {b:?}");
+        }
+    }
+}

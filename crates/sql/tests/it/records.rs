@@ -61,7 +61,9 @@ fn run_record(connection: &mut Connection, record: &Record) -> Result<(), String
     if head.starts_with("statement error") {
         return match connection.execute(sql, &[]) {
             Ok(_) => Err("it worked".to_owned()),
-            Err(_) => Ok(()),
+            // What is wrong has to be the statement, and not that nobody has built it, or something within.
+            Err(error) if matches!(error.sqlstate().get(..2), Some("21" | "22" | "23" | "42")) => Ok(()),
+            Err(error) => Err(format!("{}: {error}", error.sqlstate())),
         };
     }
     let mut rows = answers(connection, sql).map_err(|error| error.to_string())?;
@@ -82,6 +84,9 @@ fn run_record(connection: &mut Connection, record: &Record) -> Result<(), String
 
 /// Records that ask for what is not there yet: subqueries for one value that look outside by anything but equality. DataFusion has no plan for them.
 const MISSING: usize = 39;
+
+/// As many there are at the least.
+const RECORDS: usize = 3_000;
 
 /// Every record of every file, each file in a database of its own.
 #[test]
@@ -107,7 +112,7 @@ fn what_engines_agree_on() {
             }
         }
     }
-    assert!(count > 0, "there are no records in {}", folder.display());
+    assert!(count >= RECORDS, "there are {count} records in {}", folder.display());
     assert!(failures.is_empty(), "{} of {count} records fail:\n{}", failures.len(), failures.join("\n\n"));
     assert!(missing <= MISSING, "{missing} records ask for subqueries that are not there: {MISSING} did");
 }

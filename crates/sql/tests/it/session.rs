@@ -45,6 +45,118 @@ fn settings() {
     run(&mut c, "commit");
 }
 
+/// Settings are parts of transactions, and end with them where they are local.
+#[test]
+fn settings_in_transactions() {
+    let mut c = database().connect();
+    let path = |c: &mut cairn_sql::Connection| c.setting("search_path").unwrap();
+    run(&mut c, "create schema a");
+    run(&mut c, "create schema b");
+    run(&mut c, "set local search_path = b");
+    assert_eq!(c.take_notices()[0].sqlstate, "25P01");
+    assert_eq!(path(&mut c), "public");
+    run(&mut c, "begin");
+    run(&mut c, "set local search_path = a");
+    assert_eq!(path(&mut c), "a");
+    run(&mut c, "commit");
+    assert_eq!(path(&mut c), "public");
+    run(&mut c, "begin");
+    run(&mut c, "set search_path = a");
+    run(&mut c, "savepoint s");
+    run(&mut c, "set search_path = b");
+    run(&mut c, "set local application_name = 'x'");
+    run(&mut c, "rollback to s");
+    assert_eq!((path(&mut c), c.setting("application_name").unwrap()), ("a".to_owned(), String::new()));
+    run(&mut c, "commit");
+    assert_eq!(path(&mut c), "a");
+    run(&mut c, "begin");
+    run(&mut c, "set search_path = b");
+    run(&mut c, "rollback");
+    assert_eq!(path(&mut c), "a");
+    run(&mut c, "begin");
+    run(&mut c, "savepoint s");
+    run(&mut c, "set search_path = b");
+    run(&mut c, "rollback to s");
+    assert_eq!(path(&mut c), "a");
+    run(&mut c, "commit");
+    assert_eq!(path(&mut c), "a");
+}
+
+/// A statement is planned anew under another search path, also where settings went back to what they were in between.
+#[test]
+fn plans_and_search_paths() {
+    let mut c = database().connect();
+    for schema in ["a", "b"] {
+        run(&mut c, &format!("create schema {schema}"));
+        run(&mut c, &format!("create table {schema}.t (name text)"));
+        run(&mut c, &format!("insert into {schema}.t values ('{schema}')"));
+    }
+    for schema in ["a", "b", "a"] {
+        run(&mut c, "discard all");
+        run(&mut c, &format!("set search_path = {schema}"));
+        assert_eq!(ask(&mut c, "select name from t"), [schema]);
+    }
+}
+
+/// What was planned in a transaction that defined something does not outlive that.
+#[test]
+fn plans_of_taken_back_definitions() {
+    let database = database();
+    let mut c = database.connect();
+    run(&mut c, "create table t (id int primary key, v int)");
+    let insert = c.prepare("insert into t values ($1, $2)").unwrap();
+    let mut id = 0;
+    let mut add = |c: &mut cairn_sql::Connection| {
+        id += 1;
+        c.run(&insert, &[Datum::Int(id), Datum::Int(id)]).unwrap();
+    };
+    for define in ["create index i on t (v)", "truncate t", "alter table t alter column v type bigint"] {
+        add(&mut c);
+        run(&mut c, "begin");
+        run(&mut c, define);
+        if !define.starts_with("alter") {
+            add(&mut c);
+        }
+        run(&mut c, "rollback");
+        add(&mut c);
+        run(&mut c, "begin");
+        run(&mut c, "savepoint s");
+        run(&mut c, define);
+        run(&mut c, "rollback to s");
+        add(&mut c);
+        run(&mut c, "commit");
+    }
+    assert_eq!(ask(&mut c, "select count(*) from t"), ["9"]);
+    assert_eq!(ask(&mut c, "select count(*) from t where v > 0"), ["9"]);
+    drop(c);
+    database.check().unwrap();
+}
+
+/// A sequence goes on where it was after a definition that was taken back, and where ALTER SEQUENCE says.
+#[test]
+fn sequences() {
+    let mut c = database().connect();
+    run(&mut c, "create sequence s");
+    assert_eq!(ask(&mut c, "select nextval('s')"), ["1"]);
+    run(&mut c, "begin");
+    run(&mut c, "alter sequence s restart with 100");
+    assert_eq!(ask(&mut c, "select nextval('s')"), ["100"]);
+    run(&mut c, "rollback");
+    let next: i64 = ask(&mut c, "select nextval('s')")[0].parse().unwrap();
+    assert!((2..=300).contains(&next), "{next}");
+    run(&mut c, "alter sequence s restart");
+    assert_eq!(ask(&mut c, "select nextval('s')"), ["1"]);
+    run(&mut c, "create table t (id int, v text)");
+    run(&mut c, "insert into t values (1, 'x')");
+    run(&mut c, "alter sequence s owned by t.id");
+    assert_eq!(fails(&mut c, "alter sequence s owned by t.nothing"), "42703");
+    assert_eq!(fails(&mut c, "alter sequence nothing restart"), "42P01");
+    assert_eq!(fails(&mut c, "alter sequence s restart with 0"), "22023");
+    run(&mut c, "drop table t");
+    assert_eq!(fails(&mut c, "select nextval('s')"), "42P01");
+    assert_eq!(fails(&mut c, "delete from cairn_catalog.sequences"), "42P01");
+}
+
 /// Long queries end when somebody says so, or when their time is over.
 #[test]
 fn stops() {

@@ -1,19 +1,18 @@
 //! SQLite through rusqlite: one `WITHOUT ROWID` table in WAL mode, every write a transaction of its own unless batched.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
 
 use rusqlite::Connection;
 
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
+use crate::peers::sqlite_wal::{self, WalFile};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
 /// The store's name.
 pub const NAME: &str = "sqlite";
 
-const FILE: &str = "data.sqlite";
 const CREATE: &str = "CREATE TABLE IF NOT EXISTS records (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID";
 const PUT: &str = "REPLACE INTO records (k, v) VALUES (?1, ?2)";
 const DELETE: &str = "DELETE FROM records WHERE k = ?1";
@@ -38,78 +37,36 @@ impl KvStore for SqliteKv {
     }
 
     fn version(&self) -> String {
-        format!("{} (rusqlite 0.41)", rusqlite::version())
+        sqlite_wal::version()
     }
 
     fn guarantee(&self, durability: Durability) -> Guarantee {
-        match durability {
-            Durability::Memory => {
-                Guarantee::stronger("WAL, synchronous = OFF: each commit is handed to the kernel")
-            }
-            Durability::Buffered => Guarantee::equal(
-                "WAL, synchronous = NORMAL: each commit is handed to the kernel, checkpoints sync",
-            ),
-            Durability::Sync => Guarantee::equal("WAL, synchronous = FULL: each commit syncs the WAL"),
-        }
+        sqlite_wal::guarantee(durability)
     }
 
-    fn settings(&self, settings_of_run: &KvSettings) -> Settings {
-        let mut all = settings([
+    fn settings(&self, given: &KvSettings) -> Settings {
+        let mut all = sqlite_wal::common_settings(given.cache_bytes);
+        all.extend(settings([
             ("table", "WITHOUT ROWID, BLOB key"),
             ("statements", "prepared once for each thread"),
             ("transactions", "one for each write, one for each batch"),
-            ("writers", "take turns at a mutex of the lab, not by waiting for busy locks"),
-            ("page_size", "4096 (default)"),
-            ("mmap_size", "0 (default)"),
-            ("wal_autocheckpoint", "1000 pages (default)"),
             ("flush", "PRAGMA wal_checkpoint(TRUNCATE)"),
-        ]);
-        all.insert(
-            "cache_size".to_owned(),
-            format!("{} bytes, for each thread", settings_of_run.cache_bytes),
-        );
+        ]));
         all
     }
 
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
-        let open = Open {
-            path: dir.join(FILE),
-            cache_kib: settings.cache_bytes / 1024,
-            synchronous: match settings.durability {
-                Durability::Memory => "OFF",
-                Durability::Buffered => "NORMAL",
-                Durability::Sync => "FULL",
-            },
-            writing: Mutex::new(()),
-        };
+        let open = Open(WalFile::new(dir, settings.cache_bytes, settings.durability));
         open.connect()?.execute_batch(CREATE).map_err(fail)?;
         Ok(Box::new(open))
     }
 }
 
-struct Open {
-    path: PathBuf,
-    cache_kib: u64,
-    synchronous: &'static str,
-    writing: Mutex<()>,
-}
+struct Open(WalFile);
 
 impl Open {
     fn connect(&self) -> Result<Connection> {
-        let connection = Connection::open(&self.path).map_err(fail)?;
-        connection.busy_timeout(std::time::Duration::from_secs(60)).map_err(fail)?;
-        let Open { cache_kib, synchronous, .. } = self;
-        let pragmas = format!(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{cache_kib}; \
-             PRAGMA temp_store = MEMORY;"
-        );
-        connection.execute_batch(&pragmas).map_err(fail)?;
-        Ok(connection)
-    }
-
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        // It guards nothing that a panic could leave half done.
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.connect().map_err(fail)
     }
 }
 
@@ -119,7 +76,7 @@ impl KvDb for Open {
     }
 
     fn flush(&self) -> Result<()> {
-        let _turn = self.turn();
+        let _turn = self.0.turn();
         self.connect()?.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").map_err(fail)
     }
 
@@ -135,17 +92,17 @@ struct Session<'a> {
 
 impl KvSession for Session<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let _turn = self.open.turn();
+        let _turn = self.open.0.turn();
         Writing(&self.connection).put(key, value)
     }
 
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        let _turn = self.open.turn();
+        let _turn = self.open.0.turn();
         Writing(&self.connection).delete(key)
     }
 
     fn write_batch(&mut self, fill: &mut dyn FnMut(&mut dyn KvBatch) -> Result<()>) -> Result<()> {
-        let _turn = self.open.turn();
+        let _turn = self.open.0.turn();
         // Rolls back when it is dropped without a commit.
         let transaction = self.connection.transaction().map_err(fail)?;
         fill_all(&transaction, fill)?;

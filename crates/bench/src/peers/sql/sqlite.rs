@@ -1,8 +1,7 @@
 //! SQLite through rusqlite: WAL mode, a connection for each client thread.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::path::Path;
+use std::sync::MutexGuard;
 
 use cairn_vfs::{Fs, StdFs};
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -10,6 +9,7 @@ use rusqlite::{Connection, ErrorCode, Statement, ToSql};
 
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
+use crate::peers::sqlite_wal::{self, WalFile};
 use crate::suite_kv::Guarantee;
 use crate::suite_sql::{
     Cell, Cells, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit,
@@ -18,10 +18,6 @@ use crate::workload::Durability;
 
 /// The engine's name.
 pub const NAME: &str = "sqlite";
-const FILE: &str = "data.sqlite";
-
-/// As long as a writer waits for another one where the lab's mutex does not keep them apart, which it does.
-const BUSY: Duration = Duration::from_secs(60);
 
 /// SQLite in WAL mode.
 #[derive(Debug, Default)]
@@ -40,7 +36,7 @@ impl SqlStore for Sqlite {
     }
 
     fn version(&self) -> String {
-        format!("{} (rusqlite 0.41)", rusqlite::version())
+        sqlite_wal::version()
     }
 
     fn dialect(&self) -> Dialect {
@@ -48,71 +44,33 @@ impl SqlStore for Sqlite {
     }
 
     fn guarantee(&self, durability: Durability) -> Guarantee {
-        match durability {
-            Durability::Memory => {
-                Guarantee::stronger("WAL, synchronous = OFF: each commit is handed to the kernel")
-            }
-            Durability::Buffered => Guarantee::equal(
-                "WAL, synchronous = NORMAL: each commit is handed to the kernel, checkpoints sync",
-            ),
-            Durability::Sync => Guarantee::equal("WAL, synchronous = FULL: each commit syncs the WAL"),
-        }
+        sqlite_wal::guarantee(durability)
     }
 
     fn settings(&self, given: &SqlSettings) -> Settings {
-        let mut all = settings([
+        let mut all = sqlite_wal::common_settings(given.cache_bytes);
+        all.extend(settings([
             ("connections", "one a client thread, statements prepared once for each"),
-            ("writers", "take turns at a mutex of the lab, not by waiting for busy locks"),
+            ("statements by their text", "kept by rusqlite (prepare_cached), as Cairn keeps them"),
             ("transactions that write", "BEGIN IMMEDIATE"),
             ("primary keys", "INTEGER PRIMARY KEY, which is the row's own number"),
-            ("page_size", "4096 (default)"),
-            ("mmap_size", "0 (default)"),
-            ("wal_autocheckpoint", "1000 pages (default)"),
             ("bulk load", "one prepared INSERT, rows in one transaction"),
-        ]);
-        all.insert("cache_size".to_owned(), format!("{} bytes, for each connection", given.cache_bytes));
+        ]));
         all
     }
 
     fn open(&self, dir: &Path, given: &SqlSettings) -> Result<Box<dyn SqlDb>> {
-        let open = Open {
-            path: dir.join(FILE),
-            cache_kib: given.cache_bytes / 1024,
-            synchronous: match given.durability {
-                Durability::Memory => "OFF",
-                Durability::Buffered => "NORMAL",
-                Durability::Sync => "FULL",
-            },
-            writing: Mutex::new(()),
-        };
+        let open = Open(WalFile::new(dir, given.cache_bytes, given.durability));
         open.connect()?;
         Ok(Box::new(open))
     }
 }
 
-struct Open {
-    path: PathBuf,
-    cache_kib: u64,
-    synchronous: &'static str,
-    writing: Mutex<()>,
-}
+struct Open(WalFile);
 
 impl Open {
     fn connect(&self) -> Result<Connection> {
-        let connection = Connection::open(&self.path).map_err(fail)?;
-        connection.busy_timeout(BUSY).map_err(fail)?;
-        let Open { cache_kib, synchronous, .. } = self;
-        let pragmas = format!(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{cache_kib}; \
-             PRAGMA temp_store = MEMORY;"
-        );
-        connection.execute_batch(&pragmas).map_err(fail)?;
-        Ok(connection)
-    }
-
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        // It guards nothing that a panic could leave half done.
-        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.connect().map_err(fail)
     }
 }
 
@@ -123,7 +81,7 @@ impl SqlDb for Open {
     }
 
     fn load(&self, table: &str, columns: usize, rows: &mut dyn Rows) -> Result<u64> {
-        let _turn = self.turn();
+        let _turn = self.0.turn();
         let connection = self.connect()?;
         connection.execute_batch("BEGIN IMMEDIATE").map_err(fail)?;
         let marks = vec!["?"; columns].join(", ");
@@ -150,7 +108,7 @@ impl SqlDb for Open {
     }
 
     fn bytes(&self, _: &[&str]) -> Result<u64> {
-        Ok(StdFs::new().metadata(&self.path)?.len)
+        Ok(StdFs::new().metadata(&self.0.path)?.len)
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -174,7 +132,7 @@ impl<'c> Session<'c> {
 
     /// The writers' turn for one statement, unless the session has it already or the statement only reads.
     fn turn_for(&self, statement: &Statement<'_>) -> Option<MutexGuard<'c, ()>> {
-        (self.writing.is_none() && !statement.readonly()).then(|| self.db.turn())
+        (self.writing.is_none() && !statement.readonly()).then(|| self.db.0.turn())
     }
 
     fn batch(&self, sql: &str) -> Result<()> {
@@ -183,14 +141,15 @@ impl<'c> Session<'c> {
 }
 
 impl SqlSession for Session<'_> {
+    // Texts that come again are kept, as Cairn keeps them: rusqlite's users get that from `prepare_cached`.
     fn execute(&mut self, sql: &str) -> Result<u64> {
-        let mut statement = self.connection.prepare(sql).map_err(fail)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
         let _turn = self.turn_for(&statement);
         changed(&mut statement)
     }
 
     fn select(&mut self, sql: &str, visit: &mut Visit<'_>) -> Result<()> {
-        let mut statement = self.connection.prepare(sql).map_err(fail)?;
+        let mut statement = self.connection.prepare_cached(sql).map_err(fail)?;
         show(&mut statement, visit)
     }
 
@@ -202,7 +161,7 @@ impl SqlSession for Session<'_> {
     fn run(&mut self, statement: Prepared, parameters: &[Cell<'_>]) -> Result<u64> {
         let (db, has_turn) = (self.db, self.writing.is_some());
         let statement = self.statement(statement)?;
-        let _turn = (!has_turn && !statement.readonly()).then(|| db.turn());
+        let _turn = (!has_turn && !statement.readonly()).then(|| db.0.turn());
         bind(statement, parameters)?;
         changed(statement)
     }
@@ -214,7 +173,7 @@ impl SqlSession for Session<'_> {
     }
 
     fn begin(&mut self) -> Result<()> {
-        self.writing = Some(self.db.turn());
+        self.writing = Some(self.db.0.turn());
         self.batch("BEGIN IMMEDIATE")
     }
 

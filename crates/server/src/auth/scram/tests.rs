@@ -97,7 +97,7 @@ fn verifiers_go_through_text() {
         assert_eq!(Verifier::parse(wrong), None, "{wrong}");
     }
     assert!(!format!("{verifier:?}").contains("key"));
-    assert_eq!(Verifier::decoy(b"s", "a").to_string(), Verifier::decoy(b"s", "a").to_string());
-    assert_ne!(Verifier::decoy(b"s", "a").to_string(), Verifier::decoy(b"s", "b").to_string());
+    assert_eq!(Verifier::decoy(b"s", "a", None).to_string(), Verifier::decoy(b"s", "a", None).to_string());
+    assert_ne!(Verifier::decoy(b"s", "a", None).to_string(), Verifier::decoy(b"s", "b", None).to_string());
     assert!(is_same(b"ab", b"ab") && !is_same(b"ab", b"ac") && !is_same(b"ab", b"a"));
 }

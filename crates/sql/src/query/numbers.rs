@@ -1,0 +1,266 @@
+//! Arithmetic and casts of numbers as PostgreSQL has them: what does not fit is an error, and what is between two numbers is rounded.
+//!
+//! DataFusion's operators on integers go round at the end of their type, and its casts cut digits off. An analyzer's rule puts functions into their place once the types
+//! are known; they work on whole arrays.
+
+use std::hash::Hash;
+
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
+};
+use arrow::error::ArrowError;
+use cairn_vfs::sync::Arc;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::errors::external;
+use crate::datum::pow10;
+use crate::error::Error;
+use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct Numbers;
+
+impl AnalyzerRule for Numbers {
+    fn name(&self) -> &str {
+        "numbers"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+    }
+}
+
+fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&own);
+    }
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| in_expr(expr, &schema))?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })
+}
+
+fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
+    // What looks outside of its query has a type of its own, and columns that the schema knows nothing of do not.
+    let kind = |expr: &Expr| expr.get_type(schema).ok();
+    let (function, arguments) = match &expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            let arithmetic = match op {
+                Operator::Plus => Arithmetic::Add,
+                Operator::Minus => Arithmetic::Subtract,
+                Operator::Multiply => Arithmetic::Multiply,
+                _ => return Ok(Transformed::no(expr)),
+            };
+            match (kind(left), kind(right)) {
+                (Some(left), Some(right)) if left == right && left.is_signed_integer() => {}
+                _ => return Ok(Transformed::no(expr)),
+            }
+            (Number::Arithmetic(arithmetic), vec![(**left).clone(), (**right).clone()])
+        }
+        Expr::Negative(of) => {
+            let zero = match kind(of) {
+                Some(DataType::Int16) => lit(0_i16),
+                Some(DataType::Int32) => lit(0_i32),
+                Some(DataType::Int64) => lit(0_i64),
+                _ => return Ok(Transformed::no(expr)),
+            };
+            (Number::Arithmetic(Arithmetic::Subtract), vec![zero, (**of).clone()])
+        }
+        Expr::Cast(Cast { expr: of, field }) => match (kind(of), field.data_type()) {
+            (
+                Some(DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)),
+                to @ (DataType::Int16 | DataType::Int32 | DataType::Int64),
+            ) => (Number::Rounded(to.clone()), vec![(**of).clone()]),
+            _ => return Ok(Transformed::no(expr)),
+        },
+        Expr::ScalarFunction(call) if call.name() == "round" && call.args.len() == 1 => {
+            match call.args.first().and_then(&kind) {
+                Some(DataType::Float32 | DataType::Float64) => (Number::RoundedToEven, call.args.clone()),
+                _ => return Ok(Transformed::no(expr)),
+            }
+        }
+        _ => return Ok(Transformed::no(expr)),
+    };
+    let function = Arc::new(ScalarUDF::from(NumberFunction::new(function)));
+    Ok(Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(function, arguments))))
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Arithmetic {
+    Add,
+    Subtract,
+    Multiply,
+}
+
+/// What is done to numbers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Number {
+    /// Of two integers of one type.
+    Arithmetic(Arithmetic),
+    /// To the nearest integer of a type: of two as near, floating point numbers go to the even one, decimals away from zero.
+    Rounded(DataType),
+    /// `round` of floating point numbers.
+    RoundedToEven,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct NumberFunction {
+    number: Number,
+    signature: Signature,
+}
+
+impl NumberFunction {
+    fn new(number: Number) -> Self {
+        let arguments = if matches!(number, Number::Arithmetic(_)) { 2 } else { 1 };
+        NumberFunction { number, signature: Signature::any(arguments, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for NumberFunction {
+    fn name(&self) -> &str {
+        match self.number {
+            Number::Arithmetic(Arithmetic::Add) => "add",
+            Number::Arithmetic(Arithmetic::Subtract) => "subtract",
+            Number::Arithmetic(Arithmetic::Multiply) => "multiply",
+            Number::Rounded(DataType::Int16) => "rounded_to_smallint",
+            Number::Rounded(DataType::Int32) => "rounded_to_integer",
+            Number::Rounded(_) => "rounded_to_bigint",
+            Number::RoundedToEven => "round_to_even",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match &self.number {
+            Number::Rounded(to) => Ok(to.clone()),
+            _ => Ok(arguments.first().cloned().unwrap_or(DataType::Null)),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let result = match (&self.number, args.args.as_slice()) {
+            (Number::Arithmetic(arithmetic), [left, right]) => {
+                let scalar = matches!((left, right), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+                let result = computed(*arithmetic, left, right)?;
+                return as_given(result, scalar);
+            }
+            (Number::Rounded(to), [of]) => {
+                let array = of.to_array(1.max(args.number_rows))?;
+                (rounded(&array, to)?, matches!(of, ColumnarValue::Scalar(_)))
+            }
+            (Number::RoundedToEven, [of]) => {
+                let array = of.to_array(1.max(args.number_rows))?;
+                let even: ArrayRef = match array.data_type() {
+                    DataType::Float32 => {
+                        Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even))
+                    }
+                    _ => Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even)),
+                };
+                (even, matches!(of, ColumnarValue::Scalar(_)))
+            }
+            _ => return Err(DataFusionError::Internal(format!("{} was called otherwise than planned", self.name()))),
+        };
+        as_given(result.0, result.1)
+    }
+}
+
+/// A scalar where there were only scalars.
+fn as_given(array: ArrayRef, is_scalar: bool) -> Result<ColumnarValue> {
+    match is_scalar {
+        true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
+        false => Ok(ColumnarValue::Array(array)),
+    }
+}
+
+fn computed(arithmetic: Arithmetic, left: &ColumnarValue, right: &ColumnarValue) -> Result<ArrayRef> {
+    let apply = match arithmetic {
+        Arithmetic::Add => numeric::add,
+        Arithmetic::Subtract => numeric::sub,
+        Arithmetic::Multiply => numeric::mul,
+    };
+    let result = match (left, right) {
+        (ColumnarValue::Array(left), ColumnarValue::Array(right)) => apply(left, right),
+        (ColumnarValue::Array(left), ColumnarValue::Scalar(right)) => apply(left, &right.to_scalar()?),
+        (ColumnarValue::Scalar(left), ColumnarValue::Array(right)) => apply(&left.to_scalar()?, right),
+        (ColumnarValue::Scalar(left), ColumnarValue::Scalar(right)) => apply(&left.to_array()?, &right.to_array()?),
+    };
+    result.map_err(|error| match error {
+        ArrowError::ArithmeticOverflow(_) => out_of_range(&left.data_type()),
+        other => other.into(),
+    })
+}
+
+fn out_of_range(kind: &DataType) -> DataFusionError {
+    let name = match kind {
+        DataType::Int16 => "smallint",
+        DataType::Int32 => "integer",
+        _ => "bigint",
+    };
+    external(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, format!("{name} out of range")))
+}
+
+fn rounded(array: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    match to {
+        DataType::Int16 => rounded_to::<Int16Type>(array, to),
+        DataType::Int32 => rounded_to::<Int32Type>(array, to),
+        _ => rounded_to::<Int64Type>(array, to),
+    }
+}
+
+fn rounded_to<T>(array: &ArrayRef, to: &DataType) -> Result<ArrayRef>
+where
+    T: ArrowPrimitiveType,
+    T::Native: TryFrom<i128>,
+{
+    let fits = |value: Option<i128>| {
+        value.and_then(|value| T::Native::try_from(value).ok()).ok_or_else(|| out_of_range(to))
+    };
+    let whole = |value: f64| {
+        let even = value.round_ties_even();
+        // Every number of 64 bits is far within.
+        (even.abs() < 1e30).then_some(even as i128)
+    };
+    let result: PrimitiveArray<T> = match array.data_type() {
+        DataType::Float32 => {
+            array.as_primitive::<Float32Type>().try_unary(|value| fits(whole(value.into())))?
+        }
+        DataType::Float64 => array.as_primitive::<Float64Type>().try_unary(|value| fits(whole(value)))?,
+        DataType::Decimal128(_, scale) => {
+            let scale = *scale;
+            let by = pow10(scale.unsigned_abs().into());
+            array.as_primitive::<Decimal128Type>().try_unary(|value| {
+                fits(match (by, scale < 0) {
+                    (Some(by), true) => value.checked_mul(by),
+                    (Some(by), false) => {
+                        let up = 2 * (value % by).unsigned_abs() >= by.unsigned_abs();
+                        Some(value / by + if up { value.signum() } else { 0 })
+                    }
+                    (None, _) => None,
+                })
+            })?
+        }
+        other => return Err(DataFusionError::Internal(format!("{other} is no number to be rounded"))),
+    };
+    Ok(Arc::new(result))
+}
