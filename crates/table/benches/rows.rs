@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use cairn_table::row::{Order, Type, Value};
 use cairn_table::schema::{ColumnDef, IndexDef, KeyColumn, TableDef};
-use cairn_table::{Database, Direction, Durability, Isolation, Options, RowBuf, Table};
+use cairn_table::{
+    ColumnBuf, ColumnValues, Database, Direction, Durability, Isolation, Options, RowBuf, Table,
+};
 use cairn_vfs::{Clock, Fs, StdFs, SystemClock};
 
 fn def(name: &str, indexed: bool) -> TableDef {
@@ -55,6 +57,37 @@ impl Bench {
 /// A number below `rows` that follows from another in no order.
 fn mix(at: i64, rows: i64) -> i64 {
     (at.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64) as u64 >> 20) as i64 % rows
+}
+
+/// Scans by blocks: a column of numbers, one of the key, one of texts, and the number of rows.
+fn blocks(bench: &Bench, db: &Database, table: &Arc<Table>, rows: i64) {
+    let everything = (Bound::Unbounded, Bound::Unbounded);
+    for (name, column) in
+        [("blocks, sum of a key, a row", 0), ("blocks, sum, a row", 1), ("blocks, texts, a row", 2)]
+    {
+        bench.run(name, rows, || {
+            let transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            let mut scan =
+                transaction.view().blocks(table, None, everything, Direction::Forward, &[column]).unwrap();
+            let (mut sum, mut buffer) =
+                (0, ColumnBuf::new(table.def().columns.get(column).unwrap().kind.kind));
+            while let Some(block) = scan.next().unwrap() {
+                buffer.clear();
+                block.column(column, &mut buffer).unwrap();
+                sum += match buffer.values() {
+                    ColumnValues::Int(values) => values.iter().map(|value| i64::from(*value)).sum(),
+                    ColumnValues::BigInt(values) => values.iter().sum::<i64>(),
+                    ColumnValues::Bytes(values) => values.bytes.len() as i64,
+                    other => panic!("{other:?}"),
+                };
+            }
+            assert!(sum > 0);
+        });
+    }
+    bench.run("count, a row", rows, || {
+        let transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        assert_eq!(transaction.view().count(table, None, everything).unwrap(), rows as u64);
+    });
 }
 
 fn main() {
@@ -145,6 +178,7 @@ fn main() {
         }
         assert!(sum > 0);
     });
+    blocks(&bench, &db, &table, rows);
     for indexed in [false, true] {
         let what = if indexed { ", an index" } else { "" };
         let table = make(if indexed { "u" } else { "v" }, indexed);

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod backup;
+mod blocks;
 mod catalog;
 mod check;
 mod database;
@@ -20,6 +21,7 @@ mod transaction;
 mod vacuum;
 mod view;
 
+pub use blocks::{Block, BlockScan, ByteValues, ColumnBuf, ColumnValues, Validity};
 pub use catalog::{Catalog, ColumnStatistics, OwnedValue, PUBLIC, RowRef, Table, TableStatistics};
 pub use check::CheckReport;
 pub use database::{Database, Durability, Isolation, Options, Stats};

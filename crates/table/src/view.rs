@@ -56,7 +56,7 @@ impl RowBuf {
 }
 
 /// What a record of a tree says about a row.
-enum Found {
+pub(crate) enum Found {
     Row,
     Nothing,
 }
@@ -92,7 +92,7 @@ impl View {
     }
 
     /// Puts what is seen of a record into the place of what was read. Nothing becomes no bytes.
-    fn look_back(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
+    pub(crate) fn look_back(&self, tree: u32, key: &[u8], bytes: &mut Vec<u8>) {
         let mut before = Vec::new();
         match self.db.rows.see(tree, key, self.snapshot.csn, self.own.as_ref(), &mut before) {
             Seen::InPlace => {}
@@ -102,7 +102,7 @@ impl View {
     }
 
     /// Tells ghosts from rows, and fetches long rows.
-    fn resolve(&self, bytes: &mut Vec<u8>) -> Result<Found> {
+    pub(crate) fn resolve(&self, bytes: &mut Vec<u8>) -> Result<Found> {
         match bytes.first() {
             None => Ok(Found::Nothing),
             Some(flags) if flags & GHOST != 0 => Ok(Found::Nothing),
@@ -169,7 +169,7 @@ fn is_before(key: &[u8], end: &Bound<Vec<u8>>) -> bool {
     }
 }
 
-fn tree_of(table: &Table, index: Option<usize>) -> Result<&Tree> {
+pub(crate) fn tree_of(table: &Table, index: Option<usize>) -> Result<&Tree> {
     let Some(at) = index else { return Ok(&table.tree) };
     table.indexes.get(at).map(|index| &index.tree).ok_or_else(|| Error::Invalid {
         what: format!("table {} has {} indexes, and none at {at}", table.def().name, table.indexes.len()),

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use cairn_vfs::sync::Arc;
 
 pub use statistics::{ColumnStatistics, OwnedValue, TableStatistics};
-pub(crate) use table::{Counters, GHOST, Index, LONG, WIDE};
+pub(crate) use table::{Counters, GHOST, Index, LONG, Place, WIDE};
 pub use table::{RowRef, Table};
 
 use crate::row::Type;

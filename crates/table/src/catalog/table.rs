@@ -22,13 +22,13 @@ use crate::row::{KeyFormat, Order, Row, RowFormat, Type, Value};
 use crate::schema::{IndexDef, TableDef};
 use crate::storage::Tree;
 
-pub(crate) const GHOST: u8 = 1;
+pub(crate) use crate::storage::GHOST;
 pub(crate) const LONG: u8 = 2;
 pub(crate) const WIDE: u8 = 4;
 
 /// Where a column is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     /// The n-th column of the tree's key.
     Key(usize),
     /// The n-th column of the row, or of what an index includes.
@@ -186,6 +186,39 @@ impl Table {
     /// As [`Table::roots`], the trees themselves.
     pub(crate) fn trees(&self) -> Vec<Tree> {
         std::iter::once(&self.tree).chain(self.indexes.iter().map(|index| &index.tree)).cloned().collect()
+    }
+
+    /// Where a column is in the records of the table's tree, or of an index's.
+    pub(crate) fn place(&self, index: Option<usize>, column: usize) -> Option<Place> {
+        let places = match index {
+            None => &self.places,
+            Some(index) => &self.indexes.get(index)?.places,
+        };
+        places.get(column).copied()
+    }
+
+    /// How the columns are laid out that are not in the key.
+    pub(crate) fn row_format(&self, index: Option<usize>) -> Option<&RowFormat> {
+        match index {
+            None => Some(&self.row),
+            Some(index) => self.indexes.get(index).map(|index| &index.included),
+        }
+    }
+
+    /// Where they begin in a record. `None` where that is not the same for all records.
+    pub(crate) fn row_start(&self, index: Option<usize>) -> Option<usize> {
+        match index {
+            None => Some(1),
+            Some(index) => self.indexes.get(index).filter(|index| !index.def.unique).map(|_| 3),
+        }
+    }
+
+    /// What the keys of the table's tree begin with, or those of an index's.
+    pub(crate) fn tree_key_format(&self, index: Option<usize>) -> Option<&KeyFormat> {
+        match index {
+            None => Some(&self.key),
+            Some(index) => self.index_key_format(index),
+        }
     }
 
     /// Appends the key of a row: its primary key. False when it has NULL there, or the table has none.

@@ -21,8 +21,9 @@ pub struct RowFormat {
     variable: usize,
 }
 
+/// Where a column is in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+pub(crate) enum Place {
     /// At this offset.
     Fixed(usize),
     /// As the n-th of those of variable width.
@@ -56,6 +57,16 @@ impl RowFormat {
     /// True for rows of no column.
     pub fn is_empty(&self) -> bool {
         self.columns.is_empty()
+    }
+
+    /// The type of a column, and where it is in a row.
+    pub(crate) fn place(&self, column: usize) -> Option<(Type, Place)> {
+        self.columns.get(column).copied()
+    }
+
+    /// Where the ends of columns of variable width begin, and where their bytes do, in a row that is not wide.
+    pub(crate) fn ends(&self) -> (usize, usize) {
+        (self.ends, self.ends + 2 * self.variable)
     }
 
     /// Whether a row of these values has to be wide.
@@ -211,11 +222,7 @@ impl<'a> Row<'a> {
             Type::Double => Value::Double(f64::from_le_bytes(*bytes.first_chunk()?)),
             Type::Decimal => Value::Decimal(i128::from_le_bytes(*bytes.first_chunk()?)),
             Type::Uuid => Value::Uuid(*bytes.first_chunk()?),
-            Type::Interval => Value::Interval(Interval {
-                months: i32::from_le_bytes(*bytes.first_chunk()?),
-                days: i32::from_le_bytes(*bytes.get(4..)?.first_chunk()?),
-                micros: i64::from_le_bytes(*bytes.get(8..)?.first_chunk()?),
-            }),
+            Type::Interval => Value::Interval(Interval::from_le_bytes(*bytes.first_chunk()?)),
             Type::Text | Type::Blob => return None,
         })
     }

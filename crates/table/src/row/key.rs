@@ -129,6 +129,23 @@ impl KeyFormat {
         }
     }
 
+    /// A column that is at the same place in every key that has no NULL up to it. `None` when that is not so, or [`KeyFormat::keeps`] says no of it.
+    pub(crate) fn fixed(&self, column: usize) -> Option<FixedKey> {
+        let (mut at, mut tags) = (0, Vec::with_capacity(column + 1));
+        for (kind, _) in self.columns.get(..column)? {
+            tags.push(at);
+            at += 1 + kind.width()?;
+        }
+        tags.push(at);
+        let &(kind, order) = self.columns.get(column)?;
+        (self.keeps(column) && kind.width().is_some()).then_some(FixedKey {
+            start: at,
+            tags,
+            kind,
+            descending: order.descending,
+        })
+    }
+
     /// Reads a key back and gives its values to `each`, in the order of the columns. False for bytes that are no such key.
     #[must_use]
     pub fn decode(&self, mut key: &[u8], mut each: impl FnMut(Value<'_>)) -> bool {
@@ -150,6 +167,33 @@ impl KeyFormat {
             }
         }
         key.is_empty()
+    }
+}
+
+/// A column that is at the same place in many keys.
+#[derive(Debug, Clone)]
+pub(crate) struct FixedKey {
+    start: usize,
+    /// Where the tags of the columns up to it are.
+    tags: Vec<usize>,
+    kind: Type,
+    descending: bool,
+}
+
+impl FixedKey {
+    /// Where its tag is.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// Its value: `own` are the key's bytes from its tag on, `byte` gives those at other places. `None` when there is a NULL up to it, and for bytes that are no
+    /// such key.
+    #[inline]
+    pub(crate) fn read(&self, own: &[u8], byte: impl Fn(usize) -> Option<u8>) -> Option<Value<'static>> {
+        if !self.tags.iter().all(|&tag| byte(tag) == Some(VALUE)) {
+            return None;
+        }
+        fixed(self.kind, self.descending, &mut own.get(1..)?)
     }
 }
 

@@ -4,6 +4,8 @@ mod format;
 mod key;
 mod value;
 
+pub(crate) use format::Place;
 pub use format::{Row, RowFormat};
+pub(crate) use key::FixedKey;
 pub use key::{KeyFormat, Order};
 pub use value::{Interval, Type, Value};

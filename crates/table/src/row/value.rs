@@ -64,6 +64,12 @@ pub struct Interval {
 }
 
 impl Interval {
+    /// As a row has it.
+    pub(crate) fn from_le_bytes(bytes: [u8; 16]) -> Self {
+        let number = u128::from_le_bytes(bytes);
+        Interval { months: number as i32, days: (number >> 32) as i32, micros: (number >> 64) as i64 }
+    }
+
     /// Its length where a month has 30 days and a day 24 hours: what intervals are compared by.
     pub fn micros_in_all(&self) -> i128 {
         const DAY: i128 = 86_400_000_000;

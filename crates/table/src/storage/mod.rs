@@ -16,7 +16,7 @@ mod wal;
 
 pub(crate) use chain::{chain_pages, free_chain, read_chain, write_chain};
 pub use log::{Log, Unlogged};
-pub(crate) use node::Node;
+pub(crate) use node::{GHOST, Node};
 pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub use store::{Store, StoreOptions};

@@ -9,7 +9,7 @@
 //!   8      length of the prefix that all keys have in common     u16
 //!   10     place and length of the lower fence      2 x u16     exclusive; length 0xffff: none, the leftmost node
 //!   14     place and length of the upper fence      2 x u16     inclusive; length 0xffff: none, the rightmost node
-//!   18     -                                u16
+//!   18     records of a leaf that are ghosts  u16     the lowest bit of the value's first byte says so
 //!   20     the child beyond the last key, of an inner node       u32
 //!   24     slots: head u32, place u16, key length u16, value length u16      10 bytes each
 //!          free
@@ -39,9 +39,12 @@ const GARBAGE: usize = 6;
 const PREFIX: usize = 8;
 const LOWER: usize = 10;
 const UPPER: usize = 14;
+const GHOSTS: usize = 18;
 const LAST_CHILD: usize = 20;
 pub(crate) const HEADER: usize = 24;
 pub(crate) const SLOT: usize = 10;
+/// The bit of a value's first byte that makes a record of a leaf a ghost. Leaves count them, so that rows are counted without a look at each.
+pub(crate) const GHOST: u8 = 1;
 const NO_FENCE: u16 = u16::MAX;
 
 /// How far a guess may be off before halving is better.
@@ -58,6 +61,11 @@ fn head(key: &[u8]) -> u32 {
     let len = key.len().min(4);
     bytes[..len].copy_from_slice(&key[..len]);
     u32::from_be_bytes(bytes)
+}
+
+/// Whether a value of a leaf is all that is left of a row.
+pub(crate) fn is_ghost(value: &[u8]) -> bool {
+    value.first().is_some_and(|flags| flags & GHOST != 0)
 }
 
 /// A node to read.
@@ -91,6 +99,12 @@ impl<S: Source + ?Sized> Node<'_, S> {
     #[inline]
     pub(crate) fn count(&self) -> Result<usize, Changed> {
         self.0.u16(COUNT).map(usize::from)
+    }
+
+    /// How many of the records are ghosts.
+    #[inline]
+    pub(crate) fn ghosts(&self) -> Result<usize, Changed> {
+        self.0.u16(GHOSTS).map(usize::from)
     }
 
     #[inline]
@@ -130,6 +144,14 @@ impl<S: Source + ?Sized> Node<'_, S> {
     /// The last key that this node may hold; false for the rightmost.
     pub(crate) fn upper(&self, to: &mut Vec<u8>) -> Result<bool, Changed> {
         self.fence(UPPER, to)
+    }
+
+    /// How the last key that this node may hold compares with another; `None` for the rightmost.
+    pub(crate) fn compare_upper(&self, key: &[u8]) -> Result<Option<Ordering>, Changed> {
+        match self.fence_place(UPPER)? {
+            Some((place, len)) => self.0.compare(place, len, key).map(Some),
+            None => Ok(None),
+        }
     }
 
     /// Bytes that a record can use, after a compaction.
@@ -227,7 +249,7 @@ impl<S: Source + ?Sized> Node<'_, S> {
     }
 
     /// Puts the prefix into a buffer. It is the beginning of the lower fence, and of the upper one.
-    fn prefix(&self, to: &mut Vec<u8>) -> Result<(), Changed> {
+    pub(crate) fn prefix(&self, to: &mut Vec<u8>) -> Result<(), Changed> {
         to.clear();
         let len = self.prefix_len()?;
         if len == 0 {
@@ -343,6 +365,7 @@ impl NodeMut<'_> {
         self.put_u16(start + 6, key.len())?;
         self.put_u16(start + 8, value.len())?;
         self.put_u16(HEAP, place)?;
+        self.count_ghosts(0, usize::from(is_ghost(value)))?;
         self.put_u16(COUNT, count + 1)
     }
 
@@ -354,6 +377,8 @@ impl NodeMut<'_> {
         }
         let slot = self.node().slot(at)?;
         self.add_garbage(slot.key + slot.value)?;
+        let value = self.node().record(at)?.1;
+        self.count_ghosts(usize::from(is_ghost(self.0.get(value).ok_or(Changed)?)), 0)?;
         let start = HEADER + at * SLOT;
         self.0.copy_within(start + SLOT..HEADER + count * SLOT, start);
         self.put_u16(COUNT, count - 1)
@@ -364,10 +389,21 @@ impl NodeMut<'_> {
         self.put_u16(GARBAGE, garbage + bytes)
     }
 
+    /// Of a leaf, whose records' values have flags.
+    fn count_ghosts(&mut self, gone: usize, come: usize) -> Result<(), Changed> {
+        if gone == come || self.node().kind()? != LEAF {
+            return Ok(());
+        }
+        let ghosts = (self.node().ghosts()? + come).checked_sub(gone).ok_or(Changed)?;
+        self.put_u16(GHOSTS, ghosts)
+    }
+
     /// Gives a record another value.
     pub(crate) fn replace(&mut self, at: usize, value: &[u8]) -> Result<(), Changed> {
         let (key, old) = self.node().record(at)?;
         if value.len() <= old.len() {
+            let was = is_ghost(self.0.get(old.clone()).ok_or(Changed)?);
+            self.count_ghosts(usize::from(was), usize::from(is_ghost(value)))?;
             self.put(old.start, value)?;
             self.add_garbage(old.len() - value.len())?;
             return self.put_u16(HEADER + at * SLOT + 8, value.len());

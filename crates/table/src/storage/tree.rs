@@ -4,6 +4,7 @@
 //! how and why.
 
 mod build;
+mod count;
 mod cursor;
 mod relocate;
 mod restructure;

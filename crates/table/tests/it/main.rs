@@ -3,6 +3,7 @@
 
 mod anomalies;
 mod basics;
+mod blocks;
 mod constraints;
 mod history;
 mod schema;

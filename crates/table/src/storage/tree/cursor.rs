@@ -21,17 +21,17 @@ pub enum Direction {
 /// Walks the records of a range. It has a copy of one leaf at a time, so it holds nothing that anybody could wait for; what it finds
 /// is what each leaf was when the cursor came to it.
 pub struct Cursor {
-    tree: Tree,
+    pub(super) tree: Tree,
     direction: Direction,
     /// Where it ends.
-    end: Bound<Vec<u8>>,
+    pub(super) end: Bound<Vec<u8>>,
     leaf: Vec<u8>,
     /// The last change of the leaf.
     lsn: Lsn,
     /// Records of the leaf that are still to come.
     records: Range<usize>,
     /// From where the next leaf is sought; `None` after the last one.
-    next: Option<Seek>,
+    pub(super) next: Option<Seek>,
     key: Vec<u8>,
     /// Where the value of the record is in the leaf.
     value: Range<usize>,
@@ -39,7 +39,7 @@ pub struct Cursor {
 
 /// Where a leaf is sought.
 #[derive(Debug, Clone)]
-enum Seek {
+pub(super) enum Seek {
     /// The first leaf, or the last one.
     Outermost,
     /// Records from this key on, it included.
@@ -146,6 +146,40 @@ impl Cursor {
         self.value =
             node.key(at, &mut self.key).and_then(|()| node.record(at)).map_err(|Changed| self.damaged())?.1;
         Ok(true)
+    }
+
+    /// Goes to the next leaf that has records of the range, for who takes them all at once; false after the last. What is left of the leaf it is at is passed over.
+    /// Errors: as [`Cursor::advance`].
+    pub(crate) fn advance_leaf(&mut self) -> Result<bool> {
+        self.records = 0..0;
+        while self.records.is_empty() {
+            let Some(seek) = self.next.take() else { return Ok(false) };
+            if let Err(error) = self.load(&seek) {
+                self.next = Some(seek);
+                return Err(error);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The leaf that it is at.
+    pub(crate) fn leaf(&self) -> Node<'_, [u8]> {
+        Node(&self.leaf)
+    }
+
+    /// The records of the leaf that are of the range.
+    pub(crate) fn records(&self) -> Range<usize> {
+        self.records.clone()
+    }
+
+    /// The page of the tree's root.
+    pub(crate) fn root(&self) -> u32 {
+        self.tree.root
+    }
+
+    /// Which way it goes.
+    pub(crate) fn direction(&self) -> Direction {
+        self.direction
     }
 
     fn damaged(&self) -> crate::Error {

@@ -7,7 +7,7 @@ use cairn_pool::{Changed, Optimistic};
 use super::{Attempt, Stop, Tree};
 use crate::Result;
 use crate::storage::change::Change;
-use crate::storage::node::{Bounds, Node, NodeMut, SLOT};
+use crate::storage::node::{Bounds, Node, NodeMut, SLOT, is_ghost};
 use crate::storage::ops::{Op, image};
 
 /// A node on the way down, and the place of the child that was taken.
@@ -47,6 +47,16 @@ impl Copy {
 
     fn bounds(&self) -> Bounds<'_> {
         Bounds { lower: self.lower.as_deref(), upper: self.upper.as_deref() }
+    }
+
+    /// How many records are ghosts, by a look at each.
+    fn ghosts(&self) -> std::result::Result<usize, Changed> {
+        let mut ghosts = 0;
+        for at in 0..self.node().count()? {
+            let value = self.node().record(at)?.1;
+            ghosts += usize::from(is_ghost(self.bytes.get(value).ok_or(Changed)?));
+        }
+        Ok(ghosts)
     }
 
     /// Appends some of its records to a node under construction, whose prefix may be another.
@@ -377,6 +387,11 @@ impl Tree {
         }
         if level == 0 {
             stats.records += count as u64;
+            let said = self.sound(view, node.ghosts())?;
+            let ghosts = self.sound(view, copy.ghosts())?;
+            if said != ghosts {
+                return wrong(format!("it has {ghosts} ghosts, and says {said}"));
+            }
             return Ok(());
         }
         let child = self.sound(view, node.child(count))?;

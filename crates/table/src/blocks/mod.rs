@@ -1,0 +1,245 @@
+//! Scans that give the rows of a leaf at once, column by column: for who looks at many rows and few of their columns.
+//!
+//! A scan row by row asks of each value where it is and what type it has. Here both are known for a whole leaf, and what is left is a loop over numbers.
+
+mod buffer;
+mod rows;
+
+use std::fmt;
+use std::ops::{Bound, Range};
+
+use cairn_vfs::sync::{Arc, lock};
+
+pub use self::buffer::{ByteValues, ColumnBuf, ColumnValues, Validity};
+use self::rows::{Place, Rows, Unsound};
+use crate::catalog::{GHOST, Table};
+use crate::row::Type;
+use crate::storage::{Cursor, Direction};
+use crate::view::{Found, View, tree_of};
+use crate::{Error, Result};
+
+/// Bytes of rows that are gathered one by one before they make a block: rows that are long are not all in memory because they are on one leaf.
+const GATHERED: usize = 1 << 20;
+
+/// The rows of a range, a block at a time: those of a leaf, or a part of them. It has a copy of what it shows, so nobody waits for it.
+pub struct BlockScan {
+    view: View,
+    table: Arc<Table>,
+    index: Option<usize>,
+    cursor: Cursor,
+    /// What blocks may be asked for.
+    columns: Vec<usize>,
+    /// Records of the leaf that were in no block yet.
+    left: Range<usize>,
+    places: Vec<Place>,
+    prefix: Vec<u8>,
+    /// Records that are not as the leaf has them.
+    gathered: Vec<u8>,
+    is_gathered: bool,
+    is_plain: bool,
+}
+
+impl View {
+    /// The rows of a range as [`View::scan`] gives them, leaf by leaf. Nothing is read before the first call of [`BlockScan::next`]. `columns` are those that
+    /// will be asked of the blocks: only they are read where columns lie apart. The number behind the table's last column is the row's key.
+    pub fn blocks(
+        &self,
+        table: &Arc<Table>,
+        index: Option<usize>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        columns: &[usize],
+    ) -> Result<BlockScan> {
+        if let Some(column) = columns.iter().find(|column| **column > table.def().columns.len()) {
+            return Err(no_column(table, *column));
+        }
+        let tree = tree_of(table, index)?;
+        if let Some(reads) = &self.reads {
+            lock(reads).range(tree.root(), range);
+        }
+        Ok(BlockScan {
+            cursor: tree.scan(range, direction),
+            view: self.clone(),
+            table: Arc::clone(table),
+            index,
+            columns: columns.to_vec(),
+            left: 0..0,
+            places: Vec::new(),
+            prefix: Vec::new(),
+            gathered: Vec::new(),
+            is_gathered: false,
+            is_plain: true,
+        })
+    }
+
+    /// How many rows a range has. Cost: a look at the head of each leaf whose changes everybody sees, and at each record of the others. Errors: as [`View::scan`].
+    pub fn count(
+        &self,
+        table: &Arc<Table>,
+        index: Option<usize>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<u64> {
+        let mut scan = self.blocks(table, index, range, Direction::Forward, &[])?;
+        let mut rows = 0;
+        loop {
+            if scan.left.is_empty() {
+                let is_cancelled = || self.canceller.is_cancelled();
+                rows += scan.cursor.count_leaves(self.snapshot.all_visible, &is_cancelled)?;
+            }
+            match scan.next()? {
+                Some(block) => rows += block.rows() as u64,
+                None => return Ok(rows),
+            }
+        }
+    }
+}
+
+fn no_column(table: &Table, column: usize) -> Error {
+    Error::Invalid { what: format!("table {} has no column {column} that was asked for", table.def().name) }
+}
+
+impl BlockScan {
+    /// The next rows, never none; `None` after the last. Errors: as [`Scan::next`](crate::Scan::next).
+    #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
+    pub fn next(&mut self) -> Result<Option<Block<'_>>> {
+        self.places.clear();
+        while self.places.is_empty() {
+            if self.view.canceller.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            if self.left.is_empty() {
+                if !self.cursor.advance_leaf()? {
+                    return Ok(None);
+                }
+                self.left = self.cursor.records();
+            }
+            let leaf = self.cursor.leaf();
+            leaf.prefix(&mut self.prefix).map_err(|_| self.damaged())?;
+            self.is_gathered = false;
+            self.is_plain = true;
+            let is_visible = self.cursor.lsn() <= self.view.snapshot.all_visible;
+            if is_visible && self.place_all()? {
+                self.left = 0..0;
+            } else {
+                self.gather(is_visible)?;
+            }
+        }
+        Ok(Some(Block { scan: self }))
+    }
+
+    /// Notes where the rows of a leaf are, all of which are as they are seen. False, and nothing, when one is not in the leaf or not laid out as others.
+    fn place_all(&mut self) -> Result<bool> {
+        let leaf = self.cursor.leaf();
+        self.places.reserve(self.left.len());
+        for at in self.left.clone() {
+            let (key, value) = leaf.record(at).map_err(|_| self.damaged())?;
+            match leaf.0.get(value.start).filter(|_| !value.is_empty()) {
+                Some(0) => self.places.push(Place {
+                    key: key.start as u32,
+                    value: value.start as u32,
+                    end: value.end as u32,
+                }),
+                Some(flags) if flags & GHOST != 0 => {}
+                _ => {
+                    self.places.clear();
+                    return Ok(false);
+                }
+            }
+        }
+        if self.cursor.direction() == Direction::Backward {
+            self.places.reverse();
+        }
+        Ok(true)
+    }
+
+    /// Takes rows one by one, as they are seen: until the leaf is through, or they are many bytes.
+    fn gather(&mut self, is_visible: bool) -> Result<()> {
+        let root = self.cursor.root();
+        self.gathered.clear();
+        (self.is_gathered, self.is_plain) = (true, true);
+        self.prefix.clear();
+        let (mut key, mut value) = (Vec::new(), Vec::new());
+        while self.gathered.len() < GATHERED {
+            let at = match self.cursor.direction() {
+                Direction::Forward => self.left.next(),
+                Direction::Backward => self.left.next_back(),
+            };
+            let Some(at) = at else { break };
+            let leaf = self.cursor.leaf();
+            value.clear();
+            leaf.key(at, &mut key).and_then(|()| leaf.value(at, &mut value)).map_err(|_| self.damaged())?;
+            if !is_visible {
+                self.view.look_back(root, &key, &mut value);
+            }
+            if let Found::Nothing = self.view.resolve(&mut value)? {
+                continue;
+            }
+            self.is_plain &= value.first() == Some(&0);
+            let start = self.gathered.len();
+            self.gathered.extend_from_slice(&key);
+            let middle = self.gathered.len();
+            self.gathered.extend_from_slice(&value);
+            let place = |at: usize| {
+                u32::try_from(at).map_err(|_| Error::Invalid {
+                    what: "a row is longer than 4 GiB, and cannot be read in a block".to_owned(),
+                })
+            };
+            let (key, value, end) = (place(start)?, place(middle)?, place(self.gathered.len())?);
+            self.places.push(Place { key, value, end });
+        }
+        Ok(())
+    }
+
+    fn damaged(&self) -> Error {
+        self.view.db.damaged_record(self.cursor.root())
+    }
+
+    /// The table.
+    pub fn table(&self) -> &Arc<Table> {
+        &self.table
+    }
+}
+
+impl fmt::Debug for BlockScan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockScan").field("cursor", &self.cursor).finish_non_exhaustive()
+    }
+}
+
+/// Some rows that follow each other.
+#[derive(Debug)]
+pub struct Block<'s> {
+    scan: &'s BlockScan,
+}
+
+impl Block<'_> {
+    /// How many there are; never 0.
+    pub fn rows(&self) -> usize {
+        self.scan.places.len()
+    }
+
+    /// Appends the values of a column of the table, one for each row. In a scan of an index those of a column that it does not have
+    /// ([`Table::index_covers`]) are NULL. The number behind the last column gives the rows' keys, as bytes. Errors: [`Error::Invalid`] for a column that is not there, or was not said
+    /// at the start, or not of the buffer's type; [`Error::Corruption`].
+    pub fn column(&self, column: usize, to: &mut ColumnBuf) -> Result<()> {
+        let scan = self.scan;
+        if !scan.columns.contains(&column) {
+            return Err(no_column(&scan.table, column));
+        }
+        let def = scan.table.def().columns.get(column);
+        if !to.fits(def.map_or(Type::Blob, |def| def.kind.kind)) {
+            let what = format!("column {column} of table {} is of another type", scan.table.def().name);
+            return Err(Error::Invalid { what });
+        }
+        let rows = Rows {
+            table: &scan.table,
+            index: scan.index,
+            prefix: &scan.prefix,
+            bytes: if scan.is_gathered { &scan.gathered } else { scan.cursor.leaf().0 },
+            places: &scan.places,
+            is_plain: scan.is_plain,
+        };
+        let read = if def.is_some() { rows.column(column, to) } else { rows.keys(to) };
+        read.map_err(|Unsound| scan.damaged())
+    }
+}

@@ -1,0 +1,138 @@
+//! Counting records without a look at them.
+
+use std::cmp::Ordering;
+use std::ops::Bound;
+
+use cairn_pool::{Changed, Lsn, Optimistic};
+
+use super::cursor::{Cursor, Seek};
+use super::{Attempt, Tree};
+use crate::storage::Direction;
+use crate::storage::node::Node;
+use crate::{Error, Result};
+
+/// How many leaves are counted before their parent is asked whether they were its children all the time.
+const STRIDE: usize = 32;
+
+/// What a look at a leaf found.
+enum Leaf {
+    /// So many records that are no ghosts, all of the range.
+    Counted(usize),
+    /// It has changes that not everybody sees, or goes beyond the range.
+    Other,
+}
+
+impl Cursor {
+    /// Counts the records, without ghosts, of leaves that follow, as long as they are wholly in the range and nobody has changed them behind `all_visible`; and
+    /// goes behind them; what is left of the leaf it is at is passed over. Others are for [`Cursor::advance_leaf`]. Forward only. Errors: as [`Cursor::advance`], [`Error::Cancelled`].
+    pub(crate) fn count_leaves(&mut self, all_visible: Lsn, is_cancelled: &dyn Fn() -> bool) -> Result<u64> {
+        let mut rows = 0;
+        if self.direction() == Direction::Backward {
+            return Ok(rows);
+        }
+        loop {
+            if is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            let from = match &self.next {
+                Some(seek @ (Seek::Outermost | Seek::Beyond(_))) => seek,
+                _ => return Ok(rows),
+            };
+            let stride = self.tree.attempt(|| self.tree.count_stride(from, &self.end, all_visible))?;
+            let Some(stride) = stride else { return Ok(rows) };
+            rows += stride.rows;
+            self.next = stride.upper.map(Seek::Beyond);
+        }
+    }
+}
+
+/// Leaves that were counted together.
+struct Stride {
+    rows: u64,
+    /// The upper fence of the last; none of the last leaf of the tree.
+    upper: Option<Vec<u8>>,
+}
+
+impl Tree {
+    /// Counts some leaves with one parent, from the one on that begins where `from` says. `None` when that one is not to be counted so.
+    fn count_stride(&self, from: &Seek, end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Option<Stride>> {
+        let mut parent = self.view(self.root)?;
+        let mut level = self.level(&parent)?;
+        if level == 0 {
+            return Ok(None);
+        }
+        loop {
+            let at = self.child_for(&parent, from)?;
+            if level == 1 {
+                return self.count_children(&parent, at, from, end, all_visible);
+            }
+            let child = self.sound(&parent, Node(&parent).child(at))?;
+            parent = self.below(&parent, level, child)?;
+            level -= 1;
+        }
+    }
+
+    /// The place of the child in which the records begin.
+    fn child_for(&self, view: &Optimistic<'_>, from: &Seek) -> Attempt<usize> {
+        let Seek::Beyond(key) = from else { return Ok(0) };
+        let (at, is_there) = self.sound(view, Node(view).search(key))?;
+        Ok(if is_there { at + 1 } else { at })
+    }
+
+    fn count_children(
+        &self,
+        parent: &Optimistic<'_>,
+        first: usize,
+        from: &Seek,
+        end: &Bound<Vec<u8>>,
+        all_visible: Lsn,
+    ) -> Attempt<Option<Stride>> {
+        let node = Node(parent);
+        // The range has to begin where the first leaf does.
+        let mut fence = Vec::new();
+        let has_lower = match first.checked_sub(1) {
+            Some(before) => self.sound(parent, node.key(before, &mut fence)).map(|()| true)?,
+            None => self.sound(parent, node.lower(&mut fence))?,
+        };
+        let begins = if let Seek::Beyond(key) = from { has_lower && fence == *key } else { !has_lower };
+        let count = self.sound(parent, node.count())?;
+        let (mut at, mut rows) = (first, 0);
+        while begins && at <= count && at - first < STRIDE {
+            let child = self.sound(parent, node.child(at))?;
+            let view = self.below(parent, 1, child)?;
+            match self.count_leaf(&view, end, all_visible)? {
+                Leaf::Counted(records) => rows += records as u64,
+                Leaf::Other => break,
+            }
+            at += 1;
+        }
+        if at == first {
+            parent.validate()?;
+            return Ok(None);
+        }
+        let has_upper = match at <= count {
+            true => self.sound(parent, node.key(at - 1, &mut fence)).map(|()| true)?,
+            false => self.sound(parent, node.upper(&mut fence))?,
+        };
+        parent.validate()?;
+        Ok(Some(Stride { rows, upper: has_upper.then_some(fence) }))
+    }
+
+    fn count_leaf(&self, view: &Optimistic<'_>, end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Leaf> {
+        let node = Node(view);
+        let order = match end {
+            Bound::Unbounded => Some(Ordering::Less),
+            Bound::Included(end) | Bound::Excluded(end) => self.sound(view, node.compare_upper(end))?,
+        };
+        let is_whole = match order {
+            Some(Ordering::Less) => true,
+            Some(Ordering::Equal) => matches!(end, Bound::Included(_)),
+            Some(Ordering::Greater) | None => false,
+        };
+        let (count, ghosts) = (self.sound(view, node.count())?, self.sound(view, node.ghosts())?);
+        let is_visible = view.lsn() <= all_visible;
+        let rows = self.sound(view, count.checked_sub(ghosts).ok_or(Changed))?;
+        view.validate()?;
+        Ok(if is_whole && is_visible { Leaf::Counted(rows) } else { Leaf::Other })
+    }
+}
