@@ -17,7 +17,6 @@ mod options;
 mod plan;
 pub(crate) mod recorder;
 
-use cairn_vfs::{Clock, StdFs, SystemClock};
 
 pub use options::{DataFile, JavaEffort, Matrix, Mode, Options};
 pub use plan::{Group, plan};
@@ -29,11 +28,9 @@ use self::recorder::Recorder;
 use crate::catalog::{self, Catalog};
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java::{self, SparkeyJava};
-use crate::probe;
 use crate::process::Stop;
-use crate::results::{Probe, Run, SCHEMA_VERSION};
-use crate::scratch;
-use crate::time::rfc3339;
+use crate::results::Run;
+use crate::runner::begun::{Begun, Ended};
 
 /// The suite's name in stored runs.
 pub const NAME: &str = "hash";

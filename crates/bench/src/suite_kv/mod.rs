@@ -31,7 +31,7 @@ mod values;
 mod writers;
 mod ycsb;
 
-use cairn_vfs::{Clock, Fs, SeededRng, StdFs, SystemClock};
+use cairn_vfs::SeededRng;
 
 pub use catalog::KvCatalog;
 pub use db_bench::Benchmark;
@@ -44,14 +44,13 @@ pub use ycsb::Spec as YcsbSpec;
 use self::job::{Figure, KvJob, KvMetric, KvOutcome};
 use crate::error::{Error, Result};
 use crate::histogram::Latencies;
-use crate::probe;
 use crate::process::Stop;
-use crate::results::{Case, Contender, Run, SCHEMA_VERSION};
+use crate::results::{Case, Contender, Run};
+use crate::runner::begun::{Begun, Ended};
 use crate::runner::job::{Job, JobResult};
-use crate::scratch::{self, Scratch};
+use crate::scratch::Scratch;
 use crate::suite_hash::Progress;
 use crate::suite_hash::recorder::Recorder;
-use crate::time::rfc3339;
 use crate::workload::{Durability, shuffle};
 
 /// The suite's name in stored runs.

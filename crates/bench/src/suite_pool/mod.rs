@@ -30,7 +30,7 @@ pub mod text;
 mod textbook;
 pub mod trace;
 
-use cairn_vfs::{Clock, Fs, SeededRng, StdFs, SystemClock};
+use cairn_vfs::{Fs, SeededRng, StdFs};
 
 pub use catalog::PoolCatalog;
 pub use options::Options;
@@ -41,15 +41,15 @@ pub use store::{Access, PageStore, Pages, Session, Setup};
 use self::measure::{Place, Turn};
 use self::nothing::Nothing;
 use self::pages::PageFile;
-use crate::error::{Error, Result};
-use crate::probe::{self, probe};
+use crate::error::Result;
+use crate::probe::probe;
 use crate::process::Stop;
-use crate::results::{Contender, Probe, Run, SCHEMA_VERSION};
-use crate::scratch::{self, Scratch};
+use crate::results::{Contender, Probe, Run};
+use crate::runner::begun::{Begun, Ended, was_stopped};
+use crate::scratch::Scratch;
 use crate::stats;
 use crate::suite_hash::Progress;
 use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, Metric, Recorder, THROUGHPUT};
-use crate::time::rfc3339;
 use crate::workload::shuffle;
 
 /// The suite's name in stored runs.

@@ -31,7 +31,7 @@ pub mod versus;
 
 use std::path::PathBuf;
 
-use cairn_vfs::{Clock, Fs, SeededRng, StdFs, SystemClock};
+use cairn_vfs::SeededRng;
 
 pub use answer::Answer;
 pub use catalog::SqlCatalog;
@@ -44,14 +44,13 @@ pub use store::{Address, Cell, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSe
 use self::data::{GroupRows, RecordRows};
 use self::repeat::{History, Table};
 use crate::error::{Error, Result};
-use crate::probe;
 use crate::process::Stop;
-use crate::results::{Contender, Run, SCHEMA_VERSION};
-use crate::scratch::{self, Scratch, remove_tree};
+use crate::results::{Contender, Run};
+use crate::runner::begun::{Begun, Ended, was_stopped};
+use crate::scratch::{Scratch, remove_tree};
 use crate::stats;
 use crate::suite_hash::Progress;
 use crate::suite_hash::recorder::{BYTES, LATENCY, MEAN_LATENCY, Recorder, THROUGHPUT};
-use crate::time::rfc3339;
 use crate::workload::shuffle;
 
 /// The suite's name in stored runs.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use cairn_bench::results::Run;
 use cairn_bench::runner::worker::Worker;
+use cairn_bench::suite_hash::Progress;
 use cairn_bench::suite_kv::{self, Mode, Options, YcsbSpec, layout, matrix};
 use cairn_bench::{dashboard, table};
 use cairn_vfs::Fs;

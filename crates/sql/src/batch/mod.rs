@@ -1,9 +1,11 @@
 //! Arrow: rows by column, as the general path has them.
 
+mod blocks;
 mod builder;
 mod reader;
 mod schema;
 
+pub(crate) use blocks::array_of;
 pub(crate) use builder::Columns;
 pub(crate) use reader::BatchReader;
 pub(crate) use schema::{data_type, field, kind_of, schema_of};

@@ -7,7 +7,7 @@ use std::ops::Bound;
 
 use cairn_table::row::{KeyFormat, Value};
 use cairn_table::schema::{ColumnType, KeyColumn};
-use cairn_table::{KeyRange, Table};
+use cairn_table::{KeyRange, RowBuf, Table, View};
 
 use super::access::{Access, RangePlan};
 use crate::datum::{DatumRef, pow10, rescale_exact};
@@ -65,6 +65,24 @@ impl Access {
             return any_of(list, &column, env, key);
         }
         between(plan, &column, env, key)
+    }
+
+    /// How many rows it means with these parameters, where the tree sees to the whole condition. Cost: a look at the head of each leaf, if everybody sees its rows.
+    ///
+    /// Errors: those of computing values, and of the table.
+    pub fn count(&self, view: &View, env: &Env<'_>) -> Result<u64> {
+        let mut key = Vec::new();
+        let ranges = match self.ranges(env, &mut key)? {
+            Ranges::None => return Ok(0),
+            Ranges::Point => return Ok(view.get(&self.table, &key, &mut RowBuf::default())?.into()),
+            Ranges::Some(ranges) => ranges,
+        };
+        let mut count = 0;
+        for (start, end) in &ranges {
+            let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+            count += view.count(&self.table, self.index, range)?;
+        }
+        Ok(count)
     }
 
     fn key_columns(&self) -> &[KeyColumn] {

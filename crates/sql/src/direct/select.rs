@@ -242,7 +242,9 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     let wanted = Wanted { columns: &looked_at, order: &order };
     let (access, ordered) = Access::plan(table, conjuncts, &wanted);
     let by_end = !order.is_empty() && ordered;
-    if !by_end && access.is_full() && table.rows() > LARGE {
+    // Counting looks at the heads of leaves only.
+    let counts = access.residual.is_none() && aggregates.iter().all(|aggregate| aggregate.input.is_none());
+    if !by_end && !counts && access.is_full() && table.rows() > LARGE {
         return Err(Failure::Unknown);
     }
     let mut aggregates = aggregates;

@@ -2,16 +2,15 @@
 
 use std::fmt;
 
-use arrow::array::RecordBatch;
 use arrow::compute::SortOptions;
 use arrow::datatypes::SchemaRef;
-use cairn_table::row::{Type, Value};
+use cairn_table::row::Type;
 use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_table::{KeyRange, View};
 use cairn_vfs::sync::Arc;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
@@ -24,10 +23,9 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
 };
 
+use super::batches::{TableBatches, Wanted};
 use super::errors::external;
-use crate::batch::{BATCH_ROWS, Columns};
-use crate::direct::{Access, Cursor, Ranges};
-use crate::error::Error;
+use crate::direct::{Access, Ranges};
 use crate::expr::{Cells, Env, NoContext};
 
 /// Rows that are worth another thread.
@@ -225,14 +223,15 @@ impl ExecutionPlan for TableScan {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let ranges = self.ranges.get(partition).cloned().unwrap_or_default();
         let schema = self.properties.eq_properties.schema();
-        let batches = TableBatches {
-            cursor: Cursor::over(&self.access, &self.view, ranges),
-            access: Arc::clone(&self.access),
-            projection: self.projection.clone(),
-            columns: Columns::new(Arc::clone(schema), &self.kinds, BATCH_ROWS),
-            left: self.limit.unwrap_or(usize::MAX),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
+        let wanted = Wanted {
+            view: &self.view,
+            access: &self.access,
+            projection: &self.projection,
+            kinds: &self.kinds,
+            schema,
+            limit: self.limit,
         };
+        let batches = TableBatches::new(&wanted, ranges, BaselineMetrics::new(&self.metrics, partition));
         let stream = RecordBatchStreamAdapter::new(Arc::clone(schema), futures_util::stream::iter(batches));
         Ok(make_cooperative(Box::pin(stream)))
     }
@@ -258,59 +257,5 @@ impl ExecutionPlan for TableScan {
             statistics.total_byte_size = share(statistics.total_byte_size);
         }
         Ok(Arc::new(statistics))
-    }
-}
-
-/// Batches of one partition.
-struct TableBatches {
-    cursor: Cursor,
-    access: Arc<Access>,
-    projection: Vec<usize>,
-    columns: Columns,
-    left: usize,
-    metrics: BaselineMetrics,
-}
-
-impl TableBatches {
-    fn fill(&mut self) -> Result<Option<RecordBatch>, Error> {
-        let env = Env::new(Cells::None, &[], &NoContext);
-        let own = self.access.table.def().columns.len();
-        while self.columns.rows() < BATCH_ROWS && self.left > 0 {
-            if !self.cursor.advance(&self.access, &env)? {
-                self.left = 0;
-                break;
-            }
-            self.left -= 1;
-            let row = self.cursor.row(&self.access)?;
-            let projection = &self.projection;
-            self.columns.push(|at| match projection.get(at) {
-                Some(&column) if column < own => row.get(column),
-                _ => Value::Blob(row.key()),
-            });
-        }
-        if self.columns.rows() == 0 {
-            return Ok(None);
-        }
-        self.columns.finish().map(Some).map_err(super::arrow_error)
-    }
-}
-
-impl Iterator for TableBatches {
-    type Item = Result<RecordBatch, DataFusionError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let time = self.metrics.elapsed_compute().clone();
-        let _timer = time.timer();
-        match self.fill() {
-            Ok(Some(batch)) => {
-                self.metrics.record_output(batch.num_rows());
-                Some(Ok(batch))
-            }
-            Ok(None) => None,
-            Err(error) => {
-                self.left = 0;
-                Some(Err(external(error)))
-            }
-        }
     }
 }

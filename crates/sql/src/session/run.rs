@@ -230,6 +230,11 @@ impl Session {
         let (transaction, context) = self.parts()?;
         let env = Env::new(Cells::None, params, context);
         let mut totals: Vec<_> = aggregates.iter().map(Aggregate::begin).collect();
+        if access.residual.is_none() && aggregates.iter().all(|aggregate| aggregate.input.is_none()) {
+            let count = access.count(transaction.view(), &env)?;
+            let row = vec![Datum::BigInt(i64::try_from(count).unwrap_or(i64::MAX)); aggregates.len()];
+            return Ok(Started::Rows(Source::datums(vec![row]), "SELECT", false));
+        }
         let mut cursor = Cursor::new(access, transaction.view(), &env, Vec::new(), Default::default())?;
         while cursor.advance(access, &env)? {
             let row = Env { row: Cells::Row(cursor.row(access)?), ..env };

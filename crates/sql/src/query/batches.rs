@@ -1,0 +1,204 @@
+//! Rows of a part of a table as batches: leaf by leaf where the leaves have all that is asked for, row by row elsewhere.
+
+use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::datatypes::SchemaRef;
+use cairn_table::row::Value;
+use cairn_table::schema::ColumnType;
+use cairn_table::{BlockScan, ColumnBuf, Direction, KeyRange, View};
+use cairn_vfs::sync::Arc;
+use datafusion::error::DataFusionError;
+use datafusion::physical_plan::metrics::BaselineMetrics;
+
+use super::errors::external;
+use crate::batch::{BATCH_ROWS, Columns, array_of};
+use crate::direct::{Access, Cursor};
+use crate::error::Error;
+use crate::expr::{Cells, Env, NoContext};
+
+/// What is read.
+pub(super) struct Wanted<'a> {
+    pub view: &'a View,
+    pub access: &'a Arc<Access>,
+    /// Columns of the table; what is behind them is the row's key.
+    pub projection: &'a [usize],
+    pub kinds: &'a [ColumnType],
+    pub schema: &'a SchemaRef,
+    pub limit: Option<usize>,
+}
+
+/// Batches of one partition.
+pub(super) struct TableBatches {
+    source: Source,
+    left: usize,
+    metrics: BaselineMetrics,
+}
+
+enum Source {
+    /// Only how many there are.
+    Count { view: View, access: Arc<Access>, schema: SchemaRef, ranges: Vec<KeyRange> },
+    Blocks(Blocks),
+    Rows(Rows),
+    /// It has failed.
+    Done,
+}
+
+impl TableBatches {
+    pub fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>, metrics: BaselineMetrics) -> Self {
+        let left = wanted.limit.unwrap_or(usize::MAX);
+        let by_leaf = wanted.access.residual.is_none() && !wanted.access.fetches;
+        let (view, access) = (wanted.view.clone(), Arc::clone(wanted.access));
+        let source = if by_leaf && wanted.projection.is_empty() && wanted.limit.is_none() {
+            Source::Count { view, access, schema: Arc::clone(wanted.schema), ranges }
+        } else if by_leaf {
+            Source::Blocks(Blocks::new(wanted, ranges))
+        } else {
+            Source::Rows(Rows {
+                cursor: Cursor::over(&access, &view, ranges),
+                access,
+                projection: wanted.projection.to_vec(),
+                columns: Columns::new(Arc::clone(wanted.schema), wanted.kinds, BATCH_ROWS),
+            })
+        };
+        TableBatches { source, left, metrics }
+    }
+
+    fn fill(&mut self) -> Result<Option<RecordBatch>, Error> {
+        match &mut self.source {
+            Source::Count { view, access, schema, ranges } => {
+                let Some((start, end)) = ranges.pop() else { return Ok(None) };
+                let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+                let count = view.count(&access.table, access.index, range)?;
+                batch(schema, Vec::new(), usize::try_from(count).unwrap_or(usize::MAX)).map(Some)
+            }
+            Source::Blocks(blocks) => blocks.fill(&mut self.left),
+            Source::Rows(rows) => rows.fill(&mut self.left),
+            Source::Done => Ok(None),
+        }
+    }
+}
+
+fn batch(schema: &SchemaRef, arrays: Vec<arrow::array::ArrayRef>, rows: usize) -> Result<RecordBatch, Error> {
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options).map_err(super::arrow_error)
+}
+
+impl Iterator for TableBatches {
+    type Item = Result<RecordBatch, DataFusionError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let time = self.metrics.elapsed_compute().clone();
+        let _timer = time.timer();
+        match self.fill() {
+            Ok(Some(batch)) => {
+                self.metrics.record_output(batch.num_rows());
+                Some(Ok(batch))
+            }
+            Ok(None) => None,
+            Err(error) => {
+                // Whoever asks again is told that there is no more.
+                self.source = Source::Done;
+                Some(Err(external(error)))
+            }
+        }
+    }
+}
+
+/// Leaf by leaf.
+struct Blocks {
+    view: View,
+    access: Arc<Access>,
+    /// Those that are left, the next one last.
+    ranges: Vec<KeyRange>,
+    scan: Option<BlockScan>,
+    projection: Vec<usize>,
+    kinds: Vec<ColumnType>,
+    schema: SchemaRef,
+    columns: Vec<ColumnBuf>,
+}
+
+impl Blocks {
+    fn new(wanted: &Wanted<'_>, mut ranges: Vec<KeyRange>) -> Self {
+        if !wanted.access.backward {
+            ranges.reverse();
+        }
+        let width = wanted.access.table.def().columns.len();
+        let projection = wanted.projection.iter().map(|&column| column.min(width)).collect();
+        Blocks {
+            view: wanted.view.clone(),
+            access: Arc::clone(wanted.access),
+            ranges,
+            scan: None,
+            projection,
+            kinds: wanted.kinds.to_vec(),
+            schema: Arc::clone(wanted.schema),
+            columns: Vec::new(),
+        }
+    }
+
+    fn fill(&mut self, left: &mut usize) -> Result<Option<RecordBatch>, Error> {
+        self.columns = self.kinds.iter().map(|kind| ColumnBuf::new(kind.kind)).collect();
+        let mut rows = 0;
+        while rows < BATCH_ROWS.min(*left) {
+            let scan = match &mut self.scan {
+                Some(scan) => scan,
+                None => {
+                    let Some((start, end)) = self.ranges.pop() else { break };
+                    let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+                    let direction =
+                        if self.access.backward { Direction::Backward } else { Direction::Forward };
+                    let Access { table, index, .. } = &*self.access;
+                    self.scan.insert(self.view.blocks(table, *index, range, direction, &self.projection)?)
+                }
+            };
+            let Some(block) = scan.next()? else {
+                self.scan = None;
+                continue;
+            };
+            for (&column, to) in self.projection.iter().zip(&mut self.columns) {
+                block.column(column, to)?;
+            }
+            rows += block.rows();
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let columns = std::mem::take(&mut self.columns).into_iter().zip(&self.kinds);
+        let arrays = columns.map(|(column, kind)| array_of(column, kind).map_err(super::arrow_error));
+        let whole = batch(&self.schema, arrays.collect::<Result<_, _>>()?, rows)?;
+        let taken = rows.min(*left);
+        *left -= taken;
+        Ok(Some(if taken < rows { whole.slice(0, taken) } else { whole }))
+    }
+}
+
+/// Row by row.
+struct Rows {
+    cursor: Cursor,
+    access: Arc<Access>,
+    projection: Vec<usize>,
+    columns: Columns,
+}
+
+impl Rows {
+    fn fill(&mut self, left: &mut usize) -> Result<Option<RecordBatch>, Error> {
+        let env = Env::new(Cells::None, &[], &NoContext);
+        let own = self.access.table.def().columns.len();
+        while self.columns.rows() < BATCH_ROWS && *left > 0 {
+            if !self.cursor.advance(&self.access, &env)? {
+                *left = 0;
+                break;
+            }
+            *left -= 1;
+            let row = self.cursor.row(&self.access)?;
+            let projection = &self.projection;
+            self.columns.push(|at| match projection.get(at) {
+                Some(&column) if column < own => row.get(column),
+                _ => Value::Blob(row.key()),
+            });
+        }
+        if self.columns.rows() == 0 {
+            return Ok(None);
+        }
+        self.columns.finish().map(Some).map_err(super::arrow_error)
+    }
+}
