@@ -240,9 +240,12 @@ impl Transaction {
         let (db, reads) = (Arc::clone(&self.view.db), self.view.reads.clone());
         let guard = reads.as_ref().map(|reads| lock(reads));
         let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
-        let record = Record::Commit { transaction: state.id };
         let line = db.commits.begin(read, || {
-            let lsn = db.store.append(&record)?;
+            // ORDER: before the commit, and kept in the log as long as it: a recovery gives these trees back.
+            for root in &self.dropped {
+                db.store.append(&Record::Dropped { transaction: state.id, root: *root })?;
+            }
+            let lsn = db.store.append(&Record::Commit { transaction: state.id })?;
             Ok((lsn, self.ended(state, true), self.writer.take()))
         });
         drop(guard);

@@ -346,8 +346,7 @@ impl Transaction {
 
     /// Lets a tree go with the commit.
     pub(super) fn drop_tree(&mut self, root: u32) -> Result<()> {
-        let state = self.writing()?;
-        self.view.db.store.append(&Record::Dropped { transaction: state.id, root })?;
+        self.writing()?;
         self.dropped.push(root);
         Ok(())
     }
@@ -362,6 +361,8 @@ impl Transaction {
         let tree = Tree::open(self.view.db.store.space(), ROOT);
         let put = put.into_iter().map(|(key, bytes)| (key, Some(bytes)));
         for (key, bytes) in put.chain(removed.into_iter().map(|key| (key, None))) {
+    ///
+    /// The log learns of it with the commit and not before: nothing in it could take the tree back that a savepoint does.
             let key = self.claim(ROOT, &key, Mode::Exclusive, false)?;
             let mut before = Vec::new();
             let is_there = tree.get(&key, &mut before)?;

@@ -1,0 +1,142 @@
+//! Changes of the schema that a savepoint takes back.
+
+use std::sync::Arc;
+
+use cairn_table::row::{Type, Value};
+use cairn_table::{Error, Table, Transaction};
+
+use crate::{Fixture, all, def, get, index, key};
+
+type Change = fn(&mut Transaction, &Arc<Table>);
+
+/// What gives up trees of a table.
+const CHANGES: [(&str, Change); 5] = [
+    ("drop", |transaction, table| transaction.drop_table(table).unwrap()),
+    ("truncate", |transaction, table| _ = transaction.truncate(table).unwrap()),
+    ("drop index", |transaction, table| _ = transaction.drop_index(table, 0).unwrap()),
+    ("alter", |transaction, table| {
+        let mut def = table.def().clone();
+        def.columns.push(crate::column("more", Type::Int));
+        let fill = [Value::Null, Value::Null, Value::Int(1)];
+        let columns = [Some(0), Some(1), None];
+        _ = transaction.alter_table(table, def, &columns, &fill).unwrap();
+    }),
+    ("drop and make", |transaction, table| {
+        transaction.drop_table(table).unwrap();
+        _ = transaction.create_table(table.def().clone()).unwrap();
+    }),
+];
+
+fn filled() -> (Fixture, Arc<Table>) {
+    let fixture = Fixture::new();
+    let table = fixture.run(|transaction| {
+        let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
+        def.indexes = vec![index("t_v", &[1], false)];
+        let table = transaction.create_table(def).unwrap();
+        for id in 0..2_000 {
+            transaction.insert(&table, &[Value::Int(id), Value::Int(-id)]).unwrap();
+        }
+        table
+    });
+    (fixture, table)
+}
+
+/// Goal: trees that a change of the schema would have given up are still there when that change was taken back and its transaction committed: now, and after opening
+/// again. Method: each such change, in one savepoint, in two, and taken back twice.
+#[test]
+fn a_schema_that_was_taken_back() {
+    for (name, change) in CHANGES {
+        for times in 1..=2 {
+            let (fixture, table) = filled();
+            fixture.run(|transaction| {
+                let savepoint = transaction.savepoint();
+                for _ in 0..times {
+                    change(transaction, &table);
+                    transaction.rollback_to(savepoint).unwrap();
+                }
+                transaction.insert(&table, &[Value::Int(5_000), Value::Int(1)]).unwrap();
+            });
+            drop(table);
+            let fixture = fixture.reopen();
+            let report = fixture.db.check().unwrap_or_else(|error| panic!("{name} x {times}: {error}"));
+            assert_eq!((report.rows, report.entries), (2_001, 2_001), "{name} x {times}");
+            // New rows get pages of their own.
+            let table = fixture.table("t");
+            fixture.run(|transaction| {
+                for id in 6_000..8_000 {
+                    transaction.insert(&table, &[Value::Int(id), Value::Int(0)]).unwrap();
+                }
+            });
+            assert_eq!(all(&fixture.begin(), &table, None).len(), 4_001);
+            assert_eq!(fixture.db.check().unwrap().rows, 4_001, "{name} x {times}");
+        }
+    }
+}
+
+/// Goal: trees that go with a commit, and those that were made and taken back, are given back: after the commit, and by the opening when the commit was the last.
+#[test]
+fn trees_that_go() {
+    for (name, change) in CHANGES {
+        let (fixture, table) = filled();
+        fixture.run(|transaction| {
+            let savepoint = transaction.savepoint();
+            change(transaction, &table);
+            transaction.rollback_to(savepoint).unwrap();
+            change(transaction, &table);
+        });
+        drop(table);
+        fixture.run(|transaction| transaction.create_schema("s").unwrap());
+        let report = fixture.db.check().unwrap();
+        assert_eq!(report.lost_pages, 0, "{name}: {report:?}");
+        let after = fixture.reopen().db.check().unwrap();
+        assert_eq!(
+            (after.rows, after.used_pages, after.lost_pages),
+            (report.rows, report.used_pages, 0),
+            "{name}"
+        );
+    }
+}
+
+/// Goal: a table that was looked up before the schema was taken back, or changed, is refused: its trees may be anybody's by now.
+#[test]
+fn tables_that_are_not_any_more() {
+    let is_stale = |result: cairn_table::Result<()>| {
+        let error = result.unwrap_err();
+        assert!(matches!(&error, Error::StaleTable { table } if table == "t"), "{error:?}");
+    };
+    let refused = |transaction: &mut Transaction, table: &Arc<Table>| {
+        let row = [Value::Int(9_999), Value::Int(0)];
+        is_stale(transaction.insert(table, &row));
+        is_stale(transaction.update(table, &key(table, 1), &row).map(|_| ()));
+        is_stale(transaction.delete(table, &key(table, 1)).map(|_| ()));
+        is_stale(transaction.lock(table, &key(table, 1), &mut Default::default()).map(|_| ()));
+        is_stale(transaction.conflict(table, None, &row).map(|_| ()));
+        is_stale(transaction.bulk_insert(table).and_then(|mut bulk| bulk.push(&row)));
+    };
+    let (fixture, table) = filled();
+    let mut transaction = fixture.begin();
+    let indexed = transaction.create_index(&table, index("t_more", &[1], false)).unwrap();
+    // The table as it was before has no entries for the index.
+    refused(&mut transaction, &table);
+    transaction.insert(&indexed, &[Value::Int(5_000), Value::Int(0)]).unwrap();
+    transaction.rollback().unwrap();
+    let mut transaction = fixture.begin();
+    refused(&mut transaction, &indexed);
+    let savepoint = transaction.savepoint();
+    let emptied = transaction.truncate(&table).unwrap();
+    transaction.insert(&emptied, &[Value::Int(1), Value::Int(1)]).unwrap();
+    refused(&mut transaction, &table);
+    transaction.rollback_to(savepoint).unwrap();
+    refused(&mut transaction, &emptied);
+    transaction.insert(&table, &[Value::Int(5_000), Value::Int(7)]).unwrap();
+    transaction.commit(cairn_table::Durability::Buffered).unwrap();
+    assert_eq!(get(&fixture.begin(), &table, 5_000), Some(7));
+    // Statistics change nothing of what a row is.
+    fixture.run(|transaction| {
+        transaction
+            .set_statistics(&table, cairn_table::TableStatistics { rows: 1, columns: Vec::new() })
+            .unwrap();
+    });
+    fixture.run(|transaction| transaction.insert(&table, &[Value::Int(5_001), Value::Int(7)]).unwrap());
+    assert_eq!(fixture.db.check().unwrap().rows, 2_002);
+}
