@@ -133,7 +133,12 @@ impl Transaction {
     /// To be called before each statement: with read committed, it sees from now on what is committed by now. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin_statement(&mut self) -> Result<()> {
         self.view.db.check()?;
-        if self.isolation == Isolation::ReadCommitted && self.view.snapshot.csn != self.view.db.slots.last() {
+        if self.isolation == Isolation::ReadCommitted { self.look_again() } else { Ok(()) }
+    }
+
+    /// Sees from now on what is committed by now.
+    fn look_again(&mut self) -> Result<()> {
+        if self.view.snapshot.csn != self.view.db.slots.last() {
             let old = std::mem::replace(&mut self.view.snapshot, self.view.db.another_snapshot()?);
             if Arc::strong_count(&old) > 1 {
                 self.own_snapshots.retain(|snapshot| snapshot.strong_count() > 0);

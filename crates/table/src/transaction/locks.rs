@@ -131,6 +131,10 @@ impl Transaction {
         waited?;
         // What others have made of it before.
         if self.catalogs.is_empty() {
+        if self.isolation == Isolation::ReadCommitted {
+            // What those have committed who were waited for; and nothing of what they have left to be given back is kept for this one's sake.
+            self.look_again()?;
+        }
             self.view.catalog = db.catalog();
         }
         Ok(())

@@ -1,0 +1,99 @@
+//! Threads that meet where one waits for another: no sleeping, and no luck.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use cairn_table::Database;
+use cairn_vfs::sync::{Condvar, Mutex, lock, wait};
+use cairn_vfs::thread::JoinHandle;
+use cairn_vfs::{Clock, Fs, MemFs, SeededRng};
+
+use crate::Fixture;
+
+/// A clock that stands still, and knows who looks at it: whoever waits for a lock with a timeout does, once before it waits and then each time before it sleeps.
+#[derive(Debug, Default)]
+pub struct Watch {
+    threads: Mutex<HashMap<ThreadId, Seen>>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Seen {
+    looks: u64,
+    has_ended: bool,
+}
+
+impl Clock for Watch {
+    fn now(&self) -> Duration {
+        self.note(|seen| seen.looks += 1);
+        Duration::ZERO
+    }
+
+    fn wall(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _duration: Duration) {}
+}
+
+impl Watch {
+    /// A database whose locks have a timeout that never comes.
+    pub fn fixture() -> (Fixture, Arc<Watch>) {
+        let watch = Arc::new(Watch::default());
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        fs.create_dir_all(Path::new("/db")).unwrap();
+        let mut options = crate::options();
+        options.lock_timeout = Some(Duration::from_secs(1));
+        options.clock = Arc::<Watch>::clone(&watch);
+        let db = Database::open_seeded(&fs, crate::path(), &options, &mut SeededRng::new(7)).unwrap();
+        (Fixture { fs, db }, watch)
+    }
+
+    fn note(&self, change: impl FnOnce(&mut Seen)) {
+        change(lock(&self.threads).entry(std::thread::current().id()).or_default());
+        self.changed.notify_all();
+    }
+
+    /// Does something on a thread of its own. Returns when that waits for somebody, or has ended.
+    pub fn start<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let watch = Arc::clone(self);
+        let thread = cairn_vfs::thread::spawn("waits", move || {
+            let _end = End(watch);
+            work()
+        });
+        let thread = thread.unwrap();
+        self.until_waits(thread.thread().id(), 0);
+        thread
+    }
+
+    /// How often a thread has looked.
+    pub fn looks<T>(&self, thread: &JoinHandle<T>) -> u64 {
+        lock(&self.threads).get(&thread.thread().id()).map_or(0, |seen| seen.looks)
+    }
+
+    /// Returns when a thread that had looked so often waits again, or has ended.
+    pub fn until_waits(&self, thread: ThreadId, before: u64) {
+        let mut threads = lock(&self.threads);
+        loop {
+            let seen = threads.get(&thread).copied().unwrap_or_default();
+            if seen.has_ended || seen.looks >= before + 2 {
+                return;
+            }
+            threads = wait(&self.changed, threads);
+        }
+    }
+}
+
+struct End(Arc<Watch>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.note(|seen| seen.has_ended = true);
+    }
+}
