@@ -143,6 +143,12 @@ pub enum Error {
     /// Somebody cancelled it.
     #[error("canceling statement due to user request")]
     Cancelled,
+    /// A table that was looked up before its schema was changed, or before that change was taken back: look it up again.
+    #[error("table \"{table}\" was changed or removed since it was looked up")]
+    StaleTable {
+        /// Its name, as it was.
+        table: String,
+    },
     /// A name that is taken.
     #[error("{what} \"{name}\" already exists")]
     AlreadyExists {
@@ -180,7 +186,9 @@ impl Error {
             Error::Recovery(error) => error.kind(),
             Error::Invalid { .. } => ErrorKind::Invalid,
             Error::Busy { .. } | Error::LockTimeout | Error::Cancelled => ErrorKind::Busy,
-            Error::SerializationFailure { .. } | Error::Deadlock { .. } => ErrorKind::Conflict,
+            Error::SerializationFailure { .. } | Error::Deadlock { .. } | Error::StaleTable { .. } => {
+                ErrorKind::Conflict
+            }
             Error::Failed { .. } => ErrorKind::Poisoned,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::TooLong { .. }

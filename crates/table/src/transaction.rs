@@ -62,6 +62,8 @@ pub struct Transaction {
     old_chains: Vec<u32>,
     /// Catalogs before each change of the schema.
     catalogs: Vec<Arc<Catalog>>,
+    /// Where the last table is that was found in the catalog, which keeps it there. 0 for none.
+    checked: usize,
     /// Changes of numbers of rows.
     counts: Vec<(Arc<Counters>, i64)>,
     /// Those before are of earlier savepoints.
@@ -96,6 +98,7 @@ impl Transaction {
             new_chains: Vec::new(),
             old_chains: Vec::new(),
             catalogs: Vec::new(),
+            checked: 0,
             counts: Vec::new(),
             counts_since: 0,
             has_schema_lock: false,
@@ -183,7 +186,8 @@ impl Transaction {
             free_chain(self.view.db.store.space(), chain)?;
         }
         if let Some(catalog) = self.catalogs.get(savepoint.catalogs) {
-            self.view.catalog = Arc::clone(catalog);
+            let catalog = Arc::clone(catalog);
+            self.use_catalog(catalog);
             self.catalogs.truncate(savepoint.catalogs);
         }
         Ok(())
@@ -357,6 +361,31 @@ impl Transaction {
                 self.claims.pop();
             }
             self.undo.push(write);
+        }
+    }
+
+    /// Sees another catalog from now on. Gives the one before.
+    fn use_catalog(&mut self, catalog: Arc<Catalog>) -> Arc<Catalog> {
+        self.checked = 0;
+        std::mem::replace(&mut self.view.catalog, catalog)
+    }
+
+    /// Sees that a table is what the catalog says it is: the trees of one that was planned with in a schema that has been taken back may be anybody's by now.
+    /// Errors: [`Error::StaleTable`].
+    #[inline]
+    fn check_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        if Arc::as_ptr(table).addr() == self.checked { Ok(()) } else { self.find_table(table) }
+    }
+
+    fn find_table(&mut self, table: &Arc<Table>) -> Result<()> {
+        match self.view.catalog.table_by_id(table.id()) {
+            Some(now) if Arc::ptr_eq(now, table) => {
+                self.checked = Arc::as_ptr(table).addr();
+                Ok(())
+            }
+            // Of another generation, with other statistics perhaps.
+            Some(now) if now.roots() == table.roots() && now.def() == table.def() => Ok(()),
+            _ => Err(Error::StaleTable { table: table.def().name.clone() }),
         }
     }
 

@@ -46,6 +46,7 @@ impl Transaction {
     /// Begins to insert many rows. Into an empty table they are built into new trees, alone: it waits for other transactions, and they for it. Into one that has
     /// rows it is the same as [`Transaction::insert`]. Errors: as [`Transaction::create_table`].
     pub fn bulk_insert(&mut self, table: &Arc<Table>) -> Result<BulkInsert<'_>> {
+        self.check_table(table)?;
         let is_empty = |transaction: &Transaction| -> Result<bool> {
             let mut cursor = table.tree.scan(
                 (std::ops::Bound::Unbounded, std::ops::Bound::Unbounded),

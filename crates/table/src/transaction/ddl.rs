@@ -372,7 +372,7 @@ impl Transaction {
                 self.note_old_chain(&before);
             }
         }
-        let old = std::mem::replace(&mut self.view.catalog, Arc::new(catalog));
+        let old = self.use_catalog(Arc::new(catalog));
         self.catalogs.push(old);
         Ok(())
     }

@@ -26,6 +26,7 @@ impl Transaction {
     /// ([`Transaction::lock`]); the pool's and the log's.
     pub fn insert(&mut self, table: &Arc<Table>, values: &[Value<'_>]) -> Result<()> {
         self.view.db.check()?;
+        self.check_table(table)?;
         check_values(table, values)?;
         let mut key = Vec::with_capacity(16);
         if table.has_row_number() {
@@ -118,6 +119,7 @@ impl Transaction {
     /// Errors: as [`Transaction::insert`] and [`Transaction::lock`].
     pub fn update(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<bool> {
         self.view.db.check()?;
+        self.check_table(table)?;
         check_values(table, values)?;
         let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
         let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
@@ -204,6 +206,7 @@ impl Transaction {
     /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
         self.view.db.check()?;
+        self.check_table(table)?;
         let key = self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
         let Some(before) = self.current(&table.tree, &key)? else { return Ok(false) };
         let long = self.whole(&before)?;
@@ -225,6 +228,7 @@ impl Transaction {
         arbiter: Option<usize>,
         values: &[Value<'_>],
     ) -> Result<Option<Vec<u8>>> {
+        self.check_table(table)?;
         let Some(at) = arbiter else {
             let mut key = Vec::new();
             if table.has_row_number() || !table.encode_key(values, &mut key) {

@@ -78,8 +78,10 @@ impl Transaction {
     /// Keeps others from changing a row until this transaction ends, and reads it as it is now; false when it is gone. Waits for who is changing it.
     ///
     /// With read committed the row may be another one than the snapshot's: whoever wanted it for a condition looks at that again. Otherwise it is an
-    /// error, [`Error::SerializationFailure`], when somebody has changed it since the snapshot. Further errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`].
+    /// error, [`Error::SerializationFailure`], when somebody has changed it since the snapshot. Further errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`],
+    /// [`Error::StaleTable`].
     pub fn lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<bool> {
+        self.check_table(table)?;
         self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
         let Some(bytes) = self.current(&table.tree, key)? else { return Ok(false) };
         let whole = self.whole(&bytes)?;
@@ -135,7 +137,9 @@ impl Transaction {
             // What those have committed who were waited for; and nothing of what they have left to be given back is kept for this one's sake.
             self.look_again()?;
         }
-            self.view.catalog = db.catalog();
+        // What others have made of it before.
+        if self.catalogs.is_empty() {
+            self.use_catalog(db.catalog());
         }
         Ok(())
     }
