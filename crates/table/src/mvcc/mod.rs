@@ -13,7 +13,7 @@ mod waits;
 
 pub(crate) use commit::{CommitQueue, Ended};
 pub(crate) use reads::ReadSet;
-pub(crate) use rows::{Claim, Mode, Rows, Seen, Write};
+pub(crate) use rows::{Claim, Kept, Mode, Rows, Seen, Write};
 pub(crate) use slots::{Slots, Snapshot, WriterSlot};
 pub(crate) use state::{ABORTED, State};
 pub use waits::Canceller;

@@ -11,7 +11,7 @@
 
 use std::hash::BuildHasher;
 
-use cairn_vfs::sync::atomic::{AtomicUsize, Ordering};
+use cairn_vfs::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cairn_vfs::sync::{Arc, Line, Mutex, lock};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use smallvec::{SmallVec, smallvec};
@@ -33,6 +33,28 @@ pub(crate) struct Write {
     pub(crate) key: Arc<[u8]>,
     /// What the record was; `None` when there was none.
     pub(crate) before: Option<Box<[u8]>>,
+    /// Whether the log says so. Of a transaction's oldest change of a record only.
+    is_logged: AtomicBool,
+}
+
+impl Write {
+    pub(crate) fn is_logged(&self) -> bool {
+        self.is_logged.load(Ordering::Relaxed)
+    }
+
+    /// The record that says what was before is in the log.
+    pub(crate) fn set_logged(&self) {
+        self.is_logged.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Of a row that is going to be changed.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    /// What it was before the first change by the same transaction.
+    pub(crate) oldest: Arc<Write>,
+    /// What it was before this change, unless that was kept since the same savepoint.
+    pub(crate) new: Option<Arc<Write>>,
 }
 
 type Shares = SmallVec<[Arc<State>; 2]>;
@@ -213,8 +235,7 @@ impl Rows {
         Some(key)
     }
 
-    /// Keeps what a row was that `me` owns and is going to change. `None` when it is kept already, since the same savepoint; otherwise whether it is the first that
-    /// is kept for `me`.
+    /// Keeps what a row was that `me` owns and is going to change.
     pub(crate) fn keep(
         &self,
         me: &Arc<State>,
@@ -222,19 +243,30 @@ impl Rows {
         tree: u32,
         key: &Arc<[u8]>,
         before: Option<&[u8]>,
-    ) -> Option<(Arc<Write>, bool)> {
+    ) -> Kept {
         let (shard, hash) = self.place(tree, key);
+        let write = || {
+            let (writer, before) = (Arc::clone(me), before.map(Into::into));
+            let is_logged = AtomicBool::new(false);
+            Arc::new(Write { writer, epoch, tree, key: Arc::clone(key), before, is_logged })
+        };
         let mut entries = lock(&shard.entries);
-        let entry = entries.find_mut(hash, |entry| entry.tree == tree && entry.key == *key)?;
-        let last = entry.versions.last().filter(|version| Arc::ptr_eq(&version.writer, me));
-        if last.is_some_and(|version| version.epoch >= epoch) {
-            return None;
+        let Some(entry) = entries.find_mut(hash, |entry| entry.tree == tree && entry.key == *key) else {
+            // Nobody else changes a row that somebody owns, so it would have to be a row that nobody has claimed.
+            let write = write();
+            return Kept { oldest: Arc::clone(&write), new: Some(write) };
+        };
+        // Those of one transaction lie together: it has the row to its end.
+        let own = entry.versions.iter().rev().take_while(|version| Arc::ptr_eq(&version.writer, me));
+        let oldest = own.last().cloned();
+        if let (Some(oldest), Some(last)) = (&oldest, entry.versions.last())
+            && last.epoch >= epoch
+        {
+            return Kept { oldest: Arc::clone(oldest), new: None };
         }
-        let is_first = last.is_none();
-        let (writer, before) = (Arc::clone(me), before.map(Into::into));
-        let write = Arc::new(Write { writer, epoch, tree, key: Arc::clone(key), before });
+        let write = write();
         entry.versions.push(Arc::clone(&write));
-        Some((write, is_first))
+        Kept { oldest: oldest.unwrap_or_else(|| Arc::clone(&write)), new: Some(write) }
     }
 
     /// What those see of a row who see so many commits, and what `own` has done. Call it after the tree was read.

@@ -3,6 +3,8 @@
 //! `CAIRN_SEED=n` replays a seed, `CAIRN_SOAK=1` asks for the long form.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
+mod creation;
+mod log;
 mod transactions;
 
 use std::collections::BTreeMap;

@@ -16,11 +16,11 @@ use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng
 use super::{rounds, seed};
 
 /// Rows of one table, by `id`: a number that is indexed, and the length of a text.
-type Rows = BTreeMap<i32, (i32, usize)>;
+pub(super) type Rows = BTreeMap<i32, (i32, usize)>;
 /// Tables by name.
-type Tables = BTreeMap<String, Rows>;
+pub(super) type Tables = BTreeMap<String, Rows>;
 
-fn options() -> Options {
+pub(super) fn options() -> Options {
     let mut options = Options::default();
     options.store.page_size = 4096;
     options.store.frames = 24;
@@ -30,20 +30,21 @@ fn options() -> Options {
     options
 }
 
-fn open(disk: &FaultFs) -> Result<Database> {
+pub(super) fn open(disk: &FaultFs) -> Result<Database> {
     let fs: Arc<dyn Fs> = Arc::new(disk.clone());
     let mut rng = SeededRng::new(disk.operation_count()).fork("salt");
     Database::open_seeded(&fs, Path::new("/db"), &options(), &mut rng)
 }
 
-fn def(name: &str) -> TableDef {
-    let column = |name: &str, kind: Type| ColumnDef {
-        name: name.to_owned(),
-        kind: kind.into(),
-        nullable: true,
-        default: None,
-    };
-    let on = |column| vec![KeyColumn { column, order: Order::default() }];
+pub(super) fn column(name: &str, kind: Type) -> ColumnDef {
+    ColumnDef { name: name.to_owned(), kind: kind.into(), nullable: true, default: None }
+}
+
+pub(super) fn on(column: usize) -> Vec<KeyColumn> {
+    vec![KeyColumn { column, order: Order::default() }]
+}
+
+pub(super) fn def(name: &str) -> TableDef {
     let index = |at: usize| IndexDef {
         name: format!("{name}_{at}"),
         columns: on(at),
@@ -61,13 +62,13 @@ fn def(name: &str) -> TableDef {
     }
 }
 
-fn key(table: &Table, id: i32) -> Vec<u8> {
+pub(super) fn key(table: &Table, id: i32) -> Vec<u8> {
     let mut key = Vec::new();
     assert!(table.key_format().encode(&[Value::Int(id)], &mut key));
     key
 }
 
-fn content(db: &Database) -> Result<Tables> {
+pub(super) fn content(db: &Database) -> Result<Tables> {
     let transaction = db.begin(Isolation::Snapshot)?;
     let mut tables = Tables::new();
     for table in transaction.view().catalog().tables() {
