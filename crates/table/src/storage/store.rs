@@ -121,7 +121,10 @@ impl Store {
         let is_new = Store::begin_log(fs, &directory, &log, options, rng, &mut unfinished)?;
         let space = if is_new && file.pages_on_disk()? == 0 {
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
-            Space::create(file, options.page_size, log)?
+            let space = Space::create(file, options.page_size, log)?;
+            // ORDER: on the disk before the first record, which tells a recovery that there is a database. No record says what page 0 begins with.
+            space.flush()?;
+            space
         } else {
             Store::replay(fs, &directory, &file, &mut unfinished)?;
             Store::check_log(&log, &file)?;

@@ -1,0 +1,75 @@
+//! Databases that are only just being made.
+
+use cairn_table::{Durability, Isolation};
+use cairn_vfs::fault::{Fault, fault_sweep};
+use cairn_vfs::{FaultFs, FaultOptions};
+
+use super::transactions::{content, def, open};
+use super::{rounds, seed};
+
+fn make(disk: &FaultFs) -> cairn_table::Result<()> {
+    let db = open(disk)?;
+    let mut transaction = db.begin(Isolation::ReadCommitted)?;
+    transaction.create_table(def("t"))?;
+    transaction.commit(Durability::Sync)
+}
+
+/// Opens what there is, makes the table if it is not there, and opens it again.
+fn go_on(disk: &FaultFs, is_made: bool, context: &str) {
+    let db = open(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+    let found = content(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+    assert!(found.contains_key("t") || !is_made, "{context}: the table is not there");
+    db.check().unwrap_or_else(|error| panic!("{context}: {error}"));
+    drop(db);
+    if !found.contains_key("t") {
+        make(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+    }
+    let db = open(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+    assert!(content(&db).unwrap().contains_key("t"), "{context}");
+}
+
+/// Goal: a database whose making was cut off, by a power loss or by a kill, can be opened, and made again. Method: crash images at every operation, from the first on.
+#[test]
+fn power_loss_while_it_is_made() {
+    let own = seed();
+    let mut images = 0;
+    for round in 0..rounds(4, 40) {
+        let seed = own.wrapping_add(round);
+        let disk = FaultFs::new(FaultOptions::seeded(seed));
+        disk.capture_crash_points();
+        make(&disk).unwrap();
+        let made = disk.operation_count();
+        for point in disk.take_crash_points() {
+            for (image, crashed) in point.images(rounds(4, 20)) {
+                images += 1;
+                let context = format!("seed {seed}, {image} at {}", point.operation());
+                go_on(&crashed, point.operation() >= made, &context);
+            }
+        }
+    }
+    println!("{images} images");
+    assert!(images > 300, "{images}");
+}
+
+/// Goal: an operation of the disk that fails while a database is made is told, and does not stand in the way of making it again.
+#[test]
+fn every_operation_of_making_fails() {
+    let own = seed();
+    for fault in [Fault::Io, Fault::Full, Fault::Short] {
+        for persistent in [false, true] {
+            let struck = fault_sweep(&FaultOptions::seeded(own), fault, persistent, |disk, index| {
+                let context = format!("{fault:?} at {index}, persistent: {persistent}");
+                let made = make(disk);
+                let operations = disk.operation_count();
+                disk.clear_rules();
+                for (image, crashed) in disk.crash_point().images(2) {
+                    go_on(&crashed, made.is_ok(), &format!("{context}, {image}, after {made:?}"));
+                }
+                // Without a power loss as well: the process has ended, and begins anew.
+                drop(made);
+                assert!(operations > 0);
+            });
+            assert!(struck > 10, "{fault:?}: {struck}");
+        }
+    }
+}
