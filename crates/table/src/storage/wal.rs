@@ -50,11 +50,35 @@ impl WalLog {
         self.open.get().map_or(0, |open| open.bytes.load(Ordering::Relaxed))
     }
 
-    /// Nobody needs records up to a position any more. A new segment is begun, so that the last one can go as well in its time. Errors: the log's.
+    /// Nobody needs records up to a position any more. A new segment is begun, so that the last one can go as well in its time; on a full disk, after there is room
+    /// again. Errors: the log's.
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
         let open = self.open()?;
-        lock(&open.appender).rotate()?;
-        Ok(open.segments.release_before(lsn.0.into())?)
+        let rotate = || lock(&open.appender).rotate();
+        let begun = match rotate() {
+            Err(error) if error.is_full() => {
+                open.release(lsn, open.segments.reserved())?;
+                rotate()
+            }
+            begun => begun,
+        };
+        match begun {
+            Ok(begun) => open.release(lsn, begun),
+            // What there is of it has gone.
+            Err(error) if error.is_full() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Open {
+    /// Releases what is before `lsn`. `newest` is in the segment that is being written.
+    fn release(&self, lsn: Lsn, newest: cairn_wal::Lsn) -> Result<()> {
+        // ORDER: everything is durable first, the header of the newest segment included. A crash may bring some of the released segments back and not others, and
+        // by that header a recovery tells that they are over. Of a transaction whose commit was in the page cache only it would find the beginning otherwise, or
+        // the end, and undo that.
+        self.segments.sync_to(newest)?;
+        Ok(self.segments.release_before(lsn.0.into())?)
     }
 }
 
