@@ -9,6 +9,7 @@ mod catalog;
 mod check;
 mod database;
 mod error;
+mod hook;
 mod mvcc;
 pub mod row;
 pub mod schema;
@@ -17,6 +18,8 @@ pub mod storage;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]
 mod test_config;
+#[cfg(test)]
+mod tests;
 mod transaction;
 mod vacuum;
 mod view;

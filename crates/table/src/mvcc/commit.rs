@@ -15,7 +15,7 @@ use super::reads::ReadSet;
 use super::rows::Write;
 use super::slots::{Slots, WriterSlot};
 use super::state::{ABORTED, State};
-use crate::Result;
+use crate::{Result, hook};
 
 /// A transaction that has ended, until nobody needs to know.
 #[derive(Debug)]
@@ -94,6 +94,7 @@ impl CommitQueue {
             ended.csn = slots.last() + 1;
             // ORDER: first the transaction, then the number that lets others see it; and only then may its records count as those of nobody who writes.
             ended.state.set(ended.csn);
+            hook::at("between a commit's end and its being seen");
             slots.publish(ended.csn);
             drop(writer);
             woken.push(Arc::clone(&ended.state));
@@ -101,6 +102,17 @@ impl CommitQueue {
         }
         drop(queues);
         woken.iter().for_each(|state| state.end());
+    }
+
+    /// Returns when all are seen whose claims others may have got by now: a transaction has ended for those who want its rows a moment before it is seen. For who
+    /// takes a snapshot after it has got a claim, and must not miss what the one before has done.
+    pub(crate) fn settle(&self) {
+        // Both happen under the lock.
+        let free = self.queues.try_lock().is_ok();
+        if !free {
+            hook::at("waits for somebody who makes commits visible");
+            drop(lock(&self.queues));
+        }
     }
 
     /// Puts a transaction away whose changes were undone.

@@ -220,6 +220,14 @@ impl Rows {
         Claim::Mine { key: Arc::clone(&entry.key), is_new: !has_share }
     }
 
+    /// Who has a row to change it, and has not ended.
+    pub(crate) fn owner(&self, tree: u32, key: &[u8]) -> Option<Arc<State>> {
+        let (shard, hash) = self.place(tree, key);
+        let entries = lock(&shard.entries);
+        let entry = entries.find(hash, |entry| entry.tree == tree && *entry.key == *key)?;
+        entry.owner.clone().filter(|owner| owner.commit() == ACTIVE)
+    }
+
     /// Claims a row of which nothing is kept, and nobody has. `None` when there is.
     pub(crate) fn claim_forgotten(&self, tree: u32, key: &[u8], me: &Arc<State>) -> Option<Arc<[u8]>> {
         let (shard, hash) = self.place(tree, key);

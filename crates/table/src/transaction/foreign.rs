@@ -9,8 +9,8 @@ use cairn_vfs::sync::Arc;
 
 use super::Transaction;
 use super::dml::named;
-use crate::catalog::{Index, RowRef, Table};
-use crate::mvcc::Mode;
+use crate::catalog::{GHOST, Index, RowRef, Table};
+use crate::mvcc::{Mode, Seen, Snapshot};
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, Referential};
 use crate::storage::{Direction, Tree};
@@ -87,7 +87,7 @@ impl Transaction {
                 Some(parent_key) => {
                     self.claim_key(tree.root(), &parent_key, Mode::Shared)?;
                     self.note_read(tree.root(), &parent_key);
-                    self.current(tree, &parent_key)?.is_some()
+                    self.has_parent(tree, &parent_key)?
                 }
             };
             let refers_to_itself = parent.id() == table.id()
@@ -109,7 +109,42 @@ impl Transaction {
         Ok(())
     }
 
-    /// Before a row goes, or gets other values: keeps others from referring to it, and finds who does. Errors: [`Error::ForeignKeyViolation`] when they keep it from going.
+    /// Whether a row is there to be referred to: committed, or this transaction's own. One that somebody else is putting in is waited for, and looked at again.
+    /// Its key is claimed, so one that is there stays.
+    fn has_parent(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
+        let state = self.known();
+        let db = Arc::clone(&self.view.db);
+        let (mut record, mut before) = (Vec::new(), Vec::new());
+        loop {
+            let snapshot = self.snapshot_of_now()?;
+            record.clear();
+            let lsn = tree.get_with_lsn(key, &mut record)?;
+            let is_row = |record: &[u8]| record.first().is_some_and(|flags| flags & GHOST == 0);
+            let in_place = lsn.is_some() && is_row(&record);
+            before.clear();
+            let seen = match lsn {
+                Some(lsn) if lsn > snapshot.all_visible => {
+                    db.rows.see(tree.root(), key, snapshot.csn, Some(&state), &mut before)
+                }
+                _ => Seen::InPlace,
+            };
+            let is_seen = match seen {
+                Seen::InPlace => in_place,
+                Seen::Before => is_row(&before),
+                Seen::Absent => false,
+            };
+            if is_seen || !in_place {
+                return Ok(is_seen);
+            }
+            // Put in by somebody who has not ended, or has ended this very moment.
+            if let Some(other) = db.rows.owner(tree.root(), key) {
+                self.wait_for(&state, &other)?;
+            }
+        }
+    }
+
+    /// Before a row goes, or gets another key and other values: keeps others from referring to it, and finds who does. Errors: [`Error::ForeignKeyViolation`] when they
+    /// keep it from going.
     pub(super) fn hold_children(
         &mut self,
         table: &Arc<Table>,
@@ -193,7 +228,14 @@ impl Transaction {
 
     /// What is committed now, and what this transaction has done.
     pub(super) fn view_of_now(&mut self) -> Result<View> {
-        Ok(View { snapshot: self.view.db.another_snapshot()?, ..self.view.clone() })
+        Ok(View { snapshot: self.snapshot_of_now()?, ..self.view.clone() })
+    }
+
+    /// Sees all whose claims this transaction has got because they have ended.
+    fn snapshot_of_now(&self) -> Result<Arc<Snapshot>> {
+        // ORDER: whoever lets others see a commit lets go of its claims a moment before.
+        self.view.db.commits.settle();
+        self.view.db.another_snapshot()
     }
 
     /// Deals with rows that refer to a row that has gone, or has other values now.

@@ -44,7 +44,7 @@ impl Transaction {
         self.claim(tree | KEY, key, mode, false).map(|_| ())
     }
 
-    fn wait_for(&self, me: &Arc<State>, other: &Arc<State>) -> Result<()> {
+    pub(super) fn wait_for(&self, me: &Arc<State>, other: &Arc<State>) -> Result<()> {
         self.view.db.check()?;
         let deadlock = |circle: Vec<u64>| {
             let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
@@ -196,8 +196,9 @@ impl Transaction {
 }
 
 impl Inner {
-    /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for, so there is no circle.
-    pub(super) fn wait_for_schema(&self) -> Result<()> {
+    /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for, so there is no circle; unless its thread has another transaction
+    /// open, of which nobody knows that it waits here. Then the canceller and the timeout end it.
+    pub(super) fn wait_for_schema(&self, canceller: &Canceller) -> Result<()> {
         let clock = &self.options.clock;
         let end = self.options.lock_timeout.map(|time| clock.now() + time);
         let mut holder = lock(&self.schema.holder);

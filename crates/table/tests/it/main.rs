@@ -6,8 +6,12 @@ mod basics;
 mod blocks;
 mod constraints;
 mod history;
+mod references;
+mod savepoints;
 mod schema;
 mod upkeep;
+mod waiting;
+mod watch;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,0 +1,41 @@
+//! What only a thread shows that is stopped at the right place.
+
+mod publish;
+
+use std::path::Path;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{Fs, MemFs, SeededRng};
+
+use crate::row::{Order, Type};
+use crate::schema::{ColumnDef, KeyColumn, TableDef};
+use crate::{Database, Options};
+
+fn database() -> Database {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let mut options = Options::default();
+    options.store.frames = 256;
+    options.store.background = false;
+    Database::open_seeded(&fs, Path::new("test.db"), &options, &mut SeededRng::new(7)).unwrap()
+}
+
+fn on(column: usize) -> Vec<KeyColumn> {
+    vec![KeyColumn { column, order: Order::default() }]
+}
+
+/// A table of two whole numbers, the first of which is the key.
+fn def(name: &str) -> TableDef {
+    let column = |name: &str| ColumnDef {
+        name: name.to_owned(),
+        kind: Type::Int.into(),
+        nullable: true,
+        default: None,
+    };
+    TableDef {
+        schema: "public".to_owned(),
+        name: name.to_owned(),
+        columns: vec![column("id"), column("v")],
+        primary_key: on(0),
+        ..TableDef::default()
+    }
+}

@@ -1,0 +1,283 @@
+//! Foreign keys beside others who write.
+
+use std::sync::Arc;
+
+use cairn_table::row::{Type, Value};
+use cairn_table::schema::{ColumnType, ForeignKeyDef, Referential};
+use cairn_table::{Durability, Error, Isolation, Result, Table, Transaction};
+
+use crate::watch::Watch;
+use crate::{Fixture, all, column, def, get, index, key, set};
+
+fn refers(name: &str, to: &Table, column: usize, action: Referential) -> ForeignKeyDef {
+    ForeignKeyDef {
+        name: name.to_owned(),
+        columns: vec![1],
+        table: to.id(),
+        references: vec![column],
+        on_delete: action,
+        on_update: action,
+    }
+}
+
+/// A table of parents with a unique number beside their keys, and one of children that refer to a column of theirs.
+fn family(fixture: &Fixture, to: usize, action: Referential) -> (Arc<Table>, Arc<Table>) {
+    fixture.run(|transaction| {
+        let mut parents = def("parents", &[("id", Type::Int), ("number", Type::Int)], &[0]);
+        parents.indexes = vec![index("parents_number", &[1], true)];
+        let parents = transaction.create_table(parents).unwrap();
+        let mut children = def("children", &[("id", Type::Int), ("parent", Type::Int)], &[0]);
+        children.foreign_keys = vec![refers("children_fkey", &parents, to, action)];
+        let children = transaction.create_table(children).unwrap();
+        (parents, children)
+    })
+}
+
+fn row(id: i32, value: i32) -> [Value<'static>; 2] {
+    [Value::Int(id), Value::Int(value)]
+}
+
+type Makes = fn(&mut Transaction, &Arc<Table>) -> Result<()>;
+
+/// Ways in which a parent comes to be `(7, 7)` in a transaction that has not ended.
+const MAKES: [Makes; 3] = [
+    |transaction, parents| transaction.insert(parents, &row(7, 7)),
+    |transaction, parents| transaction.update(parents, &key(parents, 1), &row(7, 7)).map(|_| ()),
+    |transaction, parents| {
+        transaction.insert(parents, &row(7, 8))?;
+        transaction.update(parents, &key(parents, 7), &row(7, 7)).map(|_| ())
+    },
+];
+
+/// Goal: a reference to a row that somebody is putting in waits for whether that commits: it never stands on what is taken back. Method: parents made in each way, by
+/// their primary key and by a unique index, that commit or do not while a child waits.
+#[test]
+fn parents_that_are_not_committed() {
+    for to in [0, 1] {
+        for makes in MAKES {
+            for commits in [false, true] {
+                let (fixture, watch) = Watch::fixture();
+                let (parents, children) = family(&fixture, to, Referential::Restrict);
+                fixture.run(|transaction| transaction.insert(&parents, &row(1, 1)).unwrap());
+                let mut parent = fixture.begin();
+                makes(&mut parent, &parents).unwrap();
+                let (db, table) = (fixture.db.clone(), Arc::clone(&children));
+                let child = watch.start(move || {
+                    let mut transaction = db.begin(Isolation::ReadCommitted)?;
+                    transaction.insert(&table, &row(10, 7))?;
+                    transaction.commit(Durability::Buffered)
+                });
+                if commits {
+                    parent.commit(Durability::Buffered).unwrap();
+                } else {
+                    parent.rollback().unwrap();
+                }
+                let inserted = child.join().unwrap();
+                match commits {
+                    true => inserted.unwrap(),
+                    false => assert!(
+                        matches!(inserted, Err(Error::ForeignKeyViolation { .. })),
+                        "column {to}: {inserted:?}"
+                    ),
+                }
+                assert_eq!(all(&fixture.begin(), &children, None).len(), usize::from(commits));
+            }
+        }
+    }
+}
+
+/// Goal: a reference to a row of which others change another column waits for nobody.
+#[test]
+fn other_columns_of_parents() {
+    let fixture = Fixture::new();
+    let (parents, children) = family(&fixture, 0, Referential::Restrict);
+    fixture.run(|transaction| transaction.insert(&parents, &row(7, 1)).unwrap());
+    let mut parent = fixture.begin();
+    assert!(set(&mut parent, &parents, 7, 2).unwrap());
+    // On this thread: it would wait for ever.
+    fixture.run(|transaction| transaction.insert(&children, &row(10, 7)).unwrap());
+    // Those of its own are there at once, and gone at once.
+    let savepoint = parent.savepoint();
+    parent.insert(&parents, &row(8, 8)).unwrap();
+    parent.insert(&children, &row(11, 8)).unwrap();
+    parent.rollback_to(savepoint).unwrap();
+    let error = parent.insert(&children, &row(11, 8)).unwrap_err();
+    assert!(matches!(error, Error::ForeignKeyViolation { .. }), "{error:?}");
+}
+
+/// Goal: with read committed a row that has come to refer to another one, while who removes its parent waited for it, is left alone. Method: deletions and new keys of a
+/// parent, with each action that follows, beside an update of the child.
+#[test]
+fn children_that_have_left() {
+    for action in [Referential::Cascade, Referential::SetNull] {
+        for removes in [true, false] {
+            let (fixture, watch) = Watch::fixture();
+            let (parents, children) = family(&fixture, 0, action);
+            fixture.run(|transaction| {
+                [1, 2].into_iter().for_each(|id| transaction.insert(&parents, &row(id, id)).unwrap());
+                [10, 11].into_iter().for_each(|id| transaction.insert(&children, &row(id, 1)).unwrap());
+            });
+            let mut leaves = fixture.begin();
+            assert!(set(&mut leaves, &children, 10, 2).unwrap());
+            let (db, table) = (fixture.db.clone(), Arc::clone(&parents));
+            let change = watch.start(move || {
+                let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+                let done = match removes {
+                    true => transaction.delete(&table, &key(&table, 1)),
+                    false => transaction.update(&table, &key(&table, 1), &row(3, 3)),
+                };
+                assert!(done.unwrap());
+                transaction.commit(Durability::Buffered).unwrap();
+            });
+            leaves.commit(Durability::Buffered).unwrap();
+            change.join().unwrap();
+            let followed = match (action, removes) {
+                (Referential::Cascade, true) => vec!["10,2"],
+                (Referential::Cascade, false) => vec!["10,2", "11,3"],
+                _ => vec!["10,2", "11,null"],
+            };
+            assert_eq!(all(&fixture.begin(), &children, None), followed, "{action:?} {removes}");
+        }
+    }
+}
+
+/// Goal: whoever refers and whoever removes wait for each other: a parent goes after the child that was first, or not at all. Method: both orders, on two threads.
+#[test]
+fn one_waits_for_the_other() {
+    for child_first in [true, false] {
+        let (fixture, watch) = Watch::fixture();
+        let (parents, children) = family(&fixture, 0, Referential::Restrict);
+        fixture.run(|transaction| transaction.insert(&parents, &row(1, 1)).unwrap());
+        let refer =
+            |transaction: &mut Transaction, children: &Arc<Table>| transaction.insert(children, &row(10, 1));
+        let remove = |transaction: &mut Transaction, parents: &Arc<Table>| {
+            transaction.delete(parents, &key(parents, 1)).map(|there| assert!(there))
+        };
+        let mut first = fixture.begin();
+        let (db, parents_there, children_there) =
+            (fixture.db.clone(), Arc::clone(&parents), Arc::clone(&children));
+        if child_first {
+            refer(&mut first, &children).unwrap();
+        } else {
+            remove(&mut first, &parents).unwrap();
+        }
+        let second = watch.start(move || {
+            let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            match child_first {
+                true => remove(&mut transaction, &parents_there)?,
+                false => refer(&mut transaction, &children_there)?,
+            }
+            transaction.commit(Durability::Buffered)
+        });
+        assert!(!second.is_finished());
+        first.commit(Durability::Buffered).unwrap();
+        let refused = second.join().unwrap();
+        assert!(matches!(refused, Err(Error::ForeignKeyViolation { .. })), "{child_first}: {refused:?}");
+        let left =
+            (all(&fixture.begin(), &parents, None).len(), all(&fixture.begin(), &children, None).len());
+        assert_eq!(left, if child_first { (1, 1) } else { (0, 0) });
+    }
+}
+
+fn tree(fixture: &Fixture, name: &str, action: Referential) -> Arc<Table> {
+    fixture.run(|transaction| {
+        let mut nodes = def(name, &[("id", Type::Int), ("parent", Type::Int)], &[0]);
+        nodes.foreign_keys = vec![ForeignKeyDef {
+            name: format!("{name}_fkey"),
+            columns: vec![1],
+            table: 0,
+            references: vec![0],
+            on_delete: action,
+            on_update: action,
+        }];
+        let nodes = transaction.create_table(nodes).unwrap();
+        transaction.insert(&nodes, &row(1, 1)).unwrap();
+        transaction.insert(&nodes, &row(2, 1)).unwrap();
+        transaction.insert(&nodes, &row(3, 3)).unwrap();
+        nodes
+    })
+}
+
+/// Goal: a row that refers to itself can go, and can get another key if it goes on referring to itself; one that others refer to does what the action says.
+#[test]
+fn rows_that_refer_to_themselves() {
+    let fixture = Fixture::new();
+    for (name, action) in
+        [("a", Referential::Restrict), ("b", Referential::Cascade), ("c", Referential::SetNull)]
+    {
+        let nodes = tree(&fixture, name, action);
+        fixture
+            .run(|transaction| assert!(transaction.delete(&nodes, &key(&nodes, 3)).unwrap(), "{action:?}"));
+        assert_eq!(get(&fixture.begin(), &nodes, 3), None);
+        fixture.run(|transaction| transaction.insert(&nodes, &row(3, 3)).unwrap());
+        fixture.run(|transaction| {
+            assert!(transaction.update(&nodes, &key(&nodes, 3), &row(4, 4)).unwrap(), "{action:?}");
+        });
+        assert_eq!(get(&fixture.begin(), &nodes, 4), Some(4));
+        // It would refer to what it was.
+        let mut transaction = fixture.begin();
+        let moved = transaction.update(&nodes, &key(&nodes, 4), &row(5, 4));
+        match action {
+            Referential::Restrict => {
+                assert!(matches!(moved, Err(Error::ForeignKeyViolation { .. })), "{moved:?}");
+            }
+            _ => {
+                assert!(moved.unwrap());
+                let expected = if action == Referential::Cascade { "5,5" } else { "5,null" };
+                assert_eq!(all(&transaction, &nodes, None).last().unwrap(), expected);
+            }
+        }
+        transaction.rollback().unwrap();
+        let mut transaction = fixture.begin();
+        let gone = transaction.delete(&nodes, &key(&nodes, 1));
+        let rows = || all(&transaction, &nodes, None);
+        match action {
+            Referential::Restrict => {
+                assert!(matches!(gone, Err(Error::ForeignKeyViolation { .. })), "{gone:?}");
+            }
+            Referential::Cascade => assert_eq!((gone.unwrap(), rows()), (true, vec!["4,4".to_owned()])),
+            _ => assert_eq!((gone.unwrap(), rows()), (true, vec!["2,null".to_owned(), "4,4".to_owned()])),
+        }
+    }
+}
+
+/// Goal: a reference between columns of different types is refused when it is declared, whether they differ in kind or in their decimals.
+#[test]
+fn types_of_references() {
+    let fixture = Fixture::new();
+    let kinds: [ColumnType; 5] = [
+        Type::Int.into(),
+        Type::BigInt.into(),
+        Type::Text.into(),
+        ColumnType::decimal(10, 2),
+        ColumnType::decimal(12, 4),
+    ];
+    for (at, parent) in kinds.iter().enumerate() {
+        for (other, child) in kinds.iter().enumerate() {
+            let mut transaction = fixture.begin();
+            let mut parents = def("parents", &[], &[0]);
+            parents.columns = vec![column("id", parent.clone())];
+            let parents = transaction.create_table(parents).unwrap();
+            let mut children = def("children", &[("id", Type::Int)], &[0]);
+            children.columns.push(column("parent", child.clone()));
+            children.foreign_keys = vec![refers("children_fkey", &parents, 0, Referential::Cascade)];
+            let made = transaction.create_table(children);
+            if at == other {
+                made.unwrap();
+            } else {
+                let error = made.unwrap_err();
+                assert!(matches!(error, Error::Invalid { .. }), "{error:?}");
+                assert!(error.to_string().contains("children_fkey"), "{error}");
+            }
+        }
+    }
+    // More digits before the point, or a longer text, are the same numbers and texts.
+    let mut transaction = fixture.begin();
+    let mut parents = def("parents", &[], &[0]);
+    parents.columns = vec![column("id", ColumnType::decimal(12, 2))];
+    let parents = transaction.create_table(parents).unwrap();
+    let mut children = def("children", &[("id", Type::Int)], &[0]);
+    children.columns.push(column("parent", ColumnType::decimal(10, 2)));
+    children.foreign_keys = vec![refers("children_fkey", &parents, 0, Referential::Cascade)];
+    transaction.create_table(children).unwrap();
+}
