@@ -277,6 +277,23 @@ impl Transaction {
                     ),
                 });
             }
+            // Keys of other types have other bytes, and decimals of other scales other numbers: nothing would ever be found.
+            let kind = |def: &TableDef, at: &usize| {
+                def.columns
+                    .get(*at)
+                    .map(|column| (column.kind.kind, column.kind.decimal.map(|(_, scale)| scale)))
+            };
+            let is_same = |(here, there): (&usize, &usize)| {
+                parent.is_some_and(|parent| kind(table.def(), here) == kind(parent.def(), there))
+            };
+            if !key.columns.iter().zip(&key.references).all(is_same) {
+                return Err(Error::Invalid {
+                    what: format!(
+                        "the columns of constraint \"{}\" are of other types than those that they refer to",
+                        key.name
+                    ),
+                });
+            }
             if [key.on_delete, key.on_update].contains(&Referential::SetDefault) {
                 return Err(Error::Invalid {
                     what: format!("constraint \"{}\" asks for SET DEFAULT, which is not supported", key.name),
@@ -345,6 +362,8 @@ impl Transaction {
     }
 
     /// Lets a tree go with the commit.
+    ///
+    /// The log learns of it with the commit and not before: nothing in it could take the tree back that a savepoint does.
     pub(super) fn drop_tree(&mut self, root: u32) -> Result<()> {
         self.writing()?;
         self.dropped.push(root);
@@ -361,8 +380,6 @@ impl Transaction {
         let tree = Tree::open(self.view.db.store.space(), ROOT);
         let put = put.into_iter().map(|(key, bytes)| (key, Some(bytes)));
         for (key, bytes) in put.chain(removed.into_iter().map(|key| (key, None))) {
-    ///
-    /// The log learns of it with the commit and not before: nothing in it could take the tree back that a savepoint does.
             let key = self.claim(ROOT, &key, Mode::Exclusive, false)?;
             let mut before = Vec::new();
             let is_there = tree.get(&key, &mut before)?;

@@ -35,14 +35,15 @@ impl Transaction {
         } else if !table.encode_key(values, &mut key) {
             return Err(key_is_null(table, values));
         }
+        self.check_parents(table, None, values)?;
         self.insert_at(table, &key, values)?;
         self.count(table, 1);
         Ok(())
     }
 
+    /// Puts a row in whose references were looked at.
     fn insert_at(&mut self, table: &Arc<Table>, key: &[u8], values: &[Value<'_>]) -> Result<()> {
         let key = self.claim(table.tree.root(), key, Mode::Exclusive, false)?;
-        self.check_parents(table, None, values)?;
         let record = self.encode(table, &key, values)?;
         if !self.add(&table.tree, &key, &record)? {
             return Err(duplicate(table, None, values));
@@ -134,7 +135,7 @@ impl Transaction {
             return Err(key_is_null(table, values));
         }
         self.check_parents(table, Some(&old), values)?;
-        let children = self.hold_children(table, &old, Some(values))?;
+        let children = self.hold_children(table, &old, Some((&new_key, values)))?;
         if *new_key != *key {
             self.remove_row(table, &key, &before, &old)?;
             self.insert_at(table, &new_key, values)?;

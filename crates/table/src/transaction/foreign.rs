@@ -22,8 +22,9 @@ pub(super) struct Children {
     table: Arc<Table>,
     constraint: usize,
     keys: Vec<Vec<u8>>,
-    /// What the columns that they refer to are, in the other table.
-    references: Vec<usize>,
+    /// What they refer to: the other table, and the key that the row had in the tree that references are looked up in.
+    parent: Arc<Table>,
+    parent_key: Vec<u8>,
 }
 
 /// The tree in which referenced rows are found by the columns of a reference: the table, or a unique index.
@@ -60,6 +61,19 @@ fn key_of<'v>(
     format.encode(&values, &mut key).then_some(key)
 }
 
+/// What a row refers to: a key as [`key_of`] makes them.
+fn reference<'v>(
+    parent: &Table,
+    index: Option<&Index>,
+    key: &ForeignKeyDef,
+    value: impl Fn(usize) -> Option<Value<'v>>,
+) -> Option<Vec<u8>> {
+    key_of(parent, index, |column| {
+        let at = key.references.iter().position(|&other| other == column)?;
+        key.columns.get(at).and_then(|&column| value(column))
+    })
+}
+
 impl Transaction {
     /// Sees that the rows are there that a new or changed row refers to, and keeps them there. With `old`, references that stay as they are need no look.
     pub(super) fn check_parents(
@@ -78,11 +92,7 @@ impl Transaction {
             let catalog = Arc::clone(self.view.catalog());
             let parent = catalog.table_by_id(key.table).ok_or_else(|| dangling(table, key))?;
             let (tree, index) = referenced(parent, key).ok_or_else(|| dangling(table, key))?;
-            let column_here = |column: usize| {
-                let at = key.references.iter().position(|&other| other == column)?;
-                key.columns.get(at).map(|&column| value(column))
-            };
-            let found = match key_of(parent, index, column_here) {
+            let found = match reference(parent, index, key, |column| Some(value(column))) {
                 None => false,
                 Some(parent_key) => {
                     self.claim_key(tree.root(), &parent_key, Mode::Shared)?;
@@ -149,8 +159,9 @@ impl Transaction {
         &mut self,
         table: &Arc<Table>,
         old: &RowRef<'_>,
-        values: Option<&[Value<'_>]>,
+        new: Option<(&[u8], &[Value<'_>])>,
     ) -> Result<Vec<Children>> {
+        let values = new.map(|(_, values)| values);
         let catalog = Arc::clone(self.view.catalog());
         let mut all = Vec::new();
         for (child, at) in catalog.references_to(table.id()) {
@@ -163,7 +174,19 @@ impl Transaction {
             let Some((tree, index)) = referenced(table, key) else { continue };
             let Some(parent_key) = key_of(table, index, |column| Some(old.get(column))) else { continue };
             self.claim_key(tree.root(), &parent_key, Mode::Exclusive)?;
-            let keys = self.children_of(child, key, old)?;
+            let mut keys = self.children_of(child, key, old, &parent_key)?;
+            if child.id() == table.id()
+                && let Some(at) = keys.iter().position(|child| *child == old.key())
+            {
+                // A row that refers to itself goes with itself. One that is going to refer to what it was is like any other, under its new key.
+                let own = keys.swap_remove(at);
+                if let Some((key_then, values)) = new {
+                    let value = |column: usize| values.get(column).copied();
+                    if reference(table, index, key, value).is_some_and(|then| then == parent_key) {
+                        keys.push(if own == key_then { own } else { key_then.to_vec() });
+                    }
+                }
+            }
             if keys.is_empty() {
                 continue;
             }
@@ -181,8 +204,8 @@ impl Transaction {
                     ),
                 });
             }
-            let references = key.references.clone();
-            all.push(Children { table: Arc::clone(child), constraint: at, keys, references });
+            let parent = Arc::clone(table);
+            all.push(Children { table: Arc::clone(child), constraint: at, keys, parent, parent_key });
         }
         Ok(all)
     }
@@ -193,21 +216,26 @@ impl Transaction {
         child: &Arc<Table>,
         key: &ForeignKeyDef,
         parent: &RowRef<'_>,
+        parent_key: &[u8],
     ) -> Result<Vec<Vec<u8>>> {
+        let table = parent.table();
+        let Some((_, by)) = referenced(table, key) else { return Ok(Vec::new()) };
         let view = self.view_of_now()?;
+        let parent_of = |column: usize| {
+            let at = key.columns.iter().position(|&other| other == column)?;
+            key.references.get(at).map(|&column| parent.get(column))
+        };
         let index = child.indexes.iter().position(|index| {
             let begins = index.def.columns.get(..key.columns.len());
             begins.is_some_and(|begins| begins.iter().all(|column| key.columns.contains(&column.column)))
         });
-        let wanted = |column: usize| {
-            let at = key.columns.iter().position(|&other| other == column)?;
-            key.references.get(at).map(|&column| parent.get(column))
-        };
         let mut start = Vec::new();
         if let Some(index) = index.and_then(|at| child.indexes.get(at)) {
             let columns = index.def.columns.iter().take(key.columns.len());
-            let values: Vec<Value<'_>> = columns.filter_map(|column| wanted(column.column)).collect();
-            let _ = index.key.encode(&values, &mut start);
+            let values: Vec<Value<'_>> = columns.filter_map(|column| parent_of(column.column)).collect();
+            if !index.key.encode(&values, &mut start) {
+                return Err(dangling(child, key));
+            }
         }
         let end = after(&start);
         let range = match (&start[..], &end) {
@@ -219,7 +247,9 @@ impl Transaction {
         let mut scan = view.scan(child, index, range, Direction::Forward)?;
         while let Some(row) = scan.next()? {
             // Of an index the range has said it.
-            if index.is_some() || key.columns.iter().all(|&column| wanted(column) == Some(row.get(column))) {
+            if index.is_some()
+                || reference(table, by, key, |column| Some(row.get(column))).as_deref() == Some(parent_key)
+            {
                 keys.push(row.key().to_vec());
             }
         }
@@ -244,19 +274,27 @@ impl Transaction {
             let table = &children.table;
             let Some(key) = table.def().foreign_keys.get(children.constraint) else { continue };
             let action = if values.is_some() { key.on_update } else { key.on_delete };
+            let parent = Arc::clone(&children.parent);
+            let Some((_, index)) = referenced(&parent, key) else { continue };
             for child in &children.keys {
-                if action == Referential::Cascade && values.is_none() {
-                    self.delete(table, child)?;
-                    continue;
-                }
                 self.claim(table.tree.root(), child, Mode::Exclusive, true)?;
                 let Some(bytes) = self.current(&table.tree, child)? else { continue };
                 let whole = self.whole(&bytes)?;
                 let Some(row) = table.row(child, whole.as_deref().unwrap_or(&bytes)) else {
                     return Err(self.view.db.damaged_record(table.tree.root()));
                 };
+                // Somebody who was waited for may have made it refer to another row.
+                if reference(&parent, index, key, |column| Some(row.get(column)))
+                    != Some(children.parent_key.clone())
+                {
+                    continue;
+                }
+                if action == Referential::Cascade && values.is_none() {
+                    self.delete(table, child)?;
+                    continue;
+                }
                 let mut changed = row.values();
-                for (&column, &reference) in key.columns.iter().zip(&children.references) {
+                for (&column, &reference) in key.columns.iter().zip(&key.references) {
                     let value = values.and_then(|values| values.get(reference)).copied();
                     if let Some(place) = changed.get_mut(column) {
                         *place = if action == Referential::Cascade {
