@@ -175,7 +175,7 @@ impl Database {
         Transaction::begin(&self.inner, isolation, Canceller::new())
     }
 
-    /// As [`Database::begin`], of a transaction that somebody else can cancel.
+    /// As [`Database::begin`], of a transaction that somebody else can cancel, also while it waits for who changes the schema. Errors: [`Error::Cancelled`] besides.
     pub fn begin_with(&self, isolation: Isolation, canceller: &Canceller) -> Result<Transaction> {
         Transaction::begin(&self.inner, isolation, canceller.clone())
     }

@@ -79,7 +79,7 @@ pub struct Transaction {
 impl Transaction {
     pub(crate) fn begin(db: &Arc<Inner>, isolation: Isolation, canceller: Canceller) -> Result<Transaction> {
         db.check()?;
-        let snapshot = db.snapshot()?;
+        let snapshot = db.snapshot(&canceller)?;
         let reads = (isolation == Isolation::Serializable).then(|| Arc::new(Mutex::default()));
         let catalog = db.catalog();
         let view = View { db: Arc::clone(db), catalog, snapshot, own: None, reads, canceller };
@@ -479,7 +479,7 @@ impl Drop for Transaction {
 
 impl Inner {
     /// A snapshot for a new transaction, which waits while somebody changes the schema.
-    fn snapshot(self: &Arc<Self>) -> Result<Arc<Snapshot>> {
+    fn snapshot(self: &Arc<Self>, canceller: &Canceller) -> Result<Arc<Snapshot>> {
         loop {
             let snapshot = self.another_snapshot()?;
             // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so first, and looks at the slots afterwards.
@@ -487,7 +487,7 @@ impl Inner {
                 return Ok(snapshot);
             }
             drop(snapshot);
-            self.wait_for_schema()?;
+            self.wait_for_schema(canceller)?;
         }
     }
 

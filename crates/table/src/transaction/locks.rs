@@ -6,7 +6,7 @@ use cairn_vfs::sync::{Arc, PoisonError, lock};
 use super::{LOOK, Transaction};
 use crate::catalog::{GHOST, Table};
 use crate::database::{Inner, Isolation};
-use crate::mvcc::{Claim, Mode, State, Waits};
+use crate::mvcc::{Canceller, Claim, Mode, State, Waits};
 use crate::storage::Tree;
 use crate::view::RowBuf;
 use crate::{Error, Result};
@@ -131,8 +131,6 @@ impl Transaction {
             self.leave_schema();
         }
         waited?;
-        // What others have made of it before.
-        if self.catalogs.is_empty() {
         if self.isolation == Isolation::ReadCommitted {
             // What those have committed who were waited for; and nothing of what they have left to be given back is kept for this one's sake.
             self.look_again()?;
@@ -204,6 +202,9 @@ impl Inner {
         let mut holder = lock(&self.schema.holder);
         while holder.is_some() {
             self.check()?;
+            if canceller.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
             if end.is_some_and(|end| clock.now() >= end) {
                 return Err(Error::LockTimeout);
             }
