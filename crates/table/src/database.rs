@@ -1,5 +1,6 @@
 //! An open database.
 
+use std::mem::take;
 use std::path::Path;
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use arc_swap::ArcSwap;
 use cairn_pool::Lsn;
 use cairn_vfs::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use cairn_vfs::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, lock};
-use cairn_vfs::{Clock, Fs, Operation, Rng, SystemClock, SystemRng};
+use cairn_vfs::{Clock, ErrorKind, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
 use crate::mvcc::{Canceller, CommitQueue, Ended, Rows, Slots, State, Waits};
@@ -107,6 +108,8 @@ pub(crate) struct Inner {
     checkpointing: Mutex<()>,
     /// Held by whoever gives back what ended transactions have left. It may have no snapshot, so that nobody else would know of it.
     cleaning: Mutex<()>,
+    /// The first error of giving space and log back since somebody asked.
+    put_off: Mutex<Option<Error>>,
     pub(crate) counts: Counts,
 }
 
@@ -163,6 +166,7 @@ impl Database {
             checkpointed: AtomicU64::new(0),
             checkpointing: Mutex::new(()),
             cleaning: Mutex::new(()),
+            put_off: Mutex::default(),
             counts: Counts::default(),
         };
         let database = Database { inner: Arc::new(inner) };
@@ -182,8 +186,11 @@ impl Database {
 
     /// Writes what is in memory only, so that the next opening has little to do, and gives the log back that nobody needs. Others go on meanwhile.
     /// Errors: the pool's and the log's.
+    ///
+    /// What has failed since the last call behind commits and rollbacks, which have nothing to do with it, is told here as well, once.
     pub fn checkpoint(&self) -> Result<()> {
-        self.inner.checkpoint()
+        self.inner.checkpoint()?;
+        lock(&self.inner.put_off).take().map_or(Ok(()), Err)
     }
 
     /// Makes everything durable that was committed before. Errors: the log's.
@@ -326,6 +333,18 @@ impl Inner {
         self.checkpoint()
     }
 
+    /// Does for everybody what a transaction's end is a good occasion for. It has ended by then, so its caller is not told of what fails here.
+    pub(crate) fn tidy_up(&self, most: usize) {
+        for done in [self.clean(most), self.checkpoint_when_due()] {
+            done.unwrap_or_else(|error| self.put_off(error));
+        }
+    }
+
+    /// Keeps an error for who asks for a checkpoint.
+    pub(crate) fn put_off(&self, error: Error) {
+        lock(&self.put_off).get_or_insert(error);
+    }
+
     /// Forgets versions that nobody needs, and removes what they were kept for. `most` transactions at once; nothing while somebody else is at it.
     pub(crate) fn clean(&self, most: usize) -> Result<()> {
         match self.cleaning.try_lock() {
@@ -342,26 +361,34 @@ impl Inner {
     }
 
     fn clean_with(&self, _cleaning: &MutexGuard<'_, ()>, most: usize) -> Result<()> {
-        for ended in self.commits.take_seen(self.slots.horizon(), most) {
-            self.clean_after(&ended)?;
+        let mut seen = self.commits.take_seen(self.slots.horizon(), most);
+        for at in 0..seen.len() {
+            let Some(ended) = seen.get_mut(at) else { break };
+            if let Err(error) = self.clean_after(ended) {
+                // The rest is for the next one.
+                self.commits.put_back(seen.drain(at..));
+                return Err(error);
+            }
         }
         Ok(())
     }
 
-    fn clean_after(&self, ended: &Ended) -> Result<()> {
-        ended.writes.iter().for_each(|write| self.rows.forget(write));
-        ended.claims.iter().for_each(|(tree, key)| self.rows.release(*tree, key));
-        if ended.state.commit() == crate::mvcc::ABORTED {
-            // Its ghosts became what they were before.
-            return ended.trees.iter().try_for_each(|root| self.store.free_tree(*root));
+    /// Does what is left to be done, and takes it out of the lists. After an error the rest is still there.
+    fn clean_after(&self, ended: &mut Ended) -> Result<()> {
+        take(&mut ended.writes).iter().for_each(|write| self.rows.forget(write));
+        take(&mut ended.claims).iter().for_each(|(tree, key)| self.rows.release(*tree, key));
+        // Those of one that was undone became what they were before.
+        let Ended { ghosts, trees, chains, .. } = ended;
+        ghosts.retain(|(tree, _)| !trees.contains(tree));
+        each(ghosts, |(tree, key)| self.remove_ghost(*tree, key))?;
+        each(chains, |chain| free_chain(self.store.space(), chain))?;
+        while let Some(root) = trees.last().copied() {
+            self.store.begin_to_free(root)?;
+            // What has begun is not begun again.
+            trees.pop();
+            self.store.free_begun(root)?;
         }
-        for (tree, key) in ended.ghosts.iter().filter(|(tree, _)| !ended.trees.contains(tree)) {
-            self.remove_ghost(*tree, key)?;
-        }
-        for chain in &ended.chains {
-            free_chain(self.store.space(), *chain)?;
-        }
-        ended.trees.iter().try_for_each(|root| self.store.free_tree(*root))
+        Ok(())
     }
 
     /// Removes what is left of a row that nobody sees. Not when somebody is about to put another one there, or somebody may still see one that was there.
@@ -376,4 +403,22 @@ impl Inner {
         self.rows.release(root, &key);
         removed.map(|_| ())
     }
+}
+
+/// Does something with each of a list, and takes out those that it is done with. What is damaged is done with as well: it would be no better the next time.
+fn each<T>(list: &mut Vec<T>, mut work: impl FnMut(&mut T) -> Result<()>) -> Result<()> {
+    let mut done = 0;
+    let mut result = Ok(());
+    for item in list.iter_mut() {
+        result = work(item);
+        match &result {
+            Ok(()) => done += 1,
+            Err(error) => {
+                done += usize::from(error.kind() == ErrorKind::Corruption);
+                break;
+            }
+        }
+    }
+    list.drain(..done);
+    result
 }

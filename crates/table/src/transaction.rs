@@ -6,6 +6,7 @@ mod dml;
 mod foreign;
 mod locks;
 
+use cairn_vfs::ErrorKind;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 
@@ -60,6 +61,8 @@ pub struct Transaction {
     /// First pages of chains that go if it does not commit, and that go if it does.
     new_chains: Vec<u32>,
     old_chains: Vec<u32>,
+    /// First pages of what goes in either case.
+    left_chains: Vec<u32>,
     /// Catalogs before each change of the schema.
     catalogs: Vec<Arc<Catalog>>,
     /// Where the last table is that was found in the catalog, which keeps it there. 0 for none.
@@ -97,6 +100,7 @@ impl Transaction {
             dropped: Vec::new(),
             new_chains: Vec::new(),
             old_chains: Vec::new(),
+            left_chains: Vec::new(),
             catalogs: Vec::new(),
             checked: 0,
             counts: Vec::new(),
@@ -182,8 +186,12 @@ impl Transaction {
         for root in self.made.get(savepoint.made..).unwrap_or_default().to_vec() {
             self.drop_tree(root)?;
         }
-        for chain in self.new_chains.drain(savepoint.new_chains.min(self.new_chains.len())..) {
-            free_chain(self.view.db.store.space(), chain)?;
+        for mut chain in self.new_chains.drain(savepoint.new_chains.min(self.new_chains.len())..) {
+            // Everything was taken back, whatever comes of this.
+            if let Err(error) = free_chain(self.view.db.store.space(), &mut chain) {
+                self.left_chains.extend((error.kind() != ErrorKind::Corruption).then_some(chain));
+                self.view.db.put_off(error);
+            }
         }
         if let Some(catalog) = self.catalogs.get(savepoint.catalogs) {
             let catalog = Arc::clone(catalog);
@@ -210,7 +218,8 @@ impl Transaction {
     /// Makes its changes visible to others, and as durable as is asked. Of a serializable transaction that has read what others have changed meanwhile: it is undone, and
     /// [`Error::SerializationFailure`] says so. Cost with [`Durability::Sync`]: a sync of the log, which all share who commit at the same time.
     ///
-    /// Errors: the log's; whether it is committed is known after the database has been opened again then.
+    /// Errors: the log's; whether it is committed is known after the database has been opened again then. What fails behind the commit, of giving space and log back, is
+    /// told by the next [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(()) };
@@ -240,8 +249,8 @@ impl Transaction {
         }
         self.leave_schema();
         drop(self);
-        db.clean(CLEAN)?;
-        db.checkpoint_when_due()
+        db.tidy_up(CLEAN);
+        Ok(())
     }
 
     /// Appends the commit's record. `None` when it may not commit; then it was undone.
@@ -278,6 +287,8 @@ impl Transaction {
         use std::mem::take;
         let (ghosts, dropped, old) =
             (take(&mut self.ghosts), take(&mut self.dropped), take(&mut self.old_chains));
+        let mut chains = take(&mut self.left_chains);
+        chains.append(&mut if commits { old } else { take(&mut self.new_chains) });
         let mut writes = take(&mut self.undo);
         writes.append(&mut self.undone);
         Ended {
@@ -287,14 +298,18 @@ impl Transaction {
             claims: take(&mut self.claims),
             ghosts: if commits { ghosts } else { Vec::new() },
             trees: if commits { dropped } else { take(&mut self.made) },
-            chains: if commits { old } else { Vec::new() },
+            chains,
         }
     }
 
     /// Undoes its changes. Errors: the pool's and the log's, and then the database has to be opened again.
     pub fn rollback(mut self) -> Result<()> {
         self.is_over = true;
-        self.abort()
+        self.abort()?;
+        let db = Arc::clone(&self.view.db);
+        drop(self);
+        db.tidy_up(CLEAN);
+        Ok(())
     }
 
     fn abort(&mut self) -> Result<()> {
@@ -315,10 +330,7 @@ impl Transaction {
         self.view.db.commits.abort(&self.view.db.slots, ended, writer);
         self.view.db.counts.aborts.fetch_add(1, Ordering::Relaxed);
         self.leave_schema();
-        for chain in std::mem::take(&mut self.new_chains) {
-            free_chain(self.view.db.store.space(), chain)?;
-        }
-        self.view.db.clean(CLEAN)
+        Ok(())
     }
 
     /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
@@ -472,6 +484,7 @@ impl Drop for Transaction {
         if !self.is_over {
             // An error marks the database, and the next call tells it.
             let _ = self.abort();
+            self.view.db.tidy_up(CLEAN);
         }
         self.leave_schema();
     }

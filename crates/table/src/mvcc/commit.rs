@@ -136,6 +136,12 @@ impl CommitQueue {
         queues.ended.drain(..count).collect()
     }
 
+    /// Puts some back that were taken out and are still needed.
+    pub(crate) fn put_back(&self, ended: impl DoubleEndedIterator<Item = Ended>) {
+        let mut queues = lock(&self.queues);
+        ended.rev().for_each(|ended| queues.ended.push_front(ended));
+    }
+
     /// How many ended transactions are kept.
     pub(crate) fn len(&self) -> usize {
         lock(&self.queues).ended.len()

@@ -74,17 +74,16 @@ pub(crate) fn read_chain(space: &Space, first: u32, len: usize, to: &mut Vec<u8>
     Err(space.damaged(first, format!("a long value has {} of its {len} bytes", to.len() - start)))
 }
 
-/// Gives the pages of a value back. Errors: the pool's and the log's; a vacuum finds what was not given back.
-pub(crate) fn free_chain(space: &Space, first: u32) -> Result<()> {
-    let mut next = first;
-    while next != 0 {
-        let page = space.file.write(next)?;
-        let (after, _) = get(space, next, &page)?;
+/// Gives the pages of a value back. `first` is what is left of it, also after an error. Errors: the pool's and the log's; a vacuum finds what was not given back.
+pub(crate) fn free_chain(space: &Space, first: &mut u32) -> Result<()> {
+    while *first != 0 {
+        let page = space.file.write(*first)?;
+        let (after, _) = get(space, *first, &page)?;
         let mut change = Change::default();
         let at = change.hold(page);
-        space.release(&mut change, next, at)?;
+        space.release(&mut change, *first, at)?;
         change.commit(&*space.log, space.path())?;
-        next = after;
+        *first = after;
     }
     Ok(())
 }

@@ -257,7 +257,17 @@ impl Store {
     /// Gives the pages of a tree back that nobody uses. Once this has begun it is not begun again: what a crash leaves of it is found by a vacuum.
     /// Errors: the pool's and the log's.
     pub(crate) fn free_tree(&self, root: u32) -> Result<()> {
-        self.append(&Record::Freed { root })?;
+        self.begin_to_free(root)?;
+        self.free_begun(root)
+    }
+
+    /// Says that a tree's pages are going to be given back. Errors: the log's; then nothing was done.
+    pub(crate) fn begin_to_free(&self, root: u32) -> Result<()> {
+        self.append(&Record::Freed { root }).map(|_| ())
+    }
+
+    /// Gives them back. Errors: the pool's and the log's.
+    pub(crate) fn free_begun(&self, root: u32) -> Result<()> {
         Tree::open(&self.space, root).free()
     }
 
