@@ -182,8 +182,9 @@ impl Appender {
             bytes: u64::from(self.segment.bytes),
             progress: Some(self.segment.progress.clone()),
         };
-        lock(&self.shared.sealed).push_back(sealed);
         let (map, segment) = activate(&self.shared, prepared, Some(previous))?;
+        // Behind that: a segment can be released when there is one after it.
+        lock(&self.shared.sealed).push_back(sealed);
         (self.map, self.seed, self.number, self.before) = (map, segment.seed, segment.number, end_here);
         self.segment = segment;
         self.wake_at = 0;

@@ -138,9 +138,11 @@ impl Shared {
 
     /// How far the newest segment has been handed out.
     pub(crate) fn reserved(&self) -> Lsn {
-        lock(&self.unsynced).back().map_or(Lsn::ZERO, |segment| {
+        let newest = lock(&self.unsynced).back().map_or(Lsn::ZERO, |segment| {
             Lsn::new(segment.number, u32::try_from(segment.progress.reserved()).unwrap_or(u32::MAX))
-        })
+        });
+        // ORDER: after the look. Between the end of one segment and the beginning of the next, a sync may have forgotten the one, and has said so before.
+        newest.max(self.synced())
     }
 
     pub(crate) fn waiting(&self) -> u64 {
@@ -300,27 +302,35 @@ impl Shared {
     pub(crate) fn release_before(&self, lsn: Lsn) -> Result<()> {
         self.check()?;
         let mut files = lock(&self.files);
-        let mut changed = false;
+        let (mut released, mut result) = (None, Ok(()));
         // Only this takes segments out of the list, under the lock of the files.
         while let Some((path, end, bytes)) = self.releasable(lsn) {
-            let keeps = bytes == u64::from(self.options.segment_bytes)
-                && files.free.len() < self.options.recycled_max;
-            if keeps {
-                let free = free_path(&self.dir, end.segment());
-                self.fs.rename(&path, &free)?;
-                files.free.push(free);
-            } else {
-                self.fs.remove(&path)?;
+            result = self.let_go(&mut files, &path, end, bytes);
+            if result.is_err() {
+                break;
             }
-            changed = true;
+            released = Some(end);
             self.forget_unsynced(end.segment());
-            self.raise_synced(end);
             lock(&self.sealed).pop_front();
         }
-        if changed {
-            // ORDER: a released segment has lost its old name for certain before it gets a new one.
+        if let Some(end) = released {
+            // ORDER: a released segment has lost its old name for certain before it gets a new one; and before a record says that all of it was synced, which
+            // would be taken for damage if it came back with an end that was not.
             self.fs.sync_dir(&self.dir).map_err(|error| self.poison(error.into()))?;
+            self.raise_synced(end);
         }
+        result
+    }
+
+    /// Takes the name of a released segment, and keeps its file for later if there is room for it.
+    fn let_go(&self, files: &mut Files, path: &Path, end: Lsn, bytes: u64) -> Result<()> {
+        let fits = bytes == u64::from(self.options.segment_bytes);
+        if !fits || files.free.len() >= self.options.recycled_max {
+            return Ok(self.fs.remove(path)?);
+        }
+        let free = free_path(&self.dir, end.segment());
+        self.fs.rename(path, &free)?;
+        files.free.push(free);
         Ok(())
     }
 

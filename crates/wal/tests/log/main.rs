@@ -13,6 +13,7 @@ use cairn_vfs::{FaultFs, Fs, MemFs, OpenOptions, Rng, SeededRng};
 use cairn_wal::{Appender, Damage, Error, Log, Lsn, Mode, Options, Recovery, RecoveryOptions, Result, Tail};
 
 mod basics;
+mod between;
 mod crash;
 mod errors;
 mod process;

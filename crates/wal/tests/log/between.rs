@@ -1,0 +1,176 @@
+//! What others see in the middle of something. Method: a file system that does something else at the right call.
+
+use std::fmt;
+use std::sync::{Mutex, OnceLock};
+
+use cairn_vfs::{Advice, FaultOptions, File, FileId, Map, Metadata, Operation};
+
+use super::*;
+
+type Call = Box<dyn FnMut() + Send>;
+
+/// A disk with something to be done once, before the first operation of a kind on a path with a name.
+#[derive(Clone)]
+struct Meeting {
+    disk: FaultFs,
+    call: Arc<Mutex<Option<(Operation, &'static str, Call)>>>,
+}
+
+impl fmt::Debug for Meeting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Meeting")
+    }
+}
+
+impl Meeting {
+    fn new() -> Meeting {
+        Meeting { disk: FaultFs::new(FaultOptions::seeded(1)), call: Arc::default() }
+    }
+
+    fn before(&self, operation: Operation, name: &'static str, call: impl FnMut() + Send + 'static) {
+        *self.call.lock().unwrap() = Some((operation, name, Box::new(call)));
+    }
+
+    fn comes(&self, operation: Operation, path: &Path) {
+        let mut call = self.call.lock().unwrap();
+        let is_it =
+            |call: &mut (Operation, &'static str, Call)| call.0 == operation && path.ends_with(call.1);
+        let found = call.take_if(is_it);
+        drop(call);
+        if let Some((_, _, mut call)) = found {
+            call();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.call.lock().unwrap().is_none()
+    }
+}
+
+impl Fs for Meeting {
+    fn open(&self, path: &Path, options: OpenOptions) -> cairn_vfs::Result<Box<dyn File>> {
+        Ok(Box::new(Met { file: self.disk.open(path, options)?, meeting: self.clone() }))
+    }
+    fn metadata(&self, path: &Path) -> cairn_vfs::Result<Metadata> {
+        self.disk.metadata(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
+        self.disk.rename(from, to)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
+        self.disk.hard_link(from, to)
+    }
+    fn remove(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.disk.remove(path)
+    }
+    fn create_dir_all(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.disk.create_dir_all(path)
+    }
+    fn read_dir(&self, path: &Path) -> cairn_vfs::Result<Vec<PathBuf>> {
+        self.disk.read_dir(path)
+    }
+    fn sync_dir(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.comes(Operation::SyncDir, path);
+        self.disk.sync_dir(path)
+    }
+}
+
+#[derive(Debug)]
+struct Met {
+    file: Box<dyn File>,
+    meeting: Meeting,
+}
+
+impl File for Met {
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+    fn id(&self) -> FileId {
+        self.file.id()
+    }
+    fn len(&self) -> cairn_vfs::Result<u64> {
+        self.file.len()
+    }
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> cairn_vfs::Result<usize> {
+        self.file.read_at(buf, offset)
+    }
+    fn write_at(&self, buf: &[u8], offset: u64) -> cairn_vfs::Result<usize> {
+        // Zeros are what memory is prepared with.
+        if buf.iter().any(|&byte| byte != 0) {
+            self.meeting.comes(Operation::Write, self.path());
+        }
+        self.file.write_at(buf, offset)
+    }
+    fn set_len(&self, len: u64) -> cairn_vfs::Result<()> {
+        self.file.set_len(len)
+    }
+    fn allocate(&self, offset: u64, len: u64) -> cairn_vfs::Result<()> {
+        self.file.allocate(offset, len)
+    }
+    fn sync_data(&self) -> cairn_vfs::Result<()> {
+        self.file.sync_data()
+    }
+    fn try_lock(&self) -> cairn_vfs::Result<()> {
+        self.file.try_lock()
+    }
+    fn advise(&self, offset: u64, len: u64, advice: Advice) {
+        self.file.advise(offset, len, advice);
+    }
+    fn map(&self) -> cairn_vfs::Result<Map> {
+        self.file.map()
+    }
+}
+
+/// Goal: what was reserved stays so while one segment ends and the next one begins, though a sync forgets the one in that moment; whoever asks for a position in it
+/// is not told that there is none.
+#[test]
+fn between_two_segments() {
+    let meeting = Meeting::new();
+    let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let log = Arc::new(log);
+    let last = append(&mut appender, 0..10).unwrap().pop().unwrap();
+    let seen = Arc::new(OnceLock::new());
+    let (own, to) = (Arc::clone(&log), Arc::clone(&seen));
+    meeting.before(Operation::Write, "000002.wal", move || {
+        own.sync_to(last).unwrap();
+        let nothing_released = own.release_before(last);
+        _ = to.set((own.synced(), own.reserved(), nothing_released.is_ok()));
+    });
+    appender.rotate().unwrap();
+    assert!(meeting.is_over());
+    assert_eq!(seen.get(), Some(&(last, last, true)));
+    assert!(log.reserved() > last);
+    assert_eq!(recover(&fs, Lsn::ZERO, Mode::Strict).unwrap().records.len(), 10);
+}
+
+/// Goal: a segment that is being released, and that a power loss brings back with an end that was never synced, is not taken for damaged. Method: somebody appends and
+/// syncs while the directory is not synced yet.
+#[test]
+fn between_a_release_and_its_sync() {
+    let meeting = Meeting::new();
+    let fs: Arc<dyn Fs> = Arc::new(meeting.clone());
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let log = Arc::new(log);
+    append(&mut appender, 0..10).unwrap();
+    let begun = appender.rotate().unwrap();
+    let (own, disk, points) = (Arc::clone(&log), meeting.disk.clone(), Arc::new(Mutex::new(Vec::new())));
+    let (appender, to) = (Arc::new(Mutex::new(appender)), Arc::clone(&points));
+    let other = Arc::clone(&appender);
+    meeting.before(Operation::SyncDir, DIR, move || {
+        let lsn = append(&mut other.lock().unwrap(), 10..12).unwrap()[1];
+        own.sync_to(lsn).unwrap();
+        to.lock().unwrap().push(disk.crash_point());
+    });
+    log.release_before(begun).unwrap();
+    assert!(meeting.is_over() && log.synced() >= begun);
+    let mut back = 0;
+    for point in points.lock().unwrap().iter() {
+        for (image, disk) in point.images(30) {
+            let found = recover(&shared(&disk), Lsn::ZERO, Mode::TolerateTornTail);
+            let numbers = found.unwrap_or_else(|error| panic!("{image}: {error}")).numbers();
+            back += usize::from(!numbers.ends_with(&[10, 11]) || numbers.len() > 2);
+        }
+    }
+    assert!(back > 0, "no image brought the segment back");
+}
