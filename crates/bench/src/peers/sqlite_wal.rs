@@ -26,9 +26,9 @@ pub(super) fn guarantee(durability: Durability) -> Guarantee {
         Durability::Memory => {
             Guarantee::stronger("WAL, synchronous = OFF: each commit is handed to the kernel")
         }
-        Durability::Buffered => {
-            Guarantee::equal("WAL, synchronous = NORMAL: each commit is handed to the kernel, checkpoints sync")
-        }
+        Durability::Buffered => Guarantee::equal(
+            "WAL, synchronous = NORMAL: each commit is handed to the kernel, checkpoints sync",
+        ),
         Durability::Sync => Guarantee::equal("WAL, synchronous = FULL: each commit syncs the WAL"),
     }
 }

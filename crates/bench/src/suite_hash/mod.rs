@@ -17,7 +17,6 @@ mod options;
 mod plan;
 pub(crate) mod recorder;
 
-
 pub use options::{DataFile, JavaEffort, Matrix, Mode, Options};
 pub use plan::{Group, plan};
 pub use recorder::case_name;

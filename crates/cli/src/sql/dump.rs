@@ -30,8 +30,10 @@ pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) 
 
 fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
-    let tables: Vec<&Arc<Table>> =
-        catalog.tables().filter(|table| is_users(&table.def().schema) && fits(&table.def().name, pattern)).collect();
+    let tables: Vec<&Arc<Table>> = catalog
+        .tables()
+        .filter(|table| is_users(&table.def().schema) && fits(&table.def().name, pattern))
+        .collect();
     let sequences = connection.sequences()?;
     let sequences: Vec<_> = sequences.iter().filter(|(_, sequence)| belongs(sequence, pattern)).collect();
     out.line("BEGIN;")?;

@@ -65,7 +65,8 @@ fn a_batch_fails_as_a_whole() {
     let host = Host::new();
     let mut client = host.session();
     client.query("CREATE TABLE t (a int PRIMARY KEY)");
-    let insert = [parse("", "INSERT INTO t VALUES ($1)", &[]), bind("", "", false, &[Some(b"1")]), execute("", 0)];
+    let insert =
+        [parse("", "INSERT INTO t VALUES ($1)", &[]), bind("", "", false, &[Some(b"1")]), execute("", 0)];
     let insert = insert.concat();
     let wrong: [(&str, Vec<u8>, &str); 5] = [
         ("a value that is no number", bind("", "", false, &[Some(b"abc")]), "22P02"),

@@ -119,7 +119,8 @@ fn acknowledged_commits_survive_sigkill() {
         let database = Database::open(dir.path().join("bank.db")).unwrap();
         let mut connection = database.connect();
         connection.batch(SCHEMA).unwrap();
-        let fill = format!("INSERT INTO account SELECT x, 0 FROM generate_series(0, {}) AS g(x)", ACCOUNTS - 1);
+        let fill =
+            format!("INSERT INTO account SELECT x, 0 FROM generate_series(0, {}) AS g(x)", ACCOUNTS - 1);
         connection.batch(&fill).unwrap();
     }
     let mut found = vec![0; CLIENTS as usize];
@@ -158,5 +159,8 @@ fn acknowledged_commits_survive_sigkill() {
             assert!((said..=said + 1).contains(&found), "{context}: client {client} has {found} of {said}");
         }
     }
-    println!("killed servers: {kills} kills under {CLIENTS} clients, {} transfers", found.iter().sum::<u64>());
+    println!(
+        "killed servers: {kills} kills under {CLIENTS} clients, {} transfers",
+        found.iter().sum::<u64>()
+    );
 }

@@ -28,7 +28,9 @@ pub(crate) fn array_of(column: ColumnBuf, kind: &ColumnType) -> Result<ArrayRef,
             Arc::new(BooleanArray::new(BooleanBuffer::from(values), nulls))
         }
         ColumnValues::SmallInt(values) => numbers::<Int16Type>(values, &validity, kind),
-        ColumnValues::Int(values) if kind.kind == Type::Date => numbers::<Date32Type>(values, &validity, kind),
+        ColumnValues::Int(values) if kind.kind == Type::Date => {
+            numbers::<Date32Type>(values, &validity, kind)
+        }
         ColumnValues::Int(values) => numbers::<Int32Type>(values, &validity, kind),
         ColumnValues::BigInt(values) => match kind.kind {
             Type::Time => numbers::<Time64MicrosecondType>(values, &validity, kind),
@@ -76,7 +78,11 @@ fn nulls_of(validity: &Validity, len: usize) -> Option<NullBuffer> {
     validity.bits().map(|bits| NullBuffer::new(BooleanBuffer::new(Buffer::from(bits), 0, len)))
 }
 
-fn numbers<T: ArrowPrimitiveType>(values: Vec<T::Native>, validity: &Validity, kind: &ColumnType) -> ArrayRef {
+fn numbers<T: ArrowPrimitiveType>(
+    values: Vec<T::Native>,
+    validity: &Validity,
+    kind: &ColumnType,
+) -> ArrayRef {
     let nulls = nulls_of(validity, values.len());
     let array = PrimitiveArray::<T>::new(ScalarBuffer::from(values), nulls);
     Arc::new(array.with_data_type(super::data_type(kind)))

@@ -109,7 +109,14 @@ impl Aggregate {
         Ok(self.first_is_enough)
     }
 
-    pub fn end(&self, of: Accumulator) -> Result<Datum, Error> {
+    /// The row that aggregates make.
+    ///
+    /// Errors: sums beyond their type.
+    pub fn end_all(aggregates: &[Aggregate], totals: Vec<Accumulator>) -> Result<Vec<Datum>, Error> {
+        aggregates.iter().zip(totals).map(|(aggregate, total)| aggregate.end(total)).collect()
+    }
+
+    fn end(&self, of: Accumulator) -> Result<Datum, Error> {
         Ok(match self.kind {
             Kind::Count => Datum::BigInt(of.count),
             Kind::Min | Kind::Max => of.best,

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, Value,
 };
 
+use super::join::{Level, Tables};
 use super::{Access, Aggregate, Binder, Wanted};
 use crate::expr::{Failure, Node, Scope};
 use crate::outcome::Column;
@@ -23,6 +24,8 @@ const LARGE: u64 = 20_000;
 pub(crate) struct Select {
     /// `None` for SELECT without FROM.
     pub access: Option<Access>,
+    /// Tables that are read before that one, and how many parameters there are with their columns.
+    pub joined: Option<(Vec<Level>, usize)>,
     /// Without FROM; with FOR UPDATE, for another look at rows that are locked.
     pub condition: Option<Node>,
     /// FOR UPDATE.
@@ -108,6 +111,9 @@ impl Select {
         if parts.select.from.is_empty() {
             return without_table(&parts, binder);
         }
+        if parts.select.from.len() > 1 || parts.select.from.iter().any(|from| !from.joins.is_empty()) {
+            return join(&parts, binder);
+        }
         let (table, alias) = binder.only_table(&parts.select.from)?;
         let scope = Scope::of_table(&table, alias.as_deref());
         let conjuncts = match &parts.select.selection {
@@ -157,6 +163,7 @@ impl Select {
             || sort.as_ref().is_some_and(|sort| sort.keys.iter().any(|(node, _)| node.has_params()));
         let select = Select {
             access: Some(access),
+            joined: None,
             condition,
             locks: parts.locks,
             output: output(nodes),
@@ -220,10 +227,72 @@ fn without_table(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, 
     let (limit, offset) = (count(parts.limit, binder)?, count(parts.offset, binder)?);
     let select = Select {
         access: None,
+        joined: None,
         condition,
         locks: false,
         output: Output::Nodes(nodes),
         sort: None,
+        limit,
+        offset,
+        keeps_params: true,
+    };
+    Ok((select, columns))
+}
+
+/// Several tables, each found by the keys that those before it give.
+fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Column>)> {
+    if parts.locks {
+        return Err(Failure::Unknown);
+    }
+    let tables = Tables::of(&parts.select.from, binder)?;
+    let scope = tables.scope.clone();
+    let mut conditions = tables.conditions.clone();
+    if let Some(expr) = &parts.select.selection {
+        conditions.extend(binder.compiler(&scope).condition(expr)?.conjuncts());
+    }
+    let (limit, offset) = (count(parts.limit, binder)?, count(parts.offset, binder)?);
+    let aggregates = Aggregate::all(&parts.select.projection, &scope, binder)?;
+    let (mut output, columns, order) = match aggregates {
+        Some((aggregates, columns)) => {
+            if parts.order.is_some() || limit.is_some() || offset.is_some() {
+                return Err(Failure::Unknown);
+            }
+            (Output::Aggregates(aggregates), columns, Vec::new())
+        }
+        None => {
+            let (nodes, columns) = binder.outputs(&parts.select.projection, &scope, None)?;
+            let order = match parts.order {
+                Some(order) => sort_keys(order, &parts.select.projection, &nodes, &columns, &scope, binder)?,
+                None => Vec::new(),
+            };
+            (Output::Nodes(nodes), columns, order)
+        }
+    };
+    let looked_at = match &output {
+        Output::Nodes(nodes) => slots(nodes.iter().chain(order.iter().map(|(node, _)| node))),
+        Output::Aggregates(aggregates) => slots(aggregates.iter().filter_map(|it| it.input.as_ref())),
+        Output::Columns(_) => Vec::new(),
+    };
+    let ordered = tables.ordered(conditions, &looked_at, binder.params.len())?;
+    match &mut output {
+        Output::Nodes(nodes) => {
+            *nodes = std::mem::take(nodes).into_iter().map(|node| ordered.localized(node)).collect();
+        }
+        Output::Aggregates(aggregates) => {
+            for aggregate in aggregates {
+                aggregate.input = aggregate.input.take().map(|node| ordered.localized(node));
+            }
+        }
+        Output::Columns(_) => {}
+    }
+    let order: Vec<_> = order.into_iter().map(|(node, order)| (ordered.localized(node), order)).collect();
+    let select = Select {
+        access: Some(ordered.last),
+        joined: Some((ordered.levels, ordered.params)),
+        condition: None,
+        locks: false,
+        output,
+        sort: if order.is_empty() { None } else { Some(Sort { keys: order }) },
         limit,
         offset,
         keeps_params: true,
@@ -253,6 +322,7 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     }
     Ok(Select {
         access: Some(access),
+        joined: None,
         condition: None,
         locks: false,
         output: Output::Aggregates(aggregates),

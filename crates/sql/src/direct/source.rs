@@ -56,7 +56,9 @@ impl Binder<'_> {
     /// As [`Binder::table`], for tables that are to be changed: those that do not exist are an error here.
     pub fn target(&self, name: &ObjectName) -> Result<Arc<Table>> {
         let name = qualified(name)?;
-        self.seen(&name).cloned().ok_or_else(|| Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist")))
+        self.seen(&name)
+            .cloned()
+            .ok_or_else(|| Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist")))
     }
 
     /// The one table of FROM, and what the statement calls it.

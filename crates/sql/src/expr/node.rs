@@ -135,6 +135,39 @@ impl Node {
         }
     }
 
+    /// As [`Node::walk`], and may change what it looks at; what it makes of a part is not looked at again.
+    pub fn change(&mut self, each: &mut dyn FnMut(&mut Node)) {
+        match self {
+            Node::Const(_) | Node::Slot { .. } | Node::Param(_) => {}
+            Node::Not(a) | Node::Negate(a) => a.change(each),
+            Node::IsNull { operand, .. } | Node::IsTruth { operand, .. } | Node::Cast { operand, .. } => {
+                operand.change(each)
+            }
+            Node::And(all) | Node::Or(all) | Node::Coalesce(all) | Node::Call(_, all) => {
+                all.iter_mut().for_each(|node| node.change(each));
+            }
+            Node::Compare(_, pair)
+            | Node::Binary(_, pair)
+            | Node::NullIf(pair)
+            | Node::Distinct { pair, .. }
+            | Node::Like { pair, .. } => pair.iter_mut().for_each(|node| node.change(each)),
+            Node::Case { whens, otherwise } => {
+                for (when, then) in whens {
+                    when.change(each);
+                    then.change(each);
+                }
+                if let Some(otherwise) = otherwise {
+                    otherwise.change(each);
+                }
+            }
+            Node::In { operand, list, .. } => {
+                operand.change(each);
+                list.iter_mut().for_each(|node| node.change(each));
+            }
+        }
+        each(self);
+    }
+
     /// Whether it looks at no column.
     pub fn is_free(&self) -> bool {
         let mut free = true;

@@ -43,6 +43,18 @@ impl Scope {
         scope
     }
 
+    /// Adds another table, whose columns are from `first` on. False, and nothing, where there is one of that name.
+    #[must_use]
+    pub fn push(&mut self, table: &Table, alias: Option<&str>, first: usize) -> bool {
+        let name = alias.unwrap_or(&table.def().name);
+        if self.tables.iter().any(|(_, other, _)| other == name) {
+            return false;
+        }
+        let schema = if alias.is_none() { Some(table.def().schema.clone()) } else { None };
+        self.add(schema, name, table.def(), first, false);
+        true
+    }
+
     /// Adds the row that was to be inserted, behind the table's own.
     pub fn with_excluded(mut self, table: &Table) -> Self {
         self.add(None, "excluded", table.def(), table.def().columns.len(), true);

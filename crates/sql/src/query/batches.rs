@@ -35,7 +35,12 @@ pub(super) struct TableBatches {
 
 enum Source {
     /// Only how many there are.
-    Count { view: View, access: Arc<Access>, schema: SchemaRef, ranges: Vec<KeyRange> },
+    Count {
+        view: View,
+        access: Arc<Access>,
+        schema: SchemaRef,
+        ranges: Vec<KeyRange>,
+    },
     Blocks(Blocks),
     Rows(Rows),
     /// It has failed.

@@ -172,14 +172,21 @@ impl ScalarUDFImpl for NumberFunction {
             (Number::RoundedToEven, [of]) => {
                 let array = of.to_array(1.max(args.number_rows))?;
                 let even: ArrayRef = match array.data_type() {
-                    DataType::Float32 => {
-                        Arc::new(array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even))
-                    }
-                    _ => Arc::new(array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even)),
+                    DataType::Float32 => Arc::new(
+                        array.as_primitive::<Float32Type>().unary::<_, Float32Type>(f32::round_ties_even),
+                    ),
+                    _ => Arc::new(
+                        array.as_primitive::<Float64Type>().unary::<_, Float64Type>(f64::round_ties_even),
+                    ),
                 };
                 (even, matches!(of, ColumnarValue::Scalar(_)))
             }
-            _ => return Err(DataFusionError::Internal(format!("{} was called otherwise than planned", self.name()))),
+            _ => {
+                return Err(DataFusionError::Internal(format!(
+                    "{} was called otherwise than planned",
+                    self.name()
+                )));
+            }
         };
         as_given(result.0, result.1)
     }
@@ -203,7 +210,9 @@ fn computed(arithmetic: Arithmetic, left: &ColumnarValue, right: &ColumnarValue)
         (ColumnarValue::Array(left), ColumnarValue::Array(right)) => apply(left, right),
         (ColumnarValue::Array(left), ColumnarValue::Scalar(right)) => apply(left, &right.to_scalar()?),
         (ColumnarValue::Scalar(left), ColumnarValue::Array(right)) => apply(&left.to_scalar()?, right),
-        (ColumnarValue::Scalar(left), ColumnarValue::Scalar(right)) => apply(&left.to_array()?, &right.to_array()?),
+        (ColumnarValue::Scalar(left), ColumnarValue::Scalar(right)) => {
+            apply(&left.to_array()?, &right.to_array()?)
+        }
     };
     result.map_err(|error| match error {
         ArrowError::ArithmeticOverflow(_) => out_of_range(&left.data_type()),

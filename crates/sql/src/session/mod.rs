@@ -1,6 +1,7 @@
 //! What a connection is in the middle of: its transaction, settings, statements.
 
 mod context;
+mod first_rows;
 mod notice;
 mod plan;
 mod prepare;

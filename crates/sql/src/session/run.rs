@@ -1,17 +1,17 @@
 //! Running what was prepared.
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 use std::sync::Arc as StdArc;
 
 use cairn_table::schema::ColumnType;
 
+use super::first_rows::FirstRows;
 use super::{Plan, Planned, Session};
 use crate::copy::Started as CopyStarted;
 use crate::datum::{Datum, DatumRef};
-use crate::direct::{Access, Aggregate, Cursor, InsertRun, Output, Ranges, Select, Sort};
+use crate::direct::{Access, Aggregate, Cursor, InsertRun, JoinCursor, Level, Output, Ranges, Select, Sort};
 use crate::error::{Error, Result};
-use crate::expr::{Cells, Env, Val, assign, compare, is_assignable};
+use crate::expr::{Cells, Env, Val, assign, is_assignable};
 use crate::outcome::{CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
 use crate::sqlstate::{
     FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, PROTOCOL_VIOLATION, QUERY_CANCELED, READ_ONLY_SQL_TRANSACTION,
@@ -154,6 +154,9 @@ impl Session {
         if select.locks {
             return self.locked(select, access, params);
         }
+        if let Some((levels, count)) = &select.joined {
+            return self.joined(select, (levels, access, *count), params);
+        }
         if let Output::Aggregates(aggregates) = &select.output {
             return self.aggregates(access, aggregates, params);
         }
@@ -246,11 +249,7 @@ impl Session {
                 break;
             }
         }
-        let row = aggregates
-            .iter()
-            .zip(totals)
-            .map(|(aggregate, total)| aggregate.end(total))
-            .collect::<Result<_>>()?;
+        let row = Aggregate::end_all(aggregates, totals)?;
         Ok(Started::Rows(Source::datums(vec![row]), "SELECT", false))
     }
 
@@ -288,25 +287,49 @@ impl Session {
         let (skip, left) = self.limits(select, params)?;
         let (transaction, context) = self.parts()?;
         let env = Env::new(Cells::None, params, context);
-        let (skip, left) = (to_len(skip), to_len(left));
-        let wanted = skip.saturating_add(left);
-        let mut rows: Vec<Sortable> = Vec::new();
+        let mut rows = FirstRows::new(Some(sort), skip, left);
         let mut cursor = Cursor::new(access, transaction.view(), &env, Vec::new(), Default::default())?;
         while cursor.advance(access, &env)? {
             let row = cursor.row(access)?;
             let env = Env { row: Cells::Row(row), ..env };
-            let keys =
-                sort.keys.iter().map(|(node, _)| Ok(node.eval(&env)?.into_datum())).collect::<Result<_>>()?;
             let values = values_of(&select.output, row, &env)?;
-            rows.push((keys, values));
-            // Of the first few of many rows only some more than those are kept at a time.
-            if rows.len() >= wanted.saturating_mul(2).max(MANY) {
-                rows.sort_by(|a, b| sort_order(sort, a, b));
-                rows.truncate(wanted);
-            }
+            rows.push(&env, values)?;
         }
-        rows.sort_by(|a, b| sort_order(sort, a, b));
-        let rows = rows.into_iter().map(|(_, values)| values).skip(skip).take(left).collect();
+        Ok(Started::Rows(Source::datums(rows.finish()), "SELECT", false))
+    }
+
+    /// Rows of several tables.
+    fn joined(
+        &mut self,
+        select: &Select,
+        (levels, last, count): (&[Level], &Access, usize),
+        params: &[Datum],
+    ) -> Result<Started> {
+        let (skip, left) = self.limits(select, params)?;
+        let (transaction, context) = self.parts()?;
+        let mut cursor = JoinCursor::new(levels, last, transaction.view(), context, params, count);
+        let rows = match &select.output {
+            Output::Aggregates(aggregates) => {
+                let mut totals: Vec<_> = aggregates.iter().map(Aggregate::begin).collect();
+                while cursor.advance()? {
+                    let env = cursor.env()?;
+                    for (aggregate, total) in aggregates.iter().zip(&mut totals) {
+                        aggregate.add(total, &env)?;
+                    }
+                }
+                vec![Aggregate::end_all(aggregates, totals)?]
+            }
+            Output::Nodes(nodes) => {
+                let mut rows = FirstRows::new(select.sort.as_ref(), skip, left);
+                while !rows.has_enough() && cursor.advance()? {
+                    let env = cursor.env()?;
+                    let values = nodes.iter().map(|node| Ok(node.eval(&env)?.into_datum()));
+                    rows.push(&env, values.collect::<Result<_>>()?)?;
+                }
+                rows.finish()
+            }
+            Output::Columns(_) => Vec::new(),
+        };
         Ok(Started::Rows(Source::datums(rows), "SELECT", false))
     }
 
@@ -336,32 +359,6 @@ impl Session {
             _ => self.context.settings.get(name),
         }
     }
-}
-
-/// What a row is sorted by, and what comes out of it.
-type Sortable = (Vec<Datum>, Vec<Datum>);
-
-/// Rows that are sorted at once at the least.
-const MANY: usize = 1024;
-
-fn to_len(count: u64) -> usize {
-    usize::try_from(count).unwrap_or(usize::MAX)
-}
-
-fn sort_order(sort: &Sort, (a, _): &Sortable, (b, _): &Sortable) -> Ordering {
-    let by = sort.keys.iter().zip(a.iter().zip(b)).map(|((_, order), (a, b))| {
-        let null_first = if order.nulls_first { Ordering::Less } else { Ordering::Greater };
-        match (a.is_null(), b.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => null_first,
-            (false, true) => null_first.reverse(),
-            (false, false) => {
-                let by = compare(a.borrow(), b.borrow()).unwrap_or(Ordering::Equal);
-                if order.descending { by.reverse() } else { by }
-            }
-        }
-    });
-    by.fold(Ordering::Equal, Ordering::then)
 }
 
 /// What a row comes out as.

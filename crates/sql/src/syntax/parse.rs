@@ -60,8 +60,13 @@ impl Drop for Tree {
 pub(crate) enum Plain {
     Tree(Statement),
     Empty,
-    Vacuum { analyze: bool, tables: Vec<ObjectName> },
-    Analyze { tables: Vec<ObjectName> },
+    Vacuum {
+        analyze: bool,
+        tables: Vec<ObjectName>,
+    },
+    Analyze {
+        tables: Vec<ObjectName>,
+    },
     Checkpoint,
     AlterSequence {
         name: ObjectName,

@@ -111,18 +111,30 @@ fn constraints() {
 #[test]
 fn ends_of_types() {
     let mut c = database().connect();
-    assert_eq!(ask(&mut c, "select 6.62607015e-34::double precision, 1e-40::double precision"), ["6.62607015e-34|1e-40"]);
+    assert_eq!(
+        ask(&mut c, "select 6.62607015e-34::double precision, 1e-40::double precision"),
+        ["6.62607015e-34|1e-40"]
+    );
     assert_eq!(fails(&mut c, "select 1e400"), "22003");
-    assert_eq!(ask(&mut c, "select interval '5 ms', interval '5 us', interval '5 m'"), ["00:00:00.005|00:00:00.000005|00:05:00"]);
+    assert_eq!(
+        ask(&mut c, "select interval '5 ms', interval '5 us', interval '5 m'"),
+        ["00:00:00.005|00:00:00.000005|00:05:00"]
+    );
     assert_eq!(ask(&mut c, "select 12345::varchar(2), 'abc'::varchar(2)"), ["12|ab"]);
     assert_eq!(fails(&mut c, "select (date '2000-01-01' + 2000000000)::timestamp"), "22008");
-    assert_eq!(fails(&mut c, "select length(replace(repeat('a', 1000000), 'a', repeat('b', 1000000)))"), "54000");
+    assert_eq!(
+        fails(&mut c, "select length(replace(repeat('a', 1000000), 'a', repeat('b', 1000000)))"),
+        "54000"
+    );
     assert_eq!(fails(&mut c, "select lpad('a', 60000000, '\u{20ac}')"), "54000");
     run(&mut c, "create table u (id int primary key, v text)");
     let twice = "insert into u values (1, 'a'), (1, 'b') on conflict (id) do update set v = excluded.v";
     assert_eq!(fails(&mut c, twice), "21000");
     run(&mut c, "insert into u values (1, 'a')");
-    assert_eq!(run(&mut c, "insert into u values (1, 'c'), (2, 'd') on conflict (id) do update set v = excluded.v"), 2);
+    assert_eq!(
+        run(&mut c, "insert into u values (1, 'c'), (2, 'd') on conflict (id) do update set v = excluded.v"),
+        2
+    );
 }
 
 /// Rows as batches have the decimals that rows one by one have.

@@ -141,29 +141,68 @@ fn system_tables() {
 #[test]
 fn numbers_at_their_ends() {
     let mut c = database().connect();
-    run(&mut c, "create table a (id int primary key, s smallint, i int, b bigint, f double precision, n numeric(10, 2))");
+    run(
+        &mut c,
+        "create table a (id int primary key, s smallint, i int, b bigint, f double precision, n numeric(10, 2))",
+    );
     run(&mut c, "create table one (id int primary key)");
     run(&mut c, "insert into one values (1)");
-    run(&mut c, "insert into a values (1, 32767, 2147483647, 9223372036854775807, 2.5, 2.5), (2, -32768, -2147483648, -9223372036854775808, -2.5, -2.5), (3, 1, 1, 1, 1e300, 99999999.99), (4, null, null, null, null, null)");
-    for (of, row) in [("i + 1", 1), ("i - 1", 2), ("i * 2", 1), ("-i", 2), ("b + 1", 1), ("b * 2", 2), ("-b", 2), ("s + s", 1), ("f::int", 3), ("f::bigint", 3), ("n::smallint", 3), ("'NaN'::double precision::int", 3)] {
+    run(
+        &mut c,
+        "insert into a values (1, 32767, 2147483647, 9223372036854775807, 2.5, 2.5), (2, -32768, -2147483648, -9223372036854775808, -2.5, -2.5), (3, 1, 1, 1, 1e300, 99999999.99), (4, null, null, null, null, null)",
+    );
+    for (of, row) in [
+        ("i + 1", 1),
+        ("i - 1", 2),
+        ("i * 2", 1),
+        ("-i", 2),
+        ("b + 1", 1),
+        ("b * 2", 2),
+        ("-b", 2),
+        ("s + s", 1),
+        ("f::int", 3),
+        ("f::bigint", 3),
+        ("n::smallint", 3),
+        ("'NaN'::double precision::int", 3),
+    ] {
         let direct = format!("select {of} from a where id = {row}");
         let general = format!("select {of} from a join one on one.id > 0 where a.id = {row}");
         assert_eq!(fails(&mut c, &direct), "22003", "{direct}");
         assert_eq!(fails(&mut c, &general), "22003", "{general}");
     }
-    for of in ["f::int", "n::int", "round(f)", "(f + 1)::bigint", "(n + 1)::bigint", "i + 1 - 1", "-s::int", "round(f) + 1", "i / 2 * 2"] {
+    for of in [
+        "f::int",
+        "n::int",
+        "round(f)",
+        "(f + 1)::bigint",
+        "(n + 1)::bigint",
+        "i + 1 - 1",
+        "-s::int",
+        "round(f) + 1",
+        "i / 2 * 2",
+    ] {
         for row in [1, 2, 4] {
             if of == "i + 1 - 1" && row != 4 {
                 continue;
             }
             let direct = ask(&mut c, &format!("select {of} from a where id = {row}"));
-            let general = ask(&mut c, &format!("select {of} from a join one on one.id > 0 where a.id = {row}"));
+            let general =
+                ask(&mut c, &format!("select {of} from a join one on one.id > 0 where a.id = {row}"));
             assert_eq!(direct, general, "{of} of row {row}");
         }
     }
     run(&mut c, "create table t (id int primary key, v int)");
     run(&mut c, "insert into t values (1, 2147483647)");
     assert_eq!(fails(&mut c, "update t set v = t.v + one.id from one where one.id = t.id"), "22003");
-    assert_eq!(fails(&mut c, "select count(*) from a join one on true group by i * 2 having count(*) > 0"), "22003");
-    assert_eq!(ask(&mut c, "select i - 1 as x, count(*) from a join one on true where i > 0 group by i - 1 order by i - 1"), ["0|1", "2147483646|1"]);
+    assert_eq!(
+        fails(&mut c, "select count(*) from a join one on true group by i * 2 having count(*) > 0"),
+        "22003"
+    );
+    assert_eq!(
+        ask(
+            &mut c,
+            "select i - 1 as x, count(*) from a join one on true where i > 0 group by i - 1 order by i - 1"
+        ),
+        ["0|1", "2147483646|1"]
+    );
 }
