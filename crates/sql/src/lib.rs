@@ -7,11 +7,15 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+#[allow(dead_code, reason = "COPY statements use it")]
+mod copy;
 mod database;
 mod datum;
 mod error;
 mod expr;
 mod outcome;
+#[allow(dead_code, reason = "the general path uses it")]
+mod pg_catalog;
 pub mod sqlstate;
 mod statement;
 mod syntax;
