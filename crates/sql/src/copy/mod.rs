@@ -5,8 +5,11 @@
 //!
 //! What is not a row is refused as PostgreSQL refuses it, with its words (22P04), and the line.
 
+mod binary;
 mod decode;
 mod encode;
+mod fields;
+mod lines;
 mod options;
 mod parquet;
 
@@ -14,3 +17,6 @@ pub(crate) use decode::{Cell, Decoder, RawRow};
 pub(crate) use encode::Encoder;
 pub(crate) use options::{Format, Header, Options};
 pub(crate) use parquet::{ParquetReader, ParquetWriter};
+
+#[cfg(test)]
+mod tests;
