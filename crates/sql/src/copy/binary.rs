@@ -50,7 +50,8 @@ pub(super) fn header(bytes: &[u8]) -> Result<Option<usize>> {
     if u32::from_be_bytes(*flags) & CRITICAL != 0 {
         return Err(bad("unrecognized critical flags in COPY file header"));
     }
-    let len = usize::try_from(i32::from_be_bytes(*len)).map_err(|_| bad("invalid COPY file header (wrong length)"))?;
+    let len = usize::try_from(i32::from_be_bytes(*len))
+        .map_err(|_| bad("invalid COPY file header (wrong length)"))?;
     Ok((rest.len() >= len).then_some(SIGNATURE.len() + 8 + len))
 }
 
@@ -105,12 +106,18 @@ pub(super) fn get<'a>(bytes: &'a [u8], kind: &ColumnType) -> Result<Cell<'a>> {
         Type::Text if kind.is_json => return Datum::parse(utf8(bytes)?, kind).map(Cell::Owned),
         Type::Text => DatumRef::Text(utf8(bytes)?),
         Type::Blob => DatumRef::Blob(bytes),
-        Type::Date => DatumRef::Date(i32::from_be_bytes(exact(bytes)?).checked_add(EPOCH_DAYS).ok_or_else(wrong)?),
+        Type::Date => {
+            DatumRef::Date(i32::from_be_bytes(exact(bytes)?).checked_add(EPOCH_DAYS).ok_or_else(wrong)?)
+        }
         Type::Time => {
             let micros = i64::from_be_bytes(exact(bytes)?);
-            DatumRef::Time(Some(micros).filter(|micros| (0..=86_400_000_000).contains(micros)).ok_or_else(wrong)?)
+            DatumRef::Time(
+                Some(micros).filter(|micros| (0..=86_400_000_000).contains(micros)).ok_or_else(wrong)?,
+            )
         }
-        Type::Timestamp => DatumRef::Timestamp(i64::from_be_bytes(exact(bytes)?).checked_add(EPOCH_MICROS).ok_or_else(wrong)?),
+        Type::Timestamp => DatumRef::Timestamp(
+            i64::from_be_bytes(exact(bytes)?).checked_add(EPOCH_MICROS).ok_or_else(wrong)?,
+        ),
         Type::Interval => {
             let (micros, rest) = bytes.split_first_chunk::<8>().ok_or_else(wrong)?;
             let (days, months) = rest.split_first_chunk::<4>().ok_or_else(wrong)?;
@@ -139,7 +146,8 @@ fn numeric(bytes: &[u8], kind: &ColumnType) -> Result<DatumRef<'static>> {
         if digit >= BASE {
             return Err(wrong());
         }
-        unscaled = unscaled.checked_mul(BASE).and_then(|value| value.checked_add(digit)).ok_or_else(overflow)?;
+        unscaled =
+            unscaled.checked_mul(BASE).and_then(|value| value.checked_add(digit)).ok_or_else(overflow)?;
         last -= 1;
     }
     let scale = (-last).max(0) * 4;

@@ -79,11 +79,13 @@ fn at_line(error: Error, line: u64, column: Option<(&str, &dyn Display)>) -> Err
 /// The bytes that are no UTF-8, as PostgreSQL words it.
 pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
     let wrong = |at: usize, len: usize| {
-        let shown: Vec<String> = bytes.iter().skip(at).take(len).map(|byte| format!("0x{byte:02x}")).collect();
+        let shown: Vec<String> =
+            bytes.iter().skip(at).take(len).map(|byte| format!("0x{byte:02x}")).collect();
         let what = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
         Error::new(CHARACTER_NOT_IN_REPERTOIRE, what)
     };
-    let text = std::str::from_utf8(bytes).map_err(|error| wrong(error.valid_up_to(), error.error_len().unwrap_or(1)))?;
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| wrong(error.valid_up_to(), error.error_len().unwrap_or(1)))?;
     match memchr::memchr(0, bytes) {
         Some(at) => Err(wrong(at, 1)),
         None => Ok(text),
@@ -202,14 +204,22 @@ impl Decoder {
         self.split.split(row, &self.options, usize::MAX)?;
         let (found, expected) = (self.split.spans.len(), self.columns.len());
         if found != expected {
-            return Err(bad(format!("wrong number of fields in header line: field count is {found}, expected {expected}")));
+            return Err(bad(format!(
+                "wrong number of fields in header line: field count is {found}, expected {expected}"
+            )));
         }
         let source = Source::Text { line: row, unescaped: self.split.unescaped()? };
         for (at, (span, column)) in self.split.spans.iter().zip(&self.columns).enumerate() {
             let name = span.text(source);
             if name != Some(column) {
-                let got = name.map_or_else(|| format!("null value (\"{}\")", self.options.null), |name| format!("\"{name}\""));
-                return Err(bad(format!("column name mismatch in header line field {}: got {got}, expected \"{column}\"", at + 1)));
+                let got = name.map_or_else(
+                    || format!("null value (\"{}\")", self.options.null),
+                    |name| format!("\"{name}\""),
+                );
+                return Err(bad(format!(
+                    "column name mismatch in header line field {}: got {got}, expected \"{column}\"",
+                    at + 1
+                )));
             }
         }
         Ok(())
@@ -239,7 +249,12 @@ impl Decoder {
                 binary::Found::Row(len) => {
                     self.line += 1;
                     let source = Source::Binary(rest.get(..len).unwrap_or_default());
-                    each(&RawRow { spans: &self.split.spans, source, columns: &self.columns, line: self.line })?;
+                    each(&RawRow {
+                        spans: &self.split.spans,
+                        source,
+                        columns: &self.columns,
+                        line: self.line,
+                    })?;
                     done += len;
                 }
             }
@@ -269,11 +284,14 @@ impl<'a> RawRow<'a> {
         match self.source {
             Source::Text { .. } => match span.text(self.source) {
                 None => Ok(Cell::Borrowed(DatumRef::Null)),
-                Some(text) => parse(text, kind).map_err(|error| at_line(error, self.line, Some((name(), &text)))),
+                Some(text) => {
+                    parse(text, kind).map_err(|error| at_line(error, self.line, Some((name(), &text))))
+                }
             },
             Source::Binary(_) => match span.bytes(self.source) {
                 None => Ok(Cell::Borrowed(DatumRef::Null)),
-                Some(bytes) => binary::get(bytes, kind).map_err(|error| at_line(error, self.line, Some((name(), &"binary")))),
+                Some(bytes) => binary::get(bytes, kind)
+                    .map_err(|error| at_line(error, self.line, Some((name(), &"binary")))),
             },
         }
     }
@@ -292,7 +310,11 @@ fn parse<'a>(text: &'a str, kind: &ColumnType) -> Result<Cell<'a>> {
         Type::Text if !kind.is_json => Ok(Cell::Borrowed(DatumRef::Text(text))),
         Type::Int | Type::BigInt if short => {
             let value = text.bytes().fold(0_i32, |value, digit| value * 10 + i32::from(digit - b'0'));
-            Ok(Cell::Borrowed(if kind.kind == Type::Int { DatumRef::Int(value) } else { DatumRef::BigInt(value.into()) }))
+            Ok(Cell::Borrowed(if kind.kind == Type::Int {
+                DatumRef::Int(value)
+            } else {
+                DatumRef::BigInt(value.into())
+            }))
         }
         _ => Datum::parse(text, kind).map(Cell::Owned),
     }

@@ -24,7 +24,10 @@ impl Encoder {
             to.extend_from_slice(binary::SIGNATURE);
             to.extend_from_slice(&[0; 8]);
         } else if self.options.header != Header::No {
-            self.row(|column| self.columns.get(column).map_or(DatumRef::Null, |name| DatumRef::Text(name)), to);
+            self.row(
+                |column| self.columns.get(column).map_or(DatumRef::Null, |name| DatumRef::Text(name)),
+                to,
+            );
         }
     }
 

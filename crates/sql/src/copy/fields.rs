@@ -61,7 +61,11 @@ impl Split {
             Span::Unescaped(from, to) => text.is_char_boundary(*from) && text.is_char_boundary(*to),
             _ => true,
         };
-        if text.is_empty() || self.spans.iter().all(is_whole) { Ok(text) } else { Err(bad("a character of two values")) }
+        if text.is_empty() || self.spans.iter().all(is_whole) {
+            Ok(text)
+        } else {
+            Err(bad("a character of two values"))
+        }
     }
 
     fn text(&mut self, row: &[u8], options: &Options, most: usize) {
@@ -72,7 +76,9 @@ impl Split {
             let mut escapes = false;
             let mut at = 0;
             let end = loop {
-                let Some(found) = rest.get(at..).and_then(|rest| memchr::memchr2(options.delimiter, b'\\', rest)) else {
+                let Some(found) =
+                    rest.get(at..).and_then(|rest| memchr::memchr2(options.delimiter, b'\\', rest))
+                else {
                     break rest.len();
                 };
                 at += found;
@@ -151,11 +157,14 @@ impl Split {
             };
             let is_quoted = matches!(span, Span::Unescaped(..));
             let is_null = match span {
-                Span::Unescaped(from, to) => self.unescaped.get(from..to) == Some(null) && forced(&options.force_null),
+                Span::Unescaped(from, to) => {
+                    self.unescaped.get(from..to) == Some(null) && forced(&options.force_null)
+                }
                 _ => rest.get(..end) == Some(null) && !forced(&options.force_not_null),
             };
             if !is_quoted && rest.get(..end).is_some_and(|value| memchr::memchr(b'\r', value).is_some()) {
-                return Err(bad("unquoted carriage return found in data").with_hint("Use quoted CSV field to represent carriage return."));
+                return Err(bad("unquoted carriage return found in data")
+                    .with_hint("Use quoted CSV field to represent carriage return."));
             }
             self.spans.push(if is_null { Span::Null } else { span });
             if end >= rest.len() {
@@ -194,7 +203,9 @@ impl Split {
                     return Ok((Span::Unescaped(start, self.unescaped.len()), at));
                 }
                 in_quotes = true;
-            } else if byte == options.escape && next.is_some_and(|next| next == options.quote || next == options.escape) {
+            } else if byte == options.escape
+                && next.is_some_and(|next| next == options.quote || next == options.escape)
+            {
                 self.unescaped.extend(next);
                 at += 1;
             } else if byte == options.quote {

@@ -35,7 +35,16 @@ pub(super) struct Found {
 impl Finder {
     pub fn new(options: &Options) -> Self {
         let (quote, escape) = (options.quote, options.escape);
-        Finder { csv: options.format == Format::Csv, quote, escape, seen: 0, in_quotes: false, escaped: false, inner: 0, crlf: None }
+        Finder {
+            csv: options.format == Format::Csv,
+            quote,
+            escape,
+            seen: 0,
+            in_quotes: false,
+            escaped: false,
+            inner: 0,
+            crlf: None,
+        }
     }
 
     /// The first row of the bytes, which begin where the last one ended. `last`: no more bytes come.
@@ -52,7 +61,8 @@ impl Finder {
     }
 
     fn row(&mut self, bytes: &[u8], end: usize, next: usize) -> Found {
-        let returns = end > 0 && bytes.get(end - 1) == Some(&b'\r') && (self.csv || !is_escaped(bytes, end - 1));
+        let returns =
+            end > 0 && bytes.get(end - 1) == Some(&b'\r') && (self.csv || !is_escaped(bytes, end - 1));
         let crlf = *self.crlf.get_or_insert(returns);
         let end = if crlf && returns { end - 1 } else { end };
         let found = Found { end, next, lines: self.inner + 1, is_unterminated: self.in_quotes };

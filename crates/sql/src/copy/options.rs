@@ -98,7 +98,12 @@ impl Options {
     /// Those of a statement, for columns with these names. `from`: it is COPY FROM.
     ///
     /// Errors: 42601, 22023, 42703 and 0A000 where PostgreSQL has them: options twice, of another format, or with values that cannot be.
-    pub fn parse(options: &[CopyOption], legacy: &[CopyLegacyOption], columns: &[&str], from: bool) -> Result<Self> {
+    pub fn parse(
+        options: &[CopyOption],
+        legacy: &[CopyLegacyOption],
+        columns: &[&str],
+        from: bool,
+    ) -> Result<Self> {
         let mut said = Said::default();
         options.iter().try_for_each(|option| said.take(option))?;
         legacy.iter().try_for_each(|option| said.take_legacy(option))?;
@@ -131,7 +136,10 @@ impl<'a> Said<'a> {
             CopyOption::ForceNull(columns) => set(&mut self.force_null, columns),
             CopyOption::Encoding(name) => match name.to_ascii_lowercase().replace(['-', '_'], "").as_str() {
                 "utf8" | "unicode" => Ok(()),
-                _ => Err(Error::new(FEATURE_NOT_SUPPORTED, format!("encoding \"{name}\" is not supported: only UTF8 is"))),
+                _ => Err(Error::new(
+                    FEATURE_NOT_SUPPORTED,
+                    format!("encoding \"{name}\" is not supported: only UTF8 is"),
+                )),
             },
         }
     }
@@ -170,7 +178,11 @@ impl<'a> Said<'a> {
         };
         only(self.delimiter.is_some(), text, &format!("cannot specify DELIMITER in {name} mode"))?;
         only(self.null.is_some(), text, &format!("cannot specify NULL in {name} mode"))?;
-        only(self.header.is_some_and(|header| header != Header::No), text, &format!("cannot specify HEADER in {name} mode"))?;
+        only(
+            self.header.is_some_and(|header| header != Header::No),
+            text,
+            &format!("cannot specify HEADER in {name} mode"),
+        )?;
         only(self.quote.is_some(), csv, "quote available only in CSV mode")?;
         only(self.escape.is_some(), csv, "escape available only in CSV mode")?;
         only(self.force_quote.is_some(), csv, "force quote available only in CSV mode")?;
@@ -182,7 +194,10 @@ impl<'a> Said<'a> {
         let byte = |value: Option<char>, what: &str| match value {
             None => Ok(None),
             Some(value) if value.is_ascii() && value != '\0' => Ok(Some(value as u8)),
-            Some(_) => Err(Error::new(FEATURE_NOT_SUPPORTED, format!("COPY {what} must be a single one-byte character"))),
+            Some(_) => Err(Error::new(
+                FEATURE_NOT_SUPPORTED,
+                format!("COPY {what} must be a single one-byte character"),
+            )),
         };
         options.header = self.header.unwrap_or_default();
         options.delimiter = byte(self.delimiter, "delimiter")?.unwrap_or(options.delimiter);
@@ -210,7 +225,9 @@ fn check(options: &Options) -> Result<()> {
     if null.contains(['\n', '\r']) {
         return Err(invalid("COPY null representation cannot use newline or carriage return"));
     }
-    if *format == Format::Text && (matches!(delimiter, b'\\' | b'.') || delimiter.is_ascii_lowercase() || delimiter.is_ascii_digit()) {
+    if *format == Format::Text
+        && (matches!(delimiter, b'\\' | b'.') || delimiter.is_ascii_lowercase() || delimiter.is_ascii_digit())
+    {
         return Err(invalid(format!("COPY delimiter cannot be \"{}\"", *delimiter as char)));
     }
     if *format == Format::Csv && matches!(quote, b'\n' | b'\r') {
@@ -239,7 +256,12 @@ fn chosen(names: &[Ident], columns: &[&str], what: &str) -> Result<Vec<bool>> {
         let at = columns.iter().position(|column| *column == name);
         match at.and_then(|at| chosen.get_mut(at)) {
             Some(at) => *at = true,
-            None => return Err(Error::new(UNDEFINED_COLUMN, format!("{what} column \"{name}\" not referenced by COPY"))),
+            None => {
+                return Err(Error::new(
+                    UNDEFINED_COLUMN,
+                    format!("{what} column \"{name}\" not referenced by COPY"),
+                ));
+            }
         }
     }
     Ok(chosen)

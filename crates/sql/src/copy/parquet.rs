@@ -121,7 +121,10 @@ impl Iterator for ParquetReader {
             Ok(batch) => Some(Ok(batch)),
             Err(source) => {
                 self.batches = None;
-                Some(Err(Error::new(BAD_COPY_FILE_FORMAT, format!("not a Parquet file that can be read: {source}"))))
+                Some(Err(Error::new(
+                    BAD_COPY_FILE_FORMAT,
+                    format!("not a Parquet file that can be read: {source}"),
+                )))
             }
         }
     }
@@ -139,8 +142,10 @@ impl ParquetWriter {
     /// Errors: 22P04 for types that Parquet has not.
     pub fn new(file: Arc<dyn File>, schema: &SchemaRef) -> Result<Self> {
         let level = Compression::ZSTD(ZstdLevel::default());
-        let properties = WriterProperties::builder().set_compression(level).set_created_by("cairn".to_owned()).build();
-        let writer = ArrowWriter::try_new(At { file, offset: 0 }, Arc::clone(schema), Some(properties)).map_err(error)?;
+        let properties =
+            WriterProperties::builder().set_compression(level).set_created_by("cairn".to_owned()).build();
+        let writer = ArrowWriter::try_new(At { file, offset: 0 }, Arc::clone(schema), Some(properties))
+            .map_err(error)?;
         Ok(ParquetWriter { writer })
     }
 

@@ -64,7 +64,11 @@ fn csv_format() {
         let found = read(&options, &["a", "b"], b"\"a\\\"\n\",\"\\\\\"\n\"b\\c\",\n", piece).unwrap();
         assert_eq!(found, [some(&["a\"\n", "\\"]), some(&["b\\c", "NULL"])]);
     }
-    let options = Options { force_null: vec![true, false], force_not_null: vec![false, true], ..Options::new(Format::Csv) };
+    let options = Options {
+        force_null: vec![true, false],
+        force_not_null: vec![false, true],
+        ..Options::new(Format::Csv)
+    };
     assert_eq!(read(&options, &["a", "b"], b"\"\",\n", 2).unwrap(), [some(&["NULL", ""])]);
 }
 
@@ -117,10 +121,25 @@ fn errors() {
 
 fn kinds() -> Vec<ColumnType> {
     let plain = [
-        Type::Boolean, Type::SmallInt, Type::Int, Type::BigInt, Type::Real, Type::Double, Type::Text, Type::Blob, Type::Date, Type::Time,
-        Type::Timestamp, Type::Interval, Type::Uuid,
+        Type::Boolean,
+        Type::SmallInt,
+        Type::Int,
+        Type::BigInt,
+        Type::Real,
+        Type::Double,
+        Type::Text,
+        Type::Blob,
+        Type::Date,
+        Type::Time,
+        Type::Timestamp,
+        Type::Interval,
+        Type::Uuid,
     ];
-    plain.into_iter().map(ColumnType::new).chain([ColumnType::decimal(38, 5), ColumnType::varchar(9)]).collect()
+    plain
+        .into_iter()
+        .map(ColumnType::new)
+        .chain([ColumnType::decimal(38, 5), ColumnType::varchar(9)])
+        .collect()
 }
 
 fn row() -> impl Strategy<Value = Vec<Datum>> {
@@ -128,14 +147,40 @@ fn row() -> impl Strategy<Value = Vec<Datum>> {
     let text = || "[a\\\\\"'\\t\\n\\r,;ñ€N. ]{0,9}";
     let values = (
         (any::<bool>(), any::<i16>(), any::<i32>(), any::<i64>(), -1e30_f32..1e30, -1e300_f64..1e300),
-        (text(), prop::collection::vec(any::<u8>(), 0..9), -700_000_i32..2_000_000, 0..day, -60_000 * day..100_000 * day),
-        (any::<[u8; 16]>(), -99_999_999_999_999_999_999_999_i128..99_999_999_999_999_999_999_999, text(), -500_i32..500, -9_000_i32..9_000, -3 * day..3 * day),
+        (
+            text(),
+            prop::collection::vec(any::<u8>(), 0..9),
+            -700_000_i32..2_000_000,
+            0..day,
+            -60_000 * day..100_000 * day,
+        ),
+        (
+            any::<[u8; 16]>(),
+            -99_999_999_999_999_999_999_999_i128..99_999_999_999_999_999_999_999,
+            text(),
+            -500_i32..500,
+            -9_000_i32..9_000,
+            -3 * day..3 * day,
+        ),
         prop::collection::vec(prop::bool::weighted(0.1), 15),
     );
     values.prop_map(|((a, b, c, d, e, f), (g, h, i, j, k), (l, m, n, months, days, micros), nulls)| {
         let values = [
-            Datum::Boolean(a), b.into(), c.into(), d.into(), e.into(), f.into(), g.into(), h.into(), Datum::Date(i), Datum::Time(j), Datum::Timestamp(k),
-            Datum::Interval { months, days, micros }, l.into(), Datum::Decimal { unscaled: m, scale: 5 }, n.into(),
+            Datum::Boolean(a),
+            b.into(),
+            c.into(),
+            d.into(),
+            e.into(),
+            f.into(),
+            g.into(),
+            h.into(),
+            Datum::Date(i),
+            Datum::Time(j),
+            Datum::Timestamp(k),
+            Datum::Interval { months, days, micros },
+            l.into(),
+            Datum::Decimal { unscaled: m, scale: 5 },
+            n.into(),
         ];
         values.into_iter().zip(nulls).map(|(value, null)| if null { Datum::Null } else { value }).collect()
     })
@@ -215,8 +260,13 @@ fn parquet_files() {
     use cairn_vfs::{File, Fs, MemFs, OpenOptions};
 
     let fs = MemFs::new();
-    let open = |name: &str| -> Arc<dyn File> { fs.open(std::path::Path::new(name), OpenOptions::create()).unwrap().into() };
-    let schema = Arc::new(Schema::new(vec![Field::new("id", DataType::Int64, false), Field::new("name", DataType::Utf8View, true)]));
+    let open = |name: &str| -> Arc<dyn File> {
+        fs.open(std::path::Path::new(name), OpenOptions::create()).unwrap().into()
+    };
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("name", DataType::Utf8View, true),
+    ]));
     let file = open("rows.parquet");
     let mut writer = ParquetWriter::new(Arc::clone(&file), &schema).unwrap();
     let ids: Int64Array = (0..20_000).collect();

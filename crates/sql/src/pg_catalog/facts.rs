@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use cairn_vfs::sync::Mutex;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::{Mutex, lock};
 
 /// A session, seen from its queries: a picture of the moment in which the query began.
 #[derive(Debug, Default)]
@@ -17,6 +18,8 @@ pub(crate) struct SessionFacts {
     pub pid: i32,
     /// Namespaces that names without one are looked up in.
     pub search_path: Vec<String>,
+    /// The columns of views by the views' numbers, as far as somebody planned these. Others are text.
+    pub views: BTreeMap<u32, Vec<(String, ColumnType)>>,
     /// Settings by name, as SHOW has them.
     pub settings: BTreeMap<String, String>,
     /// When the server or the database began, microseconds since 1970.
@@ -41,6 +44,6 @@ pub(crate) struct SettingChange {
 impl SessionFacts {
     /// What `set_config` has changed since the last call.
     pub fn take_changes(&self) -> Vec<SettingChange> {
-        std::mem::take(&mut *self.changes.lock())
+        std::mem::take(&mut *lock(&self.changes))
     }
 }

@@ -1,0 +1,538 @@
+//! The functions of PostgreSQL's catalogs: they are called with numbers of things, and with settings.
+
+use std::hash::{Hash, Hasher};
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
+use cairn_table::{Catalog, PUBLIC};
+use cairn_vfs::sync::{Arc, lock};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+use super::cell::{Cell, Shape, array, cells};
+use super::relations::{data_type, find, relations, type_by_name, type_by_oid};
+use super::{SessionFacts, SettingChange, define, oids};
+
+/// What functions look things up in.
+#[derive(Debug)]
+pub(super) struct World {
+    pub catalog: Arc<Catalog>,
+    pub facts: Arc<SessionFacts>,
+}
+
+type Body = fn(&World, &[Cell]) -> Result<Cell>;
+
+/// A function. Two of one name are the same.
+#[derive(Debug)]
+struct Function {
+    name: &'static str,
+    result: Shape,
+    body: Body,
+    signature: Signature,
+    world: Arc<World>,
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.world, &other.world)
+    }
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        self.name.hash(to);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(data_type(self.result))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let columns: Vec<ArrayRef> = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<_>>()?;
+        let columns: Vec<Vec<Cell>> = columns.iter().map(cells).collect::<Result<_, _>>()?;
+        let mut results = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let args: Vec<Cell> =
+                columns.iter().map(|column| column.get(row).cloned().unwrap_or_default()).collect();
+            results.push((self.body)(&self.world, &args)?);
+        }
+        Ok(ColumnarValue::Array(array(self.result, &results)))
+    }
+}
+
+/// Operators that `pg_operator` names.
+pub(super) const OPERATORS: &[&str] =
+    &["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "~", "!~", "~*", "!~*", "||"];
+
+/// Names of the functions.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|(name, ..)| *name)
+}
+
+/// The functions, ready to be registered.
+pub(super) fn functions(world: &Arc<World>) -> impl Iterator<Item = ScalarUDF> {
+    FUNCTIONS.iter().map(|(name, result, body)| {
+        let signature =
+            Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], Volatility::Stable);
+        ScalarUDF::from(Function { name, result: *result, body: *body, signature, world: Arc::clone(world) })
+    })
+}
+
+const FUNCTIONS: &[(&str, Shape, Body)] = &[
+    ("version", Shape::Text, |world, _| Ok((&world.facts.version).into())),
+    ("current_database", Shape::Text, |world, _| Ok((&world.facts.database).into())),
+    ("current_catalog", Shape::Text, |world, _| Ok((&world.facts.database).into())),
+    ("current_schema", Shape::Text, |world, _| Ok(searched(world).into_iter().next().into())),
+    ("current_schemas", Shape::Texts, current_schemas),
+    ("current_user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("session_user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("current_role", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("pg_get_userbyid", Shape::Text, |world, args| {
+        Ok(match int(args, 0) {
+            Some(oids::USER) => (&world.facts.user).into(),
+            other => other.map(|oid| format!("unknown (OID={oid})")).into(),
+        })
+    }),
+    ("pg_backend_pid", Shape::Int, |world, _| Ok(world.facts.pid.into())),
+    ("pg_is_in_recovery", Shape::Bool, |_, _| Ok(false.into())),
+    ("pg_postmaster_start_time", Shape::Time, |world, _| Ok(world.facts.started.into())),
+    ("pg_conf_load_time", Shape::Time, |world, _| Ok(world.facts.started.into())),
+    ("txid_current", Shape::Big, |world, _| Ok((world.facts.transaction as i64).into())),
+    ("pg_current_xact_id", Shape::Big, |world, _| Ok((world.facts.transaction as i64).into())),
+    ("inet_server_addr", Shape::Text, nothing),
+    ("inet_server_port", Shape::Int, nothing),
+    ("inet_client_addr", Shape::Text, nothing),
+    ("inet_client_port", Shape::Int, nothing),
+    ("current_setting", Shape::Text, current_setting),
+    ("set_config", Shape::Text, set_config),
+    ("pg_encoding_to_char", Shape::Text, |_, args| {
+        Ok(int(args, 0).map(|code| if code == 6 { "UTF8" } else { "" }).into())
+    }),
+    ("pg_char_to_encoding", Shape::Int, |_, _| Ok(6.into())),
+    ("getdatabaseencoding", Shape::Text, |_, _| Ok("UTF8".into())),
+    ("pg_client_encoding", Shape::Text, |_, _| Ok("UTF8".into())),
+    ("quote_ident", Shape::Text, |_, args| Ok(text(args, 0).map(|name| define::quote_ident(&name)).into())),
+    ("quote_literal", Shape::Text, |_, args| Ok(text(args, 0).map(|text| quote_literal(&text)).into())),
+    ("quote_nullable", Shape::Text, |_, args| {
+        Ok(text(args, 0).map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text)).into())
+    }),
+    ("format_type", Shape::Text, |_, args| {
+        Ok(int(args, 0).map(|oid| define::format_type(oid, int(args, 1))).into())
+    }),
+    ("pg_get_expr", Shape::Text, |_, args| Ok(text(args, 0).into())),
+    ("pg_get_constraintdef", Shape::Text, |world, args| {
+        Ok(int(args, 0)
+            .and_then(|oid| {
+                define::constraint(&world.catalog, oid, &world.facts.search_path, is_true(args, 1))
+            })
+            .into())
+    }),
+    ("pg_get_indexdef", Shape::Text, index_definition),
+    ("pg_get_viewdef", Shape::Text, view_definition),
+    ("pg_get_functiondef", Shape::Text, nothing),
+    ("pg_get_function_result", Shape::Text, |_, _| Ok("text".into())),
+    ("pg_get_function_arguments", Shape::Text, |_, _| Ok("".into())),
+    ("pg_get_function_identity_arguments", Shape::Text, |_, _| Ok("".into())),
+    ("pg_get_function_sqlbody", Shape::Text, nothing),
+    ("pg_get_ruledef", Shape::Text, nothing),
+    ("pg_get_triggerdef", Shape::Text, nothing),
+    ("pg_get_partkeydef", Shape::Text, nothing),
+    ("pg_get_statisticsobjdef", Shape::Text, nothing),
+    ("pg_get_statisticsobjdef_columns", Shape::Text, nothing),
+    ("pg_get_serial_sequence", Shape::Text, nothing),
+    ("pg_tablespace_location", Shape::Text, |_, _| Ok("".into())),
+    ("pg_relation_is_publishable", Shape::Bool, |_, _| Ok(true.into())),
+    ("obj_description", Shape::Text, nothing),
+    ("col_description", Shape::Text, nothing),
+    ("shobj_description", Shape::Text, nothing),
+    ("pg_table_is_visible", Shape::Bool, is_visible),
+    ("pg_type_is_visible", Shape::Bool, |_, args| {
+        Ok(int(args, 0).map(|oid| type_by_oid(oid).is_some()).into())
+    }),
+    ("pg_function_is_visible", Shape::Bool, visible),
+    ("pg_operator_is_visible", Shape::Bool, visible),
+    ("pg_opclass_is_visible", Shape::Bool, visible),
+    ("pg_opfamily_is_visible", Shape::Bool, visible),
+    ("pg_collation_is_visible", Shape::Bool, visible),
+    ("pg_conversion_is_visible", Shape::Bool, visible),
+    ("pg_statistics_obj_is_visible", Shape::Bool, visible),
+    ("pg_ts_config_is_visible", Shape::Bool, visible),
+    ("has_table_privilege", Shape::Bool, allowed),
+    ("has_any_column_privilege", Shape::Bool, allowed),
+    ("has_column_privilege", Shape::Bool, allowed),
+    ("has_schema_privilege", Shape::Bool, allowed),
+    ("has_database_privilege", Shape::Bool, allowed),
+    ("has_function_privilege", Shape::Bool, allowed),
+    ("has_sequence_privilege", Shape::Bool, allowed),
+    ("has_tablespace_privilege", Shape::Bool, allowed),
+    ("has_type_privilege", Shape::Bool, allowed),
+    ("pg_has_role", Shape::Bool, allowed),
+    ("pg_relation_size", Shape::Big, size),
+    ("pg_total_relation_size", Shape::Big, size),
+    ("pg_table_size", Shape::Big, size),
+    ("pg_indexes_size", Shape::Big, size),
+    ("pg_database_size", Shape::Big, |world, _| {
+        Ok(world.catalog.tables().map(|table| size_of(table)).sum::<i64>().into())
+    }),
+    ("pg_size_pretty", Shape::Text, |_, args| Ok(int(args, 0).map(pretty).into())),
+    ("to_regclass", Shape::Text, |world, args| {
+        Ok(text(args, 0).and_then(|name| class_oid(world, &name)).map(|oid| class_name(world, oid)).into())
+    }),
+    ("to_regtype", Shape::Big, |_, args| Ok(text(args, 0).and_then(|name| type_oid(&name)).into())),
+    ("to_regnamespace", Shape::Text, |world, args| {
+        Ok(text(args, 0).filter(|name| oids::namespace(&world.catalog, name) != 0).into())
+    }),
+    // What casts to the `reg` types become. The number of something by name or number, and its name.
+    ("cairn_regclass_oid", Shape::Big, |world, args| {
+        reg_oid(args, "relation", |name| class_oid(world, name))
+    }),
+    ("cairn_regclass_name", Shape::Text, |world, args| {
+        let oid = reg_oid(args, "relation", |name| class_oid(world, name))?;
+        Ok(oid.int().map(|oid| class_name(world, oid)).into())
+    }),
+    ("cairn_regtype_oid", Shape::Big, |_, args| reg_oid(args, "type", type_oid)),
+    ("cairn_regtype_name", Shape::Text, |_, args| {
+        Ok(reg_oid(args, "type", type_oid)?.int().map(|oid| define::format_type(oid, None)).into())
+    }),
+    ("cairn_regnamespace_oid", Shape::Big, |world, args| {
+        reg_oid(args, "schema", |name| Some(oids::namespace(&world.catalog, name)).filter(|oid| *oid != 0))
+    }),
+    ("cairn_regnamespace_name", Shape::Text, |world, args| {
+        let schemas =
+            ["pg_catalog", "information_schema", "pg_toast"].into_iter().chain(world.catalog.schemas());
+        let found = int(args, 0)
+            .and_then(|oid| schemas.into_iter().find(|name| oids::namespace(&world.catalog, name) == oid));
+        Ok(found.map(str::to_owned).or_else(|| text(args, 0)).into())
+    }),
+    ("cairn_regrole_oid", Shape::Big, |_, _| Ok(oids::USER.into())),
+    ("cairn_regrole_name", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("array_to_string", Shape::Text, |_, args| {
+        let between = text(args, 1);
+        Ok(match args.first() {
+            Some(Cell::Texts(values)) => between.map(|between| values.join(&between)).into(),
+            Some(Cell::Ints(values)) => between
+                .map(|between| values.iter().map(i64::to_string).collect::<Vec<_>>().join(&between))
+                .into(),
+            _ => Cell::Null,
+        })
+    }),
+    ("cairn_array_text", Shape::Text, |_, args| Ok(text(args, 0).into())),
+    ("cairn_no_texts", Shape::Texts, |_, _| Ok(Vec::<String>::new().into())),
+    ("cairn_positions", Shape::Bigs, |_, args| {
+        Ok(length(args).map(|count| (1..=count).collect::<Vec<i64>>()).into())
+    }),
+    ("cairn_positions0", Shape::Bigs, |_, args| {
+        Ok(length(args).map(|count| (0..count).collect::<Vec<i64>>()).into())
+    }),
+    ("array_upper", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).into())),
+    ("array_lower", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).map(|_| 1_i64).into())),
+    ("json_build_object", Shape::Text, |_, args| Ok(object(args).into())),
+    ("pg_my_temp_schema", Shape::Big, |_, _| Ok(0.into())),
+    ("pg_is_other_temp_schema", Shape::Bool, |_, _| Ok(false.into())),
+];
+
+fn int(args: &[Cell], at: usize) -> Option<i64> {
+    args.get(at).and_then(Cell::int)
+}
+
+fn text(args: &[Cell], at: usize) -> Option<String> {
+    args.get(at).and_then(Cell::text)
+}
+
+fn is_true(args: &[Cell], at: usize) -> bool {
+    match args.get(at) {
+        Some(Cell::Bool(value)) => *value,
+        Some(Cell::Text(text)) => matches!(text.as_str(), "t" | "true"),
+        _ => false,
+    }
+}
+
+fn nothing(_: &World, _: &[Cell]) -> Result<Cell> {
+    Ok(Cell::Null)
+}
+
+fn visible(_: &World, args: &[Cell]) -> Result<Cell> {
+    Ok(int(args, 0).map(|_| true).into())
+}
+
+/// There is one user, who may do everything.
+fn allowed(_: &World, args: &[Cell]) -> Result<Cell> {
+    Ok(if args.iter().any(Cell::is_null) { Cell::Null } else { true.into() })
+}
+
+fn failure(what: String) -> DataFusionError {
+    DataFusionError::Execution(what)
+}
+
+/// Namespaces of the search path that exist.
+fn searched(world: &World) -> Vec<String> {
+    world.facts.search_path.iter().filter(|schema| world.catalog.has_schema(schema)).cloned().collect()
+}
+
+fn current_schemas(world: &World, args: &[Cell]) -> Result<Cell> {
+    let implicit = matches!(args.first(), Some(Cell::Bool(true))).then(|| "pg_catalog".to_owned());
+    Ok(implicit.into_iter().chain(searched(world)).collect::<Vec<String>>().into())
+}
+
+fn current_setting(world: &World, args: &[Cell]) -> Result<Cell> {
+    let Some(name) = text(args, 0) else { return Ok(Cell::Null) };
+    let lower = name.to_ascii_lowercase();
+    let changed = lock(&world.facts.changes)
+        .iter()
+        .rev()
+        .find(|change| change.name == lower)
+        .map(|change| change.value.clone());
+    match changed.or_else(|| world.facts.settings.get(&lower).cloned()) {
+        Some(value) => Ok(value.into()),
+        None if matches!(args.get(1), Some(Cell::Bool(true))) => Ok(Cell::Null),
+        None => Err(failure(format!("unrecognized configuration parameter \"{name}\""))),
+    }
+}
+
+fn set_config(world: &World, args: &[Cell]) -> Result<Cell> {
+    let (Some(name), value) = (text(args, 0), text(args, 1).unwrap_or_default()) else {
+        return Ok(Cell::Null);
+    };
+    let is_local = matches!(args.get(2), Some(Cell::Bool(true)));
+    lock(&world.facts.changes).push(SettingChange {
+        name: name.to_ascii_lowercase(),
+        value: value.clone(),
+        is_local,
+    });
+    Ok(value.into())
+}
+
+fn quote_literal(text: &str) -> String {
+    let doubled = text.replace('\'', "''");
+    if text.contains('\\') { format!("E'{}'", doubled.replace('\\', "\\\\")) } else { format!("'{doubled}'") }
+}
+
+fn index_definition(world: &World, args: &[Cell]) -> Result<Cell> {
+    let Some((table, index)) = int(args, 0).and_then(|oid| define::find_index(&world.catalog, oid)) else {
+        return Ok(Cell::Null);
+    };
+    let def = table.def();
+    Ok(match int(args, 1).filter(|_| args.len() > 1) {
+        None | Some(0) => {
+            let visible: &[String] = if is_true(args, 2) { &world.facts.search_path } else { &[] };
+            define::index(def, &index, &define::table_name(def, visible)).into()
+        }
+        Some(at) => {
+            let places: Vec<usize> =
+                index.columns.iter().map(|key| key.column).chain(index.include.iter().copied()).collect();
+            let column = usize::try_from(at - 1).ok().and_then(|at| places.get(at));
+            column.map(|column| define::column_name(def, *column)).unwrap_or_default().into()
+        }
+    })
+}
+
+fn view_definition(world: &World, args: &[Cell]) -> Result<Cell> {
+    let oid = match (int(args, 0), text(args, 0)) {
+        (Some(oid), _) => Some(oid),
+        (None, Some(name)) => class_oid(world, &name),
+        (None, None) => None,
+    };
+    let view = oid.and_then(|oid| world.catalog.views().find(|(id, _)| oids::relation(*id) == oid));
+    Ok(view.map(|(_, view)| format!(" {};", view.query.trim_end_matches([';', ' ']))).into())
+}
+
+/// Namespace and name of what has a number.
+fn class(world: &World, oid: i64) -> Option<(String, String)> {
+    if let Some(table) = world.catalog.tables().find(|table| oids::relation(table.id()) == oid) {
+        return Some((table.def().schema.clone(), table.def().name.clone()));
+    }
+    if let Some((_, view)) = world.catalog.views().find(|(id, _)| oids::relation(*id) == oid) {
+        return Some((view.schema.clone(), view.name.clone()));
+    }
+    if let Some((table, index)) = define::find_index(&world.catalog, oid) {
+        return Some((table.def().schema.clone(), index.name));
+    }
+    relations()
+        .iter()
+        .find(|relation| relation.oid == oid)
+        .map(|relation| (relation.schema.to_owned(), relation.name.to_owned()))
+}
+
+fn class_name(world: &World, oid: i64) -> String {
+    match class(world, oid) {
+        None if oid == 0 => "-".to_owned(),
+        None => oid.to_string(),
+        Some((schema, name)) if schema == "pg_catalog" || world.facts.search_path.contains(&schema) => {
+            define::quote_ident(&name)
+        }
+        Some((schema, name)) => format!("{}.{}", define::quote_ident(&schema), define::quote_ident(&name)),
+    }
+}
+
+/// A name's parts, as they are without quotes.
+pub(super) fn parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let (mut quoted, mut chars) = (false, name.trim().chars().peekable());
+    while let Some(next) = chars.next() {
+        let Some(last) = parts.last_mut() else { break };
+        match next {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                last.push('"');
+                chars.next();
+            }
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            other if quoted => last.push(other),
+            other => last.push(other.to_ascii_lowercase()),
+        }
+    }
+    parts
+}
+
+/// The number of a relation that is named as in SQL.
+pub(super) fn class_oid(world: &World, name: &str) -> Option<i64> {
+    let parts = parts(name);
+    let (schemas, name) = match parts.as_slice() {
+        [name] => (
+            std::iter::once("pg_catalog".to_owned()).chain(world.facts.search_path.iter().cloned()).collect(),
+            name,
+        ),
+        [schema, name] | [_, schema, name] => (vec![schema.clone()], name),
+        _ => return None,
+    };
+    schemas.iter().find_map(|schema| {
+        let (catalog, schema) = (&world.catalog, schema.as_str());
+        if let Some(table) = catalog.table(schema, name) {
+            return Some(oids::relation(table.id()));
+        }
+        if let Some(id) = catalog.view_id(schema, name) {
+            return Some(oids::relation(id));
+        }
+        let of = |table: &cairn_table::Table| {
+            super::rows::indexes_of(table)
+                .into_iter()
+                .find(|(_, index, _)| index.name == *name)
+                .map(|(oid, ..)| oid)
+        };
+        let index = catalog.tables().filter(|table| table.def().schema == schema).find_map(|table| of(table));
+        index.or_else(|| find(if schema == PUBLIC { "" } else { schema }, name).map(|relation| relation.oid))
+    })
+}
+
+/// The number of a type that is named as in SQL.
+fn type_oid(name: &str) -> Option<i64> {
+    let name = name.trim().to_ascii_lowercase();
+    let name = name.strip_prefix("pg_catalog.").unwrap_or(&name);
+    let (name, is_array) = name.strip_suffix("[]").map_or((name, false), |name| (name, true));
+    let name = name.split('(').next().unwrap_or_default().trim();
+    let name = match name {
+        "integer" | "int" => "int4",
+        "bigint" => "int8",
+        "smallint" => "int2",
+        "boolean" => "bool",
+        "real" => "float4",
+        "double precision" | "float" => "float8",
+        "decimal" => "numeric",
+        "character varying" => "varchar",
+        "character" => "bpchar",
+        "\"char\"" => "char",
+        "time without time zone" => "time",
+        "timestamp without time zone" => "timestamp",
+        "timestamp with time zone" => "timestamptz",
+        other => other,
+    };
+    let kind = type_by_name(name)?;
+    if is_array { kind.get("typarray").parse().ok() } else { Some(kind.oid) }
+}
+
+/// What a cast to a `reg` type gives: numbers are taken as they are, names looked up.
+fn reg_oid(args: &[Cell], what: &str, find: impl Fn(&str) -> Option<i64>) -> Result<Cell> {
+    match args.first() {
+        None | Some(Cell::Null) => Ok(Cell::Null),
+        Some(Cell::Text(name)) if name.trim() == "-" => Ok(0.into()),
+        Some(Cell::Text(name)) if name.trim().parse::<i64>().is_err() => match find(name) {
+            Some(oid) => Ok(oid.into()),
+            None => Err(failure(format!("{what} \"{name}\" does not exist"))),
+        },
+        Some(other) => Ok(other.int().into()),
+    }
+}
+
+fn is_visible(world: &World, args: &[Cell]) -> Result<Cell> {
+    let Some(oid) = int(args, 0) else { return Ok(Cell::Null) };
+    Ok(class(world, oid)
+        .map(|(schema, _)| schema == "pg_catalog" || world.facts.search_path.contains(&schema))
+        .into())
+}
+
+/// About how many bytes a table has: what its rows take, by what is known of them.
+fn size_of(table: &cairn_table::Table) -> i64 {
+    let width = |at: usize, column: &cairn_table::schema::ColumnDef| {
+        let known = table
+            .statistics()
+            .and_then(|statistics| statistics.columns.get(at))
+            .map(|column| column.average_width as usize);
+        column.kind.kind.width().or(known).unwrap_or(32)
+    };
+    let row: usize = table.def().columns.iter().enumerate().map(|(at, column)| width(at, column)).sum();
+    (table.rows() as i64).saturating_mul(row as i64 + 12)
+}
+
+fn size(world: &World, args: &[Cell]) -> Result<Cell> {
+    let oid = match args.first() {
+        Some(Cell::Text(name)) if name.parse::<i64>().is_err() => class_oid(world, name),
+        _ => int(args, 0),
+    };
+    let table = oid.and_then(|oid| world.catalog.tables().find(|table| oids::relation(table.id()) == oid));
+    Ok(match (oid, table) {
+        (None, _) => Cell::Null,
+        (_, table) => table.map_or(0, |table| size_of(table)).into(),
+    })
+}
+
+fn pretty(bytes: i64) -> String {
+    let mut value = bytes;
+    for unit in ["bytes", "kB", "MB", "GB", "TB"] {
+        if value.abs() < 10 * 1024 {
+            return format!("{value} {unit}");
+        }
+        value = (value + 512) / 1024;
+    }
+    format!("{value} PB")
+}
+
+fn length(args: &[Cell]) -> Option<i64> {
+    match args.first() {
+        Some(Cell::Ints(values)) => Some(values.len() as i64),
+        Some(Cell::Texts(values)) => Some(values.len() as i64),
+        _ => None,
+    }
+}
+
+fn object(args: &[Cell]) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let value = |cell: &Cell| match cell {
+        Cell::Null => "null".to_owned(),
+        Cell::Text(text) => quoted(text),
+        other => other.text().unwrap_or_default(),
+    };
+    let pairs = args.chunks(2).map(|pair| {
+        format!(
+            "{} : {}",
+            quoted(&pair.first().and_then(Cell::text).unwrap_or_default()),
+            pair.get(1).map_or_else(|| "null".to_owned(), value)
+        )
+    });
+    format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+}
