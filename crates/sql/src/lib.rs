@@ -7,14 +7,14 @@
 #![forbid(unsafe_code)]
 
 mod connection;
-#[allow(dead_code, reason = "COPY statements use it")]
+#[allow(dead_code, unused_imports, reason = "COPY statements use it")]
 mod copy;
 mod database;
 mod datum;
 mod error;
 mod expr;
 mod outcome;
-#[allow(dead_code, reason = "the general path uses it")]
+#[allow(dead_code, unused_imports, reason = "the general path uses it")]
 mod pg_catalog;
 pub mod sqlstate;
 mod statement;
