@@ -181,7 +181,12 @@ impl Connection {
     ///
     /// Errors: 42704 for a setting that does not exist, 22023 for a value that it cannot have.
     pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
-        self.session.set_named(name, &[value.to_owned()])
+        self.session.change_setting(name, Some(&[value.to_owned()]), false)
+    }
+
+    /// Says who is connected: what `current_user` gives. It is `cairn` at first; all may do everything.
+    pub fn set_user(&mut self, name: &str) {
+        self.session.context.settings.set_user(name);
     }
 
     /// As SHOW. `None` for a setting that does not exist.

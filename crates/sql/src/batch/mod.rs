@@ -5,7 +5,7 @@ mod reader;
 mod schema;
 
 pub(crate) use builder::Columns;
-pub(crate) use reader::BatchReader;
+pub(crate) use reader::{BatchReader, conform};
 pub(crate) use schema::{data_type, field, kind_of, schema_of};
 
 /// Rows of a batch.

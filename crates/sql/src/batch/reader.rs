@@ -64,7 +64,7 @@ impl BatchReader {
 }
 
 /// An array as one of another type; lists and the like as text.
-fn converted(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn conform(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, ArrowError> {
     let to = data_type(kind);
     if *array.data_type() == to {
         return Ok(Arc::clone(array));
@@ -89,7 +89,7 @@ fn braces(list: &str) -> String {
 
 impl Reader {
     fn new(array: &ArrayRef, kind: &ColumnType) -> Result<Reader, ArrowError> {
-        let array = converted(array, kind)?;
+        let array = conform(array, kind)?;
         let any = array.as_any();
         let reader = match kind.kind {
             Type::Boolean => any.downcast_ref().cloned().map(Reader::Boolean),

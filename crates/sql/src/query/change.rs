@@ -116,7 +116,9 @@ impl Change {
             Kind::Insert(insert) => {
                 let (transaction, context) = session.parts()?;
                 let mut run = InsertRun::new(insert, params, context);
-                rows.iter().try_for_each(|row| run.given(row, transaction))?;
+                for row in &rows {
+                    run.given(|at| row.get(at).map_or(DatumRef::Null, Datum::borrow), transaction)?;
+                }
                 Ok(Some((run.count, run.results)))
             }
             Kind::Update { table, columns, checks, returning } => {

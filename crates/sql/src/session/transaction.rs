@@ -1,8 +1,10 @@
 //! Transactions of a session.
 
+use std::collections::BTreeMap;
+
 use cairn_table::{Isolation, Savepoint, Transaction};
 
-use super::Session;
+use super::{Session, Settings};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     ACTIVE_SQL_TRANSACTION, IN_FAILED_SQL_TRANSACTION, INTERNAL_ERROR, INVALID_SAVEPOINT,
@@ -42,6 +44,20 @@ pub(crate) struct Open {
     savepoints: Vec<(String, Savepoint)>,
     /// Whether no statement has run in it.
     pub fresh: bool,
+    /// The settings before the first that it has changed, for ROLLBACK.
+    settings: Option<Box<Settings>>,
+    /// Those that are to be as before after COMMIT, and what they were.
+    local: BTreeMap<String, String>,
+}
+
+impl Open {
+    /// A setting was changed in it: for its own time, or for good.
+    pub fn set(&mut self, name: String, before: Option<String>, is_local: bool) {
+        match before {
+            Some(before) if is_local => _ = self.local.entry(name).or_insert(before),
+            _ => _ = self.local.remove(&name),
+        }
+    }
 }
 
 /// What BEGIN and SET TRANSACTION may say.
@@ -69,7 +85,8 @@ impl Session {
         let settings = &self.context.settings;
         let isolation = modes.isolation.unwrap_or(settings.default_isolation);
         let read_only = modes.read_only.unwrap_or(settings.default_read_only) || self.shared.read_only;
-        let transaction = self.shared.tables.begin_with(isolation, &self.canceller)?;
+        let transaction =
+            self.shared.tables.begin_with(isolation, &self.canceller, self.context.settings.lock_timeout)?;
         self.context.begin();
         Ok(self.open.insert(Open {
             transaction,
@@ -78,6 +95,8 @@ impl Session {
             read_only,
             savepoints: Vec::new(),
             fresh: true,
+            settings: None,
+            local: BTreeMap::new(),
         }))
     }
 
@@ -103,6 +122,7 @@ impl Session {
         }
         if let Some(open) = &mut self.open {
             open.fresh = false;
+            open.transaction.set_lock_timeout(self.context.settings.lock_timeout);
         }
         Ok(())
     }
@@ -113,6 +133,17 @@ impl Session {
     pub fn end_statement(&mut self, succeeded: bool) -> Result<()> {
         self.stop_timer();
         self.leave_engine();
+        let changed = if succeeded {
+            self.take_changes()
+        } else {
+            self.changes.take();
+            Ok(())
+        };
+        let ended = self.end_transaction(succeeded && changed.is_ok());
+        changed.and(ended)
+    }
+
+    fn end_transaction(&mut self, succeeded: bool) -> Result<()> {
         match &mut self.open {
             Some(open) if open.span == Span::Statement => {
                 if succeeded {
@@ -173,6 +204,16 @@ impl Session {
     /// Errors: 40001 where it cannot be put in a line with others; the disk's.
     pub fn commit(&mut self) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
+        let (settings, local) = (open.settings.take(), std::mem::take(&mut open.local));
+        let result = self.commit_transaction(open);
+        match result {
+            Ok(()) => self.forget_local(local),
+            Err(_) => self.restore_settings(settings),
+        }
+        result
+    }
+
+    fn commit_transaction(&mut self, mut open: Open) -> Result<()> {
         let written = self.context.sequences.write_back(&self.shared, &mut open.transaction);
         if let Err(error) = written {
             open.transaction.rollback()?;
@@ -185,9 +226,31 @@ impl Session {
 
     /// Takes back what is open.
     pub fn rollback(&mut self) -> Result<()> {
-        let Some(open) = self.open.take() else { return Ok(()) };
+        let Some(mut open) = self.open.take() else { return Ok(()) };
+        self.restore_settings(open.settings.take());
         self.context.sequences.end(&self.shared, false);
         Ok(open.transaction.rollback()?)
+    }
+
+    /// Remembers the settings before the open transaction changes any.
+    pub fn keep_settings(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.settings.get_or_insert_with(|| Box::new(self.context.settings.clone()));
+        }
+    }
+
+    fn restore_settings(&mut self, before: Option<Box<Settings>>) {
+        if let Some(before) = before {
+            self.context.settings.restore(*before);
+        }
+    }
+
+    /// The transaction is over for which these were set.
+    fn forget_local(&mut self, local: BTreeMap<String, String>) {
+        for (name, before) in local {
+            // It had this value before, so it may have it.
+            let _ = self.context.settings.set(&name, Some(&[before]));
+        }
     }
 
     pub fn begin_block(&mut self, modes: Modes) -> Result<()> {
@@ -227,7 +290,11 @@ impl Session {
                 let what = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(Error::new(ACTIVE_SQL_TRANSACTION, what));
             }
-            open.transaction = self.shared.tables.begin_with(isolation, &self.canceller)?;
+            open.transaction = self.shared.tables.begin_with(
+                isolation,
+                &self.canceller,
+                self.context.settings.lock_timeout,
+            )?;
         }
         if let Some(read_only) = modes.read_only {
             open.read_only = read_only || self.shared.read_only;

@@ -11,7 +11,7 @@ use super::prepare::{first_words, variable_name};
 use super::transaction::Modes;
 use crate::error::{Error, Result};
 use crate::outcome::{CommandTag, Outcome};
-use crate::sqlstate::DUPLICATE_OBJECT;
+use crate::sqlstate::{DUPLICATE_OBJECT, NO_ACTIVE_SQL_TRANSACTION};
 use crate::statement::Statement;
 use crate::syntax::{Plain, fold, ident, last_name};
 
@@ -72,16 +72,19 @@ impl Session {
             }
             Tree::Reset(reset) => {
                 match &reset.reset {
-                    Reset::ALL => self.context.settings = super::Settings::new(&self.shared),
+                    Reset::ALL => {
+                        self.keep_settings();
+                        self.context.settings.reset(&self.shared);
+                    }
                     Reset::ConfigurationParameter(name) => {
-                        self.context.settings.set(&setting_name(name), None)?
+                        self.change_setting(&setting_name(name), None, false)?;
                     }
                 }
                 CommandTag::new("RESET")
             }
             Tree::Discard { .. } => {
                 self.named.clear();
-                self.context.settings = super::Settings::new(&self.shared);
+                self.context.settings.reset(&self.shared);
                 CommandTag::new("DISCARD ALL")
             }
             Tree::Prepare { name, data_types, statement } => {
@@ -159,20 +162,24 @@ impl Session {
 
     fn set(&mut self, set: &Set) -> Result<()> {
         match set {
-            Set::SingleAssignment { variable, values, .. } => {
+            Set::SingleAssignment { scope, variable, values, .. } => {
+                let is_local = *scope == Some(ast::ContextModifier::Local);
                 let texts: Vec<String> = values.iter().map(text_of).collect();
                 let name = setting_name(variable);
                 if let [only] = texts.as_slice()
                     && only.eq_ignore_ascii_case("default")
                     && !matches!(values.first(), Some(Expr::Value(_)))
                 {
-                    return self.context.settings.set(&name, None);
+                    return self.change_setting(&name, None, is_local);
                 }
-                self.set_named(&name, &texts)
+                self.change_setting(&name, Some(&texts), is_local)
             }
-            Set::SetTimeZone { value, .. } => self.context.settings.set("timezone", Some(&[text_of(value)])),
+            Set::SetTimeZone { local, value } => {
+                self.change_setting("timezone", Some(&[text_of(value)]), *local)
+            }
             Set::SetNames { charset_name, .. } => {
-                self.context.settings.set("client_encoding", Some(std::slice::from_ref(&charset_name.value)))
+                let name = std::slice::from_ref(&charset_name.value);
+                self.change_setting("client_encoding", Some(name), false)
             }
             Set::SetNamesDefault {} | Set::SetRole { .. } | Set::SetSessionAuthorization(_) => Ok(()),
             Set::SetTransaction { modes, session: false, .. } => self.set_modes(modes_of(modes)?),
@@ -187,24 +194,47 @@ impl Session {
         }
     }
 
-    /// Changes a setting by its name.
+    /// Changes a setting by its name, for the session or up to the end of the transaction. Without values it becomes what it was at first.
     ///
     /// Errors: as SET.
-    pub fn set_named(&mut self, name: &str, values: &[String]) -> Result<()> {
-        if name.eq_ignore_ascii_case("transaction_isolation")
-            || name.eq_ignore_ascii_case("transaction_read_only")
-        {
+    pub fn change_setting(&mut self, name: &str, values: Option<&[String]>, is_local: bool) -> Result<()> {
+        let name = name.to_ascii_lowercase();
+        if let ("transaction_isolation" | "transaction_read_only", Some(values)) = (name.as_str(), values) {
             let mut probe = super::Settings::new(&self.shared);
-            probe.set(name, Some(values))?;
-            let modes = match name.len() {
-                len if len == "transaction_isolation".len() && name.ends_with("isolation") => {
+            probe.set(&name, Some(values))?;
+            let modes = match name.as_str() {
+                "transaction_isolation" => {
                     Modes { isolation: Some(probe.default_isolation), read_only: None }
                 }
                 _ => Modes { isolation: None, read_only: Some(probe.default_read_only) },
             };
             return self.set_modes(modes);
         }
-        self.context.settings.set(name, Some(values))
+        if is_local && !self.in_block() {
+            self.warn(NO_ACTIVE_SQL_TRANSACTION, "SET LOCAL can only be used in transaction blocks");
+            return Ok(());
+        }
+        self.keep_settings();
+        let before = self.context.settings.get(&name);
+        self.context.settings.set(&name, values)?;
+        if let Some(open) = &mut self.open {
+            open.set(name, before, is_local);
+        }
+        Ok(())
+    }
+
+    /// Takes over what a statement has set with `set_config`.
+    ///
+    /// Errors: as SET.
+    pub fn take_changes(&mut self) -> Result<()> {
+        for change in self.changes.take() {
+            let is_known = self.in_block() || !change.is_local;
+            // Without a block the transaction is over now.
+            if is_known {
+                self.change_setting(&change.name, Some(&[change.value]), change.is_local)?;
+            }
+        }
+        Ok(())
     }
 }
 
