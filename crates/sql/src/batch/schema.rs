@@ -105,3 +105,13 @@ pub(crate) fn kind_of(field: &Field) -> ColumnType {
         _ => Type::Text.into(),
     }
 }
+
+/// What a field's values are lists of.
+pub(crate) fn element_of(field: &Field) -> Option<ColumnType> {
+    match field.data_type() {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            Some(element_of(item).unwrap_or_else(|| kind_of(item)))
+        }
+        _ => None,
+    }
+}

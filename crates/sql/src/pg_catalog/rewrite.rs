@@ -26,7 +26,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use super::relations::find;
 use super::{World, subquery};
-use crate::syntax::build::{call, null, number, string, take};
+use crate::syntax::build::{call, null, number, string, take, text};
 use crate::syntax::ident;
 
 /// Names of columns whose arrays PostgreSQL counts from 0.
@@ -398,7 +398,25 @@ pub(super) fn orders_by(query: &Query) -> Option<Expr> {
     }
 }
 
+/// The columns that PostgreSQL counts from 0 are no arrays in results, but numbers with blanks between them.
+fn vector(item: &mut SelectItem) {
+    let (expr, alias) = match item {
+        SelectItem::UnnamedExpr(expr) => (expr, None),
+        SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias.clone())),
+        _ => return,
+    };
+    let Some(name) = column(expr).filter(|name| FROM_ZERO.contains(&name.as_str())) else { return };
+    let alias = alias.unwrap_or_else(|| Ident::with_quote('"', name));
+    let expr = call("array_to_string", vec![take(expr), text(" ")]);
+    *item = SelectItem::ExprWithAlias { expr, alias };
+}
+
 /// Turns what PostgreSQL's clients write into what the general path plans, with the same meaning.
 pub(crate) fn rewrite(statement: &mut Statement, world: &World) {
+    if let Statement::Query(query) = statement
+        && let Some(select) = select_mut(query)
+    {
+        select.projection.iter_mut().for_each(vector);
+    }
     let _ = statement.visit(&mut Rewriter { world });
 }

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::errors::external;
+use super::rewrite::{ESCAPED, escaped};
 use crate::datum::Datum;
 
 /// What the time of the transaction is called until it is known.
@@ -164,6 +165,13 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     state.register_udf(Arc::new(RowFunction::text("cairn_uuid", &[1], |texts| {
         let text = texts.first()?;
         Datum::parse(text, &cairn_table::row::Type::Uuid.into()).ok().map(|datum| datum.to_string())
+    })))?;
+    state.register_udf(Arc::new(RowFunction::new(ESCAPED, &[2], DataType::Utf8View, |values| {
+        let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
+        let (Some(pattern), Some(escape)) = (pattern, escape) else {
+            return Ok(ScalarValue::Utf8View(None));
+        };
+        Ok(ScalarValue::Utf8View(Some(escaped(&pattern, &escape).map_err(external)?)))
     })))?;
     let bytes = |values: &[ScalarValue]| {
         let Some(text) = values.first().and_then(text_of) else { return Ok(ScalarValue::BinaryView(None)) };

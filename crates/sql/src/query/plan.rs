@@ -24,7 +24,7 @@ use super::rewrite::{result_names, rewrite};
 use super::sequences::Counting;
 use super::stream::Batches;
 use super::value::{parameter_type, scalar};
-use crate::batch::{data_type, kind_of};
+use crate::batch::{data_type, element_of, kind_of};
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::expr::Context;
@@ -76,7 +76,7 @@ impl Query {
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         let search_path = session.context.settings.search_path.clone();
         let world = if pg_catalog::is_about(&tree) {
-            let views = view_columns(session, &catalog)?;
+            let views = session.view_columns(&catalog)?;
             let world = World::new(session, views)?;
             pg_catalog::rewrite(&mut tree, &world);
             world
@@ -101,7 +101,7 @@ impl Query {
             .schema()
             .fields()
             .iter()
-            .map(|field| Column::new(field.name().clone(), kind_of(field)))
+            .map(|field| Column { element: element_of(field), ..Column::new(field.name(), kind_of(field)) })
             .collect();
         let mut columns = columns;
         if let Some(names) = result_names.filter(|names| names.len() == columns.len()) {
@@ -158,20 +158,25 @@ impl Query {
     }
 }
 
-/// The columns of all views, which only planning them tells: once for a catalog.
-fn view_columns(session: &mut Session, catalog: &Arc<cairn_table::Catalog>) -> Result<Arc<ViewColumns>> {
-    let known_of = (catalog.version(), session.context.settings.version);
-    if let Some((of, columns)) = &session.view_columns
-        && *of == known_of
-    {
-        return Ok(Arc::clone(columns));
+impl Session {
+    /// The columns of all views, which only planning them tells: once for a catalog.
+    ///
+    /// Errors: those of reading sequences, and of setting up the general path.
+    pub(crate) fn view_columns(&mut self, catalog: &Arc<cairn_table::Catalog>) -> Result<Arc<ViewColumns>> {
+        let known_of = (catalog.version(), self.context.settings.version);
+        if let Some((of, columns)) = &self.view_columns
+            && *of == known_of
+        {
+            return Ok(Arc::clone(columns));
+        }
+        let world = Arc::new(World::new(self, Arc::default())?);
+        let counting = Counting::of(self);
+        let engine = self.engine()?;
+        let columns = Names::new(&engine.state, catalog, &[], None, world, counting).view_columns();
+        let columns = Arc::new(columns);
+        self.view_columns = Some((known_of, Arc::clone(&columns)));
+        Ok(columns)
     }
-    let world = Arc::new(World::new(session, Arc::default())?);
-    let counting = Counting::of(session);
-    let engine = session.engine()?;
-    let columns = Arc::new(Names::new(&engine.state, catalog, &[], None, world, counting).view_columns());
-    session.view_columns = Some((known_of, Arc::clone(&columns)));
-    Ok(columns)
 }
 
 /// EXPLAIN has one column, as everybody expects.

@@ -279,7 +279,7 @@ fn switch(text: &str) -> Option<bool> {
 fn shown(time: Option<Duration>) -> String {
     let millis = time.map_or(0, |time| time.as_millis());
     let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];
-    let unit = units.iter().find(|(millis_each, _)| millis % millis_each == 0);
+    let unit = units.iter().find(|(millis_each, _)| millis.is_multiple_of(*millis_each));
     match unit {
         Some((millis_each, unit)) if millis > 0 => format!("{}{unit}", millis / millis_each),
         _ => "0".to_owned(),

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 pub(super) use names::result_names;
+pub(super) use notation::{ESCAPED, escaped};
 
 use super::read::ZONED;
 use crate::error::{Error, Result};

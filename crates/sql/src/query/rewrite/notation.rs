@@ -5,8 +5,11 @@ use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, TimezoneIn
 
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
-use crate::syntax::build::{call, string, text};
+use crate::syntax::build::{call, string, take, text};
 use crate::syntax::last_name;
+
+/// What puts backslashes into patterns that are known when the query runs.
+pub(in crate::query) const ESCAPED: &str = "cairn_like_pattern";
 
 /// `x = ANY(list)`.
 pub(super) fn member(left: Expr, right: Expr) -> Expr {
@@ -55,30 +58,21 @@ pub(super) fn operator(symbol: &str) -> Result<BinaryOperator> {
     })
 }
 
-/// Puts backslashes in the place of another escape character of LIKE. The pattern may be put together from literals.
+/// Puts backslashes in the place of another escape character of LIKE.
 ///
-/// Errors: as [`escaped`]; 0A000 for patterns that are not known.
+/// Errors: as [`escaped`], of patterns that are known.
 pub(super) fn escape(pattern: &mut Expr, character: &str) -> Result<()> {
-    match pattern {
-        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => escape(inner, character),
-        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } => {
-            escape(left, character)?;
-            escape(right, character)
-        }
-        literal => {
-            let Some(given) = string(literal) else {
-                return Err(Error::unsupported("LIKE with ESCAPE and a pattern that is no literal"));
-            };
-            *literal = text(&escaped(given, character)?);
-            Ok(())
-        }
-    }
+    *pattern = match string(pattern) {
+        Some(given) => text(&escaped(given, character)?),
+        None => call(ESCAPED, vec![take(pattern), text(character)]),
+    };
+    Ok(())
 }
 
 /// A pattern of LIKE with backslashes in the place of another escape character; none where there is none.
 ///
 /// Errors: 22025 for more than one character, and for one with nothing behind it.
-fn escaped(pattern: &str, escape: &str) -> Result<String> {
+pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     let mut characters = escape.chars();
     let (escape, rest) = (characters.next(), characters.next());
     if rest.is_some() {
