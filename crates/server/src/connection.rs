@@ -117,10 +117,7 @@ fn settle(shared: &Shared, connection: &mut cairn_sql::Connection, startup: &Sta
     if let Some(timeout) = shared.limits.statement_timeout {
         connection.set("statement_timeout", &timeout.as_millis().to_string())?;
     }
-    for (name, value) in [("session_authorization", &startup.user), ("role", &startup.user)] {
-        // Who the user is matters to what it is told only: all may do everything.
-        let _ = connection.set(name, value);
-    }
+    connection.set_user(&startup.user);
     for (name, value) in &startup.settings {
         match connection.set(name, value) {
             Ok(()) => {}

@@ -208,6 +208,11 @@ impl Connection {
         self.session.set_named(name, &[value.to_owned()], false)
     }
 
+    /// Says who is connected: what `current_user` gives. It is `cairn` at first; all may do everything.
+    pub fn set_user(&mut self, name: &str) {
+        self.session.context.settings.set_user(name);
+    }
+
     /// As SHOW. `None` for a setting that does not exist.
     pub fn setting(&self, name: &str) -> Option<String> {
         self.session.setting(name)

@@ -41,9 +41,12 @@ pub(crate) struct Shared {
     pub clock: Arc<dyn Clock>,
     pub durability: cairn_table::Durability,
     pub statement_timeout: Option<Duration>,
+    pub lock_timeout: Option<Duration>,
     pub threads: usize,
     pub memory_limit: u64,
     pub read_only: bool,
+    /// When it was opened, in microseconds since 1970.
+    pub started: i64,
     /// What it is called, as far as clients ask.
     pub name: String,
     pub sequences: Mutex<Counters>,
@@ -221,7 +224,7 @@ impl Builder {
         self
     }
 
-    /// How long statements wait for rows that another transaction has changed: for ever by default, as deadlocks are found.
+    /// How long statements wait for rows that another transaction has changed: for ever by default, as deadlocks are found. The setting `lock_timeout` changes it for a session.
     #[must_use]
     pub fn lock_timeout(mut self, timeout: Option<Duration>) -> Self {
         self.lock_timeout = timeout;
@@ -271,9 +274,11 @@ impl Builder {
                 Durability::Buffered | Durability::Memory => cairn_table::Durability::Buffered,
             },
             statement_timeout: self.statement_timeout,
+            lock_timeout: self.lock_timeout,
             threads: threads.unwrap_or(1).max(1),
             memory_limit: self.memory_limit,
             read_only: self.read_only,
+            started: self.clock.wall().as_micros() as i64,
             name: path
                 .file_stem()
                 .map_or_else(|| "cairn".to_owned(), |stem| stem.to_string_lossy().into_owned()),

@@ -4,22 +4,20 @@
 //! the number by up to [`BLOCK`] values, so that counting writes nothing most of the time and no two transactions wait for each other. Who takes a value that the row is not ahead
 //! of moves the row with their own commit, so a value that was committed is never given again. Closing the database moves the rows back to where the numbers are.
 
-use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use cairn_table::row::{Order, Type, Value};
 use cairn_table::schema::{ColumnDef, ColumnType, KeyColumn, TableDef};
 use cairn_table::{Durability, Isolation, RowBuf, RowRef, Table, Transaction, View};
-use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use crate::database::Shared;
 use crate::error::{Error, Result};
-use crate::session::Settings;
 use crate::sqlstate::{
     NUMERIC_VALUE_OUT_OF_RANGE, OBJECT_NOT_IN_PREREQUISITE_STATE, SEQUENCE_GENERATOR_LIMIT_EXCEEDED,
     UNDEFINED_TABLE,
 };
-use crate::syntax::fold;
+use crate::syntax::name_parts;
 
 /// The namespace of what nobody sees.
 pub(crate) const HIDDEN: &str = "cairn_catalog";
@@ -93,10 +91,10 @@ pub(crate) struct Counter {
 /// What all sessions share.
 pub(crate) type Counters = HashMap<Name, Counter>;
 
-/// What a session knows of sequences.
+/// What a session knows of sequences. Queries that run on other threads count too: who needs both locks takes that of the counters first.
 #[derive(Debug, Default)]
 pub(crate) struct SessionSequences {
-    inner: RefCell<Inner>,
+    inner: Mutex<Inner>,
 }
 
 #[derive(Debug, Default)]
@@ -117,20 +115,7 @@ fn undefined(name: &str) -> Error {
 
 /// Namespace and name, as a text has them.
 pub(crate) fn parse_name(text: &str, schema: &str) -> Name {
-    let mut parts: Vec<String> = vec![String::new()];
-    let mut quoted = false;
-    for c in text.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            '.' if !quoted => parts.push(String::new()),
-            c => {
-                let c = if quoted { c.to_string() } else { fold(&c.to_string()) };
-                if let Some(part) = parts.last_mut() {
-                    part.push_str(&c);
-                }
-            }
-        }
-    }
+    let mut parts = name_parts(text);
     let name = parts.pop().unwrap_or_default();
     (parts.pop().unwrap_or_else(|| schema.to_owned()), name)
 }
@@ -139,8 +124,8 @@ impl SessionSequences {
     /// `nextval`.
     ///
     /// Errors: 42P01, 2200H.
-    pub fn next(&self, shared: &Shared, settings: &Settings, text: &str) -> Result<i64> {
-        let name = parse_name(text, settings.schema());
+    pub fn next(&self, shared: &Shared, schema: &str, text: &str) -> Result<i64> {
+        let name = parse_name(text, schema);
         let mut counters = lock(&shared.sequences);
         let counter = counters.get_mut(&name).ok_or_else(|| undefined(text))?;
         let Some(value) = counter.sequence.next else {
@@ -154,7 +139,7 @@ impl SessionSequences {
             return Err(Error::new(SEQUENCE_GENERATOR_LIMIT_EXCEEDED, what));
         };
         counter.sequence.next = counter.sequence.after(value);
-        let mut inner = self.inner.borrow_mut();
+        let mut inner = lock(&self.inner);
         match counter.left.checked_sub(1) {
             Some(left) => counter.left = left,
             None => _ = inner.behind.insert(name.clone()),
@@ -167,10 +152,10 @@ impl SessionSequences {
     /// `currval`, and `lastval` without a name.
     ///
     /// Errors: 55000 where this session has taken no value.
-    pub fn current(&self, settings: &Settings, text: Option<&str>) -> Result<i64> {
-        let inner = self.inner.borrow();
+    pub fn current(&self, schema: &str, text: Option<&str>) -> Result<i64> {
+        let inner = lock(&self.inner);
         let name = match text {
-            Some(text) => Some(parse_name(text, settings.schema())),
+            Some(text) => Some(parse_name(text, schema)),
             None => inner.last.clone(),
         };
         let value = name.as_ref().and_then(|name| inner.current.get(name)).copied();
@@ -186,15 +171,8 @@ impl SessionSequences {
     /// `setval`.
     ///
     /// Errors: 42P01, 22003.
-    pub fn set(
-        &self,
-        shared: &Shared,
-        settings: &Settings,
-        text: &str,
-        value: i64,
-        is_called: bool,
-    ) -> Result<i64> {
-        let name = parse_name(text, settings.schema());
+    pub fn set(&self, shared: &Shared, schema: &str, text: &str, value: i64, is_called: bool) -> Result<i64> {
+        let name = parse_name(text, schema);
         let mut counters = lock(&shared.sequences);
         let counter = counters.get_mut(&name).ok_or_else(|| undefined(text))?;
         let sequence = &mut counter.sequence;
@@ -207,7 +185,7 @@ impl SessionSequences {
         }
         sequence.next = if is_called { sequence.after(value) } else { Some(value) };
         counter.left = 0;
-        let mut inner = self.inner.borrow_mut();
+        let mut inner = lock(&self.inner);
         inner.behind.insert(name.clone());
         if is_called {
             inner.current.insert(name, value);
@@ -227,7 +205,7 @@ impl SessionSequences {
     ) -> Result<()> {
         let table = table(transaction)?;
         insert(transaction, &table, name, &sequence)?;
-        self.inner.borrow_mut().changed.insert(name.clone());
+        lock(&self.inner).changed.insert(name.clone());
         lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
         Ok(())
     }
@@ -252,10 +230,10 @@ impl SessionSequences {
         let mut sequence = counted.unwrap_or_else(|| of_row(&row.row(&table)));
         change(&mut sequence)?;
         put(transaction, &table, name, &sequence)?;
-        let mut inner = self.inner.borrow_mut();
+        lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
+        let mut inner = lock(&self.inner);
         inner.changed.insert(name.clone());
         inner.behind.remove(name);
-        lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
         Ok(())
     }
 
@@ -267,10 +245,10 @@ impl SessionSequences {
             return Ok(false);
         };
         let removed = transaction.delete(&table, &key_of(&table, name))?;
-        let mut inner = self.inner.borrow_mut();
+        lock(&shared.sequences).remove(name);
+        let mut inner = lock(&self.inner);
         inner.changed.insert(name.clone());
         inner.behind.remove(name);
-        lock(&shared.sequences).remove(name);
         Ok(removed)
     }
 
@@ -279,7 +257,7 @@ impl SessionSequences {
     /// Errors: those of the table.
     pub fn write_back(&self, shared: &Shared, transaction: &mut Transaction) -> Result<()> {
         let behind: Vec<Name> = {
-            let mut inner = self.inner.borrow_mut();
+            let mut inner = lock(&self.inner);
             inner.moved.clear();
             inner.behind.drain().collect()
         };
@@ -291,7 +269,7 @@ impl SessionSequences {
                 Sequence { next: counter.sequence.ahead(BLOCK), ..counter.sequence.clone() }
             };
             put(transaction, &table, &name, &ahead)?;
-            self.inner.borrow_mut().moved.insert(name, ahead.next);
+            lock(&self.inner).moved.insert(name, ahead.next);
         }
         Ok(())
     }
@@ -300,18 +278,19 @@ impl SessionSequences {
     ///
     /// Errors: those of the table.
     pub fn end(&self, shared: &Shared, committed: bool) -> Result<()> {
-        let mut inner = self.inner.borrow_mut();
-        let moved: Vec<(Name, Option<i64>)> = inner.moved.drain().collect();
-        inner.behind.clear();
-        let changed: Vec<Name> = inner.changed.drain().collect();
+        let (moved, changed): (Vec<(Name, Option<i64>)>, Vec<Name>) = {
+            let mut inner = lock(&self.inner);
+            inner.behind.clear();
+            (inner.moved.drain().collect(), inner.changed.drain().collect())
+        };
         if !committed && !changed.is_empty() {
-            for name in &changed {
-                inner.current.remove(name);
-            }
-            drop(inner);
             // Waits for changes of the schema, and nobody may wait for the counters meanwhile.
             let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
             let mut counters = lock(&shared.sequences);
+            let mut inner = lock(&self.inner);
+            for name in &changed {
+                inner.current.remove(name);
+            }
             for name in changed {
                 counters.remove(&name);
                 load_into(&mut counters, &view, &name)?;
@@ -375,6 +354,18 @@ pub(crate) fn all(view: &View) -> Result<Vec<(Name, Sequence)>> {
         }
     }
     Ok(all)
+}
+
+/// As [`all`], with what they give next as it is now: the rows are ahead of that.
+pub(crate) fn all_now(shared: &Shared, view: &View) -> Result<Vec<(Name, Sequence)>> {
+    let mut sequences = all(view)?;
+    let counters = lock(&shared.sequences);
+    for (name, sequence) in &mut sequences {
+        if let Some(counter) = counters.get(name) {
+            sequence.next = counter.sequence.next;
+        }
+    }
+    Ok(sequences)
 }
 
 fn load_into(counters: &mut Counters, view: &View, name: &Name) -> Result<()> {

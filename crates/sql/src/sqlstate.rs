@@ -14,6 +14,7 @@ pub const DIVISION_BY_ZERO: &str = "22012";
 pub const INVALID_ARGUMENT_FOR_LOGARITHM: &str = "2201E";
 pub const INVALID_ARGUMENT_FOR_POWER: &str = "2201F";
 pub const INVALID_ROW_COUNT_IN_LIMIT: &str = "2201W";
+pub const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
 pub const INVALID_PARAMETER_VALUE: &str = "22023";
 pub const INVALID_ESCAPE_SEQUENCE: &str = "22025";
 pub const INVALID_TEXT_REPRESENTATION: &str = "22P02";

@@ -21,6 +21,7 @@ pub(crate) fn name_of(kind: &ColumnType) -> &'static str {
         Type::Blob => "bytea",
         Type::Date => "date",
         Type::Time => "time without time zone",
+        Type::Timestamp if kind.is_zoned => "timestamp with time zone",
         Type::Timestamp => "timestamp without time zone",
         Type::Interval => "interval",
         Type::Uuid => "uuid",

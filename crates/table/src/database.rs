@@ -176,12 +176,18 @@ impl Database {
 
     /// Begins a transaction. Cost: some ten nanoseconds, until it changes something. Errors: [`Error::Busy`], [`Error::Failed`].
     pub fn begin(&self, isolation: Isolation) -> Result<Transaction> {
-        Transaction::begin(&self.inner, isolation, Canceller::new())
+        Transaction::begin(&self.inner, isolation, Canceller::new(), self.inner.options.lock_timeout)
     }
 
-    /// As [`Database::begin`], of a transaction that somebody else can cancel, also while it waits for who changes the schema. Errors: [`Error::Cancelled`] besides.
-    pub fn begin_with(&self, isolation: Isolation, canceller: &Canceller) -> Result<Transaction> {
-        Transaction::begin(&self.inner, isolation, canceller.clone())
+    /// As [`Database::begin`], of a transaction that somebody else can cancel, also while it waits for who changes the schema, and that waits for others so long.
+    /// Errors: [`Error::Cancelled`] besides.
+    pub fn begin_with(
+        &self,
+        isolation: Isolation,
+        canceller: &Canceller,
+        lock_timeout: Option<Duration>,
+    ) -> Result<Transaction> {
+        Transaction::begin(&self.inner, isolation, canceller.clone(), lock_timeout)
     }
 
     /// Writes what is in memory only, so that the next opening has little to do, and gives the log back that nobody needs. Others go on meanwhile.

@@ -6,6 +6,8 @@ mod dml;
 mod foreign;
 mod locks;
 
+use std::time::Duration;
+
 use cairn_vfs::ErrorKind;
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
@@ -76,13 +78,19 @@ pub struct Transaction {
     header: Vec<u8>,
     /// Snapshots of earlier statements: a clone of the view may still have one.
     own_snapshots: Vec<Weak<Snapshot>>,
+    lock_timeout: Option<Duration>,
     is_over: bool,
 }
 
 impl Transaction {
-    pub(crate) fn begin(db: &Arc<Inner>, isolation: Isolation, canceller: Canceller) -> Result<Transaction> {
+    pub(crate) fn begin(
+        db: &Arc<Inner>,
+        isolation: Isolation,
+        canceller: Canceller,
+        lock_timeout: Option<Duration>,
+    ) -> Result<Transaction> {
         db.check()?;
-        let snapshot = db.snapshot(&canceller)?;
+        let snapshot = db.snapshot(&canceller, lock_timeout)?;
         let reads = (isolation == Isolation::Serializable).then(|| Arc::new(Mutex::default()));
         let catalog = db.catalog();
         let view = View { db: Arc::clone(db), catalog, snapshot, own: None, reads, canceller };
@@ -108,8 +116,14 @@ impl Transaction {
             has_schema_lock: false,
             header: Vec::new(),
             own_snapshots: Vec::new(),
+            lock_timeout,
             is_over: false,
         })
+    }
+
+    /// How long it waits for rows that another transaction has changed, and for changes of the schema, from now on; `None` for as long as it takes.
+    pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
+        self.lock_timeout = timeout;
     }
 
     /// Its number. Others learn of it with the first change, and so does the transaction itself: 0 before.
@@ -492,7 +506,11 @@ impl Drop for Transaction {
 
 impl Inner {
     /// A snapshot for a new transaction, which waits while somebody changes the schema.
-    fn snapshot(self: &Arc<Self>, canceller: &Canceller) -> Result<Arc<Snapshot>> {
+    fn snapshot(
+        self: &Arc<Self>,
+        canceller: &Canceller,
+        lock_timeout: Option<Duration>,
+    ) -> Result<Arc<Snapshot>> {
         loop {
             let snapshot = self.another_snapshot()?;
             // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so first, and looks at the slots afterwards.
@@ -500,7 +518,7 @@ impl Inner {
                 return Ok(snapshot);
             }
             drop(snapshot);
-            self.wait_for_schema(canceller)?;
+            self.wait_for_schema(canceller, lock_timeout)?;
         }
     }
 

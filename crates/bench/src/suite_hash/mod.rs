@@ -127,9 +127,6 @@ pub fn run_with(
     Ok(begun.into_run(ended, recorder))
 }
 
-/// Fields of the machine by name, in reading order.
-type Machine = Vec<(String, String)>;
-
 /// What to tell the user where stores are built in memory: nothing there is ever cold, and no sync costs anything.
 fn in_memory(machine: &[(String, String)]) -> Option<String> {
     let (_, file_system) = machine.iter().find(|(name, _)| name == "file system")?;

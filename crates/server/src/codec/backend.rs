@@ -194,13 +194,13 @@ pub fn copy_data(out: &mut Vec<u8>, data: &[u8]) {
 }
 
 /// COPY begins, from the client (`G`) or to it (`H`), as text.
-pub fn copy_response(out: &mut Vec<u8>, is_in: bool, columns: usize) {
+pub fn copy_response(out: &mut Vec<u8>, is_in: bool, is_binary: bool, columns: usize) {
     let at = begin(out, if is_in { b'G' } else { b'H' });
     let columns = u16::try_from(columns).unwrap_or(u16::MAX);
-    out.push(0);
+    out.push(is_binary.into());
     out.extend_from_slice(&columns.to_be_bytes());
     for _ in 0..columns {
-        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&[0, is_binary.into()]);
     }
     end(out, at);
 }

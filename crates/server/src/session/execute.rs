@@ -86,7 +86,7 @@ impl<S: Read + Write> Session<S> {
                 return Running { wire, rows, columns, formats, limits, entry, name, is_open }.go(most);
             }
             Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
-            Outcome::CopyOut(copy) => copy::copy_out(wire, portal.prepared.statement.sql(), copy)?,
+            Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
         };
         backend::command_complete(&mut wire.out, tag);
         Ok(Progress::Done)

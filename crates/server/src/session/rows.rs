@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use cairn_sql::{Column, DatumRef, RowView, Rows, Statement};
 
 use crate::codec::backend::{begin, end};
-use crate::types::{binary, text};
+use crate::types::{binary, list, text};
 
 use super::portal::ResultFormats;
 
@@ -32,10 +32,12 @@ pub fn data_row(out: &mut Vec<u8>, columns: &[Column], formats: &ResultFormats, 
         }
         let length_at = out.len();
         out.extend_from_slice(&[0; 4]);
-        if formats.is_binary(number) {
-            binary::encode(out, &column.kind, value);
-        } else {
-            text::encode(out, value);
+        match (&column.element, value) {
+            (Some(element), DatumRef::Text(text)) if formats.is_binary(number) => {
+                list::encode(out, element, text);
+            }
+            _ if formats.is_binary(number) => binary::encode(out, &column.kind, value),
+            _ => text::encode(out, value),
         }
         let length = i32::try_from(out.len() - length_at - 4).unwrap_or(i32::MAX);
         if let Some(place) = out.get_mut(length_at..length_at + 4) {

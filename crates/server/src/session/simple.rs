@@ -92,7 +92,7 @@ impl<S: Read + Write> Session<S> {
                 rows.tag()
             }
             Outcome::CopyIn(copy) => copy::copy_in(wire, copy, limits.message_bytes_max)?,
-            Outcome::CopyOut(copy) => copy::copy_out(wire, statement.sql(), copy)?,
+            Outcome::CopyOut(copy) => copy::copy_out(wire, copy)?,
         };
         backend::command_complete(&mut wire.out, tag);
         Ok(())

@@ -1,7 +1,8 @@
 //! PostgreSQL's types: their numbers, and values of them as text ([`text`]) and binary ([`binary`]).
 
 pub mod binary;
-pub mod numeric;
+pub mod list;
+mod numeric;
 pub mod text;
 
 use cairn_sql::{Column, ColumnType, Type};
@@ -57,6 +58,28 @@ pub fn oid_of(kind: &ColumnType) -> u32 {
     }
 }
 
+/// The number of the type of lists of these.
+fn list_oid_of(element: &ColumnType) -> u32 {
+    match oid_of(element) {
+        oid::BOOL => 1000,
+        oid::BYTEA => 1001,
+        oid::INT2 => 1005,
+        oid::INT4 => 1007,
+        oid::INT8 => 1016,
+        oid::FLOAT4 => 1021,
+        oid::FLOAT8 => 1022,
+        oid::JSON => 199,
+        oid::VARCHAR => 1015,
+        oid::DATE => 1182,
+        oid::TIME => 1183,
+        oid::TIMESTAMP => 1115,
+        oid::INTERVAL => 1187,
+        oid::NUMERIC => 1231,
+        oid::UUID => 2951,
+        _ => 1009,
+    }
+}
+
 /// The type that a number stands for; `None` for 0 and for those that are left to the statement.
 pub fn kind_of(type_oid: u32) -> Option<ColumnType> {
     Some(match type_oid {
@@ -71,7 +94,8 @@ pub fn kind_of(type_oid: u32) -> Option<ColumnType> {
         oid::FLOAT8 => Type::Double.into(),
         oid::DATE => Type::Date.into(),
         oid::TIME => Type::Time.into(),
-        oid::TIMESTAMP | oid::TIMESTAMPTZ => Type::Timestamp.into(),
+        oid::TIMESTAMP => Type::Timestamp.into(),
+        oid::TIMESTAMPTZ => ColumnType::zoned(),
         oid::INTERVAL => Type::Interval.into(),
         oid::UUID => Type::Uuid.into(),
         _ => return None,
@@ -103,7 +127,7 @@ fn modifier_of(kind: &ColumnType) -> i32 {
 
 /// How a column is described to the client.
 pub fn field_of(column: &Column, is_binary: bool) -> Field<'_> {
-    let type_oid = oid_of(&column.kind);
+    let type_oid = column.element.as_ref().map_or_else(|| oid_of(&column.kind), list_oid_of);
     // A client counts columns from 1; 0 is none.
     let (table, number) = column.table.map_or((0, 0), |(table, number)| (table, number.saturating_add(1)));
     Field {

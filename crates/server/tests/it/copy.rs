@@ -24,6 +24,41 @@ fn rows_go_in_and_out() {
     assert_eq!(client.query("SELECT b FROM t WHERE a = 3"), "T b:25\nD th\"ree\nC SELECT 1\nZ I\n");
 }
 
+/// Goal: the binary format is announced, and cut as PostgreSQL cuts it: the signature comes with the first row, the end alone. Method: the bytes of a table.
+#[test]
+fn binary_rows() {
+    const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+    const ONE: &[u8] = b"\0\x02\0\0\0\x04\0\0\0\x01\0\0\0\x03one";
+    const TWO: &[u8] = b"\0\x02\0\0\0\x04\0\0\0\x02\xff\xff\xff\xff";
+    const END: &[u8] = b"\xff\xff";
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    client.send(&[query("COPY t FROM STDIN (FORMAT binary)")]);
+    assert_eq!(client.receive().unwrap(), (b'G', b"\x01\0\x02\0\x01\0\x01".to_vec()));
+    let bytes = [SIGNATURE, ONE, TWO, END].concat();
+    let (first, rest) = bytes.split_at(30);
+    client.send(&[message(b'd', first), message(b'd', rest), message(b'c', &[])]);
+    assert_eq!(client.until_ready(), "C COPY 2\nZ I\n");
+    client.send(&[query("COPY (SELECT * FROM t ORDER BY a) TO STDOUT (FORMAT binary)")]);
+    assert_eq!(client.receive().unwrap(), (b'H', b"\x01\0\x02\0\x01\0\x01".to_vec()));
+    assert_eq!(client.receive().unwrap(), (b'd', [SIGNATURE, ONE].concat()));
+    assert_eq!(client.receive().unwrap(), (b'd', TWO.to_vec()));
+    assert_eq!(client.receive().unwrap(), (b'd', END.to_vec()));
+    assert_eq!(client.until_ready(), "c\nC COPY 2\nZ I\n");
+}
+
+/// Goal: line breaks within CSV's quotes end no row, whatever the quotes are. Method: a row with one.
+#[test]
+fn rows_of_several_lines() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY, b text)");
+    client.query("INSERT INTO t VALUES (1, E'x\\ny'), (2, 'it''s')");
+    let told = client.query("COPY t TO STDOUT (FORMAT csv, QUOTE '''')");
+    assert_eq!(told, "H\nd 1,'x\ny'\nd 2,'it''s'\nc\nC COPY 2\nZ I\n");
+}
+
 /// Goal: a COPY that fails, at the client or for its data, has done nothing, and what is still under way is passed over.
 #[test]
 fn failed_copies_do_nothing() {

@@ -46,7 +46,8 @@ fn the_server_ends_in_order() {
     host.end().unwrap();
     assert_eq!(idle.until_end(), "E FATAL 57P01\nend\n");
     assert_eq!(open.until_end(), "E FATAL 57P01\nend\n");
-    assert!(busy.until_end().ends_with("E FATAL 57P01\nend\n"));
+    let told = busy.until_end();
+    assert!(told.ends_with("E FATAL 57P01\nend\n"), "{told}");
     assert!(!path.exists());
     let mut connection = database.connect();
     let mut rows = connection.query("SELECT a FROM t", &[]).unwrap();

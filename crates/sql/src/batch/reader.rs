@@ -1,18 +1,20 @@
 //! Columns into rows.
 
 use arrow::array::{
-    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array,
-    Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray, RecordBatch, StringViewArray,
-    Time64MicrosecondArray, TimestampMicrosecondArray,
+    Array, ArrayRef, BinaryViewArray, BooleanArray, Date32Array, Decimal128Array, FixedSizeListArray,
+    Float32Array, Float64Array, Int16Array, Int32Array, Int64Array, IntervalMonthDayNanoArray,
+    LargeListArray, ListArray, RecordBatch, StringViewArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray,
 };
 use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::Field;
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
-use super::data_type;
+use super::{data_type, kind_of};
 use crate::datum::{Datum, DatumRef};
 
 /// A batch whose columns are what their types say.
@@ -64,32 +66,75 @@ impl BatchReader {
 }
 
 /// An array as one of another type; lists and the like as text.
-fn converted(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, ArrowError> {
+pub(crate) fn conform(array: &ArrayRef, kind: &ColumnType) -> Result<ArrayRef, ArrowError> {
     let to = data_type(kind);
     if *array.data_type() == to {
         return Ok(Arc::clone(array));
     }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     if array.data_type().is_nested() {
-        let format = FormatOptions::default().with_null("NULL");
-        let formatter = ArrayFormatter::try_new(array, &format)?;
-        let text = |row: usize| (!array.is_null(row)).then(|| braces(&formatter.value(row).to_string()));
-        return Ok(Arc::new((0..array.len()).map(text).collect::<StringViewArray>()));
+        let text = |row: usize| (!array.is_null(row)).then(|| nested(array, row)).transpose();
+        return Ok(Arc::new((0..array.len()).map(text).collect::<Result<StringViewArray, _>>()?));
     }
     cast_with_options(array, &to, &options)
 }
 
-/// Lists in PostgreSQL's brackets.
-fn braces(list: &str) -> String {
-    match list.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(inner) => format!("{{{}}}", inner.replace(", ", ",")),
-        None => list.to_owned(),
+/// A list as PostgreSQL writes it; other nested values as Arrow does.
+fn nested(array: &ArrayRef, row: usize) -> Result<String, ArrowError> {
+    let Some(values) = elements(array, row) else {
+        let formatter = ArrayFormatter::try_new(array, &FormatOptions::default().with_null("NULL"))?;
+        return Ok(formatter.value(row).to_string());
+    };
+    let mut text = String::from("{");
+    let reader = match values.data_type().is_nested() {
+        true => None,
+        false => {
+            let kind = kind_of(&Field::new("", values.data_type().clone(), true));
+            Some(Reader::new(&values, &kind)?)
+        }
+    };
+    for at in 0..values.len() {
+        if at > 0 {
+            text.push(',');
+        }
+        match &reader {
+            _ if values.is_null(at) => text.push_str("NULL"),
+            Some(reader) => element(&reader.get(at).to_string(), &mut text),
+            None => text.push_str(&nested(&values, at)?),
+        }
     }
+    text.push('}');
+    Ok(text)
+}
+
+/// The elements of a list; `None` for what is none.
+fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
+    let any = array.as_any();
+    any.downcast_ref::<ListArray>()
+        .map(|lists| lists.value(row))
+        .or_else(|| any.downcast_ref::<LargeListArray>().map(|lists| lists.value(row)))
+        .or_else(|| any.downcast_ref::<FixedSizeListArray>().map(|lists| lists.value(row)))
+}
+
+/// An element, in quotes if it would be taken for something else.
+fn element(value: &str, to: &mut String) {
+    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace();
+    if !value.is_empty() && !value.eq_ignore_ascii_case("null") && !value.contains(special) {
+        return to.push_str(value);
+    }
+    to.push('"');
+    for c in value.chars() {
+        if matches!(c, '"' | '\\') {
+            to.push('\\');
+        }
+        to.push(c);
+    }
+    to.push('"');
 }
 
 impl Reader {
     fn new(array: &ArrayRef, kind: &ColumnType) -> Result<Reader, ArrowError> {
-        let array = converted(array, kind)?;
+        let array = conform(array, kind)?;
         let any = array.as_any();
         let reader = match kind.kind {
             Type::Boolean => any.downcast_ref().cloned().map(Reader::Boolean),

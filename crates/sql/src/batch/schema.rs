@@ -43,7 +43,11 @@ pub(crate) fn field(name: &str, kind: &ColumnType, nullable: bool) -> Field {
     let more = match kind {
         ColumnType { kind: Type::Uuid, .. } => "uuid".to_owned(),
         ColumnType { is_json: true, .. } => "json".to_owned(),
+        ColumnType { is_zoned: true, .. } => "timestamptz".to_owned(),
         ColumnType { kind: Type::Text, length: Some(length), .. } => format!("varchar({length})"),
+        ColumnType { decimal: Some((precision, _)), .. } if *precision < 38 => {
+            format!("decimal({precision})")
+        }
         _ => return field,
     };
     field.with_metadata(HashMap::from([(KIND.to_owned(), more)]))
@@ -61,6 +65,15 @@ pub(crate) fn kind_of(field: &Field) -> ColumnType {
         match more.as_str() {
             "uuid" => return Type::Uuid.into(),
             "json" => return ColumnType::json(),
+            "timestamptz" => return ColumnType::zoned(),
+            other if field.data_type().is_decimal() => {
+                // Said of the column, which an expression may have given other digits since.
+                if let DataType::Decimal128(precision, scale) = field.data_type()
+                    && other == format!("decimal({precision})")
+                {
+                    return ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
+                }
+            }
             other => {
                 let length = other.strip_prefix("varchar(").and_then(|rest| rest.strip_suffix(')'));
                 if let Some(length) = length.and_then(|length| length.parse().ok()) {
@@ -90,5 +103,15 @@ pub(crate) fn kind_of(field: &Field) -> ColumnType {
         DataType::Interval(_) | DataType::Duration(_) => Type::Interval.into(),
         DataType::Dictionary(_, values) => kind_of(&Field::new("", (**values).clone(), true)),
         _ => Type::Text.into(),
+    }
+}
+
+/// What a field's values are lists of.
+pub(crate) fn element_of(field: &Field) -> Option<ColumnType> {
+    match field.data_type() {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            Some(element_of(item).unwrap_or_else(|| kind_of(item)))
+        }
+        _ => None,
     }
 }

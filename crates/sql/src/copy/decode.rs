@@ -1,154 +1,334 @@
-//! Bytes into fields.
+//! Bytes into rows.
 
-use super::format::Format;
-use crate::error::{Error, Result};
-use crate::sqlstate::BAD_COPY_FILE_FORMAT;
+use std::fmt::Display;
 
-/// The fields of one row; `None` for NULL.
-pub(super) type Fields = Vec<Option<String>>;
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
 
-/// Where the first row in the bytes ends, and where the next one begins. `None` when it is not whole; `last`: there are no more bytes.
-pub(super) fn row_end(bytes: &[u8], format: &Format, last: bool) -> Option<(usize, usize)> {
-    let mut quoted = false;
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match byte {
-            b'\\' if !format.csv => at += 1,
-            _ if format.csv && quoted && byte == format.escape && format.escape != format.quote => at += 1,
-            _ if format.csv && byte == format.quote => quoted = !quoted,
-            b'\n' if !quoted => {
-                let end = if at > 0 && bytes.get(at - 1) == Some(&b'\r') { at - 1 } else { at };
-                return Some((end, at + 1));
-            }
-            _ => {}
-        }
-        at += 1;
+use super::fields::{Span, Split};
+use super::{Format, Header, Options, binary, lines};
+use crate::datum::{Datum, DatumRef};
+use crate::sqlstate::{BAD_COPY_FILE_FORMAT, CHARACTER_NOT_IN_REPERTOIRE, PROGRAM_LIMIT_EXCEEDED};
+use crate::{Error, Result};
+
+/// Takes the rows one by one.
+pub(crate) type Each<'a> = dyn FnMut(&RawRow<'_>) -> Result<()> + 'a;
+
+/// Reads rows from bytes that come in pieces.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    options: Options,
+    table: String,
+    columns: Vec<String>,
+    most: usize,
+    /// Bytes of a row whose end has not come yet.
+    pending: Vec<u8>,
+    lines: lines::Finder,
+    split: Split,
+    /// The line or, in the binary format, the row that is being read.
+    line: u64,
+    header: Header,
+    begun: bool,
+    ended: bool,
+}
+
+/// A row's values as they were written.
+#[derive(Debug)]
+pub(crate) struct RawRow<'a> {
+    pub(super) spans: &'a [Span],
+    pub(super) source: Source<'a>,
+    pub(super) columns: &'a [String],
+    table: &'a str,
+    line: u64,
+}
+
+/// Where the bytes of values are.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Source<'a> {
+    /// In the line, and, for those with escapes, in a text of their own.
+    Text { line: &'a str, unescaped: &'a str },
+    /// In the row of the binary format.
+    Binary(&'a [u8]),
+}
+
+/// A value that was read: borrowed where the bytes could be.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Cell<'a> {
+    /// It lies in the row.
+    Borrowed(DatumRef<'a>),
+    /// It had to be made.
+    Owned(Datum),
+}
+
+/// An error of the format.
+pub(super) fn bad(what: impl Into<String>) -> Error {
+    Error::new(BAD_COPY_FILE_FORMAT, what)
+}
+
+/// Says where an error is, unless it says so already.
+fn at_line(error: Error, table: &str, line: u64, column: Option<(&str, &dyn Display)>) -> Error {
+    if error.detail().is_some() {
+        return error;
     }
-    (last && !bytes.is_empty()).then_some((bytes.len(), bytes.len()))
-}
-
-/// Whether a row says that there are no more.
-pub(super) fn is_end(row: &[u8]) -> bool {
-    row == b"\\."
-}
-
-/// The fields of a row.
-///
-/// Errors: 22P04.
-pub(super) fn fields(row: &[u8], format: &Format) -> Result<Fields> {
-    if format.csv { csv(row, format) } else { text(row, format) }
-}
-
-fn utf8(bytes: Vec<u8>) -> Result<String> {
-    String::from_utf8(bytes).map_err(|_| Error::new("22021", "invalid byte sequence for encoding \"UTF8\""))
-}
-
-fn text(row: &[u8], format: &Format) -> Result<Fields> {
-    let mut fields = Fields::new();
-    let mut rest = row;
-    loop {
-        let mut at = 0;
-        while let Some(&byte) = rest.get(at) {
-            if byte == format.delimiter {
-                break;
-            }
-            at += if byte == b'\\' { 2 } else { 1 };
+    error.with_detail(match column {
+        None => format!("COPY {table}, line {line}"),
+        Some((name, value)) => {
+            let value: String = value.to_string().chars().take(100).collect();
+            format!("COPY {table}, line {line}, column {name}: \"{value}\"")
         }
-        let at = at.min(rest.len());
-        let (field, after) = rest.split_at(at);
-        fields.push(if field == format.null.as_bytes() { None } else { Some(utf8(unescape(field))?) });
-        match after.split_first() {
-            Some((_, after)) => rest = after,
-            None => return Ok(fields),
-        }
+    })
+}
+
+/// The bytes that are no UTF-8, as PostgreSQL words it.
+pub(super) fn utf8(bytes: &[u8]) -> Result<&str> {
+    let wrong = |at: usize, len: usize| {
+        let shown: Vec<String> =
+            bytes.iter().skip(at).take(len).map(|byte| format!("0x{byte:02x}")).collect();
+        let what = format!("invalid byte sequence for encoding \"UTF8\": {}", shown.join(" "));
+        Error::new(CHARACTER_NOT_IN_REPERTOIRE, what)
+    };
+    let text = std::str::from_utf8(bytes)
+        .map_err(|error| wrong(error.valid_up_to(), error.error_len().unwrap_or(1)))?;
+    match memchr::memchr(0, bytes) {
+        Some(at) => Err(wrong(at, 1)),
+        None => Ok(text),
     }
 }
 
-fn unescape(field: &[u8]) -> Vec<u8> {
-    if !field.contains(&b'\\') {
-        return field.to_vec();
-    }
-    let mut bytes = Vec::with_capacity(field.len());
-    let mut at = 0;
-    while let Some(&byte) = field.get(at) {
-        at += 1;
-        if byte != b'\\' {
-            bytes.push(byte);
-            continue;
+impl Decoder {
+    /// A reader of rows for these columns of a table (their names). A row of more than `most` bytes is refused. Parquet is not read this way.
+    pub fn new(options: &Options, table: &str, columns: &[&str], most: usize) -> Self {
+        Decoder {
+            table: table.to_owned(),
+            columns: columns.iter().map(|&name| name.to_owned()).collect(),
+            most,
+            pending: Vec::new(),
+            lines: lines::Finder::new(options),
+            split: Split::default(),
+            line: 0,
+            header: options.header,
+            begun: false,
+            ended: false,
+            options: options.clone(),
         }
-        let Some(&escaped) = field.get(at) else { break };
-        at += 1;
-        let digits = |from: usize, most: usize, radix: u32| {
-            let digits = field.get(from..).unwrap_or_default().iter().take(most);
-            let digits: Vec<u32> = digits.map_while(|&digit| (digit as char).to_digit(radix)).collect();
-            (digits.iter().fold(0, |all, digit| all * radix + digit) as u8, digits.len())
+    }
+
+    /// Takes bytes, and gives every row that is whole to `each`.
+    ///
+    /// Errors: 22P04 and 22021, with the line, for what is no row; 54000 for a row that is too long; what `each` returns. The decoder is over then.
+    pub fn write(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<()> {
+        if self.pending.is_empty() {
+            let done = self.rows(bytes, false, each)?;
+            self.pending.extend_from_slice(bytes.get(done..).unwrap_or_default());
+        } else {
+            let mut buffer = std::mem::take(&mut self.pending);
+            buffer.extend_from_slice(bytes);
+            let done = self.rows(&buffer, false, each)?;
+            buffer.drain(..done);
+            self.pending = buffer;
+        }
+        if self.pending.len() > self.most {
+            let what = format!("a row of COPY is longer than {} bytes", self.most);
+            return Err(at_line(Error::new(PROGRAM_LIMIT_EXCEEDED, what), &self.table, self.line + 1, None));
+        }
+        Ok(())
+    }
+
+    /// Ends the input: what is left is the last row.
+    ///
+    /// Errors: as [`Decoder::write`].
+    pub fn finish(&mut self, each: &mut Each<'_>) -> Result<()> {
+        let buffer = std::mem::take(&mut self.pending);
+        let done = self.rows(&buffer, true, each)?;
+        if self.options.format == Format::Binary && (done < buffer.len() || !self.begun) {
+            return Err(bad("unexpected EOF in COPY data"));
+        }
+        Ok(())
+    }
+
+    /// Reads the rows that are whole; says how many bytes they have.
+    fn rows(&mut self, bytes: &[u8], last: bool, each: &mut Each<'_>) -> Result<usize> {
+        match self.options.format {
+            Format::Text | Format::Csv => self.lines(bytes, last, each),
+            Format::Binary => self.tuples(bytes, each),
+            Format::Parquet => Err(Error::unsupported("Parquet as a stream")),
+        }
+    }
+
+    fn lines(&mut self, bytes: &[u8], last: bool, each: &mut Each<'_>) -> Result<usize> {
+        let mut done = 0;
+        while !self.ended {
+            let rest = bytes.get(done..).unwrap_or_default();
+            let Some(found) = self.lines.next(rest, last) else { break };
+            let row = rest.get(..found.end).unwrap_or_default();
+            let first = self.line + 1;
+            self.line += found.lines;
+            done += found.next;
+            let read = self.row(row, first, found.is_unterminated, each);
+            read.map_err(|error| at_line(error, &self.table, first, None))?;
+        }
+        Ok(if self.ended { bytes.len() } else { done })
+    }
+
+    fn row(&mut self, row: &[u8], line: u64, is_unterminated: bool, each: &mut Each<'_>) -> Result<()> {
+        if is_unterminated {
+            return Err(bad("unterminated CSV quoted field"));
+        }
+        if row == b"\\." {
+            self.ended = true;
+            return Ok(());
+        }
+        let row = utf8(row)?;
+        if !self.begun && self.header != Header::No {
+            self.begun = true;
+            return self.names(row);
+        }
+        self.begun = true;
+        if let Some(most) = self.columns.len().checked_add(1) {
+            self.split.split(row, &self.options, most)?;
+        }
+        let row = RawRow {
+            spans: &self.split.spans,
+            source: Source::Text { line: row, unescaped: self.split.unescaped()? },
+            columns: &self.columns,
+            table: &self.table,
+            line,
         };
-        bytes.push(match escaped {
-            b'b' => 8,
-            b'f' => 12,
-            b'n' => b'\n',
-            b'r' => b'\r',
-            b't' => b'\t',
-            b'v' => 11,
-            b'0'..=b'7' => {
-                let (value, count) = digits(at - 1, 3, 8);
-                at += count - 1;
-                value
-            }
-            b'x' => match digits(at, 2, 16) {
-                (_, 0) => b'x',
-                (value, count) => {
-                    at += count;
-                    value
-                }
-            },
-            other => other,
-        });
+        if let Some(missing) = self.columns.get(row.spans.len()) {
+            return Err(bad(format!("missing data for column \"{missing}\"")));
+        }
+        if row.spans.len() > self.columns.len() {
+            return Err(bad("extra data after last expected column"));
+        }
+        each(&row)
     }
-    bytes
+
+    fn names(&mut self, row: &str) -> Result<()> {
+        if self.header != Header::Match {
+            return Ok(());
+        }
+        self.split.split(row, &self.options, usize::MAX)?;
+        let (found, expected) = (self.split.spans.len(), self.columns.len());
+        if found != expected {
+            return Err(bad(format!(
+                "wrong number of fields in header line: field count is {found}, expected {expected}"
+            )));
+        }
+        let source = Source::Text { line: row, unescaped: self.split.unescaped()? };
+        for (at, (span, column)) in self.split.spans.iter().zip(&self.columns).enumerate() {
+            let name = span.text(source);
+            if name != Some(column) {
+                let got = name.map_or_else(
+                    || format!("null value (\"{}\")", self.options.null),
+                    |name| format!("\"{name}\""),
+                );
+                return Err(bad(format!(
+                    "column name mismatch in header line field {}: got {got}, expected \"{column}\"",
+                    at + 1
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn tuples(&mut self, bytes: &[u8], each: &mut Each<'_>) -> Result<usize> {
+        let mut done = 0;
+        if !self.begun {
+            match binary::header(bytes)? {
+                Some(len) => done = len,
+                None => return Ok(0),
+            }
+            self.begun = true;
+        }
+        while done < bytes.len() {
+            if self.ended {
+                return Err(bad("received copy data after EOF marker"));
+            }
+            let rest = bytes.get(done..).unwrap_or_default();
+            let found = binary::tuple(rest, self.columns.len(), &mut self.split.spans);
+            match found.map_err(|error| at_line(error, &self.table, self.line + 1, None))? {
+                binary::Found::Nothing => break,
+                binary::Found::End(len) => {
+                    self.ended = true;
+                    done += len;
+                }
+                binary::Found::Row(len) => {
+                    self.line += 1;
+                    let source = Source::Binary(rest.get(..len).unwrap_or_default());
+                    each(&RawRow {
+                        spans: &self.split.spans,
+                        source,
+                        columns: &self.columns,
+                        table: &self.table,
+                        line: self.line,
+                    })?;
+                    done += len;
+                }
+            }
+        }
+        Ok(done)
+    }
 }
 
-fn csv(row: &[u8], format: &Format) -> Result<Fields> {
-    let mut fields = Fields::new();
-    let mut at = 0;
-    loop {
-        let (mut field, mut was_quoted, mut quoted) = (Vec::new(), false, false);
-        loop {
-            let byte = row.get(at).copied();
-            match byte {
-                None if quoted => {
-                    return Err(Error::new(BAD_COPY_FILE_FORMAT, "unterminated CSV quoted field"));
-                }
-                None => break,
-                Some(byte)
-                    if quoted
-                        && byte == format.escape
-                        && row
-                            .get(at + 1)
-                            .is_some_and(|&next| next == format.quote || next == format.escape) =>
-                {
-                    field.extend(row.get(at + 1));
-                    at += 1;
-                }
-                Some(byte) if byte == format.quote => {
-                    quoted = !quoted;
-                    was_quoted = true;
-                }
-                Some(byte) if byte == format.delimiter && !quoted => break,
-                Some(byte) => field.push(byte),
+impl<'a> RawRow<'a> {
+    /// Adds to an error which row it is about: by its line, or its number in the binary format.
+    pub fn mark(&self, error: Error) -> Error {
+        let place = format!("COPY {}, line {}", self.table, self.line);
+        match error.detail() {
+            Some(detail) => {
+                let detail = format!("{detail} ({place})");
+                error.with_detail(detail)
             }
-            at += 1;
+            None => error.with_detail(place),
         }
-        let is_null = !was_quoted && field == format.null.as_bytes();
-        fields.push(if is_null { None } else { Some(utf8(field)?) });
-        if at >= row.len() {
-            return Ok(fields);
+    }
+
+    /// A value, of a column's type.
+    ///
+    /// Errors: those of [`Datum::parse`], 22P03 in the binary format; where they are is in their detail.
+    #[inline]
+    pub fn get(&self, column: usize, kind: &ColumnType) -> Result<Cell<'a>> {
+        let Some(span) = self.spans.get(column) else { return Ok(Cell::Borrowed(DatumRef::Null)) };
+        let name = || self.columns.get(column).map_or("", String::as_str);
+        match self.source {
+            Source::Text { .. } => match span.text(self.source) {
+                None => Ok(Cell::Borrowed(DatumRef::Null)),
+                Some(text) => parse(text, kind)
+                    .map_err(|error| at_line(error, self.table, self.line, Some((name(), &text)))),
+            },
+            Source::Binary(_) => match span.bytes(self.source) {
+                None => Ok(Cell::Borrowed(DatumRef::Null)),
+                Some(bytes) => binary::get(bytes, kind)
+                    .map_err(|error| at_line(error, self.table, self.line, Some((name(), &"binary")))),
+            },
         }
-        at += 1;
-        if at == row.len() {
-            // The delimiter was the last byte: an empty field is behind it.
-            fields.push(if format.null.is_empty() { None } else { Some(String::new()) });
-            return Ok(fields);
+    }
+}
+
+/// What most columns are, without a detour.
+#[inline]
+fn parse<'a>(text: &'a str, kind: &ColumnType) -> Result<Cell<'a>> {
+    let short = text.len() <= 9 && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match kind.kind {
+        Type::Text if !kind.is_json => Ok(Cell::Borrowed(DatumRef::Text(text))),
+        Type::Int | Type::BigInt if short => {
+            let value = text.bytes().fold(0_i32, |value, digit| value * 10 + i32::from(digit - b'0'));
+            Ok(Cell::Borrowed(if kind.kind == Type::Int {
+                DatumRef::Int(value)
+            } else {
+                DatumRef::BigInt(value.into())
+            }))
+        }
+        _ => Datum::parse(text, kind).map(Cell::Owned),
+    }
+}
+
+impl Cell<'_> {
+    /// The value.
+    pub fn borrow(&self) -> DatumRef<'_> {
+        match self {
+            Cell::Borrowed(value) => *value,
+            Cell::Owned(value) => value.borrow(),
         }
     }
 }

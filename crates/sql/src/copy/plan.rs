@@ -3,11 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use cairn_vfs::sync::Arc;
+use cairn_vfs::{AppendWriter, File, OpenOptions};
 use datafusion::sql::sqlparser::ast::{CopySource, CopyTarget, Ident, Statement as Tree};
 
-use super::format::Format;
 use super::read::Reader;
 use super::write::Writer;
+use super::{Format, Options, columnar};
 use crate::direct::{Binder, Insert, unsupported};
 use crate::error::{Error, Result};
 use crate::outcome::Column;
@@ -20,7 +21,7 @@ use crate::syntax::{Plain, one};
 #[derive(Debug)]
 pub(crate) struct Copy {
     kind: Kind,
-    format: Format,
+    options: Options,
     /// A file of the server's; `None` for the client.
     file: Option<PathBuf>,
 }
@@ -49,7 +50,7 @@ impl Copy {
         let Tree::Copy { source, to, target, options, legacy_options, .. } = tree else {
             return Err(Error::new(INTERNAL_ERROR, "this is no COPY"));
         };
-        let format = Format::new(options, legacy_options)?;
+        let said = |names: &[&str]| Options::parse(options, legacy_options, names, !to);
         let file = match target {
             CopyTarget::Stdin | CopyTarget::Stdout => None,
             CopyTarget::File { filename } => Some(PathBuf::from(filename)),
@@ -75,13 +76,18 @@ impl Copy {
                 let columns = columns.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
                 let columns = if columns.is_empty() { columns } else { format!("({columns})") };
                 let insert = insert(session, &format!("INSERT INTO {table_name} {columns} SELECT NULL"))?;
-                return Ok((Copy { kind: Kind::From(Arc::new(insert)), format, file }, Vec::new()));
+                let places = insert.columns.iter().filter_map(|&at| insert.table.def().columns.get(at));
+                let options = said(&places.map(|column| column.name.as_str()).collect::<Vec<_>>())?;
+                check_target(&options, file.as_deref())?;
+                return Ok((Copy { kind: Kind::From(Arc::new(insert)), options, file }, Vec::new()));
             }
         };
         let parsed = one(&query)?;
         let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("COPY of this")) };
         let (query, _, columns) = Query::plan(session, tree, &[])?;
-        Ok((Copy { kind: Kind::To { query, columns: columns.clone() }, format, file }, columns))
+        let options = said(&columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>())?;
+        check_target(&options, file.as_deref())?;
+        Ok((Copy { kind: Kind::To { query, columns: columns.clone() }, options, file }, columns))
     }
 
     /// Whether it changes a table.
@@ -93,23 +99,42 @@ impl Copy {
     ///
     /// Errors: of the file, the rows, the table.
     pub fn start(&self, session: &mut Session) -> Result<Started> {
-        match &self.kind {
-            Kind::From(insert) => {
-                let mut reader = Reader::new(Arc::clone(insert), self.format.clone());
-                let Some(file) = &self.file else { return Ok(Started::In(reader)) };
-                for chunk in chunks(session, file)? {
-                    reader.write(session, &chunk?)?;
-                }
-                reader.finish(session).map(Started::Done)
+        let is_parquet = self.options.format == Format::Parquet;
+        match (&self.kind, &self.file) {
+            (Kind::From(insert), None) => Ok(Started::In(Reader::new(Arc::clone(insert), &self.options))),
+            (Kind::From(insert), Some(path)) => {
+                let file = session.shared.fs.open(path, OpenOptions::read()).map_err(io)?;
+                let rows = match is_parquet {
+                    true => columnar::read(session, insert, file.into())?,
+                    false => Reader::new(Arc::clone(insert), &self.options).load(session, pieces(file))?,
+                };
+                Ok(Started::Done(rows))
             }
-            Kind::To { query, columns } => {
+            (Kind::To { query, columns }, None) => {
                 let batches = query.run(session, &[])?;
-                let mut writer = Writer::new(batches, columns, self.format.clone());
-                let Some(file) = &self.file else { return Ok(Started::Out(writer)) };
-                write_file(session, file, &mut writer)?;
-                Ok(Started::Done(writer.rows))
+                Ok(Started::Out(Writer::new(batches, columns, &self.options)))
+            }
+            (Kind::To { query, columns }, Some(path)) => {
+                let batches = query.run(session, &[])?;
+                let file: Arc<dyn File> =
+                    session.shared.fs.open(path, OpenOptions::create()).map_err(io)?.into();
+                file.set_len(0).map_err(io)?;
+                let rows = match is_parquet {
+                    true => columnar::write(batches, columns, Arc::clone(&file))?,
+                    false => write_file(&file, Writer::new(batches, columns, &self.options))?,
+                };
+                file.sync_data().map_err(io)?;
+                Ok(Started::Done(rows))
             }
         }
+    }
+}
+
+/// Parquet's footer is at the end of the file and is read first: it cannot be had as a stream.
+fn check_target(options: &Options, file: Option<&Path>) -> Result<()> {
+    match (options.format, file) {
+        (Format::Parquet, None) => Err(Error::unsupported("COPY of Parquet from STDIN or to STDOUT")),
+        _ => Ok(()),
     }
 }
 
@@ -133,32 +158,29 @@ fn io(error: cairn_vfs::Error) -> Error {
 }
 
 /// The file in pieces.
-fn chunks(session: &Session, path: &Path) -> Result<impl Iterator<Item = Result<Vec<u8>>> + use<>> {
-    const CHUNK: usize = 1 << 20;
-    let file = session.shared.fs.open(path, cairn_vfs::OpenOptions::read()).map_err(io)?;
+fn pieces(file: Box<dyn File>) -> impl Iterator<Item = Result<Vec<u8>>> {
+    const PIECE: usize = 1 << 20;
     let mut offset = 0;
-    Ok(std::iter::from_fn(move || {
-        let mut chunk = vec![0; CHUNK];
-        match file.read_at(&mut chunk, offset) {
+    std::iter::from_fn(move || {
+        let mut piece = vec![0; PIECE];
+        match file.read_at(&mut piece, offset) {
             Ok(0) => None,
             Ok(read) => {
-                chunk.truncate(read);
+                piece.truncate(read);
                 offset += read as u64;
-                Some(Ok(chunk))
+                Some(Ok(piece))
             }
             Err(error) => Some(Err(io(error))),
         }
-    }))
+    })
 }
 
-fn write_file(session: &Session, path: &Path, writer: &mut Writer) -> Result<()> {
+fn write_file(file: &Arc<dyn File>, mut writer: Writer) -> Result<u64> {
     const BUFFER: usize = 1 << 20;
-    let file = session.shared.fs.open(path, cairn_vfs::OpenOptions::create()).map_err(io)?;
-    file.set_len(0).map_err(io)?;
-    let mut to = cairn_vfs::AppendWriter::new(file.into(), 0, BUFFER);
+    let mut to = AppendWriter::new(Arc::clone(file), 0, BUFFER);
     while let Some(bytes) = writer.next()? {
         to.write_all(&bytes).map_err(io)?;
     }
     to.flush().map_err(io)?;
-    to.file().sync_data().map_err(io)
+    Ok(writer.rows)
 }

@@ -217,7 +217,7 @@ fn date(text: &str, kind: &ColumnType) -> Result<i32> {
     i32::try_from(micros.div_euclid(DAY)).map_err(|_| datetime(text, kind))
 }
 
-/// Microseconds since 1970; an offset from UTC is taken into account.
+/// Microseconds since 1970. An offset from UTC counts for types that are in UTC; for others PostgreSQL reads and forgets it.
 fn timestamp(text: &str, kind: &ColumnType) -> Result<i64> {
     if text.eq_ignore_ascii_case("epoch") {
         return Ok(0);
@@ -264,7 +264,7 @@ fn timestamp(text: &str, kind: &ColumnType) -> Result<i64> {
         Some(rest) => time(rest.trim()).ok_or_else(invalid)?,
         None => (0, 0),
     };
-    Ok(days * DAY + micros - offset)
+    Ok(days * DAY + micros - if kind.is_zoned { offset } else { 0 })
 }
 
 /// Microseconds since midnight, and the offset from UTC that was given.

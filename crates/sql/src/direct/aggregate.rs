@@ -139,7 +139,10 @@ impl Accumulator {
         let whole = match datum {
             DatumRef::SmallInt(value) => value.into(),
             DatumRef::Int(value) => value.into(),
-            DatumRef::BigInt(value) => value.into(),
+            DatumRef::BigInt(value) => {
+                self.best = Datum::Decimal { unscaled: 0, scale: 0 };
+                value.into()
+            }
             DatumRef::Decimal { unscaled, scale } => {
                 self.scale = scale;
                 self.best = Datum::Decimal { unscaled: 0, scale };
@@ -187,18 +190,21 @@ fn one(
         _ => return Err(Failure::Unknown),
     };
     let (input, of) = binder.compiler(scope).output(expr)?;
+    let of_kind = of.kind;
     let result = match (kind, of.kind) {
         (Kind::Count, _) => Type::BigInt.into(),
         (Kind::Min | Kind::Max, Type::Boolean | Type::Uuid | Type::Interval | Type::Blob) => {
             return Err(Failure::Unknown);
         }
         (Kind::Min | Kind::Max, _) => of,
-        (Kind::Sum, Type::SmallInt | Type::Int | Type::BigInt) => Type::BigInt.into(),
+        (Kind::Sum, Type::SmallInt | Type::Int) => Type::BigInt.into(),
+        // It may be more than a bigint holds.
+        (Kind::Sum, Type::BigInt) => ColumnType::decimal(38, 0),
         (Kind::Sum, Type::Double | Type::Decimal) => of,
         _ => return Err(Failure::Unknown),
     };
     // A sum of decimals has the digits of its input: what computing gave them more of is for the general path.
-    if kind == Kind::Sum && result.kind == Type::Decimal && !matches!(input, Node::Slot { .. }) {
+    if kind == Kind::Sum && of_kind == Type::Decimal && !matches!(input, Node::Slot { .. }) {
         return Err(Failure::Unknown);
     }
     Ok(Some((Aggregate { kind, input: Some(input), first_is_enough: false }, result)))

@@ -9,7 +9,7 @@ use super::arbiter::{Conflict, ConflictUpdate, is_default};
 use super::row::default_of;
 use super::source::column_of;
 use super::{Assigned, Binder, Checks, Returning};
-use crate::datum::Datum;
+use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Context, Env, Failure, Node, Scope, Val};
 use crate::outcome::Column;
@@ -72,6 +72,12 @@ impl Insert {
         let (returning, results) = Returning::plan(insert.returning.as_deref(), &scope, &table, binder)?;
         let checks = Checks::new(def)?;
         Ok((Insert { columns, defaults, rows, checks, conflict, returning, table }, results))
+    }
+
+    /// The table as the transaction has it: who has emptied it within the transaction has given it other trees.
+    pub fn table_now(&self, transaction: &Transaction) -> Arc<Table> {
+        let now = transaction.view().catalog().table_by_id(self.table.id()).cloned();
+        now.unwrap_or_else(|| Arc::clone(&self.table))
     }
 }
 
@@ -175,10 +181,17 @@ impl<'a> InsertRun<'a> {
         Ok(())
     }
 
-    /// Inserts a row of a query: a value for each of the columns that were named.
+    /// Inserts a row: `given` has a value for each of the columns that were named.
     ///
     /// Errors: as [`InsertRun::values`].
-    pub fn given(&mut self, given: &[Datum], transaction: &mut Transaction) -> Result<()> {
+    pub fn given<'v>(
+        &mut self,
+        given: impl Fn(usize) -> DatumRef<'v>,
+        transaction: &mut Transaction,
+    ) -> Result<()>
+    where
+        'a: 'v,
+    {
         let row = self.assigned(given)?;
         self.row(&row, transaction)
     }
@@ -186,7 +199,10 @@ impl<'a> InsertRun<'a> {
     /// As [`InsertRun::given`], with many others at once.
     ///
     /// Errors: as [`InsertRun::values`].
-    pub fn bulk(&mut self, given: &[Datum], bulk: &mut BulkInsert<'_>) -> Result<()> {
+    pub fn bulk<'v>(&mut self, given: impl Fn(usize) -> DatumRef<'v>, bulk: &mut BulkInsert<'_>) -> Result<()>
+    where
+        'a: 'v,
+    {
         let row = self.assigned(given)?;
         let values = row.values();
         let env = Env::new(Cells::Values(&values), self.params, self.context);
@@ -195,7 +211,7 @@ impl<'a> InsertRun<'a> {
     }
 
     /// A whole row of the values that were given and the defaults of the others.
-    fn assigned<'v>(&self, given: &'v [Datum]) -> Result<Assigned<'v>>
+    fn assigned<'v>(&self, given: impl Fn(usize) -> DatumRef<'v>) -> Result<Assigned<'v>>
     where
         'a: 'v,
     {
@@ -205,7 +221,7 @@ impl<'a> InsertRun<'a> {
         let mut row = Assigned(Vec::with_capacity(def.columns.len()));
         for (at, (column, default)) in def.columns.iter().zip(&insert.defaults).enumerate() {
             let value = match insert.columns.iter().position(|&column| column == at) {
-                Some(place) => Val::Ref(given.get(place).map_or(crate::DatumRef::Null, Datum::borrow)),
+                Some(place) => Val::Ref(given(place)),
                 None => default.eval(&env)?,
             };
             row.push(value, column)?;
@@ -362,7 +378,7 @@ pub(super) fn changed<'v>(
             Some((_, node)) => row.push(node.eval(env)?, column)?,
             None => {
                 let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
-                row.0.push(Val::Ref(crate::DatumRef::from_value(env.row.get(at), scale)));
+                row.0.push(Val::Ref(DatumRef::from_value(env.row.get(at), scale)));
             }
         }
     }

@@ -120,7 +120,8 @@ impl Binder<'_> {
                 (Node::Slot { slot, .. }, Some(table)) => origin(table, *slot),
                 _ => None,
             };
-            columns.push(Column { name: name.unwrap_or_else(|| name_of(expr)), kind, table: origin });
+            let name = name.unwrap_or_else(|| name_of(expr));
+            columns.push(Column { table: origin, ..Column::new(name, kind) });
             nodes.push(node);
         }
         Ok((nodes, columns))
@@ -146,7 +147,7 @@ fn all(
         let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
         nodes.push(Node::Slot { slot: column.slot, scale });
         let table = table.and_then(|table| origin(table, column.slot));
-        columns.push(Column { name: column.name.clone(), kind: column.kind.clone(), table });
+        columns.push(Column { table, ..Column::new(&column.name, column.kind.clone()) });
     }
 }
 

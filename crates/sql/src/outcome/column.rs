@@ -9,6 +9,8 @@ pub struct Column {
     pub name: String,
     /// Its type.
     pub kind: ColumnType,
+    /// What its values are lists of. They are texts then, as PostgreSQL writes arrays: `{1,2,NULL}`.
+    pub element: Option<ColumnType>,
     /// Where it comes from, as it is: the table's number, and the column's among the table's.
     pub table: Option<(u32, u16)>,
 }
@@ -16,6 +18,6 @@ pub struct Column {
 impl Column {
     /// A column that comes from no table.
     pub fn new(name: impl Into<String>, kind: ColumnType) -> Self {
-        Column { name: name.into(), kind, table: None }
+        Column { name: name.into(), kind, element: None, table: None }
     }
 }

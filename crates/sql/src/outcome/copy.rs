@@ -25,6 +25,11 @@ impl<'c> CopyIn<'c> {
         self.reader.columns()
     }
 
+    /// Whether rows are in PostgreSQL's binary format.
+    pub fn is_binary(&self) -> bool {
+        self.reader.is_binary()
+    }
+
     /// Takes bytes. Rows may be cut anywhere.
     ///
     /// Errors: what is wrong with a row. The statement is over then, and has done nothing.
@@ -85,6 +90,16 @@ impl<'c> CopyOut<'c> {
     /// How many columns a row has.
     pub fn columns(&self) -> usize {
         self.writer.columns()
+    }
+
+    /// Whether rows are in PostgreSQL's binary format.
+    pub fn is_binary(&self) -> bool {
+        self.writer.is_binary()
+    }
+
+    /// Where the rows end in the piece that [`CopyOut::next`] gave last, for those who send them one by one.
+    pub fn row_ends(&self) -> &[usize] {
+        self.writer.ends()
     }
 
     /// Some more whole rows, encoded; `None` after the last one.

@@ -1,169 +1,443 @@
-//! Functions about the system.
+//! The functions of PostgreSQL's catalogs: they are called with numbers of things, and with settings.
 
-use arrow::datatypes::{DataType, Field};
+use std::hash::{Hash, Hasher};
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::DataType;
 use cairn_vfs::sync::Arc;
-use datafusion::common::ScalarValue;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
 
-use super::System;
-use super::constraints::definition;
-use super::system::{OWNER_NAME, index_oid, oid};
-use super::text::{index_def, quoted, view_def};
-use super::types::format;
-use crate::query::{RowFunction, number_of, text_of};
+use super::cell::{Cell, Shape, array, cells};
+use super::facts::SettingChange;
+use super::lookup::{class, class_name, class_oid, type_oid};
+use super::relations::{data_type, type_by_oid};
+use super::{World, define, oids, sequences};
+use crate::error::Error;
+use crate::query::external;
+use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
 
-/// The function of this name; `None` where it is none of the system's.
-pub(crate) fn function(system: &Arc<System>, name: &str) -> Option<Arc<ScalarUDF>> {
-    let system = Arc::clone(system);
-    let flag = |name: &str, counts: &[usize]| {
-        RowFunction::new(name, counts, DataType::Boolean, |_| Ok(ScalarValue::Boolean(Some(true))))
-    };
-    let null = |name: &str, counts: &[usize]| {
-        RowFunction::new(name, counts, DataType::Utf8View, |_| Ok(ScalarValue::Utf8View(None)))
-    };
-    let oid_at = |values: &[ScalarValue], at: usize| {
-        values.get(at).and_then(number_of).and_then(|number| u32::try_from(number).ok())
-    };
-    let text = |value: Option<String>| Ok(ScalarValue::Utf8View(value));
-    let list = DataType::List(Arc::new(Field::new_list_field(DataType::Utf8View, true)));
-    let function = match name {
-        "pg_table_is_visible"
-        | "pg_type_is_visible"
-        | "pg_function_is_visible"
-        | "pg_opclass_is_visible"
-        | "pg_operator_is_visible"
-        | "pg_collation_is_visible"
-        | "pg_ts_config_is_visible"
-        | "pg_statistics_obj_is_visible" => RowFunction::new(name, &[1], DataType::Boolean, move |values| {
-            let schema = oid_at(values, 0).and_then(|oid| system.name_of(oid)).map(|(schema, _)| schema);
-            let visible = schema.is_none_or(|schema| system.search_path.contains(&schema));
-            Ok(ScalarValue::Boolean(Some(visible)))
-        }),
-        "has_table_privilege"
-        | "has_column_privilege"
-        | "has_schema_privilege"
-        | "has_database_privilege"
-        | "has_sequence_privilege"
-        | "has_function_privilege"
-        | "has_any_column_privilege"
-        | "has_type_privilege"
-        | "pg_has_role"
-        | "has_tablespace_privilege" => flag(name, &[1, 2, 3, 4]),
-        "pg_is_in_recovery"
-        | "pg_relation_is_publishable"
-        | "row_security_active"
-        | "pg_is_other_temp_schema" => {
-            RowFunction::new(name, &[0, 1], DataType::Boolean, |_| Ok(ScalarValue::Boolean(Some(false))))
-        }
-        "obj_description"
-        | "shobj_description"
-        | "col_description"
-        | "pg_get_partkeydef"
-        | "pg_get_statisticsobjdef_columns"
-        | "pg_get_triggerdef"
-        | "pg_get_ruledef"
-        | "pg_get_functiondef"
-        | "pg_get_function_result"
-        | "pg_get_function_arguments"
-        | "pg_get_function_identity_arguments"
-        | "pg_tablespace_location"
-        | "pg_get_partition_constraintdef" => null(name, &[1, 2, 3]),
-        "format_type" => RowFunction::new(name, &[2], DataType::Utf8View, move |values| {
-            let modifier = values.get(1).and_then(number_of).unwrap_or(-1);
-            text(oid_at(values, 0).map(|oid| format(oid, modifier)))
-        }),
-        "pg_get_expr" => RowFunction::text(name, &[2, 3], |texts| texts.first().cloned()),
-        "pg_get_constraintdef" => RowFunction::new(name, &[1, 2], DataType::Utf8View, move |values| {
-            text(oid_at(values, 0).and_then(|oid| definition(&system, oid)))
-        }),
-        "pg_get_indexdef" => RowFunction::new(name, &[1, 2, 3], DataType::Utf8View, move |values| {
-            let column = values.get(1).and_then(number_of).filter(|&column| column > 0);
-            text(oid_at(values, 0).and_then(|oid| indexdef(&system, oid, column)))
-        }),
-        "pg_get_viewdef" => RowFunction::new(name, &[1, 2], DataType::Utf8View, move |values| {
-            let wanted = oid_at(values, 0)
-                .or_else(|| values.first().and_then(text_of).and_then(|name| system.relation(&name)));
-            let found = system.catalog.views().find(|(id, _)| Some(oid(*id)) == wanted);
-            text(found.map(|(_, view)| view_def(view)))
-        }),
-        "pg_get_userbyid" => {
-            RowFunction::new(name, &[1], DataType::Utf8View, move |_| text(Some(OWNER_NAME.to_owned())))
-        }
-        "pg_encoding_to_char" => {
-            RowFunction::new(name, &[1], DataType::Utf8View, move |_| text(Some("UTF8".to_owned())))
-        }
-        "pg_get_serial_sequence" => RowFunction::text(name, &[2], move |texts| {
-            let owner = format!("{}.{}", texts.first()?.trim_matches('"'), texts.get(1)?);
-            let owner =
-                owner.rsplit('.').take(2).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join(".");
-            let found = system.sequences.iter().find(|(_, of)| of.owner.as_deref() == Some(&owner));
-            found.map(|((schema, name), _)| format!("{}.{}", quoted(schema), quoted(name)))
-        }),
-        "cairn_regclass" => RowFunction::new(name, &[1], DataType::Utf8View, move |values| {
-            let Some(oid) = oid_at(values, 0) else { return text(values.first().and_then(text_of)) };
-            text(Some(match system.name_of(oid) {
-                Some((schema, name)) if system.search_path.contains(&schema) => quoted(&name),
-                Some((schema, name)) => format!("{}.{}", quoted(&schema), quoted(&name)),
-                None => oid.to_string(),
-            }))
-        }),
-        "to_regclass" => RowFunction::new(name, &[1], DataType::Int64, move |values| {
-            let found = values.first().and_then(text_of).and_then(|name| system.relation(&name));
-            Ok(ScalarValue::Int64(found.map(i64::from)))
-        }),
-        "to_regtype" => RowFunction::new(name, &[1], DataType::Int64, |values| {
-            let found =
-                values.first().and_then(text_of).map(|name| super::type_oid(&name)).filter(|&oid| oid != 0);
-            Ok(ScalarValue::Int64(found.map(i64::from)))
-        }),
-        "current_schemas" => RowFunction::new(name, &[1], list, move |values| {
-            let implicit = matches!(values.first(), Some(ScalarValue::Boolean(Some(true))));
-            let own = implicit.then(|| "pg_catalog".to_owned());
-            let names: Vec<ScalarValue> = own
-                .into_iter()
-                .chain(system.search_path.iter().cloned())
-                .map(|name| ScalarValue::Utf8View(Some(name)))
-                .collect();
-            Ok(ScalarValue::List(ScalarValue::new_list_nullable(&names, &DataType::Utf8View)))
-        }),
-        "pg_backend_pid" => RowFunction::new(name, &[0], DataType::Int32, move |_| {
-            Ok(ScalarValue::Int32(Some(system.backend as i32)))
-        }),
-        "quote_ident" => RowFunction::text(name, &[1], |texts| texts.first().map(|name| quoted(name))),
-        "quote_literal" => RowFunction::text(name, &[1], |texts| {
-            texts.first().map(|text| format!("'{}'", text.replace('\'', "''")))
-        }),
-        "set_config" => RowFunction::text(name, &[3], |texts| texts.get(1).cloned()),
-        "pg_relation_size"
-        | "pg_total_relation_size"
-        | "pg_table_size"
-        | "pg_indexes_size"
-        | "pg_database_size" => {
-            RowFunction::new(name, &[1, 2], DataType::Int64, |_| Ok(ScalarValue::Int64(Some(0))))
-        }
-        "pg_size_pretty" => RowFunction::new(name, &[1], DataType::Utf8View, move |values| {
-            text(values.first().and_then(number_of).map(|bytes| format!("{bytes} bytes")))
-        }),
-        "txid_current" | "pg_current_xact_id" => {
-            RowFunction::new(name, &[0], DataType::Int64, |_| Ok(ScalarValue::Int64(Some(1))))
-        }
-        _ => return None,
-    };
-    Some(Arc::new(function))
+type Body = fn(&World, &[Cell]) -> Result<Cell>;
+
+/// A function. Two of one name are the same.
+#[derive(Debug)]
+struct Function {
+    name: &'static str,
+    result: Shape,
+    body: Body,
+    signature: Signature,
+    world: Arc<World>,
 }
 
-fn indexdef(system: &System, wanted: u32, column: Option<i64>) -> Option<String> {
-    for table in system.tables() {
-        let (id, def) = (table.id(), table.def());
-        let mut candidates = std::iter::once(None).chain((0..def.indexes.len()).map(Some));
-        let Some(at) = candidates.find(|&at| index_oid(id, at) == wanted) else { continue };
-        let Some(column) = column else { return Some(index_def(def, at)) };
-        let index = at.and_then(|at| def.indexes.get(at));
-        let keys = index.map_or(&def.primary_key, |index| &index.columns).iter().map(|key| key.column);
-        let include = index.map(|index| index.include.clone()).unwrap_or_default();
-        let place = usize::try_from(column - 1).ok()?;
-        let column = keys.chain(include).nth(place)?;
-        return def.columns.get(column).map(|column| quoted(&column.name));
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name && Arc::ptr_eq(&self.world, &other.world)
     }
-    None
+}
+
+impl Eq for Function {}
+
+impl Hash for Function {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        self.name.hash(to);
+    }
+}
+
+impl ScalarUDFImpl for Function {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(data_type(self.result))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        let columns: Vec<ArrayRef> = args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<_>>()?;
+        let columns: Vec<Vec<Cell>> = columns.iter().map(cells).collect::<Result<_, _>>()?;
+        let mut results = Vec::with_capacity(rows);
+        for row in 0..rows {
+            let args: Vec<Cell> =
+                columns.iter().map(|column| column.get(row).cloned().unwrap_or_default()).collect();
+            results.push((self.body)(&self.world, &args)?);
+        }
+        Ok(ColumnarValue::Array(array(self.result, &results)))
+    }
+}
+
+/// Operators that `pg_operator` names.
+pub(super) const OPERATORS: &[&str] =
+    &["=", "<>", "<", "<=", ">", ">=", "+", "-", "*", "/", "%", "~", "!~", "~*", "!~*", "||"];
+
+/// Names of the functions.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FUNCTIONS.iter().map(|(name, ..)| *name)
+}
+
+/// The function of this name; `None` where it is none of the system's.
+pub(crate) fn function(world: &Arc<World>, name: &str) -> Option<Arc<ScalarUDF>> {
+    let (name, result, body) = FUNCTIONS.iter().find(|(known, ..)| *known == name)?;
+    // What is only stable is computed once, when the query is planned.
+    let volatility = if *name == "set_config" { Volatility::Volatile } else { Volatility::Stable };
+    let signature = Signature::one_of(vec![TypeSignature::Nullary, TypeSignature::VariadicAny], volatility);
+    let world = Arc::clone(world);
+    Some(Arc::new(ScalarUDF::from(Function { name, result: *result, body: *body, signature, world })))
+}
+
+const FUNCTIONS: &[(&str, Shape, Body)] = &[
+    ("version", Shape::Text, |world, _| Ok((&world.facts.version).into())),
+    ("current_database", Shape::Text, |world, _| Ok((&world.facts.database).into())),
+    ("current_catalog", Shape::Text, |world, _| Ok((&world.facts.database).into())),
+    ("current_schema", Shape::Text, |world, _| Ok(searched(world).into_iter().next().into())),
+    ("current_schemas", Shape::Texts, current_schemas),
+    ("current_user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("session_user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("current_role", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("user", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("pg_get_userbyid", Shape::Text, |world, args| {
+        Ok(match int(args, 0) {
+            Some(oids::USER) => (&world.facts.user).into(),
+            other => other.map(|oid| format!("unknown (OID={oid})")).into(),
+        })
+    }),
+    ("pg_backend_pid", Shape::Int, |world, _| Ok(world.facts.pid.into())),
+    ("pg_is_in_recovery", Shape::Bool, |_, _| Ok(false.into())),
+    ("pg_postmaster_start_time", Shape::Time, |world, _| Ok(world.facts.started.into())),
+    ("pg_conf_load_time", Shape::Time, |world, _| Ok(world.facts.started.into())),
+    ("txid_current", Shape::Big, |world, _| Ok((world.facts.transaction as i64).into())),
+    ("pg_current_xact_id", Shape::Big, |world, _| Ok((world.facts.transaction as i64).into())),
+    ("inet_server_addr", Shape::Text, nothing),
+    ("inet_server_port", Shape::Int, nothing),
+    ("inet_client_addr", Shape::Text, nothing),
+    ("inet_client_port", Shape::Int, nothing),
+    ("current_setting", Shape::Text, current_setting),
+    ("set_config", Shape::Text, set_config),
+    ("pg_encoding_to_char", Shape::Text, |_, args| {
+        Ok(int(args, 0).map(|code| if code == 6 { "UTF8" } else { "" }).into())
+    }),
+    ("pg_char_to_encoding", Shape::Int, |_, _| Ok(6.into())),
+    ("getdatabaseencoding", Shape::Text, |_, _| Ok("UTF8".into())),
+    ("pg_client_encoding", Shape::Text, |_, _| Ok("UTF8".into())),
+    ("quote_ident", Shape::Text, |_, args| Ok(text(args, 0).map(|name| define::quote_ident(&name)).into())),
+    ("quote_literal", Shape::Text, |_, args| Ok(text(args, 0).map(|text| quote_literal(&text)).into())),
+    ("quote_nullable", Shape::Text, |_, args| {
+        Ok(text(args, 0).map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text)).into())
+    }),
+    ("format_type", Shape::Text, |_, args| {
+        Ok(int(args, 0).map(|oid| define::format_type(oid, int(args, 1))).into())
+    }),
+    ("pg_get_expr", Shape::Text, |_, args| Ok(text(args, 0).into())),
+    ("pg_get_constraintdef", Shape::Text, |world, args| {
+        Ok(int(args, 0)
+            .and_then(|oid| {
+                define::constraint(&world.catalog, oid, &world.facts.search_path, is_true(args, 1))
+            })
+            .into())
+    }),
+    ("pg_get_indexdef", Shape::Text, index_definition),
+    ("pg_get_viewdef", Shape::Text, view_definition),
+    ("pg_get_functiondef", Shape::Text, nothing),
+    ("pg_get_function_result", Shape::Text, |_, _| Ok("text".into())),
+    ("pg_get_function_arguments", Shape::Text, |_, _| Ok("".into())),
+    ("pg_get_function_identity_arguments", Shape::Text, |_, _| Ok("".into())),
+    ("pg_get_function_sqlbody", Shape::Text, nothing),
+    ("pg_get_ruledef", Shape::Text, nothing),
+    ("pg_get_triggerdef", Shape::Text, nothing),
+    ("pg_get_partkeydef", Shape::Text, nothing),
+    ("pg_get_statisticsobjdef", Shape::Text, nothing),
+    ("pg_get_statisticsobjdef_columns", Shape::Text, nothing),
+    ("pg_get_serial_sequence", Shape::Text, serial_sequence),
+    ("pg_tablespace_location", Shape::Text, |_, _| Ok("".into())),
+    ("pg_relation_is_publishable", Shape::Bool, |_, _| Ok(true.into())),
+    ("obj_description", Shape::Text, nothing),
+    ("col_description", Shape::Text, nothing),
+    ("shobj_description", Shape::Text, nothing),
+    ("pg_table_is_visible", Shape::Bool, is_visible),
+    ("pg_type_is_visible", Shape::Bool, |_, args| {
+        Ok(int(args, 0).map(|oid| type_by_oid(oid).is_some()).into())
+    }),
+    ("pg_function_is_visible", Shape::Bool, visible),
+    ("pg_operator_is_visible", Shape::Bool, visible),
+    ("pg_opclass_is_visible", Shape::Bool, visible),
+    ("pg_opfamily_is_visible", Shape::Bool, visible),
+    ("pg_collation_is_visible", Shape::Bool, visible),
+    ("pg_conversion_is_visible", Shape::Bool, visible),
+    ("pg_statistics_obj_is_visible", Shape::Bool, visible),
+    ("pg_ts_config_is_visible", Shape::Bool, visible),
+    ("has_table_privilege", Shape::Bool, allowed),
+    ("has_any_column_privilege", Shape::Bool, allowed),
+    ("has_column_privilege", Shape::Bool, allowed),
+    ("has_schema_privilege", Shape::Bool, allowed),
+    ("has_database_privilege", Shape::Bool, allowed),
+    ("has_function_privilege", Shape::Bool, allowed),
+    ("has_sequence_privilege", Shape::Bool, allowed),
+    ("has_tablespace_privilege", Shape::Bool, allowed),
+    ("has_type_privilege", Shape::Bool, allowed),
+    ("pg_has_role", Shape::Bool, allowed),
+    ("pg_relation_size", Shape::Big, size),
+    ("pg_total_relation_size", Shape::Big, size),
+    ("pg_table_size", Shape::Big, size),
+    ("pg_indexes_size", Shape::Big, size),
+    ("pg_database_size", Shape::Big, |world, _| {
+        Ok(super::rows::tables(&world.catalog).map(|table| size_of(table)).sum::<i64>().into())
+    }),
+    ("pg_size_pretty", Shape::Text, |_, args| Ok(int(args, 0).map(pretty).into())),
+    ("to_regclass", Shape::Text, |world, args| {
+        Ok(text(args, 0).and_then(|name| class_oid(world, &name)).map(|oid| class_name(world, oid)).into())
+    }),
+    ("to_regtype", Shape::Big, |_, args| Ok(text(args, 0).and_then(|name| type_oid(&name)).into())),
+    ("to_regnamespace", Shape::Text, |world, args| {
+        Ok(text(args, 0).filter(|name| oids::namespace(&world.catalog, name) != 0).into())
+    }),
+    // What casts to the `reg` types become. The number of something by name or number, and its name.
+    ("cairn_regclass_oid", Shape::Big, |world, args| {
+        reg_oid(args, "relation", |name| class_oid(world, name))
+    }),
+    ("cairn_regclass_name", Shape::Text, |world, args| {
+        let oid = reg_oid(args, "relation", |name| class_oid(world, name))?;
+        Ok(oid.int().map(|oid| class_name(world, oid)).into())
+    }),
+    ("cairn_regtype_oid", Shape::Big, |_, args| reg_oid(args, "type", type_oid)),
+    ("cairn_regtype_name", Shape::Text, |_, args| {
+        Ok(reg_oid(args, "type", type_oid)?.int().map(|oid| define::format_type(oid, None)).into())
+    }),
+    ("cairn_regnamespace_oid", Shape::Big, |world, args| {
+        reg_oid(args, "schema", |name| Some(oids::namespace(&world.catalog, name)).filter(|oid| *oid != 0))
+    }),
+    ("cairn_regnamespace_name", Shape::Text, |world, args| {
+        let schemas = ["pg_catalog", "information_schema", "pg_toast"]
+            .into_iter()
+            .chain(super::rows::schemas(&world.catalog));
+        let found = int(args, 0)
+            .and_then(|oid| schemas.into_iter().find(|name| oids::namespace(&world.catalog, name) == oid));
+        Ok(found.map(str::to_owned).or_else(|| text(args, 0)).into())
+    }),
+    ("cairn_regrole_oid", Shape::Big, |_, _| Ok(oids::USER.into())),
+    ("cairn_regrole_name", Shape::Text, |world, _| Ok((&world.facts.user).into())),
+    ("array_to_string", Shape::Text, |_, args| {
+        let between = text(args, 1);
+        Ok(match args.first() {
+            Some(Cell::Texts(values)) => between.map(|between| values.join(&between)).into(),
+            Some(Cell::Ints(values)) => between
+                .map(|between| values.iter().map(i64::to_string).collect::<Vec<_>>().join(&between))
+                .into(),
+            _ => Cell::Null,
+        })
+    }),
+    ("cairn_array_text", Shape::Text, |_, args| Ok(text(args, 0).into())),
+    ("cairn_no_texts", Shape::Texts, |_, _| Ok(Vec::<String>::new().into())),
+    ("cairn_positions", Shape::Bigs, |_, args| {
+        Ok(length(args).map(|count| (1..=count).collect::<Vec<i64>>()).into())
+    }),
+    ("cairn_positions0", Shape::Bigs, |_, args| {
+        Ok(length(args).map(|count| (0..count).collect::<Vec<i64>>()).into())
+    }),
+    ("array_upper", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).into())),
+    ("array_lower", Shape::Int, |_, args| Ok(length(args).filter(|count| *count > 0).map(|_| 1_i64).into())),
+    ("json_build_object", Shape::Text, |_, args| Ok(object(args).into())),
+    ("pg_my_temp_schema", Shape::Big, |_, _| Ok(0.into())),
+    ("pg_is_other_temp_schema", Shape::Bool, |_, _| Ok(false.into())),
+];
+
+fn int(args: &[Cell], at: usize) -> Option<i64> {
+    args.get(at).and_then(Cell::int)
+}
+
+fn text(args: &[Cell], at: usize) -> Option<String> {
+    args.get(at).and_then(Cell::text)
+}
+
+fn is_true(args: &[Cell], at: usize) -> bool {
+    match args.get(at) {
+        Some(Cell::Bool(value)) => *value,
+        Some(Cell::Text(text)) => matches!(text.as_str(), "t" | "true"),
+        _ => false,
+    }
+}
+
+fn nothing(_: &World, _: &[Cell]) -> Result<Cell> {
+    Ok(Cell::Null)
+}
+
+fn visible(_: &World, args: &[Cell]) -> Result<Cell> {
+    Ok(int(args, 0).map(|_| true).into())
+}
+
+/// There is one user, who may do everything.
+fn allowed(_: &World, args: &[Cell]) -> Result<Cell> {
+    Ok(if args.iter().any(Cell::is_null) { Cell::Null } else { true.into() })
+}
+
+fn failure(sqlstate: &'static str, what: String) -> DataFusionError {
+    external(Error::new(sqlstate, what))
+}
+
+/// Namespaces of the search path that exist.
+fn searched(world: &World) -> Vec<String> {
+    world.facts.search_path.iter().filter(|schema| world.catalog.has_schema(schema)).cloned().collect()
+}
+
+fn current_schemas(world: &World, args: &[Cell]) -> Result<Cell> {
+    let implicit = matches!(args.first(), Some(Cell::Bool(true))).then(|| "pg_catalog".to_owned());
+    Ok(implicit.into_iter().chain(searched(world)).collect::<Vec<String>>().into())
+}
+
+fn current_setting(world: &World, args: &[Cell]) -> Result<Cell> {
+    let Some(name) = text(args, 0) else { return Ok(Cell::Null) };
+    let lower = name.to_ascii_lowercase();
+    match world.facts.changes.value(&lower).or_else(|| world.facts.settings.get(&lower).cloned()) {
+        Some(value) => Ok(value.into()),
+        None if matches!(args.get(1), Some(Cell::Bool(true))) => Ok(Cell::Null),
+        None => Err(failure(UNDEFINED_OBJECT, format!("unrecognized configuration parameter \"{name}\""))),
+    }
+}
+
+fn set_config(world: &World, args: &[Cell]) -> Result<Cell> {
+    let (Some(name), value) = (text(args, 0), text(args, 1).unwrap_or_default()) else {
+        return Ok(Cell::Null);
+    };
+    let is_local = matches!(args.get(2), Some(Cell::Bool(true)));
+    let name = name.to_ascii_lowercase();
+    world.facts.changes.add(SettingChange { name, value: value.clone(), is_local });
+    Ok(value.into())
+}
+
+fn serial_sequence(world: &World, args: &[Cell]) -> Result<Cell> {
+    let (Some(table), Some(column)) = (text(args, 0), text(args, 1)) else { return Ok(Cell::Null) };
+    let Some(oid) = class_oid(world, &table) else {
+        return Err(failure(UNDEFINED_TABLE, format!("relation \"{table}\" does not exist")));
+    };
+    let has = |other: &cairn_table::Table| {
+        oids::relation(other.id()) == oid && other.def().columns.iter().any(|other| other.name == column)
+    };
+    if !world.catalog.tables().any(|table| has(table)) {
+        let what = format!("column \"{column}\" of relation \"{table}\" does not exist");
+        return Err(failure(UNDEFINED_COLUMN, what));
+    }
+    Ok(sequences::of_column(&world.catalog, &world.facts, oid, &column).into())
+}
+
+fn quote_literal(text: &str) -> String {
+    let doubled = text.replace('\'', "''");
+    if text.contains('\\') { format!("E'{}'", doubled.replace('\\', "\\\\")) } else { format!("'{doubled}'") }
+}
+
+fn index_definition(world: &World, args: &[Cell]) -> Result<Cell> {
+    let Some((table, index)) = int(args, 0).and_then(|oid| define::find_index(&world.catalog, oid)) else {
+        return Ok(Cell::Null);
+    };
+    let def = table.def();
+    Ok(match int(args, 1).filter(|_| args.len() > 1) {
+        None | Some(0) => {
+            let visible: &[String] = if is_true(args, 2) { &world.facts.search_path } else { &[] };
+            define::index(def, &index, &define::table_name(def, visible)).into()
+        }
+        Some(at) => {
+            let places: Vec<usize> =
+                index.columns.iter().map(|key| key.column).chain(index.include.iter().copied()).collect();
+            let column = usize::try_from(at - 1).ok().and_then(|at| places.get(at));
+            column.map(|column| define::column_name(def, *column)).unwrap_or_default().into()
+        }
+    })
+}
+
+fn view_definition(world: &World, args: &[Cell]) -> Result<Cell> {
+    let oid = match (int(args, 0), text(args, 0)) {
+        (Some(oid), _) => Some(oid),
+        (None, Some(name)) => class_oid(world, &name),
+        (None, None) => None,
+    };
+    let view = oid.and_then(|oid| world.catalog.views().find(|(id, _)| oids::relation(*id) == oid));
+    Ok(view.map(|(_, view)| format!(" {};", view.query.trim_end_matches([';', ' ']))).into())
+}
+
+/// What a cast to a `reg` type gives: numbers are taken as they are, names looked up.
+fn reg_oid(args: &[Cell], what: &str, find: impl Fn(&str) -> Option<i64>) -> Result<Cell> {
+    match args.first() {
+        None | Some(Cell::Null) => Ok(Cell::Null),
+        Some(Cell::Text(name)) if name.trim() == "-" => Ok(0.into()),
+        Some(Cell::Text(name)) if name.trim().parse::<i64>().is_err() => match find(name) {
+            Some(oid) => Ok(oid.into()),
+            None => {
+                let sqlstate = if what == "relation" { UNDEFINED_TABLE } else { UNDEFINED_OBJECT };
+                Err(failure(sqlstate, format!("{what} \"{name}\" does not exist")))
+            }
+        },
+        Some(other) => Ok(other.int().into()),
+    }
+}
+
+fn is_visible(world: &World, args: &[Cell]) -> Result<Cell> {
+    let Some(oid) = int(args, 0) else { return Ok(Cell::Null) };
+    Ok(class(world, oid)
+        .map(|(schema, _)| schema == "pg_catalog" || world.facts.search_path.contains(&schema))
+        .into())
+}
+
+/// About how many bytes a table has: what its rows take, by what is known of them.
+fn size_of(table: &cairn_table::Table) -> i64 {
+    let width = |at: usize, column: &cairn_table::schema::ColumnDef| {
+        let known = table
+            .statistics()
+            .and_then(|statistics| statistics.columns.get(at))
+            .map(|column| column.average_width as usize);
+        column.kind.kind.width().or(known).unwrap_or(32)
+    };
+    let row: usize = table.def().columns.iter().enumerate().map(|(at, column)| width(at, column)).sum();
+    (table.rows() as i64).saturating_mul(row as i64 + 12)
+}
+
+fn size(world: &World, args: &[Cell]) -> Result<Cell> {
+    let oid = match args.first() {
+        Some(Cell::Text(name)) if name.parse::<i64>().is_err() => class_oid(world, name),
+        _ => int(args, 0),
+    };
+    let table = oid.and_then(|oid| world.catalog.tables().find(|table| oids::relation(table.id()) == oid));
+    Ok(match (oid, table) {
+        (None, _) => Cell::Null,
+        (_, table) => table.map_or(0, |table| size_of(table)).into(),
+    })
+}
+
+fn pretty(bytes: i64) -> String {
+    let mut value = bytes;
+    for unit in ["bytes", "kB", "MB", "GB", "TB"] {
+        if value.abs() < 10 * 1024 {
+            return format!("{value} {unit}");
+        }
+        value = (value + 512) / 1024;
+    }
+    format!("{value} PB")
+}
+
+fn length(args: &[Cell]) -> Option<i64> {
+    match args.first() {
+        Some(Cell::Ints(values)) => Some(values.len() as i64),
+        Some(Cell::Texts(values)) => Some(values.len() as i64),
+        _ => None,
+    }
+}
+
+fn object(args: &[Cell]) -> String {
+    let quoted = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let value = |cell: &Cell| match cell {
+        Cell::Null => "null".to_owned(),
+        Cell::Text(text) => quoted(text),
+        other => other.text().unwrap_or_default(),
+    };
+    let pairs = args.chunks(2).map(|pair| {
+        format!(
+            "{} : {}",
+            quoted(&pair.first().and_then(Cell::text).unwrap_or_default()),
+            pair.get(1).map_or_else(|| "null".to_owned(), value)
+        )
+    });
+    format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
 }

@@ -1,33 +1,44 @@
-//! The system's own tables and functions, as clients of PostgreSQL ask for them.
+//! The system catalogs that clients of PostgreSQL ask for: `pg_catalog` and `information_schema`, and the functions and notations of their queries.
 //!
-//! Made from the catalog whenever a statement names them. Numbers (`oid`) follow from those of tables, so that they stay the same.
+//! Relations are made from the catalog when somebody scans them; their columns are PostgreSQL 15's. Statements that ask for them are rewritten first, because
+//! DataFusion has no `regclass`, no subqueries of one value, and so on:
+//!
+//! ```text
+//! if pg_catalog::is_about(&statement) {
+//!     pg_catalog::rewrite(&mut statement, &world);        // a syntax tree that the general path plans
+//! }
+//! pg_catalog::table(&world, &name), function(&world, name)
+//! for change in changes.take() { session.set(..) }        // set_config, when the statement has ended
+//! ```
 
-mod constraints;
+mod about;
+mod cell;
+mod define;
+mod facts;
 mod functions;
 mod information;
+mod lookup;
+mod oids;
+mod provider;
 mod relations;
-mod system;
-mod table;
-mod text;
-mod types;
+mod rewrite;
+mod rows;
+mod sequences;
+mod subquery;
 
 use cairn_vfs::sync::Arc;
 use datafusion::catalog::TableProvider;
 
+pub(crate) use about::is_about;
+pub(crate) use facts::{Changes, ViewColumns, World};
 pub(crate) use functions::function;
-pub(crate) use system::System;
-pub(crate) use types::type_oid;
+pub(crate) use rewrite::rewrite;
+pub(crate) use subquery::count_instead_of_exists;
 
 use crate::syntax::TableName;
 
-/// A table of the system; `None` where there is none of this name.
-pub(crate) fn table(system: &System, name: &TableName) -> Option<Arc<dyn TableProvider>> {
-    let found = match name.schema.as_deref() {
-        Some("information_schema") => information::table(system, &name.name),
-        None | Some("pg_catalog") => relations::table(system, &name.name)
-            .or_else(|| constraints::table(system, &name.name))
-            .or_else(|| types::table(system, &name.name)),
-        Some(_) => None,
-    };
-    found.and_then(table::Relation::provider)
+/// A relation of the system; `None` where there is none of this name.
+pub(crate) fn table(world: &Arc<World>, name: &TableName) -> Option<Arc<dyn TableProvider>> {
+    let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
+    Some(Arc::new(provider::SystemTable::new(relation, world)))
 }

@@ -114,8 +114,10 @@ impl Change {
                 let (transaction, context) = session.parts()?;
                 let mut run = InsertRun::new(insert, params, context);
                 for batch in all {
-                    let rows = rows_of(&batches.reader(&batch)?);
-                    rows.iter().try_for_each(|row| run.given(row, transaction))?;
+                    let reader = batches.reader(&batch)?;
+                    for row in 0..reader.rows() {
+                        run.given(|at| reader.get(row, at), transaction)?;
+                    }
                 }
                 Ok(Some((run.count, run.results)))
             }

@@ -9,12 +9,15 @@ use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
+use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use super::functions;
 use super::numbers::Numbers;
+use super::read::ReadTexts;
+use super::sums::WideSums;
 use crate::batch::BATCH_ROWS;
 use crate::database::Shared;
 use crate::error::{Error, Result};
@@ -69,12 +72,19 @@ impl General {
             .with_config(config)
             .with_runtime_env(runtime)
             .with_default_features()
-            .with_analyzer_rule(Arc::new(Numbers))
+            .with_analyzer_rules(analyzer_rules())
             .with_physical_optimizer_rules(physical_rules())
             .build();
         functions::register(&mut state).map_err(super::errors::datafusion_error)?;
         Ok(General(state))
     }
+}
+
+/// DataFusion's rules for what types there are, between ours.
+fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+    let first: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(WideSums);
+    let last: [Arc<dyn AnalyzerRule + Send + Sync>; 2] = [Arc::new(ReadTexts), Arc::new(Numbers)];
+    std::iter::once(first).chain(Analyzer::new().rules).chain(last).collect()
 }
 
 /// The rules for plans of operators, without the ones that move filters down. They tell the columns of a join's sides apart by name, so that of two columns with one

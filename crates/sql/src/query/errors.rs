@@ -34,7 +34,7 @@ pub(crate) fn arrow_error(error: ArrowError) -> Error {
 }
 
 /// An error of ours, to go through DataFusion and come back.
-pub(super) fn external(error: Error) -> DataFusionError {
+pub(crate) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 };
 
 use super::errors::external;
+use super::rewrite::{ESCAPED, escaped};
 use crate::datum::Datum;
 
 /// What the time of the transaction is called until it is known.
@@ -22,7 +23,7 @@ pub(super) const NOW: &str = "now";
 type Row = dyn Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync;
 
 /// A function that looks at one row at a time: for what is rarely called.
-pub(crate) struct RowFunction {
+pub(super) struct RowFunction {
     name: String,
     signature: Signature,
     result: DataType,
@@ -38,9 +39,29 @@ impl RowFunction {
         result: DataType,
         row: impl Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync + 'static,
     ) -> ScalarUDF {
+        RowFunction::with(name, counts, result, Volatility::Stable, row)
+    }
+
+    /// As [`RowFunction::new`], with something else to give at each call.
+    pub fn volatile(
+        name: &str,
+        counts: &[usize],
+        result: DataType,
+        row: impl Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync + 'static,
+    ) -> ScalarUDF {
+        RowFunction::with(name, counts, result, Volatility::Volatile, row)
+    }
+
+    fn with(
+        name: &str,
+        counts: &[usize],
+        result: DataType,
+        volatility: Volatility,
+        row: impl Fn(&[ScalarValue]) -> Result<ScalarValue> + Send + Sync + 'static,
+    ) -> ScalarUDF {
         let one =
             |&count: &usize| if count == 0 { TypeSignature::Nullary } else { TypeSignature::Any(count) };
-        let signature = Signature::one_of(counts.iter().map(one).collect(), Volatility::Stable);
+        let signature = Signature::one_of(counts.iter().map(one).collect(), volatility);
         ScalarUDF::from(RowFunction { name: name.to_owned(), signature, result, row: Arc::new(row) })
     }
 
@@ -58,21 +79,13 @@ impl RowFunction {
 }
 
 /// A value's text; `None` for NULL.
-pub(crate) fn text_of(value: &ScalarValue) -> Option<String> {
+pub(super) fn text_of(value: &ScalarValue) -> Option<String> {
     match value {
         value if value.is_null() => None,
         ScalarValue::Utf8(Some(text))
         | ScalarValue::Utf8View(Some(text))
         | ScalarValue::LargeUtf8(Some(text)) => Some(text.clone()),
         other => Some(other.to_string()),
-    }
-}
-
-/// A value as a whole number.
-pub(crate) fn number_of(value: &ScalarValue) -> Option<i64> {
-    match value.cast_to(&DataType::Int64) {
-        Ok(ScalarValue::Int64(value)) => value,
-        _ => None,
     }
 }
 
@@ -110,7 +123,8 @@ impl ScalarUDFImpl for RowFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let constant = self.signature.volatility != Volatility::Volatile
+            && args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let mut results = Vec::with_capacity(rows);
         for row in 0..rows {
@@ -147,9 +161,17 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         "clock_timestamp",
     ];
     state.register_udf(Arc::new(now.with_aliases(names)))?;
+    state.register_udf(Arc::new(super::read::zoned()))?;
     state.register_udf(Arc::new(RowFunction::text("cairn_uuid", &[1], |texts| {
         let text = texts.first()?;
         Datum::parse(text, &cairn_table::row::Type::Uuid.into()).ok().map(|datum| datum.to_string())
+    })))?;
+    state.register_udf(Arc::new(RowFunction::new(ESCAPED, &[2], DataType::Utf8View, |values| {
+        let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
+        let (Some(pattern), Some(escape)) = (pattern, escape) else {
+            return Ok(ScalarValue::Utf8View(None));
+        };
+        Ok(ScalarValue::Utf8View(Some(escaped(&pattern, &escape).map_err(external)?)))
     })))?;
     let bytes = |values: &[ScalarValue]| {
         let Some(text) = values.first().and_then(text_of) else { return Ok(ScalarValue::BinaryView(None)) };

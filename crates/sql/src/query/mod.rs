@@ -10,14 +10,16 @@ mod names;
 mod numbers;
 mod plan;
 mod provider;
+mod read;
 mod rewrite;
 mod scan;
+mod sequences;
 mod stream;
+mod sums;
 mod value;
 
 pub(crate) use change::Change;
 pub(crate) use engine::{Engine, General};
-pub(crate) use errors::arrow_error;
-pub(crate) use functions::{RowFunction, number_of, text_of};
+pub(crate) use errors::{arrow_error, external};
 pub(crate) use plan::Query;
 pub(crate) use stream::Batches;

@@ -5,7 +5,7 @@ use std::fmt;
 
 use arrow::datatypes::{DataType, SchemaRef};
 use cairn_table::Catalog;
-use cairn_table::schema::ViewDef;
+use cairn_table::schema::{ColumnType, ViewDef};
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
@@ -22,9 +22,11 @@ use datafusion::sql::sqlparser::ast::Statement as Tree;
 
 use super::errors::external;
 use super::provider::Provider;
+use super::sequences::Counting;
+use crate::batch::kind_of;
 use crate::direct::table_of;
 use crate::error::Error;
-use crate::pg_catalog::{self, System};
+use crate::pg_catalog::{self, ViewColumns, World};
 use crate::sequence::HIDDEN;
 use crate::sqlstate::{STATEMENT_TOO_COMPLEX, UNDEFINED_TABLE};
 use crate::syntax::{Plain, TableName, one};
@@ -39,7 +41,8 @@ pub(super) struct Names<'a> {
     pub search_path: &'a [String],
     /// The table whose rows are to be changed.
     pub target: Option<u32>,
-    pub system: Arc<System>,
+    pub world: Arc<World>,
+    counting: Counting,
     sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
     depth: usize,
 }
@@ -56,9 +59,10 @@ impl<'a> Names<'a> {
         catalog: &'a Arc<Catalog>,
         search_path: &'a [String],
         target: Option<u32>,
-        system: Arc<System>,
+        world: Arc<World>,
+        counting: Counting,
     ) -> Self {
-        Names { state, catalog, search_path, target, system, sources: Mutex::default(), depth: 0 }
+        Names { state, catalog, search_path, target, world, counting, sources: Mutex::default(), depth: 0 }
     }
 
     /// The plan of a statement, as it stands there.
@@ -88,10 +92,15 @@ impl<'a> Names<'a> {
         if let Some(view) = schemas.iter().find_map(|schema| self.catalog.view(schema, &name.name)) {
             return self.view(view).map(Some);
         }
-        Ok(pg_catalog::table(&self.system, name).map(provider_as_source))
+        Ok(pg_catalog::table(&self.world, name).map(provider_as_source))
     }
 
     fn view(&self, view: &Arc<ViewDef>) -> Result<Arc<dyn TableSource>> {
+        let plan = self.view_plan(view)?;
+        Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
+    }
+
+    fn view_plan(&self, view: &ViewDef) -> Result<LogicalPlan> {
         if self.depth >= MOST_VIEWS {
             let what = format!("view \"{}\" is made of too many other views", view.name);
             return Err(external(Error::new(STATEMENT_TOO_COMPLEX, what)));
@@ -99,7 +108,10 @@ impl<'a> Names<'a> {
         let parsed = one(&view.query).map_err(external)?;
         let Plain::Tree(tree) = &*parsed.statement else { return plan_err!("a view is no query") };
         let mut tree = tree.clone();
-        super::rewrite::rewrite(&mut tree, &super::rewrite::Given::none(&self.system)).map_err(external)?;
+        if pg_catalog::is_about(&tree) {
+            pg_catalog::rewrite(&mut tree, &self.world);
+        }
+        super::rewrite::rewrite(&mut tree, &[]).map_err(external)?;
         // What a view names it found where it was made.
         let path = [view.schema.clone(), cairn_table::PUBLIC.to_owned()];
         let inner = Names {
@@ -107,28 +119,39 @@ impl<'a> Names<'a> {
             catalog: self.catalog,
             search_path: &path,
             target: None,
-            system: Arc::clone(&self.system),
+            world: Arc::clone(&self.world),
+            counting: self.counting.clone(),
             sources: Mutex::default(),
             depth: self.depth + 1,
         };
         let plan = inner.plan(tree)?;
         let names: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
-        let plan = match view.columns.is_empty() || view.columns == names {
-            true => plan,
-            false => {
-                let columns = plan.schema().columns();
-                let renamed: Vec<Expr> = columns
-                    .into_iter()
-                    .enumerate()
-                    .map(|(at, column)| {
-                        let name = view.columns.get(at).cloned().unwrap_or_else(|| column.name.clone());
-                        Expr::Column(column).alias(name)
-                    })
-                    .collect();
-                LogicalPlanBuilder::from(plan).project(renamed)?.build()?
-            }
+        if view.columns.is_empty() || view.columns == names {
+            return Ok(plan);
+        }
+        let columns = plan.schema().columns();
+        let renamed: Vec<Expr> = columns
+            .into_iter()
+            .enumerate()
+            .map(|(at, column)| {
+                let name = view.columns.get(at).cloned().unwrap_or_else(|| column.name.clone());
+                Expr::Column(column).alias(name)
+            })
+            .collect();
+        LogicalPlanBuilder::from(plan).project(renamed)?.build()
+    }
+
+    /// The columns of all views. A view that cannot be planned any more is left out.
+    pub fn view_columns(&self) -> ViewColumns {
+        let columns = |view: &ViewDef| -> Option<Vec<(String, ColumnType)>> {
+            let plan = self.view_plan(view).ok()?;
+            // The analyzer decides on types.
+            let analyzed = self.state.analyzer().execute_and_check(plan, self.options(), |_, _| {});
+            let plan = analyzed.ok()?;
+            let fields = plan.schema().fields();
+            Some(fields.iter().map(|field| (field.name().clone(), kind_of(field))).collect())
         };
-        Ok(provider_as_source(Arc::new(ViewTable::new(plan, Some(view.query.clone())))))
+        self.catalog.views().filter_map(|(id, view)| Some((id, columns(view)?))).collect()
     }
 }
 
@@ -175,7 +198,9 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {
-        pg_catalog::function(&self.system, name).or_else(|| self.state.scalar_functions().get(name).cloned())
+        pg_catalog::function(&self.world, name)
+            .or_else(|| self.counting.function(name, &self.world))
+            .or_else(|| self.state.scalar_functions().get(name).cloned())
     }
 
     fn get_higher_order_meta(&self, name: &str) -> Option<Arc<HigherOrderUDF>> {

@@ -20,15 +20,16 @@ use datafusion::sql::sqlparser::ast::Statement as Tree;
 use super::errors::datafusion_error;
 use super::functions::NOW;
 use super::names::Names;
-use super::rewrite::{Given, result_names, rewrite};
+use super::rewrite::{result_names, rewrite};
+use super::sequences::Counting;
 use super::stream::Batches;
 use super::value::{parameter_type, scalar};
-use crate::batch::{data_type, kind_of};
+use crate::batch::{data_type, element_of, kind_of};
 use crate::datum::{Datum, DatumRef};
 use crate::error::{Error, Result};
 use crate::expr::Context;
 use crate::outcome::Column;
-use crate::pg_catalog::System;
+use crate::pg_catalog::{self, ViewColumns, World};
 use crate::session::Session;
 use crate::sqlstate::UNDEFINED_PARAMETER;
 
@@ -71,13 +72,21 @@ impl Query {
     ) -> Result<Planned> {
         let mut tree = tree;
         let verb = if matches!(tree, Tree::Explain { .. }) { "EXPLAIN" } else { "SELECT" };
-        let system = Arc::new(System::new(session)?);
         let result_names = result_names(&tree);
         let catalog = Arc::clone(session.transaction()?.view().catalog());
         let search_path = session.context.settings.search_path.clone();
-        rewrite(&mut tree, &Given { types, system: &system })?;
+        let world = if pg_catalog::is_about(&tree) {
+            let views = session.view_columns(&catalog)?;
+            let world = World::new(session, views)?;
+            pg_catalog::rewrite(&mut tree, &world);
+            world
+        } else {
+            World::new(session, Arc::default())?
+        };
+        rewrite(&mut tree, types)?;
+        let counting = Counting::of(session);
         let engine = session.engine()?;
-        let names = Names::new(&engine.state, &catalog, &search_path, target, system);
+        let names = Names::new(&engine.state, &catalog, &search_path, target, Arc::new(world), counting);
         let plan = names.plan(tree).map_err(datafusion_error)?;
         let plan = with_time(plan).map_err(datafusion_error)?;
         let parameters = parameters(&plan, types)?;
@@ -92,7 +101,7 @@ impl Query {
             .schema()
             .fields()
             .iter()
-            .map(|field| Column::new(field.name().clone(), kind_of(field)))
+            .map(|field| Column { element: element_of(field), ..Column::new(field.name(), kind_of(field)) })
             .collect();
         let mut columns = columns;
         if let Some(names) = result_names.filter(|names| names.len() == columns.len()) {
@@ -146,6 +155,27 @@ impl Query {
 
     pub fn verb(&self) -> &'static str {
         self.verb
+    }
+}
+
+impl Session {
+    /// The columns of all views, which only planning them tells: once for a catalog.
+    ///
+    /// Errors: those of reading sequences, and of setting up the general path.
+    pub(crate) fn view_columns(&mut self, catalog: &Arc<cairn_table::Catalog>) -> Result<Arc<ViewColumns>> {
+        let known_of = (catalog.version(), self.context.settings.version);
+        if let Some((of, columns)) = &self.view_columns
+            && *of == known_of
+        {
+            return Ok(Arc::clone(columns));
+        }
+        let world = Arc::new(World::new(self, Arc::default())?);
+        let counting = Counting::of(self);
+        let engine = self.engine()?;
+        let columns = Names::new(&engine.state, catalog, &[], None, world, counting).view_columns();
+        let columns = Arc::new(columns);
+        self.view_columns = Some((known_of, Arc::clone(&columns)));
+        Ok(columns)
     }
 }
 

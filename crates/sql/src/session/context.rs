@@ -15,7 +15,7 @@ use crate::sequence::SessionSequences;
 pub(crate) struct SessionContext {
     shared: Arc<Shared>,
     pub settings: Settings,
-    pub sequences: SessionSequences,
+    pub sequences: Arc<SessionSequences>,
     /// When the transaction began; looked up when somebody asks.
     began: Cell<Option<i64>>,
     random: Cell<u64>,
@@ -28,7 +28,7 @@ impl SessionContext {
         SessionContext {
             shared,
             settings,
-            sequences: SessionSequences::default(),
+            sequences: Arc::default(),
             began: Cell::new(None),
             random: Cell::new(seed),
         }
@@ -64,15 +64,15 @@ impl Context for SessionContext {
     }
 
     fn next_value(&self, sequence: &str) -> Result<i64> {
-        self.sequences.next(&self.shared, &self.settings, sequence)
+        self.sequences.next(&self.shared, self.settings.schema(), sequence)
     }
 
     fn current_value(&self, sequence: Option<&str>) -> Result<i64> {
-        self.sequences.current(&self.settings, sequence)
+        self.sequences.current(self.settings.schema(), sequence)
     }
 
     fn set_value(&self, sequence: &str, value: i64, is_called: bool) -> Result<i64> {
-        self.sequences.set(&self.shared, &self.settings, sequence, value, is_called)
+        self.sequences.set(&self.shared, self.settings.schema(), sequence, value, is_called)
     }
 
     fn setting(&self, name: &str) -> Option<String> {

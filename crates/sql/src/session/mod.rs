@@ -23,6 +23,7 @@ pub(crate) use transaction::Open;
 pub use transaction::TransactionStatus;
 
 use crate::database::Shared;
+use crate::pg_catalog::{Changes, ViewColumns};
 use crate::query::Engine;
 use crate::statement::Statement;
 
@@ -50,6 +51,10 @@ pub(crate) struct Session {
     pub row: RowBuf,
     /// A number of its own: what `pg_backend_pid` says.
     pub backend: u32,
+    /// What `set_config` was called with in the statement that runs.
+    pub changes: Changes,
+    /// The columns of views, of the catalog and the settings of these versions.
+    pub view_columns: Option<((u64, u64), Arc<ViewColumns>)>,
 }
 
 impl Session {
@@ -67,6 +72,8 @@ impl Session {
             key: Vec::new(),
             row: RowBuf::default(),
             backend,
+            changes: Changes::default(),
+            view_columns: None,
             shared,
         }
     }

@@ -13,6 +13,9 @@ use crate::sqlstate::{CANT_CHANGE_RUNTIME_PARAM, INVALID_PARAMETER_VALUE, UNDEFI
 /// The version of PostgreSQL whose dialect, messages and catalogs these are.
 pub(crate) const SERVER_VERSION: &str = "15.0";
 
+/// Who is connected, as long as nobody says who.
+const DEFAULT_USER: &str = "cairn";
+
 /// Settings that anybody may change and that are only remembered: what they are at first.
 const REMEMBERED: &[(&str, &str)] = &[
     ("application_name", ""),
@@ -23,7 +26,7 @@ const REMEMBERED: &[(&str, &str)] = &[
     ("client_min_messages", "notice"),
     ("constraint_exclusion", "partition"),
     ("datestyle", "ISO, MDY"),
-    ("default_table_access_method", "cairn"),
+    ("default_table_access_method", "heap"),
     ("default_tablespace", ""),
     ("default_toast_compression", "pglz"),
     ("default_transaction_deferrable", "off"),
@@ -37,7 +40,6 @@ const REMEMBERED: &[(&str, &str)] = &[
     ("lc_monetary", "C"),
     ("lc_numeric", "C"),
     ("lc_time", "C"),
-    ("lock_timeout", "0"),
     ("maintenance_work_mem", "64MB"),
     ("quote_all_identifiers", "off"),
     ("row_security", "on"),
@@ -63,7 +65,7 @@ const FIXED: &[(&str, &str)] = &[
     ("server_encoding", "UTF8"),
     ("server_version", SERVER_VERSION),
     ("server_version_num", "150000"),
-    ("session_authorization", "cairn"),
+    ("session_authorization", DEFAULT_USER),
     ("wal_level", "replica"),
 ];
 
@@ -74,11 +76,13 @@ pub(crate) struct Settings {
     pub default_read_only: bool,
     pub durability: Durability,
     pub statement_timeout: Option<Duration>,
+    pub lock_timeout: Option<Duration>,
     /// Namespaces that names without one are looked up in.
     pub search_path: Vec<String>,
     /// Counts changes that names depend on.
     pub version: u64,
-    timeout_at_first: Option<Duration>,
+    /// Of statements and of locks.
+    timeouts_at_first: (Option<Duration>, Option<Duration>),
     durability_at_first: Durability,
     others: Arc<BTreeMap<String, String>>,
 }
@@ -90,9 +94,10 @@ impl Settings {
             default_read_only: false,
             durability: shared.durability,
             statement_timeout: shared.statement_timeout,
+            lock_timeout: shared.lock_timeout,
             search_path: vec![PUBLIC.to_owned()],
             version: 0,
-            timeout_at_first: shared.statement_timeout,
+            timeouts_at_first: (shared.statement_timeout, shared.lock_timeout),
             durability_at_first: shared.durability,
             others: Arc::new(
                 REMEMBERED
@@ -102,6 +107,29 @@ impl Settings {
                     .collect(),
             ),
         }
+    }
+
+    /// Makes all of them what they were at first.
+    pub fn reset(&mut self, shared: &Shared) {
+        let (version, user) = (self.version, self.user().to_owned());
+        *self = Settings { version: version + 1, ..Settings::new(shared) };
+        self.set_user(&user);
+    }
+
+    /// Puts those of another time in their place.
+    pub fn restore(&mut self, before: Settings) {
+        let version = self.version;
+        *self = Settings { version: version + 1, ..before };
+    }
+
+    /// Who is connected. All may do everything; this is what they are told.
+    pub fn user(&self) -> &str {
+        self.others.get("session_authorization").map_or(DEFAULT_USER, String::as_str)
+    }
+
+    pub fn set_user(&mut self, user: &str) {
+        self.version += 1;
+        Arc::make_mut(&mut self.others).insert("session_authorization".to_owned(), user.to_owned());
     }
 
     /// The namespace that things without one are made in.
@@ -119,20 +147,11 @@ impl Settings {
             }
             "default_transaction_read_only" | "transaction_read_only" => on(self.default_read_only),
             "synchronous_commit" => on(self.durability == Durability::Sync),
-            "statement_timeout" => match self.statement_timeout {
-                None => "0".to_owned(),
-                Some(timeout) if timeout.subsec_millis() == 0 => format!("{}s", timeout.as_secs()),
-                Some(timeout) => format!("{}ms", timeout.as_millis()),
-            },
+            "statement_timeout" => shown(self.statement_timeout),
+            "lock_timeout" => shown(self.lock_timeout),
             "search_path" => self.search_path.join(", "),
             _ => self.others.get(&name)?.clone(),
         })
-    }
-
-    /// Takes other values. The version goes on, so that nothing which was planned under these is taken for planned under those.
-    pub fn become_again(&mut self, settings: Settings) {
-        let version = self.version + 1;
-        *self = Settings { version, ..settings };
     }
 
     /// All settings and their values.
@@ -140,6 +159,7 @@ impl Settings {
         let own = [
             "default_transaction_isolation",
             "default_transaction_read_only",
+            "lock_timeout",
             "search_path",
             "statement_timeout",
             "synchronous_commit",
@@ -183,13 +203,17 @@ impl Settings {
                     Some(_) => return Err(invalid()),
                 }
             }
-            "statement_timeout" => {
-                self.statement_timeout = match value.as_deref() {
-                    None => self.timeout_at_first,
-                    Some(text) => {
-                        Some(duration(text).ok_or_else(invalid)?).filter(|timeout| !timeout.is_zero())
-                    }
-                }
+            "statement_timeout" | "lock_timeout" => {
+                let given = match value.as_deref() {
+                    None => None,
+                    Some(text) => Some(duration(text).ok_or_else(invalid)?),
+                };
+                let (statement, lock) = self.timeouts_at_first;
+                let (place, at_first) = match name.as_str() {
+                    "lock_timeout" => (&mut self.lock_timeout, lock),
+                    _ => (&mut self.statement_timeout, statement),
+                };
+                *place = given.map_or(at_first, |given| Some(given).filter(|given| !given.is_zero()));
             }
             "search_path" => {
                 let names = values.unwrap_or_default().iter().flat_map(|value| value.split(','));
@@ -251,6 +275,17 @@ fn switch(text: &str) -> Option<bool> {
         "on" | "true" | "yes" | "1" => Some(true),
         "off" | "false" | "no" | "0" => Some(false),
         _ => None,
+    }
+}
+
+/// A time as PostgreSQL shows it: in the greatest unit that divides it.
+fn shown(time: Option<Duration>) -> String {
+    let millis = time.map_or(0, |time| time.as_millis());
+    let units = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"), (1, "ms")];
+    let unit = units.iter().find(|(millis_each, _)| millis.is_multiple_of(*millis_each));
+    match unit {
+        Some((millis_each, unit)) if millis > 0 => format!("{}{unit}", millis / millis_each),
+        _ => "0".to_owned(),
     }
 }
 

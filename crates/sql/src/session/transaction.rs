@@ -96,7 +96,8 @@ impl Session {
         let settings = &self.context.settings;
         let isolation = modes.isolation.unwrap_or(settings.default_isolation);
         let read_only = modes.read_only.unwrap_or(settings.default_read_only) || self.shared.read_only;
-        let transaction = self.shared.tables.begin_with(isolation, &self.canceller)?;
+        let transaction =
+            self.shared.tables.begin_with(isolation, &self.canceller, self.context.settings.lock_timeout)?;
         self.context.begin();
         Ok(self.open.insert(Open {
             transaction,
@@ -129,6 +130,7 @@ impl Session {
         }
         if let Some(open) = &mut self.open {
             open.fresh = false;
+            open.transaction.set_lock_timeout(self.context.settings.lock_timeout);
         }
         Ok(())
     }
@@ -139,6 +141,17 @@ impl Session {
     pub fn end_statement(&mut self, succeeded: bool) -> Result<()> {
         self.stop_timer();
         self.leave_engine();
+        let changed = if succeeded {
+            self.take_changes()
+        } else {
+            self.changes.take();
+            Ok(())
+        };
+        let ended = self.end_transaction(succeeded && changed.is_ok());
+        changed.and(ended)
+    }
+
+    fn end_transaction(&mut self, succeeded: bool) -> Result<()> {
         match &mut self.open {
             Some(open) if open.span == Span::Statement => {
                 if succeeded {
@@ -235,7 +248,7 @@ impl Session {
     /// What a transaction's end makes of the settings that it has changed.
     fn keep_settings(&mut self, changed: Option<Box<Changed>>, committed: bool) {
         if let Some(changed) = changed {
-            self.context.settings.become_again(if committed { changed.after } else { changed.before });
+            self.context.settings.restore(if committed { changed.after } else { changed.before });
         }
     }
 
@@ -264,14 +277,15 @@ impl Session {
 
     /// Makes all settings what they were at first, as [`Session::change_setting`] does.
     pub fn reset_settings(&mut self) {
-        let first = Settings::new(&self.shared);
+        let mut first = self.context.settings.clone();
+        first.reset(&self.shared);
         if let Some(open) = self.open.as_mut().filter(|open| open.span != Span::Statement) {
             let before = self.context.settings.clone();
             let changed =
                 open.settings.get_or_insert_with(|| Box::new(Changed { before, after: first.clone() }));
             changed.after = first.clone();
         }
-        self.context.settings.become_again(first);
+        self.context.settings.restore(first);
     }
 
     /// Refuses whatever does not end a transaction that has failed.
@@ -318,7 +332,11 @@ impl Session {
                 let what = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(Error::new(ACTIVE_SQL_TRANSACTION, what));
             }
-            open.transaction = self.shared.tables.begin_with(isolation, &self.canceller)?;
+            open.transaction = self.shared.tables.begin_with(
+                isolation,
+                &self.canceller,
+                self.context.settings.lock_timeout,
+            )?;
         }
         if let Some(read_only) = modes.read_only {
             open.read_only = read_only || self.shared.read_only;
@@ -384,10 +402,10 @@ impl Session {
         match (then, now) {
             (Some((settings, changed)), _) => {
                 open.settings = Some(changed);
-                self.context.settings.become_again(settings);
+                self.context.settings.restore(settings);
             }
             // None had been changed then.
-            (None, Some(changed)) => self.context.settings.become_again(changed.before),
+            (None, Some(changed)) => self.context.settings.restore(changed.before),
             (None, None) => {}
         }
         if has_defined {

@@ -218,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Changes a setting by its name.
+    /// Changes a setting by its name, for the session or up to the end of the transaction.
     ///
     /// Errors: as SET.
     pub fn set_named(&mut self, name: &str, values: &[String], local: bool) -> Result<()> {
@@ -227,8 +227,8 @@ impl Session {
         {
             let mut probe = super::Settings::new(&self.shared);
             probe.set(name, Some(values))?;
-            let modes = match name.len() {
-                len if len == "transaction_isolation".len() && name.ends_with("isolation") => {
+            let modes = match name.to_ascii_lowercase().as_str() {
+                "transaction_isolation" => {
                     Modes { isolation: Some(probe.default_isolation), read_only: None }
                 }
                 _ => Modes { isolation: None, read_only: Some(probe.default_read_only) },
@@ -236,6 +236,20 @@ impl Session {
             return self.set_modes(modes);
         }
         self.change_setting(name, Some(values), local)
+    }
+
+    /// Takes over what a statement has set with `set_config`.
+    ///
+    /// Errors: as SET.
+    pub fn take_changes(&mut self) -> Result<()> {
+        for change in self.changes.take() {
+            let is_known = self.in_block() || !change.is_local;
+            // Without a block the transaction is over now.
+            if is_known {
+                self.set_named(&change.name, &[change.value], change.is_local)?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,5 +1,6 @@
 //! From text to syntax trees.
 
+pub(crate) mod build;
 mod limits;
 mod names;
 mod parse;
@@ -8,7 +9,7 @@ mod switches;
 mod types;
 
 pub(crate) use limits::{DEEP, deep};
-pub(crate) use names::{TableName, fold, ident, last_name, qualified};
+pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};
 pub use parse::split;
 pub(crate) use parse::{Parsed, Plain, Tree, expression, one, parse};
 pub(crate) use types::{column_type, is_serial};

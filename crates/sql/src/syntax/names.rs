@@ -58,6 +58,26 @@ pub(crate) fn qualified(name: &ObjectName) -> Result<TableName> {
     }
 }
 
+/// The parts of a name in a text, as the catalog has them: `'public."T"'`.
+pub(crate) fn name_parts(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let (mut quoted, mut chars) = (false, name.trim().chars().peekable());
+    while let Some(next) = chars.next() {
+        let Some(last) = parts.last_mut() else { break };
+        match next {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                last.push('"');
+                chars.next();
+            }
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            other if quoted => last.push(other),
+            other => last.push(other.to_ascii_lowercase()),
+        }
+    }
+    parts
+}
+
 /// The last part of a name: what a function is called, without `pg_catalog` before it.
 pub(crate) fn last_name(name: &ObjectName) -> String {
     match name.0.last() {

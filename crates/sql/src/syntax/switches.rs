@@ -1,34 +1,61 @@
-//! Options of COPY that are switched on and off.
+//! Options of COPY that PostgreSQL writes otherwise than the parser knows them.
 
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
 
-/// PostgreSQL takes `FREEZE on` and `HEADER off`, the parser TRUE and FALSE only: the former become the latter. Other statements stay as they are.
-pub(super) fn spell_out(tokens: &mut [TokenWithSpan]) {
-    let mut is_copy = false;
-    let mut is_first = true;
-    let mut before = String::new();
-    for token in tokens {
+use crate::copy::HEADER_MATCH;
+
+/// Spells options out that the parser does not know. Other statements stay as they are.
+///
+/// | PostgreSQL                | here                     |
+/// |---------------------------|--------------------------|
+/// | `FREEZE on`, `HEADER off` | `FREEZE TRUE`, `HEADER FALSE` |
+/// | `HEADER match`            | an encoding that nobody has, which the options know |
+/// | `FORCE_QUOTE *`           | `FORCE_QUOTE ("*")`      |
+pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
+    let (mut is_copy, mut is_first) = (false, true);
+    // The word before, and where it is.
+    let mut before: Option<(usize, String)> = None;
+    let mut at = 0;
+    while let Some(token) = tokens.get_mut(at) {
+        let place = at;
+        at += 1;
+        let said = |word: &str| before.as_ref().is_some_and(|(_, before)| before == word);
         match &token.token {
             Token::Whitespace(_) => continue,
             Token::SemiColon => (is_first, is_copy) = (true, false),
             Token::Word(word) if word.quote_style.is_none() => {
                 let value = word.value.to_ascii_lowercase();
-                if is_first {
+                if std::mem::take(&mut is_first) {
                     is_copy = value == "copy";
-                    is_first = false;
                 }
-                if is_copy && matches!(before.as_str(), "freeze" | "header") {
+                if is_copy && (said("freeze") || said("header")) {
                     match value.as_str() {
                         "on" => token.token = Token::make_keyword("TRUE"),
                         "off" => token.token = Token::make_keyword("FALSE"),
+                        "match" if said("header") => {
+                            token.token = Token::SingleQuotedString(HEADER_MATCH.to_owned());
+                            let header = before.as_ref().and_then(|(at, _)| tokens.get_mut(*at));
+                            if let Some(header) = header {
+                                header.token = Token::make_keyword("ENCODING");
+                            }
+                        }
                         _ => {}
                     }
                 }
-                before = value;
+                before = Some((place, value));
                 continue;
+            }
+            Token::Mul if is_copy && said("force_quote") => {
+                let span = token.span;
+                let all = Word { value: "*".to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+                let list = [Token::LParen, Token::Word(all), Token::RParen];
+                let list = list.map(|token| TokenWithSpan { token, span });
+                tokens.splice(place..=place, list);
+                at = place + 3;
             }
             _ => is_first = false,
         }
-        before.clear();
+        before = None;
     }
 }

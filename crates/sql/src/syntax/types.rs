@@ -56,6 +56,7 @@ pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
         | DataType::Bytes(_) => Type::Blob.into(),
         DataType::Date | DataType::Date32 => Type::Date.into(),
         DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => Type::Time.into(),
+        DataType::Timestamp(_, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz) => ColumnType::zoned(),
         DataType::Timestamp(..) | DataType::Datetime(_) | DataType::TimestampNtz(_) => Type::Timestamp.into(),
         DataType::Interval { .. } => Type::Interval.into(),
         DataType::Uuid => Type::Uuid.into(),
@@ -71,7 +72,7 @@ fn custom(name: &str) -> Result<ColumnType> {
         "serial" | "serial4" => Type::Int.into(),
         "bigserial" | "serial8" => Type::BigInt.into(),
         "smallserial" | "serial2" => Type::SmallInt.into(),
-        "timestamptz" => Type::Timestamp.into(),
+        "timestamptz" => ColumnType::zoned(),
         "name" | "citext" | "bpchar" => Type::Text.into(),
         "oid" | "xid" | "cid" | "regproc" | "regtype" | "regnamespace" | "regrole" | "regoper"
         | "regclass" => Type::BigInt.into(),

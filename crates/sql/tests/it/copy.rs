@@ -2,7 +2,7 @@
 
 use cairn_sql::{Connection, Outcome};
 
-use crate::support::{ask, database, run};
+use crate::support::{ask, database, fails, run};
 
 fn copy_in(c: &mut Connection, sql: &str, pieces: &[&str]) -> Result<String, cairn_sql::Error> {
     let statement = c.prepare(sql)?;
@@ -65,4 +65,63 @@ fn formats() {
     run(&mut c, "create table u (id int, v text, n numeric(6,2))");
     assert_eq!(run(&mut c, "copy u from 'out.csv' with (format csv)"), 4);
     assert_eq!(ask(&mut c, "select count(*), sum(n) from u"), ["4|17.50"]);
+}
+
+/// Goal: PostgreSQL's binary format and Parquet go out and come in again, through files and pieces. Method: a row of every type, read back into a table like the first.
+#[test]
+fn binary_and_parquet() {
+    let mut c = database().connect();
+    let columns = "id int primary key, a boolean, b smallint, c bigint, d real, e double precision, f numeric(12,3), g text, h varchar(9), i bytea, j date, k time, l timestamp, \
+                   m interval, n uuid, o json";
+    run(&mut c, &format!("create table t ({columns})"));
+    run(
+        &mut c,
+        "insert into t values (1, true, -2, 3000000000, 1.5, -2.25, 12345.678, 'Žofie', 'x\ty', '\\x00ff', '2024-02-29', '12:34:56.789', '2024-02-29 12:34:56.789', \
+         '1 year 2 days 03:04:05', '00112233-4455-6677-8899-aabbccddeeff', '{\"a\": [1, null]}')",
+    );
+    run(&mut c, "insert into t (id) values (2)");
+    let expected = ask(&mut c, "select * from t order by id");
+    for format in ["binary", "parquet", "csv", "text"] {
+        run(&mut c, &format!("copy t to 'rows' with (format {format})"));
+        run(&mut c, &format!("create table u ({columns})"));
+        assert_eq!(run(&mut c, &format!("copy u from 'rows' with (format {format})")), 2, "{format}");
+        assert_eq!(ask(&mut c, "select * from u order by id"), expected, "{format}");
+        assert_eq!(fails(&mut c, &format!("copy u from 'rows' with (format {format})")), "23505");
+        run(&mut c, "drop table u");
+    }
+    assert_eq!(fails(&mut c, "copy t to stdout with (format parquet)"), "0A000");
+    run(&mut c, "copy (select id, n::text as n from t) to 'rows' with (format parquet)");
+    run(&mut c, "create table v (n uuid, id bigint)");
+    run(&mut c, "copy v from 'rows' with (format parquet)");
+    assert_eq!(
+        ask(&mut c, "select id, n from v order by id"),
+        ["1|00112233-4455-6677-8899-aabbccddeeff", "2|NULL"]
+    );
+    run(&mut c, "create table w (missing int)");
+    assert_eq!(fails(&mut c, "copy w from 'rows' with (format parquet)"), "22P04");
+    assert_eq!(fails(&mut c, "copy w from 'nowhere' with (format parquet)"), "58P01");
+    run(&mut c, "copy (select 'no uuid' as n, 1 as id) to 'rows' with (format parquet)");
+    assert_eq!(fails(&mut c, "copy v from 'rows' with (format parquet)"), "22P02");
+}
+
+/// Goal: options that PostgreSQL takes are taken, and refused where it refuses them. Method: one of each.
+#[test]
+fn options() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int, v text)");
+    let match_header = "copy t from stdin with (format csv, header match)";
+    assert_eq!(copy_in(&mut c, match_header, &["id,v\n1,x\n"]).unwrap(), "COPY 1");
+    assert_eq!(copy_in(&mut c, match_header, &["id,w\n1,x\n"]).unwrap_err().sqlstate(), "22P04");
+    assert_eq!(copy_out(&mut c, "copy t to stdout with (format csv, force_quote *)"), "\"1\",\"x\"\n");
+    assert_eq!(
+        copy_out(&mut c, "copy t to stdout (format csv, force_quote (v), delimiter ';')"),
+        "1;\"x\"\n"
+    );
+    assert_eq!(copy_out(&mut c, "copy t to stdout with csv header"), "id,v\n1,x\n");
+    assert_eq!(copy_out(&mut c, "copy (select 1 where false) to stdout"), "");
+    assert_eq!(fails(&mut c, "copy t from stdin with (format binary, header)"), "0A000");
+    assert_eq!(fails(&mut c, "copy t to stdout with (format csv, format csv)"), "42601");
+    assert_eq!(fails(&mut c, "copy t to stdout with (format xml)"), "22023");
+    let error = copy_in(&mut c, "copy t from stdin", &["1\tx\nfive\ty\n"]).unwrap_err();
+    assert_eq!(error.detail(), Some("COPY t, line 2, column id: \"five\""));
 }

@@ -125,7 +125,11 @@ fn system_tables() {
     );
     assert_eq!(
         ask(&mut c, &sql),
-        ["id|integer|nextval('t_id_seq')|t", "v|character varying(10)|NULL|t", "n|numeric(8,2)|1|f"]
+        [
+            "id|integer|nextval('t_id_seq'::regclass)|t",
+            "v|character varying(10)|NULL|t",
+            "n|numeric(8,2)|1|f"
+        ]
     );
     assert_eq!(
         ask(

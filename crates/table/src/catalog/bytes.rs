@@ -136,14 +136,15 @@ fn put_type(to: &mut Writer, kind: &ColumnType) {
         to.u8(precision);
         to.u8(scale);
     });
-    to.u8(kind.is_json.into());
+    to.u8(u8::from(kind.is_json) | u8::from(kind.is_zoned) << 1);
 }
 
 fn get_type(from: &mut Reader<'_>) -> Option<ColumnType> {
     let kind = *TYPES.get(usize::from(from.u8()?))?;
     let length = from.option(Reader::u32)?;
     let decimal = from.option(|from| Some((from.u8()?, from.u8()?)))?;
-    Some(ColumnType { kind, length, decimal, is_json: from.bool()? })
+    let more = from.u8().filter(|more| *more < 4)?;
+    Some(ColumnType { kind, length, decimal, is_json: more & 1 != 0, is_zoned: more & 2 != 0 })
 }
 
 fn put_key(to: &mut Writer, key: &KeyColumn) {

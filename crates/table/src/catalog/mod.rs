@@ -148,6 +148,11 @@ impl Catalog {
         std::iter::once(PUBLIC).chain(self.schemas.values().map(String::as_str))
     }
 
+    /// The number of a namespace that somebody made.
+    pub fn schema_id(&self, name: &str) -> Option<u32> {
+        self.schemas.iter().find(|(_, schema)| *schema == name).map(|(id, _)| *id)
+    }
+
     /// Whether there is such a namespace.
     pub fn has_schema(&self, name: &str) -> bool {
         self.schemas().any(|schema| schema == name)

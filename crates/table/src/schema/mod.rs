@@ -18,28 +18,41 @@ pub struct ColumnType {
     pub decimal: Option<(u8, u8)>,
     /// Text that is JSON.
     pub is_json: bool,
+    /// Timestamps whose texts may say how far they are from UTC. They are kept in UTC; for others what a text says of that counts for nothing.
+    pub is_zoned: bool,
 }
 
 impl ColumnType {
     /// A type without further limits; decimals have 38 digits, none of them after the point.
     pub const fn new(kind: Type) -> Self {
         let decimal = if matches!(kind, Type::Decimal) { Some((38, 0)) } else { None };
-        ColumnType { kind, length: None, decimal, is_json: false }
+        ColumnType { kind, length: None, decimal, is_json: false, is_zoned: false }
     }
 
     /// Text of at most this many characters.
     pub const fn varchar(length: u32) -> Self {
-        ColumnType { kind: Type::Text, length: Some(length), decimal: None, is_json: false }
+        ColumnType { kind: Type::Text, length: Some(length), decimal: None, is_json: false, is_zoned: false }
     }
 
     /// Numbers of `precision` digits, `scale` of them after the point.
     pub const fn decimal(precision: u8, scale: u8) -> Self {
-        ColumnType { kind: Type::Decimal, length: None, decimal: Some((precision, scale)), is_json: false }
+        ColumnType {
+            kind: Type::Decimal,
+            length: None,
+            decimal: Some((precision, scale)),
+            is_json: false,
+            is_zoned: false,
+        }
+    }
+
+    /// Timestamps whose texts may have an offset from UTC.
+    pub const fn zoned() -> Self {
+        ColumnType { is_zoned: true, ..ColumnType::new(Type::Timestamp) }
     }
 
     /// JSON, kept as text.
     pub const fn json() -> Self {
-        ColumnType { kind: Type::Text, length: None, decimal: None, is_json: true }
+        ColumnType { kind: Type::Text, length: None, decimal: None, is_json: true, is_zoned: false }
     }
 }
 
@@ -54,6 +67,9 @@ impl fmt::Display for ColumnType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_json {
             return f.write_str("json");
+        }
+        if self.is_zoned {
+            return f.write_str("timestamptz");
         }
         match (self.length, self.decimal) {
             (Some(length), _) => write!(f, "varchar({length})"),

@@ -1,5 +1,7 @@
 //! Waiting for others: for rows that they have, and for the schema.
 
+use std::time::Duration;
+
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, PoisonError, lock};
 
@@ -54,7 +56,7 @@ impl Transaction {
         let canceller = &self.view.canceller;
         canceller.waits_for(Some(Arc::clone(other)));
         let clock = &self.view.db.options.clock;
-        let end = self.view.db.options.lock_timeout.map(|time| clock.now() + time);
+        let end = self.lock_timeout.map(|time| clock.now() + time);
         let mut why = None;
         let db = &self.view.db;
         let has_ended = other.wait(Some(LOOK), || {
@@ -152,7 +154,7 @@ impl Transaction {
         };
         self.view.db.waits.begin(state.id, &[Waits::EVERYBODY]).map_err(circle)?;
         let clock = &self.view.db.options.clock;
-        let end = self.view.db.options.lock_timeout.map(|time| clock.now() + time);
+        let end = self.lock_timeout.map(|time| clock.now() + time);
         let waited = loop {
             if self.view.db.slots.snapshots() <= own {
                 break Ok(());
@@ -196,9 +198,13 @@ impl Transaction {
 impl Inner {
     /// Waits while somebody changes the schema. Who begins has nothing that anybody could wait for, so there is no circle; unless its thread has another transaction
     /// open, of which nobody knows that it waits here. Then the canceller and the timeout end it.
-    pub(super) fn wait_for_schema(&self, canceller: &Canceller) -> Result<()> {
+    pub(super) fn wait_for_schema(
+        &self,
+        canceller: &Canceller,
+        lock_timeout: Option<Duration>,
+    ) -> Result<()> {
         let clock = &self.options.clock;
-        let end = self.options.lock_timeout.map(|time| clock.now() + time);
+        let end = lock_timeout.map(|time| clock.now() + time);
         let mut holder = lock(&self.schema.holder);
         while holder.is_some() {
             self.check()?;

@@ -110,3 +110,27 @@ fn bulk() {
         "duplicate key value violates unique constraint \"c_pkey\""
     );
 }
+
+/// Goal: trees are built from keys of several columns, whatever adjoining keys have in common. Method: rows with little but their key, so that nodes end at every
+/// kind of border, in keys that grow by one, by hundreds and by jumps.
+#[test]
+fn bulk_with_long_keys() {
+    for step in [1_i64, 3, 257, 65_537] {
+        let fixture = Fixture::new();
+        let table = fixture.run(|transaction| {
+            let columns = [("a", Type::BigInt), ("b", Type::Int), ("c", Type::Text)];
+            transaction.create_table(def("t", &columns, &[0, 2, 1])).unwrap()
+        });
+        let rows = 40_000_i64;
+        let mut transaction = fixture.begin();
+        let mut bulk = transaction.bulk_insert(&table).unwrap();
+        for at in 0..rows {
+            let text = "abc".repeat((at % 7) as usize) + &format!("{:03}", at % 11);
+            let (a, b) = (at / 4 * step, (at % 4) as i32);
+            bulk.push(&[Value::BigInt(a), Value::Int(b), Value::Text(&text)]).unwrap();
+        }
+        assert_eq!(bulk.finish().unwrap(), rows as u64);
+        transaction.commit(cairn_table::Durability::Buffered).unwrap();
+        assert_eq!(fixture.db.check().unwrap().rows, rows as u64, "step {step}");
+    }
+}

@@ -67,7 +67,7 @@ fn waiting_to_begin_can_be_cancelled() {
     changes.create_schema("s").unwrap();
     let canceller = Canceller::new();
     let (db, own) = (fixture.db.clone(), canceller.clone());
-    let begins = watch.start(move || db.begin_with(Isolation::Snapshot, &own).map(|_| ()));
+    let begins = watch.start(move || db.begin_with(Isolation::Snapshot, &own, None).map(|_| ()));
     canceller.cancel();
     // Looks again, and again, as long as it waits.
     let looks = watch.looks(&begins);

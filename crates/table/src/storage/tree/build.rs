@@ -99,8 +99,12 @@ impl Builder {
             && leaves.size_with(key, value) > self.most
             && let Some(last) = leaves.last_key()
         {
-            let separator = separator(last, key);
-            self.finish_node(0, separator)?;
+            let lower = leaves.lower.as_deref();
+            let prefix_len = |upper: &[u8]| Bounds { lower, upper: Some(upper) }.prefix_len();
+            let short = separator(last, key);
+            // The records were measured without what they have in common up to the last of them; a separator beyond may have less of it in common.
+            let upper = if prefix_len(&short) < prefix_len(last) { last.to_vec() } else { short };
+            self.finish_node(0, upper)?;
         }
         if let Some(leaves) = self.levels.first_mut() {
             leaves.push(key, value);

@@ -1,0 +1,130 @@
+//! Lists in binary, from their texts.
+//!
+//! ```text
+//! | dimensions i32 | has NULL i32 | type of elements u32 | length i32, 1 i32 | ... | length i32, bytes | ... |      length -1 is NULL
+//! ```
+
+use cairn_sql::{ColumnType, Datum};
+
+use super::{binary, oid_of};
+
+/// A list that was read from its text.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct List {
+    /// How many there are in each dimension, the outermost first.
+    lengths: Vec<usize>,
+    elements: Vec<Option<String>>,
+}
+
+/// Appends a list of such elements. The text is one that results have: `{1,"a b",NULL}`.
+pub fn encode(out: &mut Vec<u8>, element: &ColumnType, text: &str) {
+    let list = read(text).unwrap_or_default();
+    let dimensions = if list.elements.is_empty() { &[] } else { list.lengths.as_slice() };
+    out.extend((dimensions.len() as i32).to_be_bytes());
+    out.extend(i32::from(list.elements.iter().any(Option::is_none)).to_be_bytes());
+    out.extend(oid_of(element).to_be_bytes());
+    for length in dimensions {
+        out.extend((*length as i32).to_be_bytes());
+        out.extend(1_i32.to_be_bytes());
+    }
+    for value in &list.elements {
+        let datum = value.as_deref().and_then(|value| Datum::parse(value, element).ok());
+        let Some(datum) = datum else {
+            out.extend((-1_i32).to_be_bytes());
+            continue;
+        };
+        let at = out.len();
+        out.extend([0; 4]);
+        binary::encode(out, element, datum.borrow());
+        let length = i32::try_from(out.len() - at - 4).unwrap_or(i32::MAX);
+        if let Some(place) = out.get_mut(at..at + 4) {
+            place.copy_from_slice(&length.to_be_bytes());
+        }
+    }
+}
+
+/// Reads `{...}`; `None` for what is no list.
+fn read(text: &str) -> Option<List> {
+    let mut list = List::default();
+    let mut rest = text.chars().peekable();
+    let mut counts: Vec<usize> = Vec::new();
+    loop {
+        match rest.next()? {
+            '{' => {
+                counts.push(0);
+                if rest.peek() == Some(&'}') {
+                    continue;
+                }
+                if rest.peek() != Some(&'{') {
+                    element(&mut rest, &mut list)?;
+                }
+            }
+            ',' => {
+                *counts.last_mut()? += 1;
+                if rest.peek() != Some(&'{') {
+                    element(&mut rest, &mut list)?;
+                }
+            }
+            '}' => {
+                // Commas are one fewer than elements.
+                let length = counts.pop()? + 1;
+                let depth = counts.len();
+                if list.lengths.len() <= depth {
+                    list.lengths.resize(depth + 1, 0);
+                }
+                *list.lengths.get_mut(depth)? = length;
+                if counts.is_empty() {
+                    return rest.next().is_none().then_some(list);
+                }
+            }
+            _ => return None,
+        }
+    }
+}
+
+fn element(rest: &mut std::iter::Peekable<std::str::Chars<'_>>, to: &mut List) -> Option<()> {
+    let mut value = String::new();
+    if rest.next_if_eq(&'"').is_some() {
+        loop {
+            match rest.next()? {
+                '"' => break,
+                '\\' => value.push(rest.next()?),
+                other => value.push(other),
+            }
+        }
+        to.elements.push(Some(value));
+        return Some(());
+    }
+    while let Some(next) = rest.next_if(|next| !matches!(next, ',' | '}')) {
+        value.push(next);
+    }
+    to.elements.push((value != "NULL").then_some(value));
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_sql::Type;
+
+    use super::*;
+
+    /// Goal: lists are what PostgreSQL sends for them. Method: its bytes.
+    #[test]
+    fn lists_in_binary() {
+        let encoded = |kind: ColumnType, text: &str| {
+            let mut out = Vec::new();
+            encode(&mut out, &kind, text);
+            out
+        };
+        assert_eq!(encoded(Type::Int.into(), "{}"), b"\0\0\0\0\0\0\0\0\0\0\0\x17");
+        assert_eq!(
+            encoded(Type::Int.into(), "{7,NULL}"),
+            b"\0\0\0\x01\0\0\0\x01\0\0\0\x17\0\0\0\x02\0\0\0\x01\0\0\0\x04\0\0\0\x07\xff\xff\xff\xff"
+        );
+        let list = read("{{\"a,\\\"b\",NULL},{\"NULL\",c}}").unwrap();
+        assert_eq!(list.lengths, [2, 2]);
+        let elements: Vec<Option<&str>> = list.elements.iter().map(Option::as_deref).collect();
+        assert_eq!(elements, [Some("a,\"b"), None, Some("NULL"), Some("c")]);
+        assert_eq!(read("{1"), None);
+    }
+}

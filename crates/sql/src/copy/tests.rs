@@ -1,0 +1,300 @@
+//! Goal: what PostgreSQL reads and refuses is read and refused, whatever pieces it comes in. Method: texts with their rows, random rows through encoder and
+//! decoder, random bytes.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use proptest::prelude::*;
+
+use super::*;
+use crate::datum::Datum;
+use crate::{Error, Result};
+
+type Row = Vec<Option<String>>;
+
+const MOST: usize = 1 << 20;
+
+fn read(options: &Options, columns: &[&str], bytes: &[u8], piece: usize) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut each = |row: &RawRow<'_>| {
+        let text = |column: usize| {
+            let cell = row.get(column, &Type::Text.into())?;
+            Ok((!cell.borrow().is_null()).then(|| cell.borrow().to_string()))
+        };
+        rows.push((0..columns.len()).map(text).collect::<Result<Row>>()?);
+        Ok(())
+    };
+    let mut decoder = Decoder::new(options, "t", columns, MOST);
+    bytes.chunks(piece).try_for_each(|piece| decoder.write(piece, &mut each))?;
+    decoder.finish(&mut each)?;
+    Ok(rows)
+}
+
+fn rows(format: Format, text: &str) -> Vec<Row> {
+    let options = Options::new(format);
+    let whole = read(&options, &["a", "b"], text.as_bytes(), MOST).unwrap();
+    for piece in 1..4 {
+        assert_eq!(read(&options, &["a", "b"], text.as_bytes(), piece).unwrap(), whole, "pieces of {piece}");
+    }
+    whole
+}
+
+fn some(values: &[&str]) -> Row {
+    values.iter().map(|value| (*value != "NULL").then(|| (*value).to_owned())).collect()
+}
+
+fn fails(options: &Options, text: &[u8]) -> Error {
+    read(options, &["a", "b"], text, 3).unwrap_err()
+}
+
+/// Escapes, NULL and the end mark of the text format.
+#[test]
+fn text_format() {
+    assert_eq!(rows(Format::Text, "1\ttwo\n\\N\t\n"), [some(&["1", "two"]), some(&["NULL", ""])]);
+    assert_eq!(rows(Format::Text, "a\\tb\\\\\\n\t\\x41\\101\\q"), [some(&["a\tb\\\n", "AAq"])]);
+    assert_eq!(rows(Format::Text, "x\\\ny\tz\n"), [some(&["x\ny", "z"])]);
+    assert_eq!(rows(Format::Text, "1\t2\r\n3\t4\r\n"), [some(&["1", "2"]), some(&["3", "4"])]);
+    assert_eq!(rows(Format::Text, "1\t2\n\\.\nwhatever comes then"), [some(&["1", "2"])]);
+    assert_eq!(rows(Format::Text, "\\\\N\tb\n"), [some(&["\\N", "b"])]);
+}
+
+/// Quotes, line ends within them, NULL and the empty text of CSV.
+#[test]
+fn csv_format() {
+    assert_eq!(rows(Format::Csv, "1,two\n,\"\"\n"), [some(&["1", "two"]), some(&["NULL", ""])]);
+    assert_eq!(rows(Format::Csv, "\"a,\"\"b\"\"\r\n\",x\"y,z\"w\r\n"), [some(&["a,\"b\"\r\n", "xy,zw"])]);
+    assert_eq!(rows(Format::Csv, "\"1\n2\",\"3\"\n4,5"), [some(&["1\n2", "3"]), some(&["4", "5"])]);
+    let options = Options { escape: b'\\', ..Options::new(Format::Csv) };
+    for piece in 1..6 {
+        let found = read(&options, &["a", "b"], b"\"a\\\"\n\",\"\\\\\"\n\"b\\c\",\n", piece).unwrap();
+        assert_eq!(found, [some(&["a\"\n", "\\"]), some(&["b\\c", "NULL"])]);
+    }
+    let options = Options {
+        force_null: vec![true, false],
+        force_not_null: vec![false, true],
+        ..Options::new(Format::Csv)
+    };
+    assert_eq!(read(&options, &["a", "b"], b"\"\",\n", 2).unwrap(), [some(&["NULL", ""])]);
+}
+
+/// Names in the first line are skipped, or compared.
+#[test]
+fn headers() {
+    let mut options = Options { header: Header::Yes, ..Options::new(Format::Csv) };
+    assert_eq!(read(&options, &["a", "b"], b"x,y,z\n1,2\n", 1).unwrap(), [some(&["1", "2"])]);
+    options.header = Header::Match;
+    assert_eq!(read(&options, &["a", "b"], b"a,\"b\"\n1,2\n", 1).unwrap(), [some(&["1", "2"])]);
+    let error = fails(&options, b"a,c\n");
+    assert_eq!(error.message(), "column name mismatch in header line field 2: got \"c\", expected \"b\"");
+    let error = fails(&options, b"a\n");
+    assert_eq!(error.message(), "wrong number of fields in header line: field count is 1, expected 2");
+}
+
+/// Rows that are none are refused in PostgreSQL's words, with their line.
+#[test]
+fn errors() {
+    let (text, csv) = (Options::new(Format::Text), Options::new(Format::Csv));
+    let cases: [(&Options, &[u8], &str, &str, &str); 8] = [
+        (&text, b"1\t2\n3\n", "22P04", "missing data for column \"b\"", "COPY t, line 2"),
+        (&text, b"1\t2\t3\n", "22P04", "extra data after last expected column", "COPY t, line 1"),
+        (&csv, b"\"1\n\",2\n\n", "22P04", "missing data for column \"b\"", "COPY t, line 3"),
+        (&csv, b"1,\"2\n3,4\n", "22P04", "unterminated CSV quoted field", "COPY t, line 1"),
+        (&csv, b"1,a\rb\n", "22P04", "unquoted carriage return found in data", "COPY t, line 1"),
+        (
+            &text,
+            b"1\t\xc3(\n",
+            "22021",
+            "invalid byte sequence for encoding \"UTF8\": 0xc3",
+            "COPY t, line 1",
+        ),
+        (
+            &text,
+            b"1\t\\xff\n",
+            "22021",
+            "invalid byte sequence for encoding \"UTF8\": 0xff",
+            "COPY t, line 1",
+        ),
+        (&text, b"1\t\0\n", "22021", "invalid byte sequence for encoding \"UTF8\": 0x00", "COPY t, line 1"),
+    ];
+    for (options, bytes, state, message, detail) in cases {
+        let error = fails(options, bytes);
+        assert_eq!((error.sqlstate(), error.message(), error.detail()), (state, message, Some(detail)));
+    }
+    let mut decoder = Decoder::new(&text, "t", &["a"], 10);
+    let error = decoder.write(b"a row that does not end", &mut |_| Ok(())).unwrap_err();
+    assert_eq!(error.sqlstate(), "54000");
+    let mut found = None;
+    let mut decoder = Decoder::new(&text, "t", &["a", "b"], MOST);
+    decoder
+        .write(b"1\tx\n", &mut |row| {
+            found = row.get(1, &Type::Int.into()).err();
+            Ok(())
+        })
+        .unwrap();
+    let error = found.unwrap();
+    assert_eq!(error.message(), "invalid input syntax for type integer: \"x\"");
+    assert_eq!(error.detail(), Some("COPY t, line 1, column b: \"x\""));
+}
+
+fn kinds() -> Vec<ColumnType> {
+    let plain = [
+        Type::Boolean,
+        Type::SmallInt,
+        Type::Int,
+        Type::BigInt,
+        Type::Real,
+        Type::Double,
+        Type::Text,
+        Type::Blob,
+        Type::Date,
+        Type::Time,
+        Type::Timestamp,
+        Type::Interval,
+        Type::Uuid,
+    ];
+    plain
+        .into_iter()
+        .map(ColumnType::new)
+        .chain([ColumnType::decimal(38, 5), ColumnType::varchar(9)])
+        .collect()
+}
+
+fn row() -> impl Strategy<Value = Vec<Datum>> {
+    let day = 86_400_000_000_i64;
+    let text = || "[a\\\\\"'\\t\\n\\r,;ñ€N. ]{0,9}";
+    let values = (
+        (any::<bool>(), any::<i16>(), any::<i32>(), any::<i64>(), -1e30_f32..1e30, -1e300_f64..1e300),
+        (
+            text(),
+            prop::collection::vec(any::<u8>(), 0..9),
+            -700_000_i32..2_000_000,
+            0..day,
+            -60_000 * day..100_000 * day,
+        ),
+        (
+            any::<[u8; 16]>(),
+            -99_999_999_999_999_999_999_999_i128..99_999_999_999_999_999_999_999,
+            text(),
+            -500_i32..500,
+            -9_000_i32..9_000,
+            -3 * day..3 * day,
+        ),
+        prop::collection::vec(prop::bool::weighted(0.1), 15),
+    );
+    values.prop_map(|((a, b, c, d, e, f), (g, h, i, j, k), (l, m, n, months, days, micros), nulls)| {
+        let values = [
+            Datum::Boolean(a),
+            b.into(),
+            c.into(),
+            d.into(),
+            e.into(),
+            f.into(),
+            g.into(),
+            h.into(),
+            Datum::Date(i),
+            Datum::Time(j),
+            Datum::Timestamp(k),
+            Datum::Interval { months, days, micros },
+            l.into(),
+            Datum::Decimal { unscaled: m, scale: 5 },
+            n.into(),
+        ];
+        values.into_iter().zip(nulls).map(|(value, null)| if null { Datum::Null } else { value }).collect()
+    })
+}
+
+fn formats() -> impl Strategy<Value = Options> {
+    let header = prop_oneof![Just(Header::No), Just(Header::Yes), Just(Header::Match)];
+    (0..3_u8, header, any::<bool>(), any::<bool>()).prop_map(|(format, header, other, force)| {
+        let mut options = Options::new([Format::Text, Format::Csv, Format::Binary][usize::from(format)]);
+        if options.format != Format::Binary {
+            options.header = header;
+        }
+        if other {
+            options.delimiter = b';';
+            options.null = "NULL".to_owned();
+            options.escape = if options.format == Format::Csv { b'\\' } else { options.escape };
+        }
+        if force {
+            options.force_quote = vec![true; 15];
+        }
+        options
+    })
+}
+
+proptest! {
+    /// Goal: what is written is read back the same. Method: random rows of every type, in every format, in pieces of random size.
+    #[test]
+    fn round_trips(options in formats(), rows in prop::collection::vec(row(), 0..9), piece in 1_usize..99) {
+        let names: Vec<String> = (0..15).map(|at| format!("c{at}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let encoder = Encoder::new(&options, &names);
+        let mut bytes = Vec::new();
+        encoder.begin(&mut bytes);
+        rows.iter().for_each(|row| encoder.row(|column| row[column].borrow(), &mut bytes));
+        encoder.finish(&mut bytes);
+        let (kinds, mut found) = (kinds(), Vec::new());
+        let mut each = |row: &RawRow<'_>| {
+            let cells: Result<Vec<Datum>> = (0..kinds.len()).map(|at| Ok(row.get(at, &kinds[at])?.borrow().to_owned())).collect();
+            found.push(cells?);
+            Ok(())
+        };
+        let mut decoder = Decoder::new(&options, "t", &names, MOST);
+        for piece in bytes.chunks(piece) {
+            decoder.write(piece, &mut each).unwrap();
+        }
+        decoder.finish(&mut each).unwrap();
+        prop_assert_eq!(found, rows);
+    }
+
+    /// Goal: no bytes panic. Method: bytes of which many mean something, in every format; pieces give what the whole gives.
+    #[test]
+    fn any_bytes(options in formats(), mut bytes in prop::collection::vec(prop_oneof![any::<u8>(), Just(b'\n'), Just(b'"'), Just(b'\\'), Just(b','), Just(b'\t'), Just(0)], 0..300), begins in any::<bool>(), piece in 1_usize..9) {
+        if begins && options.format == Format::Binary {
+            bytes.splice(0..0, b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0".iter().copied());
+        }
+        let run = |piece: usize| {
+            let mut values = Vec::new();
+            let kinds = [ColumnType::new(Type::Text), ColumnType::decimal(9, 2)];
+            let mut decoder = Decoder::new(&options, "t", &["a", "b"], MOST);
+            let mut each = |row: &RawRow<'_>| {
+                kinds.iter().enumerate().for_each(|(at, kind)| values.push(row.get(at, kind).map(|cell| cell.borrow().to_owned()).ok()));
+                Ok(())
+            };
+            let result = bytes.chunks(piece).try_for_each(|piece| decoder.write(piece, &mut each)).and_then(|()| decoder.finish(&mut each));
+            (values, result.map_err(|error| error.to_string()))
+        };
+        prop_assert_eq!(run(piece), run(usize::MAX));
+    }
+}
+
+/// Goal: rows go through a Parquet file unchanged, and what is none is refused. Method: batches written, read back; other bytes.
+#[test]
+fn parquet_files() {
+    use arrow::array::{Int64Array, RecordBatch, StringViewArray};
+    use arrow::datatypes::{DataType, Field, Schema};
+    use cairn_vfs::sync::Arc;
+    use cairn_vfs::{File, Fs, MemFs, OpenOptions};
+
+    let fs = MemFs::new();
+    let open = |name: &str| -> Arc<dyn File> {
+        fs.open(std::path::Path::new(name), OpenOptions::create()).unwrap().into()
+    };
+    let schema = Arc::new(Schema::new(vec![
+        Field::new("id", DataType::Int64, false),
+        Field::new("name", DataType::Utf8View, true),
+    ]));
+    let file = open("rows.parquet");
+    let mut writer = ParquetWriter::new(Arc::clone(&file), &schema).unwrap();
+    let ids: Int64Array = (0..20_000).collect();
+    let names: StringViewArray = (0..20_000).map(|at| (at % 7 > 0).then(|| format!("name {at}"))).collect();
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![Arc::new(ids), Arc::new(names)]).unwrap();
+    writer.write(&batch).unwrap();
+    assert_eq!(writer.finish().unwrap(), file.len().unwrap());
+    let reader = ParquetReader::open(file).unwrap();
+    assert_eq!(reader.schema().field(1).name(), "name");
+    let batches: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    assert_eq!(arrow::compute::concat_batches(&schema, &batches).unwrap(), batch);
+    let other = open("other");
+    other.write_all_at(b"PAR1 but nothing else PAR1", 0).unwrap();
+    assert_eq!(ParquetReader::open(other).unwrap_err().sqlstate(), "22P04");
+}

@@ -1,0 +1,127 @@
+//! Sequences, as PostgreSQL's catalogs have them.
+
+use cairn_table::Catalog;
+
+use super::rows::{Row, row};
+use super::{define, facts::SessionFacts, oids};
+use crate::sequence::{Name, Sequence};
+
+/// The columns that a sequence has as a relation, and their types.
+const COLUMNS: &[(&str, i64)] = &[("last_value", 20), ("log_cnt", 20), ("is_called", 16)];
+
+fn each(facts: &SessionFacts) -> impl Iterator<Item = (i64, &Name, &Sequence)> {
+    facts.sequences.iter().enumerate().map(|(at, (name, sequence))| (oids::sequence(at), name, sequence))
+}
+
+/// The type whose values it counts through.
+fn kind(sequence: &Sequence) -> i64 {
+    match sequence.maximum {
+        maximum if maximum == i64::from(i16::MAX) => 21,
+        maximum if maximum == i64::from(i32::MAX) => 23,
+        _ => 20,
+    }
+}
+
+/// What it gave last; `None` while nobody has asked.
+fn last(sequence: &Sequence) -> Option<i64> {
+    match sequence.next {
+        Some(next) if next == sequence.start => None,
+        Some(next) => Some(next - sequence.increment),
+        None if sequence.increment > 0 => Some(sequence.maximum),
+        None => Some(sequence.minimum),
+    }
+}
+
+/// Rows of `pg_class`.
+pub(super) fn classes(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
+    let class = |(oid, (schema, name), _): (i64, &Name, &Sequence)| {
+        row! {
+            "oid": oid, "relname": name, "relnamespace": oids::namespace(catalog, schema), "relowner": oids::USER, "relfilenode": oid, "relpages": 1_i64, "reltuples": 1.0,
+            "relpersistence": "p", "relkind": "S", "relnatts": COLUMNS.len(), "relispopulated": true, "relreplident": "n",
+        }
+    };
+    each(facts).map(class).collect()
+}
+
+/// Rows of `pg_attribute`.
+pub(super) fn attributes(facts: &SessionFacts) -> Vec<Row> {
+    let columns = |oid: i64| {
+        COLUMNS.iter().enumerate().map(move |(at, (name, kind))| {
+            let mut row = super::rows::attribute(oid, at, name, *kind, -1);
+            row.extend(row! { "attnotnull": true });
+            row
+        })
+    };
+    each(facts).flat_map(|(oid, ..)| columns(oid)).collect()
+}
+
+/// Rows of `pg_sequence`.
+pub(super) fn sequences(facts: &SessionFacts) -> Vec<Row> {
+    let row = |(oid, _, sequence): (i64, &Name, &Sequence)| {
+        row! {
+            "seqrelid": oid, "seqtypid": kind(sequence), "seqstart": sequence.start, "seqincrement": sequence.increment, "seqmax": sequence.maximum, "seqmin": sequence.minimum,
+            "seqcache": 1_i64, "seqcycle": sequence.cycles,
+        }
+    };
+    each(facts).map(row).collect()
+}
+
+/// Rows of `pg_sequences`.
+pub(super) fn shown(facts: &SessionFacts) -> Vec<Row> {
+    let row = |(_, (schema, name), sequence): (i64, &Name, &Sequence)| {
+        row! {
+            "schemaname": schema, "sequencename": name, "sequenceowner": &facts.user, "data_type": define::format_type(kind(sequence), None), "start_value": sequence.start,
+            "min_value": sequence.minimum, "max_value": sequence.maximum, "increment_by": sequence.increment, "cycle": sequence.cycles, "cache_size": 1_i64, "last_value": last(sequence),
+        }
+    };
+    each(facts).map(row).collect()
+}
+
+/// Rows of `information_schema.sequences`.
+pub(super) fn information(facts: &SessionFacts) -> Vec<Row> {
+    let row = |(_, (schema, name), sequence): (i64, &Name, &Sequence)| {
+        let bits: i64 = match kind(sequence) {
+            21 => 16,
+            23 => 32,
+            _ => 64,
+        };
+        row! {
+            "sequence_catalog": &facts.database, "sequence_schema": schema, "sequence_name": name, "data_type": define::format_type(kind(sequence), None), "numeric_precision": bits,
+            "numeric_precision_radix": 2_i64, "numeric_scale": 0_i64, "start_value": sequence.start.to_string(), "minimum_value": sequence.minimum.to_string(),
+            "maximum_value": sequence.maximum.to_string(), "increment": sequence.increment.to_string(), "cycle_option": if sequence.cycles { "YES" } else { "NO" },
+        }
+    };
+    each(facts).map(row).collect()
+}
+
+/// The table and the place of the column that a sequence counts for.
+fn owner(catalog: &Catalog, name: &Name, sequence: &Sequence) -> Option<(i64, usize)> {
+    let owner = sequence.owner.as_deref()?;
+    catalog.tables().filter(|table| table.def().schema == name.0).find_map(|table| {
+        let def = table.def();
+        // Either name may have points in it.
+        let column = owner.strip_prefix(&def.name)?.strip_prefix('.')?;
+        let at = def.columns.iter().position(|other| other.name == column)?;
+        Some((oids::relation(table.id()), at))
+    })
+}
+
+/// Rows of `pg_depend`: whose column a sequence goes with.
+pub(super) fn depends(catalog: &Catalog, facts: &SessionFacts) -> Vec<Row> {
+    let row = |(oid, name, sequence): (i64, &Name, &Sequence)| {
+        let (table, column) = owner(catalog, name, sequence)?;
+        Some(
+            row! { "classid": 1259_i64, "objid": oid, "refclassid": 1259_i64, "refobjid": table, "refobjsubid": column + 1, "deptype": "a" },
+        )
+    };
+    each(facts).filter_map(row).collect()
+}
+
+/// The name of the sequence that counts for a column, as `pg_get_serial_sequence` gives it.
+pub(super) fn of_column(catalog: &Catalog, facts: &SessionFacts, table: i64, column: &str) -> Option<String> {
+    let def = catalog.tables().find(|other| oids::relation(other.id()) == table)?.def();
+    let at = def.columns.iter().position(|other| other.name == column)?;
+    let (_, (schema, name), _) =
+        each(facts).find(|(_, name, sequence)| owner(catalog, name, sequence) == Some((table, at)))?;
+    Some(format!("{}.{}", define::quote_ident(schema), define::quote_ident(name)))
+}

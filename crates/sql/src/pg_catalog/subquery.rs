@@ -1,0 +1,295 @@
+//! Subqueries that depend on outer rows, in the forms that DataFusion can turn into joins: aggregates, and no condition but equality between the two.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, CaseWhen, Expr, Query, Select, SelectItem, SetExpr, TableFactor, Value,
+    helpers::attached_token::AttachedToken, visit_expressions, visit_expressions_mut,
+};
+
+use super::rewrite::{groups, orders_by, parts, select_mut};
+use crate::syntax::build::{call, null};
+use crate::syntax::ident;
+
+/// Relations that have no rows here, ever.
+const EMPTY: &[&str] = &[
+    "pg_policy",
+    "pg_trigger",
+    "pg_publication",
+    "pg_publication_rel",
+    "pg_publication_namespace",
+    "pg_inherits",
+    "pg_statistic_ext",
+    "pg_enum",
+    "pg_description",
+    "pg_shdescription",
+    "pg_foreign_table",
+    "pg_partitioned_table",
+    "pg_foreign_server",
+    "pg_foreign_data_wrapper",
+];
+
+/// Names by which a select's tables are known.
+fn tables(select: &Select) -> Vec<String> {
+    let name = |factor: &TableFactor| match factor {
+        TableFactor::Table { name, alias, .. } => {
+            alias.as_ref().map(|alias| ident(&alias.name)).or_else(|| parts(name).pop())
+        }
+        TableFactor::Derived { alias, .. } => alias.as_ref().map(|alias| ident(&alias.name)),
+        _ => None,
+    };
+    select
+        .from
+        .iter()
+        .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
+        .filter_map(name)
+        .collect()
+}
+
+/// Columns of such relations, those that are always NULL, whose arrays subqueries take apart, and one that subqueries look at for identity columns only, of which
+/// there are none.
+const NEVER: &[&str] = &["polroles", "prattrs", "reloptions", "attidentity"];
+
+/// Whether rows could only come from a relation that has none, or are only wanted for such.
+fn is_empty(select: &Select) -> bool {
+    let empty = |factor: &TableFactor| matches!(factor, TableFactor::Table { name, .. } if parts(name).last().is_some_and(|name| EMPTY.contains(&name.as_str())));
+    let mut never = false;
+    let mut look = |expr: &Expr| {
+        let name = match expr {
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => names.last(),
+            _ => None,
+        };
+        never |= name.is_some_and(|name| NEVER.contains(&ident(name).as_str()));
+        ControlFlow::<()>::Continue(())
+    };
+    let _ = visit_expressions(&select.from, &mut look);
+    let _ = visit_expressions(&select.selection, &mut look);
+    never || select.from.iter().any(|from| empty(&from.relation))
+}
+
+/// Takes `LATERAL (SELECT x) AS o(n)` out of a select, and puts `x` where `o.n` was.
+pub(super) fn inline_laterals(select: &mut Select) {
+    let mut inlined = Vec::new();
+    for from in &mut select.from {
+        from.joins.retain_mut(|join| {
+            let TableFactor::Derived { lateral: true, subquery, alias: Some(alias), .. } = &mut join.relation
+            else {
+                return true;
+            };
+            let Some(inner) =
+                select_mut(subquery).filter(|inner| inner.from.is_empty() && inner.selection.is_none())
+            else {
+                return true;
+            };
+            let ([column], Some(value)) = (alias.columns.as_slice(), single(inner)) else { return true };
+            inlined.push((ident(&alias.name), ident(&column.name), value.clone()));
+            false
+        });
+    }
+    for (table, column, value) in inlined {
+        let _: ControlFlow<()> = visit_expressions_mut(select, |expr| {
+            if let Expr::CompoundIdentifier(names) = expr
+                && let [of, name] = names.as_slice()
+                && (ident(of), ident(name)) == (table.clone(), column.clone())
+            {
+                *expr = Expr::Nested(Box::new(value.clone()));
+            }
+            ControlFlow::Continue(())
+        });
+    }
+}
+
+/// The table that a column is of, where that is said.
+fn table_of(expr: &Expr) -> Option<String> {
+    match expr {
+        Expr::CompoundIdentifier(names) => names.len().checked_sub(2).and_then(|at| names.get(at)).map(ident),
+        _ => None,
+    }
+}
+
+fn conjuncts(expr: Expr, to: &mut Vec<Expr>) {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
+            conjuncts(*left, to);
+            conjuncts(*right, to);
+        }
+        other => to.push(other),
+    }
+}
+
+fn conjunction(all: Vec<Expr>) -> Option<Expr> {
+    all.into_iter().reduce(|left, right| Expr::BinaryOp {
+        left: Box::new(left),
+        op: BinaryOperator::And,
+        right: Box::new(right),
+    })
+}
+
+/// Whether an expression has columns, all of them of outer tables.
+fn is_outer(expr: &Expr, local: &[String]) -> bool {
+    let (mut outer, mut other) = (false, false);
+    let _: ControlFlow<()> = visit_expressions(expr, |expr| {
+        match expr {
+            Expr::CompoundIdentifier(_) if table_of(expr).is_some_and(|table| !local.contains(&table)) => {
+                outer = true
+            }
+            Expr::CompoundIdentifier(_) | Expr::Identifier(_) | Expr::Subquery(_) => other = true,
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    outer && !other
+}
+
+/// Takes conditions on nothing but outer rows out of a select, and writes others with inner columns in place of outer ones that are equal to them.
+fn untangle(select: &mut Select) -> Option<Expr> {
+    let local = tables(select);
+    let mut all = Vec::new();
+    conjuncts(select.selection.take()?, &mut all);
+    let (outer, mut inner): (Vec<Expr>, Vec<Expr>) =
+        all.into_iter().partition(|condition| is_outer(condition, &local));
+    let mut equal: Vec<(Expr, Expr)> = Vec::new();
+    for condition in &inner {
+        if let Expr::BinaryOp { left, op: BinaryOperator::Eq, right } = condition {
+            match (is_outer(left, &local), is_outer(right, &local)) {
+                (true, false) => equal.push(((**left).clone(), (**right).clone())),
+                (false, true) => equal.push(((**right).clone(), (**left).clone())),
+                _ => {}
+            }
+        }
+    }
+    for condition in &mut inner {
+        if matches!(condition, Expr::BinaryOp { op: BinaryOperator::Eq, .. }) {
+            continue;
+        }
+        let _: ControlFlow<()> = visit_expressions_mut(condition, |expr| {
+            if let Some((_, local)) = equal.iter().find(|(outer, _)| outer == expr) {
+                *expr = local.clone();
+            }
+            ControlFlow::Continue(())
+        });
+    }
+    select.selection = conjunction(inner);
+    conjunction(outer)
+}
+
+fn single(select: &mut Select) -> Option<&mut Expr> {
+    match select.projection.as_mut_slice() {
+        [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] => Some(expr),
+        _ => None,
+    }
+}
+
+fn is_aggregate(expr: &Expr) -> bool {
+    const AGGREGATES: &[&str] = &[
+        "count",
+        "sum",
+        "min",
+        "max",
+        "avg",
+        "array_agg",
+        "string_agg",
+        "bool_and",
+        "bool_or",
+        "first_value",
+    ];
+    let mut found = false;
+    let _: ControlFlow<()> = visit_expressions(expr, |expr| {
+        found |= matches!(expr, Expr::Function(function) if parts(&function.name).last().is_some_and(|name| AGGREGATES.contains(&name.as_str())));
+        ControlFlow::Continue(())
+    });
+    found
+}
+
+/// Puts a subquery under the conditions that were taken out of it.
+fn under(condition: Option<Expr>, query: &Query) -> Expr {
+    let subquery = Expr::Subquery(Box::new(query.clone()));
+    let Some(condition) = condition else { return subquery };
+    Expr::Case {
+        case_token: AttachedToken::empty(),
+        end_token: AttachedToken::empty(),
+        operand: None,
+        conditions: vec![CaseWhen { condition, result: subquery }],
+        else_result: None,
+    }
+}
+
+/// A subquery of one value as an aggregate. `None`: it is one already.
+pub(super) fn scalar(query: &mut Query) -> Option<Expr> {
+    let select = select_mut(query)?;
+    if is_empty(select) {
+        return Some(null());
+    }
+    if select.from.is_empty() || groups(select) || is_aggregate(single(select)?) {
+        return None;
+    }
+    let condition = untangle(select);
+    let value = single(select)?;
+    *value = call("max", vec![value.clone()]);
+    query.order_by = None;
+    query.limit_clause = None;
+    Some(under(condition, query))
+}
+
+/// `ARRAY(SELECT ...)` as an aggregate.
+pub(super) fn array(query: &mut Query) -> Expr {
+    let order = orders_by(query);
+    query.order_by = None;
+    let Some(select) = select_mut(query) else { return null() };
+    if is_empty(select) {
+        return null();
+    }
+    let condition = untangle(select);
+    if let Some(value) = single(select) {
+        let by = match order {
+            Some(Expr::Value(place)) if matches!(place.value, Value::Number(..)) => Some(value.clone()),
+            other => other,
+        };
+        // Sorted by what PostgreSQL sorts by, were it but one.
+        *value = match by {
+            Some(by) if by == *value => call("array_sort", vec![call("array_agg", vec![value.clone()])]),
+            _ => call("array_agg", vec![value.clone()]),
+        };
+    }
+    // No rows are an array of none.
+    call("coalesce", vec![under(condition, query), call("cairn_no_texts", Vec::new())])
+}
+
+/// `EXISTS (...)` as a count, for places where DataFusion makes no join of it.
+pub(crate) fn count_instead_of_exists(expr: &mut Expr) {
+    let Expr::Exists { subquery, negated } = expr else { return };
+    let limited = subquery.limit_clause.is_some() || subquery.fetch.is_some();
+    let SetExpr::Select(select) = &mut *subquery.body else { return };
+    if groups(select) || select.having.is_some() || limited {
+        return;
+    }
+    select.projection = vec![SelectItem::UnnamedExpr(call(
+        "count",
+        vec![Expr::Value(Value::Number("1".to_owned(), false).into())],
+    ))];
+    let condition = untangle(select);
+    let op = if *negated { BinaryOperator::Eq } else { BinaryOperator::Gt };
+    let count = Expr::Subquery(subquery.clone());
+    let compared = Expr::BinaryOp {
+        left: Box::new(count),
+        op,
+        right: Box::new(Expr::Value(Value::Number("0".to_owned(), false).into())),
+    };
+    *expr = match condition {
+        None => compared,
+        Some(condition) if *negated => Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(Expr::UnaryOp {
+                op: datafusion::sql::sqlparser::ast::UnaryOperator::Not,
+                expr: Box::new(Expr::Nested(Box::new(condition))),
+            }),
+            op: BinaryOperator::Or,
+            right: Box::new(compared),
+        })),
+        Some(condition) => Expr::Nested(Box::new(Expr::BinaryOp {
+            left: Box::new(condition),
+            op: BinaryOperator::And,
+            right: Box::new(compared),
+        })),
+    };
+}

@@ -1,0 +1,205 @@
+//! Texts as values of other types: read as PostgreSQL reads them, where Arrow's casts know fewer forms, and take offsets from UTC into account that count for nothing.
+
+use std::hash::{Hash, Hasher};
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, TimeUnit};
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::{Between, BinaryExpr, InList, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::errors::external;
+use super::value::scalar;
+use crate::batch::kind_of;
+use crate::datum::Datum;
+use crate::types::name_of;
+
+/// What casting a text to a timestamp in UTC is called.
+pub(super) const ZONED: &str = "cairn_timestamptz";
+
+/// Reads texts as one type.
+#[derive(Debug)]
+struct Read {
+    name: String,
+    kind: ColumnType,
+    result: DataType,
+    signature: Signature,
+}
+
+impl PartialEq for Read {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.result == other.result
+    }
+}
+
+impl Eq for Read {}
+
+impl Hash for Read {
+    fn hash<H: Hasher>(&self, to: &mut H) {
+        self.kind.hash(to);
+        self.result.hash(to);
+    }
+}
+
+impl Read {
+    fn function(name: &str, kind: ColumnType, result: DataType) -> ScalarUDF {
+        let signature = Signature::any(1, Volatility::Immutable);
+        ScalarUDF::from(Read { name: name.to_owned(), kind, result, signature })
+    }
+
+    /// What is no text becomes the type as it does elsewhere.
+    fn array(&self, array: &ArrayRef) -> Result<ArrayRef> {
+        if !array.data_type().is_string() {
+            return Ok(cast(array, &self.result)?);
+        }
+        let texts = cast(array, &DataType::Utf8View)?;
+        let value = |text: Option<&str>| {
+            let datum = match text {
+                None => Datum::Null,
+                Some(text) => Datum::parse(text, &self.kind).map_err(external)?,
+            };
+            scalar(datum.borrow(), &self.kind).cast_to(&self.result)
+        };
+        let values = texts.as_string_view().iter().map(value).collect::<Result<Vec<ScalarValue>>>()?;
+        if values.is_empty() {
+            return Ok(arrow::array::new_empty_array(&self.result));
+        }
+        ScalarValue::iter_to_array(values)
+    }
+}
+
+impl ScalarUDFImpl for Read {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(self.result.clone())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        match args.args.first() {
+            Some(ColumnarValue::Scalar(value)) => {
+                let array = self.array(&value.to_array()?)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+            }
+            Some(ColumnarValue::Array(array)) => Ok(ColumnarValue::Array(self.array(array)?)),
+            None => Err(DataFusionError::Internal("a cast of nothing".to_owned())),
+        }
+    }
+}
+
+fn timestamp() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, None)
+}
+
+/// `x::timestamptz`.
+pub(super) fn zoned() -> ScalarUDF {
+    Read::function(ZONED, ColumnType::zoned(), timestamp())
+}
+
+/// The type that texts are read as for one of Arrow's; `None` where Arrow reads them as PostgreSQL does.
+fn read_as(to: &DataType) -> Option<ColumnType> {
+    Some(match to {
+        DataType::Timestamp(TimeUnit::Microsecond, None) => Type::Timestamp.into(),
+        DataType::Date32 => Type::Date.into(),
+        DataType::Time64(TimeUnit::Microsecond) => Type::Time.into(),
+        DataType::Boolean => Type::Boolean.into(),
+        DataType::Int16 => Type::SmallInt.into(),
+        DataType::Int32 => Type::Int.into(),
+        DataType::Int64 => Type::BigInt.into(),
+        DataType::Float64 => Type::Double.into(),
+        _ => return None,
+    })
+}
+
+/// Puts our reading of texts in the place of Arrow's, once all casts are there.
+#[derive(Debug)]
+pub(super) struct ReadTexts;
+
+impl AnalyzerRule for ReadTexts {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let changed = plan.transform_up_with_subqueries(|plan| {
+            let mut schema = DFSchema::empty();
+            plan.inputs().iter().for_each(|input| schema.merge(input.schema()));
+            let names = NamePreserver::new(&plan);
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let changed = expr.transform_down(|expr| Ok(beside_zoned(expr, &schema)))?;
+                let changed =
+                    changed.transform_data(|expr| expr.transform_up(|expr| Ok(read(expr, &schema))))?;
+                Ok(changed.update_data(|expr| name.restore(expr)))
+            })
+        })?;
+        Ok(changed.data)
+    }
+
+    fn name(&self) -> &str {
+        "cairn_read_texts"
+    }
+}
+
+fn called(function: ScalarUDF, arg: Expr) -> Expr {
+    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![arg]))
+}
+
+fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(kind) if kind.is_string())
+}
+
+/// A cast of a text by what reads it.
+fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let Expr::Cast(Cast { expr, field }) = expr else { return Transformed::no(expr) };
+    match read_as(field.data_type()).filter(|_| is_text(&expr, schema)) {
+        Some(kind) => {
+            let name = format!("cairn_{}", name_of(&kind));
+            Transformed::yes(called(Read::function(&name, kind, field.data_type().clone()), *expr))
+        }
+        None => Transformed::no(Expr::Cast(Cast { expr, field })),
+    }
+}
+
+/// Texts that are compared with timestamps in UTC: their offsets count.
+fn beside_zoned(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let is_zoned = |expr: &Expr| {
+        matches!(expr, Expr::Column(_))
+            && matches!(expr.to_field(schema), Ok((_, field)) if kind_of(&field).is_zoned)
+    };
+    let zoned_text = |expr: Box<Expr>| match *expr {
+        Expr::Cast(Cast { expr, field }) if is_text(&expr, schema) && *field.data_type() == timestamp() => {
+            Box::new(called(zoned(), *expr))
+        }
+        other => Box::new(other),
+    };
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_zoned(&left) || is_zoned(&right) => {
+            let (left, right) = (zoned_text(left), zoned_text(right));
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Between(Between { expr, negated, low, high }) if is_zoned(&expr) => {
+            let (low, high) = (zoned_text(low), zoned_text(high));
+            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+        }
+        Expr::InList(InList { expr, list, negated }) if is_zoned(&expr) => {
+            let list = list.into_iter().map(|item| *zoned_text(Box::new(item))).collect();
+            Transformed::yes(Expr::InList(InList { expr, list, negated }))
+        }
+        other => Transformed::no(other),
+    }
+}

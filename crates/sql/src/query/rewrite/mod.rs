@@ -1,0 +1,238 @@
+//! What PostgreSQL says and DataFusion does not understand, said otherwise.
+
+mod names;
+mod notation;
+mod subqueries;
+
+use std::ops::ControlFlow;
+
+use cairn_table::schema::ColumnType;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Statement as Tree, Value, VisitMut, VisitorMut,
+};
+
+pub(super) use names::result_names;
+pub(super) use notation::{ESCAPED, escaped};
+
+use super::read::ZONED;
+use crate::error::{Error, Result};
+use crate::pg_catalog::count_instead_of_exists;
+use crate::sqlstate::UNDEFINED_OBJECT;
+use crate::syntax::build::{call, nested, number, string, take, text, with_type};
+use crate::syntax::last_name;
+
+/// Rewrites a statement whose parameters have these types, as far as they are known.
+///
+/// Errors: what nothing here can say.
+pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>]) -> Result<()> {
+    match tree.visit(&mut Rewriter { types }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(error) => Err(*error),
+    }
+}
+
+struct Rewriter<'a> {
+    types: &'a [Option<ColumnType>],
+}
+
+impl VisitorMut for Rewriter<'_> {
+    type Break = Box<Error>;
+
+    fn pre_visit_query(&mut self, query: &mut ast::Query) -> ControlFlow<Self::Break> {
+        if !query.locks.is_empty() {
+            return ControlFlow::Break(Box::new(Error::unsupported("FOR UPDATE in this query")));
+        }
+        if let Some(fetch) = query.fetch.take() {
+            let limit = fetch.quantity.or_else(|| Some(number(1)));
+            match &mut query.limit_clause {
+                Some(ast::LimitClause::LimitOffset { limit: place, .. }) => *place = limit,
+                clause => {
+                    *clause =
+                        Some(ast::LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() })
+                }
+            }
+        }
+        for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
+            names::name_results(&mut cte.query.body);
+        }
+        names::unique_names(&mut query.body);
+        if let ast::SetExpr::Select(select) = &mut *query.body
+            && let Some(selection) = &mut select.selection
+        {
+            subqueries::not_in(selection);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Self::Break> {
+        for item in &mut select.projection {
+            let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item
+            else {
+                continue;
+            };
+            let _ = ast::visit_expressions_mut(expr, |expr| {
+                count_instead_of_exists(expr);
+                ControlFlow::<()>::Continue(())
+            });
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<Self::Break> {
+        match factor {
+            ast::TableFactor::Derived { subquery, .. } => names::name_results(&mut subquery.body),
+            // A function that gives one column gives that its own name, or that of its alias.
+            ast::TableFactor::Table { name, alias, args: Some(_), .. } => {
+                let alias = alias.get_or_insert_with(|| ast::TableAlias {
+                    explicit: true,
+                    name: Ident::new(last_name(name)),
+                    columns: Vec::new(),
+                    at: None,
+                });
+                if alias.columns.is_empty() {
+                    alias
+                        .columns
+                        .push(ast::TableAliasColumnDef { name: alias.name.clone(), data_type: None });
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        match self.expr(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
+    }
+}
+
+impl Rewriter<'_> {
+    fn expr(&self, expr: &mut Expr) -> Result<()> {
+        match expr {
+            Expr::Function(called) => {
+                function(called);
+                Ok(())
+            }
+            Expr::Cast { .. } => cast(expr),
+            Expr::TypedString(typed) if notation::is_zoned(&typed.data_type) => {
+                if let Value::SingleQuotedString(value) = &typed.value.value {
+                    *expr = call(ZONED, vec![text(value)]);
+                }
+                Ok(())
+            }
+            Expr::TypedString(typed) => {
+                notation::plain_type(&mut typed.data_type);
+                if matches!(typed.data_type, DataType::Uuid | DataType::JSON | DataType::JSONB)
+                    && let Value::SingleQuotedString(value) = &typed.value.value
+                {
+                    let value = text(value);
+                    *expr = if typed.data_type == DataType::Uuid {
+                        call("cairn_uuid", vec![value])
+                    } else {
+                        value
+                    };
+                }
+                Ok(())
+            }
+            Expr::Collate { expr: inner, .. } => {
+                *expr = take(inner);
+                Ok(())
+            }
+            Expr::BinaryOp { op: op @ BinaryOperator::PGCustomBinaryOperator(_), .. }
+            | Expr::AnyOp { compare_op: op @ BinaryOperator::PGCustomBinaryOperator(_), .. } => {
+                if let BinaryOperator::PGCustomBinaryOperator(names) = op {
+                    let symbol = names.last().cloned().unwrap_or_default();
+                    *op = notation::operator(&symbol)?;
+                }
+                // What it is now may be something to be seen to.
+                if matches!(expr, Expr::AnyOp { .. }) { self.expr(expr) } else { Ok(()) }
+            }
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
+                if !matches!(**right, Expr::Subquery(_)) =>
+            {
+                *expr = notation::member(take(left), take(right));
+                Ok(())
+            }
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
+                if !matches!(**right, Expr::Subquery(_)) =>
+            {
+                let member = nested(notation::member(take(left), take(right)));
+                *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
+                Ok(())
+            }
+            Expr::Like { pattern, escape_char: escape @ Some(_), .. }
+            | Expr::ILike { pattern, escape_char: escape @ Some(_), .. } => {
+                let character = escape.take().and_then(|value| value.value.into_string()).unwrap_or_default();
+                notation::escape(pattern, &character)
+            }
+            Expr::Value(value) => {
+                if let Value::Placeholder(placeholder) = &value.value {
+                    let at = crate::expr::parameter(placeholder)?;
+                    if let Some(Some(kind)) = self.types.get(at)
+                        && let Some(data_type) = notation::sql_type(kind)
+                    {
+                        *expr = with_type(take(expr), data_type);
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn cast(place: &mut Expr) -> Result<()> {
+    let Expr::Cast { expr, data_type, .. } = place else { return Ok(()) };
+    if let DataType::Array(_) = data_type {
+        return Ok(());
+    }
+    if notation::is_zoned(data_type) {
+        *place = call(ZONED, vec![take(expr)]);
+        return Ok(());
+    }
+    notation::plain_type(data_type);
+    let name = match data_type {
+        DataType::Custom(name, _) => last_name(name),
+        DataType::Uuid => "uuid".to_owned(),
+        DataType::JSON | DataType::JSONB => "json".to_owned(),
+        DataType::Bytea => "bytea".to_owned(),
+        _ => return Ok(()),
+    };
+    let inner = take(expr);
+    *place = match (name.as_str(), string(&inner)) {
+        ("bpchar" | "citext", _) => with_type(inner, DataType::Text),
+        ("uuid", _) => call("cairn_uuid", vec![inner]),
+        ("bytea", Some(_)) => call("cairn_bytea", vec![inner]),
+        ("bytea", None) => with_type(inner, DataType::Bytea),
+        ("json", _) => with_type(inner, DataType::Text),
+        (other, _) => {
+            return Err(Error::new(UNDEFINED_OBJECT, format!("type \"{other}\" does not exist")));
+        }
+    };
+    Ok(())
+}
+
+/// Gives a function the name that DataFusion has for it.
+fn function(function: &mut Function) {
+    if matches!(function.args, FunctionArguments::None) {
+        function.args = FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: Vec::new(),
+            clauses: Vec::new(),
+        });
+    }
+    let renamed = match last_name(&function.name).as_str() {
+        "gen_random_uuid" | "uuid_generate_v4" => "uuid",
+        "char_length" | "character_length" => "length",
+        "ceiling" => "ceil",
+        "pow" => "power",
+        "every" => "bool_and",
+        "json_agg" | "jsonb_agg" => "array_agg",
+        "variance" => "var_samp",
+        _ => return,
+    };
+    function.name = ObjectName::from(vec![Ident::new(renamed)]);
+}

@@ -1,0 +1,81 @@
+//! `nextval` and its kin in general queries. They run on the threads of the query, and count for the session.
+
+use arrow::datatypes::DataType;
+use cairn_vfs::sync::Arc;
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::errors::external;
+use super::functions::{RowFunction, text_of};
+use crate::database::Shared;
+use crate::pg_catalog::World;
+use crate::sequence::SessionSequences;
+use crate::session::Session;
+
+/// What the functions count with.
+#[derive(Debug, Clone)]
+pub(super) struct Counting {
+    shared: Arc<Shared>,
+    sequences: Arc<SessionSequences>,
+    /// The namespace of names without one.
+    schema: String,
+}
+
+impl Counting {
+    pub fn of(session: &Session) -> Self {
+        Counting {
+            shared: Arc::clone(&session.shared),
+            sequences: Arc::clone(&session.context.sequences),
+            schema: session.context.settings.schema().to_owned(),
+        }
+    }
+
+    /// The function of this name; `None` where it is none of these.
+    pub fn function(&self, name: &str, world: &Arc<World>) -> Option<Arc<ScalarUDF>> {
+        let (of, world) = (self.clone(), Arc::clone(world));
+        let number = |value: crate::Result<i64>| Ok(ScalarValue::Int64(Some(value.map_err(external)?)));
+        let function = match name {
+            "nextval" => RowFunction::volatile(name, &[1], DataType::Int64, move |values| {
+                let Some(name) = sequence(values, &world) else { return Ok(ScalarValue::Int64(None)) };
+                number(of.sequences.next(&of.shared, &of.schema, &name))
+            }),
+            "currval" => RowFunction::volatile(name, &[1], DataType::Int64, move |values| {
+                let Some(name) = sequence(values, &world) else { return Ok(ScalarValue::Int64(None)) };
+                number(of.sequences.current(&of.schema, Some(&name)))
+            }),
+            "lastval" => RowFunction::volatile(name, &[0], DataType::Int64, move |_| {
+                number(of.sequences.current(&of.schema, None))
+            }),
+            "setval" => RowFunction::volatile(name, &[2, 3], DataType::Int64, move |values| {
+                let name = sequence(values, &world);
+                let (Some(name), Some(value)) = (name, integer(values)?) else {
+                    return Ok(ScalarValue::Int64(None));
+                };
+                let is_called = match values.get(2) {
+                    None => true,
+                    Some(ScalarValue::Boolean(Some(is_called))) => *is_called,
+                    Some(_) => return Ok(ScalarValue::Int64(None)),
+                };
+                number(of.sequences.set(&of.shared, &of.schema, &name, value, is_called))
+            }),
+            _ => return None,
+        };
+        Some(Arc::new(function))
+    }
+}
+
+/// The sequence that the first argument names, or is the number of.
+fn sequence(values: &[ScalarValue], world: &World) -> Option<String> {
+    match values.first()? {
+        ScalarValue::Int64(number) => Some(world.name_of((*number)?)),
+        other => text_of(other),
+    }
+}
+
+fn integer(values: &[ScalarValue]) -> Result<Option<i64>> {
+    match values.get(1).map(|value| value.cast_to(&DataType::Int64)).transpose()? {
+        Some(ScalarValue::Int64(value)) => Ok(value),
+        _ => Ok(None),
+    }
+}

@@ -1,0 +1,58 @@
+//! `sum(bigint)` is a numeric, as in PostgreSQL: DataFusion's would begin again at the other end.
+
+use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, WindowFunctionDefinition};
+use datafusion::optimizer::AnalyzerRule;
+
+/// Holds every bigint; the sum has ten digits more.
+const WIDE: DataType = DataType::Decimal128(28, 0);
+
+/// Puts casts into sums, before it is decided what types expressions have.
+#[derive(Debug)]
+pub(super) struct WideSums;
+
+impl AnalyzerRule for WideSums {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        let changed = plan.transform_up_with_subqueries(|plan| {
+            let mut schema = DFSchema::empty();
+            plan.inputs().iter().for_each(|input| schema.merge(input.schema()));
+            let names = NamePreserver::new(&plan);
+            let changed = plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let changed = expr.transform_up(|expr| Ok(widened(expr, &schema)))?;
+                Ok(changed.update_data(|expr| name.restore(expr)))
+            })?;
+            // What is above has other types now.
+            changed.map_data(LogicalPlan::recompute_schema)
+        })?;
+        Ok(changed.data)
+    }
+
+    fn name(&self) -> &str {
+        "cairn_wide_sums"
+    }
+}
+
+fn widened(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    let arguments = match &mut expr {
+        Expr::AggregateFunction(function) if function.func.name() == "sum" => &mut function.params.args,
+        Expr::WindowFunction(function) => match &function.fun {
+            WindowFunctionDefinition::AggregateUDF(of) if of.name() == "sum" => &mut function.params.args,
+            _ => return Transformed::no(expr),
+        },
+        _ => return Transformed::no(expr),
+    };
+    match arguments.as_mut_slice() {
+        [argument] if matches!(argument.get_type(schema), Ok(DataType::Int64)) => {
+            let narrow = std::mem::take(argument);
+            *argument = Expr::Cast(Cast::new(Box::new(narrow), WIDE));
+            Transformed::yes(expr)
+        }
+        _ => Transformed::no(expr),
+    }
+}

@@ -1,0 +1,136 @@
+//! Goal: the queries of real clients run, and give what PostgreSQL 15 gave. Method: queries that psql, the JDBC driver, SQLAlchemy and others sent
+//! (`testing/compat/catalog-queries`), over the tables that they were recorded with; then what PostgreSQL's own catalogs do not have alike.
+
+use std::sync::Arc;
+
+use cairn_sql::{Connection, Database};
+use cairn_vfs::MemFs;
+
+use crate::support::{ask, database, fails, rows, run};
+
+/// Expressions and queries are kept as they were written, where PostgreSQL prints them anew.
+const AS_WRITTEN: &[(&str, &str)] = &[
+    ("balance >= 0::numeric", "balance >= 0"),
+    (
+        "SELECT customers.id,\n    customers.name\n   FROM customers\n  WHERE customers.active",
+        "SELECT id, name FROM customers WHERE active",
+    ),
+];
+
+/// Queries with their labels and what PostgreSQL gave, `None` where that depends on the server.
+fn recorded() -> Vec<(String, String, Option<Vec<String>>)> {
+    let files = [
+        ("psql", include_str!("../../../../testing/compat/catalog-queries/psql.sql")),
+        ("jdbc", include_str!("../../../../testing/compat/catalog-queries/jdbc.sql")),
+        ("sqlalchemy", include_str!("../../../../testing/compat/catalog-queries/sqlalchemy.sql")),
+        ("drivers", include_str!("../../../../testing/compat/catalog-queries/drivers.sql")),
+    ];
+    let mut all = Vec::new();
+    for (file, text) in files {
+        for part in text.split(";\n\n").filter(|part| !part.trim().is_empty()) {
+            let (label, sql) = part.trim_start().split_once('\n').unwrap();
+            let (sql, answer) =
+                sql.split_once("\n-- gives\n").map_or((sql, None), |(sql, answer)| (sql, Some(answer)));
+            let answer = answer.map(|answer| {
+                answer.lines().map(|line| line.strip_prefix("-- ").unwrap_or_default().to_owned()).collect()
+            });
+            all.push((format!("{file} {label}"), sql.to_owned(), answer));
+        }
+    }
+    assert!(all.len() > 100, "{} queries", all.len());
+    all
+}
+
+/// Puts our numbers in the place of `{schema.name}`.
+fn numbered(connection: &mut Connection, sql: &str) -> String {
+    let mut text = sql.to_owned();
+    while let Some(from) = text.find("{public.").or_else(|| text.find("{app.")) {
+        let to = from + text[from..].find('}').unwrap();
+        let oid = ask(connection, &format!("select '{}'::regclass::oid", &text[from + 1..to]));
+        text.replace_range(from..=to, &oid[0]);
+    }
+    text
+}
+
+/// Every recorded query runs; those whose answers do not depend on the server give PostgreSQL's.
+#[test]
+fn recorded_queries() {
+    let fs = Arc::new(MemFs::new());
+    let database = Database::builder().fs(fs).cache_bytes(16 << 20).threads(2).open("cairn.db").unwrap();
+    let mut connection = database.connect();
+    connection.batch(include_str!("../../../../testing/compat/catalog-queries/schema.sql")).unwrap();
+    let (mut failures, mut compared) = (Vec::new(), 0);
+    for (label, sql, answer) in recorded() {
+        let sql = numbered(&mut connection, &sql);
+        let found = rows(&mut connection, &sql, &[]).map(|rows| rows.join("\n"));
+        match (found, answer) {
+            (Err(error), _) => failures.push(format!("{label}: {error} {:?}\n{sql}", error.detail())),
+            (Ok(found), Some(answer)) => {
+                compared += 1;
+                let (found, mut answer) = (found.replace("NULL", ""), answer.join("\n"));
+                for (theirs, ours) in AS_WRITTEN {
+                    answer = answer.replace(theirs, ours);
+                }
+                if found != answer {
+                    failures
+                        .push(format!("{label}: differs\n  found:\n{found}\n  expected:\n{answer}\n{sql}"));
+                }
+            }
+            (Ok(_), None) => {}
+        }
+    }
+    assert!(failures.is_empty(), "{} fail:\n{}", failures.len(), failures.join("\n\n"));
+    assert!(compared >= 108, "{compared} answers were compared");
+}
+
+/// Goal: what PostgreSQL 15 answers for sequences of `serial` columns. Method: its own answers, over the same table.
+#[test]
+fn sequences() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id serial primary key, v text)");
+    run(&mut c, "insert into t (v) values ('a'), ('b')");
+    assert_eq!(ask(&mut c, "select pg_get_serial_sequence('t', 'id')"), ["public.t_id_seq"]);
+    assert_eq!(ask(&mut c, "select pg_get_serial_sequence('t', 'v')"), ["NULL"]);
+    assert_eq!(fails(&mut c, "select pg_get_serial_sequence('t', 'w')"), "42703");
+    assert_eq!(fails(&mut c, "select pg_get_serial_sequence('u', 'id')"), "42P01");
+    assert_eq!(
+        ask(&mut c, "select relname, relkind from pg_class where relname like 't\\_%' order by 1"),
+        ["t_id_seq|S", "t_pkey|i"]
+    );
+    let sql = "select format_type(seqtypid, null), seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle from pg_sequence where seqrelid = 't_id_seq'::regclass";
+    assert_eq!(ask(&mut c, sql), ["integer|1|1|2147483647|1|1|f"]);
+    assert_eq!(ask(&mut c, "select sequencename, last_value from pg_sequences"), ["t_id_seq|2"]);
+    let sql = "select d.refobjid::regclass, a.attname, d.deptype from pg_depend d join pg_attribute a on a.attrelid = d.refobjid and a.attnum = d.refobjsubid \
+               where d.objid = 't_id_seq'::regclass";
+    assert_eq!(ask(&mut c, sql), ["t|id|a"]);
+    let sql =
+        "select column_default from information_schema.columns where table_name = 't' and column_name = 'id'";
+    assert_eq!(ask(&mut c, sql), ["nextval('t_id_seq'::regclass)"]);
+}
+
+/// Goal: a view's columns have the types of its query. Method: what the catalogs say of one.
+#[test]
+fn types_of_views() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, v varchar(9), n numeric(8,2))");
+    run(&mut c, "create view w as select id, v, n, id > 1 as flag, count(*) over () from t");
+    let sql = "select attname, format_type(atttypid, atttypmod) from pg_attribute where attrelid = 'w'::regclass order by attnum";
+    assert_eq!(
+        ask(&mut c, sql),
+        ["id|integer", "v|character varying(9)", "n|numeric(8,2)", "flag|boolean", "count|bigint"]
+    );
+    run(&mut c, "create view x as select count from w");
+    let sql = "select column_name, data_type from information_schema.columns where table_name = 'x'";
+    assert_eq!(ask(&mut c, sql), ["count|bigint"]);
+}
+
+/// Goal: what is rewritten in queries about the system stays what it is in those about tables. Method: a subquery of two rows, beside the user's name.
+#[test]
+fn tables_beside_the_system() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int)");
+    run(&mut c, "insert into t values (1), (2)");
+    assert_eq!(fails(&mut c, "select current_user, (select id from t)"), "21000");
+    assert_eq!(ask(&mut c, "select current_user, exists (select 1 from t where id = 3)"), ["cairn|f"]);
+    assert_eq!(ask(&mut c, "select id from t where current_user = 'cairn' order by 1"), ["1", "2"]);
+}
