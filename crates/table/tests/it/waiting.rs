@@ -1,5 +1,7 @@
 //! Who waits for whom, and what they find when it is their turn.
 
+use std::time::Duration;
+
 use cairn_table::row::{Type, Value};
 use cairn_table::{Canceller, Durability, Error, Isolation};
 
@@ -67,7 +69,7 @@ fn waiting_to_begin_can_be_cancelled() {
     changes.create_schema("s").unwrap();
     let canceller = Canceller::new();
     let (db, own) = (fixture.db.clone(), canceller.clone());
-    let begins = watch.start(move || db.begin_with(Isolation::Snapshot, &own, None).map(|_| ()));
+    let begins = watch.start(move || db.begin_with(Isolation::Snapshot, &own, Some(Duration::from_secs(3600))).map(|_| ()));
     canceller.cancel();
     // Looks again, and again, as long as it waits.
     let looks = watch.looks(&begins);
