@@ -270,7 +270,10 @@ impl Transaction {
     /// Appends the commit's record. `None` when it may not commit; then it was undone.
     fn put_in_line(&mut self, state: &Arc<State>) -> Result<Option<cairn_pool::Lsn>> {
         let (db, reads) = (Arc::clone(&self.view.db), self.view.reads.clone());
-        let guard = reads.as_ref().map(|reads| lock(reads));
+        let mut guard = reads.as_ref().map(|reads| lock(reads));
+        if let Some(reads) = &mut guard {
+            reads.sort();
+        }
         let read = guard.as_ref().map(|reads| (&**reads, self.view.snapshot.csn));
         let line = db.commits.begin(read, || {
             // ORDER: before the commit, and kept in the log as long as it: a recovery gives these trees back.
