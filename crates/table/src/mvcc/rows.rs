@@ -311,16 +311,17 @@ impl Rows {
         }
     }
 
-    /// Forgets what a row was before a change that everybody sees, and everything older.
+    /// Forgets what a row was before a change by a transaction whose end everybody sees, and before its other changes: a row that was changed again and again is
+    /// gone through once. Whoever had the row before has been forgotten before.
     pub(crate) fn forget(&self, write: &Arc<Write>) {
         let (shard, hash) = self.place(write.tree, &write.key);
         let mut entries = lock(&shard.entries);
         let is_it = |entry: &Entry| entry.tree == write.tree && entry.key == write.key;
         if let Ok(mut found) = entries.find_entry(hash, is_it) {
             let entry = found.get_mut();
-            if let Some(at) = entry.versions.iter().position(|version| Arc::ptr_eq(version, write)) {
-                entry.versions.drain(..=at);
-            }
+            let own = entry.versions.iter().take_while(|version| Arc::ptr_eq(&version.writer, &write.writer));
+            let count = own.count();
+            entry.versions.drain(..count);
             if entry.tidy() {
                 found.remove();
             }
@@ -343,5 +344,54 @@ impl Rows {
     /// How many rows are more than what the trees say.
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.len.load(Ordering::Relaxed)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: a row that was changed under many savepoints is forgotten at once, whichever of its versions comes first, and no version of anybody else with it.
+    #[test]
+    fn versions_of_one_transaction() {
+        for (turns, first) in [(false, 0), (true, 0), (false, 999), (true, 500)] {
+            let rows = Rows::new();
+            let (before, me, other) = (State::new(1), State::new(2), State::new(3));
+            let (before, me, other) = (Arc::new(before), Arc::new(me), Arc::new(other));
+            let change = |state: &Arc<State>, epoch| {
+                let Claim::Mine { key, .. } = rows.claim(1, b"key", state, Mode::Exclusive, None) else {
+                    panic!()
+                };
+                rows.keep(state, epoch, 1, &key, Some(b"value")).new.unwrap()
+            };
+            let oldest = change(&before, 0);
+            before.set(5);
+            let mut writes: Vec<_> = (0..1_000).map(|epoch| change(&me, epoch)).collect();
+            me.set(6);
+            let newer = change(&other, 0);
+            if turns {
+                writes.reverse();
+            }
+            let kept = || {
+                rows.place(1, b"key")
+                    .0
+                    .entries
+                    .lock()
+                    .unwrap()
+                    .iter()
+                    .map(|entry| entry.versions.len())
+                    .sum::<usize>()
+            };
+            assert_eq!(kept(), 1_002);
+            rows.forget(&oldest);
+            assert_eq!(kept(), 1_001);
+            rows.forget(&writes[first]);
+            assert_eq!(kept(), 1, "of the other one");
+            writes.iter().for_each(|write| rows.forget(write));
+            assert_eq!(kept(), 1);
+            other.set(7);
+            rows.forget(&newer);
+            assert_eq!(rows.len(), 0);
+        }
     }
 }
