@@ -88,17 +88,64 @@ pub(crate) fn free_chain(space: &Space, first: &mut u32) -> Result<()> {
     Ok(())
 }
 
-/// The pages of a value, for whoever counts or moves them. Errors: the pool's.
+/// The pages of a value, for whoever counts or moves them. Errors: [`Error::Corruption`](crate::Error::Corruption) when there are more than the file has; the pool's.
 pub(crate) fn chain_pages(space: &Space, first: u32, mut each: impl FnMut(u32)) -> Result<()> {
+    let most = space.pages()?;
     let (mut next, mut count) = (first, 0u32);
     while next != 0 {
+        if count == most {
+            return Err(space.damaged(first, "a long value has no end"));
+        }
         each(next);
         count += 1;
         let page = space.file.read(next)?;
         next = get(space, next, &page)?.0;
-        if count == u32::MAX {
-            return Err(space.damaged(first, "a long value has no end"));
-        }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cairn_pool::{BackgroundWriter, FileOptions, Pool};
+    use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions};
+
+    use super::*;
+    use crate::storage::{Log, Unlogged};
+
+    fn space() -> Space {
+        let pool = Pool::builder().page_size(4096).frames(16).background_writer(BackgroundWriter::Off);
+        let file = MemFs::new().open("db".as_ref(), OpenOptions::create()).unwrap();
+        let file = pool.build().unwrap().open(file, FileOptions::new()).unwrap();
+        let log: Arc<dyn Log> = Arc::new(Unlogged);
+        Space::create(file, 4096, log).unwrap()
+    }
+
+    /// Goal: a chain that goes round in a circle is damage, for whoever reads, counts or frees it, and not a loop. Method: the last page of three names the first one.
+    #[test]
+    fn circles() {
+        let space = space();
+        let bytes = vec![7; 3 * 4_000];
+        let first = write_chain(&space, &bytes).unwrap();
+        let mut pages = Vec::new();
+        chain_pages(&space, first, |page| pages.push(page)).unwrap();
+        let last = *pages.last().unwrap();
+        let mut change = Change::default();
+        let at = change.hold(space.file.write(last).unwrap());
+        change.plan(at, Op::Chain { next: first, bytes: b"round" });
+        change.commit(&*space.log, space.path()).unwrap();
+        let mut count = 0;
+        let counted = chain_pages(&space, first, |_| {
+            count += 1;
+            assert!(count <= 100, "it goes round");
+        });
+        assert_eq!(counted.unwrap_err().kind(), ErrorKind::Corruption);
+        let mut read = Vec::new();
+        let error = read_chain(&space, first, bytes.len(), &mut read).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Corruption);
+        let mut left = first;
+        assert_eq!(free_chain(&space, &mut left).unwrap_err().kind(), ErrorKind::Corruption);
+        assert_eq!(space.free_pages().unwrap() as usize, pages.len(), "each once");
+    }
 }
