@@ -1,6 +1,7 @@
 //! What only a thread shows that is stopped at the right place.
 
 mod publish;
+mod split;
 
 use std::path::Path;
 
@@ -12,8 +13,13 @@ use crate::schema::{ColumnDef, KeyColumn, TableDef};
 use crate::{Database, Options};
 
 fn database() -> Database {
+    database_of(8 << 10)
+}
+
+fn database_of(page_size: usize) -> Database {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let mut options = Options::default();
+    options.store.page_size = page_size;
     options.store.frames = 256;
     options.store.background = false;
     Database::open_seeded(&fs, Path::new("test.db"), &options, &mut SeededRng::new(7)).unwrap()

@@ -20,7 +20,7 @@ use super::change::{Change, change_page};
 use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
 use super::ops::{Op, image};
 use super::space::Space;
-use crate::{Error, Result};
+use crate::{Error, Result, hook};
 
 /// More levels than a tree of 2^32 pages can have.
 const MAX_LEVELS: u8 = 32;
@@ -269,12 +269,19 @@ impl Tree {
     pub(crate) fn separators(&self, least: usize) -> Result<Vec<Vec<u8>>> {
         let mut nodes = vec![self.root];
         let mut keys = Vec::new();
+        let mut expected = None;
         loop {
             let (mut below, mut level_below) = (Vec::new(), 0);
             keys.clear();
             for (at, &number) in nodes.iter().enumerate() {
+                hook::at("looks for separators");
                 let page = self.space.file.read(number)?;
                 let node = Node(&*page);
+                // Nobody keeps the page from being given back, and to somebody else, after its parent was let go of.
+                if expected.is_some_and(|level| node.kind() != Ok(INNER) || node.level() != Ok(level)) {
+                    hook::at("passes over a page");
+                    continue;
+                }
                 let read = || -> std::result::Result<u8, Changed> {
                     let mut key = Vec::new();
                     if at > 0 && node.lower(&mut key)? {
@@ -302,6 +309,7 @@ impl Tree {
                 return Ok(keys);
             }
             nodes = below;
+            expected = Some(level_below - 1);
         }
     }
 
