@@ -57,7 +57,13 @@ pub(crate) struct Kept {
     pub(crate) new: Option<Arc<Write>>,
 }
 
-type Shares = SmallVec<[Arc<State>; 2]>;
+/// Who wants a row to stay as it is.
+#[derive(Debug, Default)]
+struct Shares {
+    states: SmallVec<[Arc<State>; 2]>,
+    /// Who waits for all of them to end. Nobody joins them meanwhile, or there would be no end.
+    wanted_by: Option<Arc<State>>,
+}
 
 #[derive(Debug)]
 struct Entry {
@@ -76,8 +82,9 @@ impl Entry {
             self.owner = None;
         }
         if let Some(shares) = &mut self.shares {
-            shares.retain(|share| share.commit() == ACTIVE);
-            if shares.is_empty() {
+            shares.states.retain(|share| share.commit() == ACTIVE);
+            shares.wanted_by.take_if(|waiter| waiter.commit() != ACTIVE);
+            if shares.states.is_empty() && shares.wanted_by.is_none() {
                 self.shares = None;
             }
         }
@@ -115,8 +122,8 @@ pub(crate) struct Rows {
 pub(crate) enum Claim {
     /// It is the caller's. `is_new` when it was not before, and `key` is to be kept for [`Rows::release`].
     Mine { key: Arc<[u8]>, is_new: bool },
-    /// Somebody has it: wait for its end, and ask again.
-    Wait(Arc<State>),
+    /// Somebody has it, or some do: wait for the end of one, and ask again.
+    Wait(Vec<Arc<State>>),
     /// It was changed after the caller's snapshot.
     Changed,
 }
@@ -182,7 +189,9 @@ impl Rows {
             let key: Arc<[u8]> = key.into();
             let (owner, shares) = match mode {
                 Mode::Exclusive => (Some(Arc::clone(me)), None),
-                Mode::Shared => (None, Some(Box::new(smallvec![Arc::clone(me)]))),
+                Mode::Shared => {
+                    (None, Some(Box::new(Shares { states: smallvec![Arc::clone(me)], wanted_by: None })))
+                }
             };
             let entry = Entry { tree, key: Arc::clone(&key), owner, shares, versions: SmallVec::new() };
             entries.insert_unique(hash, entry, |entry| self.rehash(entry));
@@ -195,14 +204,24 @@ impl Rows {
             Some(owner) if is_mine(owner) => {
                 return Claim::Mine { key: Arc::clone(&entry.key), is_new: false };
             }
-            Some(owner) => return Claim::Wait(Arc::clone(owner)),
+            Some(owner) => return Claim::Wait(vec![Arc::clone(owner)]),
             None => {}
         }
-        if mode == Mode::Exclusive
-            && let Some(other) =
-                entry.shares.iter().flat_map(|shares| &**shares).find(|share| !is_mine(share))
-        {
-            return Claim::Wait(Arc::clone(other));
+        let has_share = entry.shares.as_ref().is_some_and(|shares| shares.states.iter().any(is_mine));
+        if let Some(shares) = &mut entry.shares {
+            let others: Vec<_> = match (mode, &shares.wanted_by) {
+                (Mode::Exclusive, _) => {
+                    shares.states.iter().filter(|share| !is_mine(share)).cloned().collect()
+                }
+                (Mode::Shared, Some(waiter)) if !has_share && !is_mine(waiter) => vec![Arc::clone(waiter)],
+                (Mode::Shared, _) => Vec::new(),
+            };
+            if !others.is_empty() {
+                if mode == Mode::Exclusive {
+                    shares.wanted_by.get_or_insert_with(|| Arc::clone(me));
+                }
+                return Claim::Wait(others);
+            }
         }
         if let (Some(csn), Some(last)) =
             (snapshot, entry.versions.iter().rfind(|version| version.writer.commit() != ABORTED))
@@ -211,13 +230,28 @@ impl Rows {
         {
             return Claim::Changed;
         }
-        let has_share = entry.shares.iter().flat_map(|shares| &**shares).any(is_mine);
         match mode {
             Mode::Exclusive => entry.owner = Some(Arc::clone(me)),
             Mode::Shared if has_share => {}
-            Mode::Shared => entry.shares.get_or_insert_default().push(Arc::clone(me)),
+            Mode::Shared => entry.shares.get_or_insert_default().states.push(Arc::clone(me)),
         }
         Claim::Mine { key: Arc::clone(&entry.key), is_new: !has_share }
+    }
+
+    /// `me` does not wait for a row any more that it has not got: others may share it again.
+    pub(crate) fn give_up(&self, tree: u32, key: &[u8], me: &Arc<State>) {
+        let (shard, hash) = self.place(tree, key);
+        let mut entries = lock(&shard.entries);
+        let is_it = |entry: &Entry| entry.tree == tree && *entry.key == *key;
+        if let Ok(mut found) = entries.find_entry(hash, is_it) {
+            if let Some(shares) = &mut found.get_mut().shares {
+                shares.wanted_by.take_if(|waiter| Arc::ptr_eq(waiter, me));
+            }
+            if found.get_mut().tidy() {
+                found.remove();
+            }
+        }
+        shard.has_fewer(&mut entries);
     }
 
     /// Who has a row to change it, and has not ended.

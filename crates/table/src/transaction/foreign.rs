@@ -148,7 +148,7 @@ impl Transaction {
             }
             // Put in by somebody who has not ended, or has ended this very moment.
             if let Some(other) = db.rows.owner(tree.root(), key) {
-                self.wait_for(&state, &other)?;
+                self.wait_for(&state, &[other])?;
             }
         }
     }

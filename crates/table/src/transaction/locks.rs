@@ -32,7 +32,10 @@ impl Transaction {
                     }
                     return Ok(key);
                 }
-                Claim::Wait(other) => self.wait_for(&state, &other)?,
+                Claim::Wait(others) => {
+                    let waited = self.wait_for(&state, &others);
+                    waited.inspect_err(|_| self.view.db.rows.give_up(tree, key, &state))?;
+                }
                 Claim::Changed => {
                     self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
                     return Err(Error::SerializationFailure { what: "due to concurrent update" });
@@ -46,13 +49,16 @@ impl Transaction {
         self.claim(tree | KEY, key, mode, false).map(|_| ())
     }
 
-    pub(super) fn wait_for(&self, me: &Arc<State>, other: &Arc<State>) -> Result<()> {
+    /// Waits until one of some others has ended; all of them stand in the way.
+    pub(super) fn wait_for(&self, me: &Arc<State>, others: &[Arc<State>]) -> Result<()> {
         self.view.db.check()?;
         let deadlock = |circle: Vec<u64>| {
             let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
             Error::Deadlock { detail: format!("transactions wait in a circle: {}", circle.join(" -> ")) }
         };
-        self.view.db.waits.begin(me.id, &[other.id]).map_err(deadlock)?;
+        let Some(other) = others.first() else { return Ok(()) };
+        let ids: Vec<u64> = others.iter().map(|other| other.id).collect();
+        self.view.db.waits.begin(me.id, &ids).map_err(deadlock)?;
         let canceller = &self.view.canceller;
         canceller.waits_for(Some(Arc::clone(other)));
         let clock = &self.view.db.options.clock;
@@ -125,7 +131,7 @@ impl Transaction {
                     }
                 }
             };
-            self.wait_for(&state, &other)?;
+            self.wait_for(&state, &[other])?;
         }
         self.has_schema_lock = true;
         let waited = self.wait_for_everybody(&state);

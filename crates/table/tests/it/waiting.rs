@@ -1,12 +1,14 @@
 //! Who waits for whom, and what they find when it is their turn.
 
 use std::time::Duration;
+use std::sync::{Arc, mpsc};
 
 use cairn_table::row::{Type, Value};
-use cairn_table::{Canceller, Durability, Error, Isolation};
+use cairn_table::schema::ForeignKeyDef;
+use cairn_table::{Canceller, Durability, Error, Isolation, Result, Table, Transaction};
 
 use crate::watch::Watch;
-use crate::{all, def, key};
+use crate::{Fixture, all, def, key, set};
 
 /// Goal: a vacuum that has waited for a transaction frees the pages that this one has left to be freed once, not twice. Method: a transaction that gives a long row
 /// another text ends while a vacuum waits for it.
@@ -78,4 +80,193 @@ fn waiting_to_begin_can_be_cancelled() {
     drop(changes);
     let begun = begins.join().unwrap();
     assert!(matches!(begun, Err(Error::Cancelled)), "{begun:?}, over before the change: {is_over}");
+}
+
+/// Parents with the keys 1 and 2, and children that refer to them.
+fn family(fixture: &Fixture) -> (Arc<Table>, Arc<Table>) {
+    let parents = fixture.pairs(&[(1, 1), (2, 2)]);
+    let children = fixture.run(|transaction| {
+        let mut children = def("children", &[("id", Type::Int), ("parent", Type::Int)], &[0]);
+        children.foreign_keys = vec![ForeignKeyDef {
+            name: "children_fkey".to_owned(),
+            columns: vec![1],
+            table: parents.id(),
+            references: vec![0],
+            on_delete: Default::default(),
+            on_update: Default::default(),
+        }];
+        transaction.create_table(children).unwrap()
+    });
+    (parents, children)
+}
+
+fn refer(transaction: &mut Transaction, children: &Arc<Table>, id: i32) -> Result<()> {
+    transaction.insert(children, &[Value::Int(id), Value::Int(1)])
+}
+
+/// Goal: whoever waits for all references to a row to end is not overtaken by new ones for ever. Method: one that refers, one that removes, and one that comes later.
+#[test]
+fn whoever_removes_is_not_overtaken() {
+    let (fixture, watch) = Watch::fixture();
+    let (parents, children) = family(&fixture);
+    let mut first = fixture.begin();
+    refer(&mut first, &children, 10).unwrap();
+    let db = fixture.db.clone();
+    let removes = watch.start(move || {
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        transaction.delete(&parents, &key(&parents, 1))?;
+        transaction.commit(Durability::Buffered)
+    });
+    // Whoever has its share already does not wait for it.
+    refer(&mut first, &children, 11).unwrap();
+    let (db, table) = (fixture.db.clone(), Arc::clone(&children));
+    let later = watch.start(move || {
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        refer(&mut transaction, &table, 12)?;
+        transaction.commit(Durability::Buffered)
+    });
+    first.rollback().unwrap();
+    removes.join().unwrap().unwrap();
+    let refused = later.join().unwrap();
+    assert!(matches!(refused, Err(Error::ForeignKeyViolation { .. })), "{refused:?}");
+}
+
+/// Goal: whoever gives up waiting for references to end does not keep others from referring.
+#[test]
+fn whoever_gives_up_is_not_waited_for() {
+    let (fixture, watch) = Watch::fixture();
+    let (parents, children) = family(&fixture);
+    let mut first = fixture.begin();
+    refer(&mut first, &children, 10).unwrap();
+    let canceller = Canceller::new();
+    let (db, own) = (fixture.db.clone(), canceller.clone());
+    let (given_up, goes_on) = (mpsc::channel(), mpsc::channel::<()>());
+    let removes = watch.start(move || {
+        let mut transaction = db.begin_with(Isolation::ReadCommitted, &own).unwrap();
+        let removed = transaction.delete(&parents, &key(&parents, 1));
+        own.reset();
+        given_up.0.send(removed).unwrap();
+        // It has other things to do.
+        goes_on.1.recv().unwrap();
+        transaction.commit(Durability::Buffered)
+    });
+    canceller.cancel();
+    let removed = given_up.1.recv().unwrap();
+    assert!(matches!(removed, Err(Error::Cancelled)), "{removed:?}");
+    // On this thread: it would wait for ever.
+    fixture.run(|transaction| refer(transaction, &children, 11).unwrap());
+    goes_on.0.send(()).unwrap();
+    removes.join().unwrap().unwrap();
+}
+
+/// Goal: a circle that goes through the second of two references is found when it closes, and not when the first of them ends.
+#[test]
+fn circles_through_any_share() {
+    let (fixture, watch) = Watch::fixture();
+    let (parents, children) = family(&fixture);
+    let mut first = fixture.begin();
+    refer(&mut first, &children, 10).unwrap();
+    let mut second = fixture.begin();
+    refer(&mut second, &children, 11).unwrap();
+    let (db, table) = (fixture.db.clone(), Arc::clone(&parents));
+    let removes = watch.start(move || {
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        assert!(set(&mut transaction, &table, 2, 22).unwrap());
+        transaction.delete(&table, &key(&table, 1))
+    });
+    let table = Arc::clone(&parents);
+    let closes = watch.start(move || {
+        let wanted = set(&mut second, &table, 2, 23);
+        second.rollback().unwrap();
+        wanted
+    });
+    first.rollback().unwrap();
+    let (removed, wanted) = (removes.join().unwrap(), closes.join().unwrap());
+    assert!(matches!(wanted, Err(Error::Deadlock { .. })), "{wanted:?}, {removed:?}");
+    assert!(removed.unwrap());
+    assert_eq!(fixture.db.stats().deadlocks, 1);
+}
+
+/// Goal: two that share a row and both want it alone are a circle; so are three that wait for each other in turn, and one that waits for the schema of others. One of
+/// them is told, and the others go on.
+#[test]
+fn circles_of_every_kind() {
+    let (fixture, watch) = Watch::fixture();
+    let (parents, children) = family(&fixture);
+    // Both refer to a row, and want to remove it.
+    let mut one = fixture.begin();
+    refer(&mut one, &children, 10).unwrap();
+    let mut other = fixture.begin();
+    refer(&mut other, &children, 11).unwrap();
+    let table = Arc::clone(&parents);
+    let waits = watch.start(move || {
+        let removed = other.delete(&table, &key(&table, 1));
+        other.rollback().unwrap();
+        removed
+    });
+    let closed = one.delete(&parents, &key(&parents, 1));
+    assert!(matches!(closed, Err(Error::Deadlock { .. })), "{closed:?}");
+    one.rollback().unwrap();
+    // It goes on, as far as its own reference lets it.
+    let refused = waits.join().unwrap();
+    assert!(matches!(refused, Err(Error::ForeignKeyViolation { .. })), "{refused:?}");
+    assert_eq!(fixture.db.stats().deadlocks, 1);
+
+    // Three in turn: each has a row and wants the next one's.
+    let rows = fixture.run(|transaction| {
+        let rows =
+            transaction.create_table(def("rows", &[("id", Type::Int), ("v", Type::Int)], &[0])).unwrap();
+        (0..3).for_each(|id| transaction.insert(&rows, &[Value::Int(id), Value::Int(0)]).unwrap());
+        rows
+    });
+    let mut three: Vec<_> = (0..3).map(|_| fixture.begin()).collect();
+    for (id, transaction) in (0..3).zip(&mut three) {
+        assert!(set(transaction, &rows, id, 1).unwrap());
+    }
+    let mut last = three.pop().unwrap();
+    let waiting: Vec<_> = (0..2)
+        .zip(three)
+        .rev()
+        .map(|(id, mut transaction)| {
+            let rows = Arc::clone(&rows);
+            watch.start(move || {
+                assert!(set(&mut transaction, &rows, id + 1, 2).unwrap());
+                transaction.commit(Durability::Buffered)
+            })
+        })
+        .collect();
+    let Err(Error::Deadlock { detail }) = set(&mut last, &rows, 0, 2) else { panic!() };
+    assert_eq!(detail.matches("->").count(), 3, "{detail}");
+    last.rollback().unwrap();
+    waiting.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
+    assert_eq!(all(&fixture.begin(), &rows, None), ["0,1", "1,2", "2,2"]);
+    assert_eq!(fixture.db.stats().deadlocks, 2);
+
+    // One waits for all to end, to change the schema, and one of these wants a row of it.
+    let mut changes = fixture.begin();
+    assert!(set(&mut changes, &rows, 0, 5).unwrap());
+    let mut runs = fixture.begin();
+    let schema = watch.start(move || {
+        changes.create_schema("s")?;
+        changes.commit(Durability::Buffered)
+    });
+    let closed = set(&mut runs, &rows, 0, 6);
+    assert!(matches!(closed, Err(Error::Deadlock { .. })), "{closed:?}");
+    runs.rollback().unwrap();
+    schema.join().unwrap().unwrap();
+    // And the other way round: it would wait for one that waits for it.
+    let mut changes = fixture.begin();
+    assert!(set(&mut changes, &rows, 0, 7).unwrap());
+    let mut runs = fixture.begin();
+    let table = Arc::clone(&rows);
+    let waits = watch.start(move || {
+        let wanted = set(&mut runs, &table, 0, 8);
+        runs.rollback().unwrap();
+        wanted
+    });
+    let closed = changes.create_schema("again");
+    assert!(matches!(closed, Err(Error::Deadlock { .. })), "{closed:?}");
+    changes.rollback().unwrap();
+    assert!(waits.join().unwrap().unwrap());
+    assert_eq!(fixture.db.stats().deadlocks, 4);
 }
