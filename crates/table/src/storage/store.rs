@@ -193,6 +193,18 @@ impl Store {
         Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
     }
 
+    /// A file that is there of a database, its log and its double write included: whoever makes one would take it for its own. Errors: the file system's.
+    pub(crate) fn find(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
+        for file in [path.to_owned(), beside(path, "-pages")] {
+            if fs.exists(&file)? {
+                return Ok(Some(file));
+            }
+        }
+        let directory = beside(path, "-log");
+        // One without files is what is left of a backup that failed.
+        Ok(if fs.exists(&directory)? { fs.read_dir(&directory)?.into_iter().next() } else { None })
+    }
+
     /// Removes the files of a database that nobody has open, as far as there are any. Errors: the file system's.
     pub(crate) fn remove(fs: &Arc<dyn Fs>, path: &Path) -> Result<()> {
         let directory = beside(path, "-log");
