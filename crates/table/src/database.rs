@@ -15,7 +15,7 @@ use crate::mvcc::{Canceller, CommitQueue, Ended, Rows, Slots, State, Waits};
 use crate::storage::{Record, Store, StoreOptions, Tree, Unfinished, free_chain};
 use crate::transaction::Transaction;
 use crate::view::long_row;
-use crate::{Error, Result};
+use crate::{Error, Result, hook};
 
 /// What a commit promises when it returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -318,6 +318,10 @@ impl Inner {
 
     /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun.
     pub(crate) fn checkpoint(&self) -> Result<()> {
+        self.checkpoint_with(&lock(&self.checkpointing))
+    }
+
+    fn checkpoint_with(&self, _alone: &MutexGuard<'_, ()>) -> Result<()> {
         self.check()?;
         let _alone = lock(&self.checkpointing);
         let end = self.log_end();
@@ -330,13 +334,18 @@ impl Inner {
 
     /// A checkpoint, if the log has grown enough since the last one. Whoever commits calls it.
     pub(crate) fn checkpoint_when_due(&self) -> Result<()> {
-        let grown = self.store.log_bytes().saturating_sub(self.checkpointed.load(Ordering::Relaxed));
-        if grown < self.options.checkpoint_bytes {
+        if !self.is_checkpoint_due() {
             return Ok(());
         }
+        hook::at("a checkpoint is due");
         let Ok(alone) = self.checkpointing.try_lock() else { return Ok(()) };
-        drop(alone);
-        self.checkpoint()
+        // Somebody may have made it since the look.
+        if self.is_checkpoint_due() { self.checkpoint_with(&alone) } else { Ok(()) }
+    }
+
+    fn is_checkpoint_due(&self) -> bool {
+        let grown = self.store.log_bytes().saturating_sub(self.checkpointed.load(Ordering::Relaxed));
+        grown >= self.options.checkpoint_bytes
     }
 
     /// Does for everybody what a transaction's end is a good occasion for. It has ended by then, so its caller is not told of what fails here.

@@ -1,5 +1,6 @@
 //! What only a thread shows that is stopped at the right place.
 
+mod checkpoints;
 mod publish;
 mod split;
 
@@ -22,6 +23,7 @@ fn database_of(page_size: usize) -> Database {
     options.store.page_size = page_size;
     options.store.frames = 256;
     options.store.background = false;
+    options.checkpoint_bytes = 16 << 10;
     Database::open_seeded(&fs, Path::new("test.db"), &options, &mut SeededRng::new(7)).unwrap()
 }
 
