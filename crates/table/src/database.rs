@@ -1,5 +1,6 @@
 //! An open database.
 
+use std::collections::{HashSet, VecDeque};
 use std::mem::take;
 use std::path::Path;
 use std::time::Duration;
@@ -108,6 +109,8 @@ pub(crate) struct Inner {
     checkpointing: Mutex<()>,
     /// Held by whoever gives back what ended transactions have left. It may have no snapshot, so that nobody else would know of it.
     cleaning: Mutex<()>,
+    /// Ghosts that could not be removed in their turn, because somebody had the key: it may have been given up since.
+    ghosts: Mutex<VecDeque<(u32, Arc<[u8]>)>>,
     /// The first error of giving space and log back since somebody asked.
     put_off: Mutex<Option<Error>>,
     pub(crate) counts: Counts,
@@ -149,8 +152,9 @@ impl Database {
     ) -> Result<Database> {
         let (store, unfinished) = Store::recover(fs, path, &options.store, rng)?;
         let next = unfinished.next_transaction;
-        undo(&store, unfinished)?;
+        let ghosts = undo(&store, unfinished)?;
         let catalog = load_catalog(&store)?;
+        remove_ghosts(&store, &catalog, ghosts)?;
         let inner = Inner {
             store,
             slots: Arc::new(Slots::new()),
@@ -166,6 +170,7 @@ impl Database {
             checkpointed: AtomicU64::new(0),
             checkpointing: Mutex::new(()),
             cleaning: Mutex::new(()),
+            ghosts: Mutex::default(),
             put_off: Mutex::default(),
             counts: Counts::default(),
         };
@@ -230,8 +235,8 @@ impl Database {
     }
 }
 
-/// Undoes what did not commit, and gives trees back that went with a commit.
-fn undo(store: &Store, unfinished: Unfinished) -> Result<()> {
+/// Undoes what did not commit, and gives trees back that went with a commit. Gives the ghosts that there may be.
+fn undo(store: &Store, unfinished: Unfinished) -> Result<Vec<(u32, Vec<u8>)>> {
     let space = store.space();
     for loser in unfinished.losers {
         for write in loser.writes.iter().rev() {
@@ -249,7 +254,20 @@ fn undo(store: &Store, unfinished: Unfinished) -> Result<()> {
     for root in unfinished.dropped {
         store.free_tree(root)?;
     }
+    Ok(unfinished.ghosts)
+}
+
+/// Removes what those had not removed any more who were there before: nobody sees what they were. Of trees that are still somebody's.
+fn remove_ghosts(store: &Store, catalog: &Catalog, ghosts: Vec<(u32, Vec<u8>)>) -> Result<()> {
+    let roots: HashSet<u32> = catalog.tables().flat_map(|table| table.roots()).chain([ROOT]).collect();
+    for (root, key) in ghosts.into_iter().filter(|(root, _)| roots.contains(root)) {
+        Tree::open(store.space(), root).remove_if(&key, is_ghost)?;
+    }
     Ok(())
+}
+
+fn is_ghost(record: &[u8]) -> bool {
+    record.first().is_some_and(|flags| flags & crate::catalog::GHOST != 0)
 }
 
 fn load_catalog(store: &Store) -> Result<Catalog> {
@@ -323,7 +341,7 @@ impl Inner {
 
     fn checkpoint_with(&self, _alone: &MutexGuard<'_, ()>) -> Result<()> {
         self.check()?;
-        let _alone = lock(&self.checkpointing);
+        hook::at("makes a checkpoint");
         let end = self.log_end();
         // ORDER: the log's end first, then the writers: one that is missed has all its records behind the end.
         let needed = self.slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
@@ -376,6 +394,7 @@ impl Inner {
     }
 
     fn clean_with(&self, _cleaning: &MutexGuard<'_, ()>, most: usize) -> Result<()> {
+        self.try_ghosts_again(most)?;
         let mut seen = self.commits.take_seen(self.slots.horizon(), most);
         for at in 0..seen.len() {
             let Some(ended) = seen.get_mut(at) else { break };
@@ -395,9 +414,15 @@ impl Inner {
         // Those of one that was undone became what they were before.
         let Ended { ghosts, trees, chains, .. } = ended;
         ghosts.retain(|(tree, _)| !trees.contains(tree));
-        each(ghosts, |(tree, key)| self.remove_ghost(*tree, key))?;
+        each(ghosts, |(tree, key)| {
+            if !self.remove_ghost(*tree, key)? {
+                lock(&self.ghosts).push_back((*tree, Arc::clone(key)));
+            }
+            Ok(())
+        })?;
         each(chains, |chain| free_chain(self.store.space(), chain))?;
         while let Some(root) = trees.last().copied() {
+            lock(&self.ghosts).retain(|(tree, _)| *tree != root);
             self.store.begin_to_free(root)?;
             // What has begun is not begun again.
             trees.pop();
@@ -406,17 +431,36 @@ impl Inner {
         Ok(())
     }
 
-    /// Removes what is left of a row that nobody sees. Not when somebody is about to put another one there, or somebody may still see one that was there.
-    pub(crate) fn remove_ghost(&self, root: u32, key: &[u8]) -> Result<()> {
+    /// Tries those once more whose keys somebody had.
+    fn try_ghosts_again(&self, most: usize) -> Result<()> {
+        let count = lock(&self.ghosts).len().min(most);
+        for _ in 0..count {
+            let Some((tree, key)) = lock(&self.ghosts).pop_front() else { break };
+            let removed = self.remove_ghost(tree, &key);
+            if !removed.as_ref().is_ok_and(|removed| *removed) {
+                lock(&self.ghosts).push_back((tree, key));
+            }
+            removed?;
+        }
+        Ok(())
+    }
+
+    /// All ghosts were removed, and trees may be elsewhere.
+    pub(crate) fn forget_ghosts(&self) {
+        lock(&self.ghosts).clear();
+    }
+
+    /// Removes what is left of a row that nobody sees. False, and nothing was done, when somebody is about to put another one there, or may still see one that was
+    /// there.
+    pub(crate) fn remove_ghost(&self, root: u32, key: &[u8]) -> Result<bool> {
         let state = Arc::new(State::new(0));
-        let Some(key) = self.rows.claim_forgotten(root, key, &state) else { return Ok(()) };
+        let Some(key) = self.rows.claim_forgotten(root, key, &state) else { return Ok(false) };
         let tree = Tree::open(self.store.space(), root);
-        let removed = tree
-            .remove_if(&key, |record| record.first().is_some_and(|flags| flags & crate::catalog::GHOST != 0));
+        let removed = tree.remove_if(&key, is_ghost);
         state.set(crate::mvcc::ABORTED);
         state.end();
         self.rows.release(root, &key);
-        removed.map(|_| ())
+        removed.map(|_| true)
     }
 }
 

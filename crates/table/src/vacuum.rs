@@ -71,6 +71,7 @@ impl Database {
         for &root in &roots {
             report.ghosts += self.inner.remove_ghosts(root)?;
         }
+        self.inner.forget_ghosts();
         let target = self.inner.gather_free(&roots)?;
         let tables: Vec<Arc<Table>> = transaction.view().catalog().tables().cloned().collect();
         for table in tables.iter().filter(|table| table.roots().iter().any(|root| *root >= target)) {
@@ -92,7 +93,7 @@ impl Inner {
                 ghosts.push(key.to_vec());
             }
         }
-        ghosts.iter().try_for_each(|key| self.remove_ghost(root, key))?;
+        ghosts.iter().try_for_each(|key| self.remove_ghost(root, key).map(|_| ()))?;
         Ok(ghosts.len() as u64)
     }
 

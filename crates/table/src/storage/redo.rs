@@ -4,6 +4,7 @@ use cairn_pool::{Exclusive, Lsn, PoolFile};
 
 use super::change::PAGES;
 use super::ops::Op;
+use crate::catalog::GHOST;
 use crate::{Error, Result};
 
 /// Pages and the bytes of their operations, out of a record.
@@ -22,6 +23,12 @@ fn pages(record: &[u8]) -> Option<Vec<(u32, &[u8])>> {
         rest = tail;
     }
     rest.is_empty().then_some(pages)
+}
+
+/// Whether the changes of a row's record leave a ghost.
+pub(crate) fn leaves_ghost(record: &[u8]) -> bool {
+    let op = pages(record).and_then(|pages| pages.first().and_then(|(_, ops)| Op::decode(ops)));
+    matches!(op, Some((Op::Replace { value: &[GHOST], .. }, _)))
 }
 
 /// A page as it is on the disk, or a new one where the file ends before it.

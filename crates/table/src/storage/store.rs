@@ -16,7 +16,7 @@ use cairn_wal::{Recovery, RecoveryOptions};
 use super::chain::read_chain;
 use super::log::Log;
 use super::record::Record;
-use super::redo::redo;
+use super::redo::{leaves_ghost, redo};
 use super::space::Space;
 use super::tree::Tree;
 use super::unfinished::{Analysis, Unfinished};
@@ -174,6 +174,9 @@ impl Store {
                 what: format!("the log's record at {lsn} is none of a database"),
             })?;
             redo(file, lsn, changes)?;
+            if leaves_ghost(changes) {
+                unfinished.note_ghost(&found);
+            }
             unfinished.collect(&found);
         }
         Ok(())

@@ -28,6 +28,8 @@ pub(crate) struct Unfinished {
     pub(crate) losers: Vec<Loser>,
     /// Trees that went with a commit, and that nobody has begun to give back.
     pub(crate) dropped: Vec<u32>,
+    /// Records that were ghosts at some time, by tree, some at least: those that still are have nobody who could see what they were.
+    pub(crate) ghosts: Vec<(u32, Vec<u8>)>,
     /// A number that no transaction of the log has.
     pub(crate) next_transaction: u64,
 }
@@ -78,11 +80,23 @@ impl Analysis {
             self.running.into_keys().map(|transaction| Loser { transaction, ..Loser::default() }).collect();
         losers.sort_by_key(|loser| loser.transaction);
         let dropped = self.dropped.into_iter().filter(|root| !self.freed.contains(root)).collect();
-        Unfinished { losers, dropped, next_transaction: self.last + 1 }
+        Unfinished { losers, dropped, ghosts: Vec::new(), next_transaction: self.last + 1 }
     }
 }
 
+/// As many ghosts are removed by an opening; the others wait for a vacuum.
+const GHOSTS: usize = 1 << 16;
+
 impl Unfinished {
+    /// Notes a record that became a ghost.
+    pub(crate) fn note_ghost(&mut self, record: &Record<'_>) {
+        if let Record::Row { tree, key, .. } = *record
+            && self.ghosts.len() < GHOSTS
+        {
+            self.ghosts.push((tree, key.to_vec()));
+        }
+    }
+
     /// Keeps what has to be undone. Called with every record of the log, in order.
     pub(crate) fn collect(&mut self, record: &Record<'_>) {
         match *record {

@@ -6,6 +6,7 @@ mod basics;
 mod blocks;
 mod constraints;
 mod history;
+mod leftovers;
 mod references;
 mod savepoints;
 mod schema;
