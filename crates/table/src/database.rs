@@ -13,7 +13,8 @@ use cairn_vfs::{Clock, ErrorKind, Fs, Operation, Rng, SystemClock, SystemRng};
 
 use crate::catalog::{Catalog, ROOT};
 use crate::mvcc::{Canceller, CommitQueue, Ended, Rows, Slots, State, Waits};
-use crate::storage::{Record, Store, StoreOptions, Tree, Unfinished, free_chain};
+use crate::sorter::Scratch;
+use crate::storage::{Store, StoreOptions, Tree, free_chain};
 use crate::transaction::Transaction;
 use crate::view::long_row;
 use crate::{Error, Result, hook};
@@ -48,6 +49,9 @@ pub struct Options {
     pub store: StoreOptions,
     /// A checkpoint follows so many bytes of log: what a recovery has to read, at most about twice. Default 256 MiB.
     pub checkpoint_bytes: u64,
+    /// Memory for sorting: entries of an index that is made, rows of a bulk load and of a backup that do not come in order. What is more goes to a file beside the
+    /// database, which is gone afterwards. Default 64 MiB.
+    pub sort_bytes: usize,
     /// How long a transaction waits for a row that another one has. `None`, the default: until that one ends; circles are found at once, not by time.
     pub lock_timeout: Option<Duration>,
     /// Time, for the timeout.
@@ -59,6 +63,7 @@ impl Default for Options {
         Options {
             store: StoreOptions::default(),
             checkpoint_bytes: 256 << 20,
+            sort_bytes: 64 << 20,
             lock_timeout: None,
             clock: Arc::new(SystemClock::new()),
         }
@@ -103,6 +108,8 @@ pub(crate) struct Inner {
     pub(crate) schema: SchemaLock,
     pub(crate) options: Options,
     next_transaction: AtomicU64,
+    /// How many there ever were.
+    sorters: AtomicU64,
     failed: AtomicBool,
     cause: OnceLock<Arc<str>>,
     checkpointed: AtomicU64,
@@ -165,6 +172,7 @@ impl Database {
             schema: SchemaLock::default(),
             options: options.clone(),
             next_transaction: AtomicU64::new(next),
+            sorters: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             cause: OnceLock::new(),
             checkpointed: AtomicU64::new(0),
@@ -324,6 +332,12 @@ impl Inner {
 
     pub(crate) fn take_transaction_id(&self) -> u64 {
         self.next_transaction.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// What one of several sorters may use that run at the same time.
+    pub(crate) fn scratch(&self, sorters: usize) -> Scratch {
+        let number = self.sorters.fetch_add(1, Ordering::Relaxed);
+        self.store.scratch(number, self.options.sort_bytes / sorters.max(1))
     }
 
     pub(crate) fn log_end(&self) -> Lsn {

@@ -1,10 +1,49 @@
-//! Sorting records by their keys.
+//! Sorting records by their keys, in as much memory as is allowed and a file for the rest.
+//!
+//! ```text
+//!   push ... push | full: sort, write a run | push ... | full: sort, write a run | ...        read all runs at once, the least key first
+//!
+//!   run:   block | block | ...        block:  length u32 | hash u64 | records        record:  lengths of key and value u32, key, value
+//! ```
+//!
+//! The file has lost its name before it has a byte, so nothing of it outlives the process. Its blocks are hashed: what comes back is what was written, or an error.
 
-/// Records, to be put in order. In memory: some 24 bytes for each besides its own.
-#[derive(Debug, Default)]
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::hash::BuildHasher;
+use std::mem::take;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use cairn_vfs::sync::Arc;
+use cairn_vfs::{File, Fs, OpenOptions};
+use hashbrown::DefaultHashBuilder;
+
+use crate::{Error, Result};
+
+/// Bytes of a block where memory allows.
+const BLOCK: usize = 64 << 10;
+/// As many runs are read at once.
+const RUNS: usize = 256;
+const HEADER: usize = 12;
+
+/// Where a sorter writes what it has no memory for.
+#[derive(Debug, Clone)]
+pub(crate) struct Scratch {
+    pub(crate) fs: Arc<dyn Fs>,
+    /// A name that nobody else has in use.
+    pub(crate) path: PathBuf,
+    /// Bytes of records in memory, and of what is known of each.
+    pub(crate) memory: usize,
+}
+
+/// Records, to be put in order.
+#[derive(Debug)]
 pub(crate) struct Sorter {
+    scratch: Scratch,
     bytes: Vec<u8>,
     places: Vec<Place>,
+    spilled: Option<Spilled>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +55,16 @@ struct Place {
     value: u32,
 }
 
+/// Runs in a file.
+#[derive(Debug)]
+pub(crate) struct Spilled {
+    file: Box<dyn File>,
+    hash: DefaultHashBuilder,
+    block: usize,
+    end: u64,
+    runs: Vec<Range<u64>>,
+}
+
 fn head(key: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(key).for_each(|(to, from)| *to = *from);
@@ -23,31 +72,272 @@ fn head(key: &[u8]) -> u64 {
 }
 
 impl Sorter {
-    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) {
+    pub(crate) fn new(scratch: Scratch) -> Self {
+        Sorter { scratch, bytes: Vec::new(), places: Vec::new(), spilled: None }
+    }
+
+    /// Takes a record. Errors: the file system's, when there was no memory left.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        let used = self.bytes.len() + self.places.len() * size_of::<Place>();
+        if used + key.len() + value.len() + size_of::<Place>() > self.scratch.memory
+            && !self.places.is_empty()
+        {
+            self.spill()?;
+        }
         let start = self.bytes.len();
         self.bytes.extend(key);
         self.bytes.extend(value);
         // Records are parts of a page.
         self.places.push(Place { head: head(key), start, key: key.len() as u32, value: value.len() as u32 });
+        Ok(())
     }
 
     fn key(&self, place: &Place) -> &[u8] {
         self.bytes.get(place.start..place.start + place.key as usize).unwrap_or_default()
     }
 
-    /// Puts them in order.
-    pub(crate) fn sort(&mut self) {
-        let mut places = std::mem::take(&mut self.places);
+    fn record(&self, place: &Place) -> (&[u8], &[u8]) {
+        let end = place.start + place.key as usize;
+        (self.key(place), self.bytes.get(end..end + place.value as usize).unwrap_or_default())
+    }
+
+    fn sort(&mut self) {
+        let mut places = take(&mut self.places);
         places.sort_unstable_by(|a, b| a.head.cmp(&b.head).then_with(|| self.key(a).cmp(self.key(b))));
         self.places = places;
     }
 
-    /// Keys and values, in the order that they are in.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.places.iter().map(|place| {
-            let end = place.start + place.key as usize;
-            let value = self.bytes.get(end..end + place.value as usize).unwrap_or_default();
-            (self.key(place), value)
-        })
+    /// Writes what is in memory as a run.
+    fn spill(&mut self) -> Result<()> {
+        self.sort();
+        let mut spilled = match self.spilled.take() {
+            Some(spilled) => spilled,
+            None => Spilled::new(&self.scratch)?,
+        };
+        let mut run = spilled.begin();
+        for place in &self.places {
+            let (key, value) = self.record(place);
+            spilled.write(&mut run, key, value)?;
+        }
+        spilled.finish(run)?;
+        self.spilled = Some(spilled);
+        self.bytes.clear();
+        self.places.clear();
+        Ok(())
+    }
+
+    /// Puts everything in order. Errors: the file system's.
+    pub(crate) fn finish(mut self) -> Result<Sorted> {
+        if self.spilled.is_none() {
+            self.sort();
+            return Ok(Sorted::Memory { sorter: self, next: 0 });
+        }
+        self.spill()?;
+        let Some(mut spilled) = self.spilled.take() else {
+            return Ok(Sorted::Memory { sorter: self, next: 0 });
+        };
+        // Their memory is the blocks' from now on.
+        (self.bytes, self.places) = (Vec::new(), Vec::new());
+        let most = (self.scratch.memory / spilled.block).clamp(2, RUNS);
+        while spilled.runs.len() > most {
+            let runs = spilled.runs.drain(..most).collect();
+            let mut merge = Merge::of(&spilled, runs)?;
+            let mut run = spilled.begin();
+            while merge.advance(&spilled)? {
+                spilled.write(&mut run, merge.key(), merge.value())?;
+            }
+            spilled.finish(run)?;
+        }
+        let runs = take(&mut spilled.runs);
+        let merge = Merge::of(&spilled, runs)?;
+        Ok(Sorted::Runs { spilled, merge })
     }
 }
+
+/// Records in order.
+#[derive(Debug)]
+pub(crate) enum Sorted {
+    Memory { sorter: Sorter, next: usize },
+    Runs { spilled: Spilled, merge: Merge },
+}
+
+impl Sorted {
+    /// The next key and value. Errors: the file system's; [`Error::Corruption`] when the file has not kept what was written.
+    pub(crate) fn next(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        match self {
+            Sorted::Memory { sorter, next } => {
+                let place = sorter.places.get(*next);
+                *next += 1;
+                Ok(place.map(|place| sorter.record(place)))
+            }
+            Sorted::Runs { spilled, merge } => {
+                Ok(if merge.advance(spilled)? { Some((merge.key(), merge.value())) } else { None })
+            }
+        }
+    }
+}
+
+/// A run that is being written.
+#[derive(Debug)]
+struct Run {
+    start: u64,
+    block: Vec<u8>,
+}
+
+impl Spilled {
+    fn new(scratch: &Scratch) -> Result<Spilled> {
+        let file = scratch.fs.open(&scratch.path, OpenOptions::create())?;
+        // One of this name is what a crash has left between these two lines.
+        scratch.fs.remove(&scratch.path)?;
+        file.set_len(0)?;
+        let block = (scratch.memory / 8).clamp(512, BLOCK);
+        Ok(Spilled { file, hash: DefaultHashBuilder::default(), block, end: 0, runs: Vec::new() })
+    }
+
+    fn begin(&self) -> Run {
+        Run { start: self.end, block: vec![0; HEADER] }
+    }
+
+    fn write(&mut self, run: &mut Run, key: &[u8], value: &[u8]) -> Result<()> {
+        let len = |bytes: &[u8]| (bytes.len() as u32).to_le_bytes();
+        run.block.extend(len(key));
+        run.block.extend(len(value));
+        run.block.extend(key);
+        run.block.extend(value);
+        if run.block.len() >= self.block { self.write_block(run) } else { Ok(()) }
+    }
+
+    fn write_block(&mut self, run: &mut Run) -> Result<()> {
+        let Some((header, records)) = run.block.split_at_mut_checked(HEADER) else { return Ok(()) };
+        let (len, hash) = header.split_at_mut(4);
+        len.copy_from_slice(&(records.len() as u32).to_le_bytes());
+        hash.copy_from_slice(&self.hash.hash_one(&*records).to_le_bytes());
+        self.file.write_all_at(&run.block, self.end)?;
+        self.end += run.block.len() as u64;
+        run.block.truncate(HEADER);
+        Ok(())
+    }
+
+    fn finish(&mut self, mut run: Run) -> Result<()> {
+        if run.block.len() > HEADER {
+            self.write_block(&mut run)?;
+        }
+        self.runs.push(run.start..self.end);
+        Ok(())
+    }
+
+    fn damaged(&self) -> Error {
+        let what = "records that were put aside for sorting are not what was written";
+        Error::Corruption { file: self.file.path().to_owned(), page: 0, what: what.to_owned() }
+    }
+
+    /// Reads the block at `at` of a run. Gives where the next one is.
+    fn read_block(&self, at: u64, to: &mut Vec<u8>) -> Result<u64> {
+        let mut header = [0; HEADER];
+        self.file.read_exact_at(&mut header, at)?;
+        let (len, hash) = header.split_at(4);
+        let len = len.try_into().map_or(0, u32::from_le_bytes);
+        let end = at + HEADER as u64 + u64::from(len);
+        if end > self.end {
+            return Err(self.damaged());
+        }
+        to.resize(len as usize, 0);
+        self.file.read_exact_at(to, at + HEADER as u64)?;
+        match hash.try_into().map(u64::from_le_bytes) {
+            Ok(hash) if hash == self.hash.hash_one(&**to) => Ok(end),
+            _ => Err(self.damaged()),
+        }
+    }
+}
+
+/// Several runs, read at once.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    sources: Vec<Source>,
+    /// The next key of each source that has one.
+    heads: BinaryHeap<Reverse<(Vec<u8>, usize)>>,
+    /// The one that was given last.
+    current: Option<(Vec<u8>, usize)>,
+}
+
+/// A run that is being read.
+#[derive(Debug)]
+struct Source {
+    left: Range<u64>,
+    block: Vec<u8>,
+    /// Where the next record is in the block, and where the value of the last one was.
+    at: usize,
+    value: Range<usize>,
+}
+
+impl Source {
+    /// Goes to the next record, whose key goes into a buffer. False after the last.
+    fn advance(&mut self, spilled: &Spilled, key: &mut Vec<u8>) -> Result<bool> {
+        if self.at == self.block.len() {
+            if self.left.is_empty() {
+                return Ok(false);
+            }
+            self.left.start = spilled.read_block(self.left.start, &mut self.block)?;
+            self.at = 0;
+        }
+        let read = || {
+            let rest = self.block.get(self.at..)?;
+            let (key, rest) = rest.split_first_chunk::<4>()?;
+            let (value, rest) = rest.split_first_chunk::<4>()?;
+            let (key, value) = (u32::from_le_bytes(*key) as usize, u32::from_le_bytes(*value) as usize);
+            let start = self.at + 8 + key;
+            rest.get(..key + value)?;
+            Some((self.at + 8..start, start..start + value))
+        };
+        let (place, value) = read().ok_or_else(|| spilled.damaged())?;
+        key.clear();
+        key.extend(self.block.get(place).unwrap_or_default());
+        self.at = value.end;
+        self.value = value;
+        Ok(true)
+    }
+}
+
+impl Merge {
+    fn of(spilled: &Spilled, runs: Vec<Range<u64>>) -> Result<Merge> {
+        let source = |left| Source { left, block: Vec::new(), at: 0, value: 0..0 };
+        let mut merge = Merge {
+            sources: runs.into_iter().map(source).collect(),
+            heads: BinaryHeap::new(),
+            current: None,
+        };
+        for at in 0..merge.sources.len() {
+            merge.refill(spilled, Vec::new(), at)?;
+        }
+        Ok(merge)
+    }
+
+    fn refill(&mut self, spilled: &Spilled, mut key: Vec<u8>, at: usize) -> Result<()> {
+        if let Some(source) = self.sources.get_mut(at)
+            && source.advance(spilled, &mut key)?
+        {
+            self.heads.push(Reverse((key, at)));
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, spilled: &Spilled) -> Result<bool> {
+        if let Some((key, at)) = self.current.take() {
+            self.refill(spilled, key, at)?;
+        }
+        self.current = self.heads.pop().map(|Reverse(head)| head);
+        Ok(self.current.is_some())
+    }
+
+    fn key(&self) -> &[u8] {
+        self.current.as_ref().map_or(&[], |(key, _)| key)
+    }
+
+    fn value(&self) -> &[u8] {
+        let source = self.current.as_ref().and_then(|(_, at)| self.sources.get(*at));
+        source.and_then(|source| source.block.get(source.value.clone())).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,7 @@ use super::space::Space;
 use super::tree::Tree;
 use super::unfinished::{Analysis, Unfinished};
 use super::wal::WalLog;
+use crate::sorter::Scratch;
 use crate::{Error, Result};
 
 /// With fewer frames the pages of one path from root to leaf could push each other out for ever.
@@ -57,6 +58,8 @@ pub struct Store {
     space: Arc<Space>,
     pool: Pool,
     log: Arc<WalLog>,
+    fs: Arc<dyn Fs>,
+    path: PathBuf,
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -131,7 +134,8 @@ impl Store {
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             Space::open(file, options.page_size, log)?
         };
-        Ok((Store { space: Arc::new(space.keep(lock)), pool, log }, unfinished))
+        let (space, fs, path) = (Arc::new(space.keep(lock)), Arc::clone(fs), path.to_owned());
+        Ok((Store { space, pool, log, fs, path }, unfinished))
     }
 
     /// Finds the log's end, makes durable what is before it, and opens it for appending. True when it has no record.

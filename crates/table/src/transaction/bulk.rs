@@ -67,7 +67,7 @@ impl Transaction {
             return Ok(BulkInsert { into: Into::Grow(now), transaction: self, rows: 0 });
         }
         let new = self.with_new_trees(&now, now.def().clone())?;
-        let into = Into::Build { old: now, build: Box::new(Build::new(&new)) };
+        let into = Into::Build { old: now, build: Box::new(Build::new(self, &new)) };
         Ok(BulkInsert { into, transaction: self, rows: 0 })
     }
 
@@ -75,11 +75,12 @@ impl Transaction {
     pub(super) fn build(
         &mut self,
         tree: &Tree,
-        sorter: &Sorter,
+        sorter: Sorter,
         violation: impl Fn(&[u8], &[u8]) -> Error,
     ) -> Result<()> {
         let mut builder = Builder::new(tree, FILL);
-        for (key, value) in sorter.iter() {
+        let mut sorted = sorter.finish()?;
+        while let Some((key, value)) = sorted.next()? {
             if !builder.is_next(key) {
                 return Err(violation(key, value));
             }
@@ -118,12 +119,14 @@ impl BulkInsert<'_> {
 
 impl Build {
     /// Begins with empty trees.
-    pub(super) fn new(table: &Arc<Table>) -> Self {
+    pub(super) fn new(transaction: &Transaction, table: &Arc<Table>) -> Self {
+        // All at the same time.
+        let sorter = || Sorter::new(transaction.view.db.scratch(table.indexes.len() + 1));
         Build {
             builder: Builder::new(&table.tree, FILL),
             table: Arc::clone(table),
-            rows: Sorter::default(),
-            entries: table.indexes.iter().map(|_| Sorter::default()).collect(),
+            rows: sorter(),
+            entries: table.indexes.iter().map(|_| sorter()).collect(),
             next_row: 1,
         }
     }
@@ -170,7 +173,7 @@ impl Build {
             if entry.len() + value.len() > most {
                 return Err(Error::TooLong { key: entry.len(), value: value.len(), most });
             }
-            entries.push(&entry, &value);
+            entries.push(&entry, &value)?;
         }
         if key.len() + record.len() > table.tree.max_record() {
             let bytes = record.get(1..).unwrap_or_default();
@@ -184,23 +187,21 @@ impl Build {
         if self.builder.is_next(&key) {
             return self.builder.push(&key, &record);
         }
-        self.rows.push(&key, &record);
-        Ok(())
+        self.rows.push(&key, &record)
     }
 
     /// Writes what is left.
-    pub(super) fn finish(mut self, transaction: &mut Transaction, rows: u64) -> Result<()> {
+    pub(super) fn finish(self, transaction: &mut Transaction, rows: u64) -> Result<()> {
         let table = Arc::clone(&self.table);
         self.builder.finish()?;
-        self.rows.sort();
-        for (key, record) in self.rows.iter() {
+        let mut sorted = self.rows.finish()?;
+        while let Some((key, record)) = sorted.next()? {
             if !table.tree.insert(key, record)? {
                 return Err(duplicate(&table, None, &table.no_row(key).values()));
             }
         }
-        drop(self.rows);
-        for (at, (index, entries)) in table.indexes.iter().zip(&mut self.entries).enumerate() {
-            entries.sort();
+        drop(sorted);
+        for (at, (index, entries)) in table.indexes.iter().zip(self.entries).enumerate() {
             transaction.build(&index.tree, entries, |key, value| {
                 let values = table.entry(at, key, value).map(|row| row.values()).unwrap_or_default();
                 duplicate(&table, Some(index), &values)

@@ -131,7 +131,7 @@ impl Transaction {
 
     fn fill_index(&mut self, old: &Arc<Table>, new: &Arc<Table>, at: usize) -> Result<()> {
         let Some(index) = new.indexes.get(at) else { return Ok(()) };
-        let mut entries = Sorter::default();
+        let mut entries = Sorter::new(self.view.db.scratch(1));
         let mut scan = self.view_of_now()?.scan(old, None, EVERYTHING, Direction::Forward)?;
         while let Some(row) = scan.next()? {
             let (mut key, mut value) = (Vec::new(), Vec::new());
@@ -147,10 +147,9 @@ impl Transaction {
             if key.len() + value.len() > most {
                 return Err(Error::TooLong { key: key.len(), value: value.len(), most });
             }
-            entries.push(&key, &value);
+            entries.push(&key, &value)?;
         }
-        entries.sort();
-        self.build(&index.tree, &entries, |key, value| {
+        self.build(&index.tree, entries, |key, value| {
             let values = new.entry(at, key, value).map(|row| row.values()).unwrap_or_default();
             duplicate(new, Some(index), &values)
         })
@@ -332,7 +331,7 @@ impl Transaction {
         columns: &[Option<usize>],
         fill: &[Value<'_>],
     ) -> Result<()> {
-        let mut build = super::bulk::Build::new(to);
+        let mut build = super::bulk::Build::new(self, to);
         let mut scan = self.view_of_now()?.scan(from, None, EVERYTHING, Direction::Forward)?;
         let mut rows = 0;
         while let Some(row) = scan.next()? {

@@ -10,6 +10,7 @@ mod leftovers;
 mod references;
 mod savepoints;
 mod schema;
+mod sorting;
 mod upkeep;
 mod waiting;
 mod watch;
