@@ -159,7 +159,7 @@ impl Database {
     ) -> Result<Database> {
         let (store, unfinished) = Store::recover(fs, path, &options.store, rng)?;
         let next = unfinished.next_transaction;
-        let ghosts = undo(&store, unfinished)?;
+        let ghosts = store.undo(unfinished)?;
         let catalog = load_catalog(&store)?;
         remove_ghosts(&store, &catalog, ghosts)?;
         let inner = Inner {
@@ -241,28 +241,6 @@ impl Database {
     pub fn path(&self) -> &Path {
         self.inner.store.space().path()
     }
-}
-
-/// Undoes what did not commit, and gives trees back that went with a commit. Gives the ghosts that there may be.
-fn undo(store: &Store, unfinished: Unfinished) -> Result<Vec<(u32, Vec<u8>)>> {
-    let space = store.space();
-    for loser in unfinished.losers {
-        for write in loser.writes.iter().rev() {
-            let tree = Tree::open(space, write.tree);
-            match &write.before {
-                Some(before) => _ = tree.put(&write.key, before)?,
-                None => _ = tree.remove(&write.key)?,
-            }
-        }
-        for root in loser.made.iter().rev() {
-            store.free_tree(*root)?;
-        }
-        store.append(&Record::Abort { transaction: loser.transaction })?;
-    }
-    for root in unfinished.dropped {
-        store.free_tree(root)?;
-    }
-    Ok(unfinished.ghosts)
 }
 
 /// Removes what those had not removed any more who were there before: nobody sees what they were. Of trees that are still somebody's.

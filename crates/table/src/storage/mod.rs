@@ -22,4 +22,3 @@ pub use space::Space;
 pub use store::{Store, StoreOptions};
 pub(crate) use tree::{Builder, Edit};
 pub use tree::{Cursor, Direction, Tree, TreeStats};
-pub(crate) use unfinished::Unfinished;

@@ -228,6 +228,48 @@ impl Store {
         Ok(())
     }
 
+    /// Undoes what did not commit, and gives trees back that went with a commit. Gives the ghosts that there may be. Errors: the pool's and the log's.
+    ///
+    /// Of each key the log has what it was before the first change of a loser, once, and nobody else has changed it since: so they can be gone through in any order, and
+    /// doing it twice does no harm.
+    pub(crate) fn undo(&self, unfinished: Unfinished) -> Result<Vec<(u32, Vec<u8>)>> {
+        if unfinished.losers.iter().any(|loser| loser.has_written) {
+            self.undo_records(&unfinished)?;
+        }
+        for loser in &unfinished.losers {
+            loser.made.iter().rev().try_for_each(|root| self.free_tree(*root))?;
+            self.append(&Record::Abort { transaction: loser.transaction })?;
+        }
+        unfinished.dropped.iter().try_for_each(|root| self.free_tree(*root))?;
+        Ok(unfinished.ghosts)
+    }
+
+    fn undo_records(&self, unfinished: &Unfinished) -> Result<()> {
+        let end = self.log.end();
+        let (directory, from) = (beside(&self.path, "-log"), cairn_wal::Lsn::ZERO);
+        let mut recovery = Recovery::open(&self.fs, &directory, from, &RecoveryOptions::default())?;
+        while let Some(record) = recovery.next()? {
+            // What follows is what this writes itself.
+            if record.lsn.get() > end.0 {
+                break;
+            }
+            let undo = Record::decode(record.payload).and_then(|(record, _)| unfinished.to_undo(&record));
+            if let Some((tree, key, before)) = undo {
+                let tree = Tree::open(&self.space, tree);
+                match before {
+                    Some(before) => _ = tree.put(key, before)?,
+                    None => _ = tree.remove(key)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Room beside the database for a sorter with a number of its own.
+    pub(crate) fn scratch(&self, number: u64, memory: usize) -> Scratch {
+        Scratch { fs: Arc::clone(&self.fs), path: beside(&self.path, &format!("-sort{number}")), memory }
+    }
+
     /// Its pages, for [`Tree`](super::Tree).
     pub fn space(&self) -> &Arc<Space> {
         &self.space

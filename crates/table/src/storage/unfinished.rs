@@ -4,20 +4,12 @@ use std::collections::{HashMap, HashSet};
 
 use super::record::{Before, Record};
 
-/// A key as it was before a transaction.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Undo {
-    pub(crate) tree: u32,
-    pub(crate) key: Vec<u8>,
-    pub(crate) before: Option<Vec<u8>>,
-}
-
 /// A transaction that did not commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Loser {
     pub(crate) transaction: u64,
-    /// In the order in which it changed them.
-    pub(crate) writes: Vec<Undo>,
+    /// Whether it has changed any records.
+    pub(crate) has_written: bool,
     /// Trees that it made.
     pub(crate) made: Vec<u32>,
 }
@@ -97,20 +89,13 @@ impl Unfinished {
         }
     }
 
-    /// Keeps what has to be undone. Called with every record of the log, in order.
+    /// Finds out what has to be undone. Called with every record of the log, in order. What the records were is not kept: there may be more of them than memory, and the
+    /// log has it.
     pub(crate) fn collect(&mut self, record: &Record<'_>) {
         match *record {
-            Record::Row { transaction, tree, key, before } => {
-                let before = match before {
-                    Before::Known => return,
-                    Before::Absent => None,
-                    Before::Value(value) => Some(value.to_vec()),
-                };
-                if let Some(loser) = self.loser(transaction)
-                    // All of it goes, so what is in it need not be undone.
-                    && !loser.made.contains(&tree)
-                {
-                    loser.writes.push(Undo { tree, key: key.to_vec(), before });
+            Record::Row { transaction, .. } => {
+                if let Some(loser) = self.loser(transaction) {
+                    loser.has_written = true;
                 }
             }
             Record::Made { transaction, root } => {
@@ -123,6 +108,20 @@ impl Unfinished {
             }
             Record::Pages | Record::Commit { .. } | Record::Abort { .. } | Record::Dropped { .. } => {}
         }
+    }
+
+    /// Whether a record says what was there before a transaction that did not commit: the tree, the key, and the record that is to be there again.
+    pub(crate) fn to_undo<'r>(&self, record: &Record<'r>) -> Option<(u32, &'r [u8], Option<&'r [u8]>)> {
+        let Record::Row { transaction, tree, key, before } = *record else { return None };
+        let before = match before {
+            Before::Known => return None,
+            Before::Absent => None,
+            Before::Value(value) => Some(value),
+        };
+        let at = self.losers.binary_search_by_key(&transaction, |loser| loser.transaction).ok()?;
+        // All of a tree goes that it made, so what is in that need not be undone.
+        let is_made = self.losers.get(at).is_some_and(|loser| loser.made.contains(&tree));
+        (!is_made).then_some((tree, key, before))
     }
 
     fn loser(&mut self, transaction: u64) -> Option<&mut Loser> {
