@@ -27,6 +27,53 @@ pub enum ColumnValues {
     Bytes(ByteValues),
 }
 
+impl ColumnValues {
+    pub(super) fn reserve(&mut self, count: usize) {
+        match self {
+            ColumnValues::Boolean(values) => values.reserve(count),
+            ColumnValues::SmallInt(values) => values.reserve(count),
+            ColumnValues::Int(values) => values.reserve(count),
+            ColumnValues::BigInt(values) => values.reserve(count),
+            ColumnValues::Real(values) => values.reserve(count),
+            ColumnValues::Double(values) => values.reserve(count),
+            ColumnValues::Decimal(values) => values.reserve(count),
+            ColumnValues::Interval(values) => values.reserve(count),
+            ColumnValues::Uuid(values) => values.reserve(count),
+            ColumnValues::Bytes(values) => values.ends.reserve(count),
+        }
+    }
+
+    /// Turns the values from `start` on around.
+    pub(super) fn reverse_from(&mut self, start: usize) {
+        fn turn<T>(values: &mut [T], start: usize) {
+            values.get_mut(start..).unwrap_or_default().reverse();
+        }
+        match self {
+            ColumnValues::Boolean(values) => turn(values, start),
+            ColumnValues::SmallInt(values) => turn(values, start),
+            ColumnValues::Int(values) => turn(values, start),
+            ColumnValues::BigInt(values) => turn(values, start),
+            ColumnValues::Real(values) => turn(values, start),
+            ColumnValues::Double(values) => turn(values, start),
+            ColumnValues::Decimal(values) => turn(values, start),
+            ColumnValues::Interval(values) => turn(values, start),
+            ColumnValues::Uuid(values) => turn(values, start),
+            ColumnValues::Bytes(values) => {
+                let mut turned = ByteValues::default();
+                (start..values.ends.len() - 1)
+                    .rev()
+                    .filter_map(|at| values.get(at))
+                    .for_each(|value| turned.push(value));
+                let first = values.ends.get(start).copied().unwrap_or_default();
+                values.bytes.truncate(first);
+                values.bytes.extend_from_slice(&turned.bytes);
+                values.ends.truncate(start + 1);
+                values.ends.extend(turned.ends.iter().skip(1).map(|end| first + end));
+            }
+        }
+    }
+}
+
 /// Texts or bytes in one piece. Texts are UTF-8 if the file is sound, and nobody has looked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteValues {
@@ -109,6 +156,19 @@ impl Validity {
         }
         self.len += 1;
         self.nulls += usize::from(!is_valid);
+    }
+
+    /// Turns what comes from `start` on around.
+    fn reverse_from(&mut self, start: usize) {
+        if self.nulls == 0 {
+            return;
+        }
+        let turned: Vec<bool> = (start..self.len).rev().map(|at| self.is_valid(at)).collect();
+        for (at, is_valid) in (start..).zip(turned) {
+            if let Some(bits) = self.bits.get_mut(at / 8) {
+                *bits = *bits & !(1 << (at % 8)) | u8::from(is_valid) << (at % 8);
+            }
+        }
     }
 
     fn clear(&mut self) {
@@ -220,7 +280,13 @@ impl ColumnBuf {
         true
     }
 
-    pub(super) fn push_null(&mut self) {
+    /// Turns the values from `start` on around.
+    pub(super) fn reverse_from(&mut self, start: usize) {
+        self.values.reverse_from(start);
+        self.validity.reverse_from(start);
+    }
+
+    fn push_null(&mut self) {
         match &mut self.values {
             ColumnValues::Boolean(to) => to.push(false),
             ColumnValues::SmallInt(to) => to.push(0),

@@ -3,18 +3,21 @@
 //! A scan row by row asks of each value where it is and what type it has. Here both are known for a whole leaf, and what is left is a loop over numbers.
 
 mod buffer;
+mod packed;
 mod rows;
 
 use std::fmt;
 use std::ops::{Bound, Range};
 
+use cairn_pool::Changed;
 use cairn_vfs::sync::{Arc, lock};
 
 pub use self::buffer::{ByteValues, ColumnBuf, ColumnValues, Validity};
+use self::packed::PackedRows;
 use self::rows::{Place, Rows, Unsound};
 use crate::catalog::{GHOST, Table};
 use crate::row::Type;
-use crate::storage::{Cursor, Direction};
+use crate::storage::{Cursor, Direction, Packed};
 use crate::view::{Found, View, tree_of};
 use crate::{Error, Result};
 
@@ -37,6 +40,8 @@ pub struct BlockScan {
     gathered: Vec<u8>,
     is_gathered: bool,
     is_plain: bool,
+    /// Records of a packed leaf, which have no places.
+    packed: Range<usize>,
 }
 
 impl View {
@@ -69,6 +74,7 @@ impl View {
             gathered: Vec::new(),
             is_gathered: false,
             is_plain: true,
+            packed: 0..0,
         })
     }
 
@@ -103,7 +109,8 @@ impl BlockScan {
     #[allow(clippy::should_implement_trait, reason = "what it lends ends with the next call")]
     pub fn next(&mut self) -> Result<Option<Block<'_>>> {
         self.places.clear();
-        while self.places.is_empty() {
+        self.packed = 0..0;
+        while self.places.is_empty() && self.packed.is_empty() {
             if self.view.canceller.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -113,11 +120,15 @@ impl BlockScan {
                 }
                 self.left = self.cursor.records();
             }
-            let leaf = self.cursor.leaf();
-            leaf.prefix(&mut self.prefix).map_err(|_| self.damaged())?;
+            let is_visible = self.cursor.lsn() <= self.view.snapshot.all_visible;
+            if is_visible && self.cursor.is_packed() {
+                // None of its records is a ghost, or long.
+                self.packed = std::mem::take(&mut self.left);
+                break;
+            }
+            self.cursor.leaf().prefix(&mut self.prefix).map_err(|_| self.damaged())?;
             self.is_gathered = false;
             self.is_plain = true;
-            let is_visible = self.cursor.lsn() <= self.view.snapshot.all_visible;
             if is_visible && self.place_all()? {
                 self.left = 0..0;
             } else {
@@ -158,27 +169,27 @@ impl BlockScan {
         self.gathered.clear();
         (self.is_gathered, self.is_plain) = (true, true);
         self.prefix.clear();
-        let (mut key, mut value) = (Vec::new(), Vec::new());
+        let mut bytes = Vec::new();
         while self.gathered.len() < GATHERED {
             let at = match self.cursor.direction() {
                 Direction::Forward => self.left.next(),
                 Direction::Backward => self.left.next_back(),
             };
             let Some(at) = at else { break };
-            let leaf = self.cursor.leaf();
-            value.clear();
-            leaf.key(at, &mut key).and_then(|()| leaf.value(at, &mut value)).map_err(|_| self.damaged())?;
+            let (key, value) = self.cursor.record(at)?;
+            bytes.clear();
+            bytes.extend_from_slice(value);
             if !is_visible {
-                self.view.look_back(root, &key, &mut value);
+                self.view.look_back(root, key, &mut bytes);
             }
-            if let Found::Nothing = self.view.resolve(&mut value)? {
+            if let Found::Nothing = self.view.resolve(&mut bytes)? {
                 continue;
             }
-            self.is_plain &= value.first() == Some(&0);
+            self.is_plain &= bytes.first() == Some(&0);
             let start = self.gathered.len();
-            self.gathered.extend_from_slice(&key);
+            self.gathered.extend_from_slice(key);
             let middle = self.gathered.len();
-            self.gathered.extend_from_slice(&value);
+            self.gathered.extend_from_slice(&bytes);
             let place = |at: usize| {
                 u32::try_from(at).map_err(|_| Error::Invalid {
                     what: "a row is longer than 4 GiB, and cannot be read in a block".to_owned(),
@@ -215,7 +226,7 @@ pub struct Block<'s> {
 impl Block<'_> {
     /// How many there are; never 0.
     pub fn rows(&self) -> usize {
-        self.scan.places.len()
+        self.scan.places.len() + self.scan.packed.len()
     }
 
     /// Appends the values of a column of the table, one for each row. In a scan of an index those of a column that it does not have
@@ -231,6 +242,9 @@ impl Block<'_> {
             let what = format!("column {column} of table {} is of another type", scan.table.def().name);
             return Err(Error::Invalid { what });
         }
+        if !scan.packed.is_empty() {
+            return self.packed_column(column, def.is_some(), to).map_err(|Changed| scan.damaged());
+        }
         let rows = Rows {
             table: &scan.table,
             index: scan.index,
@@ -241,5 +255,29 @@ impl Block<'_> {
         };
         let read = if def.is_some() { rows.column(column, to) } else { rows.keys(to) };
         read.map_err(|Unsound| scan.damaged())
+    }
+
+    fn packed_column(
+        &self,
+        column: usize,
+        is_column: bool,
+        to: &mut ColumnBuf,
+    ) -> std::result::Result<(), Changed> {
+        let (scan, start) = (self.scan, to.len());
+        let rows = PackedRows {
+            table: &scan.table,
+            index: scan.index,
+            page: Packed(scan.cursor.leaf().0),
+            range: scan.packed.clone(),
+        };
+        if is_column {
+            rows.column(column, to)?
+        } else {
+            rows.keys(to)?
+        };
+        if scan.cursor.direction() == Direction::Backward {
+            to.reverse_from(start);
+        }
+        Ok(())
     }
 }

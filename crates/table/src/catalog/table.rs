@@ -17,10 +17,12 @@
 use cairn_vfs::sync::Arc;
 use cairn_vfs::sync::atomic::{AtomicI64, Ordering};
 
+use smallvec::SmallVec;
+
 use super::statistics::TableStatistics;
 use crate::row::{KeyFormat, Order, Row, RowFormat, Type, Value};
 use crate::schema::{IndexDef, TableDef};
-use crate::storage::Tree;
+use crate::storage::{Layout, Lead, Tree};
 
 pub(crate) use crate::storage::GHOST;
 pub(crate) const LONG: u8 = 2;
@@ -221,9 +223,19 @@ impl Table {
         }
     }
 
+    /// How records are taken apart, of the table's tree or of an index's.
+    pub(crate) fn layout(&self, index: Option<usize>) -> Option<Layout> {
+        let lead = match index {
+            None => Lead::Nothing,
+            Some(index) if self.indexes.get(index)?.def.unique => Lead::Bytes,
+            Some(_) => Lead::Length,
+        };
+        Some(Layout { lead, widths: self.row_format(index)?.widths() })
+    }
+
     /// Appends the key of a row: its primary key. False when it has NULL there, or the table has none.
     pub(crate) fn encode_key(&self, values: &[Value<'_>], to: &mut Vec<u8>) -> bool {
-        let mut key = Vec::with_capacity(self.def.primary_key.len());
+        let mut key: SmallVec<[Value<'_>; 4]> = SmallVec::new();
         for column in &self.def.primary_key {
             match values.get(column.column) {
                 None | Some(Value::Null) => return false,
@@ -238,7 +250,8 @@ impl Table {
         if self.stored.len() == values.len() {
             return encode(&self.row, values, to);
         }
-        let stored: Vec<Value<'_>> = self.stored.iter().filter_map(|&at| values.get(at)).copied().collect();
+        let stored: SmallVec<[Value<'_>; 16]> =
+            self.stored.iter().filter_map(|&at| values.get(at)).copied().collect();
         encode(&self.row, &stored, to)
     }
 

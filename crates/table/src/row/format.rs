@@ -64,6 +64,11 @@ impl RowFormat {
         self.columns.get(column).copied()
     }
 
+    /// The width of each column; 0 where that depends on the value.
+    pub(crate) fn widths(&self) -> Vec<u8> {
+        self.columns.iter().map(|(kind, _)| kind.width().unwrap_or_default() as u8).collect()
+    }
+
     /// Where the ends of columns of variable width begin, and where their bytes do, in a row that is not wide.
     pub(crate) fn ends(&self) -> (usize, usize) {
         (self.ends, self.ends + 2 * self.variable)

@@ -181,6 +181,29 @@ pub(crate) struct FixedKey {
 }
 
 impl FixedKey {
+    /// Where the tags of the columns up to it are, its own the last.
+    pub(crate) fn tags(&self) -> &[usize] {
+        &self.tags
+    }
+
+    /// Whether a tag says that there is a value.
+    pub(crate) fn is_value(tag: u8) -> bool {
+        tag == VALUE
+    }
+
+    /// Bytes of its value.
+    pub(crate) fn width(&self) -> usize {
+        self.kind.width().unwrap_or_default()
+    }
+
+    pub(crate) fn kind(&self) -> Type {
+        self.kind
+    }
+
+    pub(crate) fn is_descending(&self) -> bool {
+        self.descending
+    }
+
     /// Where its tag is.
     pub(crate) fn start(&self) -> usize {
         self.start

@@ -26,6 +26,7 @@ use std::ops::Range;
 
 use cairn_pool::Changed;
 
+use super::packed::{PACKED, Packed};
 use super::source::Source;
 
 pub(crate) const LEAF: u8 = 1;
@@ -96,6 +97,12 @@ impl<S: Source + ?Sized> Node<'_, S> {
         self.0.u8(LEVEL)
     }
 
+    /// Whether it is a packed leaf, whose records are columns (`packed`). They are read like those of others, and none is changed.
+    #[inline]
+    pub(crate) fn is_packed(&self) -> Result<bool, Changed> {
+        Ok(self.0.u8(KIND)? == PACKED)
+    }
+
     #[inline]
     pub(crate) fn count(&self) -> Result<usize, Changed> {
         self.0.u16(COUNT).map(usize::from)
@@ -154,8 +161,11 @@ impl<S: Source + ?Sized> Node<'_, S> {
         }
     }
 
-    /// Bytes that a record can use, after a compaction.
+    /// Bytes that a record can use, after a compaction; of a packed leaf those that nothing is in.
     pub(crate) fn free(&self) -> Result<usize, Changed> {
+        if self.is_packed()? {
+            return self.heap()?.checked_sub(self.0.u16(GARBAGE)?.into()).ok_or(Changed);
+        }
         let slots = HEADER + self.count()? * SLOT;
         let garbage = self.0.u16(GARBAGE).map(usize::from)?;
         (self.heap()? + garbage).checked_sub(slots).ok_or(Changed)
@@ -164,6 +174,9 @@ impl<S: Source + ?Sized> Node<'_, S> {
     /// The first record whose key is not below `key`, and whether it is `key`. The key is one that the node may hold.
     #[inline]
     pub(crate) fn search(&self, key: &[u8]) -> Result<(usize, bool), Changed> {
+        if self.is_packed()? {
+            return Packed(self.0).search(key);
+        }
         let rest = key.get(self.prefix_len()?..).ok_or(Changed)?;
         let wanted = head(rest);
         let (mut low, mut high) = (0, self.count()?);
@@ -233,6 +246,9 @@ impl<S: Source + ?Sized> Node<'_, S> {
     /// Appends the value of a record to a buffer.
     #[inline]
     pub(crate) fn value(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        if self.is_packed()? {
+            return Packed(self.0).value(at, to);
+        }
         let slot = self.slot(at)?;
         self.0.append_to(slot.place + slot.key, slot.value, to)
     }
@@ -243,6 +259,9 @@ impl<S: Source + ?Sized> Node<'_, S> {
 
     /// Puts the key of a record into a buffer, whole.
     pub(crate) fn key(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        if self.is_packed()? {
+            return Packed(self.0).key(at, to);
+        }
         self.prefix(to)?;
         let slot = self.slot(at)?;
         self.0.append_to(slot.place, slot.key, to)
@@ -261,7 +280,7 @@ impl<S: Source + ?Sized> Node<'_, S> {
 }
 
 impl Node<'_, [u8]> {
-    /// Where key (without prefix) and value of a record are.
+    /// Where key (without prefix) and value of a record are. Not of a packed leaf.
     pub(crate) fn record(&self, at: usize) -> Result<(Range<usize>, Range<usize>), Changed> {
         let slot = self.slot(at)?;
         let (middle, end) = (slot.place + slot.key, slot.place + slot.key + slot.value);
@@ -284,6 +303,23 @@ impl Bounds<'_> {
             _ => 0,
         }
     }
+}
+
+/// Writes the fences of a node at its end, which nothing else is at from `low` on.
+pub(crate) fn put_fences(payload: &mut [u8], bounds: Bounds<'_>, low: usize) -> Result<(), Changed> {
+    let mut heap = payload.len();
+    let mut node = NodeMut(payload);
+    for (field, fence) in [(LOWER, bounds.lower), (UPPER, bounds.upper)] {
+        let Some(fence) = fence else {
+            node.put(field + 2, &NO_FENCE.to_le_bytes())?;
+            continue;
+        };
+        heap = heap.checked_sub(fence.len()).filter(|heap| *heap >= low).ok_or(Changed)?;
+        node.put(heap, fence)?;
+        node.put_u16(field, heap)?;
+        node.put_u16(field + 2, fence.len())?;
+    }
+    node.put_u16(HEAP, heap)
 }
 
 /// A node to change. What it is given must fit: [`Node::free`] says so before. A node that is not sound gives [`Changed`], and may be half changed.
@@ -309,18 +345,7 @@ impl NodeMut<'_> {
     pub(crate) fn clear(&mut self, level: u8, bounds: Bounds<'_>) -> Result<(), Changed> {
         self.0.get_mut(..HEADER).ok_or(Changed)?.fill(0);
         self.put(KIND, &[if level == 0 { LEAF } else { INNER }, level])?;
-        let mut heap = self.0.len();
-        for (field, fence) in [(LOWER, bounds.lower), (UPPER, bounds.upper)] {
-            let Some(fence) = fence else {
-                self.put(field + 2, &NO_FENCE.to_le_bytes())?;
-                continue;
-            };
-            heap = heap.checked_sub(fence.len()).ok_or(Changed)?;
-            self.put(heap, fence)?;
-            self.put_u16(field, heap)?;
-            self.put_u16(field + 2, fence.len())?;
-        }
-        self.put_u16(HEAP, heap)?;
+        put_fences(self.0, bounds, HEADER)?;
         self.put_u16(PREFIX, bounds.prefix_len())
     }
 
@@ -330,15 +355,18 @@ impl NodeMut<'_> {
 
     /// Sets the child at a place, the last one included.
     pub(crate) fn set_child(&mut self, at: usize, child: u32) -> Result<(), Changed> {
-        if at == self.node().count()? {
+        if at == self.count()? {
             return self.set_last_child(child);
         }
         let slot = self.node().slot(at)?;
         self.put(slot.place + slot.key, &child.to_le_bytes())
     }
 
-    /// How many records there are, all slots of them within the page.
+    /// How many records there are, all slots of them within the page. A packed leaf has no slots.
     fn count(&self) -> Result<usize, Changed> {
+        if self.node().is_packed()? {
+            return Err(Changed);
+        }
         let count = self.node().count()?;
         if HEADER + count * SLOT > self.0.len() { Err(Changed) } else { Ok(count) }
     }
@@ -400,6 +428,9 @@ impl NodeMut<'_> {
 
     /// Gives a record another value.
     pub(crate) fn replace(&mut self, at: usize, value: &[u8]) -> Result<(), Changed> {
+        if at >= self.count()? {
+            return Err(Changed);
+        }
         let (key, old) = self.node().record(at)?;
         if value.len() <= old.len() {
             let was = is_ghost(self.0.get(old.clone()).ok_or(Changed)?);

@@ -58,7 +58,10 @@ pub(crate) enum Op<'a> {
 /// The image of a node, without what is free in it.
 pub(crate) fn image(payload: &[u8]) -> Result<Op<'_>, Changed> {
     let node = Node(payload);
-    let low = HEADER + node.count()? * SLOT;
+    let low = match node.is_packed()? {
+        true => payload.u16(6)?.into(),
+        false => HEADER + node.count()? * SLOT,
+    };
     let high_at = payload.u16(4)?;
     let (low, high) = (payload.get(..low), payload.get(usize::from(high_at)..));
     Ok(Op::Image { low: low.ok_or(Changed)?, high: high.ok_or(Changed)?, high_at })

@@ -10,6 +10,7 @@ pub(crate) trait Source {
     fn u8(&self, at: usize) -> Result<u8, Changed>;
     fn u16(&self, at: usize) -> Result<u16, Changed>;
     fn u32(&self, at: usize) -> Result<u32, Changed>;
+    fn u64(&self, at: usize) -> Result<u64, Changed>;
     fn copy_to(&self, at: usize, to: &mut [u8]) -> Result<(), Changed>;
     fn compare(&self, at: usize, len: usize, other: &[u8]) -> Result<Ordering, Changed>;
 
@@ -50,6 +51,11 @@ impl Source for Optimistic<'_> {
     }
 
     #[inline]
+    fn u64(&self, at: usize) -> Result<u64, Changed> {
+        Optimistic::u64(self, at)
+    }
+
+    #[inline]
     fn copy_to(&self, at: usize, to: &mut [u8]) -> Result<(), Changed> {
         Optimistic::copy_to(self, at, to)
     }
@@ -81,6 +87,12 @@ impl Source for [u8] {
     fn u32(&self, at: usize) -> Result<u32, Changed> {
         let bytes = self.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Changed)?;
         Ok(u32::from_le_bytes(*bytes))
+    }
+
+    #[inline]
+    fn u64(&self, at: usize) -> Result<u64, Changed> {
+        let bytes = self.get(at..).and_then(|rest| rest.first_chunk()).ok_or(Changed)?;
+        Ok(u64::from_le_bytes(*bytes))
     }
 
     #[inline]

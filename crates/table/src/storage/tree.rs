@@ -8,6 +8,7 @@ mod count;
 mod cursor;
 mod relocate;
 mod restructure;
+mod unpack;
 
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ pub use self::restructure::TreeStats;
 use super::change::{Change, change_page};
 use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
 use super::ops::{Op, image};
+use super::packed::PACKED;
 use super::space::Space;
 use crate::{Error, Result, hook};
 
@@ -188,6 +190,7 @@ impl Tree {
                 let (key, value) = (key.len(), value.len());
                 return Err(Error::TooLong { key, value, most }.into());
             }
+            self.unpacked(&leaf, key)?;
             let freed = if is_there { SLOT + rest.len() + found.len() } else { 0 };
             if free + freed < SLOT + rest.len() + value.len() {
                 self.split(key)?;
@@ -214,6 +217,7 @@ impl Tree {
                 leaf.validate()?;
                 return Ok(false);
             }
+            self.unpacked(&leaf, key)?;
             let prefix = self.sound(&leaf, node.prefix_len())?;
             let rest = self.sound(&leaf, key.get(prefix..).ok_or(Changed))?;
             // What a longer value frees is free only when its key is out as well; both are counted then.
@@ -251,6 +255,7 @@ impl Tree {
                 leaf.validate()?;
                 return Ok(None);
             }
+            self.unpacked(&leaf, key)?;
             // Not at each one: while neighbours are full a look at them comes to nothing, and costs more than the removal.
             let is_turn = self.sound(&leaf, node.count())? % LOOK_AT_NEIGHBOURS == 1;
             let is_sparse = is_turn && self.sound(&leaf, node.free())? > self.space.payload / 4 * 3;
@@ -325,7 +330,7 @@ impl Tree {
             let node = Node(&*page);
             let read = || -> std::result::Result<Vec<u32>, Changed> {
                 match (node.kind()?, node.level()?) {
-                    (LEAF, 0) => Ok(Vec::new()),
+                    (LEAF | PACKED, 0) => Ok(Vec::new()),
                     (INNER, level) if level > 0 && level < most => {
                         (0..=node.count()?).map(|at| node.child(at)).collect()
                     }
@@ -343,6 +348,17 @@ impl Tree {
         let at = change.hold(self.space.file.write(number)?);
         self.space.release(&mut change, number, at)?;
         change.commit(&*self.space.log, self.space.path())
+    }
+
+    /// Sees that the leaf of a key that is going to change is none that is packed: such a one becomes others, and then it has changed.
+    #[inline]
+    fn unpacked(&self, leaf: &Optimistic<'_>, key: &[u8]) -> Attempt<()> {
+        if !self.sound(leaf, Node(leaf).is_packed())? {
+            return Ok(());
+        }
+        leaf.validate()?;
+        self.split(key)?;
+        Err(Stop::Changed)
     }
 
     /// Makes attempts until one comes to an end.
@@ -374,7 +390,8 @@ impl Tree {
     fn level(&self, view: &Optimistic<'_>) -> Attempt<u8> {
         let node = Node(view);
         let (kind, level) = (self.sound(view, node.kind())?, self.sound(view, node.level())?);
-        if kind == if level == 0 { LEAF } else { INNER } && level < MAX_LEVELS {
+        let is_node = if level == 0 { matches!(kind, LEAF | PACKED) } else { kind == INNER };
+        if is_node && level < MAX_LEVELS {
             return Ok(level);
         }
         view.validate()?;

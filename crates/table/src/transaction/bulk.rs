@@ -7,7 +7,7 @@ use super::dml::{check_values, duplicate};
 use crate::catalog::{LONG, Table};
 use crate::row::Value;
 use crate::sorter::Sorter;
-use crate::storage::{Builder, Tree, write_chain};
+use crate::storage::{Builder, Layout, Tree, write_chain};
 use crate::{Error, Result};
 
 /// Nodes of a tree that is built at once are filled so far: the next few rows need not divide them all.
@@ -40,6 +40,9 @@ pub(super) struct Build {
     /// Entries of each index.
     entries: Vec<Sorter>,
     next_row: i64,
+    /// Buffers of one row after the other.
+    key: Vec<u8>,
+    record: Vec<u8>,
 }
 
 impl Transaction {
@@ -71,14 +74,20 @@ impl Transaction {
         Ok(BulkInsert { into, transaction: self, rows: 0 })
     }
 
-    /// Builds a tree of records.
+    /// Whether trees that are built get packed leaves.
+    pub(super) fn packs(&self) -> bool {
+        self.view.db.options.pack
+    }
+
+    /// Builds a tree of records. With a layout its leaves may be packed.
     pub(super) fn build(
         &mut self,
         tree: &Tree,
+        layout: Option<Layout>,
         sorter: Sorter,
         violation: impl Fn(&[u8], &[u8]) -> Error,
     ) -> Result<()> {
-        let mut builder = Builder::new(tree, FILL);
+        let mut builder = Builder::new(tree, FILL, layout.filter(|_| self.packs()));
         let mut sorted = sorter.finish()?;
         while let Some((key, value)) = sorted.next()? {
             if !builder.is_next(key) {
@@ -122,19 +131,24 @@ impl Build {
     pub(super) fn new(transaction: &Transaction, table: &Arc<Table>) -> Self {
         // All at the same time.
         let sorter = || Sorter::new(transaction.view.db.scratch(table.indexes.len() + 1));
+        let packs = transaction.packs();
         Build {
-            builder: Builder::new(&table.tree, FILL),
+            builder: Builder::new(&table.tree, FILL, table.layout(None).filter(|_| packs)),
             table: Arc::clone(table),
             rows: sorter(),
             entries: table.indexes.iter().map(|_| sorter()).collect(),
             next_row: 1,
+            key: Vec::new(),
+            record: Vec::new(),
         }
     }
 
     pub(super) fn push(&mut self, transaction: &mut Transaction, values: &[Value<'_>]) -> Result<()> {
         let table = &self.table;
         check_values(table, values)?;
-        let mut key = Vec::with_capacity(16);
+        let (mut key, mut record) = (std::mem::take(&mut self.key), std::mem::take(&mut self.record));
+        key.clear();
+        record.clear();
         if table.has_row_number() {
             let _ = table.key_format().encode(&[Value::BigInt(self.next_row)], &mut key);
             self.next_row += 1;
@@ -152,7 +166,6 @@ impl Build {
                 column: column.unwrap_or_default(),
             });
         }
-        let mut record = Vec::with_capacity(64);
         if !table.encode_row(values, &mut record) {
             return Err(Error::Invalid {
                 what: format!("a row of table {} is longer than 4 GiB", table.def().name),
@@ -185,9 +198,12 @@ impl Build {
             record = place;
         }
         if self.builder.is_next(&key) {
-            return self.builder.push(&key, &record);
+            self.builder.push(&key, &record)?;
+        } else {
+            self.rows.push(&key, &record)?;
         }
-        self.rows.push(&key, &record)
+        (self.key, self.record) = (key, record);
+        Ok(())
     }
 
     /// Writes what is left.
@@ -202,7 +218,7 @@ impl Build {
         }
         drop(sorted);
         for (at, (index, entries)) in table.indexes.iter().zip(self.entries).enumerate() {
-            transaction.build(&index.tree, entries, |key, value| {
+            transaction.build(&index.tree, table.layout(Some(at)), entries, |key, value| {
                 let values = table.entry(at, key, value).map(|row| row.values()).unwrap_or_default();
                 duplicate(&table, Some(index), &values)
             })?;

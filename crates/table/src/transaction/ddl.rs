@@ -149,7 +149,7 @@ impl Transaction {
             }
             entries.push(&key, &value)?;
         }
-        self.build(&index.tree, entries, |key, value| {
+        self.build(&index.tree, new.layout(Some(at)), entries, |key, value| {
             let values = new.entry(at, key, value).map(|row| row.values()).unwrap_or_default();
             duplicate(new, Some(index), &values)
         })

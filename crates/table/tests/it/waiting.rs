@@ -142,7 +142,7 @@ fn whoever_gives_up_is_not_waited_for() {
     let (db, own) = (fixture.db.clone(), canceller.clone());
     let (given_up, goes_on) = (mpsc::channel(), mpsc::channel::<()>());
     let removes = watch.start(move || {
-        let mut transaction = db.begin_with(Isolation::ReadCommitted, &own).unwrap();
+        let mut transaction = db.begin_with(Isolation::ReadCommitted, &own, Some(Duration::from_secs(3600))).unwrap();
         let removed = transaction.delete(&parents, &key(&parents, 1));
         own.reset();
         given_up.0.send(removed).unwrap();

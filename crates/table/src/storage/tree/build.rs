@@ -4,7 +4,15 @@ use super::Tree;
 use crate::storage::change::Change;
 use crate::storage::node::{Bounds, HEADER, Node, NodeMut, SLOT};
 use crate::storage::ops::image;
+use crate::storage::packed::{Layout, Packer};
 use crate::{Error, Result};
+
+/// Bytes of records that are looked at together before they are packed: some ten leaves.
+const BATCH: usize = 256 << 10;
+
+/// Records that go into ordinary leaves before the next attempt to pack: within a batch, and after one that was not worth it.
+const PLAIN: usize = 64;
+const AGAIN: usize = 10_000;
 
 /// Records of a node to be.
 #[derive(Debug, Default)]
@@ -62,6 +70,10 @@ pub(crate) struct Builder {
     levels: Vec<Level>,
     /// As many bytes a node gets.
     most: usize,
+    /// Records that may come into packed leaves.
+    packer: Option<Packer>,
+    /// As many records go into ordinary leaves before the packer is asked again: it did not save enough.
+    plain: usize,
 }
 
 /// A key that is not before `last` and before `next`, and as short as can be.
@@ -74,15 +86,23 @@ fn separator(last: &[u8], next: &[u8]) -> Vec<u8> {
 }
 
 impl Builder {
-    /// Begins with a tree that has nothing but its root. `fill` is the part of a node that gets full, from 0.5 to 1.
-    pub(crate) fn new(tree: &Tree, fill: f64) -> Self {
+    /// Begins with a tree that has nothing but its root. `fill` is the part of an ordinary node that gets full, from 0.5 to 1. With a layout leaves are packed where that
+    /// saves enough.
+    pub(crate) fn new(tree: &Tree, fill: f64, layout: Option<Layout>) -> Self {
         let most = (tree.space.payload as f64 * fill.clamp(0.5, 1.0)) as usize;
-        Builder { tree: tree.clone(), levels: vec![Level::default()], most }
+        let packer = layout.map(|layout| Packer::new(layout, tree.space.payload));
+        Builder { tree: tree.clone(), levels: vec![Level::default()], most, packer, plain: 0 }
     }
 
     /// Whether a key comes after all that were put in.
     pub(crate) fn is_next(&self, key: &[u8]) -> bool {
-        self.levels.first().and_then(Level::last_key).is_none_or(|last| last < key)
+        let waiting = self.packer.as_ref().filter(|packer| packer.len() > 0);
+        let last = match waiting {
+            Some(packer) => Some(packer.key(packer.len() - 1)),
+            // Behind the last record, or the fence where none came after a packed leaf.
+            None => self.levels.first().and_then(|leaves| leaves.last_key().or(leaves.lower.as_deref())),
+        };
+        last.is_none_or(|last| last < key)
     }
 
     /// Puts a record in. Errors: [`Error::TooLong`], [`Error::Invalid`] for one that is out of order; the pool's and the log's.
@@ -94,6 +114,14 @@ impl Builder {
         if !self.is_next(key) {
             return Err(Error::Invalid { what: "a tree is built from keys in ascending order".to_owned() });
         }
+        if self.packs(key, value)? {
+            return Ok(());
+        }
+        self.push_plain(key, value)
+    }
+
+    /// Puts a record into an ordinary leaf.
+    fn push_plain(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         if let Some(leaves) = self.levels.first()
             && leaves.len() > 0
             && leaves.size_with(key, value) > self.most
@@ -110,6 +138,103 @@ impl Builder {
             leaves.push(key, value);
         }
         Ok(())
+    }
+
+    /// Gives a record to the packer, if it takes it.
+    fn packs(&mut self, key: &[u8], value: &[u8]) -> Result<bool> {
+        let Some(packer) = &mut self.packer else { return Ok(false) };
+        if self.plain > 0 {
+            self.plain -= 1;
+            return Ok(false);
+        }
+        if !packer.push(key, value) {
+            // One that cannot be packed: those before it have to be written first.
+            self.pack(false)?;
+            return Ok(false);
+        }
+        if packer.bytes() >= BATCH {
+            self.pack(true)?;
+        }
+        Ok(true)
+    }
+
+    /// Writes packed leaves of the records that wait, and ordinary ones where that does not save enough. All of them, or with `more` to come as many as fill pages for
+    /// certain.
+    fn pack(&mut self, more: bool) -> Result<()> {
+        let Some(mut packer) = self.packer.take() else { return Ok(()) };
+        packer.prepare();
+        while packer.len() > 0 && !(more && packer.bytes() < BATCH / 4) {
+            // What is left at the end goes into an ordinary leaf: new records are likely to come behind it.
+            let own = packer.len() - if more { 1 } else { self.tail(&packer) };
+            let written = self.pack_page(&mut packer, own)?;
+            if written > 0 {
+                packer.forget(written);
+                packer.wrote();
+                continue;
+            }
+            let count = if own == 0 { packer.len() } else { packer.len().min(PLAIN) };
+            for at in 0..count {
+                let Some((key, value)) = packer.record(at) else { break };
+                self.push_plain(key, value)?;
+            }
+            packer.forget(count);
+            if more && own > 0 {
+                self.plain = AGAIN;
+                self.push_all(&mut packer)?;
+            }
+        }
+        self.packer = Some(packer);
+        Ok(())
+    }
+
+    /// Puts all that waits into ordinary leaves.
+    fn push_all(&mut self, packer: &mut Packer) -> Result<()> {
+        for at in 0..packer.len() {
+            let Some((key, value)) = packer.record(at) else { break };
+            self.push_plain(key, value)?;
+        }
+        packer.forget(packer.len());
+        Ok(())
+    }
+
+    /// As many of the last records as fill a quarter of an ordinary leaf; all of them if they fit into one.
+    fn tail(&self, packer: &Packer) -> usize {
+        let len = packer.len();
+        if packer.ordinary(0..len) < self.most {
+            return len;
+        }
+        let mut tail = 1;
+        while tail < len && packer.ordinary(len - tail..len) < self.most / 4 {
+            tail += 1;
+        }
+        tail
+    }
+
+    /// Writes a packed leaf of the first records, of which it may have so many. Gives how many it has; 0 when an ordinary one is better.
+    fn pack_page(&mut self, packer: &mut Packer, most: usize) -> Result<usize> {
+        let lower = self.levels.first().and_then(|leaves| leaves.lower.as_deref()).map_or(0, <[u8]>::len);
+        let Some((count, plan)) = packer.fit(lower, most) else { return Ok(0) };
+        // A quarter of the bytes at least, and a page.
+        let ordinary = packer.ordinary(0..count);
+        if plan.size * 4 > ordinary * 3 || ordinary < self.most * 3 / 2 {
+            return Ok(0);
+        }
+        // Ordinary records that came before end where the packed ones begin.
+        if let Some(leaves) = self.levels.first().filter(|leaves| leaves.len() > 0)
+            && let Some(last) = leaves.last_key()
+        {
+            let upper = separator(last, packer.key(0));
+            self.finish_node(0, upper)?;
+        }
+        let upper = separator(packer.key(count - 1), packer.key(count));
+        let lower = self.levels.first().and_then(|leaves| leaves.lower.as_deref());
+        let Some(page) = packer.page(&plan, Bounds { lower, upper: Some(&upper) }) else { return Ok(0) };
+        let number = self.put(&page, None)?;
+        if let Some(leaves) = self.levels.first_mut() {
+            leaves.clear(upper.clone());
+        }
+        self.add_child(1, &upper, number)?;
+        Ok(count)
     }
 
     /// Writes the node of a level, which ends with `upper`, and tells the level above.
@@ -162,8 +287,13 @@ impl Builder {
             last.map_or(Ok(()), |child| node.set_last_child(child))
         };
         build(&mut payload).map_err(|_| tree.space.damaged(tree.root, "a node of it cannot be built"))?;
-        let op =
-            image(&payload).map_err(|_| tree.space.damaged(tree.root, "a node of it cannot be built"))?;
+        self.put(&payload, root)
+    }
+
+    /// Writes a page, to a new one or to `root`.
+    fn put(&self, payload: &[u8], root: Option<(u32, u32)>) -> Result<u32> {
+        let tree = &self.tree;
+        let op = image(payload).map_err(|_| tree.space.damaged(tree.root, "a node of it cannot be built"))?;
         let mut change = Change::default();
         let (page, at) = match root {
             Some((page, _)) if page != 0 => (page, change.hold(tree.space.file.write(page)?)),
@@ -209,6 +339,7 @@ impl Builder {
     /// Writes what is left, and the root. Errors: the pool's and the log's.
     pub(crate) fn finish(self) -> Result<()> {
         let mut this = self;
+        this.pack(false)?;
         let (mut child, mut level) = (0, 0);
         while level < this.levels.len() {
             this.divide_last(level)?;

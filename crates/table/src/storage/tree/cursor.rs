@@ -8,6 +8,7 @@ use cairn_pool::{Changed, Lsn};
 use super::{Attempt, Tree};
 use crate::Result;
 use crate::storage::node::Node;
+use crate::storage::packed::{CHUNK, Packed, Unpacked};
 
 /// Which way a cursor goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +36,17 @@ pub struct Cursor {
     key: Vec<u8>,
     /// Where the value of the record is in the leaf.
     value: Range<usize>,
+    /// Whether the leaf is packed, and the records of it that are put together.
+    is_packed: bool,
+    unpacked: Unpacked,
+    /// The record that it is at.
+    at: usize,
+    /// As many records are put together next: more and more, since who has read many will read many.
+    chunk: usize,
 }
+
+/// As many records are put together at most.
+const MOST_AT_ONCE: usize = 1024;
 
 /// Where a leaf is sought.
 #[derive(Debug, Clone)]
@@ -71,6 +82,10 @@ impl Tree {
             next: Some(next),
             key: Vec::new(),
             value: 0..0,
+            is_packed: false,
+            unpacked: Unpacked::default(),
+            at: 0,
+            chunk: CHUNK,
         }
     }
 
@@ -116,13 +131,21 @@ impl Cursor {
     }
 
     /// The key of the record that it is at.
+    #[inline]
     pub fn key(&self) -> &[u8] {
-        &self.key
+        if self.is_packed { self.packed_record().0 } else { &self.key }
+    }
+
+    fn packed_record(&self) -> (&[u8], &[u8]) {
+        self.unpacked.record(self.at).unwrap_or_default()
     }
 
     /// The value of the record that it is at.
     #[inline]
     pub fn value(&self) -> &[u8] {
+        if self.is_packed {
+            return self.packed_record().1;
+        }
         self.leaf.get(self.value.clone()).unwrap_or_default()
     }
 
@@ -142,10 +165,29 @@ impl Cursor {
             Direction::Backward => self.records.next_back(),
         };
         let Some(at) = at else { return Ok(false) };
-        let node = Node(&self.leaf[..]);
-        self.value =
-            node.key(at, &mut self.key).and_then(|()| node.record(at)).map_err(|Changed| self.damaged())?.1;
+        if self.is_packed {
+            self.unpack(at)?;
+            return Ok(true);
+        }
+        self.go_to(at)?;
         Ok(true)
+    }
+
+    /// Puts a record of a packed leaf together, with those that come after it.
+    #[inline]
+    fn unpack(&mut self, at: usize) -> Result<()> {
+        self.at = at;
+        if self.unpacked.range().contains(&at) {
+            return Ok(());
+        }
+        let range = match self.direction {
+            Direction::Forward => at..self.records.end.max(at + 1).min(at + self.chunk),
+            Direction::Backward => {
+                self.records.start.min(at).max((at + 1).saturating_sub(self.chunk))..at + 1
+            }
+        };
+        self.chunk = (self.chunk * 2).min(MOST_AT_ONCE);
+        self.unpacked.fill(Packed(&self.leaf[..]), range).map_err(|Changed| self.damaged())
     }
 
     /// Goes to the next leaf that has records of the range, for who takes them all at once; false after the last. What is left of the leaf it is at is passed over.
@@ -165,6 +207,29 @@ impl Cursor {
     /// The leaf that it is at.
     pub(crate) fn leaf(&self) -> Node<'_, [u8]> {
         Node(&self.leaf)
+    }
+
+    /// Whether it is packed.
+    pub(crate) fn is_packed(&self) -> bool {
+        self.is_packed
+    }
+
+    /// Key and value of a record of the leaf. Errors: as [`Cursor::advance`].
+    pub(crate) fn record(&mut self, at: usize) -> Result<(&[u8], &[u8])> {
+        if self.is_packed {
+            self.unpack(at)?;
+        } else {
+            self.go_to(at)?;
+        }
+        Ok((self.key(), self.value()))
+    }
+
+    #[inline]
+    fn go_to(&mut self, at: usize) -> Result<()> {
+        let node = Node(&self.leaf[..]);
+        self.value =
+            node.key(at, &mut self.key).and_then(|()| node.record(at)).map_err(|Changed| self.damaged())?.1;
+        Ok(())
     }
 
     /// The records of the leaf that are of the range.
@@ -192,6 +257,8 @@ impl Cursor {
         self.lsn = tree.attempt(|| tree.copy_leaf(seek, direction, &mut self.leaf))?;
         let found = self.place(seek).map_err(|Changed| self.damaged())?;
         (self.records, self.next) = found;
+        self.unpacked.clear();
+        self.is_packed = self.leaf().is_packed().map_err(|Changed| self.damaged())?;
         Ok(())
     }
 

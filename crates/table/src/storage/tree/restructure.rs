@@ -4,11 +4,13 @@ use std::ops::Range;
 
 use cairn_pool::{Changed, Optimistic};
 
+use super::unpack::{is_packed, merged_packed};
 use super::{Attempt, Stop, Tree};
 use crate::Result;
 use crate::storage::change::Change;
 use crate::storage::node::{Bounds, Node, NodeMut, SLOT, is_ghost};
 use crate::storage::ops::{Op, image};
+use crate::storage::packed::{CHUNK, Packed, Unpacked};
 
 /// A node on the way down, and the place of the child that was taken.
 type Step<'p> = (Optimistic<'p>, usize);
@@ -17,16 +19,16 @@ type Step<'p> = (Optimistic<'p>, usize);
 pub(crate) type Visit<'v> = dyn FnMut(u32, u8, &[u8]) -> Result<()> + 'v;
 
 /// A copy of a node that nobody changes any more, with its fences.
-struct Copy {
-    bytes: Vec<u8>,
+pub(super) struct Copy {
+    pub(super) bytes: Vec<u8>,
     level: u8,
-    lower: Option<Vec<u8>>,
-    upper: Option<Vec<u8>>,
+    pub(super) lower: Option<Vec<u8>>,
+    pub(super) upper: Option<Vec<u8>>,
 }
 
 impl Copy {
     /// Copies a node and validates the copy.
-    fn of(tree: &Tree, view: &Optimistic<'_>) -> Attempt<Copy> {
+    pub(super) fn of(tree: &Tree, view: &Optimistic<'_>) -> Attempt<Copy> {
         let mut bytes = vec![0; view.len()];
         view.copy_to(0, &mut bytes)?;
         view.validate()?;
@@ -41,17 +43,25 @@ impl Copy {
         Ok(Copy { level: tree.sound(view, level)?, lower, upper, bytes })
     }
 
-    fn node(&self) -> Node<'_, [u8]> {
+    pub(super) fn node(&self) -> Node<'_, [u8]> {
         Node(&self.bytes[..])
     }
 
-    fn bounds(&self) -> Bounds<'_> {
+    pub(super) fn bounds(&self) -> Bounds<'_> {
         Bounds { lower: self.lower.as_deref(), upper: self.upper.as_deref() }
     }
 
     /// How many records are ghosts, by a look at each.
     fn ghosts(&self) -> std::result::Result<usize, Changed> {
         let mut ghosts = 0;
+        if self.node().is_packed()? {
+            // All of its records are put together, so that those that cannot be are found. None is a ghost.
+            let (mut unpacked, count) = (Unpacked::default(), self.node().count()?);
+            for start in (0..count).step_by(CHUNK) {
+                unpacked.fill(Packed(&self.bytes[..]), start..count.min(start + CHUNK))?;
+            }
+            return Ok(0);
+        }
         for at in 0..self.node().count()? {
             let value = self.node().record(at)?.1;
             ghosts += usize::from(is_ghost(self.bytes.get(value).ok_or(Changed)?));
@@ -75,14 +85,14 @@ impl Copy {
 }
 
 /// The two halves of a node, and the key between them: the upper fence of the left one.
-struct Halves {
-    left: Vec<u8>,
-    right: Vec<u8>,
-    separator: Vec<u8>,
+pub(super) struct Halves {
+    pub(super) left: Vec<u8>,
+    pub(super) right: Vec<u8>,
+    pub(super) separator: Vec<u8>,
 }
 
 /// The shortest key that is not below `left` and below `right`.
-fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
+pub(super) fn separator(left: &[u8], right: &[u8]) -> Vec<u8> {
     let common = left.iter().zip(right).take_while(|(a, b)| a == b).count();
     // One byte more than they have in common is above `left`, and below `right` if that goes on.
     if common + 1 < right.len() { right[..common + 1].to_vec() } else { left.to_vec() }
@@ -108,6 +118,14 @@ impl Tree {
     /// again, until it is the leaf that was split.
     pub(super) fn split(&self, key: &[u8]) -> Attempt<()> {
         let path = self.path(key)?;
+        let (leaf, _) = path.last().ok_or(Stop::Changed)?;
+        let packed = match self.sound(leaf, Node(leaf).is_packed())? {
+            true => match self.unpack_whole(leaf)? {
+                None => return Ok(()),
+                packed => packed,
+            },
+            false => None,
+        };
         // The longest key that may have to go up, with its child: a key may be as long as a whole record.
         let need = SLOT + self.max_record() + size_of::<u32>();
         let has_room = |(view, _): &Step<'_>| self.sound(view, Node(view).free()).map(|free| free >= need);
@@ -115,10 +133,22 @@ impl Tree {
         while at > 0 && !has_room(&path[at - 1])? {
             at -= 1;
         }
+        let view = &path[at].0;
+        let (copy, halves) = match packed {
+            Some(packed) if at + 1 == path.len() => {
+                let halves = self.halves_packed(view, &packed, key)?;
+                (packed.0, halves)
+            }
+            _ => {
+                let copy = Copy::of(self, view)?;
+                let halves = self.halves(view, &copy, key)?;
+                (copy, halves)
+            }
+        };
         if at == 0 {
-            self.split_root(key, &path[0].0)
+            self.split_root(view, &copy, &halves)
         } else {
-            self.split_child(key, &path[at - 1], &path[at].0)
+            self.split_child(&path[at - 1], view, &halves)
         }
     }
 
@@ -197,9 +227,7 @@ impl Tree {
     }
 
     /// A node becomes two; the parent has room for one key more.
-    fn split_child(&self, key: &[u8], (parent, at): &Step<'_>, view: &Optimistic<'_>) -> Attempt<()> {
-        let copy = Copy::of(self, view)?;
-        let halves = self.halves(view, &copy, key)?;
+    fn split_child(&self, (parent, at): &Step<'_>, view: &Optimistic<'_>, halves: &Halves) -> Attempt<()> {
         let prefix = self.sound(parent, Node(parent).prefix_len())?;
         let rest = self.sound(parent, halves.separator.get(prefix..).ok_or(Changed))?;
         let mut change = Change::default();
@@ -217,9 +245,7 @@ impl Tree {
     }
 
     /// The root stays where it is: its halves go to two new pages, and it becomes their parent.
-    fn split_root(&self, key: &[u8], view: &Optimistic<'_>) -> Attempt<()> {
-        let copy = Copy::of(self, view)?;
-        let halves = self.halves(view, &copy, key)?;
+    fn split_root(&self, view: &Optimistic<'_>, copy: &Copy, halves: &Halves) -> Attempt<()> {
         let mut change = Change::default();
         let root = change.hold(view.upgrade_exclusive()?);
         let pages = self.space.allocate(&mut change, 2)?;
@@ -293,6 +319,10 @@ impl Tree {
 
     /// Both nodes in one, if that leaves a quarter of it free.
     fn merged(&self, view: &Optimistic<'_>, left: &Copy, right: &Copy) -> Attempt<Option<Vec<u8>>> {
+        if is_packed(left) || is_packed(right) {
+            view.validate()?;
+            return Ok(merged_packed(left, right));
+        }
         let mut bytes = vec![0; left.bytes.len()];
         let between = left.upper.clone().unwrap_or_default();
         let mut build = || -> std::result::Result<usize, Changed> {

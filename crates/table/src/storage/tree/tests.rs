@@ -307,3 +307,181 @@ fn scans_after_errors() {
     }
     assert!(struck > 10, "{struck}");
 }
+
+/// Records as rows have them: flags, NULL bits, a number and a text.
+fn row(rng: &mut SeededRng) -> Vec<u8> {
+    let words = ["ledger ", "harbour ", "signal ", "copper "];
+    let text: String = (0..rng.below(12)).map(|_| words[rng.below(4) as usize]).collect();
+    let number = 1_000_000 + rng.below(900) as u32;
+    [&[0, 0][..], &number.to_le_bytes(), &(text.len() as u16).to_le_bytes(), text.as_bytes()].concat()
+}
+
+fn packed_tree(space: &Arc<Space>, rng: &mut SeededRng, form: u64, rows: u32) -> (Tree, Map) {
+    use crate::storage::packed::{Layout, Lead};
+    let tree = Tree::create(space).unwrap();
+    let layout = Layout { lead: Lead::Nothing, widths: vec![4, 0] };
+    let mut builder = Builder::new(&tree, 0.95, Some(layout));
+    let mut map: Map = (0..rows).map(|at| (packed_key(form, u64::from(at) * 3), Vec::new())).collect();
+    for (at, own) in map.values_mut().enumerate() {
+        // Some that cannot be packed, one by one and many in a row.
+        *own = match at {
+            _ if at % 5_000 == 77 => vec![1],
+            3_000..3_400 => vec![2; 20],
+            _ => row(rng),
+        };
+    }
+    for (key, value) in &map {
+        builder.push(key, value).unwrap();
+        assert!(!builder.is_next(key));
+    }
+    builder.finish().unwrap();
+    (tree, map)
+}
+
+fn packed_key(form: u64, at: u64) -> Vec<u8> {
+    match form {
+        0 => [&[1][..], &(at as u32 ^ 1 << 31).to_be_bytes()].concat(),
+        1 => format!("key {}", at * 7919 % 100_003).into_bytes(),
+        _ => {
+            [&[1][..], &(at / 50).to_be_bytes(), &[1], &(at.wrapping_mul(0x9e37_79b9)).to_be_bytes()].concat()
+        }
+    }
+}
+
+fn packed_leaves(tree: &Tree) -> (usize, usize) {
+    let (mut packed, mut ordinary) = (0, 0);
+    tree.check_with(&mut |_, level, bytes| {
+        match Node(bytes).is_packed().unwrap() {
+            true => packed += 1,
+            false => ordinary += usize::from(level == 0),
+        }
+        Ok(())
+    })
+    .unwrap();
+    (packed, ordinary)
+}
+
+/// Goal: a tree with packed leaves is a sorted map, and stays one through changes that take them apart; when all records are gone all pages are. Method: trees from the bottom up with
+/// three kinds of keys, against a map: puts, inserts, removals, lookups, scans of ranges in both directions.
+#[test]
+fn packed_as_a_map() {
+    for form in 0..3 {
+        let space = space(600);
+        let mut rng = SeededRng::new(form).fork("packed tree");
+        let (tree, mut map) = packed_tree(&space, &mut rng, form, 6_000);
+        agrees(&tree, &map);
+        let (packed, ordinary) = packed_leaves(&tree);
+        assert!(packed > 10 && ordinary > 1, "{packed} {ordinary}");
+        let before = tree.check().unwrap().pages;
+        for round in 0..4_000 {
+            let key = packed_key(form, rng.below(20_000));
+            match rng.below(10) {
+                // Somewhere first, so that leaves there are taken apart and others are not.
+                0..=5 if round < 1_000 && key < packed_key(form, 9_000) => {}
+                0..3 => {
+                    let value = row(&mut rng);
+                    assert_eq!(tree.put(&key, &value).unwrap(), map.insert(key, value).is_none());
+                }
+                3 => {
+                    assert_eq!(tree.insert(&key, b"inserted").unwrap(), !map.contains_key(&key));
+                    map.entry(key).or_insert_with(|| b"inserted".to_vec());
+                }
+                4 | 5 => assert_eq!(tree.remove(&key).unwrap(), map.remove(&key).is_some()),
+                6..9 => {
+                    let mut value = Vec::new();
+                    assert_eq!(tree.get(&key, &mut value).unwrap(), map.contains_key(&key));
+                    assert_eq!(tree.contains(&key).unwrap(), map.contains_key(&key));
+                    assert_eq!(value, map.get(&key).cloned().unwrap_or_default());
+                }
+                _ => {
+                    let mut ends = [key, packed_key(form, rng.below(20_000))];
+                    ends.sort();
+                    let range = (Bound::Excluded(&ends[0][..]), Bound::Included(&ends[1][..]));
+                    let expected: Vec<_> = map
+                        .range::<[u8], _>((Bound::Excluded(&ends[0][..]), Bound::Included(&ends[1][..])))
+                        .take(300)
+                        .map(|(key, value)| (key.clone(), value.clone()))
+                        .collect();
+                    let mut cursor = tree.scan(range, Direction::Forward);
+                    for (key, value) in &expected {
+                        let found = cursor.next().unwrap().unwrap();
+                        assert!(found.0 == key && found.1 == value);
+                    }
+                    let mut last = tree.scan(range, Direction::Backward);
+                    let expected =
+                        map.range::<[u8], _>((Bound::Excluded(&ends[0][..]), Bound::Included(&ends[1][..])));
+                    for (key, value) in expected.rev().take(300) {
+                        let found = last.next().unwrap().unwrap();
+                        assert!(found.0 == key && found.1 == value);
+                    }
+                }
+            }
+            if round == 1_000 {
+                agrees(&tree, &map);
+                let (packed, ordinary) = packed_leaves(&tree);
+                assert!(packed > 2 && ordinary > 10, "{packed} {ordinary}");
+            }
+        }
+        agrees(&tree, &map);
+        assert!(tree.check().unwrap().pages > before);
+        for key in map.keys() {
+            assert!(tree.remove(key).unwrap());
+        }
+        let stats = tree.check().unwrap();
+        assert_eq!(stats.records, 0, "form {form}");
+        tree.free().unwrap();
+        assert_eq!(space.free_pages().unwrap() + 1, space.pages().unwrap());
+    }
+}
+
+/// Goal: threads that read while others take packed leaves apart see every record that nobody removes, in order. Method: writers of odd records, readers that scan and look up even ones.
+#[test]
+fn packed_while_others_write() {
+    let space = space(400);
+    let mut rng = SeededRng::new(9).fork("packed threads");
+    let (tree, map) = packed_tree(&space, &mut rng, 0, 6_000);
+    let even: Vec<(Vec<u8>, Vec<u8>)> =
+        map.iter().step_by(2).map(|(key, value)| (key.clone(), value.clone())).collect();
+    let odd: Vec<Vec<u8>> = map.keys().skip(1).step_by(2).cloned().collect();
+    thread::scope(|scope| {
+        for writer in 0..2u64 {
+            let (tree, odd) = (&tree, &odd);
+            scope.spawn(move || {
+                let mut rng = SeededRng::new(writer).fork("writer");
+                for _ in 0..3_000 {
+                    let key = &odd[rng.below(odd.len() as u64) as usize];
+                    if rng.below(2) == 0 {
+                        tree.put(key, &row(&mut rng)).unwrap();
+                    } else {
+                        tree.remove(key).unwrap();
+                    }
+                }
+            });
+        }
+        scope.spawn(|| {
+            for _ in 0..3 {
+                let mut cursor = tree.scan((Bound::Unbounded, Bound::Unbounded), Direction::Forward);
+                let mut expected = even.iter();
+                let mut next = expected.next();
+                while let Some((key, value)) = cursor.next().unwrap() {
+                    if let Some((wanted, is)) = next
+                        && key >= &wanted[..]
+                    {
+                        assert!(key == wanted && value == is);
+                        next = expected.next();
+                    }
+                }
+                assert!(next.is_none());
+            }
+        });
+        let mut value = Vec::new();
+        for (key, expected) in &even {
+            value.clear();
+            assert!(tree.get(key, &mut value).unwrap() && value == *expected);
+        }
+    });
+    let mut left = map;
+    left.retain(|key, _| tree.contains(key).unwrap());
+    assert!(even.iter().all(|(key, _)| left.contains_key(key)));
+    assert_eq!(tree.check().unwrap().records, left.len() as u64);
+}

@@ -1,0 +1,136 @@
+//! Columns of packed leaves, which lie apart already.
+
+use std::ops::Range;
+
+use cairn_pool::Changed;
+
+use super::buffer::{ColumnBuf, ColumnValues};
+use crate::catalog::{Place as TablePlace, RowRef, Table};
+use crate::row::{FixedKey, Interval, Type, Value};
+use crate::storage::{Packed, UNPACKED_AT_ONCE, Unpacked};
+
+/// Some records of a packed leaf, and what they are records of.
+#[derive(Debug, Clone)]
+pub(super) struct PackedRows<'a> {
+    pub(super) table: &'a Table,
+    pub(super) index: Option<usize>,
+    pub(super) page: Packed<'a, [u8]>,
+    pub(super) range: Range<usize>,
+}
+
+impl PackedRows<'_> {
+    /// Appends a column.
+    pub(super) fn column(&self, column: usize, to: &mut ColumnBuf) -> Result<(), Changed> {
+        match self.table.place(self.index, column) {
+            Some(TablePlace::Row(at)) => self.of_rows(at, to),
+            Some(TablePlace::Key(at)) => {
+                let fixed = self.table.tree_key_format(self.index).and_then(|format| format.fixed(at));
+                match fixed {
+                    Some(fixed) if self.of_keys(&fixed, to)? => Ok(()),
+                    _ => self.each(|row| to.push(row.get(column))),
+                }
+            }
+            _ => self.each(|row| to.push(row.get(column))),
+        }
+    }
+
+    /// The keys of the rows in their table.
+    pub(super) fn keys(&self, to: &mut ColumnBuf) -> Result<(), Changed> {
+        if self.index.is_some() {
+            return self.each(|row| to.push(Value::Blob(row.key())));
+        }
+        let ColumnValues::Bytes(values) = &mut to.values else { return Err(Changed) };
+        self.page.keys_of(self.range.clone(), (&mut values.bytes, &mut values.ends))?;
+        to.validity.push_valid(self.range.len());
+        Ok(())
+    }
+
+    fn each(&self, mut each: impl FnMut(&RowRef<'_>) -> bool) -> Result<(), Changed> {
+        let mut unpacked = Unpacked::default();
+        let end = self.range.end;
+        for start in self.range.clone().step_by(UNPACKED_AT_ONCE) {
+            let range = start..end.min(start + UNPACKED_AT_ONCE);
+            unpacked.fill(self.page, range.clone())?;
+            for at in range {
+                let (key, value) = unpacked.record(at).ok_or(Changed)?;
+                let row = match self.index {
+                    None => self.table.row(key, value),
+                    Some(index) => self.table.entry(index, key, value),
+                };
+                if !row.is_some_and(|row| each(&row)) {
+                    return Err(Changed);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A column of the rows' own.
+    fn of_rows(&self, at: usize, to: &mut ColumnBuf) -> Result<(), Changed> {
+        let format = self.table.row_format(self.index).ok_or(Changed)?;
+        let (kind, _) = format.place(at).ok_or(Changed)?;
+        let (page, range) = (self.page, self.range.clone());
+        let column = page.column(at, kind.width().unwrap_or_default() as u8)?;
+        let ColumnBuf { values, validity } = to;
+        if page.has_nulls(&column) {
+            page.nulls(&column, range.clone(), |is_null| validity.push(!is_null))?;
+        } else {
+            validity.push_valid(range.len());
+        }
+        values.reserve(range.len());
+        match values {
+            ColumnValues::Boolean(to) => page.numbers(&column, range, |number| to.push(number != 0)),
+            ColumnValues::SmallInt(to) => page.numbers(&column, range, |number| to.push(number as i16)),
+            ColumnValues::Int(to) => page.numbers(&column, range, |number| to.push(number as i32)),
+            ColumnValues::BigInt(to) => page.numbers(&column, range, |number| to.push(number)),
+            ColumnValues::Real(to) => {
+                page.numbers(&column, range, |number| to.push(f32::from_bits(number as u32)))
+            }
+            ColumnValues::Double(to) => {
+                page.numbers(&column, range, |number| to.push(f64::from_bits(number as u64)))
+            }
+            ColumnValues::Decimal(to) => page.long_numbers(&column, range, |number| to.push(number)),
+            ColumnValues::Interval(to) => page.long_numbers(&column, range, |number| {
+                to.push(Interval::from_le_bytes(number.to_le_bytes()));
+            }),
+            ColumnValues::Uuid(to) => {
+                page.long_numbers(&column, range, |number| to.push(number.to_le_bytes()))
+            }
+            ColumnValues::Bytes(to) => page.texts(&column, range, (&mut to.bytes, &mut to.ends)),
+        }
+    }
+
+    /// A column of the keys, where its bytes follow from their words. False, and nothing, where they do not.
+    fn of_keys(&self, key: &FixedKey, to: &mut ColumnBuf) -> Result<bool, Changed> {
+        let (page, range) = (self.page, self.range.clone());
+        let width = key.width();
+        for tag in key.tags() {
+            if !page.key_byte(*tag)?.is_some_and(FixedKey::is_value) {
+                return Ok(false);
+            }
+        }
+        let Some(words) = page.key_words(key.start() + 1, width)? else { return Ok(false) };
+        let flip = if key.is_descending() { u64::MAX } else { 0 };
+        let ColumnBuf { values, validity } = to;
+        values.reserve(range.len());
+        match (values, key.kind()) {
+            (ColumnValues::Boolean(to), _) => {
+                page.key_numbers(&words, range.clone(), |number| to.push((number ^ flip) as u8 == 1))?;
+            }
+            (ColumnValues::SmallInt(to), _) => page.key_numbers(&words, range.clone(), |number| {
+                to.push(((number ^ flip) as u16 ^ 1 << 15) as i16);
+            })?,
+            (ColumnValues::Int(to), Type::Int | Type::Date) => {
+                page.key_numbers(&words, range.clone(), |number| {
+                    to.push(((number ^ flip) as u32 ^ 1 << 31) as i32);
+                })?;
+            }
+            (ColumnValues::BigInt(to), _) => page.key_numbers(&words, range.clone(), |number| {
+                to.push((number ^ flip ^ 1 << 63) as i64);
+            })?,
+            _ => return Ok(false),
+        }
+        validity.push_valid(range.len());
+        Ok(true)
+    }
+}

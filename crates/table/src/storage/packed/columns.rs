@@ -1,0 +1,341 @@
+//! Reading many records of a packed leaf at once.
+
+use std::ops::Range;
+
+use cairn_pool::Changed;
+
+use super::keys::{Keys, Words};
+use super::read::{Packed, Stream};
+use super::symbols::Symbols;
+use super::{ALL_NULL, CODES, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, TEXTS, VALUES, bits};
+use crate::storage::node::max_record;
+
+/// Bytes, and where each value ends in them.
+type Bytes<'t> = (&'t mut Vec<u8>, &'t mut Vec<usize>);
+
+impl Packed<'_, [u8]> {
+    /// The stream of a column of the rows' own, if it has the width that the column's type has: 0 for bytes. Of 16 bytes, both halves.
+    pub(crate) fn column(&self, column: usize, width: u8) -> Result<Column, Changed> {
+        let (streams, lead) = self.shape()?;
+        let mut left = column;
+        let mut nth = usize::from(lead > 0);
+        while nth < streams {
+            let stream = self.stream(nth)?;
+            if left == 0 {
+                let high = match stream.width {
+                    LOW => Some(self.stream(nth + 1)?).filter(|high| high.width == HIGH),
+                    _ => None,
+                };
+                let is_it = stream.width == width && (width == LOW) == high.is_some();
+                return if is_it { Ok(Column { stream, high }) } else { Err(Changed) };
+            }
+            left -= 1;
+            nth += if stream.width == LOW { 2 } else { 1 };
+        }
+        Err(Changed)
+    }
+
+    /// Gives the numbers of a column of up to 8 bytes. Those of NULL are any.
+    #[inline]
+    pub(crate) fn numbers(
+        &self,
+        column: &Column,
+        range: Range<usize>,
+        each: impl FnMut(i64),
+    ) -> Result<(), Changed> {
+        self.numbers_of(&column.stream, range, each)
+    }
+
+    /// Gives the numbers of a column of 16 bytes.
+    pub(crate) fn long_numbers(
+        &self,
+        column: &Column,
+        range: Range<usize>,
+        mut each: impl FnMut(i128),
+    ) -> Result<(), Changed> {
+        let high = column.high.as_ref().ok_or(Changed)?;
+        let mut highs = Vec::with_capacity(range.len());
+        self.numbers_of(high, range.clone(), |number| highs.push(number))?;
+        let mut highs = highs.into_iter();
+        self.numbers_of(&column.stream, range, |low| {
+            let high = highs.next().unwrap_or_default();
+            each(i128::from(high) << 64 | i128::from(low as u64));
+        })
+    }
+
+    #[inline]
+    pub(super) fn numbers_of(
+        &self,
+        stream: &Stream,
+        range: Range<usize>,
+        mut each: impl FnMut(i64),
+    ) -> Result<(), Changed> {
+        match stream.form {
+            NUMBERS => bits::each(self.0, stream.place, stream.bits, range, |number| {
+                each(stream.base.wrapping_add_unsigned(number));
+            }),
+            VALUES => {
+                let (start, len) = (usize::from(stream.heap), 8 * usize::from(stream.len));
+                let values = self.0.get(start..start + len).ok_or(Changed)?.as_chunks::<8>().0;
+                let mut is_sound = true;
+                bits::each(self.0, stream.place, stream.bits, range, |number| {
+                    let value = values.get(number as usize);
+                    is_sound &= value.is_some();
+                    each(i64::from_le_bytes(value.copied().unwrap_or_default()));
+                })?;
+                if is_sound { Ok(()) } else { Err(Changed) }
+            }
+            _ => Err(Changed),
+        }
+    }
+
+    /// Whether any value of a column is NULL.
+    pub(crate) fn has_nulls(&self, column: &Column) -> bool {
+        column.stream.nulls != NO_NULLS
+    }
+
+    /// Tells of each value whether it is NULL.
+    pub(crate) fn nulls(
+        &self,
+        column: &Column,
+        range: Range<usize>,
+        mut each: impl FnMut(bool),
+    ) -> Result<(), Changed> {
+        match column.stream.nulls {
+            NO_NULLS => range.for_each(|_| each(false)),
+            ALL_NULL => range.for_each(|_| each(true)),
+            place => {
+                for at in range {
+                    let bits = self.0.get(usize::from(place) + at / 8).ok_or(Changed)?;
+                    each(bits >> (at % 8) & 1 == 1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the values of a column of bytes. Those of NULL are empty.
+    pub(crate) fn texts(&self, column: &Column, range: Range<usize>, to: Bytes<'_>) -> Result<(), Changed> {
+        self.texts_of(&column.stream, range, to)
+    }
+
+    pub(super) fn texts_of(
+        &self,
+        stream: &Stream,
+        range: Range<usize>,
+        to: Bytes<'_>,
+    ) -> Result<(), Changed> {
+        let (bytes, ends) = to;
+        if stream.nulls == ALL_NULL {
+            ends.extend(range.map(|_| bytes.len()));
+            return Ok(());
+        }
+        // What comes of bytes that nobody has packed must not be more than what could have been packed.
+        let most = bytes.len() + range.len() * max_record(self.0.len());
+        if stream.form == TEXTS {
+            let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
+            let (table, len) = (usize::from(stream.table), 2 * usize::from(stream.len));
+            let table = self.0.get(table..table + len).ok_or(Changed)?.as_chunks::<2>().0;
+            let end = |nth: usize| table.get(nth).map(|end| usize::from(u16::from_le_bytes(*end)));
+            let mut is_sound = true;
+            bits::each(self.0, stream.place, stream.bits, range, |nth| {
+                let nth = nth as usize;
+                let start = if nth == 0 { Some(0) } else { end(nth - 1) };
+                let text = start.zip(end(nth)).and_then(|(start, end)| heap.get(start..end));
+                is_sound &= text.is_some() && bytes.len() <= most;
+                if is_sound {
+                    bytes.extend_from_slice(text.unwrap_or_default());
+                }
+                ends.push(bytes.len());
+            })?;
+            return if is_sound { Ok(()) } else { Err(Changed) };
+        }
+        let places = self.ends(stream, range)?;
+        let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
+        let mut start = places.first().copied().ok_or(Changed)?;
+        let last = places.last().copied().ok_or(Changed)?;
+        if last < start {
+            return Err(Changed);
+        }
+        let symbols = match stream.form {
+            PLAIN => None,
+            CODES => Some(Symbols::read(self.0, stream.table)?),
+            _ => return Err(Changed),
+        };
+        let mut written = bytes.len();
+        if symbols.is_some() {
+            // Each code stands for eight bytes at most; what is too much goes again.
+            bytes.resize(written + 8 * (last - start), 0);
+        }
+        for &end in places.get(1..).unwrap_or_default() {
+            let own = heap.get(start..end).ok_or(Changed)?;
+            written = match &symbols {
+                None => {
+                    bytes.extend_from_slice(own);
+                    bytes.len()
+                }
+                Some(symbols) => symbols.write(own, bytes, written)?,
+            };
+            if written > most {
+                return Err(Changed);
+            }
+            ends.push(written);
+            start = end;
+        }
+        bytes.truncate(written);
+        Ok(())
+    }
+
+    /// Where the first one begins, and where each ends.
+    fn ends(&self, stream: &Stream, range: Range<usize>) -> Result<Vec<usize>, Changed> {
+        let ends = stream.ends();
+        let mut places = Vec::with_capacity(range.len() + 1);
+        let mut at = match range.start.checked_sub(1) {
+            Some(before) => before,
+            None => {
+                places.push(0);
+                0
+            }
+        };
+        let mut is_sound = true;
+        bits::each(self.0, ends.place, ends.bits, at..range.end, |number| {
+            let end = ends.end(at, number);
+            is_sound &= end.is_ok();
+            places.push(end.unwrap_or_default());
+            at += 1;
+        })?;
+        if is_sound { Ok(places) } else { Err(Changed) }
+    }
+
+    /// Appends keys, whole.
+    pub(crate) fn keys_of(&self, range: Range<usize>, to: Bytes<'_>) -> Result<(), Changed> {
+        let (bytes, ends) = to;
+        match self.keys()? {
+            Keys::Words(words) => {
+                let template = usize::from(words.template);
+                let template = self.0.get(template..template + usize::from(words.len)).ok_or(Changed)?;
+                let mut highs = self.word(&words, true, range.clone())?.into_iter();
+                for low in self.word(&words, false, range)? {
+                    let start = bytes.len();
+                    bytes.extend_from_slice(template);
+                    let high = highs.next().unwrap_or(words.high.base);
+                    words.put(high, low, bytes.get_mut(start..).ok_or(Changed)?)?;
+                    ends.push(bytes.len());
+                }
+                Ok(())
+            }
+            Keys::Texts(_) => {
+                let mut key = Vec::new();
+                for at in range {
+                    self.key(at, &mut key)?;
+                    bytes.extend_from_slice(&key);
+                    ends.push(bytes.len());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn word(&self, words: &Words, is_high: bool, range: Range<usize>) -> Result<Vec<u64>, Changed> {
+        let word = if is_high { words.high } else { words.low };
+        let mut numbers = Vec::with_capacity(range.len());
+        if is_high && word.bits == 0 {
+            return Ok(numbers);
+        }
+        bits::each(self.0, word.place, word.bits, range, |number| {
+            numbers.push(word.base.wrapping_add(number));
+        })?;
+        Ok(numbers)
+    }
+
+    /// How the number at some bytes of the keys, big-endian, follows from their words. `None` where keys are not of one length, or the bytes that differ within it are not side
+    /// by side.
+    pub(crate) fn key_words(&self, start: usize, width: usize) -> Result<Option<KeyWords>, Changed> {
+        let Keys::Words(words) = self.keys()? else { return Ok(None) };
+        let end = start + width;
+        if end > words.len.into() || width > 8 {
+            return Ok(None);
+        }
+        let mut fixed = [0; 8];
+        self.0
+            .get(usize::from(words.template) + start..usize::from(words.template) + end)
+            .ok_or(Changed)
+            .map(|bytes| fixed.iter_mut().rev().zip(bytes.iter().rev()).for_each(|(to, from)| *to = *from))?;
+        let positions = words.positions.get(..words.count).ok_or(Changed)?;
+        let position = |position: &u8| usize::from(*position);
+        let before = positions.iter().filter(|at| position(at) < start).count();
+        let own = positions.iter().filter(|at| (start..end).contains(&position(at))).count();
+        // Of the words together the last positions are the lowest bytes; all of the own ones must be in the low word.
+        let behind = words.count - before - own;
+        let (first, last) = (positions.get(before), positions.get((before + own).saturating_sub(1)));
+        let (Some(first), Some(last)) = (first, last) else {
+            return Ok(Some(KeyWords {
+                words,
+                fixed: u64::from_be_bytes(fixed),
+                skip: 0,
+                mask: 0,
+                shift: 0,
+            }));
+        };
+        if own == 0 {
+            return Ok(Some(KeyWords {
+                words,
+                fixed: u64::from_be_bytes(fixed),
+                skip: 0,
+                mask: 0,
+                shift: 0,
+            }));
+        }
+        if position(last) + 1 - position(first) != own || behind + own > 8 {
+            return Ok(None);
+        }
+        let shift = 8 * (end - 1 - position(last)) as u32;
+        let mask = u64::MAX >> (64 - 8 * own as u32);
+        let fixed = u64::from_be_bytes(fixed) & !(mask << shift);
+        Ok(Some(KeyWords { words, fixed, skip: 8 * behind as u32, mask, shift }))
+    }
+
+    /// Gives those numbers.
+    #[inline]
+    pub(crate) fn key_numbers(
+        &self,
+        key: &KeyWords,
+        range: Range<usize>,
+        mut each: impl FnMut(u64),
+    ) -> Result<(), Changed> {
+        let low = key.words.low;
+        bits::each(self.0, low.place, low.bits, range, |number| {
+            let word = low.base.wrapping_add(number);
+            // `skip` is below 64: at least one of the eight bytes is the number's own.
+            each(key.fixed | (word >> key.skip & key.mask) << key.shift);
+        })
+    }
+
+    /// Whether a byte is the same in all keys, and which one.
+    pub(crate) fn key_byte(&self, at: usize) -> Result<Option<u8>, Changed> {
+        let Keys::Words(words) = self.keys()? else { return Ok(None) };
+        let varies = words.positions.iter().take(words.count).any(|position| usize::from(*position) == at);
+        if varies || at >= words.len.into() {
+            return Ok(None);
+        }
+        self.0.get(usize::from(words.template) + at).copied().map(Some).ok_or(Changed)
+    }
+}
+
+/// A column of the rows' own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column {
+    pub(super) stream: Stream,
+    pub(super) high: Option<Stream>,
+}
+
+/// A number within keys.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyWords {
+    words: Words,
+    /// What is the same in all of them.
+    fixed: u64,
+    skip: u32,
+    mask: u64,
+    shift: u32,
+}

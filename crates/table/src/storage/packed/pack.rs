@@ -1,0 +1,460 @@
+//! Taking records apart, and finding out how many of them make a page.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::plan::Plan;
+use super::symbols::Found;
+use super::{BYTES, HIGH, LOW, SLACK};
+use crate::storage::node::{Bounds, SLOT};
+
+/// The longest key that is packed: positions in keys are bytes, and fences are keys.
+const LONGEST_KEY: usize = 255;
+
+/// As many records at most are on a page: whoever changes one has to write all of them again.
+const MOST_RECORDS: usize = 4096;
+
+/// Guesses at how many records fill a page.
+const GUESSES: usize = 5;
+
+/// Values that are looked at before dictionaries are thought of, and how many may differ.
+const LOOK: usize = 256;
+const FEW: usize = 96;
+
+/// Pages between two trainings of symbols.
+const PAGES_A_TABLE: u32 = 48;
+
+/// What records have between their flags and their columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lead {
+    /// Nothing: rows.
+    Nothing,
+    /// The length of the row's key, which is the end of the record's: entries of indexes.
+    Length,
+    /// The length of the row's key, and that key: entries of unique indexes.
+    Bytes,
+}
+
+/// How records are taken apart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) lead: Lead,
+    /// Of each column; 0 for those of variable width.
+    pub(crate) widths: Vec<u8>,
+}
+
+/// Where a record is in the gathered bytes.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    key: u32,
+    value: u32,
+    end: u32,
+}
+
+/// What has been gathered of a stream.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) width: u8,
+    pub(super) numbers: Vec<i64>,
+    /// Places of texts in the gathered bytes.
+    texts: Vec<(u32, u32)>,
+    /// Empty as long as nothing is NULL.
+    nulls: Vec<bool>,
+    /// Whether there may be few different values.
+    pub(super) has_few: bool,
+    symbols: Option<Trained>,
+    /// Pages that were written since symbols were last looked for.
+    pages: u32,
+    /// The texts in codes, and where each ends, as many as there are; not needed again when the page says so.
+    codes: Vec<u8>,
+    code_ends: Vec<u64>,
+}
+
+struct Trained {
+    found: Found,
+    /// What makes codes; none where the codes were there before.
+    compressor: Option<Box<fsst::Compressor>>,
+    /// Bytes of codes for each byte of text when it was new.
+    ratio: f64,
+}
+
+impl fmt::Debug for Trained {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Trained")
+            .field("found", &self.found)
+            .field("ratio", &self.ratio)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Records in order, taken apart.
+#[derive(Debug)]
+pub(crate) struct Packer {
+    layout: Layout,
+    payload: usize,
+    bytes: Vec<u8>,
+    places: Vec<Place>,
+    streams: Vec<Gathered>,
+    /// As many records had the last page.
+    last: usize,
+}
+
+impl Packer {
+    /// For pages with so many bytes.
+    pub(crate) fn new(layout: Layout, payload: usize) -> Packer {
+        let lead = match layout.lead {
+            Lead::Nothing => None,
+            Lead::Length => Some(2),
+            Lead::Bytes => Some(BYTES),
+        };
+        let columns = layout.widths.iter().flat_map(|&width| match width {
+            16 => vec![LOW, HIGH],
+            width => vec![width],
+        });
+        let streams = lead.into_iter().chain(columns);
+        let streams = streams.map(|width| Gathered { width, ..Gathered::default() }).collect();
+        Packer { layout, payload, bytes: Vec::new(), places: Vec::new(), streams, last: 64 }
+    }
+
+    pub(super) fn payload(&self) -> usize {
+        self.payload
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn streams(&self) -> &[Gathered] {
+        &self.streams
+    }
+
+    /// How many records wait.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// How many bytes they have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// A record that waits.
+    pub(crate) fn record(&self, at: usize) -> Option<(&[u8], &[u8])> {
+        let place = self.places.get(at)?;
+        let (key, value, end) = (place.key as usize, place.value as usize, place.end as usize);
+        Some((self.bytes.get(key..value)?, self.bytes.get(value..end)?))
+    }
+
+    /// The key of a record that waits.
+    pub(crate) fn key(&self, at: usize) -> &[u8] {
+        self.record(at).map(|(key, _)| key).unwrap_or_default()
+    }
+
+    /// Bytes that some records have in an ordinary leaf, without its head and its fences.
+    pub(crate) fn ordinary(&self, range: Range<usize>) -> usize {
+        let (Some(first), Some(last)) = (self.places.get(range.start), range.end.checked_sub(1)) else {
+            return 0;
+        };
+        let end = self.places.get(last).map_or(first.key, |place| place.end);
+        let (first, last) = (self.key(range.start), self.key(last));
+        let prefix = first.iter().zip(last).take_while(|(a, b)| a == b).count();
+        let start = self.places.get(range.start).map_or(0, |place| place.key);
+        (end - start) as usize + range.len() * SLOT - range.len() * prefix
+    }
+
+    /// Takes a record, whose key is behind those that wait. False, and nothing else, for one that cannot be taken apart.
+    pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
+        if key.len() > LONGEST_KEY || u32::try_from(self.bytes.len() + key.len() + value.len()).is_err() {
+            return false;
+        }
+        let start = self.bytes.len();
+        let middle = start + key.len();
+        let count = self.places.len();
+        if self.split(value, middle, count).is_none() {
+            self.streams.iter_mut().for_each(|stream| stream.truncate(count));
+            return false;
+        }
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+        let end = self.bytes.len();
+        self.places.push(Place { key: start as u32, value: middle as u32, end: end as u32 });
+        true
+    }
+
+    /// Takes a value apart that will be at `base`, as the `count`-th. What is refused here could not be put together again.
+    fn split(&mut self, value: &[u8], base: usize, count: usize) -> Option<()> {
+        let (&flags, mut rest) = value.split_first().filter(|(flags, _)| **flags == 0)?;
+        debug_assert_eq!(flags, 0);
+        let place = |rest: &[u8]| base + value.len() - rest.len();
+        let mut streams = self.streams.iter_mut();
+        if self.layout.lead != Lead::Nothing {
+            let (len, after) = rest.split_first_chunk::<2>()?;
+            let len = u16::from_le_bytes(*len);
+            rest = after;
+            let stream = streams.next()?;
+            if self.layout.lead == Lead::Length {
+                stream.numbers.push(len.into());
+            } else {
+                let (_, after) = rest.split_at_checked(len.into())?;
+                stream.text(place(rest), len.into());
+                rest = after;
+            }
+        }
+        let columns = self.layout.widths.len();
+        let (nulls, mut fixed) = rest.split_at_checked(columns.div_ceil(8))?;
+        // Bits behind the last column are zero, or nobody would know of them.
+        let unused = 8 * nulls.len() - columns;
+        if nulls.last().is_some_and(|last| unused > 0 && last >> (8 - unused) != 0) {
+            return None;
+        }
+        let is_null = |column: usize| nulls.get(column / 8).is_some_and(|bits| bits >> (column % 8) & 1 == 1);
+        let widths = self.layout.widths.iter().map(|width| usize::from(*width));
+        let all: usize = widths.clone().sum();
+        let variable = widths.clone().filter(|width| *width == 0).count();
+        let mut ends = fixed.get(all..)?;
+        let body = ends.get(2 * variable..)?;
+        let body_place = place(body);
+        let mut start = 0;
+        for (column, width) in widths.enumerate() {
+            let (stream, is_null) = (streams.next()?, is_null(column));
+            stream.null(is_null, count);
+            if width == 0 {
+                let (end, after) = ends.split_first_chunk::<2>()?;
+                let end = usize::from(u16::from_le_bytes(*end));
+                let len = end.checked_sub(start).filter(|len| *len == 0 || !is_null)?;
+                stream.text(body_place + start, len);
+                (ends, start) = (after, end);
+                continue;
+            }
+            let (number, after) = fixed.split_at_checked(width)?;
+            fixed = after;
+            if is_null && number.iter().any(|byte| *byte != 0) {
+                return None;
+            }
+            stream.numbers.push(number_of(number.get(..width.min(8))?)?);
+            if width == 16 {
+                streams.next()?.numbers.push(number_of(number.get(8..)?)?);
+            }
+        }
+        (start == body.len()).then_some(())
+    }
+
+    /// Makes codes of the texts that have none, with the symbols that there are, or better ones.
+    pub(crate) fn prepare(&mut self) {
+        let Packer { streams, bytes, .. } = self;
+        for stream in streams {
+            stream.prepare(bytes);
+        }
+    }
+
+    /// How many records from the first on fill a page whose lower fence is so long, and how they are written. `None` when not even two can be packed.
+    pub(crate) fn fit(&mut self, lower: usize, most: usize) -> Option<(usize, Plan)> {
+        let most = most.min(self.len()).min(MOST_RECORDS);
+        if most < 2 {
+            return None;
+        }
+        // Fences are keys, or shorter; when this page is divided there will be others.
+        let fences = lower + 3 * self.places.first().map_or(0, |place| (place.value - place.key) as usize);
+        let room = self.payload.checked_sub(fences + SLACK)?;
+        let mut best: Option<(usize, Plan)> = None;
+        let (mut low, mut high) = (0, most + 1);
+        // As many as before, and a few less: most pages are right at once then.
+        let mut guess = (self.last - self.last / 100).clamp(1, most);
+        for _ in 0..GUESSES {
+            let plan = Plan::new(self, 0..guess);
+            let size = plan.size.max(1);
+            if size <= room {
+                low = guess;
+                best = Some((guess, plan));
+                if guess == most || size >= room / 100 * 96 {
+                    break;
+                }
+            } else {
+                high = guess;
+            }
+            // A bit less than what it should be: a page too many costs less than a guess too many.
+            guess = (guess * room / size * 995 / 1000).clamp(low + 1, high.saturating_sub(1).max(low + 1));
+            if guess >= high {
+                break;
+            }
+        }
+        let (count, plan) = best.filter(|(count, _)| *count > 1)?;
+        self.last = count;
+        Some((count, plan))
+    }
+
+    /// Writes the first records as a page. `None` when they do not fit.
+    pub(crate) fn page(&self, plan: &Plan, bounds: Bounds<'_>) -> Option<Vec<u8>> {
+        super::write::page(self, plan, bounds)
+    }
+
+    /// Forgets the first records.
+    pub(crate) fn forget(&mut self, count: usize) {
+        self.places.drain(..count.min(self.places.len()));
+        let start = self.places.first().map_or(self.bytes.len() as u32, |place| place.key);
+        self.bytes.drain(..start as usize);
+        for place in &mut self.places {
+            (place.key, place.value, place.end) = (place.key - start, place.value - start, place.end - start);
+        }
+        self.streams.iter_mut().for_each(|stream| stream.forget(count, start));
+    }
+
+    /// Tells that a page was written: symbols grow old.
+    pub(crate) fn wrote(&mut self) {
+        self.streams.iter_mut().for_each(|stream| stream.pages += 1);
+    }
+
+    /// The text of a stream.
+    pub(super) fn text(&self, stream: &Gathered, at: usize) -> &[u8] {
+        stream.own_text(at, &self.bytes)
+    }
+
+    /// Says whether a stream may have few different values.
+    pub(super) fn has_few(&mut self, nth: usize, has_few: bool) {
+        if let Some(stream) = self.streams.get_mut(nth) {
+            stream.has_few = has_few;
+        }
+    }
+
+    /// Gives a stream codes that its texts had on a page, one after the other, instead of making new ones.
+    pub(super) fn set_codes(&mut self, nth: usize, found: Found, codes: Vec<u8>, ends: Vec<u64>) {
+        if let Some(stream) = self.streams.get_mut(nth) {
+            stream.symbols = Some(Trained { found, compressor: None, ratio: 1.0 });
+            (stream.codes, stream.code_ends) = (codes, ends);
+        }
+    }
+}
+
+/// A number of up to 8 bytes, with its sign.
+fn number_of(bytes: &[u8]) -> Option<i64> {
+    Some(match bytes.len() {
+        1 => i64::from(*bytes.first()?),
+        2 => i16::from_le_bytes(*bytes.first_chunk()?).into(),
+        4 => i32::from_le_bytes(*bytes.first_chunk()?).into(),
+        8 => i64::from_le_bytes(*bytes.first_chunk()?),
+        _ => return None,
+    })
+}
+
+impl Gathered {
+    fn text(&mut self, place: usize, len: usize) {
+        self.texts.push((place as u32, len as u32));
+    }
+
+    fn null(&mut self, is_null: bool, count: usize) {
+        if is_null && self.nulls.is_empty() {
+            self.nulls.resize(count, false);
+        }
+        if is_null || !self.nulls.is_empty() {
+            self.nulls.push(is_null);
+        }
+    }
+
+    fn truncate(&mut self, count: usize) {
+        self.numbers.truncate(count);
+        self.texts.truncate(count);
+        self.nulls.truncate(count);
+    }
+
+    fn forget(&mut self, count: usize, bytes: u32) {
+        self.numbers.drain(..count.min(self.numbers.len()));
+        self.texts.drain(..count.min(self.texts.len()));
+        self.texts.iter_mut().for_each(|(place, _)| *place = place.saturating_sub(bytes));
+        self.nulls.drain(..count.min(self.nulls.len()));
+        if !self.nulls.contains(&true) {
+            self.nulls.clear();
+        }
+        let gone = count.checked_sub(1).and_then(|last| self.code_ends.get(last)).copied();
+        let gone = gone.unwrap_or_else(|| self.code_ends.last().copied().unwrap_or_default());
+        self.code_ends.drain(..count.min(self.code_ends.len()));
+        self.codes.drain(..gone as usize);
+        self.code_ends.iter_mut().for_each(|end| *end -= gone);
+    }
+
+    fn own_text<'b>(&self, at: usize, bytes: &'b [u8]) -> &'b [u8] {
+        let text = self.texts.get(at).and_then(|(place, len)| {
+            let place = *place as usize;
+            bytes.get(place..place + *len as usize)
+        });
+        text.unwrap_or_default()
+    }
+
+    /// Lengths of texts.
+    pub(super) fn lens(&self, range: Range<usize>) -> impl Iterator<Item = usize> + Clone {
+        self.texts.get(range).unwrap_or_default().iter().map(|(_, len)| *len as usize)
+    }
+
+    /// Which of the values are NULL; none when nothing is.
+    pub(super) fn nulls(&self, range: Range<usize>) -> &[bool] {
+        self.nulls.get(range).unwrap_or_default()
+    }
+
+    /// The symbols, and the codes of some texts with where they end.
+    pub(super) fn codes(&self, range: Range<usize>) -> Option<(&Found, &[u8], usize, &[u64])> {
+        let ends = self.code_ends.get(range.clone())?;
+        let start = range.start.checked_sub(1).map_or(Some(0), |at| self.code_ends.get(at).copied())?;
+        let end = ends.last().copied().unwrap_or(start);
+        let codes = self.codes.get(start as usize..end as usize)?;
+        Some((&self.symbols.as_ref()?.found, codes, start as usize, ends))
+    }
+
+    fn prepare(&mut self, bytes: &[u8]) {
+        self.has_few = match self.width {
+            BYTES => {
+                let texts = (0..self.texts.len().min(LOOK)).map(|at| self.own_text(at, bytes));
+                texts.collect::<std::collections::HashSet<_>>().len() <= FEW
+            }
+            _ => {
+                let numbers = self.numbers.iter().take(LOOK);
+                numbers.collect::<std::collections::HashSet<_>>().len() <= FEW
+            }
+        };
+        let new = self.code_ends.len()..self.texts.len();
+        if self.width != BYTES || new.is_empty() {
+            return;
+        }
+        let all: usize = self.lens(new.clone()).sum();
+        let is_old = self.pages >= PAGES_A_TABLE;
+        if self.symbols.is_none() && (is_old || self.pages == 0) && all >= 4 * new.len().max(LOOK) {
+            self.train(bytes);
+            return;
+        }
+        let Some(ratio) = self.encode(bytes) else { return };
+        let was = self.symbols.as_ref().map_or(1.0, |trained| trained.ratio);
+        if is_old && ratio > was * 1.1 {
+            self.train(bytes);
+        }
+    }
+
+    /// Looks for symbols that are good for the texts that are there.
+    fn train(&mut self, bytes: &[u8]) {
+        self.pages = 1;
+        let texts: Vec<&[u8]> = (0..self.texts.len()).map(|at| self.own_text(at, bytes)).collect();
+        let compressor = fsst::Compressor::train(&texts);
+        let symbols = compressor.symbol_table().iter().zip(compressor.symbol_lengths());
+        let symbols = symbols.map(|(symbol, len)| (symbol.to_u64(), *len)).collect();
+        self.symbols =
+            Some(Trained { found: Found { symbols }, compressor: Some(Box::new(compressor)), ratio: 1.0 });
+        self.codes.clear();
+        self.code_ends.clear();
+        let ratio = self.encode(bytes).unwrap_or(1.0);
+        if ratio > 0.9 {
+            self.symbols = None;
+            self.codes.clear();
+            self.code_ends.clear();
+        } else if let Some(trained) = &mut self.symbols {
+            trained.ratio = ratio;
+        }
+    }
+
+    /// Makes codes of texts that have none. Gives how many bytes there are for each byte of text.
+    fn encode(&mut self, bytes: &[u8]) -> Option<f64> {
+        let compressor = self.symbols.as_ref()?.compressor.as_ref()?;
+        let new = self.code_ends.len()..self.texts.len();
+        let texts: Vec<&[u8]> = new.clone().map(|at| self.own_text(at, bytes)).collect();
+        let all: usize = texts.iter().map(|text| text.len()).sum();
+        let before = self.codes.len();
+        compressor.compress_bulk_into::<4>(&texts, &mut self.codes, &mut self.code_ends);
+        Some((self.codes.len() - before) as f64 / all.max(1) as f64)
+    }
+}

@@ -1,0 +1,256 @@
+//! Reading records of a packed leaf one at a time, wherever its bytes are.
+
+use cairn_pool::Changed;
+
+use super::symbols::Table;
+use super::{
+    ALL_NULL, BYTES, CODES, ESCAPE, HEADER, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, STREAM, STREAMS, TEXTS,
+    VALUES, bits,
+};
+use crate::storage::node::max_record;
+use crate::storage::source::Source;
+
+/// A packed leaf to read. Nothing that its bytes say is believed before it was looked at: places may lie anywhere, and lengths may be any.
+#[derive(Debug)]
+pub(crate) struct Packed<'a, S: ?Sized>(pub(crate) &'a S);
+
+impl<S: ?Sized> Clone for Packed<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: ?Sized> Copy for Packed<'_, S> {}
+
+/// Where bytes end that lie one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    pub(super) bits: u8,
+    pub(super) place: u16,
+    pub(super) slope: u32,
+    pub(super) base: i32,
+}
+
+impl Ends {
+    /// The end of one, whose packed number is known.
+    #[inline]
+    pub(super) fn end(&self, at: usize, number: u64) -> Result<usize, Changed> {
+        let steady = ((at as u64 + 1) * u64::from(self.slope)) >> 8;
+        let end = i64::from(self.base).wrapping_add_unsigned(steady).wrapping_add_unsigned(number);
+        // No page is longer.
+        usize::try_from(end).ok().filter(|end| *end <= usize::from(u16::MAX)).ok_or(Changed)
+    }
+
+    /// From where to where.
+    #[inline]
+    pub(super) fn range<S: Source + ?Sized>(&self, from: &S, at: usize) -> Result<(usize, usize), Changed> {
+        let start = match at.checked_sub(1) {
+            None => 0,
+            Some(before) => self.end(before, bits::get(from, self.place, self.bits, before)?)?,
+        };
+        let end = self.end(at, bits::get(from, self.place, self.bits, at)?)?;
+        if start <= end { Ok((start, end)) } else { Err(Changed) }
+    }
+}
+
+/// One column, or half of one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream {
+    pub(super) width: u8,
+    pub(super) form: u8,
+    pub(super) bits: u8,
+    pub(super) place: u16,
+    pub(super) nulls: u16,
+    /// Of numbers. Of bytes it is what says where they end.
+    pub(super) base: i64,
+    pub(super) heap: u16,
+    pub(super) len: u16,
+    pub(super) table: u16,
+}
+
+impl Stream {
+    pub(super) fn ends(&self) -> Ends {
+        Ends { bits: self.bits, place: self.place, slope: self.base as u32, base: (self.base >> 32) as i32 }
+    }
+}
+
+/// What records begin with.
+pub(super) const LENGTH: u8 = 1;
+pub(super) const LENGTH_AND_BYTES: u8 = 2;
+
+impl<S: Source + ?Sized> Packed<'_, S> {
+    /// How many streams there are, and what records begin with.
+    #[inline]
+    pub(super) fn shape(&self) -> Result<(usize, u8), Changed> {
+        let [streams, lead] = self.0.u16(STREAMS)?.to_le_bytes();
+        if lead > LENGTH_AND_BYTES || lead > 0 && streams == 0 {
+            return Err(Changed);
+        }
+        Ok((streams.into(), lead))
+    }
+
+    #[inline]
+    pub(super) fn stream(&self, nth: usize) -> Result<Stream, Changed> {
+        let at = HEADER + nth * STREAM;
+        let (head, base, tail) = (self.0.u64(at)?, self.0.u64(at + 8)?, self.0.u64(at + 16)?);
+        let width = head as u8;
+        if !matches!(width, BYTES | 1 | 2 | 4 | 8 | LOW | HIGH) {
+            return Err(Changed);
+        }
+        Ok(Stream {
+            width,
+            form: (head >> 8) as u8,
+            bits: (head >> 16) as u8,
+            place: (head >> 32) as u16,
+            nulls: (head >> 48) as u16,
+            base: base as i64,
+            heap: tail as u16,
+            len: (tail >> 16) as u16,
+            table: (tail >> 32) as u16,
+        })
+    }
+
+    #[inline]
+    fn is_null(&self, stream: &Stream, at: usize) -> Result<bool, Changed> {
+        match stream.nulls {
+            NO_NULLS => Ok(false),
+            ALL_NULL => Ok(true),
+            place => Ok(self.0.u8(usize::from(place) + at / 8)? >> (at % 8) & 1 == 1),
+        }
+    }
+
+    #[inline]
+    fn number(&self, stream: &Stream, at: usize) -> Result<i64, Changed> {
+        let number = bits::get(self.0, stream.place, stream.bits, at)?;
+        match stream.form {
+            NUMBERS => Ok(stream.base.wrapping_add_unsigned(number)),
+            VALUES if number < stream.len.into() => {
+                self.0.u64(usize::from(stream.heap) + 8 * number as usize).map(|number| number as i64)
+            }
+            _ => Err(Changed),
+        }
+    }
+
+    /// Appends a value of a stream of bytes.
+    #[inline]
+    fn bytes(&self, stream: &Stream, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        let heap = usize::from(stream.heap);
+        match stream.form {
+            PLAIN => {
+                let (start, end) = stream.ends().range(self.0, at)?;
+                self.0.append_to(heap + start, end - start, to)
+            }
+            TEXTS => {
+                let nth = bits::get(self.0, stream.place, stream.bits, at)?;
+                if nth >= stream.len.into() {
+                    return Err(Changed);
+                }
+                let ends = usize::from(stream.table) + 2 * nth as usize;
+                let start = if nth == 0 { 0 } else { self.0.u16(ends - 2)? };
+                let len = self.0.u16(ends)?.checked_sub(start).ok_or(Changed)?;
+                self.0.append_to(heap + usize::from(start), len.into(), to)
+            }
+            CODES => {
+                let (start, end) = stream.ends().range(self.0, at)?;
+                let table = Table::read(self.0, stream.table)?;
+                let mut place = heap + start;
+                while place < heap + end {
+                    let code = self.0.u8(place)?;
+                    place += 1;
+                    if code == ESCAPE {
+                        to.push(self.0.u8(place)?);
+                        place += 1;
+                        continue;
+                    }
+                    let (word, len) = table.symbol(self.0, code)?;
+                    let end = to.len() + len;
+                    to.extend_from_slice(&word.to_le_bytes());
+                    to.truncate(end);
+                }
+                Ok(())
+            }
+            _ => Err(Changed),
+        }
+    }
+
+    /// Appends the value of a record: put together from the columns.
+    pub(crate) fn value(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        if at >= self.count()? {
+            return Err(Changed);
+        }
+        let (streams, lead) = self.shape()?;
+        let (begin, most) = (to.len(), max_record(self.0.len()));
+        to.push(0);
+        if lead > 0 {
+            self.lead(lead, at, to)?;
+        }
+        let (start, first) = (to.len(), usize::from(lead > 0));
+        let nulls = self.columns(first..streams)?.div_ceil(8);
+        to.resize(start + nulls, 0);
+        let (mut column, mut is_null, mut variable) = (0, false, 0);
+        for nth in first..streams {
+            let stream = self.stream(nth)?;
+            if stream.width != HIGH {
+                is_null = self.is_null(&stream, at)?;
+                let bits = to.get_mut(start + column / 8).ok_or(Changed)?;
+                *bits |= u8::from(is_null) << (column % 8);
+                column += 1;
+            }
+            if stream.width == BYTES {
+                variable += 1;
+                continue;
+            }
+            let number = if is_null { 0 } else { self.number(&stream, at)? }.to_le_bytes();
+            to.extend_from_slice(number.get(..usize::from(stream.width).min(8)).ok_or(Changed)?);
+        }
+        let mut end = to.len();
+        to.resize(end + 2 * variable, 0);
+        let body = to.len();
+        for nth in first..streams {
+            let stream = self.stream(nth)?;
+            if stream.width == BYTES {
+                if !self.is_null(&stream, at)? {
+                    self.bytes(&stream, at, to)?;
+                }
+                let len = u16::try_from(to.len() - body).map_err(|_| Changed)?;
+                to.get_mut(end..end + 2).ok_or(Changed)?.copy_from_slice(&len.to_le_bytes());
+                end += 2;
+            }
+            if to.len() - begin > most {
+                return Err(Changed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends what records begin with behind their flags.
+    fn lead(&self, lead: u8, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        let stream = self.stream(0)?;
+        if lead == LENGTH {
+            let number = self.number(&stream, at)?;
+            to.extend_from_slice(&(number as u16).to_le_bytes());
+            return Ok(());
+        }
+        let start = to.len();
+        to.extend_from_slice(&[0; 2]);
+        self.bytes(&stream, at, to)?;
+        let len = u16::try_from(to.len() - start - 2).map_err(|_| Changed)?;
+        to.get_mut(start..start + 2).ok_or(Changed)?.copy_from_slice(&len.to_le_bytes());
+        Ok(())
+    }
+
+    /// How many columns some streams are.
+    #[inline]
+    fn columns(&self, streams: std::ops::Range<usize>) -> Result<usize, Changed> {
+        let mut columns = 0;
+        for nth in streams {
+            columns += usize::from(self.0.u8(HEADER + nth * STREAM)? != HIGH);
+        }
+        Ok(columns)
+    }
+
+    #[inline]
+    pub(super) fn count(&self) -> Result<usize, Changed> {
+        self.0.u16(2).map(usize::from)
+    }
+}

@@ -1,0 +1,140 @@
+//! Packed leaves whose records are going to change.
+//!
+//! A packed leaf has several times as many records as another. It is divided so that the record comes into an ordinary leaf with its neighbours, which is filled in part; what is on either side
+//! stays packed. That takes a division or two, each a change of its own: the parent has to have room for one key more, as in any other.
+
+use std::ops::Range;
+
+use cairn_pool::{Changed, Optimistic};
+
+use super::restructure::{Copy, Halves, separator};
+use super::{Attempt, Tree};
+use crate::storage::change::Change;
+use crate::storage::node::{Bounds, HEADER, NodeMut, SLOT};
+use crate::storage::ops::image;
+use crate::storage::packed::{Packed, Unpacked};
+
+/// How full, in percent, the ordinary leaf gets that a record comes into.
+const FILL: usize = 90;
+
+/// Records that a packed leaf has.
+pub(super) struct Records {
+    unpacked: Unpacked,
+    count: usize,
+}
+
+impl Records {
+    fn of(copy: &Copy) -> Result<Records, Changed> {
+        let count = copy.node().count()?;
+        let mut unpacked = Unpacked::default();
+        if count > 0 {
+            unpacked.fill(Packed(&copy.bytes[..]), 0..count)?;
+        }
+        Ok(Records { unpacked, count })
+    }
+
+    fn record(&self, at: usize) -> Result<(&[u8], &[u8]), Changed> {
+        self.unpacked.record(at).ok_or(Changed)
+    }
+
+    /// Bytes of an ordinary leaf that some of them take.
+    fn len(&self, range: Range<usize>, bounds: &Bounds<'_>) -> Result<usize, Changed> {
+        let prefix = bounds.prefix_len();
+        let fences = bounds.lower.map_or(0, <[u8]>::len) + bounds.upper.map_or(0, <[u8]>::len);
+        let mut sum = HEADER + fences;
+        for at in range {
+            let (key, value) = self.record(at)?;
+            sum += SLOT + key.len().checked_sub(prefix).ok_or(Changed)? + value.len();
+        }
+        Ok(sum)
+    }
+
+    /// Some of them as an ordinary leaf.
+    fn leaf(&self, range: Range<usize>, bounds: Bounds<'_>, len: usize) -> Result<Vec<u8>, Changed> {
+        let mut bytes = vec![0; len];
+        let mut node = NodeMut(&mut bytes);
+        node.clear(0, bounds)?;
+        let prefix = bounds.prefix_len();
+        for (at, record) in range.enumerate() {
+            let (key, value) = self.record(record)?;
+            node.insert(at, key.get(prefix..).ok_or(Changed)?, value)?;
+        }
+        Ok(bytes)
+    }
+}
+
+impl Tree {
+    /// Makes an ordinary leaf of a packed one whose records fit. Gives its records where they do not.
+    pub(super) fn unpack_whole(&self, view: &Optimistic<'_>) -> Attempt<Option<(Copy, Records)>> {
+        let copy = Copy::of(self, view)?;
+        let records = self.sound(view, Records::of(&copy))?;
+        let build = || -> Result<Option<Vec<u8>>, Changed> {
+            let bounds = copy.bounds();
+            if records.len(0..records.count, &bounds)? > copy.bytes.len() {
+                return Ok(None);
+            }
+            records.leaf(0..records.count, bounds, copy.bytes.len()).map(Some)
+        };
+        let Some(bytes) = self.sound(view, build())? else { return Ok(Some((copy, records))) };
+        let mut change = Change::default();
+        let leaf = change.hold(view.upgrade_exclusive()?);
+        change.plan(leaf, image(&bytes)?);
+        change.commit(&*self.space.log, self.space.path())?;
+        Ok(None)
+    }
+
+    /// Divides a packed leaf so that `key` gets nearer to an ordinary one.
+    pub(super) fn halves_packed(
+        &self,
+        view: &Optimistic<'_>,
+        (copy, records): &(Copy, Records),
+        key: &[u8],
+    ) -> Attempt<Halves> {
+        let build = || -> Result<Halves, Changed> {
+            let count = records.count;
+            // Parts of the same size, of which the key is in one; whole ones stay together on either side.
+            let parts = records.len(0..count, &copy.bounds())? * 100 / (copy.bytes.len() * FILL) + 1;
+            let size = count.div_ceil(parts).max(1);
+            let (at, _) = copy.node().search(key)?;
+            let start = at.min(count.saturating_sub(1)) / size * size;
+            let cut = if start > 0 { start } else { size };
+            let halves = |cut| self.divide_packed(copy, records, cut);
+            // The half of what fits on a page fits, even with other fences.
+            halves(cut).or_else(|Changed| halves(count / 2))
+        };
+        self.sound(view, build())
+    }
+
+    fn divide_packed(&self, copy: &Copy, records: &Records, cut: usize) -> Result<Halves, Changed> {
+        if cut == 0 || cut >= records.count {
+            return Err(Changed);
+        }
+        let separator = separator(records.record(cut - 1)?.0, records.record(cut)?.0);
+        let part = |range: Range<usize>, bounds: Bounds<'_>| -> Result<Vec<u8>, Changed> {
+            if records.len(range.clone(), &bounds)? <= copy.bytes.len() {
+                return records.leaf(range, bounds, copy.bytes.len());
+            }
+            Packed(&copy.bytes[..]).part(&records.unpacked, range, bounds)?.ok_or(Changed)
+        };
+        let bounds = copy.bounds();
+        let left = part(0..cut, Bounds { upper: Some(&separator), ..bounds })?;
+        let right = part(cut..records.count, Bounds { lower: Some(&separator), ..bounds })?;
+        Ok(Halves { left, right, separator })
+    }
+}
+
+/// Two leaves in one, of which one at least is packed: only when the other one has no records, or nothing would be gained that the next change does not undo. `None` otherwise.
+pub(super) fn merged_packed(left: &Copy, right: &Copy) -> Option<Vec<u8>> {
+    let kept = match (left.node().count(), right.node().count()) {
+        (Ok(0), _) => right,
+        (_, Ok(0)) => left,
+        _ => return None,
+    };
+    let bounds = Bounds { lower: left.lower.as_deref(), upper: right.upper.as_deref() };
+    if is_packed(kept) { Packed(&kept.bytes[..]).with_bounds(bounds) } else { None }
+}
+
+/// Whether a node is a packed leaf.
+pub(super) fn is_packed(copy: &Copy) -> bool {
+    copy.node().is_packed().unwrap_or(false)
+}
