@@ -62,8 +62,12 @@ impl View {
         if let Some(reads) = &self.reads {
             lock(reads).range(tree.root(), range);
         }
+        let mut cursor = tree.scan(range, direction);
+        if let Some(own) = packed::columns(table, index, columns) {
+            cursor.read_only(own, self.snapshot.all_visible);
+        }
         Ok(BlockScan {
-            cursor: tree.scan(range, direction),
+            cursor,
             view: self.clone(),
             table: Arc::clone(table),
             index,

@@ -6,8 +6,23 @@ use cairn_pool::Changed;
 
 use super::buffer::{ColumnBuf, ColumnValues};
 use crate::catalog::{Place as TablePlace, RowRef, Table};
-use crate::row::{FixedKey, Interval, Type, Value};
+use crate::row::{FixedKey, Interval, KeyFormat, Type, Value};
 use crate::storage::{Packed, UNPACKED_AT_ONCE, Unpacked};
+
+/// Which columns of the rows' own are read for some of the table's, where these and keys are all that is read.
+pub(super) fn columns(table: &Table, index: Option<usize>, columns: &[usize]) -> Option<Vec<usize>> {
+    let mut own = Vec::new();
+    for &column in columns {
+        match table.place(index, column) {
+            Some(TablePlace::Row(at)) => own.push(at),
+            Some(TablePlace::Key(_)) => {}
+            // The row's key, which is the record's in the table.
+            None if index.is_none() => {}
+            _ => return None,
+        }
+    }
+    Some(own)
+}
 
 /// Some records of a packed leaf, and what they are records of.
 #[derive(Debug, Clone)]
@@ -24,10 +39,10 @@ impl PackedRows<'_> {
         match self.table.place(self.index, column) {
             Some(TablePlace::Row(at)) => self.of_rows(at, to),
             Some(TablePlace::Key(at)) => {
-                let fixed = self.table.tree_key_format(self.index).and_then(|format| format.fixed(at));
-                match fixed {
+                let format = self.table.tree_key_format(self.index).ok_or(Changed)?;
+                match format.fixed(at) {
                     Some(fixed) if self.of_keys(&fixed, to)? => Ok(()),
-                    _ => self.each(|row| to.push(row.get(column))),
+                    _ => self.of_whole_keys(format, at, to),
                 }
             }
             _ => self.each(|row| to.push(row.get(column))),
@@ -98,6 +113,21 @@ impl PackedRows<'_> {
             }
             ColumnValues::Bytes(to) => page.texts(&column, range, (&mut to.bytes, &mut to.ends)),
         }
+    }
+
+    /// A column of the keys, which are put together for it.
+    fn of_whole_keys(&self, format: &KeyFormat, at: usize, to: &mut ColumnBuf) -> Result<(), Changed> {
+        let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(self.range.len()));
+        self.page.keys_of(self.range.clone(), (&mut bytes, &mut ends))?;
+        let mut start = 0;
+        for end in ends {
+            let key = bytes.get(start..end).ok_or(Changed)?;
+            if !to.push(format.get(at, key).unwrap_or(Value::Null)) {
+                return Err(Changed);
+            }
+            start = end;
+        }
+        Ok(())
     }
 
     /// A column of the keys, where its bytes follow from their words. False, and nothing, where they do not.

@@ -18,6 +18,8 @@ mod wal;
 pub(crate) use chain::{chain_pages, free_chain, read_chain, write_chain};
 pub use log::{Log, Unlogged};
 pub(crate) use node::{GHOST, Node};
+#[doc(hidden)]
+pub use packed::fuzz;
 pub(crate) use packed::{CHUNK as UNPACKED_AT_ONCE, Layout, Lead, Packed, Unpacked};
 pub(crate) use record::{Before, Record};
 pub use space::Space;

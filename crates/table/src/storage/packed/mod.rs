@@ -28,7 +28,7 @@
 //!   end of the n-th    base + ((n + 1) * slope >> 8) + packed number
 //! ```
 //!
-//! Little endian; a place is an offset in the page. A key's *words* are its bytes at the positions in which keys of the page differ, as big-endian numbers: the last eight are the low word, up
+//! Little endian; a place is an offset in the page. What the keys have comes first, then what each stream has, in their order, so that some can be read without the others. A key's *words* are its bytes at the positions in which keys of the page differ, as big-endian numbers: the last eight are the low word, up
 //! to eight before them the high one. Records are rows and entries of indexes as `catalog/table.rs` has them; a leaf with ghosts, long or wide rows is not packed.
 //!
 //! What is taken apart comes together to the same bytes, from the page alone: nobody above knows the difference. The idea is that of HyPer's Data Blocks (Lang et al., SIGMOD 2016); symbols are
@@ -36,8 +36,10 @@
 
 mod bits;
 mod columns;
+pub mod fuzz;
 mod keys;
 mod pack;
+mod partial;
 mod plan;
 mod read;
 mod repack;

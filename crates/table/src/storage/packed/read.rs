@@ -131,9 +131,12 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Appends a value of a stream of bytes.
+    /// Appends a value of a stream of bytes; that of NULL is empty.
     #[inline]
     fn bytes(&self, stream: &Stream, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        if stream.nulls == ALL_NULL {
+            return Ok(());
+        }
         let heap = usize::from(stream.heap);
         match stream.form {
             PLAIN => {
@@ -173,12 +176,27 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
+    /// Looks at a byte of each thing that a record is put together from. They lie on lines of their own, and the processor waits for all of them at once instead of for one after
+    /// the other.
+    fn touch(&self, streams: usize, at: usize) {
+        for nth in 0..streams {
+            let Ok(stream) = self.stream(nth) else { continue };
+            let _ = self.0.u8(usize::from(stream.place) + at * usize::from(stream.bits) / 8);
+            if stream.width == BYTES {
+                let steady = (at as u64 * u64::from(stream.ends().slope)) >> 8;
+                let _ = self.0.u8(usize::from(stream.heap) + steady as usize);
+                let _ = self.0.u8(usize::from(stream.table));
+            }
+        }
+    }
+
     /// Appends the value of a record: put together from the columns.
     pub(crate) fn value(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
         if at >= self.count()? {
             return Err(Changed);
         }
         let (streams, lead) = self.shape()?;
+        self.touch(streams, at);
         let (begin, most) = (to.len(), max_record(self.0.len()));
         to.push(0);
         if lead > 0 {
@@ -209,9 +227,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         for nth in first..streams {
             let stream = self.stream(nth)?;
             if stream.width == BYTES {
-                if !self.is_null(&stream, at)? {
-                    self.bytes(&stream, at, to)?;
-                }
+                self.bytes(&stream, at, to)?;
                 let len = u16::try_from(to.len() - body).map_err(|_| Changed)?;
                 to.get_mut(end..end + 2).ok_or(Changed)?.copy_from_slice(&len.to_le_bytes());
                 end += 2;

@@ -41,12 +41,21 @@ pub struct Cursor {
     unpacked: Unpacked,
     /// The record that it is at.
     at: usize,
+    /// What is copied of a packed leaf; all if nobody said.
+    part: Option<Part>,
     /// As many records are put together next: more and more, since who has read many will read many.
     chunk: usize,
 }
 
 /// As many records are put together at most.
 const MOST_AT_ONCE: usize = 1024;
+
+/// A part of packed leaves.
+#[derive(Debug, Clone)]
+struct Part {
+    columns: Vec<usize>,
+    all_visible: Lsn,
+}
 
 /// Where a leaf is sought.
 #[derive(Debug, Clone)]
@@ -85,12 +94,19 @@ impl Tree {
             is_packed: false,
             unpacked: Unpacked::default(),
             at: 0,
+            part: None,
             chunk: CHUNK,
         }
     }
 
     /// Copies the leaf at the end of a tree, or the one where a key is, or where the keys beyond it begin.
-    fn copy_leaf(&self, seek: &Seek, direction: Direction, to: &mut Vec<u8>) -> Attempt<Lsn> {
+    fn copy_leaf(
+        &self,
+        seek: &Seek,
+        direction: Direction,
+        part: Option<&Part>,
+        to: &mut Vec<u8>,
+    ) -> Attempt<Lsn> {
         let mut view = self.view(self.root)?;
         let mut level = self.level(&view)?;
         while level > 0 {
@@ -111,8 +127,13 @@ impl Tree {
             level -= 1;
         }
         to.resize(view.len(), 0);
-        view.copy_to(0, to)?;
         let lsn = view.lsn();
+        match part {
+            Some(part) if lsn <= part.all_visible && self.sound(&view, Node(&view).is_packed())? => {
+                self.sound(&view, Packed(&view).copy_columns(&part.columns, to))?;
+            }
+            _ => view.copy_to(0, to)?,
+        }
         view.validate()?;
         Ok(lsn)
     }
@@ -190,6 +211,11 @@ impl Cursor {
         self.unpacked.fill(Packed(&self.leaf[..]), range).map_err(|Changed| self.damaged())
     }
 
+    /// Only these columns are going to be asked for, besides keys, of packed leaves that nobody has changed behind `all_visible`: of such a leaf nothing else may be read.
+    pub(crate) fn read_only(&mut self, columns: Vec<usize>, all_visible: Lsn) {
+        self.part = Some(Part { columns, all_visible });
+    }
+
     /// Goes to the next leaf that has records of the range, for who takes them all at once; false after the last. What is left of the leaf it is at is passed over.
     /// Errors: as [`Cursor::advance`].
     pub(crate) fn advance_leaf(&mut self) -> Result<bool> {
@@ -254,7 +280,7 @@ impl Cursor {
     /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where to go on.
     fn load(&mut self, seek: &Seek) -> Result<()> {
         let (tree, direction) = (&self.tree, self.direction);
-        self.lsn = tree.attempt(|| tree.copy_leaf(seek, direction, &mut self.leaf))?;
+        self.lsn = tree.attempt(|| tree.copy_leaf(seek, direction, self.part.as_ref(), &mut self.leaf))?;
         let found = self.place(seek).map_err(|Changed| self.damaged())?;
         (self.records, self.next) = found;
         self.unpacked.clear();

@@ -1,0 +1,55 @@
+//! Copying what some columns need of a packed leaf: the others are not even brought from memory.
+
+use cairn_pool::Changed;
+
+use super::read::{Packed, Stream};
+use super::{ALL_NULL, BYTES, CODES, END, HEADER, HIGH, NO_NULLS, STREAM, TEXTS, VALUES};
+use crate::storage::source::Source;
+
+impl<S: Source + ?Sized> Packed<'_, S> {
+    /// Copies the head, the fences, the keys, and what belongs to some columns of the rows' own, each to its place. The rest of `to`, which is as long as a page, stays what it was.
+    pub(crate) fn copy_columns(&self, columns: &[usize], to: &mut [u8]) -> Result<(), Changed> {
+        let (streams, lead) = self.shape()?;
+        let head = HEADER + streams * STREAM;
+        self.copy(0, head, to)?;
+        self.copy(self.0.u16(4)?.into(), to.len(), to)?;
+        let end = usize::from(self.0.u16(END)?);
+        self.copy(head, if streams == 0 { end } else { self.begin(0)? }, to)?;
+        let (mut column, mut is_wanted) = (0, false);
+        for nth in usize::from(lead > 0)..streams {
+            let width = self.0.u8(HEADER + nth * STREAM)?;
+            if width != HIGH {
+                is_wanted = columns.contains(&column);
+                column += 1;
+            }
+            if is_wanted {
+                let last = if nth + 1 == streams { end } else { self.begin(nth + 1)? };
+                self.copy(self.begin(nth)?, last, to)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copies some bytes, and those behind them that are read with the last number.
+    fn copy(&self, start: usize, end: usize, to: &mut [u8]) -> Result<(), Changed> {
+        let end = (end + super::SLACK).min(to.len());
+        let part = to.get_mut(start..end).ok_or(Changed)?;
+        self.0.copy_to(start, part)
+    }
+
+    /// Where the first of what belongs to a stream is: the next one's comes behind all of it.
+    fn begin(&self, nth: usize) -> Result<usize, Changed> {
+        let Stream { width, form, place, nulls, heap, table, .. } = self.stream(nth)?;
+        let mut begin = place;
+        if !matches!(nulls, NO_NULLS | ALL_NULL) {
+            begin = begin.min(nulls);
+        }
+        if width == BYTES || form == VALUES {
+            begin = begin.min(heap);
+        }
+        if width == BYTES && matches!(form, TEXTS | CODES) {
+            begin = begin.min(table);
+        }
+        Ok(begin.into())
+    }
+}
