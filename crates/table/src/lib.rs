@@ -31,6 +31,6 @@ pub use database::{Database, Durability, Isolation, Options, Stats};
 pub use error::{Error, Result};
 pub use mvcc::Canceller;
 pub use storage::Direction;
-pub use transaction::{BulkInsert, Savepoint, Transaction};
+pub use transaction::{BulkInsert, BulkLoad, Savepoint, Transaction};
 pub use vacuum::VacuumReport;
 pub use view::{KeyRange, RowBuf, Scan, View};

@@ -19,7 +19,7 @@ use crate::storage::{Before, Edit, Record, Tree, free_chain};
 use crate::view::{View, long_place};
 use crate::{Error, Result};
 
-pub use bulk::BulkInsert;
+pub use bulk::{BulkInsert, BulkLoad};
 
 /// How many ended transactions one that ends cleans up after: more than one, so that they do not pile up.
 const CLEAN: usize = 16;

@@ -8,7 +8,7 @@ use crate::engine::{Settings, data_bytes, settings};
 use crate::error::{Error, Result};
 use crate::suite_kv::Guarantee;
 use crate::suite_sql::{
-    Cell, Cells, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit, send_rows,
+    Cell, Cells, Dialect, Prepared, Rows, SqlDb, SqlSession, SqlSettings, SqlStore, Visit,
 };
 use crate::workload::Durability;
 
@@ -63,7 +63,7 @@ impl SqlStore for CairnSql {
         let mut all = settings([
             ("connections", "one a client thread, statements prepared once for each"),
             ("isolation", "read committed (default)"),
-            ("bulk load", "COPY FROM STDIN, as text"),
+            ("bulk load", "COPY FROM STDIN, rows as values (CopyIn::push)"),
         ]);
         all.insert("cache_bytes".to_owned(), given.cache_bytes.to_string());
         all
@@ -98,13 +98,27 @@ impl SqlDb for Open {
         })
     }
 
-    fn load(&self, table: &str, _: usize, rows: &mut dyn Rows) -> Result<u64> {
+    fn load(&self, table: &str, columns: usize, rows: &mut dyn Rows) -> Result<u64> {
         let mut connection = self.database.connect();
+        let kinds = {
+            let catalog = connection.catalog().map_err(fail)?;
+            let found = catalog.table("public", table);
+            let found = found.ok_or_else(|| Error::engine(NAME, format!("no table {table}")))?;
+            found.def().columns.iter().map(|column| column.kind.kind).collect::<Vec<_>>()
+        };
         let statement = connection.prepare(&format!("COPY {table} FROM STDIN")).map_err(fail)?;
         let Outcome::CopyIn(mut copy) = connection.run(&statement, &[]).map_err(fail)? else {
             return Err(Error::engine(NAME, "COPY FROM STDIN takes no rows"));
         };
-        let count = send_rows(rows, &mut |text| copy.write(text).map_err(fail))?;
+        let mut count = 0;
+        rows.each(&mut |row| {
+            let mut values = Vec::with_capacity(columns);
+            for (&cell, &kind) in row.iter().zip(&kinds) {
+                values.push(borrowed(cell, Some(kind))?);
+            }
+            count += 1;
+            copy.push(&values).map_err(fail)
+        })?;
         copy.finish().map_err(fail)?;
         Ok(count)
     }
@@ -201,16 +215,20 @@ impl SqlSession for Session {
 /// A parameter, in the type that the statement has for it where that is another integer.
 #[inline]
 fn datum(cell: Cell<'_>, kind: Option<Type>) -> Result<Datum> {
+    borrowed(cell, kind).map(DatumRef::to_owned)
+}
+
+fn borrowed(cell: Cell<'_>, kind: Option<Type>) -> Result<DatumRef<'_>> {
     let narrow = |_| Error::engine(NAME, "a number that is too large for its column");
     Ok(match (cell, kind) {
-        (Cell::Null, _) => Datum::Null,
-        (Cell::Int(value), Some(Type::Int)) => Datum::Int(i32::try_from(value).map_err(narrow)?),
-        (Cell::Int(value), Some(Type::SmallInt)) => Datum::SmallInt(i16::try_from(value).map_err(narrow)?),
-        (Cell::Int(value), _) => Datum::BigInt(value),
-        (Cell::Real(value), _) => Datum::Double(value),
-        (Cell::Decimal(units, scale), _) => Datum::Decimal { unscaled: i128::from(units), scale },
-        (Cell::Text(text), _) => Datum::Text(text.to_owned()),
-        (Cell::Date(days), _) => Datum::Date(days),
+        (Cell::Null, _) => DatumRef::Null,
+        (Cell::Int(value), Some(Type::Int)) => DatumRef::Int(i32::try_from(value).map_err(narrow)?),
+        (Cell::Int(value), Some(Type::SmallInt)) => DatumRef::SmallInt(i16::try_from(value).map_err(narrow)?),
+        (Cell::Int(value), _) => DatumRef::BigInt(value),
+        (Cell::Real(value), _) => DatumRef::Double(value),
+        (Cell::Decimal(units, scale), _) => DatumRef::Decimal { unscaled: i128::from(units), scale },
+        (Cell::Text(text), _) => DatumRef::Text(text),
+        (Cell::Date(days), _) => DatumRef::Date(days),
     })
 }
 

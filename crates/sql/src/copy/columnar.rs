@@ -38,7 +38,7 @@ pub(super) fn read(session: &mut Session, insert: &Insert, file: Arc<dyn File>) 
     let kinds: Vec<ColumnType> = sources.iter().map(|source| source.read.clone()).collect();
     let (transaction, context) = session.parts()?;
     let table = insert.table_now(transaction);
-    let mut bulk = transaction.bulk_insert(&table)?;
+    let mut load = transaction.bulk_load(&table)?;
     let mut run = InsertRun::new(insert, &[], context);
     let mut line = 0;
     for batch in batches {
@@ -61,10 +61,10 @@ pub(super) fn read(session: &mut Session, insert: &Insert, file: Arc<dyn File>) 
                 Some(Some(made)) => made.borrow(),
                 _ => rows.get(row, column),
             };
-            run.bulk(value, &mut bulk).map_err(mark)?;
+            run.bulk(value, &mut load, transaction).map_err(mark)?;
         }
     }
-    Ok(bulk.finish()?)
+    Ok(load.finish(transaction)?)
 }
 
 /// Where the columns of the table are in the file.

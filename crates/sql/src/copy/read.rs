@@ -1,15 +1,15 @@
 //! COPY FROM.
 
+use cairn_table::{BulkLoad, Transaction};
 use cairn_vfs::sync::Arc;
 
 use super::{Cell, Decoder, Format, Options, RawRow};
 use crate::datum::DatumRef;
 use crate::direct::{Insert, InsertRun};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::session::Session;
+use crate::sqlstate::{INTERNAL_ERROR, SYNTAX_ERROR};
 
-/// Bytes that are kept until there is no more to come: so many rows go into an empty table at once.
-const KEPT: usize = 256 << 20;
 /// Bytes of a row at most.
 const LONGEST: usize = 1 << 30;
 
@@ -19,10 +19,8 @@ pub(crate) struct Reader {
     insert: Arc<Insert>,
     decoder: Decoder,
     is_binary: bool,
-    kept: Vec<u8>,
-    /// Rows are put in one by one from now on.
-    streams: bool,
-    rows: u64,
+    /// Once there was a row.
+    load: Option<BulkLoad>,
 }
 
 /// A row's values, each of its column's type.
@@ -43,9 +41,7 @@ impl Reader {
         Reader {
             decoder: Decoder::new(options, &def.name, &names, LONGEST),
             is_binary: options.format == Format::Binary,
-            kept: Vec::new(),
-            streams: false,
-            rows: 0,
+            load: None,
             insert,
         }
     }
@@ -60,35 +56,40 @@ impl Reader {
         self.is_binary
     }
 
-    /// Takes bytes.
+    /// Takes bytes. Rows of an empty table are built into it from the bottom up.
     ///
     /// Errors: what is wrong with a row.
     pub fn write(&mut self, session: &mut Session, bytes: &[u8]) -> Result<()> {
-        if self.streams {
-            return self.insert_rows(session, Some(bytes));
-        }
-        self.kept.extend_from_slice(bytes);
-        if self.kept.len() >= KEPT {
-            self.streams = true;
-            let kept = std::mem::take(&mut self.kept);
-            self.insert_rows(session, Some(&kept))?;
-        }
-        Ok(())
+        self.with_load(session, |decoder, each| decoder.write(bytes, each))
     }
 
-    /// Puts in what is left.
+    /// Takes a row as values: one for each column, in their order.
+    ///
+    /// Errors: 42601 for too few or too many; what is wrong with a value.
+    pub fn push(&mut self, session: &mut Session, row: &[DatumRef<'_>]) -> Result<()> {
+        if row.len() != self.columns() {
+            let what = format!("a row of {} values, where {} are expected", row.len(), self.columns());
+            return Err(Error::new(SYNTAX_ERROR, what));
+        }
+        let (transaction, context) = session.parts()?;
+        let load = begun(&mut self.load, &self.insert, transaction)?;
+        let given = |place: usize| row.get(place).copied().unwrap_or(DatumRef::Null);
+        InsertRun::new(&self.insert, &[], context).bulk(given, load, transaction)
+    }
+
+    /// Puts in what is left, and says how many rows there were.
     ///
     /// Errors: as [`Reader::write`].
     pub fn finish(&mut self, session: &mut Session) -> Result<u64> {
-        if self.streams {
-            self.insert_rows(session, None)?;
-            return Ok(self.rows);
+        self.with_load(session, |decoder, each| decoder.finish(each))?;
+        let (transaction, _) = session.parts()?;
+        match self.load.take() {
+            Some(load) => Ok(load.finish(transaction)?),
+            None => Ok(0),
         }
-        let kept = std::mem::take(&mut self.kept);
-        self.load(session, std::iter::once(Ok(kept)))
     }
 
-    /// Reads everything there is in one go: rows of an empty table are built into it from the bottom up.
+    /// Reads everything there is in one go.
     ///
     /// Errors: those of the pieces, and what is wrong with a row.
     pub fn load(
@@ -96,35 +97,36 @@ impl Reader {
         session: &mut Session,
         pieces: impl Iterator<Item = Result<Vec<u8>>>,
     ) -> Result<u64> {
-        let (transaction, context) = session.parts()?;
-        let table = self.insert.table_now(transaction);
-        let mut bulk = transaction.bulk_insert(&table)?;
-        let mut run = InsertRun::new(&self.insert, &[], context);
-        let mut each = |row: &RawRow<'_>| {
-            let cells = cells(&self.insert, row)?;
-            run.bulk(at(&cells), &mut bulk).map_err(|error| row.mark(error))
-        };
         for piece in pieces {
-            self.decoder.write(&piece?, &mut each)?;
+            self.write(session, &piece?)?;
         }
-        self.decoder.finish(&mut each)?;
-        Ok(bulk.finish()?)
+        self.finish(session)
     }
 
-    /// Puts in the rows that end in these bytes; all that are left, without any.
-    fn insert_rows(&mut self, session: &mut Session, bytes: Option<&[u8]>) -> Result<()> {
+    /// Decodes rows and puts each of them in.
+    fn with_load(
+        &mut self,
+        session: &mut Session,
+        decode: impl FnOnce(&mut Decoder, &mut dyn FnMut(&RawRow<'_>) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
         let (transaction, context) = session.parts()?;
+        let load = begun(&mut self.load, &self.insert, transaction)?;
         let mut run = InsertRun::new(&self.insert, &[], context);
-        let rows = &mut self.rows;
         let mut each = |row: &RawRow<'_>| {
             let cells = cells(&self.insert, row)?;
-            run.given(at(&cells), transaction).map_err(|error| row.mark(error))?;
-            *rows += 1;
-            Ok(())
+            run.bulk(at(&cells), load, transaction).map_err(|error| row.mark(error))
         };
-        match bytes {
-            Some(bytes) => self.decoder.write(bytes, &mut each),
-            None => self.decoder.finish(&mut each),
-        }
+        decode(&mut self.decoder, &mut each)
     }
+}
+
+fn begun<'l>(
+    load: &'l mut Option<BulkLoad>,
+    insert: &Insert,
+    transaction: &mut Transaction,
+) -> Result<&'l mut BulkLoad> {
+    if load.is_none() {
+        *load = Some(transaction.bulk_load(&insert.table_now(transaction))?);
+    }
+    load.as_mut().ok_or_else(|| Error::new(INTERNAL_ERROR, "a load has not begun"))
 }

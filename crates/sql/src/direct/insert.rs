@@ -1,7 +1,7 @@
 //! INSERT.
 
 use cairn_table::schema::ColumnDef;
-use cairn_table::{BulkInsert, RowBuf, Table, Transaction};
+use cairn_table::{BulkLoad, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, Expr, OnInsert, SetExpr, TableObject};
 
@@ -199,15 +199,22 @@ impl<'a> InsertRun<'a> {
     /// As [`InsertRun::given`], with many others at once.
     ///
     /// Errors: as [`InsertRun::values`].
-    pub fn bulk<'v>(&mut self, given: impl Fn(usize) -> DatumRef<'v>, bulk: &mut BulkInsert<'_>) -> Result<()>
+    pub fn bulk<'v>(
+        &mut self,
+        given: impl Fn(usize) -> DatumRef<'v>,
+        load: &mut BulkLoad,
+        transaction: &mut Transaction,
+    ) -> Result<()>
     where
         'a: 'v,
     {
         let row = self.assigned(given)?;
         let values = row.values();
-        let env = Env::new(Cells::Values(&values), self.params, self.context);
-        self.insert.checks.hold(&self.insert.table, &env)?;
-        Ok(bulk.push(&values)?)
+        if !self.insert.checks.is_empty() {
+            let env = Env::new(Cells::Values(&values), self.params, self.context);
+            self.insert.checks.hold(&self.insert.table, &env)?;
+        }
+        Ok(load.push(transaction, &values)?)
     }
 
     /// A whole row of the values that were given and the defaults of the others.
@@ -220,7 +227,12 @@ impl<'a> InsertRun<'a> {
         let def = insert.table.def();
         let mut row = Assigned(Vec::with_capacity(def.columns.len()));
         for (at, (column, default)) in def.columns.iter().zip(&insert.defaults).enumerate() {
-            let value = match insert.columns.iter().position(|&column| column == at) {
+            // Most of the time all columns are named, in their order.
+            let place = match insert.columns.get(at) {
+                Some(&column) if column == at => Some(at),
+                _ => insert.columns.iter().position(|&column| column == at),
+            };
+            let value = match place {
                 Some(place) => Val::Ref(given(place)),
                 None => default.eval(&env)?,
             };

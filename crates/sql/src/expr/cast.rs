@@ -61,6 +61,10 @@ pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> 
 pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
     let value = convert(datum, to)?;
     let (Some(length), DatumRef::Text(text)) = (to.length, value.get()) else { return Ok(value) };
+    // As many bytes are not more characters.
+    if text.len() <= length as usize {
+        return Ok(value);
+    }
     let Some((cut, _)) = text.char_indices().nth(length as usize) else { return Ok(value) };
     let (kept, lost) = text.split_at(cut);
     if lost.bytes().all(|byte| byte == b' ') {

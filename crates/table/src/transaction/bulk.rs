@@ -17,6 +17,12 @@ const FILL: f64 = 0.95;
 #[derive(Debug)]
 pub struct BulkInsert<'t> {
     transaction: &'t mut Transaction,
+    load: BulkLoad,
+}
+
+/// A [`BulkInsert`] that lets go of its transaction between two rows, for who gets rows from elsewhere. Nothing else is done in the transaction before its end.
+#[derive(Debug)]
+pub struct BulkLoad {
     into: Into,
     rows: u64,
 }
@@ -49,6 +55,12 @@ impl Transaction {
     /// Begins to insert many rows. Into an empty table they are built into new trees, alone: it waits for other transactions, and they for it. Into one that has
     /// rows it is the same as [`Transaction::insert`]. Errors: as [`Transaction::create_table`].
     pub fn bulk_insert(&mut self, table: &Arc<Table>) -> Result<BulkInsert<'_>> {
+        let load = self.bulk_load(table)?;
+        Ok(BulkInsert { transaction: self, load })
+    }
+
+    /// As [`Transaction::bulk_insert`], of rows that this transaction is given with each call. Errors: as there.
+    pub fn bulk_load(&mut self, table: &Arc<Table>) -> Result<BulkLoad> {
         self.check_table(table)?;
         let is_empty = |transaction: &Transaction| -> Result<bool> {
             let mut cursor = table.tree.scan(
@@ -59,7 +71,7 @@ impl Transaction {
             Ok(!cursor.advance()?)
         };
         if !is_empty(self)? || !table.def().foreign_keys.is_empty() {
-            return Ok(BulkInsert { into: Into::Grow(Arc::clone(table)), transaction: self, rows: 0 });
+            return Ok(BulkLoad { into: Into::Grow(Arc::clone(table)), rows: 0 });
         }
         self.lock_schema()?;
         let now = self.view.catalog().table_by_id(table.id()).cloned();
@@ -67,11 +79,11 @@ impl Transaction {
             return Err(Error::NotFound { what: "relation", name: table.def().name.clone() });
         };
         if !is_empty(self)? {
-            return Ok(BulkInsert { into: Into::Grow(now), transaction: self, rows: 0 });
+            return Ok(BulkLoad { into: Into::Grow(now), rows: 0 });
         }
         let new = self.with_new_trees(&now, now.def().clone())?;
         let into = Into::Build { old: now, build: Box::new(Build::new(self, &new)) };
-        Ok(BulkInsert { into, transaction: self, rows: 0 })
+        Ok(BulkLoad { into, rows: 0 })
     }
 
     /// Whether trees that are built get packed leaves.
@@ -102,25 +114,41 @@ impl Transaction {
 impl BulkInsert<'_> {
     /// Takes a row: a value for each column. What is checked is as with [`Transaction::insert`]; that keys are unique shows in the end. Errors: as there.
     pub fn push(&mut self, values: &[Value<'_>]) -> Result<()> {
-        if self.transaction.canceller().is_cancelled() {
+        self.load.push(self.transaction, values)
+    }
+
+    /// Ends it. Gives the number of rows. Errors: [`Error::UniqueViolation`]; the pool's and the log's.
+    pub fn finish(self) -> Result<u64> {
+        self.load.finish(self.transaction)
+    }
+}
+
+impl BulkLoad {
+    /// As [`BulkInsert::push`]. Errors: [`Error::Invalid`] for another transaction than the one that it was begun in, or one that has gone back to before that.
+    pub fn push(&mut self, transaction: &mut Transaction, values: &[Value<'_>]) -> Result<()> {
+        if transaction.canceller().is_cancelled() {
             return Err(Error::Cancelled);
         }
         self.rows += 1;
         match &mut self.into {
             Into::Grow(table) => {
                 let table = Arc::clone(table);
-                self.transaction.insert(&table, values)
+                transaction.insert(&table, values)
             }
-            Into::Build { build, .. } => build.push(self.transaction, values),
+            Into::Build { build, .. } => {
+                build.check_owner(transaction)?;
+                build.push(transaction, values)
+            }
         }
     }
 
-    /// Ends it. Gives the number of rows. Errors: [`Error::UniqueViolation`]; the pool's and the log's.
-    pub fn finish(self) -> Result<u64> {
+    /// As [`BulkInsert::finish`].
+    pub fn finish(self, transaction: &mut Transaction) -> Result<u64> {
         if let Into::Build { old, build } = self.into {
+            build.check_owner(transaction)?;
             let table = Arc::clone(&build.table);
-            build.finish(self.transaction, self.rows)?;
-            self.transaction.replace_table(&old, table)?;
+            build.finish(transaction, self.rows)?;
+            transaction.replace_table(&old, table)?;
         }
         Ok(self.rows)
     }
@@ -141,6 +169,15 @@ impl Build {
             key: Vec::new(),
             record: Vec::new(),
         }
+    }
+
+    fn check_owner(&self, transaction: &Transaction) -> Result<()> {
+        if transaction.made.contains(&self.table.tree.root()) {
+            return Ok(());
+        }
+        Err(Error::Invalid {
+            what: format!("a load of table {} goes on in another transaction", self.table.def().name),
+        })
     }
 
     pub(super) fn push(&mut self, transaction: &mut Transaction, values: &[Value<'_>]) -> Result<()> {

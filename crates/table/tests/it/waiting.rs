@@ -1,7 +1,7 @@
 //! Who waits for whom, and what they find when it is their turn.
 
-use std::time::Duration;
 use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::ForeignKeyDef;
@@ -71,7 +71,8 @@ fn waiting_to_begin_can_be_cancelled() {
     changes.create_schema("s").unwrap();
     let canceller = Canceller::new();
     let (db, own) = (fixture.db.clone(), canceller.clone());
-    let begins = watch.start(move || db.begin_with(Isolation::Snapshot, &own, Some(Duration::from_secs(3600))).map(|_| ()));
+    let begins = watch
+        .start(move || db.begin_with(Isolation::Snapshot, &own, Some(Duration::from_secs(3600))).map(|_| ()));
     canceller.cancel();
     // Looks again, and again, as long as it waits.
     let looks = watch.looks(&begins);
@@ -142,7 +143,8 @@ fn whoever_gives_up_is_not_waited_for() {
     let (db, own) = (fixture.db.clone(), canceller.clone());
     let (given_up, goes_on) = (mpsc::channel(), mpsc::channel::<()>());
     let removes = watch.start(move || {
-        let mut transaction = db.begin_with(Isolation::ReadCommitted, &own, Some(Duration::from_secs(3600))).unwrap();
+        let mut transaction =
+            db.begin_with(Isolation::ReadCommitted, &own, Some(Duration::from_secs(3600))).unwrap();
         let removed = transaction.delete(&parents, &key(&parents, 1));
         own.reset();
         given_up.0.send(removed).unwrap();

@@ -55,6 +55,15 @@ impl Level {
         HEADER + count * SLOT + self.bytes.len() + key.len() + value.len() + fences - count * prefix
     }
 
+    /// Where a leaf of these records, of which `last` is the last, ends before `next`. They were measured without what they have in common up to the last of them; a short
+    /// key beyond that may have less of it in common, and then the node would be too long.
+    fn end_before(&self, last: &[u8], next: &[u8]) -> Vec<u8> {
+        let prefix_len =
+            |upper: &[u8]| Bounds { lower: self.lower.as_deref(), upper: Some(upper) }.prefix_len();
+        let short = separator(last, next);
+        if prefix_len(&short) < prefix_len(last) { last.to_vec() } else { short }
+    }
+
     fn clear(&mut self, lower: Vec<u8>) {
         self.lower = Some(lower);
         self.bytes.clear();
@@ -127,11 +136,7 @@ impl Builder {
             && leaves.size_with(key, value) > self.most
             && let Some(last) = leaves.last_key()
         {
-            let lower = leaves.lower.as_deref();
-            let prefix_len = |upper: &[u8]| Bounds { lower, upper: Some(upper) }.prefix_len();
-            let short = separator(last, key);
-            // The records were measured without what they have in common up to the last of them; a separator beyond may have less of it in common.
-            let upper = if prefix_len(&short) < prefix_len(last) { last.to_vec() } else { short };
+            let upper = leaves.end_before(last, key);
             self.finish_node(0, upper)?;
         }
         if let Some(leaves) = self.levels.first_mut() {
@@ -223,7 +228,7 @@ impl Builder {
         if let Some(leaves) = self.levels.first().filter(|leaves| leaves.len() > 0)
             && let Some(last) = leaves.last_key()
         {
-            let upper = separator(last, packer.key(0));
+            let upper = leaves.end_before(last, packer.key(0));
             self.finish_node(0, upper)?;
         }
         let upper = separator(packer.key(count - 1), packer.key(count));
