@@ -250,8 +250,11 @@ impl Table {
         if self.stored.len() == values.len() {
             return encode(&self.row, values, to);
         }
-        let stored: SmallVec<[Value<'_>; 16]> =
-            self.stored.iter().filter_map(|&at| values.get(at)).copied().collect();
+        if self.stored.last().is_some_and(|last| *last >= values.len()) {
+            return false;
+        }
+        let value = |at: &usize| values.get(*at).copied().unwrap_or(Value::Null);
+        let stored: SmallVec<[Value<'_>; 16]> = self.stored.iter().map(value).collect();
         encode(&self.row, &stored, to)
     }
 
