@@ -4,6 +4,7 @@
 
 mod catalog;
 mod copy;
+mod dependents;
 mod direct;
 mod general;
 mod records;
