@@ -14,6 +14,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
+use super::arithmetic::CheckArithmetic;
 use super::functions;
 use super::read::ReadTexts;
 use super::sums::WideSums;
@@ -82,8 +83,9 @@ impl General {
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let first: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(WideSums);
-    let last: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ReadTexts);
-    std::iter::once(first).chain(Analyzer::new().rules).chain([last]).collect()
+    let texts: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(ReadTexts);
+    let sums: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(CheckArithmetic);
+    std::iter::once(first).chain(Analyzer::new().rules).chain([texts, sums]).collect()
 }
 
 /// The rules for plans of operators, without the ones that move filters down. They tell the columns of a join's sides apart by name, so that of two columns with one

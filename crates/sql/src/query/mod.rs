@@ -1,5 +1,6 @@
 //! The general path: DataFusion plans and runs what the direct path does not, over our tables.
 
+mod arithmetic;
 mod change;
 mod engine;
 mod errors;
@@ -12,6 +13,7 @@ mod read;
 mod rewrite;
 mod scan;
 mod sequences;
+mod single;
 mod stream;
 mod sums;
 mod value;
