@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::constraints::{Constraints, column_of};
+use super::dependents::Relation;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{Checks, default_of};
 use crate::error::{Error, Result};
@@ -50,19 +51,23 @@ impl Session {
                 let cascade = *drop_behavior == Some(ast::DropBehavior::Cascade);
                 let mut table = Arc::clone(table);
                 for name in column_names {
-                    table = self.drop_column(&table, name, *if_exists, cascade)?;
+                    let old = Arc::clone(&table);
+                    let (new, views) = self
+                        .views_changed_by(|session| session.drop_column(&old, name, *if_exists, cascade))?;
+                    self.without_views(&old, &ident(name), views, cascade)?;
+                    table = new;
                 }
                 Ok(table)
             }
             A::RenameColumn { old_column_name, new_column_name } => {
-                self.rename_column(table, old_column_name, new_column_name)
+                self.keeping_views(|session| session.rename_column(table, old_column_name, new_column_name))
             }
             A::RenameTable { table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name) } => {
                 let name = qualified(name)?.name;
                 self.is_taken(&table.def().schema, &name, false)?;
                 let mut def = table.def().clone();
                 def.name = name;
-                self.redefine(table, def)
+                self.keeping_views(|session| session.redefine(table, def))
             }
             A::AlterColumn { column_name, op } => self.alter_column(table, column_name, op),
             A::AddConstraint { constraint, .. } => self.add_constraint(table, constraint),
@@ -194,6 +199,52 @@ impl Session {
         Ok(new)
     }
 
+    /// A column is gone that these views asked for.
+    ///
+    /// Errors: 2BP01 without CASCADE.
+    fn without_views(
+        &mut self,
+        table: &Table,
+        column: &str,
+        views: Vec<Relation>,
+        cascade: bool,
+    ) -> Result<()> {
+        if views.is_empty() {
+            return Ok(());
+        }
+        let table = &table.def().name;
+        if !cascade {
+            let what =
+                format!("cannot drop column {column} of table {table} because other objects depend on it");
+            let detail: Vec<String> = views
+                .iter()
+                .map(|(_, view)| format!("view {view} depends on column {column} of table {table}"))
+                .collect();
+            return Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what)
+                .with_detail(detail.join("\n"))
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for (schema, view) in views {
+            self.notice("00000", format!("drop cascades to view {view}"));
+            self.transaction()?.drop_view(&schema, &view)?;
+        }
+        Ok(())
+    }
+
+    /// A change that views do not follow: they are kept as texts.
+    ///
+    /// Errors: 0A000 where a view would not be what it was.
+    fn keeping_views<T>(&mut self, change: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+        let (result, views) = self.views_changed_by(change)?;
+        match views.first() {
+            None => Ok(result),
+            Some((_, view)) => {
+                let what = format!("view {view} asks for it");
+                Err(Error::unsupported("changing the name or type of what a view asks for").with_detail(what))
+            }
+        }
+    }
+
     /// Columns of a table have moved: those that refer to them follow.
     fn shift_references(&mut self, table: &Arc<Table>, gone: usize) -> Result<()> {
         let catalog = Arc::clone(self.transaction()?.view().catalog());
@@ -261,7 +312,7 @@ impl Session {
             AlterColumnOperation::DropDefault => column.default = None,
             AlterColumnOperation::SetDataType { data_type, using, .. } => {
                 let kind = crate::syntax::column_type(data_type)?;
-                return self.retype(table, at, kind, using.as_ref());
+                return self.keeping_views(|session| session.retype(table, at, kind, using.as_ref()));
             }
             AlterColumnOperation::AddGenerated { .. } => {
                 return Err(Error::unsupported("ALTER COLUMN ADD GENERATED"));

@@ -4,6 +4,7 @@ use cairn_table::Table;
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{self, CascadeOption, ObjectName, ObjectType};
 
+use super::dependents::Relation;
 use crate::direct::table_of;
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;
@@ -28,7 +29,7 @@ impl Session {
                 Ok(CommandTag::new("DROP TABLE"))
             }
             ObjectType::View => {
-                names.iter().try_for_each(|name| self.drop_view(name, may_miss))?;
+                self.drop_views(names, may_miss, cascade)?;
                 Ok(CommandTag::new("DROP VIEW"))
             }
             ObjectType::Index => {
@@ -73,6 +74,9 @@ impl Session {
                 None => self.missing("table", &name, may_miss)?,
             }
         }
+        let gone: Vec<Relation> =
+            tables.iter().map(|table| (table.def().schema.clone(), table.def().name.clone())).collect();
+        self.drop_dependents(&gone, cascade)?;
         let ids: Vec<u32> = tables.iter().map(|table| table.id()).collect();
         // References between those that go are in nobody's way, nor are others with CASCADE.
         for table in &tables {
@@ -127,18 +131,29 @@ impl Session {
         Ok(())
     }
 
-    fn drop_view(&mut self, name: &ObjectName, may_miss: bool) -> Result<()> {
-        let name = qualified(name)?;
+    fn drop_views(&mut self, names: &[ObjectName], may_miss: bool, cascade: bool) -> Result<()> {
         let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let schema = name.schema.clone().unwrap_or_else(|| self.context.settings.schema().to_owned());
-        if catalog.view(&schema, &name.name).is_some() {
-            return Ok(self.transaction()?.drop_view(&schema, &name.name)?);
+        let mut gone: Vec<Relation> = Vec::new();
+        for name in names {
+            let name = qualified(name)?;
+            let schema = name.schema.clone().unwrap_or_else(|| self.context.settings.schema().to_owned());
+            if catalog.view(&schema, &name.name).is_some() {
+                gone.push((schema, name.name));
+            } else if catalog.table(&schema, &name.name).is_some() {
+                let hint = "Use DROP TABLE to remove a table.";
+                return Err(
+                    Error::new(WRONG_OBJECT_TYPE, format!("\"{name}\" is not a view")).with_hint(hint)
+                );
+            } else {
+                self.missing("view", &name, may_miss)?;
+            }
         }
-        if catalog.table(&schema, &name.name).is_some() {
-            let hint = "Use DROP TABLE to remove a table.";
-            return Err(Error::new(WRONG_OBJECT_TYPE, format!("\"{name}\" is not a view")).with_hint(hint));
+        gone.dedup();
+        self.drop_dependents(&gone, cascade)?;
+        for (schema, name) in gone {
+            self.transaction()?.drop_view(&schema, &name)?;
         }
-        self.missing("view", &name, may_miss)
+        Ok(())
     }
 
     fn drop_schema(&mut self, name: &ObjectName, may_miss: bool, cascade: bool) -> Result<()> {
@@ -158,6 +173,10 @@ impl Session {
                 .filter(|(_, view)| view.schema == name)
                 .map(|(_, view)| view.name.clone())
                 .collect();
+            let tables = catalog.tables().filter(|table| table.def().schema == name);
+            let all = tables.map(|table| table.def().name.clone()).chain(views.iter().cloned());
+            let gone: Vec<Relation> = all.map(|relation| (name.clone(), relation)).collect();
+            self.drop_dependents(&gone, true)?;
             for view in views {
                 self.transaction()?.drop_view(&name, &view)?;
             }

@@ -5,6 +5,7 @@ mod analyze;
 mod columns;
 mod constraints;
 mod create;
+mod dependents;
 mod drop;
 mod index;
 mod retype;

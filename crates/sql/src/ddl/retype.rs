@@ -1,11 +1,13 @@
 //! ALTER COLUMN TYPE.
 
-use cairn_table::Table;
-use cairn_table::schema::ColumnType;
+use std::ops::Bound::Unbounded;
+
+use cairn_table::schema::{ColumnDef, ColumnType};
+use cairn_table::{Direction, Table};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::Expr;
 
-use crate::datum::{Datum, DatumRef};
+use crate::datum::DatumRef;
 use crate::direct::unsupported;
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Compiler, Env, Scope, assign, is_assignable};
@@ -14,7 +16,7 @@ use crate::sqlstate::DATATYPE_MISMATCH;
 use crate::types::name_of;
 
 impl Session {
-    /// Gives a column another type. Where its values change they are all in memory for a while.
+    /// Gives a column another type. Where its values change, rows are read from the old trees and built into new ones, one after the other.
     ///
     /// Errors: 42804 without USING where one type does not become the other by itself; those of converting values.
     pub(super) fn retype(
@@ -47,46 +49,35 @@ impl Session {
                 return Err(Error::new(DATATYPE_MISMATCH, what).with_hint(hint));
             }
         };
-        let rows = self.converted(table, at, &kind, node.as_ref())?;
-        let transaction = self.transaction()?;
+        let (transaction, context) = self.parts()?;
+        // What the transaction sees now, in the trees that stay until it commits.
+        let view = transaction.view().clone();
+        let mut scan = view.scan(table, None, (Unbounded, Unbounded), Direction::Forward)?;
         let empty = transaction.truncate(table)?;
         let columns: Vec<Option<usize>> = (0..def.columns.len()).map(Some).collect();
         let new = transaction.alter_table(&empty, def, &columns, &[])?;
-        for row in rows {
-            let values: Vec<_> = row.iter().map(|datum| datum.borrow().to_value()).collect();
-            transaction.insert(&new, &values)?;
+        let mut rows = transaction.bulk_insert(&new)?;
+        while let Some(row) = scan.next()? {
+            let old = DatumRef::from_value(row.get(at), table.def().columns.get(at).map_or(0, scale));
+            let value = match &node {
+                None => assign(old, &kind)?.into_datum(),
+                Some(node) => {
+                    let env = Env::new(Cells::Row(row), &[], context);
+                    assign(node.eval(&env)?.get(), &kind)?.into_datum()
+                }
+            };
+            let mut values: Vec<_> = (0..table.def().columns.len()).map(|column| row.get(column)).collect();
+            if let Some(place) = values.get_mut(at) {
+                *place = value.borrow().to_value();
+            }
+            rows.push(&values)?;
         }
+        rows.finish()?;
         Ok(transaction.view().catalog().table_by_id(new.id()).cloned().unwrap_or(new))
     }
+}
 
-    fn converted(
-        &mut self,
-        table: &Arc<Table>,
-        at: usize,
-        kind: &ColumnType,
-        node: Option<&crate::expr::Node>,
-    ) -> Result<Vec<Vec<Datum>>> {
-        use std::ops::Bound::Unbounded;
-        let (transaction, context) = self.parts()?;
-        let mut scan =
-            transaction.view().scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
-        let mut rows = Vec::new();
-        while let Some(row) = scan.next()? {
-            let mut datums = Vec::with_capacity(table.def().columns.len());
-            for (column, def) in table.def().columns.iter().enumerate() {
-                let scale = def.kind.decimal.map_or(0, |(_, scale)| scale);
-                let value = DatumRef::from_value(row.get(column), scale);
-                datums.push(match node {
-                    _ if column != at => value.to_owned(),
-                    None => assign(value, kind)?.into_datum(),
-                    Some(node) => {
-                        let env = Env::new(Cells::Row(row), &[], context);
-                        assign(node.eval(&env)?.get(), kind)?.into_datum()
-                    }
-                });
-            }
-            rows.push(datums);
-        }
-        Ok(rows)
-    }
+/// Digits after the point of a column's values.
+fn scale(column: &ColumnDef) -> u8 {
+    column.kind.decimal.map_or(0, |(_, scale)| scale)
 }

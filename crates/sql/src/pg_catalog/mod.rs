@@ -42,3 +42,9 @@ pub(crate) fn table(world: &Arc<World>, name: &TableName) -> Option<Arc<dyn Tabl
     let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
     Some(Arc::new(provider::SystemTable::new(relation, world)))
 }
+
+/// The columns of a relation of the system.
+pub(crate) fn system_columns(name: &TableName) -> Option<Vec<String>> {
+    let relation = relations::find(name.schema.as_deref().unwrap_or("pg_catalog"), &name.name)?;
+    Some(relation.columns.iter().map(|(name, _)| (*name).to_owned()).collect())
+}

@@ -18,8 +18,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, Array, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, GroupByExpr, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, Subscript, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, OrderByKind, Query, Select, SelectItem, SetExpr,
+    Statement, Subscript, TableFactor, TableWithJoins, Value, VisitMut, VisitorMut,
 };
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::Parser;
@@ -371,14 +371,6 @@ fn access(expr: &mut Expr) {
             }
         }
         _ => {}
-    }
-}
-
-/// Whether a select groups its rows.
-pub(super) fn groups(select: &Select) -> bool {
-    match &select.group_by {
-        GroupByExpr::All(_) => true,
-        GroupByExpr::Expressions(by, _) => !by.is_empty(),
     }
 }
 

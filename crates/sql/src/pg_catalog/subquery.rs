@@ -7,9 +7,10 @@ use datafusion::sql::sqlparser::ast::{
     helpers::attached_token::AttachedToken, visit_expressions, visit_expressions_mut,
 };
 
-use super::rewrite::{groups, orders_by, parts, select_mut};
+use super::rewrite::{orders_by, parts, select_mut};
 use crate::syntax::build::{call, null};
 use crate::syntax::ident;
+use crate::syntax::shape::{groups, is_aggregate};
 
 /// Relations that have no rows here, ever.
 const EMPTY: &[&str] = &[
@@ -179,27 +180,6 @@ fn single(select: &mut Select) -> Option<&mut Expr> {
         [SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }] => Some(expr),
         _ => None,
     }
-}
-
-fn is_aggregate(expr: &Expr) -> bool {
-    const AGGREGATES: &[&str] = &[
-        "count",
-        "sum",
-        "min",
-        "max",
-        "avg",
-        "array_agg",
-        "string_agg",
-        "bool_and",
-        "bool_or",
-        "first_value",
-    ];
-    let mut found = false;
-    let _: ControlFlow<()> = visit_expressions(expr, |expr| {
-        found |= matches!(expr, Expr::Function(function) if parts(&function.name).last().is_some_and(|name| AGGREGATES.contains(&name.as_str())));
-        ControlFlow::Continue(())
-    });
-    found
 }
 
 /// Puts a subquery under the conditions that were taken out of it.

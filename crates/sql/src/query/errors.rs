@@ -124,7 +124,11 @@ fn by_text(text: &str, otherwise: &'static str) -> Error {
         NUMERIC_VALUE_OUT_OF_RANGE
     } else if has("Divide by zero") || has("division by zero") {
         return Error::new(DIVISION_BY_ZERO, "division by zero");
-    } else if has("Unsupported") || has("not supported") || has("not implemented") {
+    } else if has("can only be used in")
+        || has("Unsupported")
+        || has("not supported")
+        || has("not implemented")
+    {
         FEATURE_NOT_SUPPORTED
     } else {
         otherwise

@@ -13,7 +13,9 @@ use datafusion::logical_expr::{
 };
 
 use super::errors::external;
+use super::read;
 use super::rewrite::{ESCAPED, escaped};
+use super::single;
 use crate::datum::Datum;
 
 /// What the time of the transaction is called until it is known.
@@ -161,7 +163,10 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         "clock_timestamp",
     ];
     state.register_udf(Arc::new(now.with_aliases(names)))?;
-    state.register_udf(Arc::new(super::read::zoned()))?;
+    state.register_udf(Arc::new(read::zoned()))?;
+    state.register_udf(Arc::new(read::numeric()))?;
+    state.register_udf(Arc::new(single::one()))?;
+    state.register_udf(Arc::new(single::maybe()))?;
     state.register_udf(Arc::new(RowFunction::text("cairn_uuid", &[1], |texts| {
         let text = texts.first()?;
         Datum::parse(text, &cairn_table::row::Type::Uuid.into()).ok().map(|datum| datum.to_string())

@@ -14,6 +14,7 @@ mod read;
 mod rewrite;
 mod scan;
 mod sequences;
+mod single;
 mod stream;
 mod sums;
 mod value;

@@ -111,9 +111,10 @@ impl<'a> Names<'a> {
         if pg_catalog::is_about(&tree) {
             pg_catalog::rewrite(&mut tree, &self.world);
         }
-        super::rewrite::rewrite(&mut tree, &[]).map_err(external)?;
         // What a view names it found where it was made.
         let path = [view.schema.clone(), cairn_table::PUBLIC.to_owned()];
+        let lookup = super::rewrite::Lookup { catalog: self.catalog, search_path: &path };
+        super::rewrite::rewrite(&mut tree, &[], lookup).map_err(external)?;
         let inner = Names {
             state: self.state,
             catalog: self.catalog,

@@ -20,7 +20,7 @@ use datafusion::sql::sqlparser::ast::Statement as Tree;
 use super::errors::datafusion_error;
 use super::functions::NOW;
 use super::names::Names;
-use super::rewrite::{result_names, rewrite};
+use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
 use super::stream::Batches;
 use super::value::{parameter_type, scalar};
@@ -83,7 +83,7 @@ impl Query {
         } else {
             World::new(session, Arc::default())?
         };
-        rewrite(&mut tree, types)?;
+        rewrite(&mut tree, types, Lookup { catalog: &catalog, search_path: &search_path })?;
         let counting = Counting::of(session);
         let engine = session.engine()?;
         let names = Names::new(&engine.state, &catalog, &search_path, target, Arc::new(world), counting);
@@ -101,7 +101,10 @@ impl Query {
             .schema()
             .fields()
             .iter()
-            .map(|field| Column { element: element_of(field), ..Column::new(field.name(), kind_of(field)) })
+            .map(|field| Column {
+                element: element_of(field),
+                ..Column::new(shown(field.name()), kind_of(field))
+            })
             .collect();
         let mut columns = columns;
         if let Some(names) = result_names.filter(|names| names.len() == columns.len()) {

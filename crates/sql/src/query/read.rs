@@ -3,7 +3,7 @@
 use std::hash::{Hash, Hasher};
 
 use arrow::array::{Array, ArrayRef, AsArray};
-use arrow::compute::cast;
+use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, TimeUnit};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -112,6 +112,47 @@ fn timestamp() -> DataType {
 /// `x::timestamptz`.
 pub(super) fn zoned() -> ScalarUDF {
     Read::function(ZONED, ColumnType::zoned(), timestamp())
+}
+
+/// What casting to a numeric without digits is called.
+pub(super) const NUMERIC: &str = "cairn_numeric";
+
+/// `x::numeric`: numbers keep the digits that they have. What has no fixed number of them gets ten after the point.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Numeric {
+    signature: Signature,
+}
+
+/// See [`NUMERIC`].
+pub(super) fn numeric() -> ScalarUDF {
+    ScalarUDF::from(Numeric { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+impl ScalarUDFImpl for Numeric {
+    fn name(&self) -> &str {
+        NUMERIC
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> Result<DataType> {
+        Ok(match args.first() {
+            Some(kind) if kind.is_integer() => DataType::Decimal128(38, 0),
+            Some(kind @ DataType::Decimal128(..)) => kind.clone(),
+            _ => DataType::Decimal128(38, 10),
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let to = args.return_field.data_type().clone();
+        let of = args.args.first();
+        let array = of.ok_or_else(|| DataFusionError::Internal("a cast of nothing".to_owned()))?;
+        let array = array.to_array(args.number_rows)?;
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        Ok(ColumnarValue::Array(cast_with_options(&array, &to, &strict)?))
+    }
 }
 
 /// The type that texts are read as for one of Arrow's; `None` where Arrow reads them as PostgreSQL does.

@@ -5,6 +5,7 @@ mod limits;
 mod names;
 mod parse;
 mod precedence;
+pub(crate) mod shape;
 mod switches;
 mod types;
 

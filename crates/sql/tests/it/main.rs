@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod answers;
 mod catalog;
 mod copy;
+mod dependents;
 mod direct;
 mod general;
 mod records;

@@ -212,3 +212,81 @@ fn sequences() {
     assert_eq!(ask(&mut c, "insert into t (v) values (6) returning id"), ["12"]);
     assert_eq!(ask(&mut c, "select count(*), max(id) from t"), ["5|12"]);
 }
+
+/// Goal: `set_config` and SET LOCAL as in PostgreSQL 15. Method: what SHOW gives before, in and after a transaction.
+#[test]
+fn local_settings() {
+    let mut c = database().connect();
+    assert_eq!(ask(&mut c, "select set_config('application_name', 'a', false)"), ["a"]);
+    assert_eq!(ask(&mut c, "show application_name"), ["a"]);
+    run(&mut c, "create schema s");
+    run(&mut c, "create table s.t (id int)");
+    let statement = c.prepare("select set_config('search_path', $1, false)").unwrap();
+    assert_eq!(fails(&mut c, "select * from t"), "42P01");
+    assert!(c.run(&statement, &[Datum::Text("s".to_owned())]).is_ok());
+    assert_eq!(ask(&mut c, "select * from t"), Vec::<String>::new());
+    run(&mut c, "begin");
+    run(&mut c, "set local application_name = 'b'");
+    run(&mut c, "set search_path = public");
+    assert_eq!(ask(&mut c, "select current_setting('application_name')"), ["b"]);
+    run(&mut c, "commit");
+    assert_eq!(ask(&mut c, "show application_name"), ["a"]);
+    assert_eq!(ask(&mut c, "show search_path"), ["public"]);
+    run(&mut c, "begin");
+    run(&mut c, "set application_name = 'c'");
+    assert_eq!(
+        ask(&mut c, "select set_config('work_mem', '8MB', true), current_setting('work_mem')"),
+        ["8MB|8MB"]
+    );
+    run(&mut c, "rollback");
+    assert_eq!(ask(&mut c, "show application_name"), ["a"]);
+    assert_eq!(ask(&mut c, "show work_mem"), ["4MB"]);
+    run(&mut c, "set local application_name = 'd'");
+    assert_eq!(c.take_notices()[0].sqlstate, "25P01");
+    assert_eq!(ask(&mut c, "show application_name"), ["a"]);
+    assert_eq!(fails(&mut c, "select set_config('nonsense', '1', false)"), "42704");
+    c.set_user("ann");
+    assert_eq!(ask(&mut c, "select current_user, session_user, user"), ["ann|ann|ann"]);
+    run(&mut c, "reset all");
+    assert_eq!(ask(&mut c, "select current_user"), ["ann"]);
+}
+
+/// Goal: a session waits for locks as long as it says. Method: a row that another one has changed.
+#[test]
+fn lock_timeout() {
+    let database = database();
+    let (mut a, mut b) = (database.connect(), database.connect());
+    run(&mut a, "create table t (id int primary key, v int)");
+    run(&mut a, "insert into t values (1, 1)");
+    run(&mut b, "set lock_timeout = '1min'");
+    assert_eq!(ask(&mut b, "show lock_timeout"), ["1min"]);
+    run(&mut a, "begin");
+    run(&mut a, "update t set v = 2");
+    run(&mut b, "begin");
+    run(&mut b, "set local lock_timeout = 20");
+    assert_eq!(ask(&mut b, "show lock_timeout"), ["20ms"]);
+    assert_eq!(fails(&mut b, "update t set v = 3"), "55P03");
+    run(&mut b, "rollback");
+    assert_eq!(ask(&mut b, "show lock_timeout"), ["1min"]);
+    run(&mut a, "rollback");
+    assert_eq!(run(&mut b, "update t set v = 3"), 1);
+}
+
+/// Goal: offsets from UTC as in PostgreSQL 15: they count for `timestamptz` only, on both paths. Method: columns and casts of both.
+#[test]
+fn offsets() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, p timestamp, z timestamptz)");
+    run(&mut c, "insert into t values (1, '2024-01-01 12:00:00+02', '2024-01-01 12:00:00+02')");
+    assert_eq!(ask(&mut c, "select p, z from t"), ["2024-01-01 12:00:00|2024-01-01 10:00:00"]);
+    for from in ["t", "(select * from t) t"] {
+        let asked = format!(
+            "select count(*) from {from} where p = '2024-01-01 12:00:00-07' and z = '2024-01-01 11:00:00+01'"
+        );
+        assert_eq!(ask(&mut c, &asked), ["1"], "{from}");
+        let cast = format!(
+            "select '2024-01-01 12:00+02'::timestamp, '2024-01-01 12:00+02'::timestamptz from {from}"
+        );
+        assert_eq!(ask(&mut c, &cast), ["2024-01-01 12:00:00|2024-01-01 10:00:00"], "{from}");
+    }
+}

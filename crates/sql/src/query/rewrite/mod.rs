@@ -2,6 +2,7 @@
 
 mod names;
 mod notation;
+mod scope;
 mod subqueries;
 
 use std::ops::ControlFlow;
@@ -12,10 +13,13 @@ use datafusion::sql::sqlparser::ast::{
     ObjectName, Statement as Tree, Value, VisitMut, VisitorMut,
 };
 
-pub(super) use names::result_names;
+pub(super) use names::{result_names, shown};
 pub(super) use notation::{ESCAPED, escaped};
+pub(super) use scope::Lookup;
+use subqueries::Around;
+pub(super) use subqueries::{MAYBE, ONE};
 
-use super::read::ZONED;
+use super::read::{NUMERIC, ZONED};
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
 use crate::sqlstate::UNDEFINED_OBJECT;
@@ -25,8 +29,8 @@ use crate::syntax::last_name;
 /// Rewrites a statement whose parameters have these types, as far as they are known.
 ///
 /// Errors: what nothing here can say.
-pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>]) -> Result<()> {
-    match tree.visit(&mut Rewriter { types }) {
+pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>], lookup: Lookup<'_>) -> Result<()> {
+    match tree.visit(&mut Rewriter { types, lookup }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }
@@ -34,6 +38,7 @@ pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>]) -> Result<(
 
 struct Rewriter<'a> {
     types: &'a [Option<ColumnType>],
+    lookup: Lookup<'a>,
 }
 
 impl VisitorMut for Rewriter<'_> {
@@ -56,26 +61,19 @@ impl VisitorMut for Rewriter<'_> {
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             names::name_results(&mut cte.query.body);
         }
-        names::unique_names(&mut query.body);
-        if let ast::SetExpr::Select(select) = &mut *query.body
-            && let Some(selection) = &mut select.selection
-        {
-            subqueries::not_in(selection);
-        }
+        names::unique_names(&mut query.body, self.lookup);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Self::Break> {
-        for item in &mut select.projection {
-            let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item
-            else {
-                continue;
-            };
-            let _ = ast::visit_expressions_mut(expr, |expr| {
-                count_instead_of_exists(expr);
-                ControlFlow::<()>::Continue(())
-            });
+        match self.select(select) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
         }
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
+        subqueries::scalar(expr, self.lookup);
         ControlFlow::Continue(())
     }
 
@@ -110,6 +108,24 @@ impl VisitorMut for Rewriter<'_> {
 }
 
 impl Rewriter<'_> {
+    /// Sees to the subqueries of a SELECT.
+    fn select(&self, select: &mut ast::Select) -> Result<()> {
+        let around = Around { lookup: self.lookup, tables: self.lookup.tables(select) };
+        for item in &mut select.projection {
+            let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item
+            else {
+                continue;
+            };
+            subqueries::maybe(expr, self.lookup);
+            subqueries::values(expr, &around)?;
+            subqueries::each_own(expr, count_instead_of_exists);
+        }
+        for condition in select.selection.iter_mut().chain(&mut select.having) {
+            subqueries::condition(condition, &around)?;
+        }
+        Ok(())
+    }
+
     fn expr(&self, expr: &mut Expr) -> Result<()> {
         match expr {
             Expr::Function(called) => {
@@ -191,6 +207,14 @@ fn cast(place: &mut Expr) -> Result<()> {
     }
     if notation::is_zoned(data_type) {
         *place = call(ZONED, vec![take(expr)]);
+        return Ok(());
+    }
+    if notation::is_open_numeric(data_type) {
+        // A literal says how many digits it has.
+        *place = match string(expr).and_then(crate::datum::parse_decimal) {
+            Some((_, scale)) => with_type(take(expr), notation::numeric(scale)),
+            None => call(NUMERIC, vec![take(expr)]),
+        };
         return Ok(());
     }
     notation::plain_type(data_type);

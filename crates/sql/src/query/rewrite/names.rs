@@ -1,45 +1,158 @@
 //! What results are called: PostgreSQL's names, which DataFusion does not give, and which it wants to differ.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, Statement as Tree};
 
+use super::scope::Lookup;
 use crate::syntax::build::take;
-use crate::syntax::ident;
+use crate::syntax::{ident, last_name};
+
+/// What stands between a name and the number that makes it differ: nobody's name has it.
+const MARK: char = '\u{1}';
 
 /// Gives results of one SELECT that have the same name names of their own.
-pub(super) fn unique_names(body: &mut ast::SetExpr) {
+pub(super) fn unique_names(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     match body {
         ast::SetExpr::Select(select) => {
-            let mut seen = std::collections::HashSet::new();
+            let has_star = select.projection.iter().any(is_star);
+            let mut seen = HashSet::new();
             for item in &mut select.projection {
-                let name = match item {
-                    ast::SelectItem::UnnamedExpr(expr) => without_casts(expr),
-                    ast::SelectItem::ExprWithAlias { alias, .. } => ident(alias),
+                let (name, is_open) = match item {
+                    // Beside a star a column may be there twice.
+                    ast::SelectItem::UnnamedExpr(Expr::Identifier(name)) if has_star => (ident(name), true),
+                    ast::SelectItem::UnnamedExpr(Expr::CompoundIdentifier(names)) if has_star => {
+                        (names.last().map(ident).unwrap_or_default(), true)
+                    }
+                    // All subqueries have one name.
+                    ast::SelectItem::UnnamedExpr(expr) if has_subquery(expr) => {
+                        (crate::direct::name_of(expr), true)
+                    }
+                    ast::SelectItem::UnnamedExpr(expr) => (without_casts(expr), false),
+                    ast::SelectItem::ExprWithAlias { alias, .. } => (ident(alias), false),
                     _ => continue,
                 };
-                if seen.insert(name.clone()) {
+                if seen.insert(name.clone()) && !is_open {
                     continue;
                 }
-                let free =
-                    (1..).map(|number| format!("{name}:{number}")).find(|name| seen.insert(name.clone()));
-                let alias = Ident::with_quote('"', free.unwrap_or(name));
-                let expr = match item {
-                    ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } => {
-                        take(expr)
-                    }
-                    _ => continue,
-                };
-                *item = ast::SelectItem::ExprWithAlias { expr, alias };
+                rename(item, &name, &mut seen);
             }
         }
         ast::SetExpr::SetOperation { left, right, .. } => {
-            unique_names(left);
-            unique_names(right);
+            for side in [&mut **left, &mut **right] {
+                expand_stars(side, lookup);
+                unique_names(side, lookup);
+            }
+            differing(left);
             numbered(right);
         }
+        ast::SetExpr::Query(query) => unique_names(&mut query.body, lookup),
         _ => {}
     }
+}
+
+fn is_star(item: &ast::SelectItem) -> bool {
+    !matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    let mut found = false;
+    let _ = ast::visit_expressions(expr, |expr| {
+        found |= matches!(expr, Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. });
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}
+
+/// Gives a result the first free name of those that begin with this one.
+fn rename(item: &mut ast::SelectItem, name: &str, seen: &mut HashSet<String>) {
+    let free = (1..).map(|number| format!("{name}{MARK}{number}")).find(|name| seen.insert(name.clone()));
+    let alias = Ident::with_quote('"', free.unwrap_or_else(|| name.to_owned()));
+    if let ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. } = item {
+        *item = ast::SelectItem::ExprWithAlias { expr: take(expr), alias };
+    }
+}
+
+/// What a result is called for whoever asked.
+pub(in crate::query) fn shown(name: &str) -> &str {
+    match name.rsplit_once(MARK) {
+        Some((name, number)) if number.bytes().all(|byte| byte.is_ascii_digit()) => name,
+        _ => name,
+    }
+}
+
+/// Columns of two tables may have one name, but not in UNION and the like, where columns have no tables.
+fn differing(body: &mut ast::SetExpr) {
+    let ast::SetExpr::Select(select) = body else { return };
+    if select.projection.iter().any(is_star) {
+        return;
+    }
+    let mut seen = HashSet::new();
+    for item in &mut select.projection {
+        let name = match item {
+            ast::SelectItem::UnnamedExpr(expr) => crate::direct::name_of(expr),
+            ast::SelectItem::ExprWithAlias { alias, .. } => ident(alias),
+            _ => continue,
+        };
+        if !seen.insert(name.clone()) {
+            rename(item, &name, &mut seen);
+        }
+    }
+}
+
+/// Puts columns in the place of stars, where all tables are known: only columns can be given names.
+fn expand_stars(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
+    let ast::SetExpr::Select(select) = body else { return };
+    let merges = |join: &ast::Join| {
+        let constraint = match &join.join_operator {
+            ast::JoinOperator::Join(constraint)
+            | ast::JoinOperator::Inner(constraint)
+            | ast::JoinOperator::Left(constraint)
+            | ast::JoinOperator::LeftOuter(constraint)
+            | ast::JoinOperator::Right(constraint)
+            | ast::JoinOperator::RightOuter(constraint)
+            | ast::JoinOperator::FullOuter(constraint)
+            | ast::JoinOperator::CrossJoin(constraint) => constraint,
+            _ => return true,
+        };
+        matches!(constraint, ast::JoinConstraint::Using(_) | ast::JoinConstraint::Natural)
+    };
+    if !select.projection.iter().any(is_star) || select.from.iter().any(|from| from.joins.iter().any(merges))
+    {
+        return;
+    }
+    let tables = lookup.tables(select);
+    let mut all = Vec::new();
+    for table in &tables {
+        let (Some(name), Some(columns)) = (&table.name, &table.columns) else { return };
+        all.extend(columns.iter().map(|column| (name.clone(), column.clone())));
+    }
+    let mut projection = Vec::new();
+    for item in &select.projection {
+        let wanted: Option<String> = match item {
+            ast::SelectItem::Wildcard(_) => None,
+            ast::SelectItem::QualifiedWildcard(ast::SelectItemQualifiedWildcardKind::ObjectName(name), _) => {
+                Some(last_name(name))
+            }
+            other => {
+                projection.push(other.clone());
+                continue;
+            }
+        };
+        let quoted = |name: &String| Ident::with_quote('"', name);
+        projection.extend(
+            all.iter().filter(|(table, _)| wanted.as_ref().is_none_or(|name| name == table)).map(
+                |(table, column)| {
+                    ast::SelectItem::UnnamedExpr(Expr::CompoundIdentifier(vec![
+                        quoted(table),
+                        quoted(column),
+                    ]))
+                },
+            ),
+        );
+    }
+    select.projection = projection;
 }
 
 /// Gives results of a table that is a query PostgreSQL's names: the query around it asks for them by these.

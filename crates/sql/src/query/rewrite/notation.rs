@@ -1,7 +1,7 @@
 //! Types, operators and lists as DataFusion has them.
 
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, Expr, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo};
 
 use crate::error::{Error, Result};
 use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
@@ -104,6 +104,21 @@ pub(super) fn is_zoned(kind: &DataType) -> bool {
         DataType::Custom(name, _) => last_name(name) == "timestamptz",
         _ => false,
     }
+}
+
+/// Whether a type is a numeric that says nothing of its digits.
+pub(super) fn is_open_numeric(kind: &DataType) -> bool {
+    matches!(
+        kind,
+        DataType::Numeric(ExactNumberInfo::None)
+            | DataType::Decimal(ExactNumberInfo::None)
+            | DataType::Dec(ExactNumberInfo::None)
+    )
+}
+
+/// A numeric with so many digits after the point.
+pub(super) fn numeric(scale: u8) -> DataType {
+    DataType::Numeric(ExactNumberInfo::PrecisionAndScale(38, scale.into()))
 }
 
 /// Times in microseconds, without zones.

@@ -1,21 +1,26 @@
 //! From syntax trees to compiled expressions.
 
+mod calls;
+mod casts;
+mod constant;
+mod predicates;
+
+pub(crate) use constant::NoContext;
+
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{
-    self, BinaryOperator, CaseWhen, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, TrimWhereField,
-    UnaryOperator, Value,
-};
+use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, TrimWhereField, UnaryOperator, Value};
 
-use super::cast::rank;
-use super::literal::{literal, parameter};
-use super::node::Operator;
-use super::operators::common;
-use super::{Comparison, Function, Node, Scope, builtin, is_assignable};
+use crate::expr::cast::rank;
+use crate::expr::literal::{literal, parameter};
+use crate::expr::node::Operator;
+use crate::expr::{Comparison, Node, Scope, is_assignable};
+use constant::fold;
+
 use crate::datum::Datum;
 use crate::error::Error;
 use crate::sqlstate::{DATATYPE_MISMATCH, UNDEFINED_FUNCTION};
-use crate::syntax::{column_type, ident, last_name};
+use crate::syntax::{column_type, ident};
 use crate::types::name_of;
 
 /// Why an expression was not compiled.
@@ -360,278 +365,5 @@ impl<'a> Compiler<'a> {
         }
         let node = Node::Compare(comparison, Box::new([left.node, right.node]));
         Ok(Typed::new(node, Type::Boolean.into()))
-    }
-
-    fn is_null(&mut self, operand: &Expr, negated: bool) -> Result<Typed> {
-        let operand = self.output(operand)?.0;
-        Ok(Typed::new(Node::IsNull { operand: Box::new(operand), negated }, Type::Boolean.into()))
-    }
-
-    fn is_truth(&mut self, operand: &Expr, truth: bool, negated: bool) -> Result<Typed> {
-        let operand = Box::new(self.boolean(operand, "IS TRUE")?);
-        Ok(Typed::new(Node::IsTruth { operand, truth, negated }, Type::Boolean.into()))
-    }
-
-    fn distinct(&mut self, left: &Expr, right: &Expr, negated: bool) -> Result<Typed> {
-        let (left, right) = (self.compile(left)?, self.compile(right)?);
-        let (left, right) = self.unify(left, right, "=")?;
-        let pair = Box::new([left.node, right.node]);
-        Ok(Typed::new(Node::Distinct { pair, negated }, Type::Boolean.into()))
-    }
-
-    fn between(&mut self, expr: &Expr, negated: bool, low: &Expr, high: &Expr) -> Result<Typed> {
-        let value = self.compile(expr)?;
-        if value.node.is_volatile() {
-            return Err(Failure::Unknown);
-        }
-        let (low, high) = (self.compile(low)?, self.compile(high)?);
-        let above = self.comparison(Comparison::GreaterOrEqual, ">=", value.clone(), low)?.node;
-        let below = self.comparison(Comparison::LessOrEqual, "<=", value, high)?.node;
-        let both = Node::And(vec![above, below]);
-        Ok(Typed::new(if negated { Node::Not(Box::new(both)) } else { both }, Type::Boolean.into()))
-    }
-
-    fn in_list(&mut self, expr: &Expr, list: &[Expr], negated: bool) -> Result<Typed> {
-        let mut operand = self.compile(expr)?;
-        let mut nodes = Vec::with_capacity(list.len());
-        for item in list {
-            let item = self.compile(item)?;
-            let before = operand.kind.clone();
-            let (left, right) = self.unify(operand, item, "=")?;
-            // The operand would have to be of another type for this item than for those before it.
-            if !nodes.is_empty() && before.map(|kind| kind.kind) != left.kind.as_ref().map(|kind| kind.kind) {
-                return Err(Failure::Unknown);
-            }
-            operand = left;
-            nodes.push(right.node);
-        }
-        let node = Node::In { operand: Box::new(operand.node), list: nodes, negated };
-        Ok(Typed::new(node, Type::Boolean.into()))
-    }
-
-    fn like(
-        &mut self,
-        expr: &Expr,
-        pattern: &Expr,
-        escape: Option<&ast::ValueWithSpan>,
-        insensitive: bool,
-        negated: bool,
-    ) -> Result<Typed> {
-        let escape = match escape.map(|value| &value.value) {
-            None => Some('\\'),
-            Some(Value::SingleQuotedString(text)) => {
-                let mut characters = text.chars();
-                match (characters.next(), characters.next()) {
-                    (first, None) => first,
-                    _ => return Err(Failure::Unknown),
-                }
-            }
-            Some(_) => return Err(Failure::Unknown),
-        };
-        let (text, pattern) = (self.compile(expr)?, self.compile(pattern)?);
-        let fits = |typed: &Typed| typed.kind.as_ref().is_none_or(|kind| kind.kind == Type::Text);
-        if !fits(&text) || !fits(&pattern) {
-            return Err(Failure::Unknown);
-        }
-        let kind = Type::Text.into();
-        let pair = Box::new([self.coerce(text, &kind)?.node, self.coerce(pattern, &kind)?.node]);
-        Ok(Typed::new(Node::Like { pair, escape, insensitive, negated }, Type::Boolean.into()))
-    }
-
-    fn cast(&mut self, expr: &Expr, data_type: &ast::DataType) -> Result<Typed> {
-        if matches!(data_type, ast::DataType::Regclass | ast::DataType::Custom(..)) {
-            return Err(Failure::Unknown);
-        }
-        let to = column_type(data_type)?;
-        let typed = self.compile(expr)?;
-        if typed.kind.is_none() {
-            if let Node::Param(_) = typed.node {
-                let node = self.coerce_unbounded(typed, &to)?;
-                let node = if to.length.is_some() {
-                    Node::Cast { operand: Box::new(node), to: to.clone() }
-                } else {
-                    node
-                };
-                return Ok(Typed::new(node, to));
-            }
-            let text = self.coerce(typed, &Type::Text.into())?;
-            return Ok(Typed::new(fold(Node::Cast { operand: Box::new(text.node), to: to.clone() }), to));
-        }
-        Ok(Typed::new(Node::Cast { operand: Box::new(typed.node), to: to.clone() }, to))
-    }
-
-    fn case(
-        &mut self,
-        operand: Option<&Expr>,
-        conditions: &[CaseWhen],
-        otherwise: Option<&Expr>,
-    ) -> Result<Typed> {
-        let operand = operand.map(|operand| self.compile(operand)).transpose()?;
-        if operand.as_ref().is_some_and(|operand| operand.node.is_volatile()) {
-            return Err(Failure::Unknown);
-        }
-        let (mut whens, mut results) = (Vec::new(), Vec::new());
-        for CaseWhen { condition, result } in conditions {
-            whens.push(match &operand {
-                None => self.boolean(condition, "CASE/WHEN")?,
-                Some(operand) => {
-                    let condition = self.compile(condition)?;
-                    self.comparison(Comparison::Equal, "=", operand.clone(), condition)?.node
-                }
-            });
-            results.push(self.compile(result)?);
-        }
-        if let Some(otherwise) = otherwise {
-            results.push(self.compile(otherwise)?);
-        }
-        let (mut results, kind) = self.same_type(results)?;
-        let otherwise = if results.len() > whens.len() { results.pop().map(Box::new) } else { None };
-        let whens = whens.into_iter().zip(results).collect();
-        Ok(Typed { node: Node::Case { whens, otherwise }, kind })
-    }
-
-    /// Gives several expressions one type.
-    fn same_type(&mut self, all: Vec<Typed>) -> Result<(Vec<Node>, Option<ColumnType>)> {
-        let mut kind: Option<ColumnType> = None;
-        for typed in &all {
-            kind = match (kind, &typed.kind) {
-                (None, other) => other.clone(),
-                (some, None) => some,
-                (Some(a), Some(b)) => Some(common(&a, b).ok_or(Failure::Unknown)?),
-            };
-        }
-        let Some(kind) = kind else {
-            let text: ColumnType = Type::Text.into();
-            let nodes =
-                all.into_iter().map(|typed| Ok(self.coerce(typed, &text)?.node)).collect::<Result<_>>()?;
-            return Ok((nodes, Some(text)));
-        };
-        let nodes =
-            all.into_iter().map(|typed| Ok(self.coerce(typed, &kind)?.node)).collect::<Result<_>>()?;
-        Ok((nodes, Some(kind)))
-    }
-
-    fn function(&mut self, function: &ast::Function) -> Result<Typed> {
-        if function.over.is_some()
-            || function.filter.is_some()
-            || !function.within_group.is_empty()
-            || function.null_treatment.is_some()
-        {
-            return Err(Failure::Unknown);
-        }
-        if let [ast::ObjectNamePart::Identifier(schema), _] = function.name.0.as_slice()
-            && ident(schema) != "pg_catalog"
-        {
-            return Err(Failure::Unknown);
-        }
-        let list = match &function.args {
-            FunctionArguments::None => Vec::new(),
-            FunctionArguments::List(list)
-                if list.duplicate_treatment.is_none() && list.clauses.is_empty() =>
-            {
-                let plain = |argument| match argument {
-                    &FunctionArg::Unnamed(FunctionArgExpr::Expr(ref expr)) => Ok(expr),
-                    _ => Err(Failure::Unknown),
-                };
-                list.args.iter().map(plain).collect::<Result<Vec<_>>>()?
-            }
-            _ => return Err(Failure::Unknown),
-        };
-        self.call(&last_name(&function.name), &list)
-    }
-
-    fn call(&mut self, name: &str, arguments: &[&Expr]) -> Result<Typed> {
-        let arguments = arguments.iter().map(|expr| self.compile(expr)).collect::<Result<Vec<_>>>()?;
-        match (name, arguments.as_slice()) {
-            ("coalesce", [_, ..]) => {
-                let (nodes, kind) = self.same_type(arguments)?;
-                return Ok(Typed { node: Node::Coalesce(nodes), kind });
-            }
-            ("greatest" | "least", [_, ..]) => {
-                let (nodes, kind) = self.same_type(arguments)?;
-                let function = if name == "greatest" { Function::Greatest } else { Function::Least };
-                return Ok(Typed { node: Node::Call(function, nodes), kind });
-            }
-            ("nullif", [left, right]) => {
-                let (left, right) = self.unify(left.clone(), right.clone(), "=")?;
-                return Ok(Typed { node: Node::NullIf(Box::new([left.node, right.node])), kind: left.kind });
-            }
-            ("mod", [left, right]) => {
-                return self.operator(Operator::Modulo, "%", left.clone(), right.clone());
-            }
-            ("power" | "pow", [left, right]) => {
-                return self.operator(Operator::Power, "^", left.clone(), right.clone());
-            }
-            _ => {}
-        }
-        let kinds: Vec<_> = arguments.iter().map(|typed| typed.kind.clone()).collect();
-        let signature = builtin::resolve(name, &kinds).ok_or(Failure::Unknown)?;
-        let arguments = arguments.into_iter().zip(&signature.arguments);
-        let nodes =
-            arguments.map(|(typed, kind)| Ok(self.coerce(typed, kind)?.node)).collect::<Result<_>>()?;
-        Ok(Typed::new(Node::Call(signature.function, nodes), signature.result))
-    }
-
-    fn extract(&mut self, field: &str, expr: &Expr) -> Result<Typed> {
-        let operand = self.compile(expr)?;
-        let kind = operand.kind.as_ref().ok_or(Failure::Unknown)?.kind;
-        if !matches!(kind, Type::Date | Type::Time | Type::Timestamp | Type::Interval) {
-            return Err(Failure::Unknown);
-        }
-        let field = Node::Const(Datum::Text(field.to_lowercase()));
-        Ok(Typed::new(Node::Call(Function::Extract, vec![field, operand.node]), ColumnType::decimal(38, 6)))
-    }
-}
-
-/// Computes what is constant. What fails then fails when it is run, and maybe it is not.
-fn fold(node: Node) -> Node {
-    if matches!(node, Node::Const(_) | Node::Slot { .. } | Node::Param(_)) || !node.is_constant() {
-        return node;
-    }
-    match node.eval_constant() {
-        Some(datum) => Node::Const(datum),
-        None => node,
-    }
-}
-
-impl Node {
-    /// The value of what is constant; `None` where computing it fails.
-    fn eval_constant(&self) -> Option<Datum> {
-        let env = super::Env::new(super::Cells::None, &[], &NoContext);
-        self.eval(&env).ok().map(super::Val::into_datum)
-    }
-}
-
-/// For constants, which ask for nothing.
-#[derive(Debug)]
-pub(crate) struct NoContext;
-
-impl super::Context for NoContext {
-    fn transaction_time(&self) -> i64 {
-        0
-    }
-
-    fn clock_time(&self) -> i64 {
-        0
-    }
-
-    fn random(&self) -> u64 {
-        0
-    }
-
-    fn next_value(&self, sequence: &str) -> crate::Result<i64> {
-        Err(Error::unsupported(sequence))
-    }
-
-    fn current_value(&self, _: Option<&str>) -> crate::Result<i64> {
-        Err(Error::unsupported("currval"))
-    }
-
-    fn set_value(&self, sequence: &str, _: i64, _: bool) -> crate::Result<i64> {
-        Err(Error::unsupported(sequence))
-    }
-
-    fn setting(&self, _: &str) -> Option<String> {
-        None
     }
 }

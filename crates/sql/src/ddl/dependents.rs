@@ -1,0 +1,149 @@
+//! Views that ask for what is to go or to change.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use cairn_table::schema::ViewDef;
+use cairn_table::{Catalog, PUBLIC};
+use cairn_vfs::sync::Arc;
+use datafusion::sql::sqlparser::ast::{ObjectName, Query, Visit, Visitor};
+
+use crate::error::{Error, Result};
+use crate::session::Session;
+use crate::sqlstate::DEPENDENT_OBJECTS_STILL_EXIST;
+use crate::syntax::{Plain, TableName, ident, one, qualified};
+
+/// Namespace and name of a table or view.
+pub(super) type Relation = (String, String);
+
+/// What a query names, and what it names itself.
+#[derive(Default)]
+struct Named {
+    relations: Vec<TableName>,
+    own: BTreeSet<String>,
+}
+
+impl Visitor for Named {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let own = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| ident(&cte.alias.name));
+        self.own.extend(own);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        self.relations.extend(qualified(relation));
+        ControlFlow::Continue(())
+    }
+}
+
+/// The tables and views that a view asks for.
+fn asked_for(catalog: &Catalog, view: &ViewDef) -> Vec<Relation> {
+    let mut named = Named::default();
+    let Ok(parsed) = one(&view.query) else { return Vec::new() };
+    if let Plain::Tree(tree) = &*parsed.statement {
+        let _ = tree.visit(&mut named);
+    }
+    let has = |schema: &str, name: &str| {
+        catalog.table(schema, name).is_some() || catalog.view(schema, name).is_some()
+    };
+    let place = |relation: TableName| match relation.schema {
+        Some(schema) => Some((schema, relation.name)),
+        None if named.own.contains(&relation.name) => None,
+        // Where a view looks for names: see the planner of views.
+        None => [view.schema.as_str(), PUBLIC]
+            .into_iter()
+            .find(|schema| has(schema, &relation.name))
+            .map(|schema| (schema.to_owned(), relation.name)),
+    };
+    named.relations.into_iter().filter_map(place).collect()
+}
+
+/// Views that cannot be without `gone`, directly or through others of them, each with what it asks for.
+fn dependents(catalog: &Catalog, gone: &[Relation]) -> Vec<(Relation, Relation)> {
+    let views: Vec<(Relation, Vec<Relation>)> = catalog
+        .views()
+        .map(|(_, view)| ((view.schema.clone(), view.name.clone()), asked_for(catalog, view)))
+        .collect();
+    let mut found: Vec<(Relation, Relation)> = Vec::new();
+    loop {
+        let is_gone =
+            |name: &Relation| gone.contains(name) || found.iter().any(|(dependent, _)| dependent == name);
+        let next = views.iter().find_map(|(view, asks)| {
+            let asked = asks.iter().find(|asked| is_gone(asked))?;
+            (!is_gone(view)).then(|| (view.clone(), asked.clone()))
+        });
+        match next {
+            Some(next) => found.push(next),
+            None => return found,
+        }
+    }
+}
+
+impl Session {
+    /// Sees to the views that ask for relations which are to go: they go as well, or keep these.
+    ///
+    /// Errors: 2BP01 without CASCADE.
+    pub(super) fn drop_dependents(&mut self, gone: &[Relation], cascade: bool) -> Result<()> {
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        if catalog.views().next().is_none() {
+            return Ok(());
+        }
+        let found = dependents(&catalog, gone);
+        if found.is_empty() {
+            return Ok(());
+        }
+        let kind = |(schema, name): &Relation| match catalog.view(schema, name) {
+            Some(_) => format!("view {name}"),
+            None => format!("table {name}"),
+        };
+        if !cascade {
+            let what = match gone {
+                [only] => kind(only),
+                _ => "desired object(s)".to_owned(),
+            };
+            let what = format!("cannot drop {what} because other objects depend on it");
+            let detail: Vec<String> = found
+                .iter()
+                .map(|(view, asked)| format!("{} depends on {}", kind(view), kind(asked)))
+                .collect();
+            return Err(Error::new(DEPENDENT_OBJECTS_STILL_EXIST, what)
+                .with_detail(detail.join("\n"))
+                .with_hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        match found.as_slice() {
+            [(only, _)] => self.notice("00000", format!("drop cascades to {}", kind(only))),
+            many => self.notice("00000", format!("drop cascades to {} other objects", many.len())),
+        }
+        for ((schema, name), _) in &found {
+            self.transaction()?.drop_view(schema, name)?;
+        }
+        Ok(())
+    }
+
+    /// Makes a change of a table, and gives the views that are not as before: which give other columns now, or none.
+    pub(super) fn views_changed_by<T>(
+        &mut self,
+        change: impl FnOnce(&mut Session) -> Result<T>,
+    ) -> Result<(T, Vec<Relation>)> {
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        if catalog.views().next().is_none() {
+            return Ok((change(self)?, Vec::new()));
+        }
+        let before = self.view_columns(&catalog)?;
+        let result = change(self)?;
+        self.schema_changed();
+        // What is found now is not to be kept: the statement may still fail.
+        self.view_columns = None;
+        let catalog = Arc::clone(self.transaction()?.view().catalog());
+        let after = self.view_columns(&catalog)?;
+        self.view_columns = None;
+        let changed = catalog
+            .views()
+            .filter(|(id, _)| before.contains_key(id) && before.get(id) != after.get(id))
+            .map(|(_, view)| (view.schema.clone(), view.name.clone()))
+            .collect();
+        Ok((result, changed))
+    }
+}

@@ -1,0 +1,152 @@
+//! What is known of the tables of a SELECT from its text and the catalog.
+
+use std::ops::ControlFlow;
+
+use cairn_table::Catalog;
+use datafusion::sql::sqlparser::ast::{self, Expr, TableFactor};
+
+use crate::pg_catalog::system_columns;
+use crate::syntax::{ident, last_name, qualified};
+
+/// Where names of tables are looked up.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::query) struct Lookup<'a> {
+    pub catalog: &'a Catalog,
+    pub search_path: &'a [String],
+}
+
+/// A table of a SELECT.
+#[derive(Debug)]
+pub(super) struct From {
+    /// What it is called there.
+    pub name: Option<String>,
+    /// Its columns, where the text and the catalog tell.
+    pub columns: Option<Vec<String>>,
+}
+
+impl Lookup<'_> {
+    /// The tables of a SELECT.
+    pub(super) fn tables(&self, select: &ast::Select) -> Vec<From> {
+        let joined = |from: &'_ ast::TableWithJoins| {
+            from.joins.iter().map(|join| join.relation.clone()).collect::<Vec<_>>()
+        };
+        select
+            .from
+            .iter()
+            .flat_map(|from| std::iter::once(from.relation.clone()).chain(joined(from)))
+            .map(|factor| self.table(&factor))
+            .collect()
+    }
+
+    fn table(&self, factor: &TableFactor) -> From {
+        let renamed = |alias: &Option<ast::TableAlias>, columns: Option<Vec<String>>| match alias {
+            Some(alias) if !alias.columns.is_empty() => {
+                let own = alias.columns.iter().map(|column| ident(&column.name));
+                let rest = columns.unwrap_or_default().into_iter().skip(alias.columns.len());
+                Some(own.chain(rest).collect())
+            }
+            _ => columns,
+        };
+        let called = |alias: &Option<ast::TableAlias>| alias.as_ref().map(|alias| ident(&alias.name));
+        match factor {
+            TableFactor::Table { name, alias, args: None, .. } => From {
+                name: called(alias).or_else(|| Some(last_name(name))),
+                columns: renamed(alias, self.columns(name)),
+            },
+            TableFactor::Table { name, alias, .. } => {
+                From { name: called(alias).or_else(|| Some(last_name(name))), columns: renamed(alias, None) }
+            }
+            TableFactor::Derived { alias, subquery, .. } => {
+                From { name: called(alias), columns: renamed(alias, self.results(&subquery.body)) }
+            }
+            _ => From { name: None, columns: None },
+        }
+    }
+
+    /// The columns of a table or view of this name; `None` where it is none that is known, as a name of WITH.
+    fn columns(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
+        let name = qualified(name).ok()?;
+        let schemas: Vec<&str> = match &name.schema {
+            Some(schema) => vec![schema],
+            None => self.search_path.iter().map(String::as_str).collect(),
+        };
+        let own = schemas.iter().find_map(|schema| {
+            let table = self.catalog.table(schema, &name.name);
+            let columns = table.map(|table| {
+                table.def().columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>()
+            });
+            columns.or_else(|| self.catalog.view(schema, &name.name).map(|view| view.columns.clone()))
+        });
+        own.or_else(|| system_columns(&name)).filter(|columns| !columns.is_empty())
+    }
+
+    /// What the results of a query are called; `None` where there is a star.
+    fn results(&self, body: &ast::SetExpr) -> Option<Vec<String>> {
+        match body {
+            ast::SetExpr::Select(select) => select
+                .projection
+                .iter()
+                .map(|item| match item {
+                    ast::SelectItem::UnnamedExpr(expr) => Some(crate::direct::name_of(expr)),
+                    ast::SelectItem::ExprWithAlias { alias, .. } => Some(ident(alias)),
+                    _ => None,
+                })
+                .collect(),
+            ast::SetExpr::SetOperation { left, .. } => self.results(left),
+            ast::SetExpr::Query(query) => self.results(&query.body),
+            _ => None,
+        }
+    }
+
+    /// Whether a query names columns that are not of its own tables.
+    pub fn looks_outside(&self, query: &ast::Query) -> bool {
+        self.body_looks_outside(&query.body, &[])
+    }
+
+    fn body_looks_outside(&self, body: &ast::SetExpr, around: &[From]) -> bool {
+        match body {
+            ast::SetExpr::SetOperation { left, right, .. } => {
+                self.body_looks_outside(left, around) || self.body_looks_outside(right, around)
+            }
+            ast::SetExpr::Query(query) => self.body_looks_outside(&query.body, around),
+            ast::SetExpr::Select(select) => {
+                let tables = self.tables(select);
+                let mut outside = false;
+                // Names of subqueries within may be of their own tables: these are taken for known.
+                let mut inner: Vec<From> = Vec::new();
+                let _ = ast::visit_expressions(select, |expr| {
+                    let nested = match expr {
+                        Expr::Subquery(query) => Some(query),
+                        Expr::Exists { subquery, .. } | Expr::InSubquery { subquery, .. } => Some(subquery),
+                        _ => None,
+                    };
+                    if let Some(ast::SetExpr::Select(select)) = nested.map(|query| &*query.body) {
+                        inner.extend(self.tables(select));
+                    }
+                    ControlFlow::<()>::Continue(())
+                });
+                let all = || tables.iter().chain(&inner).chain(around);
+                let _ = ast::visit_expressions(select, |expr| {
+                    match expr {
+                        Expr::CompoundIdentifier(names) => {
+                            let table = names.len().checked_sub(2).and_then(|at| names.get(at)).map(ident);
+                            outside |= !all().any(|from| from.name == table);
+                        }
+                        Expr::Identifier(name) => {
+                            let name = ident(name);
+                            let known = all().all(|from| from.columns.is_some());
+                            let own = |from: &From| {
+                                from.columns.as_ref().is_some_and(|columns| columns.contains(&name))
+                            };
+                            outside |= known && !all().any(own);
+                        }
+                        _ => {}
+                    }
+                    ControlFlow::<()>::Continue(())
+                });
+                outside
+            }
+            _ => false,
+        }
+    }
+}

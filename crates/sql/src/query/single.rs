@@ -1,0 +1,94 @@
+//! Subqueries of one value.
+
+use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::compute::take;
+use arrow::datatypes::DataType;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::errors::external;
+use super::rewrite::{MAYBE, ONE};
+use crate::error::Error;
+use crate::sqlstate::CARDINALITY_VIOLATION;
+
+/// The only element of a list; NULL where there is no list.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct One {
+    signature: Signature,
+}
+
+/// What takes the one value out of the list of all that a subquery gave.
+pub(super) fn one() -> ScalarUDF {
+    ScalarUDF::from(One { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+fn no_list() -> DataFusionError {
+    DataFusionError::Internal("the values of a subquery are no list".to_owned())
+}
+
+impl ScalarUDFImpl for One {
+    fn name(&self) -> &str {
+        ONE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> Result<DataType> {
+        match args.first() {
+            Some(DataType::List(item)) => Ok(item.data_type().clone()),
+            _ => Err(no_list()),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let lists = args.args.first().ok_or_else(no_list)?.to_array(args.number_rows)?;
+        let lists: &arrow::array::ListArray = lists.as_list_opt().ok_or_else(no_list)?;
+        let place = |row: usize| {
+            if lists.is_null(row) || lists.value_length(row) == 0 {
+                return Ok(None);
+            }
+            if lists.value_length(row) > 1 {
+                let what = "more than one row returned by a subquery used as an expression";
+                return Err(external(Error::new(CARDINALITY_VIOLATION, what)));
+            }
+            Ok(lists.value_offsets().get(row).copied())
+        };
+        let places = (0..lists.len()).map(place).collect::<Result<arrow::array::Int32Array>>()?;
+        let values: ArrayRef = take(lists.values(), &places, None)?;
+        Ok(ColumnarValue::Array(values))
+    }
+}
+
+/// Its argument, which may be NULL whatever its type says.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Maybe {
+    signature: Signature,
+}
+
+/// See [`MAYBE`].
+pub(super) fn maybe() -> ScalarUDF {
+    ScalarUDF::from(Maybe { signature: Signature::any(1, Volatility::Immutable) })
+}
+
+impl ScalarUDFImpl for Maybe {
+    fn name(&self) -> &str {
+        MAYBE
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, args: &[DataType]) -> Result<DataType> {
+        Ok(args.first().cloned().unwrap_or(DataType::Null))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let value = args.args.into_iter().next();
+        value.ok_or_else(|| DataFusionError::Internal("a subquery without a value".to_owned()))
+    }
+}

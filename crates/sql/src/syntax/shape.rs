@@ -1,0 +1,52 @@
+//! What kind of query a tree is.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, GroupByExpr, Select, visit_expressions};
+
+use super::last_name;
+
+/// Whether a select groups its rows.
+pub(crate) fn groups(select: &Select) -> bool {
+    match &select.group_by {
+        GroupByExpr::All(_) => true,
+        GroupByExpr::Expressions(by, _) => !by.is_empty(),
+    }
+}
+
+/// Whether an expression has an aggregate in it.
+pub(crate) fn is_aggregate(expr: &Expr) -> bool {
+    const AGGREGATES: &[&str] = &[
+        "count",
+        "sum",
+        "min",
+        "max",
+        "avg",
+        "array_agg",
+        "string_agg",
+        "json_agg",
+        "jsonb_agg",
+        "bool_and",
+        "bool_or",
+        "every",
+        "bit_and",
+        "bit_or",
+        "first_value",
+        "last_value",
+        "stddev",
+        "stddev_samp",
+        "stddev_pop",
+        "variance",
+        "var_samp",
+        "var_pop",
+        "corr",
+        "median",
+    ];
+    let mut found = false;
+    let _ = visit_expressions(expr, |expr| {
+        found |= matches!(expr, Expr::Function(function)
+            if function.over.is_none() && AGGREGATES.contains(&last_name(&function.name).as_str()));
+        ControlFlow::<()>::Continue(())
+    });
+    found
+}

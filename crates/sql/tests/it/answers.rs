@@ -1,0 +1,31 @@
+//! Goal: general queries give what PostgreSQL 15 gives, or are refused. Method: its recorded answers (`testing/compat/answers`).
+
+use crate::support::{database, rows};
+
+/// Every query gives the recorded rows or error; what is marked as refused is refused with that code.
+#[test]
+fn answers_of_postgresql() {
+    let mut connection = database().connect();
+    connection.batch(include_str!("../../../../testing/compat/answers/tables.sql")).unwrap();
+    let recorded = include_str!("../../../../testing/compat/answers/queries.sql");
+    let (mut failures, mut count) = (Vec::new(), 0);
+    for part in recorded.split("\n\n").filter(|part| !part.trim().is_empty()) {
+        let (sql, answer) = part.trim().split_once(';').unwrap();
+        let answer: Vec<&str> = answer.lines().filter_map(|line| line.strip_prefix("-- ")).collect();
+        let refused = answer.first().and_then(|line| line.strip_prefix("refused "));
+        let fails = answer.first().and_then(|line| line.strip_prefix("fails "));
+        let expected = match refused.or(fails) {
+            Some(sqlstate) => Err(sqlstate.to_owned()),
+            None => Ok(answer.iter().map(|line| (*line).to_owned()).collect::<Vec<_>>()),
+        };
+        let found = rows(&mut connection, sql, &[]);
+        let shown = found.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let found = found.map_err(|error| error.sqlstate().to_owned());
+        if found != expected {
+            failures.push(format!("{sql}\n  expected {expected:?}\n  found    {found:?} {shown}"));
+        }
+        count += 1;
+    }
+    assert!(failures.is_empty(), "{} of {count} differ:\n{}", failures.len(), failures.join("\n"));
+    assert!(count > 50, "{count} queries");
+}

@@ -1,0 +1,77 @@
+//! Goal: what views ask for does not go from under them, as in PostgreSQL 15. Method: its errors and notices.
+
+use crate::support::{ask, database, fails, run};
+
+/// DROP refuses, and takes the views along with CASCADE.
+#[test]
+fn drops() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, v text)");
+    run(&mut c, "create view a as select id from t");
+    run(&mut c, "create view b as select id from a where id in (select 1)");
+    run(&mut c, "create view other as with t as (select 1 as x) select x from t");
+    let error = c.execute("drop table t", &[]).unwrap_err();
+    assert_eq!(error.sqlstate(), "2BP01");
+    assert_eq!(error.message(), "cannot drop table t because other objects depend on it");
+    assert_eq!(error.detail(), Some("view a depends on table t\nview b depends on view a"));
+    assert_eq!(fails(&mut c, "drop view a"), "2BP01");
+    run(&mut c, "drop view b, a");
+    run(&mut c, "create view a as select id from t");
+    run(&mut c, "create view b as select id from a");
+    c.take_notices();
+    run(&mut c, "drop table t cascade");
+    assert_eq!(c.take_notices()[0].message, "drop cascades to 2 other objects");
+    assert_eq!(ask(&mut c, "select viewname from pg_views where schemaname = 'public'"), ["other"]);
+    run(&mut c, "create schema s");
+    run(&mut c, "create table s.t (id int)");
+    run(&mut c, "create view a as select id from s.t");
+    run(&mut c, "drop schema s cascade");
+    assert_eq!(fails(&mut c, "select * from a"), "42P01");
+}
+
+/// Columns that views ask for are not dropped, renamed or given another type; others are.
+#[test]
+fn columns() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, v text, w int, x int)");
+    run(&mut c, "insert into t values (1, '7', 2, 3)");
+    run(&mut c, "create view a as select id, v from t where w > 0");
+    let error = c.execute("alter table t drop column v", &[]).unwrap_err();
+    assert_eq!(error.sqlstate(), "2BP01");
+    assert_eq!(error.message(), "cannot drop column v of table t because other objects depend on it");
+    assert_eq!(error.detail(), Some("view a depends on column v of table t"));
+    assert_eq!(fails(&mut c, "alter table t drop column w"), "2BP01");
+    assert_eq!(fails(&mut c, "alter table t alter column v type int using v::int"), "0A000");
+    assert_eq!(fails(&mut c, "alter table t rename column v to y"), "0A000");
+    assert_eq!(fails(&mut c, "alter table t rename to y"), "0A000");
+    run(&mut c, "alter table t drop column x");
+    run(&mut c, "alter table t add column z int");
+    assert_eq!(ask(&mut c, "select * from a"), ["1|7"]);
+    run(&mut c, "alter table t drop column v cascade");
+    assert_eq!(fails(&mut c, "select * from a"), "42P01");
+    assert_eq!(ask(&mut c, "select * from t"), ["1|2|NULL"]);
+}
+
+/// A column gets another type, its rows and keys with it; a value that cannot follow leaves everything as it was.
+#[test]
+fn types() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int, v text unique, n numeric(8,2))");
+    run(&mut c, "insert into t select g, g::text, g / 2.0 from generate_series(1, 3000) g");
+    run(&mut c, "alter table t alter column v type bigint using v::bigint * 2");
+    assert_eq!(
+        ask(&mut c, "select count(*), sum(v), min(v), max(v), sum(n) from t"),
+        ["3000|9003000|2|6000|2250750.00"]
+    );
+    assert_eq!(ask(&mut c, "select id, n from t where v = 6"), ["3|1.50"]);
+    assert_eq!(fails(&mut c, "insert into t values (1, 6, 1)"), "23505");
+    assert_eq!(fails(&mut c, "alter table t alter column v type smallint using v * 100"), "22003");
+    assert_eq!(fails(&mut c, "alter table t alter column v type int using v % 2"), "23505");
+    assert_eq!(ask(&mut c, "select count(*), max(v) from t"), ["3000|6000"]);
+    run(&mut c, "begin");
+    run(&mut c, "insert into t values (0, 1, 1)");
+    run(&mut c, "alter table t alter column id type text");
+    assert_eq!(ask(&mut c, "select id from t where v = 1"), ["0"]);
+    run(&mut c, "rollback");
+    assert_eq!(ask(&mut c, "select count(*), max(id) from t"), ["3000|3000"]);
+}
