@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cairn_vfs::{Fs, OpenOptions};
+use cairn_vfs::{Fs, OpenOptions, StdFs};
 
 use super::*;
 use crate::engine::lookups::Lookups;
@@ -14,7 +14,7 @@ use crate::engine::{
     Built, Compression, ConstantReader, ConstantStore, Session, Settings, Variant, settings,
 };
 use crate::peers::sparkey_java::Construction;
-use crate::results::{Contender, Measurement};
+use crate::results::{Contender, Measurement, SCHEMA_VERSION};
 use crate::scratch::Scratch;
 use crate::workload::{Dataset, Distribution, KeyBatch, Lookup};
 

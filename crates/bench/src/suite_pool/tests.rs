@@ -10,6 +10,7 @@ use super::textbook::Textbook;
 use super::*;
 use crate::dashboard::Entry;
 use crate::engine::Settings;
+use crate::error::Error;
 use crate::suite_hash::Silent;
 
 /// Everything at toy size.

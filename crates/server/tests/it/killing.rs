@@ -30,7 +30,8 @@ const SCHEMA: &str = "CREATE TABLE account (id int PRIMARY KEY, balance int NOT 
 /// The child's life: serves until it is killed.
 fn child(dir: &Path) {
     let database = Database::open(dir.join("bank.db")).unwrap();
-    let limits = Limits { connections_max: 2 * CLIENTS as usize, ..Limits::default() };
+    let mut limits = Limits::default();
+    limits.connections_max = 2 * CLIENTS as usize;
     let server = Server::builder(database).socket(dir, 1).limits(limits).bind().unwrap();
     println!("{READY}");
     server.run().unwrap();

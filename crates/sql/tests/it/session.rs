@@ -184,7 +184,7 @@ fn stops() {
 
 /// Sequences go on where they were, after rollbacks, DDL in blocks and opening again.
 #[test]
-fn sequences() {
+fn sequences_and_openings() {
     let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
     let open = || {
         cairn_sql::Database::builder()

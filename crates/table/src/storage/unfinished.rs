@@ -36,6 +36,9 @@ pub(crate) struct Analysis {
     last: u64,
 }
 
+/// The tree, the key, and the record that is to be there again.
+pub(crate) type Undo<'r> = (u32, &'r [u8], Option<&'r [u8]>);
+
 impl Analysis {
     pub(crate) fn see(&mut self, record: &[u8]) {
         let Some((record, _)) = Record::decode(record) else { return };
@@ -110,8 +113,8 @@ impl Unfinished {
         }
     }
 
-    /// Whether a record says what was there before a transaction that did not commit: the tree, the key, and the record that is to be there again.
-    pub(crate) fn to_undo<'r>(&self, record: &Record<'r>) -> Option<(u32, &'r [u8], Option<&'r [u8]>)> {
+    /// What is to be undone, where a record says what was there before a transaction that did not commit.
+    pub(crate) fn to_undo<'r>(&self, record: &Record<'r>) -> Option<Undo<'r>> {
         let Record::Row { transaction, tree, key, before } = *record else { return None };
         let before = match before {
             Before::Known => return None,

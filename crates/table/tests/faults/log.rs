@@ -81,7 +81,7 @@ fn changes_that_were_tried_again() {
     for fault in [Fault::Full, Fault::Io] {
         for index in 0.. {
             // Every other one, and all of them in turn in the long form.
-            let with_savepoint = (index + rounds(0, seed())) % 2 == 0;
+            let with_savepoint = (index + rounds(0, seed())).is_multiple_of(2);
             let disk = FaultFs::new(FaultOptions::seeded(1));
             let (db, table) = filled(&disk, 600);
             let before = disk.operation_count();

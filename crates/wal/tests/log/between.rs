@@ -9,11 +9,14 @@ use super::*;
 
 type Call = Box<dyn FnMut() + Send>;
 
+/// Before which operation on which file, and what.
+type Planned = (Operation, &'static str, Call);
+
 /// A disk with something to be done once, before the first operation of a kind on a path with a name.
 #[derive(Clone)]
 struct Meeting {
     disk: FaultFs,
-    call: Arc<Mutex<Option<(Operation, &'static str, Call)>>>,
+    call: Arc<Mutex<Option<Planned>>>,
 }
 
 impl fmt::Debug for Meeting {
