@@ -19,7 +19,7 @@ use super::record::Record;
 use super::redo::{leaves_ghost, redo};
 use super::space::Space;
 use super::tree::Tree;
-use super::unfinished::{Analysis, Unfinished};
+use super::unfinished::{Analysis, Undo, Unfinished};
 use super::wal::WalLog;
 use crate::sorter::Scratch;
 use crate::{Error, Result};
@@ -254,7 +254,7 @@ impl Store {
                 break;
             }
             let undo = Record::decode(record.payload).and_then(|(record, _)| unfinished.to_undo(&record));
-            if let Some((tree, key, before)) = undo {
+            if let Some(Undo { tree, key, before }) = undo {
                 let tree = Tree::open(&self.space, tree);
                 match before {
                     Some(before) => _ = tree.put(key, before)?,

@@ -4,6 +4,14 @@ use std::collections::{HashMap, HashSet};
 
 use super::record::{Before, Record};
 
+/// A key as it was before a transaction.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Undo<'r> {
+    pub(crate) tree: u32,
+    pub(crate) key: &'r [u8],
+    pub(crate) before: Option<&'r [u8]>,
+}
+
 /// A transaction that did not commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Loser {
@@ -35,9 +43,6 @@ pub(crate) struct Analysis {
     freed: HashSet<u32>,
     last: u64,
 }
-
-/// The tree, the key, and the record that is to be there again.
-pub(crate) type Undo<'r> = (u32, &'r [u8], Option<&'r [u8]>);
 
 impl Analysis {
     pub(crate) fn see(&mut self, record: &[u8]) {
@@ -113,7 +118,7 @@ impl Unfinished {
         }
     }
 
-    /// What is to be undone, where a record says what was there before a transaction that did not commit.
+    /// What a record says that was there before a transaction which did not commit.
     pub(crate) fn to_undo<'r>(&self, record: &Record<'r>) -> Option<Undo<'r>> {
         let Record::Row { transaction, tree, key, before } = *record else { return None };
         let before = match before {
@@ -124,7 +129,7 @@ impl Unfinished {
         let at = self.losers.binary_search_by_key(&transaction, |loser| loser.transaction).ok()?;
         // All of a tree goes that it made, so what is in that need not be undone.
         let is_made = self.losers.get(at).is_some_and(|loser| loser.made.contains(&tree));
-        (!is_made).then_some((tree, key, before))
+        (!is_made).then_some(Undo { tree, key, before })
     }
 
     fn loser(&mut self, transaction: u64) -> Option<&mut Loser> {

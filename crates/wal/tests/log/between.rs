@@ -7,16 +7,14 @@ use cairn_vfs::{Advice, FaultOptions, File, FileId, Map, Metadata, Operation};
 
 use super::*;
 
-type Call = Box<dyn FnMut() + Send>;
-
-/// Before which operation on which file, and what.
-type Planned = (Operation, &'static str, Call);
+/// Before which operation, on a path with which name, and what is to be done.
+type Call = (Operation, &'static str, Box<dyn FnMut() + Send>);
 
 /// A disk with something to be done once, before the first operation of a kind on a path with a name.
 #[derive(Clone)]
 struct Meeting {
     disk: FaultFs,
-    call: Arc<Mutex<Option<Planned>>>,
+    call: Arc<Mutex<Option<Call>>>,
 }
 
 impl fmt::Debug for Meeting {
@@ -36,8 +34,7 @@ impl Meeting {
 
     fn comes(&self, operation: Operation, path: &Path) {
         let mut call = self.call.lock().unwrap();
-        let is_it =
-            |call: &mut (Operation, &'static str, Call)| call.0 == operation && path.ends_with(call.1);
+        let is_it = |call: &mut Call| call.0 == operation && path.ends_with(call.1);
         let found = call.take_if(is_it);
         drop(call);
         if let Some((_, _, mut call)) = found {

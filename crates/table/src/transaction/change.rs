@@ -1,0 +1,92 @@
+//! Changes of single records: what was there before is kept in memory and told to the log, and then the tree is changed.
+
+use cairn_vfs::sync::Arc;
+
+use super::Transaction;
+use crate::Result;
+use crate::catalog::GHOST;
+use crate::mvcc::{Kept, State, Write};
+use crate::storage::{Before, Edit, Record, Tree};
+
+impl Transaction {
+    /// Changes a record that it has claimed, from what it is to something else. `None` makes it a ghost.
+    pub(super) fn put(
+        &mut self,
+        tree: &Tree,
+        key: &Arc<[u8]>,
+        before: Option<&[u8]>,
+        after: Option<&[u8]>,
+    ) -> Result<()> {
+        let state = self.writing()?;
+        let kept = self.keep(&state, tree.root(), key, before);
+        tree.put_for(key, after.unwrap_or(&[GHOST]), &self.header)?;
+        kept.set_logged();
+        if after.is_none() {
+            self.ghosts.push((tree.root(), Arc::clone(key)));
+        }
+        Ok(())
+    }
+
+    /// Adds a record at a key that it has claimed; false when there is one. As [`Transaction::put`], with one walk down the tree.
+    pub(super) fn add(&mut self, tree: &Tree, key: &Arc<[u8]>, record: &[u8]) -> Result<bool> {
+        let state = self.writing()?;
+        let mut add = Add { transaction: self, state, root: tree.root(), key, record, kept: None };
+        let is_added = tree.edit(key, &mut add)?;
+        if let (true, Some(kept)) = (is_added, add.kept) {
+            kept.set_logged();
+        }
+        Ok(is_added)
+    }
+
+    /// Keeps what a record is before this transaction changes it, and begins the log's record of the change. What it gives learns when that is in the log.
+    fn keep(&mut self, state: &Arc<State>, root: u32, key: &Arc<[u8]>, before: Option<&[u8]>) -> Arc<Write> {
+        let Kept { oldest, new } = self.view.db.rows.keep(state, self.epoch, root, key, before);
+        // What failed on its way to the log has said nothing there, and was perhaps taken back since: then this record has to say it.
+        let before = match (oldest.is_logged(), &oldest.before) {
+            (true, _) => Before::Known,
+            (false, Some(before)) => Before::Value(before),
+            (false, None) => Before::Absent,
+        };
+        self.header.clear();
+        Record::Row { transaction: state.id, tree: root, key, before }.encode(&mut self.header);
+        if let Some(write) = new {
+            // The write remembers the key from now on.
+            if self.claims.last().is_some_and(|(_, last)| Arc::ptr_eq(last, key)) {
+                self.claims.pop();
+            }
+            self.undo.push(write);
+        }
+        oldest
+    }
+}
+
+/// A record that is to be added where there is none.
+struct Add<'t> {
+    transaction: &'t mut Transaction,
+    state: Arc<State>,
+    root: u32,
+    key: &'t Arc<[u8]>,
+    record: &'t [u8],
+    /// The record is claimed, so it is the same each time that it is seen.
+    kept: Option<Arc<Write>>,
+}
+
+impl Edit for Add<'_> {
+    fn look(&mut self, current: Option<&[u8]>) -> Result<bool> {
+        if current.and_then(<[u8]>::first).is_some_and(|flags| flags & GHOST == 0) {
+            return Ok(false);
+        }
+        if self.kept.is_none() {
+            self.kept = Some(self.transaction.keep(&self.state, self.root, self.key, current));
+        }
+        Ok(true)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.record
+    }
+
+    fn header(&self) -> &[u8] {
+        &self.transaction.header
+    }
+}
