@@ -153,10 +153,10 @@ fn long_rows() {
     assert!(pages - free < 12, "{free} of {pages} pages are free");
 }
 
-/// Goal: a transaction that changes more rows than the pool has pages commits or is undone like any other. Method: 8 KiB pages, 256 frames, 40,000 rows.
+/// Goal: a transaction that changes more rows than the pool has pages commits or is undone like any other. Method: 40 frames, 40,000 rows in no order.
 #[test]
 fn larger_than_the_pool() {
-    let fixture = Fixture::new();
+    let fixture = Fixture::with(|options| options.store.frames = 40);
     let table = fixture.pairs(&[]);
     for commits in [false, true] {
         let mut transaction = fixture.db.begin(Isolation::Snapshot).unwrap();
@@ -165,6 +165,8 @@ fn larger_than_the_pool() {
             transaction.insert(&table, &[Value::Int(id), Value::Int(-id)]).unwrap();
         }
         assert_eq!(all(&fixture.begin(), &table, None).len(), 0);
+        let (pages, _) = fixture.db.pages().unwrap();
+        assert!(pages > 3 * 40, "{pages} pages are no more than a pool of 40 frames has");
         if commits {
             transaction.commit(Durability::Sync).unwrap();
         } else {

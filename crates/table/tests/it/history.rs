@@ -2,14 +2,15 @@
 //! Observations", VLDB 2020. Rows hold lists that only grow, so what a transaction has read says which appends it has seen and which not.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use cairn_table::row::{Type, Value};
-use cairn_table::{Durability, Error, Isolation, Result, RowBuf, Table, Transaction};
+use cairn_table::{Direction, Durability, Error, Isolation, Result, RowBuf, Table, Transaction};
 use cairn_vfs::sync::{Mutex, lock};
 use cairn_vfs::{Rng, SeededRng};
 
-use crate::{Fixture, def, key};
+use crate::{Fixture, def, index, key};
 
 type List = Vec<u32>;
 
@@ -20,25 +21,87 @@ struct Done {
     appends: Vec<(i32, u32)>,
 }
 
-fn read(transaction: &Transaction, table: &Table, id: i32) -> Result<List> {
-    let mut row = RowBuf::default();
-    if !transaction.view().get(table, &key(table, id), &mut row)? {
-        return Ok(List::new());
-    }
-    let Value::Text(text) = row.row(table).get(1) else { return Ok(List::new()) };
-    Ok(text.split(',').filter(|part| !part.is_empty()).map(|part| part.parse().unwrap()).collect())
+/// Lists, far apart; the rows between them come and go.
+const LISTS: i32 = 8;
+const BETWEEN: i32 = 40;
+
+fn parse(value: Value<'_>) -> List {
+    let Value::Text(text) = value else { return List::new() };
+    text.split(',').filter(|part| !part.is_empty()).map(|part| part.parse().unwrap()).collect()
 }
 
-fn append(transaction: &mut Transaction, table: &Arc<Table>, id: i32, value: u32) -> Result<()> {
+fn read(transaction: &Transaction, table: &Table, id: i32) -> Result<List> {
     let mut row = RowBuf::default();
-    let text = match transaction.lock(table, &key(table, id), &mut row)? {
-        true => match row.row(table).get(1) {
-            Value::Text(text) => format!("{text},{value}"),
-            _ => value.to_string(),
-        },
-        false => return transaction.insert(table, &[Value::Int(id), Value::Text(&value.to_string())]),
-    };
-    transaction.update(table, &key(table, id), &[Value::Int(id), Value::Text(&text)]).map(|_| ())
+    let found = transaction.view().get(table, &key(table, id * BETWEEN), &mut row)?;
+    Ok(if found { parse(row.row(table).get(1)) } else { List::new() })
+}
+
+/// Reads some lists that follow each other, and sees that the index has the last value of each, and nothing else.
+fn read_range(
+    transaction: &Transaction,
+    table: &Arc<Table>,
+    ids: std::ops::Range<i32>,
+) -> Result<Vec<(i32, List)>> {
+    let mut found: BTreeMap<i32, List> = ids.clone().map(|id| (id, List::new())).collect();
+    let (from, to) = (key(table, ids.start * BETWEEN), key(table, ids.end * BETWEEN));
+    let range = (Bound::Included(&from[..]), Bound::Excluded(&to[..]));
+    let mut scan = transaction.view().scan(table, None, range, Direction::Forward)?;
+    while let Some(row) = scan.next()? {
+        if let Value::Int(id) = row.get(0)
+            && id % BETWEEN == 0
+        {
+            found.insert(id / BETWEEN, parse(row.get(1)));
+        }
+    }
+    let mut indexed = BTreeMap::new();
+    let mut scan =
+        transaction.view().scan(table, Some(0), (Bound::Unbounded, Bound::Unbounded), Direction::Backward)?;
+    while let Some(row) = scan.next()? {
+        if let (Value::Int(id), Value::Int(last)) = (row.get(0), row.get(2))
+            && ids.contains(&(id / BETWEEN))
+        {
+            assert_eq!(indexed.insert(id / BETWEEN, last as u32), None, "two entries of one row");
+        }
+    }
+    let last = found.iter().filter_map(|(id, list)| Some((*id, *list.last()?))).collect();
+    assert_eq!(indexed, last, "the index has other rows than the table");
+    Ok(found.into_iter().collect())
+}
+
+/// Appends to a list, whose row changes its length and its entry in the index, or goes and comes again.
+fn append(
+    transaction: &mut Transaction,
+    table: &Arc<Table>,
+    id: i32,
+    value: u32,
+    rng: &mut SeededRng,
+) -> Result<()> {
+    let mut row = RowBuf::default();
+    let place = key(table, id * BETWEEN);
+    let is_there = transaction.lock(table, &place, &mut row)?;
+    let mut list = if is_there { parse(row.row(table).get(1)) } else { List::new() };
+    list.push(value);
+    let text = list.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+    let padding = "p".repeat(rng.below(900) as usize);
+    let values =
+        [Value::Int(id * BETWEEN), Value::Text(&text), Value::Int(value as i32), Value::Text(&padding)];
+    if is_there && rng.below(3) > 0 {
+        return transaction.update(table, &place, &values).map(|_| ());
+    }
+    if is_there {
+        transaction.delete(table, &place)?;
+    }
+    transaction.insert(table, &values)
+}
+
+/// Puts a row in between two lists, or takes it out: leaves are divided and merged.
+fn make_room(transaction: &mut Transaction, table: &Arc<Table>, rng: &mut SeededRng) -> Result<()> {
+    let id = rng.below((LISTS * BETWEEN) as u64) as i32;
+    if id % BETWEEN == 0 || transaction.delete(table, &key(table, id))? {
+        return Ok(());
+    }
+    let padding = "p".repeat(rng.below(900) as usize);
+    transaction.insert(table, &[Value::Int(id), Value::Null, Value::Null, Value::Text(&padding)])
 }
 
 fn is_retry(error: &Error) -> bool {
@@ -59,17 +122,23 @@ fn turn(
     let mut done = Done::default();
     let mut transaction = fixture.db.begin(level).unwrap();
     for _ in 0..1 + rng.below(4) {
-        let id = rng.below(5) as i32;
+        let id = rng.below(LISTS as u64) as i32;
         transaction.begin_statement().unwrap();
-        let worked = if rng.below(2) == 0 {
+        let kind = rng.below(8);
+        let worked = if kind < 3 {
             read(&transaction, table, id).map(|list| done.reads.push((id, list)))
+        } else if kind == 3 {
+            let to = (id + 3).min(LISTS);
+            read_range(&transaction, table, id..to).map(|lists| done.reads.extend(lists))
+        } else if kind == 4 {
+            make_room(&mut transaction, table, rng)
         } else {
             let value = {
                 let mut next = lock(next);
                 *next += 1;
                 *next
             };
-            append(&mut transaction, table, id, value).map(|()| done.appends.push((id, value)))
+            append(&mut transaction, table, id, value, rng).map(|()| done.appends.push((id, value)))
         };
         match worked {
             Ok(()) => {}
@@ -92,7 +161,7 @@ fn turn(
 }
 
 /// A way from a transaction back to itself, if there is one.
-fn circle(edges: &BTreeMap<usize, BTreeSet<usize>>, count: usize) -> Option<usize> {
+fn circle(edges: &Edges, count: usize) -> Option<usize> {
     // 0 not seen, 1 on the way, 2 done.
     let mut marks = vec![0u8; count];
     for start in 0..count {
@@ -126,15 +195,16 @@ fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
     }
     let written: usize = last.values().map(List::len).sum();
     assert_eq!(written, writer.len(), "{level:?}: appends were lost, or ones that did not commit are there");
-    let mut edges: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    let mut edge = |from: usize, to: usize| {
+    // Who has written, or been read, before; and who has read what another one has replaced.
+    let (mut before, mut replaced) = (Edges::new(), Edges::new());
+    let edge = |edges: &mut Edges, from: usize, to: usize| {
         if from != to {
             edges.entry(from).or_default().insert(to);
         }
     };
     for (id, list) in last {
         for pair in list.windows(2) {
-            edge(writer[&(*id, pair[0])], writer[&(*id, pair[1])]);
+            edge(&mut before, writer[&(*id, pair[0])], writer[&(*id, pair[1])]);
         }
     }
     for (at, done) in history.iter().enumerate() {
@@ -142,18 +212,49 @@ fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
             let all = last.get(id).cloned().unwrap_or_default();
             assert!(all.starts_with(list), "{level:?}: {list:?} was read of {id}, which became {all:?}");
             if let Some(value) = list.last() {
-                edge(writer[&(*id, *value)], at);
+                edge(&mut before, writer[&(*id, *value)], at);
             }
             if let Some(value) = all.get(list.len()) {
-                edge(at, writer[&(*id, *value)]);
+                edge(&mut replaced, at, writer[&(*id, *value)]);
             }
         }
     }
-    if level == Isolation::Serializable
-        && let Some(at) = circle(&edges, history.len())
-    {
-        panic!("a circle through {:?}", history[at]);
+    // G1c: no level lets transactions see each other in a circle.
+    if let Some(at) = circle(&before, history.len()) {
+        panic!("{level:?}: a circle of what was written and read, through {:?}", history[at]);
     }
+    // G-single: with one snapshot nobody sees a part of what another one has done.
+    if level != Isolation::ReadCommitted {
+        for (&reader, writers) in &replaced {
+            for &writer in writers.iter().filter(|writer| leads_to(&before, **writer, reader)) {
+                panic!("{level:?}: {:?} has seen a part of {:?}", history[reader], history[writer]);
+            }
+        }
+    }
+    if level == Isolation::Serializable {
+        for (from, to) in replaced {
+            before.entry(from).or_default().extend(to);
+        }
+        if let Some(at) = circle(&before, history.len()) {
+            panic!("a circle through {:?}", history[at]);
+        }
+    }
+}
+
+type Edges = BTreeMap<usize, BTreeSet<usize>>;
+
+/// Whether there is a way along edges.
+fn leads_to(edges: &Edges, from: usize, to: usize) -> bool {
+    let (mut seen, mut way) = (BTreeSet::new(), vec![from]);
+    while let Some(at) = way.pop() {
+        if at == to {
+            return true;
+        }
+        if seen.insert(at) {
+            way.extend(edges.get(&at).into_iter().flatten());
+        }
+    }
+    false
 }
 
 /// Goal: serializable transactions of many threads can be put in a line, and at no level an append is lost or one is read that did not commit. Method: threads that
@@ -162,10 +263,25 @@ fn check(level: Isolation, last: &BTreeMap<i32, List>, history: &[Done]) {
 #[test]
 fn list_append() {
     for level in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
-        let fixture = Fixture::new();
-        let table = fixture.run(|transaction| {
-            transaction.create_table(def("lists", &[("id", Type::Int), ("list", Type::Text)], &[0])).unwrap()
+        // Less than the table has, and enough for threads that divide nodes at the same time.
+        let fixture = Fixture::with(|options| {
+            options.store.page_size = 4096;
+            options.store.frames = 32;
         });
+        let table = fixture.run(|transaction| {
+            let columns =
+                [("id", Type::Int), ("list", Type::Text), ("last", Type::Int), ("padding", Type::Text)];
+            let mut def = def("lists", &columns, &[0]);
+            def.indexes = vec![index("lists_last", &[2], true)];
+            let table = transaction.create_table(def).unwrap();
+            let padding = "p".repeat(500);
+            for id in (0..LISTS * BETWEEN).filter(|id| id % BETWEEN > 0) {
+                let row = [Value::Int(id), Value::Null, Value::Null, Value::Text(&padding)];
+                transaction.insert(&table, &row).unwrap();
+            }
+            table
+        });
+        assert!(fixture.db.pages().unwrap().0 > 32);
         let (next, history) = (Mutex::new(0), Mutex::new(Vec::new()));
         cairn_vfs::thread::scope(|scope| {
             for thread in 0..4 {
@@ -181,13 +297,15 @@ fn list_append() {
             }
         });
         let transaction = fixture.begin();
-        let last = (0..5).map(|id| (id, read(&transaction, &table, id).unwrap())).collect();
+        let last = (0..LISTS).map(|id| (id, read(&transaction, &table, id).unwrap())).collect();
         let history = lock(&history);
         assert!(history.len() > 100, "{level:?}: {} committed", history.len());
         check(level, &last, &history);
         drop(transaction);
         // Each that ends cleans up after a few.
-        (0..100).for_each(|_| fixture.run(|transaction| append(transaction, &table, 0, u32::MAX).unwrap()));
+        (0..100).for_each(|at| {
+            fixture.run(|transaction| assert!(transaction.delete(&table, &key(&table, 1 + at % 30)).is_ok()))
+        });
         let stats = fixture.db.stats();
         assert_eq!(stats.versioned_rows, 0, "{level:?} {stats:?}");
         fixture.db.check().unwrap();
@@ -204,6 +322,19 @@ fn circles_are_found() {
     let last = BTreeMap::from([(1, vec![10]), (2, vec![20])]);
     check(Isolation::Snapshot, &last, &skew);
     assert!(std::panic::catch_unwind(|| check(Isolation::Serializable, &last, &skew)).is_err());
+    // One that has seen the second half of another one and not the first.
+    let half = [
+        Done { reads: vec![(1, vec![]), (2, vec![20])], appends: vec![] },
+        Done { reads: vec![], appends: vec![(1, 10), (2, 20)] },
+    ];
+    check(Isolation::ReadCommitted, &last, &half);
+    assert!(std::panic::catch_unwind(|| check(Isolation::Snapshot, &last, &half)).is_err());
+    // Two that have seen each other.
+    let each = [
+        Done { reads: vec![(2, vec![20])], appends: vec![(1, 10)] },
+        Done { reads: vec![(1, vec![10])], appends: vec![(2, 20)] },
+    ];
+    assert!(std::panic::catch_unwind(|| check(Isolation::ReadCommitted, &last, &each)).is_err());
     let lost = BTreeMap::from([(1, vec![10])]);
     assert!(std::panic::catch_unwind(|| check(Isolation::Snapshot, &lost, &skew)).is_err());
 }

@@ -53,6 +53,16 @@ impl Fixture {
         Fixture { db: open(&fs), fs }
     }
 
+    /// With other settings than those of most tests.
+    pub fn with(change: impl FnOnce(&mut Options)) -> Self {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        fs.create_dir_all(Path::new("/db")).unwrap();
+        let mut options = options();
+        change(&mut options);
+        let db = Database::open_seeded(&fs, path(), &options, &mut SeededRng::new(7)).unwrap();
+        Fixture { db, fs }
+    }
+
     /// Closes and opens it again.
     pub fn reopen(self) -> Self {
         drop(self.db);

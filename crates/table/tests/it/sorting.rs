@@ -1,30 +1,19 @@
 //! What is sorted with less memory than it takes.
 
 use std::path::Path;
-use std::sync::Arc;
 
+use cairn_table::Error;
 use cairn_table::row::{Type, Value};
-use cairn_table::{Database, Error};
-use cairn_vfs::{Fs, MemFs, SeededRng};
 
 use crate::{Fixture, all, def, index};
 
 const ROWS: i32 = 4_000;
 
-fn fixture() -> Fixture {
-    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-    fs.create_dir_all(Path::new("/db")).unwrap();
-    let mut options = crate::options();
-    options.sort_bytes = 4 << 10;
-    let db = Database::open_seeded(&fs, crate::path(), &options, &mut SeededRng::new(7)).unwrap();
-    Fixture { fs, db }
-}
-
 /// Goal: indexes, bulk loads and altered tables are what they are with more memory, a violation of a unique index is found, and no file of it is left. Method: a few
 /// kilobytes, for rows whose keys and values come in no order.
 #[test]
 fn more_than_memory() {
-    let fixture = fixture();
+    let fixture = Fixture::with(|options| options.sort_bytes = 4 << 10);
     let id = |at: i32| at * 1_597 % ROWS;
     let table = fixture.run(|transaction| {
         let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);

@@ -1,9 +1,56 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use cairn_table::row::{Type, Value};
+use cairn_table::schema::ViewDef;
+use cairn_table::{ColumnStatistics, Isolation, TableStatistics};
+use cairn_vfs::{File, Fs, Metadata, OpenOptions};
 
 use crate::{Fixture, all, def, index, key};
 
-/// Goal: a backup has what was committed when it began, is a sound database of its own, keeps references, views and statistics, and takes nobody's place; others
-/// write meanwhile.
+/// A file system that does something else at each file that is opened.
+struct Opening {
+    fs: Arc<dyn Fs>,
+    call: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for Opening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Opening")
+    }
+}
+
+impl Fs for Opening {
+    fn open(&self, path: &Path, options: OpenOptions) -> cairn_vfs::Result<Box<dyn File>> {
+        (self.call)();
+        self.fs.open(path, options)
+    }
+    fn metadata(&self, path: &Path) -> cairn_vfs::Result<Metadata> {
+        self.fs.metadata(path)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
+        self.fs.rename(from, to)
+    }
+    fn hard_link(&self, from: &Path, to: &Path) -> cairn_vfs::Result<()> {
+        self.fs.hard_link(from, to)
+    }
+    fn remove(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.fs.remove(path)
+    }
+    fn create_dir_all(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.fs.create_dir_all(path)
+    }
+    fn read_dir(&self, path: &Path) -> cairn_vfs::Result<Vec<PathBuf>> {
+        self.fs.read_dir(path)
+    }
+    fn sync_dir(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.fs.sync_dir(path)
+    }
+}
+
+/// Goal: a backup has what was committed when it began, is a sound database of its own, keeps references, views and statistics, and takes nobody's place. Method:
+/// others commit at each file of the copy that is opened.
 #[test]
 fn backup() {
     let fixture = Fixture::new();
@@ -22,11 +69,32 @@ fn backup() {
         let child = transaction.create_table(def).unwrap();
         transaction.insert(&child, &[Value::Int(5), Value::Int(2)]).unwrap();
         transaction.create_schema("other").unwrap();
+        let query = "SELECT 1".to_owned();
+        let (schema, name) = ("other".to_owned(), "v".to_owned());
+        let columns = vec!["one".to_owned()];
+        transaction.create_view(ViewDef { schema, name, columns, query }, false).unwrap();
+        let column = ColumnStatistics { distinct: 2, ..ColumnStatistics::default() };
+        let columns = vec![column, ColumnStatistics::default()];
+        transaction.set_statistics(&parent, TableStatistics { rows: 2, columns }).unwrap();
     });
+    let parent = fixture.table("t");
     let mut open = fixture.begin();
     open.insert(&parent, &[Value::Int(3), Value::Int(30)]).unwrap();
     let to = std::path::Path::new("/db/copy.db");
-    fixture.db.backup(&fixture.fs, to).unwrap();
+    let (db, table, next) = (fixture.db.clone(), Arc::clone(&parent), AtomicI32::new(100));
+    let fs: Arc<dyn Fs> = Arc::new(Opening {
+        fs: Arc::clone(&fixture.fs),
+        call: Box::new(move || {
+            let id = next.fetch_add(1, Ordering::SeqCst);
+            let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            transaction.insert(&table, &[Value::Int(id), Value::Int(id)]).unwrap();
+            assert!(crate::set(&mut transaction, &table, 1, id).unwrap());
+            transaction.commit(cairn_table::Durability::Buffered).unwrap();
+        }),
+    });
+    fixture.db.backup(&fs, to).unwrap();
+    let written = all(&fixture.begin(), &parent, None);
+    assert!(written.len() > 5, "nobody wrote meanwhile: {written:?}");
     open.commit(cairn_table::Durability::Buffered).unwrap();
     assert!(fixture.db.backup(&fixture.fs, to).unwrap_err().to_string().contains("already exists"));
     let copy = cairn_table::Database::open(&fixture.fs, to, &crate::options()).unwrap();
@@ -34,7 +102,10 @@ fn backup() {
     assert_eq!((report.tables, report.rows, report.free_pages, report.lost_pages), (2, 3, 0, 0));
     let mut transaction = copy.begin(cairn_table::Isolation::ReadCommitted).unwrap();
     assert!(transaction.view().catalog().has_schema("other"));
+    let view = transaction.view().catalog().view("other", "v").unwrap();
+    assert_eq!((&*view.query, &view.columns[..]), ("SELECT 1", &["one".to_owned()][..]));
     let parent = transaction.view().catalog().table("public", "t").unwrap().clone();
+    assert_eq!(parent.statistics().unwrap().columns[0].distinct, 2);
     assert_eq!(all(&transaction, &parent, None), ["1,10", "2,20"]);
     assert!(
         transaction.delete(&parent, &key(&parent, 2)).unwrap_err().to_string().contains("child_parent_fkey")

@@ -1,15 +1,13 @@
 //! Threads that meet where one waits for another: no sleeping, and no luck.
 
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use cairn_table::Database;
+use cairn_vfs::Clock;
 use cairn_vfs::sync::{Condvar, Mutex, lock, wait};
 use cairn_vfs::thread::JoinHandle;
-use cairn_vfs::{Clock, Fs, MemFs, SeededRng};
 
 use crate::Fixture;
 
@@ -43,13 +41,11 @@ impl Watch {
     /// A database whose locks have a timeout that never comes.
     pub fn fixture() -> (Fixture, Arc<Watch>) {
         let watch = Arc::new(Watch::default());
-        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-        fs.create_dir_all(Path::new("/db")).unwrap();
-        let mut options = crate::options();
-        options.lock_timeout = Some(Duration::from_secs(1));
-        options.clock = Arc::<Watch>::clone(&watch);
-        let db = Database::open_seeded(&fs, crate::path(), &options, &mut SeededRng::new(7)).unwrap();
-        (Fixture { fs, db }, watch)
+        let fixture = Fixture::with(|options| {
+            options.lock_timeout = Some(Duration::from_secs(1));
+            options.clock = Arc::<Watch>::clone(&watch);
+        });
+        (fixture, watch)
     }
 
     fn note(&self, change: impl FnOnce(&mut Seen)) {
