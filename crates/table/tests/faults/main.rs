@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod creation;
+mod harness;
 mod log;
 mod transactions;
 
@@ -15,8 +16,8 @@ use std::sync::Arc;
 
 use cairn_table::Result;
 use cairn_table::storage::{Direction, Store, StoreOptions, Tree};
-use cairn_vfs::fault::{Fault, Rule};
-use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng};
+use cairn_vfs::fault::Fault;
+use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng};
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -71,16 +72,17 @@ struct Run {
     durable: usize,
 }
 
-impl Run {
-    fn new(disk: &FaultFs, frames: usize, seed: u64) -> Run {
-        let store = open(disk, frames).unwrap();
-        let tree = Tree::create(store.space()).unwrap();
+impl harness::Run for Run {
+    type State = Map;
+
+    fn new(disk: &FaultFs, seed: u64) -> Result<Run> {
+        let store = open(disk, 8 + 4 * seed as usize % 12)?;
+        let tree = Tree::create(store.space())?;
         assert_eq!(tree.root(), ROOT);
-        store.sync().unwrap();
-        Run { store, tree, rng: SeededRng::new(seed).fork("run"), states: vec![Map::new()], durable: 0 }
+        store.sync()?;
+        Ok(Run { store, tree, rng: SeededRng::new(seed).fork("run"), states: vec![Map::new()], durable: 0 })
     }
 
-    /// Does one thing. What a change that fails would have made is among the states all the same: it may have come to the log.
     fn step(&mut self) -> Result<()> {
         let number = self.rng.below(120);
         let key = format!("{number:04}{}", "k".repeat((number % 50) as usize)).into_bytes();
@@ -108,22 +110,56 @@ impl Run {
         }
         Ok(())
     }
-}
 
-/// What a disk holds must be one of the states from the durable one on. Gives which.
-fn check(disk: &FaultFs, states: &[Map], durable: usize, context: &str) -> usize {
-    let store = open(disk, 12).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let found = content(&store).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let at = states.iter().skip(durable).position(|state| *state == found);
-    let at = at.unwrap_or_else(|| {
-        panic!("{context}: no state from {durable} of {} on is what was found", states.len())
-    });
-    // It goes on from there.
-    let tree = Tree::open(store.space(), ROOT);
-    tree.put(b"after", b"wards").unwrap();
-    let mut value = Vec::new();
-    assert!(tree.get(b"after", &mut value).unwrap() && value == b"wards");
-    durable + at
+    fn goes_on(&mut self) -> bool {
+        // A change that failed was not made; what it would have been is no state, unless it is in the log.
+        let Ok(found) = content(&self.store) else { return false };
+        if self.states.last() != Some(&found) {
+            self.states.push(found);
+        }
+        true
+    }
+
+    fn retries(&self) -> u64 {
+        0
+    }
+
+    fn finish(self, context: &str) {
+        let found = content(&self.store).unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert!(self.states.last() == Some(&found), "{context}");
+    }
+
+    fn states(&self) -> (&[Map], usize) {
+        (&self.states, self.durable)
+    }
+
+    fn open(disk: &FaultFs) -> Result<()> {
+        open(disk, 10).map(|_| ())
+    }
+
+    fn check(disk: &FaultFs, states: &[Map], durable: usize, context: &str) {
+        let store = open(disk, 12).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let found = content(&store).unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert!(
+            states.iter().skip(durable).any(|state| *state == found),
+            "{context}: no state from {durable} of {} on is what was found",
+            states.len()
+        );
+        // It goes on from there.
+        let tree = Tree::open(store.space(), ROOT);
+        tree.put(b"after", b"wards").unwrap();
+        let mut value = Vec::new();
+        assert!(tree.get(b"after", &mut value).unwrap() && value == b"wards");
+    }
+
+    fn check_unmade(disk: &FaultFs, context: &str) {
+        let store = open(disk, 12).unwrap_or_else(|error| panic!("{context}: {error}"));
+        if store.space().pages().unwrap() > ROOT {
+            assert!(content(&store).unwrap_or_else(|error| panic!("{context}: {error}")).is_empty());
+        } else {
+            assert_eq!(Tree::create(store.space()).unwrap().root(), ROOT);
+        }
+    }
 }
 
 /// Goal: a database is nobody else's as long as anything of it can be written, a tree that has outlived its store included; and too small a pool is refused.
@@ -158,99 +194,24 @@ fn logs_that_were_removed() {
     assert_eq!(open(&disk, 8).unwrap_err().kind(), ErrorKind::Corruption);
 }
 
-/// Goal: power loss at any moment leaves a sound tree with every change up to some moment, none later than what was not synced, none missing that was; splits and
-/// merges are there whole or not at all. Method: crash images at every operation of runs in pools that hold a part of the tree.
+/// Goal: what a database survives, the pages and trees of one do. Method: runs of changes, syncs and checkpoints in pools that hold a part of the tree; splits and merges
+/// are there whole or not at all.
 #[test]
 fn power_loss_at_every_operation() {
-    let own = seed();
-    let mut images = 0;
-    for round in 0..rounds(3, 100) {
-        let seed = own.wrapping_add(round);
-        let disk = FaultFs::new(FaultOptions::seeded(seed));
-        let mut run = Run::new(&disk, 8 + 4 * round as usize % 12, seed);
-        disk.capture_crash_points();
-        let mut marks = Vec::new();
-        for _ in 0..220 {
-            run.step().unwrap();
-            marks.push((disk.operation_count(), run.durable));
-        }
-        for point in disk.take_crash_points() {
-            let ended = marks.partition_point(|mark| mark.0 <= point.operation());
-            let durable = ended.checked_sub(1).map_or(0, |at| marks[at].1);
-            for (image, crashed) in point.images(rounds(1, 6)) {
-                images += 1;
-                check(
-                    &crashed,
-                    &run.states,
-                    durable,
-                    &format!("seed {seed}, {image} at {}", point.operation()),
-                );
-            }
-        }
-    }
-    println!("{images} images");
-    assert!(images > 1_000);
+    let images = harness::power_loss_at_every_operation::<Run>(rounds(3, 100), 220);
+    assert!(images > 1_000, "{images}");
 }
 
-/// Goal: the same when the power goes during recovery, again and again. Method: crash, crash at a drawn operation of the opening, up to four times, then open.
 #[test]
 fn power_loss_in_recoveries() {
-    let own = seed();
-    let mut recoveries = 0;
-    for round in 0..rounds(60, 5_000) {
-        let seed = own.wrapping_add(round);
-        let disk = FaultFs::new(FaultOptions::seeded(seed));
-        let mut run = Run::new(&disk, 10, seed);
-        (0..60 + round % 80).for_each(|_| run.step().unwrap());
-        let (durable, states) = (run.durable, run.states.clone());
-        let mut rng = SeededRng::new(seed).fork("crashes");
-        let mut crashed = disk.crash(CrashImage::Random(rng.next_u64()));
-        for _ in 0..rng.below(5) {
-            crashed.crash_at(crashed.operation_count() + rng.below(40));
-            let _ = open(&crashed, 10);
-            crashed = crashed.crash(CrashImage::Random(rng.next_u64()));
-            recoveries += 1;
-        }
-        check(&crashed, &states, durable, &format!("seed {seed}"));
-    }
-    println!("{recoveries} interrupted recoveries");
-    assert!(recoveries > 50);
+    let interrupted =
+        harness::power_loss_in_recoveries::<Run>(rounds(80, 5_000), |round| 60 + round % 80, 40);
+    assert!(interrupted > 60, "{interrupted}");
 }
 
-/// Goal: an operation of the disk that fails is told, and costs nothing that was durable. Method: fail every operation of a run in turn, once, then lose power.
 #[test]
 fn every_operation_fails() {
-    let own = seed();
-    let (mut struck, mut told) = (0, 0);
-    for (round, fault) in [Fault::Io, Fault::Full, Fault::Short].into_iter().enumerate() {
-        for index in 0.. {
-            let seed = own.wrapping_add(round as u64);
-            let disk = FaultFs::new(FaultOptions::seeded(seed));
-            let mut run = Run::new(&disk, 8, seed);
-            let before = disk.operation_count();
-            disk.inject(Rule::at(before + index, fault));
-            let mut failed = None;
-            for _ in 0..120 {
-                if let Err(error) = run.step() {
-                    assert!(
-                        matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned),
-                        "{fault:?} at {index}: {error}"
-                    );
-                    told += 1;
-                    failed = Some(error);
-                    break;
-                }
-            }
-            struck += disk.injected_count();
-            let is_over = disk.operation_count() - before <= index;
-            let crashed = disk.crash(CrashImage::Random(seed ^ index));
-            let context = format!("{fault:?} at {index}, then a power loss, after {failed:?}");
-            check(&crashed, &run.states, run.durable, &context);
-            if is_over {
-                break;
-            }
-        }
-    }
-    println!("{struck} faults, {told} told");
-    assert!(struck > 100 && told > 30);
+    let found =
+        harness::every_operation_fails::<Run>(&[Fault::Io, Fault::Full, Fault::Short], rounds(60, 120));
+    assert!(found.struck > 100 && found.told > 30 && found.went_on > 5, "{found:?}");
 }

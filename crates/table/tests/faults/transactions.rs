@@ -6,14 +6,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_table::row::{Order, Type, Value};
-use cairn_table::schema::{ColumnDef, IndexDef, KeyColumn, TableDef};
+use cairn_table::schema::{ColumnDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef};
 use cairn_table::{
-    Database, Direction, Durability, Isolation, Options, Result, Savepoint, Table, Transaction,
+    Database, Direction, Durability, Error, Isolation, Options, Result, Savepoint, Table, Transaction,
 };
-use cairn_vfs::fault::{Fault, Rule};
-use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, Rng, SeededRng};
+use cairn_vfs::fault::Fault;
+use cairn_vfs::{ErrorKind, FaultFs, Fs, Rng, SeededRng};
 
-use super::{rounds, seed};
+use super::{harness, rounds};
 
 /// Rows of one table, by `id`: a number that is indexed, and the length of a text.
 pub(super) type Rows = BTreeMap<i32, (i32, usize)>;
@@ -27,13 +27,18 @@ pub(super) fn options() -> Options {
     options.store.background = false;
     options.store.log = cairn_wal::Options::default().segment_bytes(64 << 10).window_bytes(16 << 10);
     options.checkpoint_bytes = 40 << 10;
+    // Bulk loads and indexes go to a file.
+    options.sort_bytes = 1 << 10;
     options
 }
 
 pub(super) fn open(disk: &FaultFs) -> Result<Database> {
     let fs: Arc<dyn Fs> = Arc::new(disk.clone());
-    let mut rng = SeededRng::new(disk.operation_count()).fork("salt");
-    Database::open_seeded(&fs, Path::new("/db"), &options(), &mut rng)
+    open_at(&fs, Path::new("/db"), disk.operation_count())
+}
+
+fn open_at(fs: &Arc<dyn Fs>, path: &Path, salt: u64) -> Result<Database> {
+    Database::open_seeded(fs, path, &options(), &mut SeededRng::new(salt).fork("salt"))
 }
 
 pub(super) fn column(name: &str, kind: Type) -> ColumnDef {
@@ -44,20 +49,18 @@ pub(super) fn on(column: usize) -> Vec<KeyColumn> {
     vec![KeyColumn { column, order: Order::default() }]
 }
 
+fn index(name: String, columns: &[usize], include: &[usize], unique: bool) -> IndexDef {
+    let columns = columns.iter().flat_map(|column| on(*column)).collect();
+    IndexDef { name, columns, include: include.to_vec(), unique, is_constraint: false }
+}
+
 pub(super) fn def(name: &str) -> TableDef {
-    let index = |at: usize| IndexDef {
-        name: format!("{name}_{at}"),
-        columns: on(at),
-        include: if at == 1 { vec![] } else { vec![1] },
-        unique: false,
-        is_constraint: false,
-    };
     TableDef {
         schema: "public".to_owned(),
         name: name.to_owned(),
         columns: vec![column("id", Type::Int), column("v", Type::Int), column("w", Type::Text)],
         primary_key: on(0),
-        indexes: vec![index(1)],
+        indexes: vec![index(format!("{name}_v"), &[1], &[], false)],
         ..TableDef::default()
     }
 }
@@ -88,8 +91,8 @@ pub(super) fn content(db: &Database) -> Result<Tables> {
     Ok(tables)
 }
 
-/// Rows that a transaction has changed; `None` for those that it has deleted.
-type Changes = BTreeMap<i32, Option<(i32, usize)>>;
+/// Rows that a transaction has changed, by table; `None` for those that it has deleted.
+type Changes = BTreeMap<(&'static str, i32), Option<(i32, usize)>>;
 
 /// A transaction, and what it has made of the rows that are its own to change: those of one remainder by three.
 struct Open {
@@ -98,46 +101,289 @@ struct Open {
     savepoint: Option<(Savepoint, Changes)>,
 }
 
-/// A database, and everything that it was: the content after each commit.
+/// What changes a row.
+enum Change {
+    Delete,
+    Put { v: i32, len: usize, is_there: bool },
+}
+
+/// A database with a table `t`, one `c` whose `v` refers to the first one's keys and whose rows go with them, and others that come and go; and everything that it was:
+/// the content after each commit.
 struct Run {
+    fs: Arc<dyn Fs>,
     db: Database,
     rng: SeededRng,
     open: [Option<Open>; 3],
     states: Vec<Tables>,
     durable: usize,
     tables: u32,
+    copies: u32,
+    /// Statements that failed, were taken back and tried again.
+    retries: u64,
+    /// A commit has begun and not come back.
+    in_doubt: bool,
+}
+
+fn find(transaction: &Transaction, name: &str) -> Arc<Table> {
+    Arc::clone(transaction.view().catalog().table("public", name).unwrap())
+}
+
+/// Makes both tables. With `packed` the first one begins with rows in packed leaves, which changes take apart.
+fn create(transaction: &mut Transaction, packed: bool) -> Result<Rows> {
+    let parents = transaction.create_table(def("t"))?;
+    let mut rows = Rows::new();
+    let mut bulk = transaction.bulk_insert(&parents)?;
+    for id in 0..if packed { 160 } else { 0 } {
+        let (v, len) = (id / 7, 40 + id as usize % 30);
+        bulk.push(&[Value::Int(id), Value::Int(v), Value::Text(&"w".repeat(len))])?;
+        rows.insert(id, (v, len));
+    }
+    bulk.finish()?;
+    let parents = find(transaction, "t");
+    let mut children = def("c");
+    children.foreign_keys = vec![ForeignKeyDef {
+        name: "c_fkey".to_owned(),
+        columns: vec![1],
+        table: parents.id(),
+        references: vec![0],
+        on_delete: Referential::Cascade,
+        on_update: Referential::Restrict,
+    }];
+    transaction.create_table(children)?;
+    Ok(rows)
+}
+
+/// What there is when a row of `t` is there, or not.
+fn now(state: &Tables, rows: &Changes, table: &'static str, id: i32) -> Option<(i32, usize)> {
+    rows.get(&(table, id)).copied().unwrap_or_else(|| state[table].get(&id).copied())
 }
 
 impl Run {
-    fn new(disk: &FaultFs, seed: u64) -> Run {
-        let db = open(disk).unwrap();
-        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
-        let table = transaction.create_table(def("t")).unwrap();
-        // Every other run begins with rows in packed leaves, which its changes take apart.
-        let mut rows = Rows::new();
-        let mut bulk = transaction.bulk_insert(&table).unwrap();
-        for id in 0..if seed.is_multiple_of(2) { 160 } else { 0 } {
-            let (v, len) = (id / 7, 40 + id as usize % 30);
-            bulk.push(&[Value::Int(id), Value::Int(v), Value::Text(&"w".repeat(len))]).unwrap();
-            rows.insert(id, (v, len));
-        }
-        bulk.finish().unwrap();
-        transaction.commit(Durability::Sync).unwrap();
-        let states = vec![Tables::from([("t".to_owned(), rows)])];
-        let rng = SeededRng::new(seed).fork("run");
-        Run { db, rng, open: [None, None, None], states, durable: 0, tables: 0 }
-    }
-
     fn below(&mut self, n: u64) -> u64 {
         self.rng.below(n)
     }
 
-    /// Does one thing. What a commit that fails would have made is among the states all the same: it may have come to the log.
+    fn state(&self) -> &Tables {
+        self.states.last().unwrap()
+    }
+
+    /// Changes a row. A statement that fails is taken back and tried again, once.
+    fn change_row(&mut self, slot: usize, open: &mut Open) -> Result<()> {
+        let id = self.below(60) as i32 * 3 + slot as i32;
+        let name = if self.below(4) == 0 { "c" } else { "t" };
+        open.transaction.begin_statement()?;
+        let is_there = now(self.state(), &open.rows, name, id).is_some();
+        let change = if is_there && self.below(3) == 0 {
+            Change::Delete
+        } else {
+            let len = match self.below(20) {
+                0 => 5_000 + self.below(4_000) as usize,
+                _ => self.below(120) as usize,
+            };
+            // Of a child it is its parent, of the same slot's rows.
+            let v =
+                if name == "c" { self.below(60) as i32 * 3 + slot as i32 } else { self.below(1_000) as i32 };
+            Change::Put { v, len, is_there }
+        };
+        let mut done = Ok(());
+        for attempt in 0..2 {
+            let savepoint = open.transaction.savepoint();
+            done = self.try_change(open, name, id, &change);
+            match &done {
+                Ok(()) => break,
+                Err(_) if attempt == 0 => {
+                    open.transaction.rollback_to(savepoint)?;
+                    self.retries += 1;
+                }
+                Err(_) => {}
+            }
+        }
+        done
+    }
+
+    fn try_change(&self, open: &mut Open, name: &'static str, id: i32, change: &Change) -> Result<()> {
+        let state = self.state();
+        let table = find(&open.transaction, name);
+        let Change::Put { v, len, is_there } = *change else {
+            assert!(open.transaction.delete(&table, &key(&table, id))?);
+            open.rows.insert((name, id), None);
+            if name == "t" {
+                // Its children go with it.
+                let ids = state["c"].keys().copied().chain(open.rows.keys().map(|(_, id)| *id));
+                let gone: Vec<i32> = ids
+                    .filter(|child| now(state, &open.rows, "c", *child).is_some_and(|(v, _)| v == id))
+                    .collect();
+                gone.into_iter().for_each(|child| _ = open.rows.insert(("c", child), None));
+            }
+            return Ok(());
+        };
+        let text = "w".repeat(len);
+        let values = [Value::Int(id), Value::Int(v), Value::Text(&text)];
+        let savepoint = open.transaction.savepoint();
+        let done = match is_there {
+            true => open.transaction.update(&table, &key(&table, id), &values).map(|found| assert!(found)),
+            false => open.transaction.insert(&table, &values),
+        };
+        if name == "c" && now(state, &open.rows, "t", v).is_none() {
+            return match done {
+                Err(Error::ForeignKeyViolation { .. }) => open.transaction.rollback_to(savepoint),
+                Err(error) => Err(error),
+                Ok(()) => panic!("row {id} refers to row {v}, which is not there"),
+            };
+        }
+        done?;
+        open.rows.insert((name, id), Some((v, len)));
+        Ok(())
+    }
+
+    fn commit(&mut self, open: Open) -> Result<()> {
+        let mut state = self.state().clone();
+        for ((table, id), row) in open.rows {
+            let rows = state.get_mut(table).unwrap();
+            match row {
+                Some(row) => _ = rows.insert(id, row),
+                None => _ = rows.remove(&id),
+            }
+        }
+        self.states.push(state);
+        let durability = if self.below(3) == 0 { Durability::Buffered } else { Durability::Sync };
+        // One that has changed nothing promises nothing, not even of what it has seen.
+        let promises = durability == Durability::Sync && open.transaction.has_written();
+        self.in_doubt = true;
+        open.transaction.commit(durability)?;
+        self.in_doubt = false;
+        if promises {
+            self.durable = self.states.len() - 1;
+        }
+        Ok(())
+    }
+
+    /// Ends all that run: who changes the schema would wait for them.
+    fn commit_all(&mut self) -> Result<()> {
+        for slot in 0..3 {
+            if let Some(open) = self.open[slot].take() {
+                self.commit(open)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Changes the schema, once or twice, with some of it taken back.
+    fn change_schema(&mut self) -> Result<()> {
+        self.commit_all()?;
+        let mut state = self.state().clone();
+        let mut transaction = self.db.begin(Isolation::ReadCommitted)?;
+        if self.below(2) == 0 {
+            let savepoint = transaction.savepoint();
+            let mut forgotten = state.clone();
+            self.change_schema_once(&mut transaction, &mut forgotten)?;
+            if self.below(2) == 0 {
+                self.change_schema_once(&mut transaction, &mut forgotten)?;
+            }
+            transaction.rollback_to(savepoint)?;
+        }
+        if self.below(4) > 0 {
+            self.change_schema_once(&mut transaction, &mut state)?;
+        }
+        if self.below(4) == 0 {
+            return transaction.rollback();
+        }
+        self.states.push(state);
+        let promises = transaction.has_written();
+        self.in_doubt = true;
+        transaction.commit(Durability::Sync)?;
+        self.in_doubt = false;
+        if promises {
+            self.durable = self.states.len() - 1;
+        }
+        Ok(())
+    }
+
+    /// Makes, empties or removes a table, or an index.
+    fn change_schema_once(&mut self, transaction: &mut Transaction, state: &mut Tables) -> Result<()> {
+        let other = state.keys().find(|name| name.starts_with('u')).cloned();
+        match (other, self.below(5)) {
+            (Some(name), 0) => {
+                transaction.drop_table(&find(transaction, &name))?;
+                state.remove(&name);
+            }
+            (_, 1) => {
+                let table = find(transaction, "t");
+                match table.def().indexes.len() {
+                    1 => {
+                        let more = index("t_more".to_owned(), &[1, 0], &[1], true);
+                        _ = transaction.create_index(&table, more)?;
+                    }
+                    _ => _ = transaction.drop_index(&table, 1)?,
+                }
+            }
+            (_, 2) => {
+                transaction.truncate(&find(transaction, "c"))?;
+                state.insert("c".to_owned(), Rows::new());
+            }
+            _ => {
+                let name = format!("u{}", self.tables);
+                self.tables += 1;
+                let table = transaction.create_table(def(&name))?;
+                let mut rows = Rows::new();
+                let mut bulk = transaction.bulk_insert(&table)?;
+                // In no order, so that some are sorted.
+                let count = self.rng.below(80) as i32;
+                for id in (0..count).map(|at| (at * 37) % 83) {
+                    let (v, len) = (self.rng.below(1_000) as i32, self.rng.below(60) as usize);
+                    bulk.push(&[Value::Int(id), Value::Int(v), Value::Text(&"w".repeat(len))])?;
+                    rows.insert(id, (v, len));
+                }
+                bulk.finish()?;
+                state.insert(name, rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a copy of what is committed, while others are open, looks at it, and removes it.
+    fn back_up(&mut self) -> Result<()> {
+        let to = format!("/copy{}", self.copies);
+        self.copies += 1;
+        self.db.backup(&self.fs, Path::new(&to))?;
+        let copy = open_at(&self.fs, Path::new(&to), 1)?;
+        assert_eq!(content(&copy)?, *self.state(), "{to}");
+        let report = copy.check()?;
+        assert_eq!(report.lost_pages, 0, "{to}: {report:?}");
+        drop(copy);
+        for name in self.fs.read_dir(Path::new(&format!("{to}-log")))? {
+            self.fs.remove(&name)?;
+        }
+        self.fs.remove(Path::new(&to))?;
+        Ok(self.fs.remove(Path::new(&format!("{to}-pages")))?)
+    }
+}
+
+impl harness::Run for Run {
+    type State = Tables;
+
+    fn new(disk: &FaultFs, seed: u64) -> Result<Run> {
+        let db = open(disk)?;
+        let mut transaction = db.begin(Isolation::ReadCommitted)?;
+        let rows = create(&mut transaction, seed.is_multiple_of(2))?;
+        transaction.commit(Durability::Sync)?;
+        let states = vec![Tables::from([("t".to_owned(), rows), ("c".to_owned(), Rows::new())])];
+        let rng = SeededRng::new(seed).fork("run");
+        let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+        let open = [None, None, None];
+        Ok(Run { fs, db, rng, open, states, durable: 0, tables: 0, copies: 0, retries: 0, in_doubt: false })
+    }
+
     fn step(&mut self) -> Result<()> {
         let slot = self.below(3) as usize;
-        match self.below(40) {
-            0 => return self.db.checkpoint(),
-            1 => return self.change_schema(),
+        match self.below(160) {
+            0..4 => return self.db.checkpoint(),
+            4..8 => return self.change_schema(),
+            8 => {
+                self.commit_all()?;
+                return self.db.vacuum().map(|_| ());
+            }
+            9 => return self.back_up(),
             _ => {}
         }
         let Some(mut open) = self.open[slot].take() else {
@@ -161,231 +407,95 @@ impl Run {
         Ok(())
     }
 
-    fn change_row(&mut self, slot: usize, open: &mut Open) -> Result<()> {
-        let id = self.below(60) as i32 * 3 + slot as i32;
-        let table = Arc::clone(open.transaction.view().catalog().table("public", "t").unwrap());
-        open.transaction.begin_statement()?;
-        let committed = self.states.last().unwrap()["t"].get(&id).copied();
-        let now = open.rows.get(&id).copied().unwrap_or(committed);
-        if now.is_some() && self.below(3) == 0 {
-            assert!(open.transaction.delete(&table, &key(&table, id))?);
-            open.rows.insert(id, None);
-            return Ok(());
-        }
-        let len = match self.below(20) {
-            0 => 5_000 + self.below(4_000) as usize,
-            _ => self.below(120) as usize,
+    fn goes_on(&mut self) -> bool {
+        let found = content(&self.db);
+        assert!(found.is_err() || !self.in_doubt, "it goes on, and a commit has failed");
+        assert!(found.as_ref().ok().is_none_or(|found| found == self.state()), "{found:?}");
+        found.is_ok()
+    }
+
+    fn retries(&self) -> u64 {
+        self.retries
+    }
+
+    fn finish(self, context: &str) {
+        let (db, last) = (self.db, self.states.last().unwrap().clone());
+        let looked = || -> Result<Tables> {
+            self.open.into_iter().flatten().try_for_each(|open| open.transaction.rollback())?;
+            let found = content(&db)?;
+            db.check().map(|_| found)
         };
-        let (v, text) = (self.below(1_000) as i32, "w".repeat(len));
-        let values = [Value::Int(id), Value::Int(v), Value::Text(&text)];
-        match now {
-            Some(_) => assert!(open.transaction.update(&table, &key(&table, id), &values)?),
-            None => open.transaction.insert(&table, &values)?,
+        match looked() {
+            Ok(found) => assert!(found == last, "{context}: {found:?}"),
+            // A file or the log has failed, and says so to whoever writes.
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Poisoned, "{context}: {error}"),
         }
-        open.rows.insert(id, Some((v, len)));
-        Ok(())
     }
 
-    fn commit(&mut self, open: Open) -> Result<()> {
-        let mut state = self.states.last().unwrap().clone();
-        let rows = state.get_mut("t").unwrap();
-        for (id, row) in open.rows {
-            match row {
-                Some(row) => _ = rows.insert(id, row),
-                None => _ = rows.remove(&id),
-            }
-        }
-        self.states.push(state);
-        let durability = if self.below(3) == 0 { Durability::Buffered } else { Durability::Sync };
-        // One that has changed nothing promises nothing, not even of what it has seen.
-        let promises = durability == Durability::Sync && open.transaction.has_written();
-        open.transaction.commit(durability)?;
-        if promises {
-            self.durable = self.states.len() - 1;
-        }
-        Ok(())
+    fn states(&self) -> (&[Tables], usize) {
+        (&self.states, self.durable)
     }
 
-    /// Makes or removes a table, or an index, with nobody else running.
-    fn change_schema(&mut self) -> Result<()> {
-        for slot in 0..3 {
-            if let Some(open) = self.open[slot].take() {
-                self.commit(open)?;
-            }
+    fn open(disk: &FaultFs) -> Result<()> {
+        open(disk).map(|_| ())
+    }
+
+    fn check(disk: &FaultFs, states: &[Tables], durable: usize, context: &str) {
+        let db = open(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let found = content(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+        if !states.iter().skip(durable).any(|state| *state == found) {
+            let differences: Vec<_> = states[durable]
+                .iter()
+                .filter(|(name, rows)| found.get(*name) != Some(rows))
+                .map(|(name, rows)| (name, rows, found.get(name)))
+                .collect();
+            panic!(
+                "{context}: no state from {durable} of {} on is what was found: against that {differences:?}",
+                states.len()
+            );
         }
-        let mut state = self.states.last().unwrap().clone();
-        let mut transaction = self.db.begin(Isolation::ReadCommitted)?;
-        let other = state.keys().find(|name| *name != "t").cloned();
-        let find = |transaction: &Transaction, name: &str| {
-            Arc::clone(transaction.view().catalog().table("public", name).unwrap())
-        };
-        match (other, self.below(3)) {
-            (Some(name), 0) => {
-                let table = find(&transaction, &name);
-                transaction.drop_table(&table)?;
-                state.remove(&name);
-            }
-            (_, 1) => {
-                let table = find(&transaction, "t");
-                match table.def().indexes.len() {
-                    1 => _ = transaction.create_index(&table, def("t").indexes[0].clone().named("t_2", 2))?,
-                    _ => _ = transaction.drop_index(&table, 1)?,
-                }
-            }
-            _ => {
-                let name = format!("u{}", self.tables);
-                self.tables += 1;
-                let table = transaction.create_table(def(&name))?;
-                let mut rows = Rows::new();
-                let mut bulk = transaction.bulk_insert(&table)?;
-                for id in 0..self.rng.below(80) as i32 {
-                    let (v, len) = (self.rng.below(1_000) as i32, self.rng.below(60) as usize);
-                    bulk.push(&[Value::Int(id), Value::Int(v), Value::Text(&"w".repeat(len))])?;
-                    rows.insert(id, (v, len));
-                }
-                bulk.finish()?;
-                state.insert(name, rows);
-            }
+        let report = db.check().unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert_eq!(report.rows, found.values().map(|rows| rows.len() as u64).sum::<u64>(), "{context}");
+        for (v, _) in found["c"].values() {
+            assert!(found["t"].contains_key(v), "{context}: a row refers to {v}, which is not there");
         }
-        if self.below(4) == 0 {
-            return transaction.rollback();
+        let mut transaction = db.begin(Isolation::Serializable).unwrap();
+        let table = find(&transaction, "t");
+        transaction.insert(&table, &[Value::Int(-1), Value::Int(0), Value::Text("")]).unwrap();
+        transaction.commit(Durability::Sync).unwrap();
+    }
+
+    fn check_unmade(disk: &FaultFs, context: &str) {
+        let db = open(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
+        let found = content(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
+        assert!(found.is_empty() || found.len() == 2, "{context}: {found:?}");
+        if found.is_empty() {
+            let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            create(&mut transaction, false).unwrap();
+            transaction.commit(Durability::Sync).unwrap();
         }
-        self.states.push(state);
-        transaction.commit(Durability::Sync)?;
-        self.durable = self.states.len() - 1;
-        Ok(())
+        db.check().unwrap_or_else(|error| panic!("{context}: {error}"));
     }
 }
 
-trait Named {
-    fn named(self, name: &str, column: usize) -> Self;
-}
-
-impl Named for IndexDef {
-    fn named(mut self, name: &str, column: usize) -> Self {
-        name.clone_into(&mut self.name);
-        self.columns[0].column = column;
-        // Long texts do not fit into an index, so it is one of the number again.
-        self.columns[0].column = 1;
-        self
-    }
-}
-
-/// What a disk holds must be one of the states from the durable one on, sound, and something to go on from.
-fn check(disk: &FaultFs, states: &[Tables], durable: usize, context: &str) {
-    let db = open(disk).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let found = content(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
-    let is_one = states.iter().skip(durable).any(|state| *state == found);
-    if !is_one {
-        let expected = &states[durable]["t"];
-        let missing: Vec<_> = expected.iter().filter(|(id, row)| found["t"].get(id) != Some(row)).collect();
-        let extra: Vec<_> = found["t"].iter().filter(|(id, row)| expected.get(id) != Some(row)).collect();
-        panic!(
-            "{context}: no state from {durable} of {} on is what was found: against that {missing:?} is missing, {extra:?} is too much",
-            states.len()
-        );
-    }
-    let report = db.check().unwrap_or_else(|error| panic!("{context}: {error}"));
-    assert_eq!(report.rows, found.values().map(|rows| rows.len() as u64).sum::<u64>(), "{context}");
-    let mut transaction = db.begin(Isolation::Serializable).unwrap();
-    let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
-    transaction.insert(&table, &[Value::Int(-1), Value::Int(0), Value::Text("")]).unwrap();
-    transaction.commit(Durability::Sync).unwrap();
-}
-
-/// Goal: power loss at any moment leaves exactly what some commit left, none later than the last one that was promised to last; indexes have what tables have.
-/// Method: crash images at every operation of runs with three transactions at a time, savepoints, long rows, changes of the schema and checkpoints.
+/// Goal: power loss at any moment leaves exactly what some commit left, none later than the last one that was promised to last; indexes have what tables have, and
+/// references what they refer to. Method: runs with three transactions at a time, savepoints, long rows, references, changes of the schema in savepoints and out of
+/// them, checkpoints, vacuums, and backups.
 #[test]
 fn power_loss_at_every_operation() {
-    let own = seed();
-    let mut images = 0;
-    for round in 0..rounds(3, 100) {
-        let seed = own.wrapping_add(round);
-        let disk = FaultFs::new(FaultOptions::seeded(seed));
-        let mut run = Run::new(&disk, seed);
-        disk.capture_crash_points();
-        let mut marks = Vec::new();
-        for _ in 0..rounds(220, 500) {
-            run.step().unwrap();
-            marks.push((disk.operation_count(), run.durable));
-        }
-        for point in disk.take_crash_points() {
-            let ended = marks.partition_point(|mark| mark.0 <= point.operation());
-            let durable = ended.checked_sub(1).map_or(0, |at| marks[at].1);
-            for (image, crashed) in point.images(rounds(1, 6)) {
-                images += 1;
-                check(
-                    &crashed,
-                    &run.states,
-                    durable,
-                    &format!("seed {seed}, {image} at {}", point.operation()),
-                );
-            }
-        }
-    }
-    println!("{images} images");
-    assert!(images > 500);
+    let images = harness::power_loss_at_every_operation::<Run>(rounds(3, 100), rounds(150, 500));
+    assert!(images > 500, "{images}");
 }
 
-/// Goal: the same when the power goes during recovery, again and again: what did not commit is undone once and for all.
 #[test]
 fn power_loss_in_recoveries() {
-    let own = seed();
-    let mut recoveries = 0;
-    for round in 0..rounds(60, 5_000) {
-        let seed = own.wrapping_add(round);
-        let disk = FaultFs::new(FaultOptions::seeded(seed));
-        let mut run = Run::new(&disk, seed);
-        (0..80 + round % 100).for_each(|_| run.step().unwrap());
-        let (durable, states) = (run.durable, run.states.clone());
-        let mut rng = SeededRng::new(seed).fork("crashes");
-        let mut crashed = disk.crash(CrashImage::Random(rng.next_u64()));
-        for _ in 0..rng.below(5) {
-            crashed.crash_at(crashed.operation_count() + rng.below(60));
-            let _ = open(&crashed);
-            crashed = crashed.crash(CrashImage::Random(rng.next_u64()));
-            recoveries += 1;
-        }
-        check(&crashed, &states, durable, &format!("seed {seed}"));
-    }
-    println!("{recoveries} interrupted recoveries");
-    assert!(recoveries > 50);
+    let interrupted =
+        harness::power_loss_in_recoveries::<Run>(rounds(80, 5_000), |round| 80 + round % 100, 60);
+    assert!(interrupted > 60, "{interrupted}");
 }
 
-/// Goal: an operation of the disk that fails is told, and costs nothing that was promised to last. Method: fail every operation of a run in turn, once, then lose power.
 #[test]
 fn every_operation_fails() {
-    let own = seed();
-    let (mut struck, mut told) = (0, 0);
-    for (round, fault) in [Fault::Io, Fault::Full].into_iter().enumerate() {
-        for index in 0.. {
-            let seed = own.wrapping_add(round as u64);
-            let disk = FaultFs::new(FaultOptions::seeded(seed));
-            let mut run = Run::new(&disk, seed);
-            let before = disk.operation_count();
-            disk.inject(Rule::at(before + index, fault));
-            let mut failed = None;
-            for _ in 0..rounds(120, 400) {
-                if let Err(error) = run.step() {
-                    assert!(
-                        matches!(error.kind(), ErrorKind::Io | ErrorKind::Poisoned),
-                        "{fault:?} at {index}: {error}"
-                    );
-                    told += 1;
-                    failed = Some(error);
-                    break;
-                }
-            }
-            struck += disk.injected_count();
-            let is_over = disk.operation_count() - before <= index;
-            let crashed = disk.crash(CrashImage::Random(seed ^ index));
-            let context = format!("{fault:?} at {index}, then a power loss, after {failed:?}");
-            check(&crashed, &run.states, run.durable, &context);
-            if is_over {
-                break;
-            }
-        }
-    }
-    println!("{struck} faults, {told} told");
-    assert!(struck > 60 && told > 20);
+    let found = harness::every_operation_fails::<Run>(&[Fault::Io, Fault::Full], rounds(45, 400));
+    assert!(found.struck > 60 && found.told > 20 && found.retried > 20 && found.went_on > 5, "{found:?}");
 }
