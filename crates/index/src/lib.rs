@@ -1,0 +1,24 @@
+//! Compressed sorted index for read-mostly data.
+//!
+//! The codec turns sorted rows into pages of a fixed size ([`Packer`]) and reads them without unpacking more than it
+//! needs ([`Leaf`]): row ids and columns of integers or byte strings, each encoded in the way that takes the fewest bytes in that
+//! page. PostgreSQL's `cairn` access method stands on it. Layouts: docs/src/formats/index.md; reasons: docs/src/design/index.md.
+#![forbid(unsafe_code)]
+
+mod bits;
+mod cursor;
+mod damage;
+mod leaf;
+mod packer;
+mod stream;
+mod strings;
+#[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
+mod test_config;
+#[cfg(test)]
+mod tests;
+
+pub use damage::{Checked, Damage};
+pub use leaf::{ColumnStats, Kind, Leaf, MAX_COLUMNS, MAX_ROWS, VERSION};
+pub use packer::{PackError, Packer, Value};
+pub use stream::{Extremes, Run};
