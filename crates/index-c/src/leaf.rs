@@ -99,9 +99,10 @@ pub unsafe extern "C" fn cairn_leaf_error(
 ) -> usize {
     // SAFETY: the caller says so; the text is static.
     unsafe {
-        *offset = (*leaf).damage.offset;
-        *what = (*leaf).damage.what.as_ptr();
-        (*leaf).damage.what.len()
+        let damage = &(*leaf).damage;
+        *offset = damage.offset;
+        *what = damage.what.as_ptr();
+        damage.what.len()
     }
 }
 

@@ -125,6 +125,26 @@ pub unsafe extern "C" fn cairn_packer_cut(
     })
 }
 
+/// A page without rows, at `*page` until the next call.
+///
+/// # Safety
+/// As for `cairn_packer_cut`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_packer_empty(
+    packer: *mut CairnPacker,
+    page: *mut *const u8,
+    bytes: *mut usize,
+) -> i32 {
+    // SAFETY: the caller says so.
+    let (packer, page, bytes) = unsafe { (&mut *packer, &mut *page, &mut *bytes) };
+    guarded(|| {
+        packer.packer.empty_page(&mut packer.page);
+        *page = packer.page.as_ptr();
+        *bytes = packer.page.len();
+        crate::OK
+    })
+}
+
 /// Bytes of the row that did not fit.
 ///
 /// # Safety

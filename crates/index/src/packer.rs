@@ -140,6 +140,11 @@ impl Packer {
         Ok(layout.rows)
     }
 
+    /// Puts a page without rows into `out`. Rows that wait go on waiting.
+    pub fn empty_page(&self, out: &mut Vec<u8>) {
+        self.emit(&self.measure(0), 0, out);
+    }
+
     /// The largest offset in a block, which is one more than the distance of two row ids in neighbouring blocks needs.
     fn radix(&self) -> u16 {
         if !self.in_heap {

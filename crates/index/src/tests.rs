@@ -161,3 +161,14 @@ fn row_too_large() {
     let error = packer.cut(true, &mut Vec::new()).unwrap_err();
     assert!(matches!(error, crate::PackError::RowTooLarge { bytes: 2000.., capacity: 1000 }), "{error}");
 }
+
+/// Goal: a page may have no rows. Method: one of both kinds of columns.
+#[test]
+fn empty_page() {
+    let packer = Packer::new(&[Kind::Bytes, Kind::Integers], 1000, 100, true).unwrap();
+    let mut page = Vec::new();
+    packer.empty_page(&mut page);
+    let leaf = Leaf::open(&page).unwrap();
+    leaf.verify().unwrap();
+    assert_eq!((leaf.rows(), leaf.columns()), (0, 2));
+}

@@ -1,0 +1,3 @@
+#include "postgres.h"
+#include "aggregate.h"
+void cairn_aggregate_init(void) {}
