@@ -159,7 +159,7 @@ void
 cairn_writer_add(CairnWriter *writer, ItemPointer tid, Datum *values, bool *nulls)
 {
 	CairnIndex *index = writer->index;
-	CairnValue	row[INDEX_MAX_KEYS];
+	CairnValue	row[INDEX_MAX_KEYS] = {{0}};
 	size_t		bytes = 0;
 	bool		by_reference = false;
 	uint64		id = ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16) | ItemPointerGetOffsetNumberNoCheck(tid);
