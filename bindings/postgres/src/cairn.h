@@ -187,6 +187,7 @@ typedef struct CairnOptions
 extern void cairn_page_init(Page page, CairnPageKind kind, uint32 generation);
 extern void cairn_check_page(Relation rel, BlockNumber block, Page page);
 extern void cairn_page_damaged(Relation rel, BlockNumber block, const char *what) pg_attribute_noreturn();
+extern IndexTuple cairn_item(Relation rel, BlockNumber block, Page page, OffsetNumber at);
 extern Buffer cairn_read(Relation rel, BlockNumber block, int lock);
 extern Buffer cairn_allocate(Relation rel);
 extern void cairn_write_leaf(Page page, uint32 generation, const uint8_t *bytes, size_t count);

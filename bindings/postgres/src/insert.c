@@ -148,7 +148,7 @@ cairn_visit_tail(Relation rel, BlockNumber head, CairnTailVisitor visitor, void 
 				cairn_page_damaged(rel, head, "the tail goes in a circle");
 		}
 		for (OffsetNumber at = FirstOffsetNumber; at <= count; at++)
-			visitor((IndexTuple) PageGetItem(page, PageGetItemId(page, at)), state);
+			visitor(cairn_item(rel, head, page, at), state);
 		UnlockReleaseBuffer(buffer);
 		head = next;
 	}

@@ -153,7 +153,7 @@ retire_inner(MergeState *state, BlockNumber block, int depth)
 	}
 	children = palloc(Max(count, 1) * sizeof(BlockNumber));
 	for (OffsetNumber at = 1; at <= count; at++)
-		children[at - 1] = ItemPointerGetBlockNumberNoCheck(&((IndexTuple) PageGetItem(page, PageGetItemId(page, at)))->t_tid);
+		children[at - 1] = ItemPointerGetBlockNumberNoCheck(&cairn_item(rel, block, page, at)->t_tid);
 	UnlockReleaseBuffer(buffer);
 	retire(state, block);
 	for (int at = 0; at < count; at++)

@@ -46,6 +46,21 @@ cairn_check_page(Relation rel, BlockNumber block, Page page)
 		cairn_page_damaged(rel, block, "the page's content exceeds the page");
 }
 
+/* A tuple of an inner or a tail page, which lies within the page as it says. */
+IndexTuple
+cairn_item(Relation rel, BlockNumber block, Page page, OffsetNumber at)
+{
+	ItemId		id = PageGetItemId(page, at);
+	Size		offset = ItemIdGetOffset(id);
+	IndexTuple	tuple = (IndexTuple) ((char *) page + offset);
+
+	if (!ItemIdIsNormal(id) || offset < ((PageHeader) page)->pd_upper || offset != MAXALIGN(offset) ||
+		ItemIdGetLength(id) < sizeof(IndexTupleData) || offset + ItemIdGetLength(id) > ((PageHeader) page)->pd_special ||
+		IndexTupleSize(tuple) > ItemIdGetLength(id))
+		cairn_page_damaged(rel, block, "a tuple exceeds the page");
+	return tuple;
+}
+
 Buffer
 cairn_read(Relation rel, BlockNumber block, int lock)
 {

@@ -178,7 +178,7 @@ vacuum_tail(VacuumState *state, BlockNumber head)
 			cairn_page_damaged(rel, head, "the page is not a tail page");
 		for (OffsetNumber at = FirstOffsetNumber; at <= count; at++)
 		{
-			IndexTuple	tuple = (IndexTuple) PageGetItem(page, PageGetItemId(page, at));
+			IndexTuple	tuple = cairn_item(rel, head, page, at);
 
 			if (state->callback(&tuple->t_tid, state->argument))
 				dead[dead_count++] = at;

@@ -134,9 +134,9 @@ enter(CairnWalk *walk, BlockNumber block)
 }
 
 static IndexTuple
-child(CairnStep *step, OffsetNumber at)
+child(CairnWalk *walk, CairnStep *step, OffsetNumber at)
 {
-	return (IndexTuple) PageGetItem(step->page, PageGetItemId(step->page, at));
+	return cairn_item(walk->index->rel, BufferGetBlockNumber(step->buffer), step->page, at);
 }
 
 /* Whether the first key of a child is before the boundary. */
@@ -166,7 +166,7 @@ choose_child(CairnWalk *walk, CairnStep *step, const CairnBound *bound)
 	{
 		OffsetNumber middle = low + (high - low) / 2;
 
-		if (is_before(walk, child(step, middle), bound))
+		if (is_before(walk, child(walk, step, middle), bound))
 			low = middle + 1;
 		else
 			high = middle;
@@ -186,7 +186,7 @@ descend(CairnWalk *walk, const CairnBound *bound, bool last)
 			step->at = choose_child(walk, step, bound);
 		else
 			step->at = last ? step->count : 1;
-		if (enter(walk, ItemPointerGetBlockNumberNoCheck(&child(step, step->at)->t_tid)))
+		if (enter(walk, ItemPointerGetBlockNumberNoCheck(&child(walk, step, step->at)->t_tid)))
 			return;
 	}
 }
@@ -227,7 +227,7 @@ cairn_walk_next(CairnWalk *walk)
 		return false;
 	drop_steps(walk, depth);
 	walk->step[depth - 1].at++;
-	if (!enter(walk, ItemPointerGetBlockNumberNoCheck(&child(&walk->step[depth - 1], walk->step[depth - 1].at)->t_tid)))
+	if (!enter(walk, ItemPointerGetBlockNumberNoCheck(&child(walk, &walk->step[depth - 1], walk->step[depth - 1].at)->t_tid)))
 		descend(walk, NULL, false);
 	return true;
 }
@@ -243,7 +243,7 @@ cairn_walk_previous(CairnWalk *walk)
 		return false;
 	drop_steps(walk, depth);
 	walk->step[depth - 1].at--;
-	if (!enter(walk, ItemPointerGetBlockNumberNoCheck(&child(&walk->step[depth - 1], walk->step[depth - 1].at)->t_tid)))
+	if (!enter(walk, ItemPointerGetBlockNumberNoCheck(&child(walk, &walk->step[depth - 1], walk->step[depth - 1].at)->t_tid)))
 		descend(walk, NULL, true);
 	return true;
 }
@@ -254,7 +254,7 @@ cairn_walk_key_tuple(CairnWalk *walk, IndexTuple *out)
 {
 	if (walk->depth == 0)
 		return false;
-	*out = child(&walk->step[walk->depth - 1], walk->step[walk->depth - 1].at);
+	*out = child(walk, &walk->step[walk->depth - 1], walk->step[walk->depth - 1].at);
 	return true;
 }
 
@@ -265,7 +265,7 @@ cairn_walk_next_key(CairnWalk *walk, IndexTuple *out)
 	for (int depth = walk->depth - 1; depth >= 0; depth--)
 		if (walk->step[depth].at < walk->step[depth].count)
 		{
-			*out = child(&walk->step[depth], walk->step[depth].at + 1);
+			*out = child(walk, &walk->step[depth], walk->step[depth].at + 1);
 			return true;
 		}
 	return false;
