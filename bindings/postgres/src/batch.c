@@ -16,44 +16,176 @@ void
 cairn_batch_prepare(CairnScan *state, bool columns)
 {
 	MemoryContext context = GetMemoryChunkContext(state);
+	CairnBatch *batch = &state->batch;
+	CairnIndex *index = state->index;
 
-	if (!columns || state->batch.integers[0] != NULL)
+	if (!columns || batch->integers[0] != NULL)
 		return;
-	for (int i = 0; i < state->index->columns; i++)
+	for (int i = 0; i < index->columns; i++)
 	{
-		state->batch.integers[i] = MemoryContextAlloc(context, CAIRN_BATCH * sizeof(uint64));
-		state->batch.nulls[i] = MemoryContextAlloc(context, CAIRN_BATCH * sizeof(uint64));
+		batch->integers[i] = MemoryContextAlloc(context, CAIRN_BATCH * sizeof(uint64));
+		batch->nulls[i] = MemoryContextAlloc(context, CAIRN_BATCH * sizeof(uint64));
+	}
+	if (index->is_fixed)
+	{
+		batch->tuples = MemoryContextAllocZero(context, (Size) CAIRN_BATCH * index->tuple_bytes);
+		for (int i = 0; i < CAIRN_BATCH; i++)
+			((IndexTuple) (batch->tuples + i * index->tuple_bytes))->t_info = index->tuple_bytes;
 	}
 }
 
-/* Unpacks the rows that are wanted: all of a stretch, or single ones where few are. */
+/* Unpacks rows `at..at + count` of the leaf into places `place..` of the arrays. */
 static void
-unpack(CairnScan *state, uint32 at, uint32 count)
+unpack(CairnScan *state, uint32 at, uint32 count, int place)
 {
 	CairnBatch *batch = &state->batch;
-	uint32		row = at - batch->start;
 
-	check(state, cairn_leaf_tids(state->leaf, at, count, &batch->tid[row]));
+	check(state, cairn_leaf_tids(state->leaf, at, count, &batch->tid[place]));
 	if (batch->integers[0] == NULL)
 		return;
 	for (int i = 0; i < state->index->columns; i++)
 	{
-		check(state, cairn_leaf_integers(state->leaf, i, at, count, &batch->integers[i][row]));
+		check(state, cairn_leaf_integers(state->leaf, i, at, count, &batch->integers[i][place]));
 		if (batch->has_nulls)
-			check(state, cairn_leaf_nulls(state->leaf, i, at, count, &batch->nulls[i][row]));
+			check(state, cairn_leaf_nulls(state->leaf, i, at, count, &batch->nulls[i][place]));
 	}
 }
 
-void
-cairn_batch_load(CairnScan *state, uint32 start, uint32 count)
+/* Rows that stand closely are unpacked with those between them, which are thrown away. */
+static void
+gather(CairnScan *state, int from, int to)
 {
 	CairnBatch *batch = &state->batch;
-	uint64		mask[CAIRN_BATCH / 64];
+	uint32		first = batch->start + batch->selected[from];
+	uint32		span = batch->selected[to - 1] - batch->selected[from] + 1;
+	const uint16 *at = &batch->selected[from];
 
-	batch->start = start;
+	check(state, cairn_leaf_tids(state->leaf, first, span, batch->scratch_tid));
+	for (int i = 0; i < to - from; i++)
+		batch->tid[from + i] = batch->scratch_tid[at[i] - at[0]];
+	if (batch->integers[0] == NULL)
+		return;
+	for (int column = 0; column < state->index->columns; column++)
+	{
+		check(state, cairn_leaf_integers(state->leaf, column, first, span, batch->scratch));
+		for (int i = 0; i < to - from; i++)
+			batch->integers[column][from + i] = batch->scratch[at[i] - at[0]];
+		if (!batch->has_nulls)
+			continue;
+		check(state, cairn_leaf_nulls(state->leaf, column, first, span, batch->scratch));
+		for (int i = 0; i < to - from; i++)
+			batch->nulls[column][from + i] = batch->scratch[at[i] - at[0]];
+	}
+}
+
+/* Unpacks the rows that were selected: those that stand closely together, others one by one. */
+static void
+unpack_selected(CairnScan *state)
+{
+	CairnBatch *batch = &state->batch;
+
+	for (int from = 0; from < batch->count;)
+	{
+		int			to = from + 1;
+
+		while (to < batch->count && batch->selected[to] - batch->selected[to - 1] <= 8 &&
+			   batch->selected[to] - batch->selected[from] < CAIRN_BATCH)
+			to++;
+		if (to - from == 1)
+			unpack(state, batch->start + batch->selected[from], 1, from);
+		else
+			gather(state, from, to);
+		from = to;
+	}
+}
+
+/* Tuples of a fixed layout, column by column. */
+static void
+fill_tuples(CairnScan *state)
+{
+	CairnIndex *index = state->index;
+	CairnBatch *batch = &state->batch;
+	int			bytes = index->tuple_bytes;
+
+	batch->has_tuples = batch->tuples != NULL && !batch->has_nulls;
+	if (!batch->has_tuples)
+		return;
+	for (int i = 0; i < index->columns; i++)
+	{
+		CairnColumn *column = &index->column[i];
+		uint64	   *integers = batch->integers[i];
+		char	   *at = batch->tuples + MAXALIGN(sizeof(IndexTupleData)) + column->offset;
+
+		if (column->len == 4)
+			for (int row = 0; row < batch->count; row++)
+				*(int32 *) (at + row * bytes) = (int32) integers[row];
+		else if (column->len == 8 && !column->is_unsigned64)
+			for (int row = 0; row < batch->count; row++)
+				*(int64 *) (at + row * bytes) = (int64) integers[row];
+		else
+			for (int row = 0; row < batch->count; row++)
+				store_att_byval(at + row * bytes, cairn_from_integer(column, integers[row]), column->len);
+	}
+}
+
+/* Selects rows of the window by the conditions: the first ones, or, backward, the last ones. */
+static void
+select_rows(CairnScan *state, uint32 from, uint32 to, bool backward)
+{
+	CairnBatch *batch = &state->batch;
+	uint32		count = to - from;
+	uint32		words = (count + 63) / 64;
+	int			met = 0;
+	int			skip;
+	MemoryContext old;
+
+	if (batch->mask == NULL)
+		batch->mask = MemoryContextAlloc(GetMemoryChunkContext(state), (CAIRN_MAX_ROWS / 64 + 1) * sizeof(uint64));
+	memset(batch->mask, 0xff, words * sizeof(uint64));
+	if (count % 64 != 0)
+		batch->mask[words - 1] = (UINT64CONST(1) << (count % 64)) - 1;
+	old = MemoryContextSwitchTo(state->row_context);
+	cairn_filter_rows(&state->conditions, &state->walk, from, count, batch->mask);
+	MemoryContextSwitchTo(old);
+	for (uint32 word = 0; word < words; word++)
+		met += pg_popcount64(batch->mask[word]);
+	batch->all = false;
+	batch->start = from;
 	batch->rows = count;
-	batch->count = count;
-	batch->all = true;
+	batch->count = 0;
+	/* What does not fit is left to the next batch: the window ends, or begins, at the last row that does. */
+	skip = backward ? Max(met - CAIRN_BATCH, 0) : 0;
+	for (uint32 word = 0; word < words && batch->count < CAIRN_BATCH; word++)
+		for (uint64 bits = batch->mask[word]; bits != 0 && batch->count < CAIRN_BATCH; bits &= bits - 1)
+			if (--skip < 0)
+				batch->selected[batch->count++] = word * 64 + pg_rightmost_one_pos64(bits);
+	if (met > CAIRN_BATCH && backward)
+	{
+		uint16		first = batch->selected[0];
+
+		batch->start += first;
+		batch->rows -= first;
+		for (int i = 0; i < batch->count; i++)
+			batch->selected[i] -= first;
+	}
+	else if (met > CAIRN_BATCH)
+		batch->rows = batch->selected[CAIRN_BATCH - 1] + 1;
+	/* About as many rows next time as give a full batch. */
+	if (met > CAIRN_BATCH)
+		state->batch_rows = Max(CAIRN_BATCH, (uint32) ((uint64) count * CAIRN_BATCH / met));
+	else if (met < CAIRN_BATCH / 2)
+		state->batch_rows = Min(state->batch_rows * 4, CAIRN_MAX_ROWS);
+}
+
+/* Unpacks the next rows of `from..to` that meet the conditions, from its start or, backward, from its end. */
+void
+cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
+{
+	CairnBatch *batch = &state->batch;
+	uint32		count = Min(state->batch_rows, to - from);
+
+	if (backward)
+		from = to - count;
 	batch->has_nulls = false;
 	if (batch->integers[0] != NULL)
 		for (int i = 0; i < state->index->columns; i++)
@@ -63,35 +195,26 @@ cairn_batch_load(CairnScan *state, uint32 start, uint32 count)
 			check(state, has);
 			batch->has_nulls |= has > 0;
 		}
-	if (state->conditions.filter_count == 0)
+	if (state->conditions.filter_count > 0)
 	{
-		unpack(state, start, count);
-		return;
+		select_rows(state, from, from + count, backward);
+		unpack_selected(state);
 	}
-	memset(mask, 0xff, sizeof(mask));
-	if (count % 64 != 0)
-		mask[count / 64] = (UINT64CONST(1) << (count % 64)) - 1;
-	for (uint32 word = (count + 63) / 64; word < CAIRN_BATCH / 64; word++)
-		mask[word] = 0;
-	{
-		MemoryContext old = MemoryContextSwitchTo(state->row_context);
-
-		cairn_filter_rows(&state->conditions, &state->walk, start, count, mask);
-		MemoryContextSwitchTo(old);
-	}
-	batch->all = false;
-	batch->count = 0;
-	for (uint32 word = 0; word * 64 < count; word++)
-		for (uint64 bits = mask[word]; bits != 0; bits &= bits - 1)
-			batch->selected[batch->count++] = word * 64 + pg_rightmost_one_pos64(bits);
-	if (batch->count * 8 > (int) count)
-		unpack(state, start, count);
 	else
-		for (int i = 0; i < batch->count; i++)
-			unpack(state, start + batch->selected[i], 1);
+	{
+		count = Min(count, CAIRN_BATCH);
+		if (backward)
+			from = to - count;
+		batch->start = from;
+		batch->rows = batch->count = count;
+		batch->all = true;
+		unpack(state, from, count, 0);
+		state->batch_rows = Min(state->batch_rows * 4, CAIRN_BATCH);
+	}
+	fill_tuples(state);
 }
 
-/* A row of the batch as an index-only scan hands it out. It holds until the next one. */
+/* A row of the batch as an index-only scan hands it out, where the layout is not fixed. It holds until the next one. */
 IndexTuple
 cairn_batch_tuple(CairnScan *state, int row)
 {
@@ -102,25 +225,6 @@ cairn_batch_tuple(CairnScan *state, int row)
 	IndexTuple	tuple;
 	MemoryContext old;
 
-	if (index->is_fixed && !batch->has_nulls)
-	{
-		char	   *data = (char *) state->tuple + MAXALIGN(sizeof(IndexTupleData));
-
-		for (int i = 0; i < index->columns; i++)
-		{
-			CairnColumn *column = &index->column[i];
-			uint64		integer = batch->integers[i][row];
-
-			/* The width is known, so each is one store. */
-			if (column->len == 4)
-				*(int32 *) (data + column->offset) = (int32) integer;
-			else if (column->len == 8)
-				*(int64 *) (data + column->offset) = (int64) cairn_from_integer(column, integer);
-			else
-				store_att_byval(data + column->offset, cairn_from_integer(column, integer), column->len);
-		}
-		return state->tuple;
-	}
 	MemoryContextReset(state->row_context);
 	old = MemoryContextSwitchTo(state->row_context);
 	for (int i = 0; i < index->columns; i++)

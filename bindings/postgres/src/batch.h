@@ -4,8 +4,11 @@
 
 #include "scan.h"
 
+/* Few at first: a query with a LIMIT, or for one row, wants no more. */
+#define CAIRN_FIRST_BATCH 32
+
 extern void cairn_batch_prepare(CairnScan *state, bool columns);
-extern void cairn_batch_load(CairnScan *state, uint32 start, uint32 count);
+extern void cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward);
 extern IndexTuple cairn_batch_tuple(CairnScan *state, int row);
 extern IndexTuple cairn_row_tuple(CairnScan *state, uint32 row);
 extern uint32 cairn_seek_tuple(CairnScan *state, IndexTuple key, bool behind);

@@ -15,8 +15,6 @@
 
 #include "batch.h"
 
-#define FIRST_BATCH 32
-
 IndexScanDesc
 cairn_begin_scan(Relation rel, int keys, int order_bys)
 {
@@ -28,11 +26,6 @@ cairn_begin_scan(Relation rel, int keys, int order_bys)
 	state->row_context = AllocSetContextCreate(CurrentMemoryContext, "cairn row", ALLOCSET_SMALL_SIZES);
 	state->leaf = cairn_new_leaf(CurrentMemoryContext);
 	state->walk.leaf_buffer = state->walk.root_pin = InvalidBuffer;
-	if (state->index->is_fixed)
-	{
-		state->tuple = palloc0(state->index->tuple_bytes);
-		state->tuple->t_info = state->index->tuple_bytes;
-	}
 	scan->opaque = state;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;
@@ -132,7 +125,7 @@ start(IndexScanDesc scan)
 	CairnMetaData meta = *cairn_meta(rel, BufferGetPage(buffer));
 
 	state->started = true;
-	state->batch_rows = FIRST_BATCH;
+	state->batch_rows = CAIRN_FIRST_BATCH;
 	cairn_walk_begin(&state->walk, state->index, &meta, state->leaf);
 	state->no_rows = state->conditions.never || !BlockNumberIsValid(meta.root);
 	if (!state->conditions.never && meta.tail_pages > 0)
@@ -184,14 +177,12 @@ tree_peek(CairnScan *state, bool backward)
 		{
 			uint32		at = batch->start + batch->rows;
 
-			cairn_batch_load(state, at, Min(state->batch_rows, state->to - at));
+			cairn_batch_load(state, at, state->to, false);
 			state->gap = 0;
 		}
 		else if (backward && batch->start > state->from)
 		{
-			uint32		count = Min(state->batch_rows, batch->start - state->from);
-
-			cairn_batch_load(state, batch->start - count, count);
+			cairn_batch_load(state, state->from, batch->start, true);
 			state->gap = batch->count;
 		}
 		else if (backward ? state->from == 0 && cairn_walk_previous(&state->walk)
@@ -201,7 +192,6 @@ tree_peek(CairnScan *state, bool backward)
 			state->placed = false;
 		else
 			return false;
-		state->batch_rows = Min(state->batch_rows * 4, CAIRN_BATCH);
 	}
 }
 
@@ -209,26 +199,27 @@ tree_peek(CairnScan *state, bool backward)
 static int
 tree_candidate(CairnScan *state, bool backward)
 {
-	return cairn_batch_row(&state->batch, backward ? state->gap - 1 : state->gap);
+	return backward ? state->gap - 1 : state->gap;
 }
 
 static int
-compare_with_tail(CairnScan *state, int row, IndexTuple tuple)
+compare_with_tail(CairnScan *state, int at, IndexTuple tuple)
 {
 	CairnIndex *index = state->index;
+	uint32		row = state->batch.start + cairn_batch_row(&state->batch, at);
 
 	for (int i = 0; i < index->keys; i++)
 	{
 		bool		b_null;
 		Datum		a;
-		bool		a_null = cairn_leaf_datum(&state->walk, i, state->batch.start + row, &a);
+		bool		a_null = cairn_leaf_datum(&state->walk, i, row, &a);
 		Datum		b = index_getattr(tuple, i + 1, index->desc, &b_null);
 		int			order = cairn_compare_datums(index, i, a, a_null, b, b_null);
 
 		if (order != 0)
 			return order;
 	}
-	return ItemPointerCompare(&state->batch.tid[row], &tuple->t_tid);
+	return ItemPointerCompare(&state->batch.tid[at], &tuple->t_tid);
 }
 
 static CairnSource
@@ -275,12 +266,16 @@ tail_row_visible(IndexScanDesc scan, IndexTuple tuple)
 	return visible;
 }
 
-static void
-hand_out(IndexScanDesc scan, CairnScan *state, int row)
+static inline void
+hand_out(IndexScanDesc scan, CairnScan *state, int at)
 {
-	scan->xs_heaptid = state->batch.tid[row];
-	if (scan->xs_want_itup)
-		scan->xs_itup = cairn_batch_tuple(state, row);
+	CairnBatch *batch = &state->batch;
+
+	scan->xs_heaptid = batch->tid[at];
+	if (batch->has_tuples)
+		scan->xs_itup = (IndexTuple) (batch->tuples + at * state->index->tuple_bytes);
+	else if (scan->xs_want_itup)
+		scan->xs_itup = cairn_batch_tuple(state, at);
 }
 
 bool
@@ -294,7 +289,7 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	if (state->last == CAIRN_FROM_TREE && state->tail_count == 0 && state->direction == direction && !backward &&
 		state->gap < state->batch.count)
 	{
-		hand_out(scan, state, cairn_batch_row(&state->batch, state->gap));
+		hand_out(scan, state, state->gap);
 		state->gap++;
 		return true;
 	}
@@ -356,11 +351,7 @@ cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		CairnBatch *batch = &state->batch;
 
 		CHECK_FOR_INTERRUPTS();
-		if (batch->all)
-			tbm_add_tuples(bitmap, batch->tid, batch->count, false);
-		else
-			for (int i = 0; i < batch->count; i++)
-				tbm_add_tuples(bitmap, &batch->tid[batch->selected[i]], 1, false);
+		tbm_add_tuples(bitmap, batch->tid, batch->count, false);
 		rows += batch->count;
 		state->gap = batch->count;
 		MemoryContextReset(state->row_context);

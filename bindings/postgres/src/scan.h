@@ -58,15 +58,20 @@ extern bool cairn_conditions_tuple(CairnConditions *conditions, IndexTuple tuple
 
 typedef struct CairnBatch
 {
-	uint32		start;			/* of the rows in the leaf */
+	uint32		start;			/* of the rows in the leaf that were looked at */
 	uint32		rows;
-	int			count;			/* of those that meet the conditions */
+	int			count;			/* of those that meet the conditions: the arrays hold these */
 	bool		all;			/* every row does */
 	bool		has_nulls;
-	uint16		selected[CAIRN_BATCH];
+	bool		has_tuples;
+	uint16		selected[CAIRN_BATCH];	/* where they stand, counted from `start` */
 	ItemPointerData tid[CAIRN_BATCH];
 	uint64	   *integers[INDEX_MAX_KEYS];
 	uint64	   *nulls[INDEX_MAX_KEYS];
+	char	   *tuples;			/* one behind the other, where the layout is fixed */
+	uint64	   *mask;			/* of the rows looked at */
+	ItemPointerData scratch_tid[CAIRN_BATCH];
+	uint64		scratch[CAIRN_BATCH];
 } CairnBatch;
 
 typedef enum CairnSource
@@ -104,8 +109,7 @@ typedef struct CairnScan
 	uint32		to;
 	CairnBatch	batch;
 	int			gap;			/* between rows of the batch: the next is batch[gap], the one before batch[gap - 1] */
-	uint32		batch_rows;		/* how many to unpack next */
-	IndexTuple	tuple;			/* of fixed columns, filled in place */
+	uint32		batch_rows;		/* how many to look at next */
 	int			tail_count;
 	int			tail_room;
 	IndexTuple *tail;			/* rows of the tail that meet the conditions, in order */

@@ -11,6 +11,11 @@
 /// Values in one group of the unpacker.
 pub(crate) const GROUP: usize = 64;
 
+/// Below this many values, one by one is faster than a group.
+const FEW: usize = 12;
+/// 64 values of this width sum up within 64 bits.
+const SUM_WIDTH: u32 = 58;
+
 /// How many bytes `count` values of `width` bits take.
 pub(crate) const fn packed_bytes(count: usize, width: u32) -> usize {
     (count * width as usize).div_ceil(8)
@@ -81,21 +86,51 @@ pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
     let mut done = 0;
     while done < out.len() {
         let index = start + done;
-        let group_bytes = 8 * width as usize;
-        let at = index / GROUP * group_bytes;
-        if index.is_multiple_of(GROUP)
-            && out.len() - done >= GROUP
-            && let Some(group) = bytes.get(at..at + group_bytes)
-        {
-            unpack_group(group, width, &mut out[done..done + GROUP]);
-            done += GROUP;
-        } else {
-            let until = (index / GROUP + 1) * GROUP;
-            let count = (until - index).min(out.len() - done);
+        let skip = index % GROUP;
+        let count = (GROUP - skip).min(out.len() - done);
+        if count < FEW {
             for (step, value) in out[done..done + count].iter_mut().enumerate() {
                 *value = get(bytes, index + step, width);
             }
-            done += count;
+        } else if count == GROUP {
+            with_group(bytes, index / GROUP, width, |group| unpack_group(group, width, &mut out[done..done + GROUP]));
+        } else {
+            // A part of a group costs as much as all of it, which is less than its values one by one.
+            let mut values = [0; GROUP];
+            with_group(bytes, index / GROUP, width, |group| unpack_group(group, width, &mut values));
+            out[done..done + count].copy_from_slice(&values[skip..skip + count]);
+        }
+        done += count;
+    }
+}
+
+/// The sum of values `start..end` of `bytes`, as unsigned numbers.
+pub(crate) fn sum(bytes: &[u8], start: usize, end: usize, width: u32) -> u128 {
+    let mut sum = 0u128;
+    let mut index = start;
+    while index < end && width > 0 {
+        if index.is_multiple_of(GROUP) && end - index >= GROUP && width <= SUM_WIDTH {
+            with_group(bytes, index / GROUP, width, |group| sum += u128::from(sum_group(group, width)));
+            index += GROUP;
+        } else {
+            sum += u128::from(get(bytes, index, width));
+            index += 1;
+        }
+    }
+    sum
+}
+
+/// Calls `body` with the bytes of a group; the last one may be cut off, and is filled up with zeros.
+fn with_group(bytes: &[u8], group: usize, width: u32, body: impl FnOnce(&[u8])) {
+    let group_bytes = 8 * width as usize;
+    let at = group * group_bytes;
+    match bytes.get(at..at + group_bytes) {
+        Some(group) => body(group),
+        None => {
+            let mut filled = [0; 8 * 64];
+            let rest = bytes.get(at..).unwrap_or_default();
+            filled[..rest.len()].copy_from_slice(rest);
+            body(&filled[..group_bytes]);
         }
     }
 }
@@ -120,17 +155,31 @@ fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
     }
 }
 
+/// The sum of one group.
+#[inline(always)]
+fn group_sum<const WIDTH: usize>(bytes: &[u8]) -> u64 {
+    let mut values = [0; GROUP];
+    group_of::<WIDTH>(bytes, &mut values);
+    values.iter().sum()
+}
+
 macro_rules! by_width {
-    ($width:expr, $bytes:expr, $out:expr; $($w:literal)*) => {
+    ($width:expr, $call:ident $arguments:tt, $other:expr; $($w:literal)*) => {
         match $width {
-            $($w => group_of::<$w>($bytes, $out),)*
-            _ => {}
+            $($w => $call::<$w> $arguments,)*
+            _ => $other,
         }
     };
 }
 
+fn sum_group(bytes: &[u8], width: u32) -> u64 {
+    by_width!(width, group_sum(bytes), 0;
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58)
+}
+
 fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64]) {
-    by_width!(width, bytes, out;
+    by_width!(width, group_of(bytes, out), {};
         1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
         33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64);
 }
@@ -160,6 +209,7 @@ mod tests {
             let mut out = vec![1; len];
             unpack(&bytes, from, width, &mut out);
             prop_assert_eq!(&out[..], &values[from..from + len]);
+            prop_assert_eq!(sum(&bytes, from, from + len, width), out.iter().map(|v| u128::from(*v)).sum::<u128>());
         }
     }
 }

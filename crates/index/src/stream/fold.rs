@@ -87,6 +87,10 @@ impl Stream<'_> {
         {
             return Ok(sum);
         }
+        if let Kind::Basic(Basic::Packed { least, width, data }) = &self.kind {
+            let distances = crate::bits::sum(data, from, to, *width) as i128;
+            return Ok(distances + i128::from(*least as i64) * to.saturating_sub(from) as i128);
+        }
         sum = 0;
         self.walk_blocks(from, to, |_, values| sum += sum_of(values))?;
         Ok(sum)
@@ -144,13 +148,18 @@ impl Stream<'_> {
         mask: &mut [u64],
     ) -> Checked<()> {
         let within = |value: u64| (least..=most).contains(&(value as i64));
+        // Neighbouring runs that fail are cleared together.
+        let mut failing = 0;
         let by_runs = self.walk_runs(from, to, |run| {
             if run.step == 0 {
-                if !within(run.base) {
-                    clear(mask, run.start - from, run.end - from);
+                if within(run.base) {
+                    clear(mask, failing, run.start - from);
+                    failing = run.end - from;
                 }
                 return;
             }
+            clear(mask, failing, run.start - from);
+            failing = run.end - from;
             let mut value = run.base;
             for row in run.start - from..run.end - from {
                 if !within(value) {
@@ -160,6 +169,7 @@ impl Stream<'_> {
             }
         })?;
         if by_runs {
+            clear(mask, failing, to - from);
             return Ok(());
         }
         // One unsigned comparison for both bounds.

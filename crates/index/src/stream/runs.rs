@@ -5,7 +5,7 @@
 //!   run i holds rows ends[i - 1] .. ends[i];  value(row) = bases[i] + (row - ends[i - 1]) * steps[i]
 //! ```
 
-use super::basic::{self, Basic};
+use super::basic::{self, Basic, CHUNK};
 use crate::cursor::Cursor;
 use crate::damage::{Checked, Damage};
 use cairn_codec::varint;
@@ -137,14 +137,13 @@ impl<'a> Runs<'a> {
 
     /// Calls `each` with the runs of rows `from..to`, cut at both ends.
     pub(crate) fn walk(&self, from: usize, to: usize, mut each: impl FnMut(Run)) -> Checked<()> {
-        const AHEAD: usize = 64;
         let mut index = self.ends.count_up_to(from as u64, self.count)?;
         let mut start = self.start_of(index)?;
         let mut row = from;
-        let (mut ends, mut bases, mut steps) = ([0; AHEAD], [0; AHEAD], [0; AHEAD]);
+        let (mut ends, mut bases, mut steps) = ([0; CHUNK], [0; CHUNK], [0; CHUNK]);
         while row < to {
-            // A range of few rows needs few runs.
-            let ahead = AHEAD.min(self.count.saturating_sub(index)).min(to - row);
+            // Whole chunks, so that none is unpacked twice; but a range of few rows needs few runs.
+            let ahead = (CHUNK - index % CHUNK).min(self.count.saturating_sub(index)).min(to - row);
             if ahead == 0 {
                 return Err(Damage::at(self.at, "a run for every row"));
             }
