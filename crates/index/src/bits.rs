@@ -93,7 +93,9 @@ pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
                 *value = get(bytes, index + step, width);
             }
         } else if count == GROUP {
-            with_group(bytes, index / GROUP, width, |group| unpack_group(group, width, &mut out[done..done + GROUP]));
+            with_group(bytes, index / GROUP, width, |group| {
+                unpack_group(group, width, &mut out[done..done + GROUP])
+            });
         } else {
             // A part of a group costs as much as all of it, which is less than its values one by one.
             let mut values = [0; GROUP];

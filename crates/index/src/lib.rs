@@ -2,12 +2,15 @@
 //!
 //! The codec turns sorted rows into pages of a fixed size ([`Packer`]) and reads them without unpacking more than it
 //! needs ([`Leaf`]): row ids and columns of integers or byte strings, each encoded in the way that takes the fewest bytes in that
-//! page. PostgreSQL's `cairn` access method stands on it. Layouts: docs/src/formats/index.md; reasons: docs/src/design/index.md.
+//! page. [`file`] is an index in a file over it;
+//! PostgreSQL's `cairn` access method stands on it too. Layouts: docs/src/formats/index.md; reasons: docs/src/design/index.md.
 #![forbid(unsafe_code)]
 
 mod bits;
 mod cursor;
 mod damage;
+pub mod error;
+pub mod file;
 mod leaf;
 mod packer;
 mod stream;
@@ -19,6 +22,8 @@ mod test_config;
 mod tests;
 
 pub use damage::{Checked, Damage};
+pub use error::{Error, Result};
+pub use file::{BuildOptions, Builder, Cell, Index, Row};
 pub use leaf::{ColumnStats, Kind, Leaf, MAX_COLUMNS, MAX_ROWS, VERSION};
 pub use packer::{PackError, Packer, Value};
 pub use stream::{Extremes, Run};
