@@ -357,24 +357,51 @@ add_groups(AggregateState *state, uint32 from, uint32 to, const uint64 *mask)
 {
 	CairnColumn *column = &state->index->column[0];
 	int			nulls = cairn_leaf_has_nulls(state->leaf, 0);
+	uint64		keys[CAIRN_BATCH];
+	uint32		base = from;
+	uint32		known = from;
 
 	check(state, nulls);
 	for (uint32 row = from; row < to;)
 	{
 		uint64_t	key;
 		uint32		end = row + 1;
-		int			is_null = cairn_leaf_cell(state->leaf, 0, row, &key);
+		int			is_null = 0;
 		uint64	   *part = NULL;
 
-		check(state, is_null);
-		if (nulls == 0 && column->is_integer)
+		if (nulls == 0)
 		{
-			uint32_t	same;
+			/* Keys of the rows ahead; most groups end among them. */
+			if (row >= known)
+			{
+				base = row;
+				known = Min(to, row + CAIRN_BATCH);
+				check(state, cairn_leaf_integers(state->leaf, 0, row, known - row, keys));
+			}
+			key = keys[row - base];
+			while (end < known && keys[end - base] == key)
+				end++;
+			while (end == known && end < to)
+			{
+				uint32_t	same;
+				uint64_t	next;
 
-			check(state, cairn_leaf_count_before(state->leaf, 0, row, to, (int64) key, 1, column->descends, &same));
-			end = row + Max(same, 1);
+				if (column->is_integer)
+				{
+					check(state, cairn_leaf_count_before(state->leaf, 0, end, to, (int64) key, 1, column->descends, &same));
+					end += same;
+					break;
+				}
+				check(state, cairn_leaf_cell(state->leaf, 0, end, &next));
+				if (next != key)
+					break;
+				known = ++end;
+			}
 		}
 		else
+		{
+			is_null = cairn_leaf_cell(state->leaf, 0, row, &key);
+			check(state, is_null);
 			for (; end < to; end++)
 			{
 				uint64_t	other;
@@ -384,6 +411,7 @@ add_groups(AggregateState *state, uint32 from, uint32 to, const uint64 *mask)
 				if (other_null != is_null || (!is_null && other != key))
 					break;
 			}
+		}
 		if (mask != NULL)
 		{
 			/* The group's part of the mask, moved to bit 0. */
@@ -477,13 +505,16 @@ add_ranges(AggregateState *state)
 	cairn_conditions_first(&state->conditions, false);
 	do
 	{
+		CairnArrival arrival = CAIRN_BY_SEARCH;
+
 		if (!cairn_walk_seek(&state->walk, &state->conditions.lower))
 			return;
-		for (;;)
+		for (;; arrival = CAIRN_FROM_BEFORE)
 		{
-			uint32		from = cairn_walk_count_before(&state->walk, &state->conditions.lower);
-			uint32		to = cairn_walk_count_before(&state->walk, &state->conditions.upper);
+			uint32		from;
+			uint32		to;
 
+			cairn_walk_range(&state->walk, &state->conditions.lower, &state->conditions.upper, arrival, &from, &to);
 			if (from < to)
 				add_leaf(state, from, to);
 			if (to < state->walk.rows || !cairn_walk_next(&state->walk))

@@ -23,6 +23,9 @@
 
 #include "cairn_index.h"
 
+/* PostgreSQL 18 moved its own word for this to the front of declarations. */
+#define CAIRN_NORETURN __attribute__((noreturn))
+
 #define CAIRN_MAGIC 0x4E524943	/* "CIRN" on disk */
 #define CAIRN_VERSION 1
 #define CAIRN_PAGE_ID 0xC417
@@ -147,6 +150,14 @@ typedef struct CairnWalk
 	uint32		rows;
 } CairnWalk;
 
+/* How a walk came to its leaf: by a search, from the leaf before it, or from the one behind. */
+typedef enum CairnArrival
+{
+	CAIRN_BY_SEARCH,
+	CAIRN_FROM_BEFORE,
+	CAIRN_FROM_BEHIND
+} CairnArrival;
+
 /* Rows in order, on their way into pages. */
 typedef struct CairnChild
 {
@@ -186,7 +197,7 @@ typedef struct CairnOptions
 /* page.c */
 extern void cairn_page_init(Page page, CairnPageKind kind, uint32 generation);
 extern void cairn_check_page(Relation rel, BlockNumber block, Page page);
-extern void cairn_page_damaged(Relation rel, BlockNumber block, const char *what) pg_attribute_noreturn();
+extern void cairn_page_damaged(Relation rel, BlockNumber block, const char *what) CAIRN_NORETURN;
 extern IndexTuple cairn_item(Relation rel, BlockNumber block, Page page, OffsetNumber at);
 extern Buffer cairn_read(Relation rel, BlockNumber block, int lock);
 extern Buffer cairn_allocate(Relation rel);
@@ -205,7 +216,7 @@ extern int	cairn_compare_datums(CairnIndex *index, int column, Datum a, bool a_n
 extern int	cairn_compare_keys(CairnIndex *index, Datum *a, bool *a_null, ItemPointer a_tid,
 							   Datum *b, bool *b_null, ItemPointer b_tid);
 extern int	cairn_compare_bound_column(CairnIndex *index, const CairnBound *bound, int column, Datum datum, bool is_null);
-extern void cairn_codec_failed(Relation rel, BlockNumber block, CairnLeaf *leaf, int code) pg_attribute_noreturn();
+extern void cairn_codec_failed(Relation rel, BlockNumber block, CairnLeaf *leaf, int code) CAIRN_NORETURN;
 extern CairnLeaf *cairn_new_leaf(MemoryContext context);
 
 /* walk.c */
@@ -215,6 +226,8 @@ extern bool cairn_walk_seek(CairnWalk *walk, const CairnBound *bound);
 extern bool cairn_walk_edge(CairnWalk *walk, bool last);
 extern bool cairn_walk_next(CairnWalk *walk);
 extern bool cairn_walk_previous(CairnWalk *walk);
+extern void cairn_walk_range(CairnWalk *walk, const CairnBound *lower, const CairnBound *upper, CairnArrival arrival,
+							 uint32 *from, uint32 *to);
 extern uint32 cairn_walk_count_before(CairnWalk *walk, const CairnBound *bound);
 extern bool cairn_walk_key_tuple(CairnWalk *walk, IndexTuple *out);
 extern bool cairn_walk_next_key(CairnWalk *walk, IndexTuple *out);

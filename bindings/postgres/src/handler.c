@@ -99,6 +99,49 @@ cairn_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost 
 	*total += tail;
 }
 
+#if PG_VERSION_NUM >= 180000
+/* Strategies are numbered as btree's are. */
+static CompareType
+translate_strategy(StrategyNumber strategy, Oid family)
+{
+	switch (strategy)
+	{
+		case BTLessStrategyNumber:
+			return COMPARE_LT;
+		case BTLessEqualStrategyNumber:
+			return COMPARE_LE;
+		case BTEqualStrategyNumber:
+			return COMPARE_EQ;
+		case BTGreaterEqualStrategyNumber:
+			return COMPARE_GE;
+		case BTGreaterStrategyNumber:
+			return COMPARE_GT;
+		default:
+			return COMPARE_INVALID;
+	}
+}
+
+static StrategyNumber
+translate_compare_type(CompareType type, Oid family)
+{
+	switch (type)
+	{
+		case COMPARE_LT:
+			return BTLessStrategyNumber;
+		case COMPARE_LE:
+			return BTLessEqualStrategyNumber;
+		case COMPARE_EQ:
+			return BTEqualStrategyNumber;
+		case COMPARE_GE:
+			return BTGreaterEqualStrategyNumber;
+		case COMPARE_GT:
+			return BTGreaterStrategyNumber;
+		default:
+			return InvalidStrategy;
+	}
+}
+#endif
+
 PG_FUNCTION_INFO_V1(cairn_handler);
 
 Datum
@@ -113,8 +156,8 @@ cairn_handler(PG_FUNCTION_ARGS)
 #if PG_VERSION_NUM >= 180000
 	am->amconsistentequality = true;
 	am->amconsistentordering = true;
-	am->amtranslatestrategy = cairn_translate_strategy;
-	am->amtranslatecmptype = cairn_translate_cmptype;
+	am->amtranslatestrategy = translate_strategy;
+	am->amtranslatecmptype = translate_compare_type;
 #endif
 	am->amcanbackward = true;
 	am->amcanmulticol = true;

@@ -141,12 +141,11 @@ start(IndexScanDesc scan)
 
 /* Which rows of the leaf are within the range. The batch is empty, before them or behind. */
 static void
-enter_leaf(CairnScan *state, bool backward)
+enter_leaf(CairnScan *state, bool backward, CairnArrival arrival)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->row_context);
 
-	state->from = cairn_walk_count_before(&state->walk, &state->conditions.lower);
-	state->to = Max(state->from, cairn_walk_count_before(&state->walk, &state->conditions.upper));
+	cairn_walk_range(&state->walk, &state->conditions.lower, &state->conditions.upper, arrival, &state->from, &state->to);
 	MemoryContextSwitchTo(old);
 	state->batch.start = backward ? state->to : state->from;
 	state->batch.rows = 0;
@@ -169,7 +168,7 @@ tree_peek(CairnScan *state, bool backward)
 			if (!cairn_walk_seek(&state->walk, backward ? &state->conditions.upper : &state->conditions.lower))
 				return false;
 			state->placed = true;
-			enter_leaf(state, backward);
+			enter_leaf(state, backward, CAIRN_BY_SEARCH);
 		}
 		if (backward ? state->gap > 0 : state->gap < batch->count)
 			return true;
@@ -187,7 +186,7 @@ tree_peek(CairnScan *state, bool backward)
 		}
 		else if (backward ? state->from == 0 && cairn_walk_previous(&state->walk)
 				 : state->to == state->walk.rows && cairn_walk_next(&state->walk))
-			enter_leaf(state, backward);
+			enter_leaf(state, backward, backward ? CAIRN_FROM_BEHIND : CAIRN_FROM_BEFORE);
 		else if (cairn_conditions_step(&state->conditions, backward))
 			state->placed = false;
 		else
@@ -395,7 +394,7 @@ cairn_mark_position(IndexScanDesc scan)
 static void
 place_gap(CairnScan *state, uint32 row)
 {
-	enter_leaf(state, false);
+	enter_leaf(state, false, CAIRN_BY_SEARCH);
 	state->batch.start = Min(Max(row, state->from), state->to);
 }
 

@@ -61,11 +61,16 @@ static bool
 enter(CairnWalk *walk, BlockNumber block)
 {
 	Relation	rel = walk->index->rel;
-	Buffer		buffer = ReadBuffer(rel, block);
+	Buffer		buffer = walk->root_pin;
 	Page		page;
 	CairnPageKind kind;
 
 	CHECK_FOR_INTERRUPTS();
+	/* The root is pinned already. */
+	if (block == walk->root && BufferIsValid(buffer))
+		IncrBufferRefCount(buffer);
+	else
+		buffer = ReadBuffer(rel, block);
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 	cairn_check_page(rel, block, page);
@@ -302,6 +307,44 @@ count_integers(CairnWalk *walk, const CairnBound *bound, uint32 *count)
 	return true;
 }
 
+/* Whether a row of the leaf is before the boundary. */
+static bool
+row_is_before(CairnWalk *walk, uint32 row, const CairnBound *bound)
+{
+	for (int i = 0; i < bound->count; i++)
+	{
+		Datum		datum;
+		bool		is_null = cairn_leaf_datum(walk, i, row, &datum);
+		int			order = cairn_compare_bound_column(walk->index, bound, i, datum, is_null);
+
+		if (!is_null && !walk->index->column[i].byval)
+			pfree(DatumGetPointer(datum));
+		if (order != 0)
+			return order < 0;
+	}
+	return bound->or_equal;
+}
+
+/*
+ * The rows of the leaf between two boundaries. A walk that came from the leaf before knows that the lower one lies behind, and in most leaves
+ * the upper one lies ahead: then one row is looked at instead of sixteen.
+ */
+void
+cairn_walk_range(CairnWalk *walk, const CairnBound *lower, const CairnBound *upper, CairnArrival arrival, uint32 *from, uint32 *to)
+{
+	*from = *to = 0;
+	if (walk->rows == 0)
+		return;
+	if (arrival == CAIRN_FROM_BEFORE || (arrival == CAIRN_FROM_BEHIND && !row_is_before(walk, 0, lower)))
+		*from = 0;
+	else
+		*from = cairn_walk_count_before(walk, lower);
+	if (arrival == CAIRN_FROM_BEHIND || (arrival == CAIRN_FROM_BEFORE && row_is_before(walk, walk->rows - 1, upper)))
+		*to = walk->rows;
+	else
+		*to = Max(*from, cairn_walk_count_before(walk, upper));
+}
+
 /* How many rows of the leaf are before the boundary. */
 uint32
 cairn_walk_count_before(CairnWalk *walk, const CairnBound *bound)
@@ -317,18 +360,8 @@ cairn_walk_count_before(CairnWalk *walk, const CairnBound *bound)
 	while (low < high)
 	{
 		uint32		middle = low + (high - low) / 2;
-		int			order = 0;
 
-		for (int i = 0; i < bound->count && order == 0; i++)
-		{
-			Datum		datum;
-			bool		is_null = cairn_leaf_datum(walk, i, middle, &datum);
-
-			order = cairn_compare_bound_column(walk->index, bound, i, datum, is_null);
-			if (!is_null && !walk->index->column[i].byval)
-				pfree(DatumGetPointer(datum));
-		}
-		if (order < 0 || (order == 0 && bound->or_equal))
+		if (row_is_before(walk, middle, bound))
 			low = middle + 1;
 		else
 			high = middle;

@@ -86,8 +86,8 @@ pub unsafe extern "C" fn cairn_packer_push(
             Kind::Integers => Value::Integer(value.integer),
             // An empty string may have no address.
             Kind::Bytes if value.integer == 0 => Value::Bytes(&[]),
-            // SAFETY: the caller gave as many bytes as the value says.
             Kind::Bytes => {
+                // SAFETY: the caller gave as many bytes as the value says.
                 Value::Bytes(unsafe { slice::from_raw_parts(value.bytes, value.integer as usize) })
             }
         });

@@ -11,6 +11,8 @@ mod cursor;
 mod damage;
 pub mod error;
 pub mod file;
+#[doc(hidden)]
+pub mod fuzz;
 mod leaf;
 mod packer;
 mod stream;

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use crate::fuzz::page as read_all;
 use crate::{Kind, Leaf, Packer, Value};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -126,16 +127,33 @@ proptest! {
     }
 }
 
-fn read_all(page: &[u8]) {
-    let Ok(leaf) = Leaf::open(page) else { return };
-    let _ = leaf.verify();
-    let mut mask = vec![u64::MAX; leaf.rows().div_ceil(64)];
-    for column in 0..leaf.columns() {
-        let _ = leaf.sum(column, 0, leaf.rows(), None);
-        let _ = leaf.extremes(column, 0, leaf.rows(), None);
-        let _ = leaf.filter(column, 0, leaf.rows(), -5, 5, &mut mask);
-        let _ = leaf.sum(column, 0, leaf.rows(), Some(&mask));
+/// Goal: no page that ever was of interest troubles the reader. Method: every file of the fuzz target's corpus; `CAIRN_WRITE_CORPUS=1`
+/// writes sound pages of each shape there first, after a change of the format.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the corpus is files of the source tree")]
+fn corpus() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/index_page");
+    if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
+        type Shape = (&'static str, fn(i64) -> Cell);
+        let shapes: [Shape; 5] = [
+            ("line", Cell::Integer),
+            ("runs", |i| Cell::Integer(i / 9)),
+            ("packed", |i| Cell::Integer(i * 7919 % 1009)),
+            ("chunked", |i| Cell::Integer(i * 100 + i * 7919 % 13)),
+            ("strings", |i| {
+                if i % 5 == 0 { Cell::Null } else { Cell::Bytes(format!("key {}", i / 3).into_bytes()) }
+            }),
+        ];
+        for (name, cell) in shapes {
+            let kind = if name == "strings" { Kind::Bytes } else { Kind::Integers };
+            let ids: Vec<u64> = (0..400).map(|i| (i * 7 % 50) << 16 | (i % 90 + 1)).collect();
+            let page = pages(&[kind], &ids, &[(0..400).map(cell).collect()], 4000).remove(0);
+            std::fs::write(folder.join(name), page).unwrap();
+        }
     }
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 5, "{}", folder.display());
+    files.iter().for_each(|path| read_all(&std::fs::read(path).unwrap()));
 }
 
 /// Goal: the sizes that the format is made for. Method: a million sequential keys over a heap in order and shuffled, bytes a row.
@@ -143,7 +161,7 @@ fn read_all(page: &[u8]) {
 fn sizes() {
     let bytes = |ids: &dyn Fn(u64) -> u64| {
         let columns = [(0..200_000).map(Cell::Integer).collect::<Vec<_>>()];
-        let ids: Vec<u64> = (0..200_000).map(|i| ids(i)).map(|i| (i / 226) << 16 | (i % 226 + 1)).collect();
+        let ids: Vec<u64> = (0..200_000).map(ids).map(|i| (i / 226) << 16 | (i % 226 + 1)).collect();
         let pages = pages(&[Kind::Integers], &ids, &columns, 8100);
         (pages.len(), pages.iter().map(Vec::len).sum::<usize>() as f64 / 200_000.0)
     };
