@@ -255,6 +255,20 @@ static const CustomScanMethods scan_methods = {
 	.CreateCustomScanState = cairn_aggregate_state,
 };
 
+/* Parameters of an outer query have no plan yet to be named after: they are shown by number, as those of a statement. */
+static Node *
+number_parameters(Node *node, void *context)
+{
+	if (node != NULL && IsA(node, Param))
+	{
+		Param	   *copy = copyObject((Param *) node);
+
+		copy->paramkind = PARAM_EXTERN;
+		return (Node *) copy;
+	}
+	return expression_tree_mutator(node, number_parameters, context);
+}
+
 static char *
 conditions_text(PlannerInfo *root, Request *request, RelOptInfo *rel)
 {
@@ -265,7 +279,7 @@ conditions_text(PlannerInfo *root, Request *request, RelOptInfo *rel)
 
 	if (clauses == NIL)
 		return "";
-	all = copyObject((Node *) make_ands_explicit(clauses));
+	all = number_parameters((Node *) make_ands_explicit(clauses), NULL);
 	/* The context knows one table, as number 1. */
 	ChangeVarNodes(all, request->varno, 1, 0);
 	return deparse_expression(all, context, false, false);
