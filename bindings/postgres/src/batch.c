@@ -11,27 +11,49 @@ check(CairnScan *state, int code)
 		cairn_codec_failed(state->index->rel, BufferGetBlockNumber(state->walk.leaf_buffer), state->leaf, code);
 }
 
-/* Room for the columns of an index-only scan. */
+/* What a batch of `room` rows takes. Few first: a scan for one row is over before it could use more. */
+static void
+make_room(CairnScan *state, int room)
+{
+	MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(state));
+	CairnBatch *batch = &state->batch;
+	CairnIndex *index = state->index;
+	bool		grows = batch->room > 0;
+
+#define MAKE_ROOM(array, bytes) (array) = grows ? repalloc((array), (bytes)) : palloc(bytes)
+	MAKE_ROOM(batch->tid, room * sizeof(ItemPointerData));
+	for (int i = 0; i < index->columns && batch->with_columns; i++)
+	{
+		MAKE_ROOM(batch->integers[i], room * sizeof(uint64));
+		MAKE_ROOM(batch->nulls[i], room * sizeof(uint64));
+	}
+	if (index->is_fixed && batch->with_columns)
+	{
+		MAKE_ROOM(batch->tuples, (Size) room * index->tuple_bytes);
+		memset(batch->tuples, 0, (Size) room * index->tuple_bytes);
+		for (int i = 0; i < room; i++)
+			((IndexTuple) (batch->tuples + i * index->tuple_bytes))->t_info = index->tuple_bytes;
+	}
+	if (state->conditions.filter_count > 0 || batch->selected != NULL)
+	{
+		grows &= batch->selected != NULL;
+		MAKE_ROOM(batch->selected, room * sizeof(uint16));
+		MAKE_ROOM(batch->scratch_tid, CAIRN_BATCH * sizeof(ItemPointerData));
+		MAKE_ROOM(batch->scratch, CAIRN_BATCH * sizeof(uint64));
+	}
+#undef MAKE_ROOM
+	batch->room = room;
+	MemoryContextSwitchTo(old);
+}
+
+/* Whether rows are to be handed out with their columns. A scan is one or the other for as long as it lives. */
 void
 cairn_batch_prepare(CairnScan *state, bool columns)
 {
-	MemoryContext context = GetMemoryChunkContext(state);
 	CairnBatch *batch = &state->batch;
-	CairnIndex *index = state->index;
 
-	if (!columns || batch->integers[0] != NULL)
-		return;
-	for (int i = 0; i < index->columns; i++)
-	{
-		batch->integers[i] = MemoryContextAlloc(context, CAIRN_BATCH * sizeof(uint64));
-		batch->nulls[i] = MemoryContextAlloc(context, CAIRN_BATCH * sizeof(uint64));
-	}
-	if (index->is_fixed)
-	{
-		batch->tuples = MemoryContextAllocZero(context, (Size) CAIRN_BATCH * index->tuple_bytes);
-		for (int i = 0; i < CAIRN_BATCH; i++)
-			((IndexTuple) (batch->tuples + i * index->tuple_bytes))->t_info = index->tuple_bytes;
-	}
+	if (batch->room == 0)
+		batch->with_columns = columns;
 }
 
 /* Unpacks rows `at..at + count` of the leaf into places `place..` of the arrays. */
@@ -41,7 +63,7 @@ unpack(CairnScan *state, uint32 at, uint32 count, int place)
 	CairnBatch *batch = &state->batch;
 
 	check(state, cairn_leaf_tids(state->leaf, at, count, &batch->tid[place]));
-	if (batch->integers[0] == NULL)
+	if (!batch->with_columns)
 		return;
 	for (int i = 0; i < state->index->columns; i++)
 	{
@@ -63,7 +85,7 @@ gather(CairnScan *state, int from, int to)
 	check(state, cairn_leaf_tids(state->leaf, first, span, batch->scratch_tid));
 	for (int i = 0; i < to - from; i++)
 		batch->tid[from + i] = batch->scratch_tid[at[i] - at[0]];
-	if (batch->integers[0] == NULL)
+	if (!batch->with_columns)
 		return;
 	for (int column = 0; column < state->index->columns; column++)
 	{
@@ -107,7 +129,7 @@ fill_tuples(CairnScan *state)
 	CairnBatch *batch = &state->batch;
 	int			bytes = index->tuple_bytes;
 
-	batch->has_tuples = batch->tuples != NULL && !batch->has_nulls;
+	batch->has_tuples = index->is_fixed && batch->with_columns && !batch->has_nulls;
 	if (!batch->has_tuples)
 		return;
 	for (int i = 0; i < index->columns; i++)
@@ -183,11 +205,16 @@ cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 {
 	CairnBatch *batch = &state->batch;
 	uint32		count = Min(state->batch_rows, to - from);
+	bool		filters = state->conditions.filter_count > 0;
 
+	if (batch->room < CAIRN_BATCH && (filters || count > (uint32) batch->room))
+		make_room(state, filters || count > CAIRN_FIRST_BATCH ? CAIRN_BATCH : CAIRN_FIRST_BATCH);
+	else if (filters && batch->selected == NULL)
+		make_room(state, CAIRN_BATCH);
 	if (backward)
 		from = to - count;
 	batch->has_nulls = false;
-	if (batch->integers[0] != NULL)
+	if (batch->with_columns)
 		for (int i = 0; i < state->index->columns; i++)
 		{
 			int			has = cairn_leaf_has_nulls(state->leaf, i);

@@ -225,6 +225,8 @@ extern void cairn_walk_release(CairnWalk *walk);
 extern bool cairn_walk_seek(CairnWalk *walk, const CairnBound *bound);
 extern bool cairn_walk_edge(CairnWalk *walk, bool last);
 extern bool cairn_walk_next(CairnWalk *walk);
+extern bool cairn_walk_next_in_unit(CairnWalk *walk);
+extern bool cairn_walk_skip_units(CairnWalk *walk, uint32 count);
 extern bool cairn_walk_previous(CairnWalk *walk);
 extern void cairn_walk_range(CairnWalk *walk, const CairnBound *lower, const CairnBound *upper, CairnArrival arrival,
 							 uint32 *from, uint32 *to);
@@ -260,6 +262,15 @@ extern void cairn_rescan(IndexScanDesc scan, ScanKey keys, int key_count, ScanKe
 extern bool cairn_get_tuple(IndexScanDesc scan, ScanDirection direction);
 extern int64 cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap);
 extern void cairn_end_scan(IndexScanDesc scan);
+#if PG_VERSION_NUM >= 180000
+extern Size cairn_estimate_parallel(Relation rel, int keys, int order_bys);
+#elif PG_VERSION_NUM >= 170000
+extern Size cairn_estimate_parallel(int keys, int order_bys);
+#else
+extern Size cairn_estimate_parallel(void);
+#endif
+extern void cairn_init_parallel(void *target);
+extern void cairn_rescan_parallel(IndexScanDesc scan);
 extern void cairn_mark_position(IndexScanDesc scan);
 extern void cairn_restore_position(IndexScanDesc scan);
 extern IndexBulkDeleteResult *cairn_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats,

@@ -164,6 +164,7 @@ cairn_handler(PG_FUNCTION_ARGS)
 	am->amoptionalkey = true;
 	am->amsearcharray = true;
 	am->amsearchnulls = true;
+	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = true;
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;
@@ -186,5 +187,8 @@ cairn_handler(PG_FUNCTION_ARGS)
 	am->amendscan = cairn_end_scan;
 	am->ammarkpos = cairn_mark_position;
 	am->amrestrpos = cairn_restore_position;
+	am->amestimateparallelscan = cairn_estimate_parallel;
+	am->aminitparallelscan = cairn_init_parallel;
+	am->amparallelrescan = cairn_rescan_parallel;
 	PG_RETURN_POINTER(am);
 }

@@ -53,7 +53,8 @@ cairn_rescan(IndexScanDesc scan, ScanKey keys, int key_count, ScanKey order_bys,
 	forget_position(state);
 	if (keys && scan->numberOfKeys > 0)
 		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
-	cairn_conditions_set(&state->conditions, state->index, scan->keyData, scan->numberOfKeys, true, state->context);
+	cairn_conditions_set(&state->conditions, state->index, scan->keyData, scan->numberOfKeys,
+						 scan->parallel_scan == NULL, state->context);
 }
 
 void
@@ -117,18 +118,22 @@ compare_tail(const void *a, const void *b, void *index)
  * into a newer tree afterwards is still in our copy of the tail, and our tree stays while its root is pinned.
  */
 static void
-start(IndexScanDesc scan)
+start(IndexScanDesc scan, bool backward)
 {
 	CairnScan  *state = (CairnScan *) scan->opaque;
 	Relation	rel = state->index->rel;
 	Buffer		buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
 	CairnMetaData meta = *cairn_meta(rel, BufferGetPage(buffer));
 
+	bool		rows,
+				tail;
+
+	cairn_parallel_join(scan, &meta, backward, &rows, &tail);
 	state->started = true;
 	state->batch_rows = CAIRN_FIRST_BATCH;
 	cairn_walk_begin(&state->walk, state->index, &meta, state->leaf);
-	state->no_rows = state->conditions.never || !BlockNumberIsValid(meta.root);
-	if (!state->conditions.never && meta.tail_pages > 0)
+	state->no_rows = state->conditions.never || !rows || !BlockNumberIsValid(meta.root);
+	if (!state->conditions.never && tail && meta.tail_pages > 0)
 	{
 		cairn_visit_tail(rel, meta.frozen_head, take_tail_row, state);
 		cairn_visit_tail(rel, meta.tail_head, take_tail_row, state);
@@ -163,7 +168,15 @@ tree_peek(CairnScan *state, bool backward)
 		return false;
 	for (;;)
 	{
-		if (!state->placed)
+		if (!state->placed && state->parallel != NULL)
+		{
+			state->no_rows = !cairn_parallel_seek(state);
+			if (state->no_rows)
+				return false;
+			state->placed = true;
+			enter_leaf(state, false, state->unit == 0 ? CAIRN_BY_SEARCH : CAIRN_FROM_BEFORE);
+		}
+		else if (!state->placed)
 		{
 			if (!cairn_walk_seek(&state->walk, backward ? &state->conditions.upper : &state->conditions.lower))
 				return false;
@@ -183,6 +196,13 @@ tree_peek(CairnScan *state, bool backward)
 		{
 			cairn_batch_load(state, state->from, batch->start, true);
 			state->gap = batch->count;
+		}
+		else if (state->parallel != NULL)
+		{
+			state->no_rows = state->to < state->walk.rows || !cairn_parallel_next(state);
+			if (state->no_rows)
+				return false;
+			enter_leaf(state, false, CAIRN_FROM_BEFORE);
 		}
 		else if (backward ? state->from == 0 && cairn_walk_previous(&state->walk)
 				 : state->to == state->walk.rows && cairn_walk_next(&state->walk))
@@ -295,7 +315,7 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	if (!state->started)
 	{
 		cairn_batch_prepare(state, scan->xs_want_itup);
-		start(scan);
+		start(scan, backward);
 		state->tail_gap = backward ? state->tail_count : 0;
 		/* A backward scan begins with the last range. */
 		cairn_conditions_first(&state->conditions, backward);
@@ -343,7 +363,7 @@ cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	int64		rows = 0;
 
 	cairn_batch_prepare(state, false);
-	start(scan);
+	start(scan, false);
 	cairn_conditions_first(&state->conditions, false);
 	while (tree_peek(state, false))
 	{

@@ -4,6 +4,8 @@
 
 #include "cairn.h"
 
+#include "storage/spin.h"
+
 /* A condition on a column that rows have to meet. */
 typedef enum CairnConditionKind
 {
@@ -62,16 +64,18 @@ typedef struct CairnBatch
 	uint32		rows;
 	int			count;			/* of those that meet the conditions: the arrays hold these */
 	bool		all;			/* every row does */
+	bool		with_columns;	/* for an index-only scan */
 	bool		has_nulls;
 	bool		has_tuples;
-	uint16		selected[CAIRN_BATCH];	/* where they stand, counted from `start` */
-	ItemPointerData tid[CAIRN_BATCH];
+	int			room;			/* of the arrays, which are small at first */
+	uint16	   *selected;		/* where they stand, counted from `start` */
+	ItemPointerData *tid;
 	uint64	   *integers[INDEX_MAX_KEYS];
 	uint64	   *nulls[INDEX_MAX_KEYS];
 	char	   *tuples;			/* one behind the other, where the layout is fixed */
 	uint64	   *mask;			/* of the rows looked at */
-	ItemPointerData scratch_tid[CAIRN_BATCH];
-	uint64		scratch[CAIRN_BATCH];
+	ItemPointerData *scratch_tid;
+	uint64	   *scratch;
 } CairnBatch;
 
 typedef enum CairnSource
@@ -80,6 +84,15 @@ typedef enum CairnSource
 	CAIRN_FROM_TREE,
 	CAIRN_FROM_TAIL
 } CairnSource;
+
+/* What the processes of a parallel scan share. */
+typedef struct CairnParallel
+{
+	slock_t		lock;
+	bool		started;		/* somebody has fixed the tree, and reads the tail */
+	uint32		generation;		/* of that tree; who comes when it has been replaced leaves the rest to the others */
+	uint32		next_unit;
+} CairnParallel;
 
 typedef struct CairnPosition
 {
@@ -118,6 +131,13 @@ typedef struct CairnScan
 	CairnSource last;
 	ScanDirection direction;
 	CairnPosition mark;
+	CairnParallel *parallel;	/* null if the scan is all ours */
+	uint32		unit;			/* of a parallel scan: where the walk is */
 } CairnScan;
+
+/* parallel.c */
+extern void cairn_parallel_join(IndexScanDesc scan, const CairnMetaData *meta, bool backward, bool *rows, bool *tail);
+extern bool cairn_parallel_seek(CairnScan *state);
+extern bool cairn_parallel_next(CairnScan *state);
 
 #endif							/* CAIRN_SCAN_H */

@@ -253,6 +253,69 @@ cairn_walk_previous(CairnWalk *walk)
 	return true;
 }
 
+/* The inner pages that a build or a merge wrote come first in a walk; leaves that VACUUM divided, if any, after them. */
+static int
+unit_depth(CairnWalk *walk)
+{
+	int			depth = 0;
+
+	while (depth < walk->depth && CairnOpaque(walk->step[depth].page)->kind == CAIRN_INNER)
+		depth++;
+	return depth;
+}
+
+/*
+ * To the next leaf of the same unit, which is what one entry of the lowest inner pages stands for: a leaf, or what VACUUM made of
+ * it. Units are the same to all who walk one tree, whatever VACUUM does meanwhile.
+ */
+bool
+cairn_walk_next_in_unit(CairnWalk *walk)
+{
+	int			depth = walk->depth;
+	int			least = unit_depth(walk);
+
+	while (depth > least && walk->step[depth - 1].at == walk->step[depth - 1].count)
+		depth--;
+	return depth > least && cairn_walk_next(walk);
+}
+
+/* To the first leaf of the unit that is `count` further. False if there are not so many. Leaves in between are not read. */
+bool
+cairn_walk_skip_units(CairnWalk *walk, uint32 count)
+{
+	int			depth = unit_depth(walk);
+
+	if (depth == 0)
+		return false;
+	for (;;)
+	{
+		CairnStep  *step = &walk->step[depth - 1];
+		uint32		left = step->count - step->at;
+		int			up = depth - 1;
+
+		drop_steps(walk, depth);
+		if (count <= left)
+		{
+			step->at += count;
+			if (!enter(walk, ItemPointerGetBlockNumberNoCheck(&child(walk, step, step->at)->t_tid)))
+				descend(walk, NULL, false);
+			return true;
+		}
+		while (up > 0 && walk->step[up - 1].at == walk->step[up - 1].count)
+			up--;
+		if (up == 0)
+			return false;
+		/* To the first unit of the next inner page, which is one further than the last of this. */
+		count -= left + 1;
+		drop_steps(walk, up);
+		walk->step[up - 1].at++;
+		while (walk->depth < depth)
+			if (enter(walk, ItemPointerGetBlockNumberNoCheck(&child(walk, &walk->step[walk->depth - 1],
+																	walk->step[walk->depth - 1].at)->t_tid)))
+				cairn_page_damaged(walk->index->rel, BufferGetBlockNumber(walk->leaf_buffer), "a leaf among inner pages");
+	}
+}
+
 /* The first key of the current leaf as the inner pages have it; false for a root that is a leaf. */
 bool
 cairn_walk_key_tuple(CairnWalk *walk, IndexTuple *out)

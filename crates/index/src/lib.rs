@@ -29,3 +29,10 @@ pub use file::{BuildOptions, Builder, Cell, Index, Row};
 pub use leaf::{ColumnStats, Kind, Leaf, MAX_COLUMNS, MAX_ROWS, VERSION};
 pub use packer::{PackError, Packer, Value};
 pub use stream::{Extremes, Run};
+
+/// The Rust on the page for users is compiled by `cargo test --doc`.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../docs/src/engines/index.md")]
+    struct Engine;
+}

@@ -105,9 +105,17 @@ DROP TABLE t.e;
 RESET enable_seqscan;
 SELECT t.same('SELECT k FROM t.h ORDER BY k LIMIT 3');
 
--- A scan that began before a merge sees what it saw, and a merge does not wait for it.
+-- A merge in a session that reads the index would wait for itself: it is refused, and the cursor goes on.
+INSERT INTO t.h SELECT g, 1, 1 FROM generate_series(8000000, 8000100) g;
 BEGIN;
-DECLARE c CURSOR FOR SELECT k FROM t.h ORDER BY k;
+DECLARE c CURSOR FOR SELECT k FROM t.h WHERE k > 0 ORDER BY k;
 MOVE FORWARD 100 FROM c;
+DO $$ BEGIN
+    PERFORM cairn_merge('t.h1');
+    RAISE EXCEPTION 'merged under a cursor';
+EXCEPTION WHEN object_in_use THEN NULL; END $$;
+MOVE FORWARD 1 FROM c;
 COMMIT;
+SELECT t.expect('merged', cairn_merge('t.h1') > 0, true);
+SELECT t.same('SELECT k FROM t.h WHERE k > 7999990 ORDER BY k');
 DROP TABLE t.h;
