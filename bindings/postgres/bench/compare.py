@@ -1,0 +1,140 @@
+"""Sizes, build times, query times and buffers of btree and cairn over the same rows, in one run, interleaved.
+
+Each data set has one table for each contender, with the same rows in the same order, so that no planner has to be persuaded. A query runs once to
+warm up and then ROUNDS times, contender after contender; the median is shown, and the ratio is the median of the rounds' ratios. Answers
+must be equal.
+"""
+
+import os
+import re
+import statistics
+import subprocess
+import sys
+
+SQL = "SET jit = off; SET enable_seqscan = off; SET enable_bitmapscan = off; SET max_parallel_workers_per_gather = 0; LOAD 'cairn';"
+
+# name, rows, columns as SQL over g, forms of btree, cairn, queries
+QUICK = [
+    ("Q1", 1_000_000, "g::int AS k", ["(k)"], "(k)", [
+        ("range 50 %", "SELECT count(*) FROM {t} WHERE k >= 500000"),
+        ("range 1 %", "SELECT count(*) FROM {t} WHERE k >= 990000"),
+        ("point", "SELECT k FROM {t} WHERE k = 123456"),
+        ("IN 5", "SELECT k FROM {t} WHERE k IN (5, 77777, 123456, 500000, 999999)"),
+        ("backward limit", "SELECT k FROM {t} WHERE k < 700000 ORDER BY k DESC LIMIT 100"),
+    ]),
+    ("Q2", 1_000_000, "CASE WHEN random() < 0.1 THEN 42 ELSE floor(10000 ^ random())::int END AS k, (random() * 9999)::int AS a, "
+     "(random() * 9999)::int AS b", ["(k) INCLUDE (a, b)", "(k, a, b)"], "(k) INCLUDE (a, b)", [
+         ("hot key", "SELECT sum(a), sum(b) FROM {t} WHERE k = 42"),
+         ("cold key", "SELECT sum(a), sum(b) FROM {t} WHERE k = 7777"),
+         ("group by key", "SELECT k, count(*), sum(a) FROM {t} GROUP BY k ORDER BY k"),
+     ]),
+    ("Q3", 1_000_000, "date '2020-01-01' + (g % 3650) AS d, (g % 1000)::int AS k", ["(d, k)", "(d) INCLUDE (k)"], "(d, k)", [
+        ("range and filter", "SELECT count(*) FROM {t} WHERE d >= '2024-06-01' AND k = 17"),
+    ]),
+]
+THRASH = [
+    ("thrash", 5_000_000, "(g % 50000)::int AS k, (g % 10000)::int AS a, (g % 10000)::int AS b",
+     ["(k) INCLUDE (a, b)", "(k, a, b)"], "(k) INCLUDE (a, b)", [
+         ("range 10 %", "SELECT sum(a), sum(b), count(*) FROM {t} WHERE k >= 45000"),
+         ("one key", "SELECT sum(a), sum(b), count(*) FROM {t} WHERE k = 777"),
+     ]),
+]
+PRESSURE = [("pressure", 20_000_000, *THRASH[0][2:])]
+
+
+def psql(script):
+    run = subprocess.run([os.environ["PGBIN"] + "/psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], input=script, capture_output=True, text=True)
+    if run.returncode:
+        sys.exit(run.stderr)
+    return run.stdout
+
+
+def timed(script):
+    """Milliseconds of the last statement, and what it printed."""
+    lines = psql(SQL + "\n\\timing on\n" + script).splitlines()
+    time = float(re.match(r"Time: ([\d.]+)", [line for line in lines if line.startswith("Time:")][-1])[1])
+    return time, [line for line in lines if not line.startswith("Time:")]
+
+
+def buffers(query, aggregate):
+    plan = psql(f"{SQL} SET cairn.enable_aggregate = {aggregate}; EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) {query}")
+    hit = re.search(r"Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?", plan)
+    return (int(hit[1] or 0), int(hit[2] or 0)) if hit else (0, 0)
+
+
+def measure(name, rows, columns, btrees, cairn, queries, rounds, shuffled):
+    order = "ORDER BY random()" if shuffled else ""
+    title = name + (" shuffled" if shuffled else "")
+    psql(f"DROP TABLE IF EXISTS source; SELECT setseed(0.5); CREATE UNLOGGED TABLE source AS SELECT {columns} FROM generate_series(1, {rows}) g;"
+         f"DROP TABLE IF EXISTS base; CREATE UNLOGGED TABLE base AS SELECT * FROM source {order};")
+    contenders = [("btree " + form, "btree", form, "off") for form in btrees]
+    # Without deduplication where that is another index.
+    contenders += [("btree " + btrees[0] + " no dedup", "btree", btrees[0] + " WITH (deduplicate_items = off)", "off")] if "INCLUDE" not in btrees[0] else []
+    contenders += [("cairn " + cairn, "cairn", cairn, "off"), ("cairn aggregate", "cairn", cairn, "on")]
+    print(f"\n## {title}: {rows:,} rows\n\n| index | MB | bytes a row | build ms |\n|---|---|---|---|")
+    tables, sizes, builds = {}, {}, {}
+    for number, (label, method, form, _) in enumerate(contenders):
+        if label == "cairn aggregate":
+            tables[label] = tables["cairn " + cairn]
+            continue
+        table = f"t{number}"
+        tables[label] = table
+        psql(f"DROP TABLE IF EXISTS {table}; CREATE UNLOGGED TABLE {table} AS SELECT * FROM base; VACUUM (FREEZE, ANALYZE) {table};")
+        builds[label] = statistics.median(timed(f"DROP INDEX IF EXISTS {table}_i;\nCREATE INDEX {table}_i ON {table} USING {method} {form};")[0] for _ in range(3))
+        sizes[label] = int(psql(f"SELECT pg_relation_size('{table}_i')"))
+        print(f"| {label} | {sizes[label] / 1e6:.2f} | {sizes[label] / rows:.3f} | {builds[label]:.0f} |")
+    best = min(size for label, size in sizes.items() if label.startswith("btree"))
+    print(f"\nSize against the smallest btree: 1/{best / sizes['cairn ' + cairn]:.1f}. "
+          f"Build against its fastest: {builds['cairn ' + cairn] / min(b for l, b in builds.items() if l.startswith('btree')):.2f} times the time.")
+    print("\n| query | " + " | ".join(label for label, *_ in contenders) + " | ratio plain | ratio aggregate |\n|---|" + "---|" * (len(contenders) + 2))
+    for query_name, query in queries:
+        times = {label: [] for label, *_ in contenders}
+        answers = set()
+        for turn in range(rounds + 1):
+            for label, _, _, aggregate in contenders:
+                text = query.format(t=tables[label])
+                # Once to warm this session's caches up, as a connection that is kept would be.
+                time, answer = timed(f"SET cairn.enable_aggregate = {aggregate};\n{text};\n{text};")
+                answers.add(tuple(answer))
+                if turn:
+                    times[label].append(time)
+        if len(answers) != 1:
+            sys.exit(f"{title}, {query_name}: answers differ: {[a[:3] for a in answers]}")
+        medians = {label: statistics.median(values) for label, values in times.items()}
+        fastest = min((label for label in medians if label.startswith("btree")), key=medians.get)
+        ratio = [statistics.median(ours / theirs for ours, theirs in zip(times[label], times[fastest])) for label in ("cairn " + cairn, "cairn aggregate")]
+        cells = [f"{medians[label]:.3f} ms, {'+'.join(map(str, buffers(query.format(t=tables[label]), aggregate)))}" for label, _, _, aggregate in contenders]
+        print(f"| {query_name} | " + " | ".join(cells) + f" | {ratio[0]:.2f} | {ratio[1]:.3f} |", flush=True)
+
+
+def insert(rounds):
+    """100,000 rows into a table with one index, then a scan before and after the merge."""
+    print("\n## 100,000 inserts into an indexed table of 1,000,000 rows\n\n| index | insert ms | scan before, ms | VACUUM ms | scan after, ms |\n|---|---|---|---|---|")
+    for method in ("btree", "cairn"):
+        found = []
+        for _ in range(min(rounds, 3)):
+            psql("DROP TABLE IF EXISTS w; CREATE UNLOGGED TABLE w AS SELECT g::int k, 0 v FROM generate_series(1, 1000000) g;"
+                 f"CREATE INDEX w_i ON w USING {method} (k); VACUUM (FREEZE, ANALYZE) w;")
+            write = timed("INSERT INTO w SELECT (random() * 1000000)::int, 0 FROM generate_series(1, 100000);")[0]
+            scan = "SET cairn.enable_aggregate = off;\nSELECT count(*) FROM w WHERE k > 500000;\nSELECT count(*) FROM w WHERE k > 500000;"
+            before = timed(scan)[0]
+            vacuum = timed("VACUUM w;")[0]
+            found.append((write, before, vacuum, timed(scan)[0]))
+        print(f"| {method} | " + " | ".join(f"{statistics.median(column):.1f}" for column in zip(*found)) + " |", flush=True)
+
+
+def main():
+    which, rounds = sys.argv[1], int(sys.argv[2])
+    psql("CREATE EXTENSION cairn")
+    print(psql("SELECT version()").strip())
+    print("Milliseconds: medians of", rounds, "rounds, interleaved, warm; then buffers hit+read. shared_buffers 64 MB, no parallel queries.")
+    for data in {"quick": QUICK, "thrash": THRASH, "pressure": PRESSURE}[which]:
+        for shuffled in (False, True):
+            # Q2's heap is in random order by its nature.
+            if not (shuffled and data[0] == "Q2"):
+                measure(*data, rounds, shuffled)
+    if which == "quick":
+        insert(rounds)
+
+
+main()

@@ -1,0 +1,155 @@
+/*
+ * The tail: rows that came after the last merge, as index tuples in the order of their coming. Scans read all of it, VACUUM and
+ * cairn_merge() move it into the compressed pages.
+ */
+#include "cairn.h"
+
+#include "access/genam.h"
+#include "catalog/index.h"
+#include "miscadmin.h"
+
+/* Adds to the last tail page if it has room. The meta page is locked, so that the tail does not freeze meanwhile. */
+static bool
+add_to_last(Relation rel, BlockNumber last, IndexTuple tuple, Size size)
+{
+	Buffer		buffer = cairn_read(rel, last, BUFFER_LOCK_EXCLUSIVE);
+	Page		page = BufferGetPage(buffer);
+	bool		fits = PageGetFreeSpace(page) >= size;
+
+	if (CairnOpaque(page)->kind != CAIRN_TAIL)
+		cairn_page_damaged(rel, last, "the page is not a tail page");
+	if (fits)
+	{
+		GenericXLogState *log = GenericXLogStart(rel);
+
+		page = GenericXLogRegisterBuffer(log, buffer, 0);
+		if (PageAddItem(page, (Item) tuple, size, InvalidOffsetNumber, false, false) == InvalidOffsetNumber)
+			elog(ERROR, "no room for a row in block %u of index \"%s\"", last, RelationGetRelationName(rel));
+		GenericXLogFinish(log);
+	}
+	UnlockReleaseBuffer(buffer);
+	return fits;
+}
+
+/* Hangs a page with the tuple behind the tail. The meta page is locked exclusively. */
+static void
+add_page(Relation rel, Buffer meta_buffer, IndexTuple tuple, Size size)
+{
+	BlockNumber last = cairn_meta(rel, BufferGetPage(meta_buffer))->tail_last;
+	Buffer		last_buffer = InvalidBuffer;
+	Buffer		buffer = cairn_allocate(rel);
+	GenericXLogState *log;
+	CairnMetaData *meta;
+	Page		page;
+
+	if (BlockNumberIsValid(last))
+		last_buffer = cairn_read(rel, last, BUFFER_LOCK_EXCLUSIVE);
+	log = GenericXLogStart(rel);
+	meta = cairn_meta(rel, GenericXLogRegisterBuffer(log, meta_buffer, 0));
+	page = GenericXLogRegisterBuffer(log, buffer, GENERIC_XLOG_FULL_IMAGE);
+	cairn_page_init(page, CAIRN_TAIL, meta->generation);
+	if (PageAddItem(page, (Item) tuple, size, InvalidOffsetNumber, false, false) == InvalidOffsetNumber)
+		elog(ERROR, "no room for a row in an empty page of index \"%s\"", RelationGetRelationName(rel));
+	if (BufferIsValid(last_buffer))
+		CairnOpaque(GenericXLogRegisterBuffer(log, last_buffer, 0))->next = BufferGetBlockNumber(buffer);
+	else
+		meta->tail_head = BufferGetBlockNumber(buffer);
+	meta->tail_last = BufferGetBlockNumber(buffer);
+	meta->tail_pages++;
+	GenericXLogFinish(log);
+	UnlockReleaseBuffer(buffer);
+	if (BufferIsValid(last_buffer))
+		UnlockReleaseBuffer(last_buffer);
+}
+
+bool
+cairn_insert(Relation rel, Datum *values, bool *nulls, ItemPointer tid, Relation heap, IndexUniqueCheck check,
+			 bool unchanged, IndexInfo *info)
+{
+	Buffer		meta_buffer;
+	IndexTuple	tuple;
+	Size		size;
+	BlockNumber last;
+	Datum		plain[INDEX_MAX_KEYS];
+	TupleDesc	desc = RelationGetDescr(rel);
+
+	/* Values are kept as they are: what PostgreSQL would compress here, a leaf has to hold unpacked. */
+	for (int i = 0; i < desc->natts; i++)
+	{
+		plain[i] = values[i];
+		if (!nulls[i] && TupleDescAttr(desc, i)->attlen == -1)
+			plain[i] = PointerGetDatum(PG_DETOAST_DATUM_PACKED(values[i]));
+	}
+	tuple = index_form_tuple(desc, plain, nulls);
+	tuple->t_tid = *tid;
+	/* What the writer of leaves is going to say at the next merge has to be said now. */
+	size = 0;
+	for (int i = 0; i < desc->natts; i++)
+	{
+		Form_pg_attribute attribute = TupleDescAttr(desc, i);
+
+		if (nulls[i])
+			continue;
+		if (attribute->attlen == -1)
+			size += VARSIZE_ANY_EXHDR(DatumGetPointer(plain[i]));
+		else
+			size += attribute->attbyval ? 8 : attribute->attlen;
+	}
+	if (size > CAIRN_MAX_ROW_BYTES)
+		ereport(ERROR,
+				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
+				 errmsg("index row size %zu exceeds maximum %d for index \"%s\"",
+						size, (int) CAIRN_MAX_ROW_BYTES, RelationGetRelationName(rel))));
+	size = IndexTupleSize(tuple);
+	meta_buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
+	last = cairn_meta(rel, BufferGetPage(meta_buffer))->tail_last;
+	while (!BlockNumberIsValid(last) || !add_to_last(rel, last, tuple, size))
+	{
+		BlockNumber now;
+
+		LockBuffer(meta_buffer, BUFFER_LOCK_UNLOCK);
+		LockBuffer(meta_buffer, BUFFER_LOCK_EXCLUSIVE);
+		now = cairn_meta(rel, BufferGetPage(meta_buffer))->tail_last;
+		if (now == last)
+		{
+			add_page(rel, meta_buffer, tuple, size);
+			break;
+		}
+		/* Somebody else was faster. The lock is stronger than needed from here on, which harms nobody. */
+		last = now;
+	}
+	UnlockReleaseBuffer(meta_buffer);
+	pfree(tuple);
+	return false;
+}
+
+/* Shows the tuples of a tail to `visitor`, page by page under a share lock. */
+void
+cairn_visit_tail(Relation rel, BlockNumber head, CairnTailVisitor visitor, void *state)
+{
+	BlockNumber steps = 0;
+	BlockNumber blocks = RelationGetNumberOfBlocks(rel);
+
+	while (BlockNumberIsValid(head))
+	{
+		Buffer		buffer = cairn_read(rel, head, BUFFER_LOCK_SHARE);
+		Page		page = BufferGetPage(buffer);
+		OffsetNumber count = PageGetMaxOffsetNumber(page);
+		BlockNumber next = CairnOpaque(page)->next;
+
+		CHECK_FOR_INTERRUPTS();
+		if (CairnOpaque(page)->kind != CAIRN_TAIL)
+			cairn_page_damaged(rel, head, "the page is not a tail page");
+		/* A chain longer than the file goes in a circle. It may have grown since the file was measured. */
+		if (++steps > blocks)
+		{
+			blocks = RelationGetNumberOfBlocks(rel);
+			if (steps > blocks)
+				cairn_page_damaged(rel, head, "the tail goes in a circle");
+		}
+		for (OffsetNumber at = FirstOffsetNumber; at <= count; at++)
+			visitor(cairn_item(rel, head, page, at), state);
+		UnlockReleaseBuffer(buffer);
+		head = next;
+	}
+}

@@ -1,0 +1,459 @@
+/*
+ * Scans: rows of the tree and rows of the tail, merged in the order of the index, forward and backward.
+ *
+ * The position is a gap between two rows, in the tree's batch and in the tail. A step takes the nearer row behind the gap (or before
+ * it) and moves over it. Turning round first moves back over the row handed out last.
+ */
+#include "scan.h"
+
+#include "access/tableam.h"
+#include "executor/tuptable.h"
+#include "miscadmin.h"
+#include "pgstat.h"
+#include "utils/memutils.h"
+#include "utils/snapmgr.h"
+
+#include "batch.h"
+
+IndexScanDesc
+cairn_begin_scan(Relation rel, int keys, int order_bys)
+{
+	IndexScanDesc scan = RelationGetIndexScan(rel, keys, order_bys);
+	CairnScan  *state = palloc0(sizeof(CairnScan));
+
+	state->index = cairn_index_open(rel);
+	state->context = AllocSetContextCreate(CurrentMemoryContext, "cairn conditions", ALLOCSET_SMALL_SIZES);
+	state->row_context = AllocSetContextCreate(CurrentMemoryContext, "cairn row", ALLOCSET_SMALL_SIZES);
+	state->leaf = cairn_new_leaf(CurrentMemoryContext);
+	state->walk.leaf_buffer = state->walk.root_pin = InvalidBuffer;
+	scan->opaque = state;
+	scan->xs_itupdesc = RelationGetDescr(rel);
+	return scan;
+}
+
+static void
+forget_position(CairnScan *state)
+{
+	cairn_walk_release(&state->walk);
+	state->started = state->placed = state->no_rows = false;
+	state->last = CAIRN_FROM_NONE;
+	state->tail_count = state->tail_gap = 0;
+	state->tail = NULL;
+	state->tail_room = 0;
+	state->mark.is_set = false;
+	state->mark.key = NULL;
+	MemoryContextReset(state->context);
+}
+
+void
+cairn_rescan(IndexScanDesc scan, ScanKey keys, int key_count, ScanKey order_bys, int order_by_count)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+
+	forget_position(state);
+	if (keys && scan->numberOfKeys > 0)
+		memmove(scan->keyData, keys, scan->numberOfKeys * sizeof(ScanKeyData));
+	cairn_conditions_set(&state->conditions, state->index, scan->keyData, scan->numberOfKeys,
+						 scan->parallel_scan == NULL, state->context);
+}
+
+void
+cairn_end_scan(IndexScanDesc scan)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+
+	forget_position(state);
+	if (state->slot != NULL)
+		ExecDropSingleTupleTableSlot(state->slot);
+	MemoryContextDelete(state->context);
+	MemoryContextDelete(state->row_context);
+}
+
+static void
+take_tail_row(IndexTuple tuple, void *argument)
+{
+	CairnScan  *state = argument;
+	IndexTuple	copy;
+	MemoryContext old;
+
+	if (!cairn_conditions_tuple(&state->conditions, tuple))
+		return;
+	old = MemoryContextSwitchTo(state->context);
+	if (state->tail_count == state->tail_room)
+	{
+		state->tail_room = Max(state->tail_room * 2, 64);
+		state->tail = state->tail == NULL ? palloc(state->tail_room * sizeof(IndexTuple))
+			: repalloc_huge(state->tail, state->tail_room * sizeof(IndexTuple));
+	}
+	copy = CopyIndexTuple(tuple);
+	state->tail[state->tail_count++] = copy;
+	MemoryContextSwitchTo(old);
+}
+
+static int
+compare_tuples(CairnIndex *index, IndexTuple a, IndexTuple b)
+{
+	for (int i = 0; i < index->keys; i++)
+	{
+		bool		a_null,
+					b_null;
+		Datum		x = index_getattr(a, i + 1, index->desc, &a_null);
+		Datum		y = index_getattr(b, i + 1, index->desc, &b_null);
+		int			order = cairn_compare_datums(index, i, x, a_null, y, b_null);
+
+		if (order != 0)
+			return order;
+	}
+	return ItemPointerCompare(&a->t_tid, &b->t_tid);
+}
+
+static int
+compare_tail(const void *a, const void *b, void *index)
+{
+	return compare_tuples(index, *(IndexTuple const *) a, *(IndexTuple const *) b);
+}
+
+/*
+ * Fixes what the scan is going to see: the tree and the tail as they are under one lock of the meta page. A row that moves from the tail
+ * into a newer tree afterwards is still in our copy of the tail, and our tree stays while its root is pinned.
+ */
+static void
+start(IndexScanDesc scan, bool backward)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+	Relation	rel = state->index->rel;
+	Buffer		buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
+	CairnMetaData meta = *cairn_meta(rel, BufferGetPage(buffer));
+
+	bool		rows,
+				tail;
+
+	cairn_parallel_join(scan, &meta, backward, &rows, &tail);
+	state->started = true;
+	state->batch_rows = CAIRN_FIRST_BATCH;
+	cairn_walk_begin(&state->walk, state->index, &meta, state->leaf);
+	state->no_rows = state->conditions.never || !rows || !BlockNumberIsValid(meta.root);
+	if (!state->conditions.never && tail && meta.tail_pages > 0)
+	{
+		cairn_visit_tail(rel, meta.frozen_head, take_tail_row, state);
+		cairn_visit_tail(rel, meta.tail_head, take_tail_row, state);
+	}
+	UnlockReleaseBuffer(buffer);
+	if (state->tail_count > 1)
+		qsort_arg(state->tail, state->tail_count, sizeof(IndexTuple), compare_tail, state->index);
+	pgstat_count_index_scan(rel);
+}
+
+/* Which rows of the leaf are within the range. The batch is empty, before them or behind. */
+static void
+enter_leaf(CairnScan *state, bool backward, CairnArrival arrival)
+{
+	MemoryContext old = MemoryContextSwitchTo(state->row_context);
+
+	cairn_walk_range(&state->walk, &state->conditions.lower, &state->conditions.upper, arrival, &state->from, &state->to);
+	MemoryContextSwitchTo(old);
+	state->batch.start = backward ? state->to : state->from;
+	state->batch.rows = 0;
+	state->batch.count = 0;
+	state->gap = 0;
+}
+
+/* Makes the row behind the gap, or before it, part of the batch. False when there is none. */
+static bool
+tree_peek(CairnScan *state, bool backward)
+{
+	CairnBatch *batch = &state->batch;
+
+	if (state->no_rows)
+		return false;
+	for (;;)
+	{
+		if (!state->placed && state->parallel != NULL)
+		{
+			state->no_rows = !cairn_parallel_seek(state);
+			if (state->no_rows)
+				return false;
+			state->placed = true;
+			enter_leaf(state, false, state->unit == 0 ? CAIRN_BY_SEARCH : CAIRN_FROM_BEFORE);
+		}
+		else if (!state->placed)
+		{
+			if (!cairn_walk_seek(&state->walk, backward ? &state->conditions.upper : &state->conditions.lower))
+				return false;
+			state->placed = true;
+			enter_leaf(state, backward, CAIRN_BY_SEARCH);
+		}
+		if (backward ? state->gap > 0 : state->gap < batch->count)
+			return true;
+		if (!backward && batch->start + batch->rows < state->to)
+		{
+			uint32		at = batch->start + batch->rows;
+
+			cairn_batch_load(state, at, state->to, false);
+			state->gap = 0;
+		}
+		else if (backward && batch->start > state->from)
+		{
+			cairn_batch_load(state, state->from, batch->start, true);
+			state->gap = batch->count;
+		}
+		else if (state->parallel != NULL)
+		{
+			state->no_rows = state->to < state->walk.rows || !cairn_parallel_next(state);
+			if (state->no_rows)
+				return false;
+			enter_leaf(state, false, CAIRN_FROM_BEFORE);
+		}
+		else if (backward ? state->from == 0 && cairn_walk_previous(&state->walk)
+				 : state->to == state->walk.rows && cairn_walk_next(&state->walk))
+			enter_leaf(state, backward, backward ? CAIRN_FROM_BEHIND : CAIRN_FROM_BEFORE);
+		else if (cairn_conditions_step(&state->conditions, backward))
+			state->placed = false;
+		else
+			return false;
+	}
+}
+
+/* The row of the batch that a step in this direction would take. */
+static int
+tree_candidate(CairnScan *state, bool backward)
+{
+	return backward ? state->gap - 1 : state->gap;
+}
+
+static int
+compare_with_tail(CairnScan *state, int at, IndexTuple tuple)
+{
+	CairnIndex *index = state->index;
+	uint32		row = state->batch.start + cairn_batch_row(&state->batch, at);
+
+	for (int i = 0; i < index->keys; i++)
+	{
+		bool		b_null;
+		Datum		a;
+		bool		a_null = cairn_leaf_datum(&state->walk, i, row, &a);
+		Datum		b = index_getattr(tuple, i + 1, index->desc, &b_null);
+		int			order = cairn_compare_datums(index, i, a, a_null, b, b_null);
+
+		if (order != 0)
+			return order;
+	}
+	return ItemPointerCompare(&state->batch.tid[at], &tuple->t_tid);
+}
+
+static CairnSource
+choose(CairnScan *state, bool backward)
+{
+	bool		tree = tree_peek(state, backward);
+	bool		tail = backward ? state->tail_gap > 0 : state->tail_gap < state->tail_count;
+
+	if (tree && tail)
+	{
+		IndexTuple	tuple = state->tail[backward ? state->tail_gap - 1 : state->tail_gap];
+		MemoryContext old = MemoryContextSwitchTo(state->row_context);
+		int			order = compare_with_tail(state, tree_candidate(state, backward), tuple);
+
+		MemoryContextSwitchTo(old);
+		return (order < 0) != backward ? CAIRN_FROM_TREE : CAIRN_FROM_TAIL;
+	}
+	return tree ? CAIRN_FROM_TREE : tail ? CAIRN_FROM_TAIL : CAIRN_FROM_NONE;
+}
+
+/*
+ * Whether a row of the tail is visible. An index-only scan trusts the visibility map, which is only right for rows that VACUUM cannot
+ * have removed meanwhile. Rows of a leaf are safe while the leaf is pinned; our copy of the tail is not, so the heap is asked.
+ */
+static bool
+tail_row_visible(IndexScanDesc scan, IndexTuple tuple)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+	ItemPointerData tid = tuple->t_tid;
+	bool		again = false;
+	bool		visible;
+
+	if (!scan->xs_want_itup || scan->heapRelation == NULL || scan->xs_heapfetch == NULL)
+		return true;
+	if (state->slot == NULL)
+	{
+		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(state));
+
+		state->slot = table_slot_create(scan->heapRelation, NULL);
+		MemoryContextSwitchTo(old);
+	}
+	visible = table_index_fetch_tuple(scan->xs_heapfetch, &tid, scan->xs_snapshot, state->slot, &again, NULL);
+	ExecClearTuple(state->slot);
+	return visible;
+}
+
+static inline void
+hand_out(IndexScanDesc scan, CairnScan *state, int at)
+{
+	CairnBatch *batch = &state->batch;
+
+	scan->xs_heaptid = batch->tid[at];
+	if (batch->has_tuples)
+		scan->xs_itup = (IndexTuple) (batch->tuples + at * state->index->tuple_bytes);
+	else if (scan->xs_want_itup)
+		scan->xs_itup = cairn_batch_tuple(state, at);
+}
+
+bool
+cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+	bool		backward = ScanDirectionIsBackward(direction);
+
+	scan->xs_recheck = false;
+	/* Most rows: the next of the batch, with nothing to merge. */
+	if (state->last == CAIRN_FROM_TREE && state->tail_count == 0 && state->direction == direction && !backward &&
+		state->gap < state->batch.count)
+	{
+		hand_out(scan, state, state->gap);
+		state->gap++;
+		return true;
+	}
+	if (!state->started)
+	{
+		cairn_batch_prepare(state, scan->xs_want_itup);
+		start(scan, backward);
+		state->tail_gap = backward ? state->tail_count : 0;
+		/* A backward scan begins with the last range. */
+		cairn_conditions_first(&state->conditions, backward);
+	}
+	else if (state->last != CAIRN_FROM_NONE && ScanDirectionIsBackward(state->direction) != backward)
+	{
+		if (state->last == CAIRN_FROM_TREE)
+			state->gap += backward ? -1 : 1;
+		else
+			state->tail_gap += backward ? -1 : 1;
+	}
+	state->direction = direction;
+	for (;;)
+	{
+		MemoryContextReset(state->row_context);
+		state->last = choose(state, backward);
+		if (state->last == CAIRN_FROM_NONE)
+			return false;
+		if (state->last == CAIRN_FROM_TREE)
+		{
+			hand_out(scan, state, tree_candidate(state, backward));
+			state->gap += backward ? -1 : 1;
+			return true;
+		}
+		else
+		{
+			IndexTuple	tuple = state->tail[backward ? --state->tail_gap : state->tail_gap++];
+
+			if (!tail_row_visible(scan, tuple))
+				continue;
+			scan->xs_heaptid = tuple->t_tid;
+			/* Somebody whose snapshot does not hold VACUUM off may find another row in this place. */
+			scan->xs_recheck = scan->xs_snapshot != NULL && !IsMVCCSnapshot(scan->xs_snapshot);
+			if (scan->xs_want_itup)
+				scan->xs_itup = tuple;
+			return true;
+		}
+	}
+}
+
+int64
+cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+	int64		rows = 0;
+
+	cairn_batch_prepare(state, false);
+	start(scan, false);
+	cairn_conditions_first(&state->conditions, false);
+	while (tree_peek(state, false))
+	{
+		CairnBatch *batch = &state->batch;
+
+		CHECK_FOR_INTERRUPTS();
+		tbm_add_tuples(bitmap, batch->tid, batch->count, false);
+		rows += batch->count;
+		state->gap = batch->count;
+		MemoryContextReset(state->row_context);
+	}
+	for (int i = 0; i < state->tail_count; i++)
+		tbm_add_tuples(bitmap, &state->tail[i]->t_tid, 1, false);
+	return rows + state->tail_count;
+}
+
+/* The row before the gap or behind it, in words that hold when the leaf has lost rows: its key and its tid. */
+void
+cairn_mark_position(IndexScanDesc scan)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+	CairnPosition *mark = &state->mark;
+	MemoryContext old;
+
+	if (mark->key != NULL)
+		pfree(mark->key);
+	mark->key = NULL;
+	mark->is_set = true;
+	mark->tail_gap = state->tail_gap;
+	mark->last = state->last;
+	mark->direction = state->direction;
+	for (int i = 0; i < state->conditions.array_count; i++)
+		mark->chosen[i] = state->conditions.arrays[i]->chosen;
+	mark->block = InvalidBlockNumber;
+	if (!state->placed || !BufferIsValid(state->walk.leaf_buffer) || state->walk.rows == 0)
+		return;
+	mark->block = BufferGetBlockNumber(state->walk.leaf_buffer);
+	mark->row = state->gap < state->batch.count
+		? state->batch.start + cairn_batch_row(&state->batch, state->gap)
+		: state->batch.start + state->batch.rows;
+	old = MemoryContextSwitchTo(state->context);
+	mark->behind = mark->row >= state->walk.rows;
+	mark->key = cairn_row_tuple(state, Min(mark->row, state->walk.rows - 1));
+	MemoryContextSwitchTo(old);
+}
+
+/* The gap before `row` of the leaf. */
+static void
+place_gap(CairnScan *state, uint32 row)
+{
+	enter_leaf(state, false, CAIRN_BY_SEARCH);
+	state->batch.start = Min(Max(row, state->from), state->to);
+}
+
+void
+cairn_restore_position(IndexScanDesc scan)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+	CairnPosition *mark = &state->mark;
+	bool		same_range = true;
+
+	if (!mark->is_set)
+		return;
+	for (int i = 0; i < state->conditions.array_count; i++)
+	{
+		same_range &= state->conditions.arrays[i]->chosen == mark->chosen[i];
+		state->conditions.arrays[i]->chosen = mark->chosen[i];
+	}
+	cairn_conditions_bound(&state->conditions);
+	state->tail_gap = mark->tail_gap;
+	state->direction = mark->direction;
+	/* The gap is where it was, but whether the row before it is in the batch is not known: nothing to turn back over. */
+	state->last = mark->last == CAIRN_FROM_TREE ? CAIRN_FROM_NONE : mark->last;
+	if (mark->key == NULL)
+	{
+		state->placed = false;
+		return;
+	}
+	if (state->placed && same_range && BufferIsValid(state->walk.leaf_buffer) &&
+		BufferGetBlockNumber(state->walk.leaf_buffer) == mark->block)
+	{
+		/* Pinned ever since, so its rows are the same. Batch and gap may be, too. */
+		uint32		start = state->batch.start;
+
+		if (state->batch.all && mark->row >= start && mark->row <= start + state->batch.rows)
+			state->gap = mark->row - start;
+		else
+			place_gap(state, mark->row);
+	}
+	else
+		place_gap(state, cairn_seek_tuple(state, mark->key, mark->behind));
+	state->placed = true;
+}

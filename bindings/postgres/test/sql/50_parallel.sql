@@ -1,0 +1,56 @@
+-- Goal: a parallel scan gives each row once. Method: the same queries with and without workers, over trees of two levels, leaves that VACUUM divided,
+-- a tail, and an index of one leaf; ordered output through Gather Merge, forward and backward.
+LOAD 'cairn';
+SET jit = off;
+CREATE TABLE t.p AS SELECT (random() * 100000)::int k, g v, 'text ' || g % 1000 s FROM generate_series(1, 200000) g;
+CREATE INDEX p1 ON t.p USING cairn (k) INCLUDE (v) WITH (page_rows = 200);
+CREATE INDEX p2 ON t.p USING cairn (s, v);
+ALTER TABLE t.p SET (parallel_workers = 3);
+CREATE TABLE t.one AS SELECT g k FROM generate_series(1, 1000) g;
+CREATE INDEX one1 ON t.one USING cairn (k);
+ALTER TABLE t.one SET (parallel_workers = 2);
+VACUUM ANALYZE t.p;
+VACUUM ANALYZE t.one;
+CREATE PROCEDURE t.par(query text) LANGUAGE plpgsql AS $$
+DECLARE
+    want text;
+    got text;
+    way text;
+BEGIN
+    PERFORM t.way('heap');
+    SET LOCAL max_parallel_workers_per_gather = 0;
+    want := t.answer(query);
+    SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_index_scan_size = 0; SET LOCAL min_parallel_table_scan_size = 0;
+    SET LOCAL max_parallel_workers_per_gather = 3;
+    FOREACH way IN ARRAY ARRAY['plain', 'only'] LOOP
+        PERFORM t.way(way);
+        SET LOCAL enable_sort = on;
+        PERFORM t.planned(query, 'Parallel Index');
+        got := t.answer(query);
+        PERFORM t.expect(way || ' ' || query, got, want);
+        SET LOCAL parallel_leader_participation = off;
+        PERFORM t.expect(way || ' ' || query, t.answer(query), want);
+        SET LOCAL parallel_leader_participation = on;
+    END LOOP;
+    COMMIT;
+END $$;
+CREATE PROCEDURE t.pars() LANGUAGE plpgsql AS $$
+DECLARE many int[] := ARRAY(SELECT generate_series(1, 99000, 9));
+BEGIN
+    CALL t.par('SELECT count(*), sum(v), sum(k) FROM t.p WHERE k > 0');
+    CALL t.par('SELECT count(*), sum(v), sum(k) FROM t.p WHERE k BETWEEN 20000 AND 90000');
+    CALL t.par('SELECT count(*), sum(v) FROM t.p WHERE s > ''text 5'' AND v % 7 = 1');
+    CALL t.par('SELECT k, v FROM t.p WHERE k > 10000 AND v % 3 = 0 ORDER BY k, v');
+    CALL t.par('SELECT k, v FROM t.p WHERE k > 10000 AND v % 3 = 0 ORDER BY k DESC, v');
+    CALL t.par(format('SELECT count(*), sum(v) FROM t.p WHERE k = ANY (%L::int[])', many));
+    CALL t.par('SELECT count(*), sum(k) FROM t.one WHERE k > 10');
+END $$;
+CALL t.pars();
+DELETE FROM t.p WHERE v % 11 < 4;
+VACUUM t.p;
+CALL t.pars();
+INSERT INTO t.p SELECT (random() * 100000)::int, g, 'text ' || g % 1000 FROM generate_series(1, 3000) g;
+CALL t.pars();
+SELECT cairn_merge('t.p1');
+CALL t.pars();
+DROP TABLE t.p, t.one;

@@ -1,0 +1,156 @@
+//! Writing pages.
+
+use std::{ptr, slice};
+
+use cairn_index::{Kind, PackError, Packer, Value};
+
+use crate::{FAULT, INVALID, TOO_LARGE, guarded};
+
+/// Rows that wait for a page.
+pub struct CairnPacker {
+    packer: Packer,
+    columns: usize,
+    kinds: Vec<Kind>,
+    page: Vec<u8>,
+    needed: usize,
+}
+
+/// A value of a row: an integer, or `integer` bytes at `bytes`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CairnValue {
+    bytes: *const u8,
+    integer: u64,
+    is_null: i32,
+}
+
+fn code(error: PackError) -> i32 {
+    match error {
+        PackError::RowTooLarge { .. } => TOO_LARGE,
+        _ => INVALID,
+    }
+}
+
+/// A packer for pages of up to `capacity` bytes and `max_rows` rows; `kinds` has a byte a column, 0 for integers, 1 for byte strings.
+/// Null if the shape is impossible.
+///
+/// # Safety
+/// `kinds` has `columns` readable bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_packer_new(
+    kinds: *const u8,
+    columns: usize,
+    capacity: usize,
+    max_rows: usize,
+) -> *mut CairnPacker {
+    // SAFETY: the caller says so.
+    let kinds = unsafe { slice::from_raw_parts(kinds, columns) };
+    let kinds: Vec<Kind> =
+        kinds.iter().map(|kind| if *kind == 0 { Kind::Integers } else { Kind::Bytes }).collect();
+    match Packer::new(&kinds, capacity, max_rows, true) {
+        Ok(packer) => {
+            Box::into_raw(Box::new(CairnPacker { packer, columns, kinds, page: Vec::new(), needed: 0 }))
+        }
+        Err(_) => ptr::null_mut(),
+    }
+}
+
+/// # Safety
+/// `packer` comes from `cairn_packer_new` and is not used again, or is null.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_packer_free(packer: *mut CairnPacker) {
+    if !packer.is_null() {
+        // SAFETY: the caller hands back what `cairn_packer_new` gave, once.
+        drop(unsafe { Box::from_raw(packer) });
+    }
+}
+
+/// Adds a row: `id` is `block << 16 | offset`. 1 if a page may be cut now, 0 if not, or an error.
+///
+/// # Safety
+/// `packer` is live; `values` has a value for each column, and those of byte strings point to as many bytes as they say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_packer_push(
+    packer: *mut CairnPacker,
+    id: u64,
+    values: *const CairnValue,
+) -> i32 {
+    // SAFETY: the caller says so.
+    let packer = unsafe { &mut *packer };
+    // SAFETY: the caller says so.
+    let values = unsafe { slice::from_raw_parts(values, packer.columns) };
+    guarded(|| {
+        let kinds = &packer.kinds;
+        let row = values.iter().zip(kinds).map(|(value, kind)| match kind {
+            _ if value.is_null != 0 => Value::Null,
+            Kind::Integers => Value::Integer(value.integer),
+            // An empty string may have no address.
+            Kind::Bytes if value.integer == 0 => Value::Bytes(&[]),
+            Kind::Bytes => {
+                // SAFETY: the caller gave as many bytes as the value says.
+                Value::Bytes(unsafe { slice::from_raw_parts(value.bytes, value.integer as usize) })
+            }
+        });
+        packer.packer.push(id, row).map_or_else(code, i32::from)
+    })
+}
+
+/// Makes the next page and says how many rows it has, 0 if more are needed to fill one, or an error.
+/// The page is at `*page` until the next call.
+///
+/// # Safety
+/// `packer` is live; the others can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_packer_cut(
+    packer: *mut CairnPacker,
+    last: i32,
+    page: *mut *const u8,
+    bytes: *mut usize,
+) -> i32 {
+    // SAFETY: the caller says so.
+    let (packer, page, bytes) = unsafe { (&mut *packer, &mut *page, &mut *bytes) };
+    guarded(|| {
+        let cut = packer.packer.cut(last != 0, &mut packer.page);
+        *page = packer.page.as_ptr();
+        *bytes = packer.page.len();
+        match cut {
+            Ok(rows) => i32::try_from(rows).unwrap_or(FAULT),
+            Err(error) => {
+                if let PackError::RowTooLarge { bytes, .. } = error {
+                    packer.needed = bytes;
+                }
+                code(error)
+            }
+        }
+    })
+}
+
+/// A page without rows, at `*page` until the next call.
+///
+/// # Safety
+/// As for `cairn_packer_cut`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_packer_empty(
+    packer: *mut CairnPacker,
+    page: *mut *const u8,
+    bytes: *mut usize,
+) -> i32 {
+    // SAFETY: the caller says so.
+    let (packer, page, bytes) = unsafe { (&mut *packer, &mut *page, &mut *bytes) };
+    guarded(|| {
+        packer.packer.empty_page(&mut packer.page);
+        *page = packer.page.as_ptr();
+        *bytes = packer.page.len();
+        crate::OK
+    })
+}
+
+/// Bytes of the row that did not fit.
+///
+/// # Safety
+/// `packer` is live.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_packer_needed(packer: *const CairnPacker) -> usize {
+    // SAFETY: the caller says so.
+    unsafe { (*packer).needed }
+}

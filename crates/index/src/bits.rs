@@ -1,0 +1,217 @@
+//! Integers of `width` bits each, one after the other, lowest bits first.
+//!
+//! ```text
+//!   width 3:  value 0 | value 1 | value 2        byte 0 = v2(2 low bits) v1 v0, byte 1 = … v3 v2(high bit)
+//! ```
+//!
+//! 64 values of `width` bits fill `width` words exactly, so the unpacker works on groups of 64 with the width as a
+//! compile-time constant: all shifts are known, and the compiler turns the group into straight vector code
+//! (after Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015).
+
+/// Values in one group of the unpacker.
+pub(crate) const GROUP: usize = 64;
+
+/// Below this many values, one by one is faster than a group.
+const FEW: usize = 12;
+/// 64 values of this width sum up within 64 bits.
+const SUM_WIDTH: u32 = 58;
+
+/// How many bytes `count` values of `width` bits take.
+pub(crate) const fn packed_bytes(count: usize, width: u32) -> usize {
+    (count * width as usize).div_ceil(8)
+}
+
+/// The narrowest width that holds `value`.
+pub(crate) const fn width_of(value: u64) -> u32 {
+    64 - value.leading_zeros()
+}
+
+/// Appends `values`, of which none needs more than `width` bits, to `out`.
+pub(crate) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+    let (mut pending, mut held) = (0u128, 0u32);
+    for value in values {
+        debug_assert!(width == 64 || value >> width == 0);
+        pending |= u128::from(value) << held;
+        held += width;
+        while held >= 8 {
+            out.push(pending as u8);
+            pending >>= 8;
+            held -= 8;
+        }
+    }
+    if held > 0 {
+        out.push(pending as u8);
+    }
+}
+
+/// The lowest `width` bits set.
+const fn mask(width: u32) -> u64 {
+    if width == 64 { u64::MAX } else { (1 << width) - 1 }
+}
+
+/// Value `index` of `bytes`. The caller has checked that `bytes` holds it; past the end there are zeros.
+#[inline]
+pub(crate) fn get(bytes: &[u8], index: usize, width: u32) -> u64 {
+    if width == 0 {
+        return 0;
+    }
+    let bit = index * width as usize;
+    let (at, shift) = (bit / 8, (bit % 8) as u32);
+    if let Some(word) = bytes.get(at..at + 8)
+        && shift + width <= 64
+    {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(word);
+        return (u64::from_le_bytes(eight) >> shift) & mask(width);
+    }
+    get_slow(bytes, at, shift, width)
+}
+
+/// [`get`] near the end of the bytes, and where a value touches nine of them.
+#[cold]
+fn get_slow(bytes: &[u8], at: usize, shift: u32, width: u32) -> u64 {
+    let mut sixteen = [0; 16];
+    let tail = bytes.get(at..).unwrap_or_default();
+    let have = tail.len().min(16);
+    sixteen[..have].copy_from_slice(&tail[..have]);
+    (u128::from_le_bytes(sixteen) >> shift) as u64 & mask(width)
+}
+
+/// Values `start..start + out.len()` of `bytes` into `out`. 0.3 to 0.7 ns a value.
+pub(crate) fn unpack(bytes: &[u8], start: usize, width: u32, out: &mut [u64]) {
+    if width == 0 {
+        out.fill(0);
+        return;
+    }
+    let mut done = 0;
+    while done < out.len() {
+        let index = start + done;
+        let skip = index % GROUP;
+        let count = (GROUP - skip).min(out.len() - done);
+        if count < FEW {
+            for (step, value) in out[done..done + count].iter_mut().enumerate() {
+                *value = get(bytes, index + step, width);
+            }
+        } else if count == GROUP {
+            with_group(bytes, index / GROUP, width, |group| {
+                unpack_group(group, width, &mut out[done..done + GROUP])
+            });
+        } else {
+            // A part of a group costs as much as all of it, which is less than its values one by one.
+            let mut values = [0; GROUP];
+            with_group(bytes, index / GROUP, width, |group| unpack_group(group, width, &mut values));
+            out[done..done + count].copy_from_slice(&values[skip..skip + count]);
+        }
+        done += count;
+    }
+}
+
+/// The sum of values `start..end` of `bytes`, as unsigned numbers.
+pub(crate) fn sum(bytes: &[u8], start: usize, end: usize, width: u32) -> u128 {
+    let mut sum = 0u128;
+    let mut index = start;
+    while index < end && width > 0 {
+        if index.is_multiple_of(GROUP) && end - index >= GROUP && width <= SUM_WIDTH {
+            with_group(bytes, index / GROUP, width, |group| sum += u128::from(sum_group(group, width)));
+            index += GROUP;
+        } else {
+            sum += u128::from(get(bytes, index, width));
+            index += 1;
+        }
+    }
+    sum
+}
+
+/// Calls `body` with the bytes of a group; the last one may be cut off, and is filled up with zeros.
+fn with_group(bytes: &[u8], group: usize, width: u32, body: impl FnOnce(&[u8])) {
+    let group_bytes = 8 * width as usize;
+    let at = group * group_bytes;
+    match bytes.get(at..at + group_bytes) {
+        Some(group) => body(group),
+        None => {
+            let mut filled = [0; 8 * 64];
+            let rest = bytes.get(at..).unwrap_or_default();
+            filled[..rest.len()].copy_from_slice(rest);
+            body(&filled[..group_bytes]);
+        }
+    }
+}
+
+/// One group whose width the compiler knows.
+#[inline(always)]
+fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
+    let (Some(bytes), Ok(out)) = (bytes.get(..WIDTH * 8), <&mut [u64; GROUP]>::try_from(out)) else { return };
+    let mut words = [0u64; WIDTH];
+    for (word, eight) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        let mut buf = [0; 8];
+        buf.copy_from_slice(eight);
+        *word = u64::from_le_bytes(buf);
+    }
+    for (index, value) in out.iter_mut().enumerate() {
+        let (at, shift) = (index * WIDTH / 64, index * WIDTH % 64);
+        let mut bits = words[at] >> shift;
+        if shift + WIDTH > 64 {
+            bits |= words[at + 1] << (64 - shift);
+        }
+        *value = bits & mask(WIDTH as u32);
+    }
+}
+
+/// The sum of one group.
+#[inline(always)]
+fn group_sum<const WIDTH: usize>(bytes: &[u8]) -> u64 {
+    let mut values = [0; GROUP];
+    group_of::<WIDTH>(bytes, &mut values);
+    values.iter().sum()
+}
+
+macro_rules! by_width {
+    ($width:expr, $call:ident $arguments:tt, $other:expr; $($w:literal)*) => {
+        match $width {
+            $($w => $call::<$w> $arguments,)*
+            _ => $other,
+        }
+    };
+}
+
+fn sum_group(bytes: &[u8], width: u32) -> u64 {
+    by_width!(width, group_sum(bytes), 0;
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58)
+}
+
+fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64]) {
+    by_width!(width, group_of(bytes, out), {};
+        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
+        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(crate::test_config::cases(256))]
+
+        /// Goal: what was packed comes back, one by one and in ranges, at every width. Method: random values cut to a
+        /// random width, against the values themselves.
+        #[test]
+        fn round_trip(width in 0u32..=64, values in prop::collection::vec(any::<u64>(), 0..400), from: usize, len: usize) {
+            let values: Vec<u64> = values.into_iter().map(|v| v & if width == 0 { 0 } else { mask(width) }).collect();
+            let mut bytes = Vec::new();
+            pack(values.iter().copied(), width, &mut bytes);
+            prop_assert_eq!(bytes.len(), packed_bytes(values.len(), width));
+            for (index, &value) in values.iter().enumerate() {
+                prop_assert_eq!(get(&bytes, index, width), value);
+            }
+            let from = from % (values.len() + 1);
+            let len = len % (values.len() - from + 1);
+            let mut out = vec![1; len];
+            unpack(&bytes, from, width, &mut out);
+            prop_assert_eq!(&out[..], &values[from..from + len]);
+            prop_assert_eq!(sum(&bytes, from, from + len, width), out.iter().map(|v| u128::from(*v)).sum::<u128>());
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Reading the small fields of a page, each checked against where its part ends.
+
+use cairn_codec::varint;
+
+use crate::damage::{Checked, Damage};
+
+/// A part of a page and how much of it has been read.
+#[derive(Clone, Copy)]
+pub(crate) struct Cursor<'a> {
+    page: &'a [u8],
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Cursor<'a> {
+    pub(crate) fn new(page: &'a [u8], at: usize, end: usize) -> Checked<Self> {
+        if at > end || end > page.len() {
+            return Err(Damage::at(at, "a part within the page"));
+        }
+        Ok(Cursor { page, at, end })
+    }
+
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn end(&self) -> usize {
+        self.end
+    }
+
+    pub(crate) fn take(&mut self, count: usize) -> Checked<&'a [u8]> {
+        match self.at.checked_add(count) {
+            Some(next) if next <= self.end => {
+                let bytes = &self.page[self.at..next];
+                self.at = next;
+                Ok(bytes)
+            }
+            _ => Err(Damage::at(self.at, "more bytes before the end of the part")),
+        }
+    }
+
+    pub(crate) fn u8(&mut self) -> Checked<u8> {
+        Ok(self.take(1)?[0])
+    }
+
+    pub(crate) fn u16(&mut self) -> Checked<u16> {
+        let bytes = self.take(2)?;
+        Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
+    }
+
+    /// A variable-length integer.
+    pub(crate) fn varint(&mut self) -> Checked<u64> {
+        match varint::decode(&self.page[self.at..self.end]) {
+            Ok((value, used)) => {
+                self.at += used;
+                Ok(value)
+            }
+            Err(_) => Err(Damage::at(self.at, "a variable-length integer")),
+        }
+    }
+
+    /// A signed integer, small magnitudes short.
+    pub(crate) fn zigzag(&mut self) -> Checked<u64> {
+        let raw = self.varint()?;
+        Ok((raw >> 1) ^ (raw & 1).wrapping_neg())
+    }
+
+    /// The next `len` bytes as a part of their own.
+    pub(crate) fn part(&mut self, len: usize) -> Checked<Cursor<'a>> {
+        let at = self.at;
+        self.take(len)?;
+        Ok(Cursor { page: self.page, at, end: self.at })
+    }
+}
+
+/// The two's complement `value` as [`Cursor::zigzag`] reads it.
+pub(crate) fn push_zigzag(value: u64, out: &mut Vec<u8>) {
+    varint::push(zigzag(value), out);
+}
+
+/// How many bytes [`push_zigzag`] adds.
+pub(crate) fn zigzag_len(value: u64) -> usize {
+    varint::encoded_len(zigzag(value))
+}
+
+fn zigzag(value: u64) -> u64 {
+    (value << 1) ^ ((value as i64) >> 63) as u64
+}

@@ -1,0 +1,145 @@
+//! Index files against a sorted `Vec`.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{ErrorKind, Fs, MemFs, OpenOptions};
+use proptest::prelude::*;
+
+use super::*;
+use crate::Kind;
+
+fn build(fs: &Arc<dyn Fs>, rows: &[Row], kinds: &[Kind], keys: usize, memory_bytes: usize) -> Index {
+    let options = BuildOptions { page_bytes: 512, memory_bytes, ..BuildOptions::new(kinds.to_vec(), keys) };
+    let mut builder = Builder::create(fs, Path::new("i"), options).unwrap();
+    builder
+        .extend(rows.iter().map(|row| (row.id, row.cells.iter().map(Cell::value).collect::<Vec<_>>())))
+        .unwrap();
+    builder.finish().unwrap();
+    Index::open(&**fs, Path::new("i")).unwrap()
+}
+
+fn rows() -> impl Strategy<Value = Vec<Row>> {
+    let integer = prop_oneof![9 => (-20..20i64).prop_map(Cell::Integer), 1 => Just(Cell::Null), 1 => any::<i64>().prop_map(Cell::Integer)];
+    let bytes =
+        prop_oneof![9 => "[ab]{0,5}".prop_map(|s| Cell::Bytes(s.into_bytes())), 1 => Just(Cell::Null)];
+    prop::collection::vec((integer.clone(), bytes, integer), 0..500).prop_map(|rows| {
+        let row = |(id, (a, b, c)): (usize, _)| Row { id: id as u64 * 7 % 512, cells: vec![a, b, c] };
+        rows.into_iter().enumerate().map(row).collect()
+    })
+}
+
+const KINDS: [Kind; 3] = [Kind::Integers, Kind::Bytes, Kind::Integers];
+
+fn sorted(rows: &[Row]) -> Vec<Row> {
+    let mut rows = rows.to_vec();
+    rows.sort_by(|a, b| a.cells[..2].cmp(&b.cells[..2]).then(a.id.cmp(&b.id)));
+    rows
+}
+
+proptest! {
+    #![proptest_config(crate::test_config::cases(100))]
+
+    /// Goal: ranges, both ways, and everything that is computed from them. Method: random rows in memory and spilled, random
+    /// boundaries of one and two columns, against the sorted rows.
+    #[test]
+    fn against_vec(rows in rows(), spill: bool, low in -22..22i64, span in 0..30i64, text in "[ab]{0,3}", kind in 0..5) {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let index = build(&fs, &rows, &KINDS, 2, if spill { 4000 } else { 1 << 20 });
+        prop_assert!(!fs.exists(Path::new("i.runs")).unwrap());
+        index.verify().unwrap();
+        let a = [Cell::Integer(low)];
+        let b = [Cell::Integer(low), Cell::Bytes(text.clone().into_bytes())];
+        let c = [Cell::Integer(low + span)];
+        let bounds: (Bound<&[Cell]>, Bound<&[Cell]>) = match kind {
+            0 => (Bound::Unbounded, Bound::Unbounded),
+            1 => (Bound::Included(&a), Bound::Excluded(&c)),
+            2 => (Bound::Excluded(&b), Bound::Included(&c)),
+            3 => (Bound::Included(&b), Bound::Included(&b)),
+            _ => (Bound::Excluded(&c), Bound::Unbounded),
+        };
+        let after = |row: &Row| match bounds.0 {
+            Bound::Unbounded => true,
+            Bound::Included(key) => compare_prefix(&row.cells, key).is_ge(),
+            Bound::Excluded(key) => compare_prefix(&row.cells, key).is_gt(),
+        };
+        let before = |row: &Row| match bounds.1 {
+            Bound::Unbounded => true,
+            Bound::Included(key) => compare_prefix(&row.cells, key).is_le(),
+            Bound::Excluded(key) => compare_prefix(&row.cells, key).is_lt(),
+        };
+        let want: Vec<Row> = sorted(&rows).into_iter().filter(|row| after(row) && before(row)).collect();
+        let got: Vec<Row> = index.range(bounds).unwrap().iter().map(|row| row.unwrap()).collect();
+        prop_assert_eq!(&got, &want);
+        let mut back: Vec<Row> = index.range(bounds).unwrap().iter().rev().map(|row| row.unwrap()).collect();
+        back.reverse();
+        prop_assert_eq!(&back, &want);
+        let range = index.range(bounds).unwrap();
+        prop_assert_eq!(range.count().unwrap(), want.len() as u64);
+        let values: Vec<i64> = want.iter().filter_map(|row| match row.cells[2] { Cell::Integer(i) => Some(i), _ => None }).collect();
+        prop_assert_eq!(range.sum(2).unwrap(), values.iter().map(|v| i128::from(*v)).sum::<i128>());
+        prop_assert_eq!((range.min(2).unwrap(), range.max(2).unwrap()), (values.iter().min().copied(), values.iter().max().copied()));
+        let mut groups = BTreeMap::new();
+        want.iter().for_each(|row| *groups.entry(row.cells[0].clone()).or_insert(0) += 1);
+        let groups: Vec<Group> = groups.into_iter().map(|(key, count)| Group { key, count }).collect();
+        prop_assert_eq!(range.groups().unwrap(), groups);
+    }
+
+    /// Goal: no changed bit goes unseen. Method: flip one bit of a sound file; opening or verifying it must fail.
+    #[test]
+    fn every_flip_is_found(rows in rows(), at: usize, bit in 0..8u32) {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let index = build(&fs, &rows, &KINDS, 2, 1 << 20);
+        let bytes = index.bytes() as usize;
+        let file = fs.open(Path::new("i"), OpenOptions::write()).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, (at % bytes) as u64).unwrap();
+        byte[0] ^= 1 << bit;
+        file.write_all_at(&byte, (at % bytes) as u64).unwrap();
+        let found = Index::open(&*fs, Path::new("i")).and_then(|index| index.verify());
+        let kind = found.as_ref().map_err(|error| error.kind());
+        prop_assert!(matches!(kind, Err(ErrorKind::Corruption | ErrorKind::Unsupported)), "byte {}: {:?}", at % bytes, found);
+    }
+}
+
+/// Goal: all key sets are right, not just random ones. Method: every multiset of up to three keys out of all strings of up to two of
+/// two letters, each looked up.
+#[test]
+fn exhaustive() {
+    let words: Vec<Vec<u8>> =
+        ["", "a", "b", "aa", "ab", "ba", "bb"].iter().map(|w| w.as_bytes().to_vec()).collect();
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    for picks in 0..7usize.pow(3) {
+        let rows: Vec<Row> = (0..3)
+            .map(|place| Row {
+                id: place,
+                cells: vec![Cell::Bytes(words[picks / 7usize.pow(place as u32) % 7].clone())],
+            })
+            .collect();
+        let index = build(&fs, &rows, &[Kind::Bytes], 1, 1 << 20);
+        for word in &words {
+            let key = [Cell::Bytes(word.clone())];
+            let want = rows.iter().filter(|row| row.cells == key).count() as u64;
+            let range = index.range((Bound::Included(&key[..]), Bound::Included(&key[..]))).unwrap();
+            assert_eq!(range.count().unwrap(), want, "{rows:?} {word:?}");
+        }
+    }
+}
+
+/// Goal: wrong arguments are refused by name. Method: one of each.
+#[test]
+fn wrong_arguments() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let create = |options| Builder::create(&fs, Path::new("i"), options).map(|_| ()).unwrap_err().to_string();
+    assert!(create(BuildOptions::new(vec![], 0)).contains("0 columns"));
+    assert!(
+        create(BuildOptions { page_bytes: 1000, ..BuildOptions::new(vec![Kind::Bytes], 1) }).contains("1000")
+    );
+    let index = build(&fs, &[], &KINDS, 2, 1000);
+    assert_eq!(index.range(..).unwrap().count().unwrap(), 0);
+    assert!(index.range(..).unwrap().sum(1).unwrap_err().to_string().contains("column 1"));
+    let long = [Cell::Null, Cell::Null, Cell::Null];
+    assert!(index.range(&long[..]..).map(|_| ()).unwrap_err().to_string().contains("3 columns"));
+}

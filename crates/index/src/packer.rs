@@ -1,0 +1,221 @@
+//! Sorted rows into pages, as many to a page as fit.
+//!
+//! Rows wait in columns. How many of them fill a page is found by measuring: the first guess is what the page before
+//! held, the next ones follow from the bytes that a row took, until a page is 97 % full or no better number is likely. Two or three
+//! measurements a page, each some nanoseconds a value.
+
+mod buffer;
+
+use crate::leaf::{Kind, MAX_COLUMNS, MAX_ROWS, VERSION, directory_bytes};
+use crate::stream;
+use buffer::ColumnBuffer;
+
+/// A value given to a [`Packer`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value<'a> {
+    /// No value.
+    Null,
+    /// An integer column's value, as the bits of a signed integer.
+    Integer(u64),
+    /// A byte string column's value.
+    Bytes(&'a [u8]),
+}
+
+/// What cannot be packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PackError {
+    /// A single row is larger than a page.
+    #[error("a row takes {bytes} bytes where a page has {capacity}")]
+    RowTooLarge {
+        /// What it takes.
+        bytes: usize,
+        /// What there is.
+        capacity: usize,
+    },
+    /// A row with another number of columns, or a value of another kind than its column's.
+    #[error("a row does not have the columns that the packer was made for")]
+    WrongColumns,
+    /// A packer for more columns than a page can have, or pages larger than 64 KiB.
+    #[error("a page has at most 64 columns and 65535 bytes")]
+    WrongShape,
+}
+
+/// Waiting rows, and how pages are cut from them.
+pub struct Packer {
+    capacity: usize,
+    max_rows: usize,
+    in_heap: bool,
+    ids: Vec<u64>,
+    columns: Vec<ColumnBuffer>,
+    /// Rows that filled the page before.
+    guess: usize,
+    /// Rows to wait for before a page is tried.
+    wanted: usize,
+    linear: Vec<u64>,
+}
+
+struct Layout {
+    rows: usize,
+    ids: stream::Plan,
+    columns: Vec<buffer::Plan>,
+    bytes: usize,
+}
+
+impl Packer {
+    /// A packer of pages of up to `capacity` bytes and `max_rows` rows. `in_heap`: row ids are `block << 16 | offset`.
+    pub fn new(kinds: &[Kind], capacity: usize, max_rows: usize, in_heap: bool) -> Result<Packer, PackError> {
+        if kinds.len() > MAX_COLUMNS || capacity > usize::from(u16::MAX) {
+            return Err(PackError::WrongShape);
+        }
+        let columns = kinds.iter().map(|kind| ColumnBuffer::new(*kind)).collect();
+        let max_rows = max_rows.clamp(1, MAX_ROWS);
+        let guess = 1024.min(max_rows);
+        Ok(Packer {
+            capacity,
+            max_rows,
+            in_heap,
+            ids: Vec::new(),
+            columns,
+            guess,
+            wanted: guess,
+            linear: Vec::new(),
+        })
+    }
+
+    /// Rows that wait.
+    pub fn waiting(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Adds a row behind those that wait. True when [`Packer::cut`] may have a page.
+    pub fn push<'v>(&mut self, id: u64, values: impl Iterator<Item = Value<'v>>) -> Result<bool, PackError> {
+        let mut columns = self.columns.iter_mut();
+        for value in values {
+            columns.next().ok_or(PackError::WrongColumns)?.push(value)?;
+        }
+        if columns.next().is_some() {
+            return Err(PackError::WrongColumns);
+        }
+        self.ids.push(id);
+        Ok(self.ids.len() >= self.wanted)
+    }
+
+    /// Puts the next page into `out` and says how many rows it has; 0 when more rows are needed to fill one.
+    /// With `last`, no more rows come: call it until it says 0.
+    pub fn cut(&mut self, last: bool, out: &mut Vec<u8>) -> Result<usize, PackError> {
+        let waiting = self.ids.len();
+        if waiting == 0 || (!last && waiting < self.wanted) {
+            return Ok(0);
+        }
+        let radix = self.radix();
+        self.linear.clear();
+        if radix == 0 {
+            self.linear.extend_from_slice(&self.ids);
+        } else {
+            // An offset of 0 is no place in a heap; it wraps, and comes back as it was.
+            let radix = u64::from(radix);
+            self.linear.extend(
+                self.ids.iter().map(|id| ((id >> 16) * radix).wrapping_add((id & 0xffff).wrapping_sub(1))),
+            );
+        }
+        let most = waiting.min(self.max_rows);
+        let mut layout = self.fit(most)?;
+        if layout.rows == waiting && !last && layout.rows < self.max_rows {
+            self.wanted = (waiting * 2).min(self.max_rows);
+            return Ok(0);
+        }
+        // The last two pages share what is left, so that neither is full and none is nearly empty.
+        if last && layout.rows < waiting && waiting < layout.rows + layout.rows / 2 {
+            let half = self.measure(waiting / 2);
+            if half.bytes <= self.capacity {
+                layout = half;
+            }
+        }
+        self.emit(&layout, radix, out);
+        self.guess = layout.rows;
+        self.wanted = (layout.rows + layout.rows / 4 + 64).min(self.max_rows);
+        self.ids.drain(..layout.rows);
+        self.columns.iter_mut().for_each(|column| column.drop_front(layout.rows));
+        Ok(layout.rows)
+    }
+
+    /// Puts a page without rows into `out`. Rows that wait go on waiting.
+    pub fn empty_page(&self, out: &mut Vec<u8>) {
+        self.emit(&self.measure(0), 0, out);
+    }
+
+    /// The largest offset in a block, which is one more than the distance of two row ids in neighbouring blocks needs.
+    fn radix(&self) -> u16 {
+        if !self.in_heap {
+            return 0;
+        }
+        self.ids.iter().map(|id| (id & 0xffff) as u16).max().unwrap_or(0).max(1)
+    }
+
+    /// A layout of up to `most` rows that fits a page, close to the largest one.
+    fn fit(&self, most: usize) -> Result<Layout, PackError> {
+        let mut best: Option<Layout> = None;
+        let mut too_many = most + 1;
+        let mut next = self.guess.clamp(1, most);
+        for _ in 0..24 {
+            let layout = self.measure(next);
+            let per_row = (layout.bytes as f64 / next as f64).max(1e-6);
+            if layout.bytes <= self.capacity {
+                let full = layout.bytes * 100 >= self.capacity * 97;
+                let room = (self.capacity - layout.bytes) as f64;
+                best = Some(layout);
+                if full {
+                    break;
+                }
+                next += ((room * 0.98 / per_row) as usize).max(1);
+            } else {
+                too_many = next;
+                next = ((self.capacity as f64 * 0.985 / per_row) as usize).min(next - 1);
+            }
+            let fits = best.as_ref().map_or(0, |layout| layout.rows);
+            if fits + 1 >= too_many || (fits > 0 && (too_many - fits) * 100 < fits) {
+                break;
+            }
+            // Beyond what is known not to fit, the middle is the better guess.
+            if next <= fits || next >= too_many {
+                next = if too_many > most && next >= too_many {
+                    most
+                } else {
+                    fits + (too_many - fits).div_ceil(2)
+                };
+            }
+        }
+        best.ok_or_else(|| PackError::RowTooLarge { bytes: self.measure(1).bytes, capacity: self.capacity })
+    }
+
+    fn measure(&self, rows: usize) -> Layout {
+        let ids = stream::plan(&self.linear[..rows]);
+        let columns: Vec<buffer::Plan> = self.columns.iter().map(|column| column.plan(rows)).collect();
+        let bytes =
+            directory_bytes(columns.len()) + ids.bytes + columns.iter().map(|plan| plan.bytes).sum::<usize>();
+        Layout { rows, ids, columns, bytes }
+    }
+
+    fn emit(&self, layout: &Layout, radix: u16, out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(&[VERSION, self.columns.len() as u8]);
+        out.extend_from_slice(&(layout.rows as u16).to_le_bytes());
+        out.extend_from_slice(&radix.to_le_bytes());
+        out.resize(directory_bytes(self.columns.len()), 0);
+        layout.ids.emit(&self.linear[..layout.rows], out);
+        put_end(out, 8);
+        for (index, (column, plan)) in self.columns.iter().zip(&layout.columns).enumerate() {
+            let at = 10 + 7 * index;
+            out[at] = u8::from(column.kind() == Kind::Bytes);
+            column.emit(plan, layout.rows, out, |out, part| put_end(out, at + 1 + 2 * part));
+        }
+        put_end(out, 6);
+    }
+}
+
+/// Writes the length so far at `at`.
+fn put_end(out: &mut [u8], at: usize) {
+    let end = (out.len() as u16).to_le_bytes();
+    out[at..at + 2].copy_from_slice(&end);
+}

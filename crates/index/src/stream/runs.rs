@@ -1,0 +1,186 @@
+//! Runs: stretches of rows whose values climb by a constant step. A step of 0 is run-length encoding; one run is a line.
+//!
+//! ```text
+//!   runs   tag 3 | count varint | bytes of ends u16 | bytes of bases u16 | ends | bases | steps     (basic streams)
+//!   run i holds rows ends[i - 1] .. ends[i];  value(row) = bases[i] + (row - ends[i - 1]) * steps[i]
+//! ```
+
+use super::basic::{self, Basic, CHUNK};
+use crate::cursor::Cursor;
+use crate::damage::{Checked, Damage};
+use cairn_codec::varint;
+
+pub(crate) const RUNS: u8 = 3;
+
+/// Values cut into runs.
+pub(crate) struct Segments {
+    ends: Vec<u64>,
+    bases: Vec<u64>,
+    steps: Vec<u64>,
+}
+
+impl Segments {
+    /// Cuts `values` greedily; `None` when the runs are too short to pay. About 1 ns a value.
+    pub(crate) fn find(values: &[u64]) -> Option<Segments> {
+        let most = values.len() / 3 + 4;
+        let mut runs = Segments { ends: Vec::new(), bases: Vec::new(), steps: Vec::new() };
+        let mut at = 0;
+        let mut last_step = 0;
+        while at < values.len() {
+            let base = values[at];
+            let mut end = at + 1;
+            let mut step = last_step;
+            if let Some(second) = values.get(end) {
+                let climb = second.wrapping_sub(base);
+                while end < values.len() && values[end].wrapping_sub(values[end - 1]) == climb {
+                    end += 1;
+                }
+                // Two values always lie on a line. Unless they are equal, the second belongs to the run that follows.
+                if end - at == 2 && climb != 0 && climb != last_step {
+                    end = at + 1;
+                } else {
+                    step = climb;
+                }
+            }
+            runs.ends.push(end as u64);
+            runs.bases.push(base);
+            runs.steps.push(step);
+            if runs.ends.len() > most {
+                return None;
+            }
+            last_step = step;
+            at = end;
+        }
+        Some(runs)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Bytes that [`Segments::emit`] writes.
+    pub(crate) fn bytes(&self) -> usize {
+        let parts = [&self.ends, &self.bases, &self.steps].map(|part| basic::plan(part).bytes);
+        5 + varint::encoded_len(self.ends.len() as u64) + parts.iter().sum::<usize>()
+    }
+
+    /// Appends the runs.
+    pub(crate) fn emit(&self, out: &mut Vec<u8>) {
+        let plans = [&self.ends, &self.bases, &self.steps].map(|part| basic::plan(part));
+        out.push(RUNS);
+        varint::push(self.ends.len() as u64, out);
+        out.extend_from_slice(&(plans[0].bytes as u16).to_le_bytes());
+        out.extend_from_slice(&(plans[1].bytes as u16).to_le_bytes());
+        plans[0].emit(&self.ends, out);
+        plans[1].emit(&self.bases, out);
+        plans[2].emit(&self.steps, out);
+    }
+}
+
+/// Encoded runs.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs<'a> {
+    at: usize,
+    count: usize,
+    rows: usize,
+    ends: Basic<'a>,
+    bases: Basic<'a>,
+    steps: Basic<'a>,
+}
+
+/// A stretch of rows with values on a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Run {
+    /// The first row.
+    pub start: usize,
+    /// One past the last row.
+    pub end: usize,
+    /// The value of the first row.
+    pub base: u64,
+    /// What each row adds.
+    pub step: u64,
+}
+
+impl<'a> Runs<'a> {
+    /// Reads the head, behind the tag.
+    pub(crate) fn parse(mut part: Cursor<'a>, rows: usize) -> Checked<Self> {
+        let at = part.at();
+        let count = part.varint()?;
+        if count > rows as u64 || (count == 0) != (rows == 0) {
+            return Err(Damage::at(at, "at least one run and at most one for each row"));
+        }
+        let count = count as usize;
+        let ends_bytes = usize::from(part.u16()?);
+        let bases_bytes = usize::from(part.u16()?);
+        let ends = Basic::parse(part.part(ends_bytes)?, count)?;
+        let bases = Basic::parse(part.part(bases_bytes)?, count)?;
+        let steps = Basic::parse(part, count)?;
+        Ok(Runs { at, count, rows, ends, bases, steps })
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
+    fn start_of(&self, index: usize) -> Checked<usize> {
+        if index == 0 { Ok(0) } else { Ok(self.ends.get(index - 1)?.min(self.rows as u64) as usize) }
+    }
+
+    pub(crate) fn get(&self, row: usize) -> Checked<u64> {
+        let index = self.ends.count_up_to(row as u64, self.count)?;
+        if index >= self.count {
+            return Err(Damage::at(self.at, "a run for every row"));
+        }
+        let into = row.wrapping_sub(self.start_of(index)?) as u64;
+        Ok(self.bases.get(index)?.wrapping_add(into.wrapping_mul(self.steps.get(index)?)))
+    }
+
+    /// Calls `each` with the runs of rows `from..to`, cut at both ends.
+    pub(crate) fn walk(&self, from: usize, to: usize, mut each: impl FnMut(Run)) -> Checked<()> {
+        let mut index = self.ends.count_up_to(from as u64, self.count)?;
+        let mut start = self.start_of(index)?;
+        let mut row = from;
+        let (mut ends, mut bases, mut steps) = ([0; CHUNK], [0; CHUNK], [0; CHUNK]);
+        while row < to {
+            // Whole chunks, so that none is unpacked twice; but a range of few rows needs few runs.
+            let ahead = (CHUNK - index % CHUNK).min(self.count.saturating_sub(index)).min(to - row);
+            if ahead == 0 {
+                return Err(Damage::at(self.at, "a run for every row"));
+            }
+            self.ends.decode(index, &mut ends[..ahead])?;
+            self.bases.decode(index, &mut bases[..ahead])?;
+            self.steps.decode(index, &mut steps[..ahead])?;
+            for at in 0..ahead {
+                let end = ends[at].min(self.rows as u64) as usize;
+                if end <= start {
+                    return Err(Damage::at(self.at, "ends of runs that ascend"));
+                }
+                if end > row {
+                    let base =
+                        bases[at].wrapping_add((row.wrapping_sub(start) as u64).wrapping_mul(steps[at]));
+                    each(Run { start: row, end: end.min(to), base, step: steps[at] });
+                    row = end;
+                }
+                start = end;
+                if row >= to {
+                    return Ok(());
+                }
+            }
+            index += ahead;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn decode(&self, from: usize, out: &mut [u64]) -> Checked<()> {
+        self.walk(from, from + out.len(), |run| {
+            let slots = &mut out[run.start - from..run.end - from];
+            if run.step == 0 {
+                slots.fill(run.base);
+            } else {
+                for (index, slot) in slots.iter_mut().enumerate() {
+                    *slot = run.base.wrapping_add(run.step.wrapping_mul(index as u64));
+                }
+            }
+        })
+    }
+}
