@@ -241,6 +241,34 @@ impl KeyStream {
     }
 }
 
+/// The writes of a workload: keys, and which of them delete. The lab writes the same ones into real stores.
+#[derive(Debug, Clone)]
+pub struct WriteStream {
+    keys: KeyStream,
+    rng: Rng,
+    deletes: f64,
+}
+
+impl WriteStream {
+    /// The writes that a seed stands for.
+    pub fn new(kind: &Distribution, keys: u64, sample: u64, deletes: f64, seed: u64) -> WriteStream {
+        let keys = KeyStream::new(kind, keys, sample, seed);
+        WriteStream { keys, rng: Rng::new(seed ^ 0xde1e7e), deletes }
+    }
+
+    /// The next one: its id, and whether it deletes.
+    #[inline]
+    pub fn next_write(&mut self) -> (u32, bool) {
+        let id = self.keys.next_id();
+        (id, self.deletes > 0.0 && self.rng.unit() < self.deletes)
+    }
+
+    /// Where the keys come from.
+    pub fn keys(&self) -> &KeyStream {
+        &self.keys
+    }
+}
+
 /// The probability of each group of `sample` ranks.
 fn group_shares(zipf: &Zipf, ids: u64, sample: u64, keys: u64) -> impl Iterator<Item = (u64, f64)> + '_ {
     (0..ids).map(move |group| {

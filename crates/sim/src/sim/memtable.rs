@@ -41,11 +41,9 @@ impl Simulation {
 
     /// Draws writes of followed keys, and leaves the last one of each key.
     pub(super) fn draw(&mut self, count: usize) -> Vec<Entry> {
-        let deletes = self.config.workload.deletes;
         let mut order: Vec<u64> = Vec::with_capacity(count);
         for at in 0..count {
-            let id = self.keys.next_id();
-            let is_delete = deletes > 0.0 && self.rng.unit() < deletes;
+            let (id, is_delete) = self.writes.next_write();
             order.push(u64::from(id) << 32 | (at as u64) << 1 | u64::from(is_delete));
         }
         order.sort_unstable();

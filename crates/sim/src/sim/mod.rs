@@ -20,12 +20,11 @@ use crate::compact;
 use crate::config::{Config, Mode, Preload};
 use crate::error::Result;
 use crate::histogram::Histogram;
-use crate::keys::KeyStream;
+use crate::keys::WriteStream;
 use crate::output::Builder;
 use crate::read::ReadModel;
 use crate::resource::{Capacity, RESOURCES, Resource};
 use crate::results::{Bottleneck, Counters, LevelResult, Outcome, Point, Results};
-use crate::rng::Rng;
 use crate::stall::{Cause, Controller, Signals, Stall};
 use crate::traffic::TrafficClock;
 use crate::tree::Tree;
@@ -49,9 +48,7 @@ pub struct Simulation {
     sample: u64,
     tree: Tree,
     builder: Builder,
-    keys: KeyStream,
-    /// For deletes.
-    rng: Rng,
+    writes: WriteStream,
     live: Live,
     controller: Controller,
     capacity: Capacity,
@@ -118,15 +115,15 @@ impl Simulation {
     pub fn new(config: &Config) -> Result<Simulation> {
         config.check()?;
         let sample = config.sampling();
-        let keys =
-            KeyStream::new(&config.workload.distribution, config.workload.keys, sample, config.seed);
-        let ids = keys.ids();
+        let workload = &config.workload;
+        let writes =
+            WriteStream::new(&workload.distribution, workload.keys, sample, workload.deletes, config.seed);
+        let ids = writes.keys().ids();
         let mut simulation = Simulation {
             sample,
             tree: Tree::new(config.options.num_levels),
             builder: Builder::new(sample),
-            keys,
-            rng: Rng::new(config.seed ^ 0xde1e7e),
+            writes,
             live: Live::new(ids),
             controller: Controller::new(&config.options),
             capacity: Capacity::new(&config.hardware, config.options.rate_limiter_bytes_per_sec),

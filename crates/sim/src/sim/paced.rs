@@ -76,7 +76,7 @@ impl Simulation {
 
     /// All keys once through the tree.
     pub(super) fn fill_through_tree(&mut self, in_order: bool) {
-        let ids = self.keys.ids();
+        let ids = self.writes.keys().ids();
         let order = preload_order(ids);
         let batch = (self.writes_per_flush() as f64 / self.sample as f64).max(1.0);
         let (mut from, mut due) = (0u64, 0.0);
@@ -97,7 +97,7 @@ impl Simulation {
 
     /// All keys once in the level where a full compaction would leave them.
     pub(super) fn fill_settled(&mut self) {
-        let ids = self.keys.ids();
+        let ids = self.writes.keys().ids();
         let entries: Vec<Entry> = (0..ids).map(|id| Entry::new(id as u32, 0, false)).collect();
         (0..ids).for_each(|id| self.live.set(id as u32, true));
         let options = &self.config.options;

@@ -61,7 +61,7 @@ impl Simulation {
         let utilization = self.flow.used[Resource::DiskRead as usize]
             .max(self.flow.used[Resource::DiskMixed as usize])
             .max(self.flow.used[Resource::DiskRequests as usize]);
-        let model = ReadModel::new(&self.config, &self.tree, &self.keys, self.sample, utilization);
+        let model = ReadModel::new(&self.config, &self.tree, self.writes.keys(), self.sample, utilization);
         if !is_over {
             self.get.merge(&model.get);
             self.scan.merge(&model.scan);

@@ -41,7 +41,7 @@ fn check(simulation: &Simulation) {
             }
         }
     }
-    for id in 0..simulation.keys.ids() as u32 {
+    for id in 0..simulation.writes.keys().ids() as u32 {
         let found = newest.get(&id).copied().unwrap_or(false);
         assert_eq!(found, simulation.live.is_alive(id), "key {id}");
     }
