@@ -154,10 +154,20 @@ pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usiz
         if !report.versions.contains(&comparison.version) {
             report.versions.push(comparison.version.clone());
         }
+        tell_figures(&comparison, at, count, tell);
         report.comparisons.push(comparison);
     }
     report.signs = compare::signs(&report.comparisons);
     Ok(report)
+}
+
+/// The first figure of a case, as soon as it is known: runs are long.
+fn tell_figures(comparison: &Comparison, at: usize, count: usize, tell: &mut dyn FnMut(usize, usize, &str)) {
+    for verdict in &comparison.verdicts {
+        let Verdict { quantity, predicted, measured, error, .. } = verdict;
+        let line = format!("  {}: {predicted:.3}, measured {measured:.3}, {:+.1} %", quantity.name(), error * 100.0);
+        tell(at, count, &line);
+    }
 }
 
 /// Runs a case for real and in the model.

@@ -1,8 +1,10 @@
 //! Options from and to the engines' own forms: RocksDB's `OPTIONS` files and `cairn kv` option files.
 
 mod kv;
+mod measured;
 mod rocksdb;
 
+pub use measured::{apply_db_bench, apply_log};
 pub use kv::{export_kv, import_kv};
 pub use rocksdb::{export_rocksdb, import_rocksdb, rocksdb_changes, rocksdb_string};
 

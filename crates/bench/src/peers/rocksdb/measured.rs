@@ -20,6 +20,9 @@ use crate::suite_sim::{Level, MeasuredStore, Totals};
 /// Between looks at what the background does.
 const POLL: Duration = Duration::from_micros(500);
 
+/// Looks that find nothing running although something is due, before it is believed that nothing will run.
+const QUIET_POLLS: u32 = 60;
+
 /// A library of RocksDB.
 #[derive(Debug, Clone)]
 pub struct Library {
@@ -128,15 +131,10 @@ impl RocksDbMeasured {
         if unknown == 0 { value } else { 0 }
     }
 
-    fn is_idle(&self) -> bool {
-        [
-            c"rocksdb.mem-table-flush-pending",
-            c"rocksdb.num-running-flushes",
-            c"rocksdb.compaction-pending",
-            c"rocksdb.num-running-compactions",
-        ]
-        .into_iter()
-        .all(|name| self.property(name) == 0)
+    fn is_busy(&self) -> bool {
+        let counts =
+            [c"rocksdb.mem-table-flush-pending", c"rocksdb.num-running-flushes", c"rocksdb.num-running-compactions"];
+        counts.into_iter().any(|name| self.property(name) > 0)
     }
 
     fn statistics(&self) -> String {
@@ -211,10 +209,16 @@ impl MeasuredStore for RocksDbMeasured {
 
     fn settle(&mut self) -> Result<()> {
         let clock = SystemClock::new();
-        // Between a flush and the compaction that it calls for there is a moment without either.
+        // Between a flush and the compaction that it calls for there is a moment without either. A compaction that is due may also
+        // stay so for good: universal trees of enough runs have none that may be merged.
         let mut quiet = 0;
-        while quiet < 2 {
-            quiet = if self.is_idle() { quiet + 1 } else { 0 };
+        while quiet < QUIET_POLLS {
+            let is_due = self.property(c"rocksdb.compaction-pending") > 0;
+            quiet = match (self.is_busy(), is_due) {
+                (true, _) => 0,
+                (false, true) => quiet + 1,
+                (false, false) => quiet + QUIET_POLLS / 2,
+            };
             clock.sleep(POLL);
         }
         Ok(())
