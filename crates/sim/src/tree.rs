@@ -114,14 +114,29 @@ impl Run {
 /// A level: runs, newest first. RocksDB's levels below 0 have at most one.
 #[derive(Debug, Clone, Default)]
 pub struct Level {
-    /// The runs.
+    /// The runs. Only the tree changes them: sums go along.
     pub runs: Vec<Run>,
+    /// Sums over all files. Rules ask for them at every event, and a level may have ten thousand files.
+    bytes: u64,
+    compensated_bytes: u64,
+    /// Compensated bytes of files that running jobs read.
+    busy_bytes: u64,
 }
 
 impl Level {
     /// Bytes of all files.
     pub fn bytes(&self) -> u64 {
-        self.runs.iter().map(Run::bytes).sum()
+        self.bytes
+    }
+
+    /// Bytes of files that no job reads, tombstones weighed.
+    pub fn free_bytes(&self) -> u64 {
+        self.compensated_bytes - self.busy_bytes
+    }
+
+    /// Bytes of all files, tombstones weighed.
+    pub fn compensated_bytes(&self) -> u64 {
+        self.compensated_bytes
     }
 
     /// All files, run by run.
@@ -183,7 +198,7 @@ impl Tree {
 
     /// A level; the number must be below that of the levels.
     pub fn level(&self, level: usize) -> &Level {
-        static NONE: Level = Level { runs: Vec::new() };
+        static NONE: Level = Level { runs: Vec::new(), bytes: 0, compensated_bytes: 0, busy_bytes: 0 };
         self.levels.get(level).unwrap_or(&NONE)
     }
 
@@ -228,7 +243,12 @@ impl Tree {
             let mut numbers = input.files.iter().peekable();
             for file in &mut run.files {
                 if numbers.peek() == Some(&&file.number) {
-                    file.compacting = compacting;
+                    if file.compacting != compacting {
+                        file.compacting = compacting;
+                        let bytes = file.compensated_bytes;
+                        level.busy_bytes =
+                            if compacting { level.busy_bytes + bytes } else { level.busy_bytes - bytes };
+                    }
                     numbers.next();
                 }
             }
@@ -258,6 +278,9 @@ impl Tree {
             run.files.retain(|file| {
                 let is_next = numbers.peek() == Some(&&file.number);
                 if is_next {
+                    level.bytes -= file.bytes;
+                    level.compensated_bytes -= file.compensated_bytes;
+                    level.busy_bytes -= if file.compacting { file.compensated_bytes } else { 0 };
                     removed.push(file.clone());
                     numbers.next();
                 }
@@ -273,6 +296,11 @@ impl Tree {
         let Some(level) = self.levels.get_mut(level) else { return };
         if files.is_empty() {
             return;
+        }
+        for file in &files {
+            level.bytes += file.bytes;
+            level.compensated_bytes += file.compensated_bytes;
+            level.busy_bytes += if file.compacting { file.compensated_bytes } else { 0 };
         }
         match level.runs.iter_mut().find(|run| run.id == run_id) {
             Some(run) => {
@@ -302,6 +330,11 @@ impl Tree {
         for (at, level) in self.levels.iter().enumerate() {
             if level.runs.windows(2).any(|pair| pair[0].id <= pair[1].id) {
                 return Some(format!("level {at}: runs are not newest first"));
+            }
+            let sum = level.files().map(|file| file.bytes).sum::<u64>();
+            let busy: u64 = level.files().filter(|file| file.compacting).map(|file| file.compensated_bytes).sum();
+            if (sum, busy) != (level.bytes, level.busy_bytes) {
+                return Some(format!("level {at}: sums are wrong"));
             }
             for run in &level.runs {
                 if run.files.is_empty() {

@@ -65,6 +65,7 @@ impl Targets {
 
     fn score(&self, tree: &Tree, level: usize) -> f64 {
         let free = tree.level(level).files().filter(|file| !file.compacting);
+        // Its own bytes: Cairn does not weigh tombstones in sizes of levels.
         let bytes: u64 = free.map(|file| file.bytes).sum();
         match self.of(level) {
             u64::MAX => 0.0,

@@ -80,10 +80,7 @@ impl Targets {
                 incoming += bytes;
                 self.score_of_zero(tree, options)
             } else {
-                let files = tree.level(level).only();
-                let all: u64 = files.iter().map(|file| file.bytes).sum();
-                let free: u64 =
-                    files.iter().filter(|file| !file.compacting).map(|file| file.compensated_bytes).sum();
+                let (all, free) = (tree.level(level).bytes(), tree.level(level).free_bytes());
                 let target = self.of(level);
                 let score = self.score_of_level(options, level, free, incoming);
                 if all > target {
@@ -100,7 +97,7 @@ impl Targets {
 
     fn score_of_zero(&self, tree: &Tree, options: &Options) -> f64 {
         let free = || tree.level(0).files().filter(|file| !file.compacting);
-        let bytes = free().map(|file| file.compensated_bytes).sum::<u64>();
+        let bytes = tree.level(0).free_bytes();
         let mut score = free().count() as f64 / options.level0_file_num_compaction_trigger as f64;
         if !options.level_compaction_dynamic_level_bytes {
             return score.max(bytes as f64 / options.max_bytes_for_level_base as f64);
@@ -110,7 +107,7 @@ impl Targets {
         }
         let target = self.of(self.base);
         if bytes > target {
-            let base: u64 = tree.level(self.base).files().map(|file| file.compensated_bytes).sum();
+            let base = tree.level(self.base).compensated_bytes();
             score = score.max(bytes as f64 / base.max(target) as f64);
         }
         if score > 1.0 { score * SCORE_SCALE } else { score }
