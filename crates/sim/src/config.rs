@@ -150,7 +150,7 @@ const IDS_MAX: u64 = 1 << 24;
 
 /// Followed entries in a full memtable that a run has at least when it chooses by itself: byte counts then differ from
 /// exact ones by less than a percent.
-const IDS_PER_MEMTABLE: u64 = 160;
+const IDS_PER_MEMTABLE: u64 = 112;
 
 /// Followed keys of all when a run chooses by itself.
 const IDS_WANTED: u64 = 2_000_000;
@@ -177,7 +177,12 @@ impl Config {
         let (key, value) = (workload.key_bytes, workload.value_bytes);
         expect((1..=1 << 16).contains(&key), "workload.key_bytes", key, "1 to 65536")?;
         expect(value <= 1 << 30, "workload.value_bytes", value, "at most 2^30")?;
-        expect((2..=256).contains(&workload.key_radix), "workload.key_radix", workload.key_radix, "2 to 256")?;
+        expect(
+            (2..=256).contains(&workload.key_radix),
+            "workload.key_radix",
+            workload.key_radix,
+            "2 to 256",
+        )?;
         let share = |name: &str, value: f64| expect((0.0..=1.0).contains(&value), name, value, "0 to 1");
         share("workload.deletes", workload.deletes)?;
         share("workload.reads.absent", workload.reads.absent)?;
@@ -249,4 +254,3 @@ impl WorkloadProfile {
         crate::json::parse(text, file)
     }
 }
-

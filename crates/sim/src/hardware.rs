@@ -148,7 +148,8 @@ impl Default for Hardware {
 impl Hardware {
     /// The codec's figures. One that stores blocks as they are costs nothing.
     pub fn codec(&self, compression: Compression) -> Codec {
-        let raw = Codec { ratio: 1.0, compress_mb_per_sec: f64::INFINITY, decompress_mb_per_sec: f64::INFINITY };
+        let raw =
+            Codec { ratio: 1.0, compress_mb_per_sec: f64::INFINITY, decompress_mb_per_sec: f64::INFINITY };
         if compression == Compression::None {
             return raw;
         }

@@ -65,9 +65,8 @@ impl Distribution {
 
     /// Errors: a parameter out of bounds, by name.
     pub fn check(&self) -> Result<()> {
-        let share = |name: &str, value: f64| {
-            expect((0.0..=1.0).contains(&value), name, value, "a share from 0 to 1")
-        };
+        let share =
+            |name: &str, value: f64| expect((0.0..=1.0).contains(&value), name, value, "a share from 0 to 1");
         let theta = |value: f64| {
             expect(value > 0.0 && value <= 5.0, "workload.distribution.theta", value, "above 0, at most 5")
         };
@@ -225,8 +224,7 @@ impl KeyStream {
                 let hot = ((self.ids as f64 * keys) as u64).clamp(1, self.ids);
                 let cold = (self.ids - hot).max(1);
                 for index in 0..self.ids {
-                    let share =
-                        if index < hot { writes / hot as f64 } else { (1.0 - writes) / cold as f64 };
+                    let share = if index < hot { writes / hot as f64 } else { (1.0 - writes) / cold as f64 };
                     set(self.scatter.of(index), if hot == self.ids { even } else { share });
                 }
             }

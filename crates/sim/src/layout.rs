@@ -122,7 +122,6 @@ fn handle_bytes(options: &Options) -> f64 {
     }
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;

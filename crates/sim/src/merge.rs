@@ -20,27 +20,17 @@ pub fn union(mut lists: Vec<Vec<Entry>>) -> Vec<Entry> {
 
 fn union_of_two(newer: &[Entry], older: &[Entry]) -> Vec<Entry> {
     let mut out = Vec::with_capacity(newer.len() + older.len());
-    let (mut a, mut b) = (newer.iter().copied().peekable(), older.iter().copied().peekable());
-    loop {
-        match (a.peek(), b.peek()) {
-            (Some(x), Some(y)) => match x.id().cmp(&y.id()) {
-                std::cmp::Ordering::Less => out.extend(a.next()),
-                std::cmp::Ordering::Greater => out.extend(b.next()),
-                std::cmp::Ordering::Equal => {
-                    out.extend(a.next());
-                    b.next();
-                }
-            },
-            (Some(_), None) => {
-                out.extend(a);
-                return out;
-            }
-            (None, _) => {
-                out.extend(b);
-                return out;
-            }
-        }
+    let (mut a, mut b) = (0, 0);
+    // Without branches on the keys: which list is next cannot be predicted.
+    while let (Some(&x), Some(&y)) = (newer.get(a), older.get(b)) {
+        let (is_newer, is_older) = (x.id() <= y.id(), y.id() <= x.id());
+        out.push(if is_newer { x } else { y });
+        a += usize::from(is_newer);
+        b += usize::from(is_older);
     }
+    out.extend_from_slice(newer.get(a..).unwrap_or(&[]));
+    out.extend_from_slice(older.get(b..).unwrap_or(&[]));
+    out
 }
 
 /// Files in key order, walked along with ascending ids.
@@ -243,7 +233,12 @@ mod tests {
     const WEIGHTS: Weights = Weights { put: 1.0, tombstone: 1.0, file: 0.0 };
 
     fn rule(target: f64) -> CutRule {
-        CutRule { target_bytes: target, most_bytes: 2.0 * target, compaction_bytes_max: 1e9, at_boundaries: true }
+        CutRule {
+            target_bytes: target,
+            most_bytes: 2.0 * target,
+            compaction_bytes_max: 1e9,
+            at_boundaries: true,
+        }
     }
 
     /// Goal: without a next level a file ends at its most size; with one, at the boundary after half of the target. Method: runs of

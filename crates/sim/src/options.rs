@@ -322,7 +322,12 @@ impl Options {
         expect((1..=100).contains(&files), "target_file_size_multiplier", files, "1 to 100")?;
         let bits = self.bloom_bits_per_key;
         expect(bits == 0.0 || (0.5..=64.0).contains(&bits), "bloom_bits_per_key", bits, "0, or 0.5 to 64")?;
-        expect(self.compression_per_level.len() <= 32, "compression_per_level", "too long", "at most 32 levels")?;
+        expect(
+            self.compression_per_level.len() <= 32,
+            "compression_per_level",
+            "too long",
+            "at most 32 levels",
+        )?;
         expect(self.ttl <= 1 << 32, "ttl", self.ttl, "at most 2^32 seconds")?;
         expect((1..=100).contains(&self.rocksdb_version), "rocksdb_version", self.rocksdb_version, "1 to 100")
     }
@@ -347,15 +352,28 @@ impl Options {
         expect(ratio > 0.0 && ratio <= 10.0, "kv.tombstone_ratio", ratio, "above 0, at most 10")?;
         let is_lazy = self.compaction_style == CompactionStyle::LazyLeveled;
         if is_lazy && self.engine == Engine::Rocksdb {
-            return Err(Error::option("compaction_style", "lazy_leveled", "a style of RocksDB, or engine cairn_kv"));
+            return Err(Error::option(
+                "compaction_style",
+                "lazy_leveled",
+                "a style of RocksDB, or engine cairn_kv",
+            ));
         }
         let levels = if self.compaction_style == CompactionStyle::Fifo { 1 } else { 2 };
-        expect(self.num_levels >= levels, "num_levels", self.num_levels, "at least 2 for this compaction_style")
+        expect(
+            self.num_levels >= levels,
+            "num_levels",
+            self.num_levels,
+            "at least 2 for this compaction_style",
+        )
     }
 
     /// `max_compaction_bytes`, its default filled in.
     pub fn compaction_bytes_max(&self) -> u64 {
-        if self.max_compaction_bytes == 0 { 25 * self.target_file_size_base } else { self.max_compaction_bytes }
+        if self.max_compaction_bytes == 0 {
+            25 * self.target_file_size_base
+        } else {
+            self.max_compaction_bytes
+        }
     }
 
     /// Target size of files in a level.

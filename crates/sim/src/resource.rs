@@ -208,10 +208,10 @@ mod tests {
             }).collect();
             let (mut speeds, mut held) = (Vec::new(), Vec::new());
             let used = share(&flows, &mut speeds, &mut held);
-            for at in 0..RESOURCES {
-                prop_assert!(used[at] <= 1.0 + 1e-6);
+            for (at, used) in used.iter().enumerate() {
+                prop_assert!(*used <= 1.0 + 1e-6);
                 let sum: f64 = flows.iter().zip(&speeds).map(|(flow, speed)| flow.share[at] * speed).sum();
-                prop_assert!((sum - used[at]).abs() < 1e-6);
+                prop_assert!((sum - used).abs() < 1e-6);
             }
             for (speed, held) in speeds.iter().zip(&held) {
                 prop_assert!(*speed > 0.0 && *speed <= 1.0 + 1e-9);

@@ -164,7 +164,8 @@ impl Controller {
         let merges = options.compaction_style != CompactionStyle::Fifo;
         let (soft, hard) = (options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger);
         let zero = cairn_speed(signals.level_zero as f64, soft as f64, hard as f64);
-        let limits = (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+        let limits =
+            (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
         let pending = cairn_speed(signals.debt_bytes as f64, limits.0 as f64, limits.1 as f64);
         let mut look = |speed: f64, cause: Cause| {
             if speed < worst.0 {

@@ -305,9 +305,10 @@ impl Tree {
         match level.runs.iter_mut().find(|run| run.id == run_id) {
             Some(run) => {
                 // Output of one job may go to several gaps: a moved file can stand between.
-                let is_one_gap = files.first().zip(files.last()).is_some_and(|(first, last)| {
-                    run.overlapping(first.smallest, last.largest).is_empty()
-                });
+                let is_one_gap = files
+                    .first()
+                    .zip(files.last())
+                    .is_some_and(|(first, last)| run.overlapping(first.smallest, last.largest).is_empty());
                 if is_one_gap {
                     let first = files.first().map_or(0, |file| file.smallest);
                     let at = run.files.partition_point(|file| file.largest < first);
@@ -332,7 +333,8 @@ impl Tree {
                 return Some(format!("level {at}: runs are not newest first"));
             }
             let sum = level.files().map(|file| file.bytes).sum::<u64>();
-            let busy: u64 = level.files().filter(|file| file.compacting).map(|file| file.compensated_bytes).sum();
+            let busy: u64 =
+                level.files().filter(|file| file.compacting).map(|file| file.compensated_bytes).sum();
             if (sum, busy) != (level.bytes, level.busy_bytes) {
                 return Some(format!("level {at}: sums are wrong"));
             }

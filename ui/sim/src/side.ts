@@ -60,7 +60,7 @@ export class Side {
       const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name);
       const series = chart.names.map((label, at) => ({ label, stroke: COLOURS[at]!, width: 1.5 }));
       const axis = { stroke: () => colour("--dim"), grid: { stroke: () => colour("--line"), width: 1 }, size: 34, font: "10px system-ui" };
-      this.charts.push(new uPlot({ width: 230, height: 108, scales: { x: { time: false } }, series: [{}, ...series], axes: [{ ...axis, size: 22 }, axis], cursor: { show: false } }, [[], ...chart.names.map(() => [])] as unknown as uPlot.AlignedData, box));
+      this.charts.push(new uPlot({ width: 230, height: 108, scales: { x: { time: false } }, series: [{}, ...series], axes: [{ ...axis, size: 28 }, axis], cursor: { show: false } }, [[], ...chart.names.map(() => [])] as unknown as uPlot.AlignedData, box));
     }
     new ResizeObserver(() => this.charts.forEach((chart) => {
       const width = chart.root.parentElement!.clientWidth - 12;

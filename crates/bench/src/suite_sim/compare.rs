@@ -203,12 +203,7 @@ pub(super) fn paced(case: &Case, version: &str, measured: &Measured, predicted: 
             continue;
         }
         let limit = (largest >= LEVEL_BYTES_MIN).then_some(0.05);
-        verdicts.push(Verdict::new(
-            Quantity::Level(level.level),
-            level.mean_bytes / 1e6,
-            real / 1e6,
-            limit,
-        ));
+        verdicts.push(Verdict::new(Quantity::Level(level.level), level.mean_bytes / 1e6, real / 1e6, limit));
     }
     if let (Some((filters, blocks, hit)), Some(costs)) = (measured.lookups, &predicted.reads) {
         let limit = (config.options.bloom_bits_per_key > 0.0).then_some(0.03);
@@ -219,7 +214,12 @@ pub(super) fn paced(case: &Case, version: &str, measured: &Measured, predicted: 
     Comparison { case: case.name.clone(), base: case.base.clone(), version: version.to_owned(), verdicts }
 }
 
-pub(super) fn timed(case: &Case, version: &str, figures: [(f64, f64); 2], amplification: (f64, f64)) -> Comparison {
+pub(super) fn timed(
+    case: &Case,
+    version: &str,
+    figures: [(f64, f64); 2],
+    amplification: (f64, f64),
+) -> Comparison {
     let [throughput, stalls] = figures;
     let verdicts = vec![
         Verdict::new(Quantity::Throughput, throughput.0, throughput.1, Some(0.2)),

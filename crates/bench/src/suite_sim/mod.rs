@@ -136,7 +136,10 @@ pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usiz
         if chosen.is_empty() {
             let all = cases(options.quick);
             let known: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
-            return Err(Error::invalid(format!("no case is called like {word:?}; known: {}", known.join(", "))));
+            return Err(Error::invalid(format!(
+                "no case is called like {word:?}; known: {}",
+                known.join(", ")
+            )));
         }
     }
     let opener = Opener::new(options)?;
@@ -165,7 +168,8 @@ pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usiz
 fn tell_figures(comparison: &Comparison, at: usize, count: usize, tell: &mut dyn FnMut(usize, usize, &str)) {
     for verdict in &comparison.verdicts {
         let Verdict { quantity, predicted, measured, error, .. } = verdict;
-        let line = format!("  {}: {predicted:.3}, measured {measured:.3}, {:+.1} %", quantity.name(), error * 100.0);
+        let line =
+            format!("  {}: {predicted:.3}, measured {measured:.3}, {:+.1} %", quantity.name(), error * 100.0);
         tell(at, count, &line);
     }
 }
@@ -239,7 +243,8 @@ impl Opener {
         fills: bool,
         logs: bool,
     ) -> Result<Box<dyn MeasuredStore>> {
-        let library = self.rocksdb.as_ref().ok_or_else(|| Error::invalid("no library of RocksDB".to_owned()))?;
+        let library =
+            self.rocksdb.as_ref().ok_or_else(|| Error::invalid("no library of RocksDB".to_owned()))?;
         Ok(Box::new(library.open(dir, config, fills, logs)?))
     }
 

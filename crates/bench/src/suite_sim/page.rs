@@ -129,7 +129,8 @@ pub fn to_page(report: &Report) -> String {
             );
         }
     }
-    page += "\n## One setting changed\n\n| case | against | predicted | measured | |\n|---|---|---|---|---|\n";
+    page +=
+        "\n## One setting changed\n\n| case | against | predicted | measured | |\n|---|---|---|---|---|\n";
     for sign in &report.signs {
         let verdict = if sign.holds() { "ok" } else { "off" };
         let (predicted, measured) = (sign.predicted * 100.0, sign.measured * 100.0);
@@ -159,19 +160,27 @@ fn chart(report: &Report) -> String {
          aria-label=\"Write amplification, predicted and measured\" font-family=\"sans-serif\" font-size=\"11\" \
          fill=\"currentColor\">\n"
     );
-    let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"14\">write amplification: dark measured, light predicted</text>");
+    let _ = writeln!(
+        svg,
+        "<text x=\"{LEFT}\" y=\"14\">write amplification: dark measured, light predicted</text>"
+    );
     for (at, (case, verdict)) in rows.iter().enumerate() {
         let y = 24 + at * ROW;
         let width = |value: f64| value / most * WIDE;
         let text_y = y + 12;
         let _ = writeln!(svg, "<text x=\"{}\" y=\"{text_y}\" text-anchor=\"end\">{case}</text>", LEFT - 6.0);
         let (real, model) = (width(verdict.measured), width(verdict.predicted));
-        let _ = writeln!(svg, "<rect x=\"{LEFT}\" y=\"{y}\" width=\"{real:.1}\" height=\"8\" fill=\"#1f5f8b\"/>");
+        let _ =
+            writeln!(svg, "<rect x=\"{LEFT}\" y=\"{y}\" width=\"{real:.1}\" height=\"8\" fill=\"#1f5f8b\"/>");
         let below = y + 9;
-        let _ = writeln!(svg, "<rect x=\"{LEFT}\" y=\"{below}\" width=\"{model:.1}\" height=\"8\" fill=\"#7fb8dd\"/>");
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{LEFT}\" y=\"{below}\" width=\"{model:.1}\" height=\"8\" fill=\"#7fb8dd\"/>"
+        );
         let x = LEFT + real.max(model) + 5.0;
         let error = verdict.error * 100.0;
-        let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{text_y}\">{:.2} ({error:+.1} %)</text>", verdict.measured);
+        let _ =
+            writeln!(svg, "<text x=\"{x:.1}\" y=\"{text_y}\">{:.2} ({error:+.1} %)</text>", verdict.measured);
     }
     svg + "</svg>\n"
 }

@@ -127,8 +127,7 @@ pub(super) fn run(
     let speed = done as f64 * config.entry_bytes() as f64 / elapsed / 1e6;
     let stalled = (totals.stall_secs / elapsed).min(1.0);
     let amplification = (totals.flush_bytes + totals.compact_write_bytes) / totals.flush_bytes.max(1.0);
-    let figures =
-        [(predicted.user_mb_per_sec, speed), (predicted.stopped + predicted.delayed, stalled)];
+    let figures = [(predicted.user_mb_per_sec, speed), (predicted.stopped + predicted.delayed, stalled)];
     let version = store.version();
     Ok(compare::timed(case, &version, figures, (predicted.write_amplification, amplification)))
 }

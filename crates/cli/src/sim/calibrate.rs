@@ -41,7 +41,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
     }
     hardware.check()?;
     let profile = HardwareProfile { compression: None, hardware };
-    let json = serde_json::to_string_pretty(&profile).map_err(|error| Error::usage(error.to_string()))? + "\n";
+    let json =
+        serde_json::to_string_pretty(&profile).map_err(|error| Error::usage(error.to_string()))? + "\n";
     match &args.output {
         Some(path) => write_file(fs, path, json.as_bytes())?,
         None => {
@@ -70,6 +71,8 @@ fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     config.options.compression = Compression::Snappy;
     hardware.codecs = measure_codecs(&config, &Data::new(&config)?)?;
     hardware.name = "this machine".to_owned();
-    hardware.source = "measured by cairn sim calibrate: disk, cores and codecs; costs of operations are defaults".to_owned();
+    hardware.source =
+        "measured by cairn sim calibrate: disk, cores and codecs; costs of operations are defaults"
+            .to_owned();
     Ok(())
 }

@@ -68,7 +68,8 @@ struct Limit {
 
 impl Limit {
     fn parse(text: &str) -> Result<Limit> {
-        let refuse = || Error::usage(format!("--limit {text}: expected OBJECTIVE=NUMBER, such as space_amp=1.3"));
+        let refuse =
+            || Error::usage(format!("--limit {text}: expected OBJECTIVE=NUMBER, such as space_amp=1.3"));
         let (name, most) = text.split_once('=').ok_or_else(refuse)?;
         let objective = Objective::from_str(name, false).map_err(|_| refuse())?;
         let most = super::setup::value_of(most).as_f64().ok_or_else(refuse)?;
@@ -115,7 +116,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     let (axes, points) = points(&config, &vary)?;
     let results = run_all(&points, vary.threads, &AtomicBool::new(false))?;
     let ends_well = |it: &Tried<'_>| it.results.outcome == RunOutcome::Done;
-    let within = |limit: &Limit, it: &Tried<'_>| limit.objective.of(&it.point.config, it.results) <= limit.most;
+    let within =
+        |limit: &Limit, it: &Tried<'_>| limit.objective.of(&it.point.config, it.results) <= limit.most;
     let tried: Vec<Tried<'_>> = points
         .iter()
         .zip(&results)
@@ -130,9 +132,8 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     let binding: Vec<(String, usize)> = limits
         .iter()
         .map(|limit| {
-            let others = |it: &&Tried<'_>| {
-                limits.iter().all(|other| std::ptr::eq(other, limit) || within(other, it))
-            };
+            let others =
+                |it: &&Tried<'_>| limits.iter().all(|other| std::ptr::eq(other, limit) || within(other, it));
             let kept_out = tried.iter().filter(others).filter(|it| !within(limit, it)).count();
             (format!("{}={}", limit.objective.name(), limit.most), kept_out)
         })
@@ -148,9 +149,14 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         };
         write_file(fs, path, text.as_bytes())?;
     }
-    let shown = Shown { axes: &axes, args, front: &front, binding, tried: count, config: &config, ours: &ours };
+    let shown =
+        Shown { axes: &axes, args, front: &front, binding, tried: count, config: &config, ours: &ours };
     let mut out = Output::new();
-    if args.json { out.json(&shown.json())? } else { out.bytes(shown.text().as_bytes())? }
+    if args.json {
+        out.json(&shown.json())?
+    } else {
+        out.bytes(shown.text().as_bytes())?
+    }
     out.finish()?;
     Ok(Outcome::found(!front.is_empty()))
 }
@@ -191,7 +197,11 @@ impl Shown<'_> {
             let each = all.map(|it| format!("{} {}", it.name(), it.show(it.of(config, results))));
             each.collect::<Vec<_>>().join(", ")
         };
-        let mut text = format!("{} configurations ended well\nnow         {}\n", self.tried, scores(self.config, self.ours));
+        let mut text = format!(
+            "{} configurations ended well\nnow         {}\n",
+            self.tried,
+            scores(self.config, self.ours)
+        );
         if self.front.is_empty() {
             text += "no configuration is within the limits\n";
         }

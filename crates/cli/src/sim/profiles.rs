@@ -66,9 +66,12 @@ pub fn list(as_json: bool) -> Result<Outcome> {
         .map(|(name, profile)| Ok((name, profile?)))
         .collect::<Result<_>>()?;
     if as_json {
-        let hardware: Vec<_> =
-            hardware.iter().map(|(name, it)| json!({ "id": name, "name": it.hardware.name, "profile": it })).collect();
-        let workloads: Vec<_> = workloads.iter().map(|(name, it)| json!({ "id": name, "profile": it })).collect();
+        let hardware: Vec<_> = hardware
+            .iter()
+            .map(|(name, it)| json!({ "id": name, "name": it.hardware.name, "profile": it }))
+            .collect();
+        let workloads: Vec<_> =
+            workloads.iter().map(|(name, it)| json!({ "id": name, "profile": it })).collect();
         out.json(&json!({ "hardware": hardware, "workloads": workloads }))?;
         out.finish()?;
         return Ok(Outcome::Done);

@@ -63,9 +63,9 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
         config.workload.traffic = match rate.as_str() {
             "max" => Traffic::Unlimited,
             text => {
-                let mb_per_sec = text.parse().map_err(|_| {
-                    Error::usage(format!("--rate {text}: expected MB a second, or max"))
-                })?;
+                let mb_per_sec = text
+                    .parse()
+                    .map_err(|_| Error::usage(format!("--rate {text}: expected MB a second, or max")))?;
                 Traffic::Constant { mb_per_sec }
             }
         };
@@ -98,7 +98,8 @@ pub fn value_of(text: &str) -> Value {
     if let Ok(value) = serde_json::from_str(text) {
         return value;
     }
-    let has_unit = text.ends_with(|c: char| c.is_ascii_alphabetic()) && text.starts_with(|c: char| c.is_ascii_digit());
+    let has_unit =
+        text.ends_with(|c: char| c.is_ascii_alphabetic()) && text.starts_with(|c: char| c.is_ascii_digit());
     match crate::args::bytes::parse_bytes(text) {
         Ok(bytes) if has_unit => bytes.into(),
         _ => Value::String(text.to_owned()),
@@ -137,7 +138,9 @@ mod tests {
         assert_eq!(changed.workload.distribution, cairn_sim::Distribution::Sequential);
         let changed = with(&config, "options.bottommost_compression", &value_of("zstd")).unwrap();
         assert!(changed.options.bottommost_compression.is_some());
-        for (path, value) in [("options.write_bufer", "1"), ("nothing.at.all", "1"), ("seed", "x"), ("seed", "-1")] {
+        for (path, value) in
+            [("options.write_bufer", "1"), ("nothing.at.all", "1"), ("seed", "x"), ("seed", "-1")]
+        {
             let error = with(&config, path, &value_of(value)).unwrap_err().to_string();
             assert!(error.contains(path), "{error}");
         }

@@ -33,26 +33,49 @@ pub fn to_text(results: &Results) -> String {
     };
     let outcome = match results.outcome {
         Outcome::Done => "done".to_owned(),
-        Outcome::OutOfMemory => format!("OUT OF MEMORY after {:.0} s: writers fell too far behind their traffic", results.secs),
-        Outcome::Stuck => format!("STUCK after {:.0} s: writers are stopped and nothing can let them go on", results.secs),
+        Outcome::OutOfMemory => {
+            format!("OUT OF MEMORY after {:.0} s: writers fell too far behind their traffic", results.secs)
+        }
+        Outcome::Stuck => {
+            format!("STUCK after {:.0} s: writers are stopped and nothing can let them go on", results.secs)
+        }
         other => format!("{other:?}"),
     };
     line("outcome", outcome);
-    line("virtual time", format!("{:.0} s, {} events, one key in {} followed", results.secs, results.events, results.sample));
-    line("throughput", format!("{:.1} MB/s accepted, {:.0} MB behind", results.user_mb_per_sec, results.backlog_mb));
+    line(
+        "virtual time",
+        format!("{:.0} s, {} events, one key in {} followed", results.secs, results.events, results.sample),
+    );
+    line(
+        "throughput",
+        format!("{:.1} MB/s accepted, {:.0} MB behind", results.user_mb_per_sec, results.backlog_mb),
+    );
     let bound = if results.is_cpu_bound { "CPU-bound" } else { "I/O-bound" };
     let counters = &results.counters;
     line(
         "background work",
-        format!("{bound}: {} jobs wait for cores, {} for the disk", counters.cpu_bound_jobs, counters.io_bound_jobs),
+        format!(
+            "{bound}: {} jobs wait for cores, {} for the disk",
+            counters.cpu_bound_jobs, counters.io_bound_jobs
+        ),
     );
     line(
         "write amplification",
-        format!("{:.2}; with the log, by user bytes {:.2}", results.write_amplification, results.write_amplification_user),
+        format!(
+            "{:.2}; with the log, by user bytes {:.2}",
+            results.write_amplification, results.write_amplification_user
+        ),
     );
     line("space amplification", format!("{:.3}", results.space_amplification));
     let waits = 100.0 * results.stopped;
-    line("stalls", format!("{waits:.1} % stopped, {:.1} % delayed; at the end {:?}", 100.0 * results.delayed, results.stall_at_end));
+    line(
+        "stalls",
+        format!(
+            "{waits:.1} % stopped, {:.1} % delayed; at the end {:?}",
+            100.0 * results.delayed,
+            results.stall_at_end
+        ),
+    );
     line("debt at the end", format!("{} to compact", bytes(results.debt_bytes as f64)));
     for (what, share) in results.bottlenecks.iter().take(3) {
         line("bottleneck", format!("{:.1} % of the time {}", share * 100.0, bottleneck(*what)));
@@ -61,9 +84,20 @@ pub fn to_text(results: &Results) -> String {
         line("", cause.explain().to_owned());
     }
     let percent = |value: f64| format!("{:.0} %", value * 100.0);
-    line("use", format!("cores {}, disk reads {}, disk writes {}", percent(results.cpu), percent(results.disk_read), percent(results.disk_write)));
+    line(
+        "use",
+        format!(
+            "cores {}, disk reads {}, disk writes {}",
+            percent(results.cpu),
+            percent(results.disk_read),
+            percent(results.disk_write)
+        ),
+    );
     let us = |it: &cairn_sim::histogram::Percentiles| {
-        format!("p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.0} us", it.p50_us, it.p99_us, it.p999_us, it.max_us)
+        format!(
+            "p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.0} us",
+            it.p50_us, it.p99_us, it.p999_us, it.max_us
+        )
     };
     if results.put.max_us > 0.0 {
         line("put", us(&results.put));
@@ -88,7 +122,8 @@ pub fn to_text(results: &Results) -> String {
     line("memory", bytes(results.memory_bytes as f64));
     line("tree", format!("{}, {} live keys", bytes(results.tree_bytes as f64), results.live_keys));
     for level in results.levels.iter().filter(|level| level.files > 0) {
-        let target = level.target_bytes.map_or(String::new(), |bytes| format!(", target {:.0}", bytes as f64 / MIB));
+        let target =
+            level.target_bytes.map_or(String::new(), |bytes| format!(", target {:.0}", bytes as f64 / MIB));
         line(
             &format!("  level {}", level.level),
             format!(

@@ -33,7 +33,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
     }
     let mut out = Output::new();
     if args.json {
-        out.json(&serde_json::to_value(&report).map_err(|error| crate::error::Error::usage(error.to_string()))?)?;
+        out.json(
+            &serde_json::to_value(&report).map_err(|error| crate::error::Error::usage(error.to_string()))?,
+        )?;
     } else {
         out.bytes(suite_sim::to_text(&report).as_bytes())?;
     }

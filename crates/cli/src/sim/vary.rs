@@ -28,7 +28,12 @@ pub struct Axis {
 enum Values {
     List(Vec<Value>),
     /// From, to, whether whole numbers, whether by factors.
-    Range { low: f64, high: f64, is_whole: bool, is_log: bool },
+    Range {
+        low: f64,
+        high: f64,
+        is_whole: bool,
+        is_log: bool,
+    },
 }
 
 /// One configuration and what it was made from.
@@ -50,7 +55,8 @@ impl Axis {
         }
         let values = match values.split_once("..") {
             Some((low, high)) => {
-                let number = |text: &str| value_of(text).as_f64().filter(|value| value.is_finite()).ok_or_else(refuse);
+                let number =
+                    |text: &str| value_of(text).as_f64().filter(|value| value.is_finite()).ok_or_else(refuse);
                 let (from, to) = (number(low)?, number(high)?);
                 if from >= to {
                     return Err(Error::usage(format!("--vary {text}: the range ends before it begins")));
@@ -213,7 +219,8 @@ mod tests {
     #[test]
     fn points_are_what_was_asked_for() {
         let config = Config::default();
-        let grid = args(&["options.max_background_jobs=2,4", "options.write_buffer_size=8MiB,16MiB,64MiB"], None);
+        let grid =
+            args(&["options.max_background_jobs=2,4", "options.write_buffer_size=8MiB,16MiB,64MiB"], None);
         let (_, points) = points(&config, &grid).unwrap();
         assert_eq!(points.len(), 6);
         assert_eq!(points[5].config.options.write_buffer_size, 64 << 20);
@@ -223,7 +230,9 @@ mod tests {
             points.iter().map(|it| (it.config.options.max_bytes_for_level_multiplier - 4.0) as u64).collect();
         slices.sort_unstable();
         assert_eq!(slices, (0..8).collect::<Vec<_>>());
-        for wrong in ["seed", "seed=", "seed=5..1", "options.nothing=1,2", "seed=1..9", "options.num_levels=0,1"] {
+        for wrong in
+            ["seed", "seed=", "seed=5..1", "options.nothing=1,2", "seed=1..9", "options.num_levels=0,1"]
+        {
             assert!(super::points(&config, &args(&[wrong], None)).is_err(), "{wrong}");
         }
     }

@@ -131,7 +131,7 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
 }
 
 /// Parts of level 0 and the base level that hang together: upper and lower files.
-fn parts<'t>(tree: &'t Tree, base: usize) -> Vec<(Vec<&'t File>, Vec<&'t File>)> {
+fn parts(tree: &Tree, base: usize) -> Vec<(Vec<&File>, Vec<&File>)> {
     let mut all: Vec<(bool, &File)> = tree.level(0).files().map(|file| (true, file)).collect();
     all.extend(tree.level(base).files().map(|file| (false, file)));
     all.sort_by_key(|(_, file)| file.smallest);
@@ -185,7 +185,8 @@ fn zero_within(tree: &Tree, options: &Options) -> Option<Job> {
     if runs.len() < 2 * options.kv.level_zero_runs_max {
         return None;
     }
-    let is_small = |run: &&crate::tree::Run| !run.is_compacting() && run.bytes() < options.kv.level_zero_bytes / 2;
+    let is_small =
+        |run: &&crate::tree::Run| !run.is_compacting() && run.bytes() < options.kv.level_zero_bytes / 2;
     let row: Vec<_> = runs.iter().skip_while(|run| !is_small(run)).take_while(|run| is_small(run)).collect();
     if row.len() < WITHIN_RUNS_MIN {
         return None;
@@ -269,7 +270,8 @@ fn tombstones(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> 
             } else {
                 let run = tree.level(level).runs.first().map_or(0, |run| run.id);
                 let inputs = vec![(level, run, vec![file])];
-                let draft = Draft { reason: Reason::Tombstones, inputs, output_level: level, output_run: run };
+                let draft =
+                    Draft { reason: Reason::Tombstones, inputs, output_level: level, output_run: run };
                 draft.finish(tree, Kind::Merge, options.target_file_size_base)
             };
             if job.is_some() {

@@ -37,9 +37,9 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
         }
     }
     let many = |level: usize| {
-        tree.level(level)
-            .files()
-            .any(|file| !file.compacting && file.tombstones > 0 && file.tombstone_ratio() >= options.kv.tombstone_ratio)
+        tree.level(level).files().any(|file| {
+            !file.compacting && file.tombstones > 0 && file.tombstone_ratio() >= options.kv.tombstone_ratio
+        })
     };
     (0..last).find(|&level| many(level)).and_then(|level| down(tree, options, level, Reason::Tombstones))
 }
@@ -67,7 +67,11 @@ fn down(tree: &Tree, options: &Options, level: usize, reason: Reason) -> Option<
     let moves = inputs.len() == 1 && tree.level(level).files().all(|file| file.tombstones == 0);
     let kind = if moves { Kind::Move } else { Kind::Merge };
     let output_run = if next == last { 0 } else { newest_below.filter(|_| joins).unwrap_or(newest) };
-    Draft { reason, inputs, output_level: next, output_run }.finish(tree, kind, options.target_file_size(next))
+    Draft { reason, inputs, output_level: next, output_run }.finish(
+        tree,
+        kind,
+        options.target_file_size(next),
+    )
 }
 
 /// Bytes of full levels, and of the last level when it is rewritten with them.

@@ -14,7 +14,8 @@ pub(super) fn order(tree: &Tree, options: &Options, level: usize) -> Vec<usize> 
             order.sort_by_key(|&at| ratios.get(at).copied().unwrap_or(u64::MAX));
         }
         CompactionPri::ByCompensatedSize => {
-            order.sort_by_key(|&at| std::cmp::Reverse(files.get(at).map_or(0, |file| file.compensated_bytes)));
+            order
+                .sort_by_key(|&at| std::cmp::Reverse(files.get(at).map_or(0, |file| file.compensated_bytes)));
         }
         CompactionPri::OldestLargestSeqFirst => {
             order.sort_by_key(|&at| files.get(at).map_or(0, |file| file.flushes.1));

@@ -121,8 +121,11 @@ fn fifo_drops_the_oldest() {
 /// Goal: Cairn's lazy levels hold several runs, the last one. Method: four runs of level 0 go down, four of a tier too.
 #[test]
 fn lazy_levels_merge_by_count() {
-    let options =
-        Options { compaction_style: CompactionStyle::LazyLeveled, engine: Engine::CairnKv, ..Options::default() };
+    let options = Options {
+        compaction_style: CompactionStyle::LazyLeveled,
+        engine: Engine::CairnKv,
+        ..Options::default()
+    };
     let job = pick(&tree_of(&zero(4)), &options, 0.0).unwrap();
     assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::Runs, 4, 6));
     assert_eq!(pick(&tree_of(&zero(3)), &options, 0.0), None);

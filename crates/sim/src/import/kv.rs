@@ -227,7 +227,8 @@ fn apply(options: &mut Options, strategy: Strategy) {
             options.compaction_options_universal.size_ratio = it.size_ratio_percent;
             options.compaction_options_universal.min_merge_width = it.merge_runs_min;
             options.compaction_options_universal.max_merge_width = it.merge_runs_max;
-            options.compaction_options_universal.max_size_amplification_percent = it.space_amplification_percent;
+            options.compaction_options_universal.max_size_amplification_percent =
+                it.space_amplification_percent;
             options.num_levels = it.levels;
             options.max_subcompactions = it.parts;
         }

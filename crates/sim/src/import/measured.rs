@@ -18,7 +18,8 @@ pub fn apply_db_bench(hardware: &mut Hardware, text: &str, file: &str) -> Result
             && found == 0.0
             && of > 0.0
         {
-            let what = format!("{name} found 0 of {of} keys: it ran on an empty store, and is no measurement");
+            let what =
+                format!("{name} found 0 of {of} keys: it ran on an empty store, and is no measurement");
             return Err(Error::parse(file, at + 1, what));
         }
         match name {

@@ -4,8 +4,8 @@ mod kv;
 mod measured;
 mod rocksdb;
 
-pub use measured::{apply_db_bench, apply_log};
 pub use kv::{export_kv, import_kv};
+pub use measured::{apply_db_bench, apply_log};
 pub use rocksdb::{export_rocksdb, import_rocksdb, rocksdb_changes, rocksdb_string};
 
 use crate::options::Options;

@@ -127,7 +127,8 @@ impl Reader<'_> {
             Section::Version => {
                 if name == "rocksdb_version" {
                     let version = major_version(value).filter(|&version| version > 0);
-                    let version = version.ok_or_else(|| self.wrong(format!("{name}={value}: expected a version")))?;
+                    let version =
+                        version.ok_or_else(|| self.wrong(format!("{name}={value}: expected a version")))?;
                     self.options.rocksdb_version = version.min(100);
                 }
                 Ok(())
@@ -233,12 +234,7 @@ impl Reader<'_> {
     }
 
     /// `{a=1;b=2;}`.
-    fn each(
-        &mut self,
-        name: &str,
-        value: &str,
-        set: fn(&mut Self, &str, &str) -> Result<()>,
-    ) -> Result<()> {
+    fn each(&mut self, name: &str, value: &str, set: fn(&mut Self, &str, &str) -> Result<()>) -> Result<()> {
         let inside = value.strip_prefix('{').and_then(|value| value.strip_suffix('}'));
         let inside = inside.ok_or_else(|| self.wrong(format!("{name}: expected {{name=value;...}}")))?;
         // Nested braces belong to settings that have no model.
@@ -248,8 +244,9 @@ impl Reader<'_> {
             c == ';' && depth == 0
         });
         for part in parts.map(str::trim).filter(|part| !part.is_empty()) {
-            let (inner, value) =
-                part.split_once('=').ok_or_else(|| self.wrong(format!("{name}: {part}: expected name=value")))?;
+            let (inner, value) = part
+                .split_once('=')
+                .ok_or_else(|| self.wrong(format!("{name}: {part}: expected name=value")))?;
             set(self, inner.trim(), value.trim())?;
         }
         Ok(())
@@ -268,7 +265,11 @@ impl Reader<'_> {
             "max_size_amplification_percent" => {
                 self.options.compaction_options_universal.max_size_amplification_percent = number(self)?;
             }
-            "stop_style" | "compression_size_percent" | "allow_trivial_move" | "incremental" | "max_read_amp"
+            "stop_style"
+            | "compression_size_percent"
+            | "allow_trivial_move"
+            | "incremental"
+            | "max_read_amp"
             | "reduce_file_locking" => self.ignored.push(format!("compaction_options_universal.{name}")),
             _ => return Err(self.wrong(format!("compaction_options_universal: {name} is not known"))),
         }
@@ -283,8 +284,13 @@ impl Reader<'_> {
             "allow_compaction" => {
                 self.options.compaction_options_fifo.allow_compaction = self.truth(name, value)?;
             }
-            "age_for_warm" | "ttl" | "file_temperature_age_thresholds" | "trivial_copy_buffer_size"
-            | "allow_trivial_copy_when_change_temperature" | "max_data_files_size" | "use_kv_ratio_compaction" => {
+            "age_for_warm"
+            | "ttl"
+            | "file_temperature_age_thresholds"
+            | "trivial_copy_buffer_size"
+            | "allow_trivial_copy_when_change_temperature"
+            | "max_data_files_size"
+            | "use_kv_ratio_compaction" => {
                 self.ignored.push(format!("compaction_options_fifo.{name}"));
             }
             _ => return Err(self.wrong(format!("compaction_options_fifo: {name} is not known"))),
@@ -300,7 +306,8 @@ impl Reader<'_> {
             }
             "filter_policy" => {
                 let parts: Vec<&str> = value.split(':').collect();
-                let is_filter = parts.first().is_some_and(|kind| kind.ends_with("filter") || kind.contains("Filter"));
+                let is_filter =
+                    parts.first().is_some_and(|kind| kind.ends_with("filter") || kind.contains("Filter"));
                 self.options.bloom_bits_per_key = match parts.get(1) {
                     Some(bits) if is_filter => self.number(name, bits)?,
                     _ if value == "nullptr" || value.is_empty() => 0.0,
@@ -331,7 +338,9 @@ impl Reader<'_> {
     fn codec(&self, name: &str, value: &str) -> Result<Compression> {
         let found = CODECS.iter().find(|(name, _)| *name == value).map(|(_, codec)| *codec);
         found.ok_or_else(|| {
-            self.wrong(format!("{name}={value}: expected kNoCompression, kSnappyCompression, kLZ4Compression or kZSTD"))
+            self.wrong(format!(
+                "{name}={value}: expected kNoCompression, kSnappyCompression, kLZ4Compression or kZSTD"
+            ))
         })
     }
 }
@@ -369,8 +378,7 @@ fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
     let fifo = &options.compaction_options_fifo;
     let bits = options.bloom_bits_per_key;
     let filter = if bits > 0.0 { format!("bloomfilter:{bits}:false") } else { "nullptr".to_owned() };
-    let codecs: Vec<_> =
-        options.compression_per_level.iter().map(|codec| name_of(&CODECS, *codec)).collect();
+    let codecs: Vec<_> = options.compression_per_level.iter().map(|codec| name_of(&CODECS, *codec)).collect();
     let bottom = options.bottommost_compression;
     let bottom = bottom.map_or("kDisableCompressionOption", |codec| name_of(&CODECS, codec));
     let family = |name, value: String| (Section::Family, name, value);
@@ -395,8 +403,14 @@ fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
         family("target_file_size_base", options.target_file_size_base.to_string()),
         family("target_file_size_multiplier", options.target_file_size_multiplier.to_string()),
         family("max_compaction_bytes", options.max_compaction_bytes.to_string()),
-        family("soft_pending_compaction_bytes_limit", options.soft_pending_compaction_bytes_limit.to_string()),
-        family("hard_pending_compaction_bytes_limit", options.hard_pending_compaction_bytes_limit.to_string()),
+        family(
+            "soft_pending_compaction_bytes_limit",
+            options.soft_pending_compaction_bytes_limit.to_string(),
+        ),
+        family(
+            "hard_pending_compaction_bytes_limit",
+            options.hard_pending_compaction_bytes_limit.to_string(),
+        ),
         family("compaction_style", name_of(&STYLES, options.compaction_style).to_owned()),
         family("compaction_pri", name_of(&PRIORITIES, options.compaction_pri).to_owned()),
         family(
@@ -424,11 +438,7 @@ fn pairs(options: &Options) -> Vec<(Section, &'static str, String)> {
         family("optimize_filters_for_hits", options.optimize_filters_for_hits.to_string()),
         (Section::Table, "block_size", options.block_size.to_string()),
         (Section::Table, "filter_policy", filter),
-        (
-            Section::Table,
-            "cache_index_and_filter_blocks",
-            options.cache_index_and_filter_blocks.to_string(),
-        ),
+        (Section::Table, "cache_index_and_filter_blocks", options.cache_index_and_filter_blocks.to_string()),
     ]
 }
 
@@ -481,10 +491,14 @@ pub fn rocksdb_string(options: &Options) -> Result<String> {
     expect_rocksdb(options)?;
     let mut text = String::new();
     let mut table = String::new();
-    // A name of 7.8 that later versions dropped, or the other way round, would be refused.
-    let everywhere = |name: &str| name != "level_compaction_dynamic_file_size" && name != "compression_per_level";
+    // What one version has and another lacks would be refused: left out where it says what is the default anyway.
+    let is_default = |name: &str, value: &str| match name {
+        "level_compaction_dynamic_file_size" => options.rocksdb_version >= 8 || value == "true",
+        "compression_per_level" => value.is_empty(),
+        _ => false,
+    };
     for (section, name, value) in pairs(options) {
-        if !everywhere(name) && !(name == "compression_per_level" && !value.is_empty()) {
+        if is_default(name, &value) {
             continue;
         }
         match section {
@@ -502,7 +516,11 @@ pub fn rocksdb_string(options: &Options) -> Result<String> {
         }
     }
     let cache = options.block_cache_size;
-    let _ = write!(text, "block_based_table_factory={{{table}block_cache={cache};no_block_cache={};}};", cache == 0);
+    let _ = write!(
+        text,
+        "block_based_table_factory={{{table}block_cache={cache};no_block_cache={};}};",
+        cache == 0
+    );
     Ok(text)
 }
 

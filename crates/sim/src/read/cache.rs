@@ -56,7 +56,8 @@ impl CacheModel {
         if asked <= 0.0 || capacity <= 0.0 {
             return CacheModel { hit_rate: 0.0, lookups: 0.0 };
         }
-        let popular: f64 = classes.iter().filter(|class| class.popularity > 0.0).map(|class| class.count).sum();
+        let popular: f64 =
+            classes.iter().filter(|class| class.popularity > 0.0).map(|class| class.count).sum();
         if capacity >= popular.min(blocks) {
             return CacheModel { hit_rate: 1.0, lookups: f64::INFINITY };
         }
@@ -143,14 +144,22 @@ impl Lru {
 
     fn unlink(&mut self, at: usize) {
         let (_, newer, older) = self.list[at];
-        if newer == NOWHERE { self.newest = older } else { self.list[newer].2 = older }
+        if newer == NOWHERE {
+            self.newest = older
+        } else {
+            self.list[newer].2 = older
+        }
         if older == NOWHERE { self.oldest = newer } else { self.list[older].1 = newer }
     }
 
     fn link(&mut self, at: usize) {
         self.list[at].1 = NOWHERE;
         self.list[at].2 = self.newest;
-        if self.newest == NOWHERE { self.oldest = at } else { self.list[self.newest].1 = at }
+        if self.newest == NOWHERE {
+            self.oldest = at
+        } else {
+            self.list[self.newest].1 = at
+        }
         self.newest = at;
     }
 }

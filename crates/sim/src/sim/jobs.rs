@@ -160,8 +160,7 @@ impl Simulation {
         let flush = self.next_flush;
         self.next_flush += 1;
         let age = Age { secs: (self.now, self.now), flushes: (flush, flush) };
-        let (files, codec) =
-            self.builder.files(&self.config, &self.tree, 0, entries, u64::MAX, false, age);
+        let (files, codec) = self.builder.files(&self.config, &self.tree, 0, entries, u64::MAX, false, age);
         let speed = self.config.hardware.codec(codec).compress_mb_per_sec;
         (files, speed.is_finite().then_some(speed))
     }
@@ -250,8 +249,7 @@ impl Simulation {
                     let secs = (self.now - job.started_secs).max(1e-9);
                     let speed = user_bytes / secs;
                     let before = self.flush_speed;
-                    self.flush_speed =
-                        if before.is_finite() { (3.0 * before + speed) / 4.0 } else { speed };
+                    self.flush_speed = if before.is_finite() { (3.0 * before + speed) / 4.0 } else { speed };
                     self.install_flush(job.outputs, memtables);
                 }
                 What::Compaction(what) => {

@@ -31,9 +31,9 @@ use crate::tree::Tree;
 
 use jobs::Active;
 pub use jobs::JobView;
-pub use paced::preload_order;
 use live::Live;
 use memtable::Sealed;
+pub use paced::preload_order;
 
 /// Events that a run may have.
 const EVENTS_MAX: u64 = 50_000_000;

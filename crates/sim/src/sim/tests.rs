@@ -239,7 +239,7 @@ proptest! {
         }
         let mut simulation = Simulation::new(&config).unwrap();
         while simulation.step() {
-            if simulation.events % 16 == 0 {
+            if simulation.events.is_multiple_of(16) {
                 prop_assert_eq!(simulation.tree.broken_invariant(), None);
             }
         }

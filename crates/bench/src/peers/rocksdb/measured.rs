@@ -53,7 +53,9 @@ impl Library {
                 return Ok(Library { api, path });
             }
         }
-        Err(fail("no library found: install Debian's librocksdb, run the setup script, or set CAIRN_ROCKSDB_LIB"))
+        Err(fail(
+            "no library found: install Debian's librocksdb, run the setup script, or set CAIRN_ROCKSDB_LIB",
+        ))
     }
 
     /// Which one it is.
@@ -132,8 +134,11 @@ impl RocksDbMeasured {
     }
 
     fn is_busy(&self) -> bool {
-        let counts =
-            [c"rocksdb.mem-table-flush-pending", c"rocksdb.num-running-flushes", c"rocksdb.num-running-compactions"];
+        let counts = [
+            c"rocksdb.mem-table-flush-pending",
+            c"rocksdb.num-running-flushes",
+            c"rocksdb.num-running-compactions",
+        ];
         counts.into_iter().any(|name| self.property(name) > 0)
     }
 
@@ -183,8 +188,7 @@ impl MeasuredStore for RocksDbMeasured {
         let mut error = ptr::null_mut();
         // SAFETY: as above; a slice that was returned is freed once.
         let found = unsafe {
-            let slice =
-                (self.api.get_pinned)(self.db, self.read, key.as_ptr().cast(), key.len(), &mut error);
+            let slice = (self.api.get_pinned)(self.db, self.read, key.as_ptr().cast(), key.len(), &mut error);
             let found = !slice.is_null();
             if found {
                 (self.api.pinnableslice_destroy)(slice);

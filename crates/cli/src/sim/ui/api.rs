@@ -70,7 +70,10 @@ fn refuse(error: impl ToString) -> Refused {
 fn config_of(text: &str) -> Result<Config, Refused> {
     let mut config = Config::from_json(text, "the page's configuration").map_err(refuse)?;
     if config.duration_secs > SECS_MAX {
-        return Err(refuse(format!("duration_secs is {}, expected at most {SECS_MAX}", config.duration_secs)));
+        return Err(refuse(format!(
+            "duration_secs is {}, expected at most {SECS_MAX}",
+            config.duration_secs
+        )));
     }
     config.points = config.points.min(POINTS_MAX);
     Ok(config)
@@ -119,7 +122,9 @@ pub async fn stream(
     let (sender, receiver) = mpsc::channel::<Event>(64);
     tokio::task::spawn_blocking(move || {
         let _turn = turn;
-        let send = |kind: &str, value: &Value| sender.blocking_send(Event::default().event(kind).data(value.to_string()));
+        let send = |kind: &str, value: &Value| {
+            sender.blocking_send(Event::default().event(kind).data(value.to_string()))
+        };
         let mut simulation = match Simulation::new(&config) {
             Ok(simulation) => simulation,
             Err(error) => {
@@ -164,14 +169,14 @@ pub struct SweepAsked {
 }
 
 /// A small sweep: values and figures of each configuration.
-pub async fn sweep(
-    State(shared): State<Arc<Shared>>,
-    body: String,
-) -> Result<Json<Value>, Refused> {
+pub async fn sweep(State(shared): State<Arc<Shared>>, body: String) -> Result<Json<Value>, Refused> {
     let asked: SweepAsked = serde_json::from_str(&body).map_err(refuse)?;
     let config = config_of(&asked.config.to_string())?;
     if asked.samples.is_some_and(|samples| samples > SWEEP_MAX) {
-        return Err(refuse(format!("samples is {}, expected at most {SWEEP_MAX}", asked.samples.unwrap_or(0))));
+        return Err(refuse(format!(
+            "samples is {}, expected at most {SWEEP_MAX}",
+            asked.samples.unwrap_or(0)
+        )));
     }
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
     let work = move || {
@@ -186,8 +191,10 @@ pub async fn sweep(
             .iter()
             .zip(&results)
             .map(|(point, results)| {
-                let figures: serde_json::Map<String, Value> =
-                    FIGURES.iter().map(|(name, figure)| ((*name).to_owned(), figure(results).into())).collect();
+                let figures: serde_json::Map<String, Value> = FIGURES
+                    .iter()
+                    .map(|(name, figure)| ((*name).to_owned(), figure(results).into()))
+                    .collect();
                 json!({ "values": point.values, "figures": figures })
             })
             .collect();

@@ -39,7 +39,8 @@ fn frame(simulation: &Simulation, point: Value) -> Value {
                         let from = files.first().map_or(0.0, |file| f64::from(file.smallest) / ids);
                         let to = files.last().map_or(0.0, |file| f64::from(file.largest + 1) / ids);
                         let bytes: u64 = files.iter().map(|file| file.bytes).sum();
-                        let age = files.iter().map(|file| now - file.newest_secs).fold(f64::INFINITY, f64::min);
+                        let age =
+                            files.iter().map(|file| now - file.newest_secs).fold(f64::INFINITY, f64::min);
                         let compacting = files.iter().any(|file| file.compacting);
                         let round = |value: f64| (value * 1e4).round() / 1e4;
                         json!([round(from), round(to), bytes, age.round(), u8::from(compacting), files.len()])

@@ -22,14 +22,18 @@ type Gauge = (&'static str, &'static str, fn(&Results) -> f64);
 const GAUGES: [Gauge; 14] = [
     ("write_amplification", "Bytes flushed and compacted for each byte flushed", |it| it.write_amplification),
     ("space_amplification", "Bytes of files for each byte of live data", |it| it.space_amplification),
-    ("read_blocks", "Data blocks that a lookup fetches", |it| it.reads.as_ref().map_or(0.0, |reads| reads.blocks)),
+    ("read_blocks", "Data blocks that a lookup fetches", |it| {
+        it.reads.as_ref().map_or(0.0, |reads| reads.blocks)
+    }),
     ("cache_hit_ratio", "Share of fetched blocks in the cache", |it| {
         it.reads.as_ref().map_or(0.0, |reads| reads.cache_hit)
     }),
     ("user_bytes_per_second", "Accepted bytes of keys and values", |it| it.user_mb_per_sec * 1e6),
     ("stopped_ratio", "Share of the time that writers were stopped", |it| it.stopped),
     ("delayed_ratio", "Share of the time that writers were delayed", |it| it.delayed),
-    ("is_stalled", "Whether writers wait at the end", |it| f64::from(u8::from(it.stall_at_end.cause().is_some()))),
+    ("is_stalled", "Whether writers wait at the end", |it| {
+        f64::from(u8::from(it.stall_at_end.cause().is_some()))
+    }),
     ("debt_bytes", "Bytes that compactions have yet to handle", |it| it.debt_bytes as f64),
     ("tree_bytes", "Bytes of all files", |it| it.tree_bytes as f64),
     ("cpu_ratio", "Use of the cores", |it| it.cpu),
@@ -48,15 +52,18 @@ fn to_text(results: Option<&Results>) -> String {
         let _ = writeln!(text, "# HELP cairn_sim_{name} {help}\n# TYPE cairn_sim_{name} gauge");
         let _ = writeln!(text, "cairn_sim_{name} {}", figure(results));
     }
-    let _ = writeln!(text, "# HELP cairn_sim_level_bytes Bytes of a level\n# TYPE cairn_sim_level_bytes gauge");
+    let _ =
+        writeln!(text, "# HELP cairn_sim_level_bytes Bytes of a level\n# TYPE cairn_sim_level_bytes gauge");
     for level in &results.levels {
         let _ = writeln!(text, "cairn_sim_level_bytes{{level=\"{}\"}} {}", level.level, level.bytes);
     }
-    let _ = writeln!(text, "# HELP cairn_sim_level_files Files of a level\n# TYPE cairn_sim_level_files gauge");
+    let _ =
+        writeln!(text, "# HELP cairn_sim_level_files Files of a level\n# TYPE cairn_sim_level_files gauge");
     for level in &results.levels {
         let _ = writeln!(text, "cairn_sim_level_files{{level=\"{}\"}} {}", level.level, level.files);
     }
-    let _ = writeln!(text, "# HELP cairn_sim_latency_seconds Latency\n# TYPE cairn_sim_latency_seconds gauge");
+    let _ =
+        writeln!(text, "# HELP cairn_sim_latency_seconds Latency\n# TYPE cairn_sim_latency_seconds gauge");
     for (operation, it) in [("put", &results.put), ("get", &results.get)] {
         for (quantile, us) in [("0.5", it.p50_us), ("0.99", it.p99_us), ("0.999", it.p999_us)] {
             let labels = format!("operation=\"{operation}\",quantile=\"{quantile}\"");
@@ -83,5 +90,21 @@ mod tests {
         }
         assert!(text.contains("cairn_sim_level_bytes{level=\"0\"}"));
         assert!(to_text(None).starts_with('#'));
+    }
+
+    /// Goal: the dashboard asks for metrics that there are. Method: every name in its expressions.
+    #[test]
+    fn the_dashboard_knows_the_metrics() {
+        let config = cairn_sim::Config { duration_secs: 60.0, ..cairn_sim::Config::default() };
+        let text = to_text(Some(&cairn_sim::Simulation::run(&config).unwrap()));
+        let dashboard: serde_json::Value =
+            serde_json::from_str(include_str!("../../../../../docs/grafana/simulator.json")).unwrap();
+        let panels = dashboard["panels"].as_array().unwrap();
+        let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+        let names: Vec<&str> = targets.map(|target| target["expr"].as_str().unwrap()).collect();
+        assert!(names.len() > 10);
+        for name in names {
+            assert!(text.contains(&format!("# TYPE {name} gauge")), "{name}");
+        }
     }
 }

@@ -75,7 +75,14 @@ fn router(shared: Arc<Shared>) -> Router {
 
 async fn asset(kind: &'static str, text: &'static str) -> impl IntoResponse {
     let policy = "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
-    ([(header::CONTENT_TYPE, kind), (header::CONTENT_SECURITY_POLICY, policy), (header::CACHE_CONTROL, "no-cache")], text)
+    (
+        [
+            (header::CONTENT_TYPE, kind),
+            (header::CONTENT_SECURITY_POLICY, policy),
+            (header::CACHE_CONTROL, "no-cache"),
+        ],
+        text,
+    )
 }
 
 /// A page of another site could have its name point at this machine: only requests for this machine's names are answered.
