@@ -48,6 +48,7 @@ pub mod store;
 pub mod suite_hash;
 pub mod suite_kv;
 pub mod suite_pool;
+pub mod suite_sim;
 pub mod suite_sql;
 pub mod table;
 #[cfg(test)]

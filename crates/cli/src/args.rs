@@ -1,11 +1,12 @@
 //! What can be typed.
 
-mod bytes;
+pub mod bytes;
 pub mod kv;
 pub mod pool;
 mod run;
 #[cfg(feature = "sql")]
 pub mod shell;
+pub mod sim;
 pub mod sql;
 
 use std::path::PathBuf;
@@ -49,6 +50,12 @@ pub enum Command {
     /// The relational database: a shell, and a server for PostgreSQL's clients
     #[cfg(feature = "sql")]
     Sql(Box<shell::SqlArgs>),
+    /// Predict what RocksDB or Cairn's kv would do with a workload, options and hardware
+    Sim {
+        /// What to do.
+        #[command(subcommand)]
+        command: Box<sim::SimCommand>,
+    },
     /// Measure engines against their peers on this machine
     Bench {
         /// What to measure or to make of measurements.

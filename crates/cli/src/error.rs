@@ -37,6 +37,9 @@ pub enum Error {
     /// The file system.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),
+    /// The simulator.
+    #[error(transparent)]
+    Sim(#[from] cairn_sim::Error),
     /// The lab.
     #[error(transparent)]
     Bench(#[from] cairn_bench::Error),

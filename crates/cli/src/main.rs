@@ -6,6 +6,7 @@
 //! kv/       the ordered key-value store: read, write, import, export, look after
 //! sql/      the relational database: shell, server, upkeep
 //! input/    records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
+//! sim/      the simulator: runs, sweeps, optimizing, validation, calibration, the page
 //! bench/    runs of the lab, and what can be made of stored ones
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
 //! ```
@@ -22,6 +23,7 @@ mod interrupt;
 mod kv;
 mod output;
 mod progress;
+mod sim;
 #[cfg(feature = "sql")]
 mod sql;
 
@@ -66,6 +68,7 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Kv { command } => kv::run(&fs, command),
         #[cfg(feature = "sql")]
         Command::Sql(args) => sql::run(&fs, *args),
+        Command::Sim { command } => sim::run(&fs, *command),
         Command::Bench { command } => match command {
             BenchCommand::Hash(args) => bench::run::run(&fs, &args),
             BenchCommand::Kv(args) => bench::kv::run(&fs, &args),

@@ -40,7 +40,7 @@ fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// A page of text, whole.
-fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
+pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
     let file = fs.open(path, OpenOptions::read())?;
     let mut text = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
     file.read_exact_at(&mut text, 0)?;

@@ -89,7 +89,7 @@ fn small_matrix() -> Matrix {
 
 /// The first Ctrl-C asks the run to end with what it has, a second one ends the process. Other signals are left as they
 /// are: SIGTERM and a closed terminal end the process at once, and under `nohup` the latter stays ignored.
-pub(super) fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
+pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
     let (stop, asked) = (stop.clone(), AtomicBool::new(false));
     ctrlc::set_handler(move || {
         if asked.swap(true, Ordering::Relaxed) {

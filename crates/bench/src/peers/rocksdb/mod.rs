@@ -6,6 +6,8 @@
 mod ffi;
 mod handles;
 pub mod kv;
+pub mod measured;
+mod measured_ffi;
 pub mod pool;
 
 use std::env;

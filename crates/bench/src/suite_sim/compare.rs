@@ -1,0 +1,283 @@
+//! Predicted against measured.
+
+use cairn_sim::options::CompactionStyle;
+use cairn_sim::{Distribution, Results};
+use serde::Serialize;
+
+use super::Case;
+use super::drive::Measured;
+
+/// What a figure is, and by how much a prediction of it may be off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Quantity {
+    /// (flushed + compacted) / flushed.
+    WriteAmplification,
+    /// The same while the store was filled.
+    PreloadWriteAmplification,
+    /// Bytes of files / bytes of live keys and values.
+    SpaceAmplification,
+    /// Bytes of a level, averaged over settled moments.
+    Level(usize),
+    /// Filters that a lookup asks and that say no.
+    FiltersSkipping,
+    /// Data blocks of a lookup.
+    Blocks,
+    /// The share of them that is in the cache.
+    CacheHit,
+    /// Accepted MB a second.
+    Throughput,
+    /// The share of time that writers waited.
+    StallShare,
+}
+
+impl Quantity {
+    /// For tables.
+    pub fn name(self) -> String {
+        match self {
+            Quantity::WriteAmplification => "write amp".to_owned(),
+            Quantity::PreloadWriteAmplification => "write amp, preload".to_owned(),
+            Quantity::SpaceAmplification => "space amp".to_owned(),
+            Quantity::Level(level) => format!("level {level}, MB"),
+            Quantity::FiltersSkipping => "filters a get".to_owned(),
+            Quantity::Blocks => "blocks a get".to_owned(),
+            Quantity::CacheHit => "cache hit".to_owned(),
+            Quantity::Throughput => "MB/s".to_owned(),
+            Quantity::StallShare => "stalled".to_owned(),
+        }
+    }
+
+    /// Whether its error is a difference of shares rather than relative.
+    pub fn is_share(self) -> bool {
+        matches!(self, Quantity::CacheHit | Quantity::StallShare)
+    }
+}
+
+/// One figure.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Verdict {
+    /// What.
+    pub quantity: Quantity,
+    /// By the model.
+    pub predicted: f64,
+    /// By the store.
+    pub measured: f64,
+    /// Relative, or the difference of shares.
+    pub error: f64,
+    /// By how much it may be off; absent when it is only told.
+    pub limit: Option<f64>,
+}
+
+impl Verdict {
+    fn new(quantity: Quantity, predicted: f64, measured: f64, limit: Option<f64>) -> Verdict {
+        let error = match (quantity.is_share(), measured.abs() > 1e-9) {
+            (true, _) => predicted - measured,
+            (false, true) => predicted / measured - 1.0,
+            (false, false) => predicted,
+        };
+        Verdict { quantity, predicted, measured, error, limit }
+    }
+
+    /// Whether it is within its limit.
+    pub fn holds(&self) -> bool {
+        self.limit.is_none_or(|limit| self.error.abs() <= limit)
+    }
+}
+
+/// A case.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// Its name.
+    pub case: String,
+    /// The case that it differs from in one setting.
+    pub base: Option<String>,
+    /// The real store.
+    pub version: String,
+    /// Its figures.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Comparison {
+    /// A figure of it.
+    pub fn verdict(&self, quantity: Quantity) -> Option<&Verdict> {
+        self.verdicts.iter().find(|verdict| verdict.quantity == quantity)
+    }
+
+    /// Whether all are within their limits.
+    pub fn holds(&self) -> bool {
+        self.verdicts.iter().all(Verdict::holds)
+    }
+}
+
+/// What one changed setting does to write amplification.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Sign {
+    /// The case.
+    pub case: String,
+    /// Without the change.
+    pub base: String,
+    /// Relative change by the model.
+    pub predicted: f64,
+    /// By the store.
+    pub measured: f64,
+}
+
+impl Sign {
+    /// Changes below this share are noise, and have no sign.
+    const NOISE: f64 = 0.01;
+
+    /// Whether both go the same way.
+    pub fn holds(&self) -> bool {
+        self.measured.abs() < Sign::NOISE || self.predicted * self.measured > 0.0
+    }
+}
+
+/// How good the predictions of a quantity are.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Summary {
+    /// Figures.
+    pub count: usize,
+    /// Within the limit.
+    pub within: usize,
+    /// The mean of absolute errors.
+    pub mean: f64,
+    /// The largest absolute error.
+    pub worst: f64,
+}
+
+impl Summary {
+    /// Over those of all cases whose quantity is chosen.
+    pub fn of(comparisons: &[Comparison], chosen: impl Fn(Quantity) -> bool) -> Option<Summary> {
+        let all: Vec<&Verdict> = comparisons
+            .iter()
+            .flat_map(|comparison| &comparison.verdicts)
+            .filter(|verdict| chosen(verdict.quantity) && verdict.limit.is_some())
+            .collect();
+        let worst = all.iter().map(|verdict| verdict.error.abs()).fold(0.0, f64::max);
+        let sum: f64 = all.iter().map(|verdict| verdict.error.abs()).sum();
+        let within = all.iter().filter(|verdict| verdict.holds()).count();
+        (!all.is_empty()).then(|| Summary { count: all.len(), within, mean: sum / all.len() as f64, worst })
+    }
+}
+
+/// Levels smaller than this are saw-teeth, and are told without a limit.
+const LEVEL_BYTES_MIN: f64 = 100e6;
+
+pub(super) fn paced(case: &Case, version: &str, measured: &Measured, predicted: &Results) -> Comparison {
+    let config = &case.config;
+    let is_sequential = config.workload.distribution == Distribution::Sequential;
+    let write_limit = if is_sequential { 0.05 } else { 0.03 };
+    let amplification = |totals: super::Totals| {
+        (totals.flush_bytes + totals.compact_write_bytes) / totals.flush_bytes.max(1.0)
+    };
+    let live = measured.live_keys as f64 * config.entry_bytes() as f64;
+    let bytes: u64 = measured.levels.iter().map(|level| level.bytes).sum();
+    let is_fifo = config.options.compaction_style == CompactionStyle::Fifo;
+    let mut verdicts = vec![
+        Verdict::new(
+            Quantity::WriteAmplification,
+            predicted.write_amplification,
+            amplification(measured.run),
+            Some(write_limit),
+        ),
+        Verdict::new(
+            Quantity::PreloadWriteAmplification,
+            predicted.preload.write_amplification(),
+            amplification(measured.preload),
+            None,
+        ),
+    ];
+    if !is_fifo {
+        let space = bytes as f64 / live.max(1.0);
+        verdicts.push(Verdict::new(
+            Quantity::SpaceAmplification,
+            predicted.space_amplification,
+            space,
+            Some(0.02),
+        ));
+    }
+    for level in &predicted.levels {
+        let real = measured.mean_levels.get(level.level).copied().unwrap_or(0.0);
+        let largest = real.max(level.mean_bytes);
+        if largest < LEVEL_BYTES_MIN / 50.0 {
+            continue;
+        }
+        let limit = (largest >= LEVEL_BYTES_MIN).then_some(0.05);
+        verdicts.push(Verdict::new(Quantity::Level(level.level), level.mean_bytes / 1e6, real / 1e6, limit));
+    }
+    if let (Some((filters, blocks, hit)), Some(costs)) = (measured.lookups, &predicted.reads) {
+        let limit = (config.options.bloom_bits_per_key > 0.0).then_some(0.03);
+        verdicts.push(Verdict::new(Quantity::FiltersSkipping, costs.filters_skipping, filters, limit));
+        verdicts.push(Verdict::new(Quantity::Blocks, costs.blocks, blocks, Some(0.03)));
+        verdicts.push(Verdict::new(Quantity::CacheHit, costs.cache_hit, hit, Some(0.03)));
+    }
+    Comparison { case: case.name.clone(), base: case.base.clone(), version: version.to_owned(), verdicts }
+}
+
+pub(super) fn timed(
+    case: &Case,
+    version: &str,
+    figures: [(f64, f64); 2],
+    amplification: (f64, f64),
+) -> Comparison {
+    let [throughput, stalls] = figures;
+    let verdicts = vec![
+        Verdict::new(Quantity::Throughput, throughput.0, throughput.1, Some(0.2)),
+        Verdict::new(Quantity::StallShare, stalls.0, stalls.1, Some(0.05)),
+        Verdict::new(Quantity::WriteAmplification, amplification.0, amplification.1, None),
+    ];
+    Comparison { case: case.name.clone(), base: case.base.clone(), version: version.to_owned(), verdicts }
+}
+
+/// Write amplification of each case against that of its base.
+pub(super) fn signs(comparisons: &[Comparison]) -> Vec<Sign> {
+    let of = |name: &str| {
+        let found = comparisons.iter().find(|comparison| comparison.case == name)?;
+        found.verdict(Quantity::WriteAmplification)
+    };
+    let sign = |comparison: &Comparison| {
+        let base_name = comparison.base.as_ref()?;
+        let (this, base) = (of(&comparison.case)?, of(base_name)?);
+        Some(Sign {
+            case: comparison.case.clone(),
+            base: base_name.clone(),
+            predicted: this.predicted / base.predicted - 1.0,
+            measured: this.measured / base.measured - 1.0,
+        })
+    };
+    comparisons.iter().filter_map(sign).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: errors and limits. Method: a relative one, a difference of shares, one that is only told.
+    #[test]
+    fn errors_are_relative_or_differences() {
+        let verdict = Verdict::new(Quantity::WriteAmplification, 10.4, 10.0, Some(0.03));
+        assert!((verdict.error - 0.04).abs() < 1e-9 && !verdict.holds());
+        let verdict = Verdict::new(Quantity::CacheHit, 0.50, 0.52, Some(0.03));
+        assert!((verdict.error + 0.02).abs() < 1e-9 && verdict.holds());
+        assert!(Verdict::new(Quantity::Level(1), 1.0, 3.0, None).holds());
+    }
+
+    /// Goal: signs are of one-setting changes, and small ones have none. Method: three cases.
+    #[test]
+    fn signs_compare_with_the_base() {
+        let case = |name: &str, base: Option<&str>, predicted: f64, measured: f64| Comparison {
+            case: name.to_owned(),
+            base: base.map(str::to_owned),
+            version: String::new(),
+            verdicts: vec![Verdict::new(Quantity::WriteAmplification, predicted, measured, None)],
+        };
+        let all = [
+            case("a", None, 10.0, 10.0),
+            case("b", Some("a"), 9.0, 8.0),
+            case("c", Some("a"), 11.0, 9.0),
+            case("d", Some("a"), 10.5, 9.95),
+        ];
+        let held: Vec<bool> = signs(&all).iter().map(Sign::holds).collect();
+        assert_eq!(held, [true, false, true]);
+    }
+}

@@ -1,0 +1,263 @@
+//! Validation of the simulator: real stores get the very writes that the simulator draws, and their own statistics are compared with
+//! what it predicts.
+//!
+//! Paced, byte counts do not depend on the machine: flush, then wait until nothing runs, after each memtable's worth of
+//! writes. `docs/src/design/sim.md` says why that makes an oracle.
+
+mod cases;
+mod compare;
+mod data;
+mod drive;
+mod kv;
+mod page;
+mod timed;
+
+use std::path::{Path, PathBuf};
+
+pub use cases::{Case, cases, timed_cases};
+pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
+pub use data::{Data, codec_ratios, measure_codecs};
+pub use page::{to_page, to_text};
+
+use cairn_sim::options::Engine;
+use cairn_sim::{Config, Simulation};
+use cairn_vfs::{Fs, StdFs};
+
+use crate::error::{Error, Result};
+use crate::process::Stop;
+use crate::scratch::{Scratch, sweep};
+
+/// What scratch directories are called.
+const LABEL: &str = "sim";
+
+/// A level of a real store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Level {
+    /// Its files.
+    pub files: usize,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A store's own counters since it was opened.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Totals {
+    /// Written by flushes.
+    pub flush_bytes: f64,
+    /// Read by compactions.
+    pub compact_read_bytes: f64,
+    /// Written by compactions.
+    pub compact_write_bytes: f64,
+    /// Filters that said no.
+    pub filters_skipping: f64,
+    /// Data blocks found in the cache.
+    pub block_hits: f64,
+    /// Data blocks read into it.
+    pub block_misses: f64,
+    /// Seconds that writers waited.
+    pub stall_secs: f64,
+}
+
+impl Totals {
+    /// What came after `before`.
+    fn since(self, before: Totals) -> Totals {
+        Totals {
+            flush_bytes: self.flush_bytes - before.flush_bytes,
+            compact_read_bytes: self.compact_read_bytes - before.compact_read_bytes,
+            compact_write_bytes: self.compact_write_bytes - before.compact_write_bytes,
+            filters_skipping: self.filters_skipping - before.filters_skipping,
+            block_hits: self.block_hits - before.block_hits,
+            block_misses: self.block_misses - before.block_misses,
+            stall_secs: self.stall_secs - before.stall_secs,
+        }
+    }
+}
+
+/// A real store.
+pub trait MeasuredStore {
+    /// Its name and version.
+    fn version(&self) -> String;
+    /// Writes.
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()>;
+    /// Removes.
+    fn delete(&mut self, key: &[u8]) -> Result<()>;
+    /// Whether a key is there.
+    fn get(&mut self, key: &[u8]) -> Result<bool>;
+    /// Flushes the memtable and waits for it.
+    fn flush(&mut self) -> Result<()>;
+    /// Waits until nothing runs in the background.
+    fn settle(&mut self) -> Result<()>;
+    /// Its counters.
+    fn totals(&self) -> Totals;
+    /// Its levels now.
+    fn levels(&self) -> Vec<Level>;
+}
+
+/// What to validate.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Cases a quarter of the size, for CI.
+    pub quick: bool,
+    /// Only cases whose names contain this.
+    pub only: Option<String>,
+    /// Timed runs too.
+    pub timed: bool,
+    /// The library of RocksDB; found by itself when absent.
+    pub library: Option<PathBuf>,
+    /// Where stores are made; the system's temporary directory when absent.
+    pub work_dir: Option<PathBuf>,
+}
+
+/// All comparisons.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub struct Report {
+    /// Versions of the real stores.
+    pub versions: Vec<String>,
+    /// One for each case.
+    pub comparisons: Vec<Comparison>,
+    /// One for each pair of cases that differ in one setting.
+    pub signs: Vec<Sign>,
+    /// Cases that could not run, and why.
+    pub skipped: Vec<String>,
+}
+
+/// Runs all cases. `tell` hears of each before it begins.
+///
+/// Errors: a store or the disk fails; the run is stopped.
+pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usize, &str)) -> Result<Report> {
+    let parent = options.work_dir.clone().unwrap_or_else(std::env::temp_dir);
+    sweep(&parent, LABEL)?;
+    let mut chosen = cases(options.quick);
+    if options.timed {
+        chosen.extend(timed_cases(options.quick));
+    }
+    if let Some(word) = &options.only {
+        chosen.retain(|case| case.name.contains(word.as_str()));
+        if chosen.is_empty() {
+            let all = cases(options.quick);
+            let known: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
+            return Err(Error::invalid(format!(
+                "no case is called like {word:?}; known: {}",
+                known.join(", ")
+            )));
+        }
+    }
+    let opener = Opener::new(options)?;
+    let mut report =
+        Report { versions: Vec::new(), comparisons: Vec::new(), signs: Vec::new(), skipped: Vec::new() };
+    let count = chosen.len();
+    for (at, case) in chosen.iter().enumerate() {
+        stop.check()?;
+        tell(at, count, &case.name);
+        if case.config.options.engine == Engine::Rocksdb && !opener.has_rocksdb() {
+            report.skipped.push(format!("{}: no library of RocksDB", case.name));
+            continue;
+        }
+        let comparison = one(case, &opener, &parent, stop)?;
+        if !report.versions.contains(&comparison.version) {
+            report.versions.push(comparison.version.clone());
+        }
+        tell_figures(&comparison, at, count, tell);
+        report.comparisons.push(comparison);
+    }
+    report.signs = compare::signs(&report.comparisons);
+    Ok(report)
+}
+
+/// The first figure of a case, as soon as it is known: runs are long.
+fn tell_figures(comparison: &Comparison, at: usize, count: usize, tell: &mut dyn FnMut(usize, usize, &str)) {
+    for verdict in &comparison.verdicts {
+        let Verdict { quantity, predicted, measured, error, .. } = verdict;
+        let line =
+            format!("  {}: {predicted:.3}, measured {measured:.3}, {:+.1} %", quantity.name(), error * 100.0);
+        tell(at, count, &line);
+    }
+}
+
+/// Runs a case for real and in the model.
+fn one(case: &Case, opener: &Opener, parent: &Path, stop: &Stop) -> Result<Comparison> {
+    let scratch = Scratch::in_dir(parent, LABEL)?;
+    let dir = scratch.dir("store")?;
+    let mut config = case.config.clone();
+    let data = Data::new(&config)?;
+    config.hardware.codecs = codec_ratios(&config, &data)?;
+    if case.is_timed {
+        return timed::run(case, config, &data, opener, &dir, stop);
+    }
+    let mut store = opener.open(&dir, &config, false, false)?;
+    if let Some(version) = opener.rules_version(&*store, &config) {
+        config.options.rocksdb_version = version;
+    }
+    let measured = drive::paced(&mut *store, &config, &data, stop)?;
+    let predicted = Simulation::run(&config).map_err(|error| Error::invalid(error.to_string()))?;
+    Ok(compare::paced(case, &store.version(), &measured, &predicted))
+}
+
+/// Opens stores of both engines.
+struct Opener {
+    #[cfg(feature = "peers")]
+    rocksdb: Option<crate::peers::rocksdb::measured::Library>,
+}
+
+impl Opener {
+    #[cfg(feature = "peers")]
+    fn new(options: &Options) -> Result<Opener> {
+        use crate::peers::rocksdb::measured::Library;
+        let found = Library::find(options.library.as_deref());
+        // A library that was asked for must be there.
+        if options.library.is_some() {
+            return Ok(Opener { rocksdb: Some(found?) });
+        }
+        Ok(Opener { rocksdb: found.ok() })
+    }
+
+    #[cfg(not(feature = "peers"))]
+    fn new(_: &Options) -> Result<Opener> {
+        Ok(Opener {})
+    }
+
+    #[cfg(feature = "peers")]
+    fn has_rocksdb(&self) -> bool {
+        self.rocksdb.is_some()
+    }
+
+    #[cfg(not(feature = "peers"))]
+    fn has_rocksdb(&self) -> bool {
+        false
+    }
+
+    /// A new store. Memtables are flushed when full if `fills`, else only when asked.
+    fn open(&self, dir: &Path, config: &Config, fills: bool, logs: bool) -> Result<Box<dyn MeasuredStore>> {
+        StdFs::new().create_dir_all(dir)?;
+        match config.options.engine {
+            Engine::CairnKv => Ok(Box::new(kv::open(dir, config, fills, logs)?)),
+            Engine::Rocksdb => self.open_rocksdb(dir, config, fills, logs),
+        }
+    }
+
+    #[cfg(feature = "peers")]
+    fn open_rocksdb(
+        &self,
+        dir: &Path,
+        config: &Config,
+        fills: bool,
+        logs: bool,
+    ) -> Result<Box<dyn MeasuredStore>> {
+        let library =
+            self.rocksdb.as_ref().ok_or_else(|| Error::invalid("no library of RocksDB".to_owned()))?;
+        Ok(Box::new(library.open(dir, config, fills, logs)?))
+    }
+
+    #[cfg(not(feature = "peers"))]
+    fn open_rocksdb(&self, _: &Path, _: &Config, _: bool, _: bool) -> Result<Box<dyn MeasuredStore>> {
+        Err(Error::invalid("this build has no peers".to_owned()))
+    }
+
+    /// The major version whose rules the model takes.
+    fn rules_version(&self, store: &dyn MeasuredStore, config: &Config) -> Option<u32> {
+        if config.options.engine != Engine::Rocksdb {
+            return None;
+        }
+        store.version().rsplit(' ').next()?.split('.').next()?.parse().ok()
+    }
+}

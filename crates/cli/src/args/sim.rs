@@ -1,0 +1,255 @@
+//! What can be typed after `cairn sim`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::bytes::parse_bytes;
+
+/// Commands of the simulator.
+#[derive(Debug, Subcommand)]
+pub enum SimCommand {
+    /// Predict one configuration
+    #[command(after_help = "Examples:
+  cairn sim run
+  cairn sim run --options /var/lib/db/OPTIONS-000007 --hardware nvme --workload uniform --rate 50
+  cairn sim run --set options.max_background_jobs=8 --set options.compaction_style=universal --seconds 7200
+  cairn sim run config.json --json > result.json
+
+Settings come from, in this order, each over the one before: the defaults, CONFIG, --options, --kv-options, --hardware,
+--workload, the other flags, --set. `cairn sim run --show-config` prints them all.
+Exit codes: 0 done, 1 error, 2 the run ended early: out of memory, or writers stopped for good.")]
+    Run(RunArgs),
+    /// Predict many: a grid or a Latin hypercube over settings
+    #[command(after_help = "Examples:
+  cairn sim sweep --vary options.write_buffer_size=16MiB,64MiB,256MiB --vary options.max_background_jobs=2,4,8 -o sweep.csv
+  cairn sim sweep --vary workload.traffic.mb_per_sec=10..200 --vary options.max_bytes_for_level_multiplier=4..12 --samples 200 \\
+      -o sweep.parquet
+
+`A,B,C` are values of a grid; `LOW..HIGH` is a range, which needs --samples. The same seed gives the same file.")]
+    Sweep(SweepArgs),
+    /// Search for the best settings: the Pareto front over objectives
+    #[command(after_help = "Examples:
+  cairn sim optimize --options OPTIONS-000007 --objective write_amp,space_amp --limit stall_secs=0 --export best.OPTIONS
+  cairn sim optimize --objective stall_secs,memory --vary options.write_buffer_size=8MiB..256MiB --samples 300
+
+Objectives: write_amp, space_amp, read_p99, stall_secs, memory, cost. Exit codes: 0 found, 1 error, 2 no configuration is within the limits.")]
+    Optimize(OptimizeArgs),
+    /// Compare predictions with real stores, on this machine
+    #[command(after_help = "Examples:
+  cairn sim validate --quick
+  cairn sim validate --timed --page docs/src/benchmarks/simulator.md
+  cairn sim validate --only zipfian --json
+
+Real RocksDB is Debian's librocksdb, or the library that CAIRN_ROCKSDB_LIB or --library names.
+Exit codes: 0 all predictions are within their limits, 1 error, 2 some are not.")]
+    Validate(ValidateArgs),
+    /// Make a hardware profile: of this machine, or from db_bench's output and a RocksDB LOG
+    #[command(after_help = "Examples:
+  cairn sim calibrate -o this-machine.json
+  cairn sim calibrate --db-bench fillrandom.txt --log LOG -o server.json
+  cairn sim run --hardware ./this-machine.json")]
+    Calibrate(CalibrateArgs),
+    /// The live page
+    #[cfg(feature = "ui")]
+    #[command(after_help = "Examples:
+  cairn sim ui
+  cairn sim ui config.json --port 8090
+
+The page is at http://127.0.0.1:8087 until Ctrl-C; metrics for Prometheus are at /metrics. It listens on this machine only.")]
+    Ui(UiArgs),
+    /// List built-in profiles of hardware and workloads
+    #[command(after_help = "Example:\n  cairn sim profiles --json")]
+    Profiles {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Where a configuration comes from.
+#[derive(Debug, Args, Clone, Default)]
+pub struct ConfigArgs {
+    /// A configuration as JSON, or - for standard input
+    pub config: Option<PathBuf>,
+    /// A RocksDB OPTIONS file
+    #[arg(long, value_name = "FILE", conflicts_with = "kv_options")]
+    pub options: Option<PathBuf>,
+    /// The column family of the OPTIONS file
+    #[arg(long, value_name = "NAME", default_value = "default")]
+    pub family: String,
+    /// Options of cairn kv as JSON
+    #[arg(long, value_name = "FILE")]
+    pub kv_options: Option<PathBuf>,
+    /// A hardware profile: a name from `cairn sim profiles`, or a file
+    #[arg(long, value_name = "PROFILE")]
+    pub hardware: Option<String>,
+    /// A workload profile: a name, or a file
+    #[arg(long, value_name = "PROFILE")]
+    pub workload: Option<String>,
+    /// Writes, MB (10^6 bytes) a second; `max` for as fast as the store takes them
+    #[arg(long, value_name = "MB")]
+    pub rate: Option<String>,
+    /// Different keys
+    #[arg(long)]
+    pub keys: Option<u64>,
+    /// Virtual seconds
+    #[arg(long, value_name = "S")]
+    pub seconds: Option<f64>,
+    /// Size of the block cache, such as 512MiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub cache_size: Option<u64>,
+    /// Equal seeds give equal results
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Any setting by its path, such as options.ttl=3600; can be repeated
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// `cairn sim run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    #[command(flatten)]
+    pub from: ConfigArgs,
+    /// Print the whole configuration and do not run it
+    #[arg(long)]
+    pub show_config: bool,
+    /// Write the options that the run had: as an OPTIONS file for RocksDB, as JSON for kv
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Check the cache's hit rate by replaying this many lookups against an LRU
+    #[arg(long, value_name = "N")]
+    pub replay_cache: Option<usize>,
+    /// Print the results as JSON, with the series over virtual time
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What varies.
+#[derive(Debug, Args)]
+pub struct VaryArgs {
+    /// A setting and its values: PATH=A,B,C or PATH=LOW..HIGH; can be repeated
+    #[arg(long, value_name = "PATH=VALUES")]
+    pub vary: Vec<String>,
+    /// Points of a Latin hypercube over the settings, instead of the whole grid
+    #[arg(long, value_name = "N")]
+    pub samples: Option<usize>,
+    /// Threads [default: one a core]
+    #[arg(long)]
+    pub threads: Option<usize>,
+}
+
+/// `cairn sim sweep`.
+#[derive(Debug, Args)]
+pub struct SweepArgs {
+    #[command(flatten)]
+    pub from: ConfigArgs,
+    #[command(flatten)]
+    pub vary: VaryArgs,
+    /// A .csv or .parquet file [default: CSV to standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Print JSON, a line for each configuration
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Something to be small.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum Objective {
+    /// Bytes written for each byte flushed
+    WriteAmp,
+    /// Bytes of files over bytes of live data
+    SpaceAmp,
+    /// Microseconds that 99 of 100 lookups do not exceed
+    ReadP99,
+    /// Seconds that writers wait
+    StallSecs,
+    /// Bytes of memtables, cache, filters and indexes
+    Memory,
+    /// Dollars for the virtual time, by the hardware profile
+    Cost,
+}
+
+/// `cairn sim optimize`.
+#[derive(Debug, Args)]
+pub struct OptimizeArgs {
+    #[command(flatten)]
+    pub from: ConfigArgs,
+    #[command(flatten)]
+    pub vary: VaryArgs,
+    /// What is to be small, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "write_amp,space_amp")]
+    pub objective: Vec<Objective>,
+    /// The most that an objective may be, such as space_amp=1.3; can be repeated
+    #[arg(long, value_name = "OBJECTIVE=MOST")]
+    pub limit: Vec<String>,
+    /// Write the changes of the first configuration of the front, as an OPTIONS file or as kv options
+    #[arg(long, value_name = "FILE")]
+    pub export: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn sim validate`.
+#[derive(Debug, Args)]
+pub struct ValidateArgs {
+    /// Smaller stores: a few minutes instead of a quarter of an hour
+    #[arg(long)]
+    pub quick: bool,
+    /// Timed runs too; they want a quiet machine
+    #[arg(long)]
+    pub timed: bool,
+    /// Only cases whose names contain this
+    #[arg(long, value_name = "WORD")]
+    pub only: Option<String>,
+    /// The shared library of RocksDB
+    #[arg(long, value_name = "FILE")]
+    pub library: Option<PathBuf>,
+    /// Where stores are made
+    #[arg(long, value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
+    /// Write a page with tables and a chart
+    #[arg(long, value_name = "FILE")]
+    pub page: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn sim calibrate`.
+#[derive(Debug, Args)]
+pub struct CalibrateArgs {
+    /// Output of db_bench, instead of measuring
+    #[arg(long, value_name = "FILE")]
+    pub db_bench: Option<PathBuf>,
+    /// A RocksDB LOG with statistics of compactions
+    #[arg(long, value_name = "FILE")]
+    pub log: Option<PathBuf>,
+    /// A profile that what is not measured comes from
+    #[arg(long, value_name = "PROFILE")]
+    pub base: Option<String>,
+    /// The profile's name
+    #[arg(long)]
+    pub name: Option<String>,
+    /// Where the disk is measured [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+    /// Where the profile goes [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `cairn sim ui`.
+#[cfg(feature = "ui")]
+#[derive(Debug, Args)]
+pub struct UiArgs {
+    #[command(flatten)]
+    pub from: ConfigArgs,
+    /// The port on 127.0.0.1; 0 for a free one
+    #[arg(long, default_value_t = 8087)]
+    pub port: u16,
+}

@@ -1,0 +1,78 @@
+//! `cairn sim calibrate`: a hardware profile of this machine, or from what db_bench and RocksDB have written.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_bench::probe::{ProbeEffort, measure};
+use cairn_bench::suite_sim::{Data, measure_codecs};
+use cairn_sim::options::Compression;
+use cairn_sim::profiles::HardwareProfile;
+use cairn_sim::{Config, Hardware, import};
+use cairn_vfs::{Fs, thread};
+
+use super::run::tell;
+use super::{profiles, write_file};
+use crate::args::sim::CalibrateArgs;
+use crate::bench::read_text;
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Makes the profile.
+pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
+    let mut hardware = match &args.base {
+        Some(name) => profiles::hardware(fs, name)?.hardware,
+        None => Hardware::default(),
+    };
+    if args.db_bench.is_none() && args.log.is_none() {
+        this_machine(&mut hardware, args.dir.as_deref().unwrap_or(Path::new(".")))?;
+    }
+    let mut notes = Vec::new();
+    if let Some(path) = &args.db_bench {
+        let text = read_text(fs, path)?;
+        notes.extend(import::apply_db_bench(&mut hardware, &text, &path.display().to_string())?);
+    }
+    if let Some(path) = &args.log {
+        let text = read_text(fs, path)?;
+        notes.extend(import::apply_log(&mut hardware, &text, &path.display().to_string())?);
+    }
+    tell(&notes);
+    if let Some(name) = &args.name {
+        hardware.name = name.clone();
+    }
+    hardware.check()?;
+    let profile = HardwareProfile { compression: None, hardware };
+    let json =
+        serde_json::to_string_pretty(&profile).map_err(|error| Error::usage(error.to_string()))? + "\n";
+    match &args.output {
+        Some(path) => write_file(fs, path, json.as_bytes())?,
+        None => {
+            let mut out = Output::new();
+            out.bytes(json.as_bytes())?;
+            out.finish()?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Disk, cores and codecs of this machine.
+fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
+    let probes = measure(dir, ProbeEffort::quick())?;
+    let value = |name: &str| {
+        let found = probes.iter().find(|probe| probe.name.starts_with(name)).map(|probe| probe.value);
+        found.filter(|value| value.is_finite() && *value > 0.0)
+    };
+    let disk = &mut hardware.disk;
+    disk.write_mb_per_sec = value("sequential write 1 MiB").unwrap_or(disk.write_mb_per_sec);
+    disk.read_mb_per_sec = value("sequential read 1 MiB").unwrap_or(disk.read_mb_per_sec);
+    disk.read_latency_us = value("random read 4 KiB p50").unwrap_or(disk.read_latency_us);
+    disk.sync_latency_us = value("fdatasync p50").map_or(disk.sync_latency_us, |ms| ms * 1e3);
+    hardware.cores = thread::available_parallelism() as f64;
+    let mut config = Config::default();
+    config.options.compression = Compression::Snappy;
+    hardware.codecs = measure_codecs(&config, &Data::new(&config)?)?;
+    hardware.name = "this machine".to_owned();
+    hardware.source =
+        "measured by cairn sim calibrate: disk, cores and codecs; costs of operations are defaults"
+            .to_owned();
+    Ok(())
+}

@@ -1,0 +1,76 @@
+//! `cairn sim run`: one configuration.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use cairn_sim::import::{export_kv, export_rocksdb};
+use cairn_sim::options::Engine;
+use cairn_sim::read::{ReadModel, replay_lru};
+use cairn_sim::results::Outcome as RunOutcome;
+use cairn_sim::{Config, KeyStream, Simulation};
+use cairn_vfs::Fs;
+use serde_json::Value;
+
+use super::setup::{Setup, setup};
+use super::{table, write_file};
+use crate::args::sim::RunArgs;
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Runs it and shows the results.
+pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
+    let Setup { config, notes } = setup(fs, &args.from)?;
+    tell(&notes);
+    let mut out = Output::new();
+    if let Some(path) = &args.export {
+        write_file(fs, path, exported(&config)?.as_bytes())?;
+    }
+    if args.show_config {
+        out.line(config.to_json())?;
+        out.finish()?;
+        return Ok(Outcome::Done);
+    }
+    let mut simulation = Simulation::new(&config)?;
+    while simulation.step() {}
+    let results = simulation.results();
+    let replayed = args.replay_cache.map(|lookups| replay(&simulation, lookups));
+    if args.json {
+        let mut json = serde_json::to_value(&results).map_err(|error| Error::usage(error.to_string()))?;
+        if let (Some(hit), Value::Object(fields)) = (replayed, &mut json) {
+            fields.insert("replayed_cache_hit".to_owned(), hit.into());
+        }
+        out.json(&json)?;
+    } else {
+        out.bytes(table::to_text(&results).as_bytes())?;
+        if let Some(hit) = replayed {
+            out.line(format!("{:22} {:.1} % by a replayed LRU", "cache hits", hit * 100.0))?;
+        }
+    }
+    out.finish()?;
+    Ok(Outcome::found(results.outcome == RunOutcome::Done))
+}
+
+/// Notes on standard error.
+pub fn tell(notes: &[String]) {
+    for note in notes {
+        let _ = writeln!(std::io::stderr(), "note: {note}");
+    }
+}
+
+/// The options in the engine's own form.
+pub fn exported(config: &Config) -> Result<String> {
+    Ok(match config.options.engine {
+        Engine::Rocksdb => export_rocksdb(&config.options)?,
+        Engine::CairnKv => export_kv(&config.options)? + "\n",
+    })
+}
+
+fn replay(simulation: &Simulation, lookups: usize) -> f64 {
+    let config = simulation.config();
+    let sample = config.sampling();
+    let kind = config.workload.reads.distribution.as_ref().unwrap_or(&config.workload.distribution);
+    let keys = KeyStream::new(kind, config.workload.keys, sample, config.seed);
+    let model = ReadModel::new(config, simulation.tree(), &keys, sample, 0.0);
+    let blocks = config.options.block_cache_size as f64 / model.costs.block_bytes;
+    replay_lru(&model.classes, blocks as usize, lookups, config.seed)
+}

@@ -1,0 +1,148 @@
+//! From what was typed to a configuration.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_sim::Config;
+use cairn_sim::import::{Imported, import_kv, import_rocksdb};
+use cairn_sim::traffic::Traffic;
+use cairn_vfs::Fs;
+use serde_json::Value;
+
+use super::profiles;
+use crate::args::sim::ConfigArgs;
+use crate::bench::read_text;
+use crate::error::{Error, Result};
+
+/// The configuration, and what the user should know of how it came about.
+pub struct Setup {
+    /// Checked.
+    pub config: Config,
+    /// Lines for standard error.
+    pub notes: Vec<String>,
+}
+
+/// A text, from a file or standard input.
+pub fn text_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
+    if path.as_os_str() != "-" {
+        return read_text(fs, path);
+    }
+    let mut text = String::new();
+    let refuse = |error: std::io::Error| Error::Input {
+        input: "standard input".to_owned(),
+        place: None,
+        what: error.to_string(),
+    };
+    std::io::stdin().read_to_string(&mut text).map_err(refuse)?;
+    Ok(text)
+}
+
+/// The configuration that was typed.
+pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
+    let mut notes = Vec::new();
+    let mut config = match &args.config {
+        Some(path) => Config::from_json(&text_of(fs, path)?, &path.display().to_string())?,
+        None => Config::default(),
+    };
+    if let Some(path) = &args.options {
+        let imported = import_rocksdb(&text_of(fs, path)?, &args.family, &path.display().to_string())?;
+        config.options = take(imported, &mut notes);
+    }
+    if let Some(path) = &args.kv_options {
+        let imported = import_kv(&text_of(fs, path)?, &path.display().to_string())?;
+        config.options = take(imported, &mut notes);
+    }
+    if let Some(name) = &args.hardware {
+        profiles::apply_hardware(&mut config, &profiles::hardware(fs, name)?);
+    }
+    if let Some(name) = &args.workload {
+        config.workload = profiles::workload(fs, name)?.workload;
+    }
+    if let Some(rate) = &args.rate {
+        config.workload.traffic = match rate.as_str() {
+            "max" => Traffic::Unlimited,
+            text => {
+                let mb_per_sec = text
+                    .parse()
+                    .map_err(|_| Error::usage(format!("--rate {text}: expected MB a second, or max")))?;
+                Traffic::Constant { mb_per_sec }
+            }
+        };
+    }
+    config.workload.keys = args.keys.unwrap_or(config.workload.keys);
+    config.duration_secs = args.seconds.unwrap_or(config.duration_secs);
+    config.options.block_cache_size = args.cache_size.unwrap_or(config.options.block_cache_size);
+    config.seed = args.seed.unwrap_or(config.seed);
+    for change in &args.set {
+        let (path, value) = change
+            .split_once('=')
+            .ok_or_else(|| Error::usage(format!("--set {change}: expected PATH=VALUE")))?;
+        config = with(&config, path, &value_of(value))?;
+    }
+    config.check()?;
+    Ok(Setup { config, notes })
+}
+
+fn take(imported: Imported, notes: &mut Vec<String>) -> cairn_sim::Options {
+    let count = imported.ignored.len();
+    if count > 0 {
+        notes.push(format!("{count} options of the file have no model and are left out"));
+    }
+    notes.extend(imported.notes);
+    imported.options
+}
+
+/// A value as people write it: a number, a size with a unit, true or false, JSON, or a word.
+pub fn value_of(text: &str) -> Value {
+    if let Ok(value) = serde_json::from_str(text) {
+        return value;
+    }
+    let has_unit =
+        text.ends_with(|c: char| c.is_ascii_alphabetic()) && text.starts_with(|c: char| c.is_ascii_digit());
+    match crate::args::bytes::parse_bytes(text) {
+        Ok(bytes) if has_unit => bytes.into(),
+        _ => Value::String(text.to_owned()),
+    }
+}
+
+/// The configuration with one setting changed. Errors name the setting.
+pub fn with(config: &Config, path: &str, value: &Value) -> Result<Config> {
+    let whole = serde_json::to_value(config).map_err(|error| Error::usage(error.to_string()))?;
+    let mut whole = whole;
+    let pointer = format!("/{}", path.replace('.', "/"));
+    match whole.pointer_mut(&pointer) {
+        Some(slot) => *slot = value.clone(),
+        // Optional settings, and those of another kind of distribution or traffic, are not there yet.
+        None => {
+            let (parent, name) = pointer.rsplit_once('/').unwrap_or(("", &pointer));
+            let parent = whole.pointer_mut(parent).and_then(Value::as_object_mut);
+            let parent = parent.ok_or_else(|| Error::usage(format!("{path}: no such setting")))?;
+            parent.insert(name.to_owned(), value.clone());
+        }
+    }
+    serde_json::from_value(whole).map_err(|error| Error::usage(format!("{path}={value}: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: settings are reached by their paths, values are read as people write them, mistakes are named.
+    #[test]
+    fn settings_have_paths() {
+        let config = Config::default();
+        let changed = with(&config, "options.write_buffer_size", &value_of("16MiB")).unwrap();
+        assert_eq!(changed.options.write_buffer_size, 16 << 20);
+        let changed = with(&config, "workload.distribution", &value_of("{\"kind\":\"sequential\"}")).unwrap();
+        assert_eq!(changed.workload.distribution, cairn_sim::Distribution::Sequential);
+        let changed = with(&config, "options.bottommost_compression", &value_of("zstd")).unwrap();
+        assert!(changed.options.bottommost_compression.is_some());
+        for (path, value) in
+            [("options.write_bufer", "1"), ("nothing.at.all", "1"), ("seed", "x"), ("seed", "-1")]
+        {
+            let error = with(&config, path, &value_of(value)).unwrap_err().to_string();
+            assert!(error.contains(path), "{error}");
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! `cairn sim sweep`: many configurations, as CSV, Parquet or JSON.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use cairn_sim::Results;
+use cairn_sim::results::Outcome as RunOutcome;
+use cairn_vfs::Fs;
+use parquet::basic::{Compression, ZstdLevel};
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType};
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use serde_json::{Map, Value};
+
+use super::run::tell;
+use super::setup::{Setup, setup};
+use super::vary::{Axis, Point, points, run_all};
+use super::write_file;
+use crate::args::sim::SweepArgs;
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Figures of a result, in the order of columns.
+pub const FIGURES: [(&str, fn(&Results) -> f64); 16] = [
+    ("write_amp", |it| it.write_amplification),
+    ("write_amp_user", |it| it.write_amplification_user),
+    ("space_amp", |it| it.space_amplification),
+    ("user_mb_per_sec", |it| it.user_mb_per_sec),
+    ("stopped", |it| it.stopped),
+    ("delayed", |it| it.delayed),
+    ("stall_secs", |it| it.stall_secs.values().sum()),
+    ("debt_bytes", |it| it.debt_bytes as f64),
+    ("put_p99_us", |it| it.put.p99_us),
+    ("get_p99_us", |it| it.get.p99_us),
+    ("cache_hit", |it| it.reads.as_ref().map_or(0.0, |reads| reads.cache_hit)),
+    ("cpu", |it| it.cpu),
+    ("disk_read", |it| it.disk_read),
+    ("disk_write", |it| it.disk_write),
+    ("memory_bytes", |it| it.memory_bytes as f64),
+    ("tree_bytes", |it| it.tree_bytes as f64),
+];
+
+/// A table: names, and rows of a text or a number.
+struct Sheet {
+    names: Vec<String>,
+    rows: Vec<Vec<Value>>,
+}
+
+impl Sheet {
+    fn new(axes: &[Axis], points: &[Point], results: &[Results]) -> Sheet {
+        let mut names: Vec<String> = axes.iter().map(|axis| axis.path.clone()).collect();
+        names.extend(["outcome", "bound"].map(str::to_owned));
+        names.extend(FIGURES.map(|(name, _)| name.to_owned()));
+        let row = |(point, results): (&Point, &Results)| {
+            let mut row = point.values.clone();
+            row.push(outcome(results.outcome).into());
+            row.push(if results.is_cpu_bound { "cpu" } else { "io" }.into());
+            row.extend(FIGURES.map(|(_, figure)| figure(results).into()));
+            row
+        };
+        Sheet { names, rows: points.iter().zip(results).map(row).collect() }
+    }
+
+    fn csv(&self) -> Result<Vec<u8>> {
+        let fail = |error: csv::Error| Error::usage(error.to_string());
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&self.names).map_err(fail)?;
+        for row in &self.rows {
+            writer.write_record(row.iter().map(plain)).map_err(fail)?;
+        }
+        writer.into_inner().map_err(|error| Error::usage(error.to_string()))
+    }
+
+    /// Columns of doubles where all values are numbers, of texts elsewhere.
+    fn parquet(&self) -> Result<Vec<u8>> {
+        let fail = |error: parquet::errors::ParquetError| Error::usage(format!("Parquet: {error}"));
+        let is_number = |at: usize| self.rows.iter().all(|row| row.get(at).is_some_and(Value::is_number));
+        let mut schema = "message sweep {\n".to_owned();
+        for (at, name) in self.names.iter().enumerate() {
+            // Dots separate levels of a schema.
+            let name = name.replace(['.', ' '], "_");
+            schema += &match is_number(at) {
+                true => format!("  required double {name};\n"),
+                false => format!("  required binary {name} (UTF8);\n"),
+            };
+        }
+        schema += "}";
+        let schema = Arc::new(parse_message_type(&schema).map_err(fail)?);
+        let codec = Compression::ZSTD(ZstdLevel::default());
+        let properties = Arc::new(WriterProperties::builder().set_compression(codec).build());
+        let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).map_err(fail)?;
+        let mut group = writer.next_row_group().map_err(fail)?;
+        let mut at = 0;
+        while let Some(mut column) = group.next_column().map_err(fail)? {
+            let values = self.rows.iter().filter_map(|row| row.get(at));
+            if is_number(at) {
+                let values: Vec<f64> = values.filter_map(Value::as_f64).collect();
+                column.typed::<DoubleType>().write_batch(&values, None, None).map_err(fail)?;
+            } else {
+                let values: Vec<ByteArray> =
+                    values.map(|value| ByteArray::from(plain(value).into_bytes())).collect();
+                column.typed::<ByteArrayType>().write_batch(&values, None, None).map_err(fail)?;
+            }
+            column.close().map_err(fail)?;
+            at += 1;
+        }
+        group.close().map_err(fail)?;
+        writer.into_inner().map_err(fail)
+    }
+
+    fn json(&self) -> impl Iterator<Item = Value> + '_ {
+        self.rows.iter().map(|row| {
+            let fields: Map<String, Value> = self.names.iter().cloned().zip(row.iter().cloned()).collect();
+            Value::Object(fields)
+        })
+    }
+}
+
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// In one word.
+pub fn outcome(outcome: RunOutcome) -> &'static str {
+    match outcome {
+        RunOutcome::Running => "running",
+        RunOutcome::Done => "done",
+        RunOutcome::OutOfMemory => "out_of_memory",
+        RunOutcome::Stuck => "stuck",
+        RunOutcome::TooManyEvents => "too_many_events",
+    }
+}
+
+fn is_parquet(path: &Path) -> Result<bool> {
+    match path.extension().and_then(|it| it.to_str()) {
+        Some("parquet") => Ok(true),
+        Some("csv") => Ok(false),
+        _ => Err(Error::usage(format!("--output {}: expected a name with .csv or .parquet", path.display()))),
+    }
+}
+
+/// Runs all configurations and writes the table.
+pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
+    // Before the runs, not after them.
+    let parquet = args.output.as_deref().map(is_parquet).transpose()?;
+    let Setup { config, notes } = setup(fs, &args.from)?;
+    tell(&notes);
+    let (axes, points) = points(&config, &args.vary)?;
+    let results = run_all(&points, args.vary.threads, &AtomicBool::new(false))?;
+    let sheet = Sheet::new(&axes, &points, &results);
+    let mut out = Output::new();
+    if args.json {
+        for line in sheet.json() {
+            out.json(&line)?;
+        }
+    }
+    match (&args.output, parquet) {
+        (Some(path), Some(true)) => write_file(fs, path, &sheet.parquet()?)?,
+        (Some(path), _) => write_file(fs, path, &sheet.csv()?)?,
+        (None, _) if !args.json => out.bytes(&sheet.csv()?)?,
+        (None, _) => {}
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}

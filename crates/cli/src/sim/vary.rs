@@ -1,0 +1,249 @@
+//! Many configurations: a grid or a Latin hypercube over settings, run on all cores.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use cairn_sim::rng::Rng;
+use cairn_sim::{Config, Results, Simulation};
+use cairn_vfs::thread;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
+
+use super::setup::{value_of, with};
+use crate::args::sim::VaryArgs;
+use crate::error::{Error, Result};
+
+/// Configurations of a sweep: more would be a mistake in typing.
+const CONFIGS_MAX: usize = 1_000_000;
+
+/// A setting and what it may be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// The setting's path.
+    pub path: String,
+    values: Values,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Values {
+    List(Vec<Value>),
+    /// From, to, whether whole numbers, whether by factors.
+    Range {
+        low: f64,
+        high: f64,
+        is_whole: bool,
+        is_log: bool,
+    },
+}
+
+/// One configuration and what it was made from.
+#[derive(Debug, Clone)]
+pub struct Point {
+    /// A value for each axis.
+    pub values: Vec<Value>,
+    /// The configuration.
+    pub config: Config,
+}
+
+impl Axis {
+    /// Reads `PATH=A,B,C` or `PATH=LOW..HIGH`.
+    pub fn parse(text: &str) -> Result<Axis> {
+        let refuse = || Error::usage(format!("--vary {text}: expected PATH=A,B,C or PATH=LOW..HIGH"));
+        let (path, values) = text.split_once('=').ok_or_else(refuse)?;
+        if path.is_empty() || values.is_empty() {
+            return Err(refuse());
+        }
+        let values = match values.split_once("..") {
+            Some((low, high)) => {
+                let number =
+                    |text: &str| value_of(text).as_f64().filter(|value| value.is_finite()).ok_or_else(refuse);
+                let (from, to) = (number(low)?, number(high)?);
+                if from >= to {
+                    return Err(Error::usage(format!("--vary {text}: the range ends before it begins")));
+                }
+                let is_whole = value_of(low).is_u64() && value_of(high).is_u64();
+                Values::Range { low: from, high: to, is_whole, is_log: from > 0.0 && to / from >= 16.0 }
+            }
+            None => Values::List(split(values).map(value_of).collect()),
+        };
+        Ok(Axis { path: path.to_owned(), values })
+    }
+
+    /// The value at a share of the way, from 0 to 1.
+    fn at(&self, share: f64) -> Value {
+        match &self.values {
+            Values::List(list) => {
+                let at = (share * list.len() as f64) as usize;
+                list.get(at.min(list.len().saturating_sub(1))).cloned().unwrap_or(Value::Null)
+            }
+            Values::Range { low, high, is_whole, is_log } => {
+                let value = if *is_log { low * (high / low).powf(share) } else { low + (high - low) * share };
+                if *is_whole { (value.round() as u64).into() } else { value.into() }
+            }
+        }
+    }
+
+    fn count(&self) -> Option<usize> {
+        match &self.values {
+            Values::List(list) => Some(list.len()),
+            Values::Range { .. } => None,
+        }
+    }
+}
+
+/// Commas outside of braces and brackets separate values.
+fn split(text: &str) -> impl Iterator<Item = &str> {
+    let mut depth = 0;
+    text.split(move |c: char| {
+        depth += i32::from("{[".contains(c)) - i32::from("}]".contains(c));
+        c == ',' && depth == 0
+    })
+}
+
+/// All configurations. Errors: an axis is wrong; a range without `--samples`; a configuration that cannot be, unless others of the
+/// hypercube can.
+pub fn points(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>)> {
+    let axes: Vec<Axis> = args.vary.iter().map(|text| Axis::parse(text)).collect::<Result<_>>()?;
+    if axes.is_empty() {
+        return Err(Error::usage("--vary PATH=VALUES: at least one setting must vary"));
+    }
+    let shares = match args.samples {
+        Some(count) => hypercube(axes.len(), count.min(CONFIGS_MAX), config.seed),
+        None => grid(&axes)?,
+    };
+    let mut points = Vec::with_capacity(shares.len());
+    let mut refused = None;
+    for shares in shares {
+        let values: Vec<Value> = axes.iter().zip(shares).map(|(axis, share)| axis.at(share)).collect();
+        let made = axes
+            .iter()
+            .zip(&values)
+            .try_fold(config.clone(), |config, (axis, value)| with(&config, &axis.path, value))
+            .and_then(|config| config.check().map(|()| config).map_err(Error::from));
+        match made {
+            Ok(config) => points.push(Point { values, config }),
+            Err(error) if args.samples.is_none() => return Err(error),
+            Err(error) => refused = Some(error),
+        }
+    }
+    match (points.is_empty(), refused) {
+        (true, Some(error)) => Err(error),
+        _ => Ok((axes, points)),
+    }
+}
+
+fn grid(axes: &[Axis]) -> Result<Vec<Vec<f64>>> {
+    let mut all: Vec<Vec<f64>> = vec![Vec::new()];
+    for axis in axes {
+        let count = axis
+            .count()
+            .ok_or_else(|| Error::usage(format!("--vary {}: a range needs --samples", axis.path)))?;
+        if all.len().saturating_mul(count) > CONFIGS_MAX {
+            return Err(Error::usage(format!("--vary: more than {CONFIGS_MAX} configurations")));
+        }
+        let middle = |at: usize| (at as f64 + 0.5) / count as f64;
+        let longer = |shares: &Vec<f64>, at: usize| [shares.as_slice(), &[middle(at)]].concat();
+        all = all.iter().flat_map(|shares| (0..count).map(move |at| longer(shares, at))).collect();
+    }
+    Ok(all)
+}
+
+/// Each of the `count` slices of each axis has one point (McKay, Beckman, Conover, 1979).
+fn hypercube(axes: usize, count: usize, seed: u64) -> Vec<Vec<f64>> {
+    let mut rng = Rng::new(seed ^ 0x1a71);
+    let mut points = vec![Vec::with_capacity(axes); count];
+    for _ in 0..axes {
+        let mut order: Vec<usize> = (0..count).collect();
+        for at in (1..count).rev() {
+            order.swap(at, rng.below(at as u64 + 1) as usize);
+        }
+        for (point, slice) in points.iter_mut().zip(order) {
+            point.push((slice as f64 + rng.unit()) / count as f64);
+        }
+    }
+    points
+}
+
+/// Runs all on so many threads; results are in the order of the points. Ended by `is_ended`.
+pub fn run_all(points: &[Point], threads: Option<usize>, is_ended: &AtomicBool) -> Result<Vec<Results>> {
+    let count = threads.unwrap_or_else(thread::available_parallelism).clamp(1, 1024).min(points.len().max(1));
+    let bar = ProgressBar::new(points.len() as u64);
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {pos}/{len} {elapsed} {eta}") {
+        bar.set_style(style);
+    }
+    let next = AtomicUsize::new(0);
+    let done: Mutex<Vec<Option<Results>>> = Mutex::new(vec![None; points.len()]);
+    let failure: Mutex<Option<Error>> = Mutex::new(None);
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(point) = points.get(at).filter(|_| !is_ended.load(Ordering::Relaxed)) else { return };
+            match Simulation::run(&point.config) {
+                Ok(mut results) => {
+                    // A thousand series would be gigabytes, and a sweep shows totals.
+                    results.series.clear();
+                    if let Some(slot) = done.lock().unwrap_or_else(|it| it.into_inner()).get_mut(at) {
+                        *slot = Some(results);
+                    }
+                }
+                Err(error) => {
+                    *failure.lock().unwrap_or_else(|it| it.into_inner()) = Some(error.into());
+                    return;
+                }
+            }
+            bar.inc(1);
+        }
+    };
+    let started = thread::scope(|scope| {
+        (0..count).try_for_each(|at| thread::spawn_scoped(scope, &format!("sim-{at}"), work).map(|_| ()))
+    });
+    bar.finish_and_clear();
+    started.map_err(|error| Error::usage(format!("--threads {count}: {error}")))?;
+    if let Some(error) = failure.into_inner().unwrap_or_else(|it| it.into_inner()) {
+        return Err(error);
+    }
+    let done = done.into_inner().unwrap_or_else(|it| it.into_inner());
+    let all: Option<Vec<Results>> = done.into_iter().collect();
+    all.ok_or_else(|| Error::Interrupted("the sweep".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(vary: &[&str], samples: Option<usize>) -> VaryArgs {
+        VaryArgs { vary: vary.iter().map(|text| (*text).to_owned()).collect(), samples, threads: Some(2) }
+    }
+
+    /// Goal: grids have all combinations, hypercubes one point a slice, and mistakes are named.
+    #[test]
+    fn points_are_what_was_asked_for() {
+        let config = Config::default();
+        let grid =
+            args(&["options.max_background_jobs=2,4", "options.write_buffer_size=8MiB,16MiB,64MiB"], None);
+        let (_, points) = points(&config, &grid).unwrap();
+        assert_eq!(points.len(), 6);
+        assert_eq!(points[5].config.options.write_buffer_size, 64 << 20);
+        let cube = args(&["options.max_bytes_for_level_multiplier=4.0..12.0"], Some(8));
+        let (_, points) = super::points(&config, &cube).unwrap();
+        let mut slices: Vec<u64> =
+            points.iter().map(|it| (it.config.options.max_bytes_for_level_multiplier - 4.0) as u64).collect();
+        slices.sort_unstable();
+        assert_eq!(slices, (0..8).collect::<Vec<_>>());
+        for wrong in
+            ["seed", "seed=", "seed=5..1", "options.nothing=1,2", "seed=1..9", "options.num_levels=0,1"]
+        {
+            assert!(super::points(&config, &args(&[wrong], None)).is_err(), "{wrong}");
+        }
+    }
+
+    /// Goal: results come in the order of the points, whatever thread made them.
+    #[test]
+    fn results_keep_their_order() {
+        let config = Config { duration_secs: 30.0, ..Config::default() };
+        let (_, points) = points(&config, &args(&["workload.traffic.mb_per_sec=5,10,20,40"], None)).unwrap();
+        let results = run_all(&points, Some(3), &AtomicBool::new(false)).unwrap();
+        let rates: Vec<f64> = results.iter().map(|it| it.user_mb_per_sec.round()).collect();
+        assert_eq!(rates, [5.0, 10.0, 20.0, 40.0]);
+    }
+}

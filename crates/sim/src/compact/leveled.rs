@@ -1,0 +1,206 @@
+//! RocksDB's leveled compaction.
+
+use super::inputs::{by_run, complete, hull, overlapping, overlapping_zero};
+use super::order::order;
+use super::targets::Targets;
+use super::{Draft, Job, Kind, Reason};
+use crate::options::Options;
+use crate::tree::{File, Tree};
+
+/// Fewer files are not worth a merge within level 0.
+const WITHIN_ZERO_FILES_MIN: usize = 4;
+
+/// Files that move to the next level at a time.
+const MOVES_MAX: usize = 4;
+
+/// The level of the highest score that has a file which can go.
+pub(super) fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job> {
+    let targets = Targets::new(tree, options);
+    let mut zero_is_blocked = false;
+    for (level, score) in targets.scores(tree, options) {
+        if score < 1.0 {
+            break;
+        }
+        // A level that level 0 waits for is left alone, or level 0 would starve.
+        if zero_is_blocked && level == targets.base {
+            continue;
+        }
+        let job = if level == 0 { from_zero(tree, options, &targets) } else { from(tree, options, level) };
+        if job.is_some() {
+            return job;
+        }
+        if level == 0 {
+            zero_is_blocked = true;
+            let within = within_zero(tree, options);
+            if within.is_some() {
+                return within;
+            }
+        }
+    }
+    expired(tree, options, &targets, now_secs)
+}
+
+/// From level 0 to the base level.
+fn from_zero(tree: &Tree, options: &Options, targets: &Targets) -> Option<Job> {
+    // Files of level 0 overlap: one compaction at a time.
+    if tree.running.iter().any(|job| job.from_level == 0) {
+        return None;
+    }
+    let base = targets.base;
+    if let Some(job) = moves_from_zero(tree, options, base) {
+        return Some(job);
+    }
+    if options.rocksdb_version >= 8
+        && let Some(job) = within_zero_by_size(tree, options, base)
+    {
+        return Some(job);
+    }
+    let first = tree.level(0).files().filter(|file| !file.compacting).last()?;
+    let upper = overlapping_zero(tree, (first.smallest, first.largest));
+    let range = hull(upper.iter().copied())?;
+    if tree.is_written(base, range.0, range.1) {
+        return None;
+    }
+    complete(tree, options, 0, upper, base, Reason::LevelZero)
+}
+
+/// The oldest files of level 0 that overlap neither each other nor the base level.
+fn moves_from_zero(tree: &Tree, options: &Options, base: usize) -> Option<Job> {
+    if !options.compression_per_level.is_empty() || tree.level(base).runs.is_empty() {
+        return None;
+    }
+    let mut chosen: Vec<&File> = Vec::new();
+    let mut range: Option<(u32, u32)> = None;
+    let files: Vec<&File> = tree.level(0).files().collect();
+    for file in files.into_iter().rev() {
+        let wider = match range {
+            None => (file.smallest, file.largest),
+            Some((low, high)) if file.largest < low => (file.smallest, high),
+            Some((low, high)) if file.smallest > high => (low, file.largest),
+            Some(_) => break,
+        };
+        if file.compacting || !overlapping(tree, base, wider).is_empty() {
+            break;
+        }
+        range = Some(wider);
+        chosen.push(file);
+    }
+    let output_run = tree.level(base).runs.first().map_or(0, |run| run.id);
+    let inputs = by_run(tree, 0, &chosen);
+    let draft = Draft { reason: Reason::LevelZero, inputs, output_level: base, output_run };
+    draft.finish(tree, Kind::Move, options.target_file_size(base))
+}
+
+/// Within level 0 when the base level is so large that merging level 0 into it would cost too much.
+fn within_zero_by_size(tree: &Tree, options: &Options, base: usize) -> Option<Job> {
+    let least = options.level0_file_num_compaction_trigger.max(2);
+    let zero = tree.level(0).bytes();
+    let factor = options.max_bytes_for_level_multiplier.max(10.0) * 2.0;
+    if tree.level(0).runs.len() < least || tree.level(base).bytes() as f64 <= zero as f64 * factor {
+        return None;
+    }
+    let chosen: Vec<&File> = tree.level(0).files().take_while(|file| !file.compacting).collect();
+    (chosen.len() >= least).then(|| zero_job(tree, &chosen)).flatten()
+}
+
+/// Within level 0 when its files cannot go down now and more of them have come.
+fn within_zero(tree: &Tree, options: &Options) -> Option<Job> {
+    let files: Vec<&File> = tree.level(0).files().collect();
+    let is_long = files.len() >= options.level0_file_num_compaction_trigger + 2;
+    if !is_long || files.first().is_none_or(|file| file.compacting) {
+        return None;
+    }
+    let chosen = falling_cost(&files, options.compaction_bytes_max());
+    (chosen.len() >= WITHIN_ZERO_FILES_MIN).then(|| zero_job(tree, chosen)).flatten()
+}
+
+/// Files from the newest on, as long as the bytes that each removed file costs fall.
+pub(super) fn falling_cost<'s, 't>(files: &'s [&'t File], bytes_max: u64) -> &'s [&'t File] {
+    let mut bytes = files.first().map_or(0, |file| file.bytes);
+    let mut cost = u64::MAX;
+    let mut limit = 1;
+    for (at, file) in files.iter().enumerate().skip(1) {
+        bytes += file.bytes;
+        let next = bytes / at as u64;
+        if file.compacting || next > cost || bytes > bytes_max {
+            break;
+        }
+        cost = next;
+        limit = at + 1;
+    }
+    files.get(..limit).unwrap_or(&[])
+}
+
+pub(super) fn zero_job(tree: &Tree, chosen: &[&File]) -> Option<Job> {
+    let inputs = by_run(tree, 0, chosen);
+    let output_run = inputs.iter().map(|(_, run, _)| *run).max()?;
+    let draft = Draft { reason: Reason::WithinLevelZero, inputs, output_level: 0, output_run };
+    draft.finish(tree, Kind::Merge, u64::MAX)
+}
+
+/// From a level to the next.
+fn from(tree: &Tree, options: &Options, level: usize) -> Option<Job> {
+    let files = tree.level(level).only();
+    for at in order(tree, options, level) {
+        let Some(file) = files.get(at) else { continue };
+        let range = (file.smallest, file.largest);
+        if file.compacting || tree.is_written(level + 1, range.0, range.1) {
+            if options.compaction_pri == crate::options::CompactionPri::RoundRobin {
+                return None;
+            }
+            continue;
+        }
+        let upper = match overlapping(tree, level + 1, range).is_empty() {
+            true => moves(tree, options, level, files, at),
+            false => vec![file],
+        };
+        if let Some(job) = complete(tree, options, level, upper, level + 1, Reason::LevelSize) {
+            return Some(job);
+        }
+    }
+    None
+}
+
+/// A file that overlaps nothing below, and its right neighbours for which that holds too.
+fn moves<'t>(tree: &Tree, options: &Options, level: usize, files: &'t [File], at: usize) -> Vec<&'t File> {
+    let mut chosen: Vec<&File> = files.get(at).into_iter().collect();
+    let may_extend = options.compression_per_level.is_empty();
+    let Some(first) = files.get(at).filter(|_| may_extend) else { return chosen };
+    let mut bytes = first.bytes;
+    for file in files.iter().skip(at + 1).take(MOVES_MAX - 1) {
+        bytes += file.bytes;
+        let range = (first.smallest, file.largest);
+        let is_free = !file.compacting && overlapping(tree, level + 1, range).is_empty();
+        if !is_free || bytes > options.compaction_bytes_max() {
+            break;
+        }
+        chosen.push(file);
+    }
+    chosen
+}
+
+/// Files above the last level that are older than `ttl`.
+fn expired(tree: &Tree, options: &Options, targets: &Targets, now_secs: f64) -> Option<Job> {
+    if options.ttl == 0 {
+        return None;
+    }
+    let limit = now_secs - options.ttl as f64;
+    for level in 0..options.num_levels.saturating_sub(1) {
+        let files = tree.level(level).files().filter(|file| file.created_secs < limit && !file.compacting);
+        for file in files {
+            let job = if level == 0 {
+                if tree.running.iter().any(|job| job.from_level == 0) {
+                    continue;
+                }
+                let upper = overlapping_zero(tree, (file.smallest, file.largest));
+                complete(tree, options, 0, upper, targets.base, Reason::Age)
+            } else {
+                complete(tree, options, level, vec![file], level + 1, Reason::Age)
+            };
+            if job.is_some() {
+                return job;
+            }
+        }
+    }
+    None
+}

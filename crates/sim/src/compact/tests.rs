@@ -1,0 +1,132 @@
+//! Trees made by hand, and what the rules pick from them.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::tree::Entry;
+
+const MIB: u64 = 1 << 20;
+
+/// A file of these bytes over these ids.
+pub(super) fn file(number: u64, smallest: u32, largest: u32, bytes: u64) -> File {
+    let mut ids = vec![smallest];
+    if largest > smallest {
+        ids.push(largest);
+    }
+    File {
+        number,
+        smallest,
+        largest,
+        bytes,
+        compensated_bytes: bytes,
+        tombstones: 0,
+        created_secs: 0.0,
+        newest_secs: 0.0,
+        flushes: (number, number),
+        compacting: false,
+        ratio: 1.0,
+        entries: Arc::new(ids.into_iter().map(|id| Entry::new(id, 0, false)).collect()),
+    }
+}
+
+/// A tree of runs: level and files; runs of a level get falling ids.
+pub(super) fn tree_of(runs: &[(usize, Vec<File>)]) -> Tree {
+    let mut tree = Tree::new(7);
+    for (at, (level, files)) in runs.iter().enumerate() {
+        tree.add(*level, 1000 - at as u64, files.clone());
+    }
+    tree
+}
+
+fn numbers(job: &Job) -> Vec<Vec<u64>> {
+    job.inputs.iter().map(|input| input.files.clone()).collect()
+}
+
+fn zero(count: u64) -> Vec<(usize, Vec<File>)> {
+    (0..count).map(|at| (0, vec![file(50 - at, 0, 99, 10 * MIB)])).collect()
+}
+
+/// Goal: level 0 goes down as a whole at its trigger and not before. Method: three and four overlapping files over a level 1.
+#[test]
+fn level_zero_waits_for_its_trigger() {
+    let options = Options::default();
+    let mut runs = zero(3);
+    runs.push((1, vec![file(1, 10, 20, MIB), file(2, 200, 300, MIB)]));
+    assert_eq!(pick(&tree_of(&runs), &options, 0.0), None);
+    runs.insert(3, (0, vec![file(40, 0, 99, 10 * MIB)]));
+    let job = pick(&tree_of(&runs), &options, 0.0).unwrap();
+    assert_eq!((job.reason, job.output_level, job.kind), (Reason::LevelZero, 1, Kind::Merge));
+    // File 2 of level 1 is not touched.
+    assert_eq!(numbers(&job), vec![vec![50], vec![49], vec![48], vec![40], vec![1]]);
+}
+
+/// Goal: the file that overlaps least for its size goes first, and is moved when it overlaps nothing. Method: a level 1 of three files
+/// over its target.
+#[test]
+fn least_overlap_goes_first() {
+    let options = Options { max_bytes_for_level_base: 100 * MIB, ..Options::default() };
+    let one = vec![file(1, 0, 9, 60 * MIB), file(2, 20, 29, 60 * MIB), file(3, 40, 49, 60 * MIB)];
+    let two = vec![file(11, 0, 30, 200 * MIB), file(12, 41, 45, 30 * MIB)];
+    let job = pick(&tree_of(&[(1, one.clone()), (2, two.clone())]), &options, 0.0).unwrap();
+    assert_eq!(numbers(&job), vec![vec![3], vec![12]]);
+    let job = pick(&tree_of(&[(1, one), (2, vec![file(11, 0, 30, 200 * MIB)])]), &options, 0.0).unwrap();
+    assert_eq!((numbers(&job), job.kind), (vec![vec![3]], Kind::Move));
+}
+
+/// Goal: neighbours that need no more files below come along. Method: two small files of level 1 above one of level 2.
+#[test]
+fn free_files_come_along() {
+    let options = Options { max_bytes_for_level_base: 10 * MIB, ..Options::default() };
+    let one = vec![file(1, 0, 9, 8 * MIB), file(2, 20, 29, 8 * MIB), file(3, 60, 69, 8 * MIB)];
+    let two = vec![file(11, 0, 30, 10 * MIB), file(12, 50, 90, 100 * MIB)];
+    let job = pick(&tree_of(&[(1, one), (2, two)]), &options, 0.0).unwrap();
+    assert_eq!(numbers(&job), vec![vec![1, 2], vec![11]]);
+}
+
+/// Goal: universal's three rules in their order. Method: trees that meet one of them each.
+#[test]
+fn universal_rules_in_order() {
+    let options = Options { compaction_style: CompactionStyle::Universal, ..Options::default() };
+    let tree = |sizes: &[u64]| {
+        let count = sizes.len();
+        let runs: Vec<_> = sizes
+            .iter()
+            .enumerate()
+            .map(|(at, &size)| {
+                let level = if at + 1 == count { 6 } else { 0 };
+                (level, vec![file(at as u64 + 1, 0, 99, size * MIB)])
+            })
+            .collect();
+        tree_of(&runs)
+    };
+    let job = pick(&tree(&[10, 10, 10, 10]), &options, 0.0).unwrap();
+    assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::SpaceAmplification, 4, 6));
+    let job = pick(&tree(&[10, 10, 10, 1000]), &options, 0.0).unwrap();
+    assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::SizeRatio, 3, 5));
+    let job = pick(&tree(&[1, 10, 100, 300, 5000]), &options, 0.0).unwrap();
+    assert_eq!((job.reason, job.inputs.len()), (Reason::Runs, 2));
+    assert_eq!(pick(&tree(&[10, 10, 10]), &options, 0.0), None);
+}
+
+/// Goal: FIFO drops the oldest files down to its size. Method: five files against room for three.
+#[test]
+fn fifo_drops_the_oldest() {
+    let mut options = Options { compaction_style: CompactionStyle::Fifo, ..Options::default() };
+    options.compaction_options_fifo.max_table_files_size = 30 * MIB;
+    let job = pick(&tree_of(&zero(5)), &options, 0.0).unwrap();
+    assert_eq!(job.kind, Kind::Drop);
+    assert_eq!(numbers(&job), vec![vec![47], vec![46]]);
+}
+
+/// Goal: Cairn's lazy levels hold several runs, the last one. Method: four runs of level 0 go down, four of a tier too.
+#[test]
+fn lazy_levels_merge_by_count() {
+    let options = Options {
+        compaction_style: CompactionStyle::LazyLeveled,
+        engine: Engine::CairnKv,
+        ..Options::default()
+    };
+    let job = pick(&tree_of(&zero(4)), &options, 0.0).unwrap();
+    assert_eq!((job.reason, job.inputs.len(), job.output_level), (Reason::Runs, 4, 6));
+    assert_eq!(pick(&tree_of(&zero(3)), &options, 0.0), None);
+}

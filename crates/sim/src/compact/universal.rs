@@ -1,0 +1,99 @@
+//! Universal compaction: runs of similar size, by age. RocksDB's rules; Cairn's are the same but for the two marked places.
+
+use super::{Draft, Job, Kind, Reason};
+use crate::options::{Engine, Options};
+use crate::tree::{Run, Tree};
+
+/// All runs, newest first, with their levels.
+fn by_age(tree: &Tree) -> Vec<(usize, &Run)> {
+    let levels = tree.levels.iter().enumerate();
+    levels.flat_map(|(at, level)| level.runs.iter().map(move |run| (at, run))).collect()
+}
+
+/// By space amplification, then by size ratio, then by number.
+pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
+    let runs = by_age(tree);
+    let trigger = options.level0_file_num_compaction_trigger;
+    if runs.len() < trigger.max(2) {
+        return None;
+    }
+    if let Some(job) = by_space(tree, options, &runs) {
+        return Some(job);
+    }
+    let universal = &options.compaction_options_universal;
+    if let Some((from, to)) = similar(&runs, options, Some(universal.size_ratio), usize::MAX) {
+        return merge(tree, options, &runs, from, to, Reason::SizeRatio);
+    }
+    let free = runs.iter().filter(|(_, run)| !run.is_compacting()).count();
+    if free > trigger {
+        let (from, to) = similar(&runs, options, None, free - trigger + 1)?;
+        return merge(tree, options, &runs, from, to, Reason::Runs);
+    }
+    None
+}
+
+/// Everything down to the oldest run, when the rest is too large beside it.
+fn by_space(tree: &Tree, options: &Options, runs: &[(usize, &Run)]) -> Option<Job> {
+    let (_, oldest) = runs.last().filter(|(_, run)| !run.is_compacting())?;
+    let newer = runs.len() - 1;
+    let from = runs.iter().take(newer).rposition(|(_, run)| run.is_compacting()).map_or(0, |at| at + 1);
+    // Cairn merges all or nothing.
+    if from == newer || (from > 0 && options.engine == Engine::CairnKv) {
+        return None;
+    }
+    let bytes: u64 = runs.iter().take(newer).skip(from).map(|(_, run)| run.compensated_bytes()).sum();
+    let percent = options.compaction_options_universal.max_size_amplification_percent;
+    let wide = u128::from(bytes) * 100;
+    let limit = u128::from(percent) * u128::from(oldest.bytes());
+    let is_wide = if options.engine == Engine::CairnKv { wide > limit } else { wide >= limit };
+    is_wide.then(|| merge(tree, options, runs, from, runs.len(), Reason::SpaceAmplification)).flatten()
+}
+
+/// A row of runs, each no larger than those before it together, as `ratio` has it; without one any row.
+fn similar(
+    runs: &[(usize, &Run)],
+    options: &Options,
+    ratio: Option<u64>,
+    most: usize,
+) -> Option<(usize, usize)> {
+    let universal = &options.compaction_options_universal;
+    let most = most.min(universal.max_merge_width);
+    for from in 0..runs.len() {
+        let Some((_, first)) = runs.get(from).filter(|(_, run)| !run.is_compacting()) else { continue };
+        let mut sum = first.compensated_bytes();
+        let mut to = from + 1;
+        while let Some((_, next)) = runs.get(to).filter(|(_, run)| to - from < most && !run.is_compacting()) {
+            let fits = |ratio: u64| sum as f64 * (100.0 + ratio as f64) / 100.0 >= next.bytes() as f64;
+            if !ratio.is_none_or(fits) {
+                break;
+            }
+            sum += next.compensated_bytes();
+            to += 1;
+        }
+        if to - from >= universal.min_merge_width.max(2) {
+            return Some((from, to));
+        }
+    }
+    None
+}
+
+/// Merges `runs[from..to]` into the place right above the next older run.
+fn merge(
+    tree: &Tree,
+    options: &Options,
+    runs: &[(usize, &Run)],
+    from: usize,
+    to: usize,
+    reason: Reason,
+) -> Option<Job> {
+    let inputs = runs.get(from..to)?;
+    let output_level = match runs.get(to) {
+        None => options.num_levels - 1,
+        Some((older, _)) => older.saturating_sub(1),
+    };
+    let newest = inputs.iter().map(|(_, run)| run.id).max()?;
+    let output_run = if output_level == 0 { newest } else { 0 };
+    let inputs = inputs.iter().map(|(level, run)| (*level, run.id, run.files.iter().collect())).collect();
+    let draft = Draft { reason, inputs, output_level, output_run };
+    draft.finish(tree, Kind::Merge, options.target_file_size(output_level))
+}

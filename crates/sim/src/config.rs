@@ -1,0 +1,256 @@
+//! A whole configuration: workload, options, machine, and how the run is made. JSON in and out.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, expect};
+use crate::hardware::Hardware;
+use crate::keys::Distribution;
+use crate::options::Options;
+use crate::traffic::Traffic;
+
+/// What the store holds before the run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Preload {
+    /// Nothing.
+    None,
+    /// Every key once, all in the last level, as after a full compaction.
+    #[default]
+    Settled,
+    /// Every key once in random order, written through the tree without regard to time.
+    Random,
+    /// Every key once in key order, written through the tree without regard to time.
+    Sequential,
+}
+
+/// Whether time plays a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Resources take time, jobs run side by side, writers wait.
+    #[default]
+    Timed,
+    /// Flush, then compact until nothing is due, one job at a time: byte counts that depend on no machine.
+    Paced,
+}
+
+/// Reads beside the writes.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Reads {
+    /// Lookups a second; 0 for none.
+    pub gets_per_sec: f64,
+    /// Of them, for keys that are not there.
+    pub absent: f64,
+    /// Range scans a second.
+    pub scans_per_sec: f64,
+    /// Entries of a scan.
+    pub scan_entries: u64,
+    /// Popularity of keys; that of the writes when absent.
+    pub distribution: Option<Distribution>,
+}
+
+impl Default for Reads {
+    fn default() -> Self {
+        Reads { gets_per_sec: 0.0, absent: 0.0, scans_per_sec: 0.0, scan_entries: 100, distribution: None }
+    }
+}
+
+/// What is asked of the store.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Workload {
+    /// Different keys.
+    pub keys: u64,
+    /// Bytes of a key.
+    pub key_bytes: u64,
+    /// Symbols that a byte of a key takes: 10 for decimal digits, 16 for hexadecimal ones, 256 for binary keys.
+    pub key_radix: u64,
+    /// Bytes of a value.
+    pub value_bytes: u64,
+    /// Which keys are written.
+    pub distribution: Distribution,
+    /// The share of writes that delete.
+    pub deletes: f64,
+    /// When how much is written.
+    pub traffic: Traffic,
+    /// Reads beside the writes.
+    pub reads: Reads,
+}
+
+impl Default for Workload {
+    fn default() -> Self {
+        Workload {
+            keys: 10_000_000,
+            key_bytes: 16,
+            key_radix: 10,
+            value_bytes: 1000,
+            distribution: Distribution::Uniform,
+            deletes: 0.0,
+            traffic: Traffic::default(),
+            reads: Reads::default(),
+        }
+    }
+}
+
+/// A configuration. Every field has a default, so `{}` is one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// For people.
+    pub name: String,
+    /// Equal seeds give equal traces.
+    pub seed: u64,
+    /// Whether time plays a part.
+    pub mode: Mode,
+    /// Virtual seconds of a timed run.
+    pub duration_secs: f64,
+    /// Writes after which the run ends; 0 for no limit. A paced run must have one.
+    pub writes: u64,
+    /// Paced: writes between two flushes; 0 to flush full memtables.
+    pub writes_per_flush: u64,
+    /// What the store holds before the run.
+    pub preload: Preload,
+    /// Real keys that one followed key stands for; 0 chooses by itself.
+    pub sample: u64,
+    /// Points of the time series.
+    pub points: usize,
+    /// Bytes that writers may be behind their traffic before the client's memory is full.
+    pub backlog_bytes_max: u64,
+    /// The workload.
+    pub workload: Workload,
+    /// Options of the store.
+    pub options: Options,
+    /// The machine.
+    pub hardware: Hardware,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Config {
+            name: String::new(),
+            seed: 1,
+            mode: Mode::Timed,
+            duration_secs: 3600.0,
+            writes: 0,
+            writes_per_flush: 0,
+            preload: Preload::Settled,
+            sample: 0,
+            points: 360,
+            backlog_bytes_max: 4 << 30,
+            workload: Workload::default(),
+            options: Options::default(),
+            hardware: Hardware::default(),
+        }
+    }
+}
+
+/// Followed keys that a run may have: 8 bytes each in the tree, some more in its tables.
+const IDS_MAX: u64 = 1 << 24;
+
+/// Followed entries in a full memtable that a run has at least when it chooses by itself: byte counts then differ from
+/// exact ones by less than a percent.
+const IDS_PER_MEMTABLE: u64 = 112;
+
+/// Followed keys of all when a run chooses by itself.
+const IDS_WANTED: u64 = 2_000_000;
+
+impl Config {
+    /// Reads a configuration. `file` is for messages.
+    ///
+    /// Errors: [`Error::Parse`] with line and setting; [`Error::Option`] for a value that cannot be.
+    pub fn from_json(text: &str, file: &str) -> Result<Config> {
+        let config: Config = crate::json::parse(text, file)?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// As JSON, with all fields.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+
+    /// Errors: the first setting that cannot be, or that contradicts another.
+    pub fn check(&self) -> Result<()> {
+        let workload = &self.workload;
+        expect((1..=1 << 40).contains(&workload.keys), "workload.keys", workload.keys, "1 to 2^40")?;
+        let (key, value) = (workload.key_bytes, workload.value_bytes);
+        expect((1..=1 << 16).contains(&key), "workload.key_bytes", key, "1 to 65536")?;
+        expect(value <= 1 << 30, "workload.value_bytes", value, "at most 2^30")?;
+        expect(
+            (2..=256).contains(&workload.key_radix),
+            "workload.key_radix",
+            workload.key_radix,
+            "2 to 256",
+        )?;
+        let share = |name: &str, value: f64| expect((0.0..=1.0).contains(&value), name, value, "0 to 1");
+        share("workload.deletes", workload.deletes)?;
+        share("workload.reads.absent", workload.reads.absent)?;
+        let reads = &workload.reads;
+        for (name, rate) in [("gets_per_sec", reads.gets_per_sec), ("scans_per_sec", reads.scans_per_sec)] {
+            let name = format!("workload.reads.{name}");
+            expect((0.0..=1e9).contains(&rate), &name, rate, "0 to 10^9")?;
+        }
+        let entries = reads.scan_entries;
+        expect((1..=1 << 32).contains(&entries), "workload.reads.scan_entries", entries, "1 to 2^32")?;
+        workload.distribution.check()?;
+        if let Some(distribution) = &reads.distribution {
+            distribution.check()?;
+        }
+        workload.traffic.check()?;
+        self.options.check()?;
+        self.hardware.check()?;
+        self.check_run()
+    }
+
+    fn check_run(&self) -> Result<()> {
+        let secs = self.duration_secs;
+        expect(secs > 0.0 && secs <= 1e8, "duration_secs", secs, "above 0, at most 10^8")?;
+        expect((2..=100_000).contains(&self.points), "points", self.points, "2 to 100000")?;
+        if self.mode == Mode::Paced {
+            expect(self.writes > 0, "writes", 0, "at least 1 in paced mode")?;
+        }
+        expect(self.writes <= 1 << 44, "writes", self.writes, "at most 2^44")?;
+        let (bytes, fits) = (self.entry_bytes(), self.options.write_buffer_size);
+        expect(bytes <= fits, "write_buffer_size", fits, &format!("at least an entry of {bytes} bytes"))?;
+        let ids = self.workload.keys / self.sampling();
+        let most = format!("at least {}: more keys cannot be followed", self.workload.keys.div_ceil(IDS_MAX));
+        expect(ids <= IDS_MAX, "sample", self.sample, &most)?;
+        expect(self.sample <= self.workload.keys, "sample", self.sample, "at most workload.keys")
+    }
+
+    /// Bytes of key and value of a write.
+    pub fn entry_bytes(&self) -> u64 {
+        self.workload.key_bytes + self.workload.value_bytes
+    }
+
+    /// Real keys that one followed key stands for.
+    pub fn sampling(&self) -> u64 {
+        if self.sample > 0 {
+            return self.sample;
+        }
+        let entries = self.options.write_buffer_size / self.entry_bytes().max(1);
+        let by_memtable = entries / IDS_PER_MEMTABLE;
+        let by_keys = self.workload.keys.div_ceil(IDS_WANTED);
+        by_memtable.max(by_keys).clamp(1, (self.workload.keys / 64).max(1))
+    }
+}
+
+/// A workload by name, for the selector of the page and `--workload`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadProfile {
+    /// For people.
+    pub name: String,
+    /// What it stands for.
+    pub description: String,
+    /// The workload.
+    pub workload: Workload,
+}
+
+impl WorkloadProfile {
+    /// Errors: [`Error::Parse`].
+    pub fn from_json(text: &str, file: &str) -> Result<WorkloadProfile> {
+        crate::json::parse(text, file)
+    }
+}

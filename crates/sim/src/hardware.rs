@@ -1,0 +1,201 @@
+//! The machine: a disk, cores, codecs, and what operations cost on them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, expect};
+use crate::options::Compression;
+
+/// A disk or volume.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Disk {
+    /// Sequential reads, MB (10^6 bytes) a second.
+    pub read_mb_per_sec: f64,
+    /// Sequential writes, MB a second.
+    pub write_mb_per_sec: f64,
+    /// Latency of one small read, microseconds.
+    pub read_latency_us: f64,
+    /// Latency of making a small write stable (`fdatasync`), microseconds.
+    pub sync_latency_us: f64,
+    /// Requests served at a time.
+    pub queue_depth: f64,
+    /// The most requests a second; 0 for no limit of its own.
+    pub iops: f64,
+    /// How far reads and writes go on beside each other: 1 when they share one bandwidth, 2 when neither feels the other.
+    pub mixed: f64,
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Disk {
+            read_mb_per_sec: 2000.0,
+            write_mb_per_sec: 1000.0,
+            read_latency_us: 90.0,
+            sync_latency_us: 500.0,
+            queue_depth: 64.0,
+            iops: 0.0,
+            mixed: 1.2,
+        }
+    }
+}
+
+/// What a codec does with the workload's data on this machine. Speeds are of uncompressed bytes, on one core.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Codec {
+    /// Compressed over uncompressed bytes of data blocks.
+    pub ratio: f64,
+    /// MB a second.
+    pub compress_mb_per_sec: f64,
+    /// MB a second.
+    pub decompress_mb_per_sec: f64,
+}
+
+/// Processor time of operations, on one core.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CpuCosts {
+    /// A write into memtable and log, microseconds.
+    pub put_us: f64,
+    /// Writers that run side by side.
+    pub writers: f64,
+    /// Flushing an entry, microseconds.
+    pub flush_entry_us: f64,
+    /// Flushing a byte of entry, nanoseconds.
+    pub flush_byte_ns: f64,
+    /// Merging an input entry, microseconds.
+    pub compact_entry_us: f64,
+    /// Reading, checking and writing an input byte of a compaction, nanoseconds.
+    pub compact_byte_ns: f64,
+    /// A lookup without filters and blocks, microseconds.
+    pub get_us: f64,
+    /// Asking one filter, microseconds.
+    pub filter_us: f64,
+    /// Finding a key in a block that is in the cache, index included, microseconds.
+    pub block_hit_us: f64,
+    /// Reading a block into the cache, without the disk, microseconds.
+    pub block_miss_us: f64,
+    /// A step of a scan, microseconds.
+    pub next_us: f64,
+}
+
+impl Default for CpuCosts {
+    fn default() -> Self {
+        CpuCosts {
+            put_us: 2.5,
+            writers: 1.0,
+            flush_entry_us: 0.5,
+            flush_byte_ns: 1.0,
+            compact_entry_us: 0.6,
+            compact_byte_ns: 1.2,
+            get_us: 0.8,
+            filter_us: 0.1,
+            block_hit_us: 0.5,
+            block_miss_us: 2.0,
+            next_us: 0.15,
+        }
+    }
+}
+
+/// A machine.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Hardware {
+    /// For people.
+    pub name: String,
+    /// Where the figures come from, for people.
+    pub source: String,
+    /// Cores.
+    pub cores: f64,
+    /// Share of file reads that the page cache serves: memory beyond the block cache.
+    pub page_cache_hit: f64,
+    /// The disk.
+    pub disk: Disk,
+    /// What operations cost.
+    pub cpu: CpuCosts,
+    /// What codecs do, by [`Compression::name`].
+    pub codecs: BTreeMap<String, Codec>,
+    /// Dollars an hour, for `optimize`; 0 when unknown.
+    pub cost_per_hour: f64,
+}
+
+impl Default for Hardware {
+    fn default() -> Self {
+        let codec = |ratio, compress_mb_per_sec, decompress_mb_per_sec| Codec {
+            ratio,
+            compress_mb_per_sec,
+            decompress_mb_per_sec,
+        };
+        Hardware {
+            name: "a server with an NVMe drive".to_owned(),
+            source: "assumed".to_owned(),
+            cores: 8.0,
+            page_cache_hit: 0.0,
+            disk: Disk::default(),
+            cpu: CpuCosts::default(),
+            codecs: BTreeMap::from([
+                ("snappy".to_owned(), codec(0.55, 500.0, 1500.0)),
+                ("lz4".to_owned(), codec(0.55, 600.0, 2500.0)),
+                ("zstd".to_owned(), codec(0.42, 250.0, 800.0)),
+            ]),
+            cost_per_hour: 0.0,
+        }
+    }
+}
+
+impl Hardware {
+    /// The codec's figures. One that stores blocks as they are costs nothing.
+    pub fn codec(&self, compression: Compression) -> Codec {
+        let raw =
+            Codec { ratio: 1.0, compress_mb_per_sec: f64::INFINITY, decompress_mb_per_sec: f64::INFINITY };
+        if compression == Compression::None {
+            return raw;
+        }
+        self.codecs.get(compression.name()).cloned().unwrap_or(raw)
+    }
+
+    /// Errors: the first figure that cannot be, by name.
+    pub fn check(&self) -> Result<()> {
+        let within = |name: &str, value: f64, least: f64, most: f64| {
+            let name = format!("hardware.{name}");
+            expect(value >= least && value <= most, &name, value, &format!("{least} to {most}"))
+        };
+        within("cores", self.cores, 0.01, 4096.0)?;
+        within("page_cache_hit", self.page_cache_hit, 0.0, 1.0)?;
+        within("cost_per_hour", self.cost_per_hour, 0.0, 1e6)?;
+        let disk = &self.disk;
+        within("disk.read_mb_per_sec", disk.read_mb_per_sec, 0.01, 1e6)?;
+        within("disk.write_mb_per_sec", disk.write_mb_per_sec, 0.01, 1e6)?;
+        within("disk.read_latency_us", disk.read_latency_us, 0.0, 1e7)?;
+        within("disk.sync_latency_us", disk.sync_latency_us, 0.0, 1e7)?;
+        within("disk.queue_depth", disk.queue_depth, 1.0, 65536.0)?;
+        within("disk.iops", disk.iops, 0.0, 1e9)?;
+        within("disk.mixed", disk.mixed, 1.0, 2.0)?;
+        let cpu = &self.cpu;
+        within("cpu.put_us", cpu.put_us, 0.001, 1e6)?;
+        within("cpu.writers", cpu.writers, 0.01, 4096.0)?;
+        for (name, value) in [
+            ("cpu.flush_entry_us", cpu.flush_entry_us),
+            ("cpu.flush_byte_ns", cpu.flush_byte_ns),
+            ("cpu.compact_entry_us", cpu.compact_entry_us),
+            ("cpu.compact_byte_ns", cpu.compact_byte_ns),
+            ("cpu.get_us", cpu.get_us),
+            ("cpu.filter_us", cpu.filter_us),
+            ("cpu.block_hit_us", cpu.block_hit_us),
+            ("cpu.block_miss_us", cpu.block_miss_us),
+            ("cpu.next_us", cpu.next_us),
+        ] {
+            within(name, value, 0.0, 1e6)?;
+        }
+        for (name, codec) in &self.codecs {
+            let known = ["snappy", "lz4", "zstd"].contains(&name.as_str());
+            expect(known, "hardware.codecs", name, "snappy, lz4 or zstd")?;
+            within(&format!("codecs.{name}.ratio"), codec.ratio, 0.01, 2.0)?;
+            within(&format!("codecs.{name}.compress_mb_per_sec"), codec.compress_mb_per_sec, 0.01, 1e6)?;
+            within(&format!("codecs.{name}.decompress_mb_per_sec"), codec.decompress_mb_per_sec, 0.01, 1e6)?;
+        }
+        Ok(())
+    }
+}

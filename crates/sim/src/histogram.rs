@@ -1,0 +1,115 @@
+//! Latencies in buckets that grow by a twentieth: percentiles within 2.5 %.
+
+use serde::Serialize;
+
+const PER_DECADE: f64 = 48.0;
+const BUCKETS: usize = 480;
+/// The upper end of the first bucket, seconds.
+const LEAST: f64 = 1e-8;
+
+/// Weighted latencies, from 10 ns to 100 s.
+#[derive(Debug, Clone)]
+pub struct Histogram {
+    weights: Vec<f64>,
+    sum: f64,
+    total: f64,
+    most: f64,
+}
+
+/// Percentiles, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Percentiles {
+    /// The mean.
+    pub mean_us: f64,
+    /// Half are below.
+    pub p50_us: f64,
+    /// 99 of 100 are below.
+    pub p99_us: f64,
+    /// 999 of 1000 are below.
+    pub p999_us: f64,
+    /// The longest.
+    pub max_us: f64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram { weights: vec![0.0; BUCKETS], sum: 0.0, total: 0.0, most: 0.0 }
+    }
+}
+
+impl Histogram {
+    /// Adds `weight` operations that took `secs`.
+    pub fn add(&mut self, secs: f64, weight: f64) {
+        if weight <= 0.0 || !secs.is_finite() {
+            return;
+        }
+        let at = ((secs / LEAST).max(1.0).log10() * PER_DECADE) as usize;
+        if let Some(slot) = self.weights.get_mut(at.min(BUCKETS - 1)) {
+            *slot += weight;
+        }
+        self.sum += secs * weight;
+        self.total += weight;
+        self.most = self.most.max(secs);
+    }
+
+    /// Adds all of another.
+    pub fn merge(&mut self, other: &Histogram) {
+        for (slot, weight) in self.weights.iter_mut().zip(&other.weights) {
+            *slot += weight;
+        }
+        self.sum += other.sum;
+        self.total += other.total;
+        self.most = self.most.max(other.most);
+    }
+
+    /// Operations.
+    pub fn total(&self) -> f64 {
+        self.total
+    }
+
+    /// Seconds that a share of the operations does not exceed.
+    pub fn quantile(&self, share: f64) -> f64 {
+        let wanted = self.total * share;
+        let mut seen = 0.0;
+        for (at, weight) in self.weights.iter().enumerate() {
+            seen += weight;
+            if seen >= wanted && *weight > 0.0 {
+                let middle = LEAST * 10f64.powf((at as f64 + 0.5) / PER_DECADE);
+                return middle.min(self.most);
+            }
+        }
+        self.most
+    }
+
+    /// The usual ones.
+    pub fn percentiles(&self) -> Percentiles {
+        if self.total <= 0.0 {
+            return Percentiles::default();
+        }
+        let us = |share: f64| self.quantile(share) * 1e6;
+        Percentiles {
+            mean_us: self.sum / self.total * 1e6,
+            p50_us: us(0.5),
+            p99_us: us(0.99),
+            p999_us: us(0.999),
+            max_us: self.most * 1e6,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: percentiles within a bucket of the true ones. Method: 1 µs to 10 ms evenly.
+    #[test]
+    fn percentiles_are_close() {
+        let mut histogram = Histogram::default();
+        (1..=10_000).for_each(|at| histogram.add(f64::from(at) * 1e-6, 1.0));
+        let found = histogram.percentiles();
+        for (value, expected) in [(found.p50_us, 5000.0), (found.p99_us, 9900.0), (found.p999_us, 9990.0)] {
+            assert!((value / expected - 1.0).abs() < 0.03, "{value} {expected}");
+        }
+        assert_eq!(found.max_us, 10_000.0);
+    }
+}

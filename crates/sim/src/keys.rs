@@ -1,0 +1,337 @@
+//! Which keys are written: streams of sampled key ids.
+//!
+//! Of `keys` real keys, one in `sample` is followed; an id stands for `sample` neighbours in rank. A draw takes a real rank
+//! and divides, so that heads of skewed distributions keep their weight.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, expect};
+use crate::rng::{Permutation, Rng};
+use crate::zipf::Zipf;
+
+/// How writes choose their keys.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, Default)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Distribution {
+    /// Every key with the same probability.
+    #[default]
+    Uniform,
+    /// In key order, again from the start after the last.
+    Sequential,
+    /// By rank with weight `rank^-theta`; ranks are scattered over the keys.
+    Zipfian {
+        /// The exponent, above 0; YCSB has 0.99.
+        theta: f64,
+    },
+    /// New keys at the end, and updates of recent ones by a zipfian age.
+    Latest {
+        /// The exponent of the age.
+        theta: f64,
+        /// The share of writes that add a key.
+        inserts: f64,
+    },
+    /// A share of the writes goes to a share of the keys; both evenly. The hot keys are scattered.
+    HotSet {
+        /// The share of keys that are hot.
+        keys: f64,
+        /// The share of writes that they get.
+        writes: f64,
+    },
+    /// Each write appends to one of several series, whose keys lie side by side.
+    TimeSeries {
+        /// How many series.
+        series: u64,
+    },
+    /// The keys of a recorded trace, as indices below `keys`; again from the start after the last.
+    Trace {
+        /// The indices.
+        keys: Vec<u32>,
+    },
+}
+
+impl Distribution {
+    /// Its name in tables.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Distribution::Uniform => "uniform",
+            Distribution::Sequential => "sequential",
+            Distribution::Zipfian { .. } => "zipfian",
+            Distribution::Latest { .. } => "latest",
+            Distribution::HotSet { .. } => "hot set",
+            Distribution::TimeSeries { .. } => "time series",
+            Distribution::Trace { .. } => "trace",
+        }
+    }
+
+    /// Errors: a parameter out of bounds, by name.
+    pub fn check(&self) -> Result<()> {
+        let share =
+            |name: &str, value: f64| expect((0.0..=1.0).contains(&value), name, value, "a share from 0 to 1");
+        let theta = |value: f64| {
+            expect(value > 0.0 && value <= 5.0, "workload.distribution.theta", value, "above 0, at most 5")
+        };
+        match self {
+            Distribution::Uniform | Distribution::Sequential => Ok(()),
+            Distribution::Zipfian { theta: value } => theta(*value),
+            Distribution::Latest { theta: value, inserts } => {
+                theta(*value)?;
+                share("workload.distribution.inserts", *inserts)
+            }
+            Distribution::HotSet { keys, writes } => {
+                share("workload.distribution.keys", *keys)?;
+                expect(*keys > 0.0, "workload.distribution.keys", keys, "above 0")?;
+                share("workload.distribution.writes", *writes)
+            }
+            Distribution::TimeSeries { series } => {
+                expect(*series > 0, "workload.distribution.series", series, "at least 1")
+            }
+            Distribution::Trace { keys } => {
+                expect(!keys.is_empty(), "workload.distribution.keys", "empty", "at least one key of a trace")
+            }
+        }
+    }
+}
+
+/// An endless stream of ids.
+#[derive(Debug, Clone)]
+pub struct KeyStream {
+    kind: Distribution,
+    /// Ids.
+    ids: u64,
+    /// Real keys an id.
+    sample: u64,
+    /// Real keys.
+    keys: u64,
+    scatter: Permutation,
+    zipf: Option<Zipf>,
+    rng: Rng,
+    /// The next of sequential kinds; the newest key of `Latest`.
+    at: u64,
+    /// Where each series stands.
+    series: Vec<u64>,
+}
+
+impl KeyStream {
+    /// A stream over `keys` real keys, of which one in `sample` is followed.
+    pub fn new(kind: &Distribution, keys: u64, sample: u64, seed: u64) -> KeyStream {
+        let ids = (keys / sample).max(1);
+        let zipf = match kind {
+            Distribution::Zipfian { theta } | Distribution::Latest { theta, .. } => {
+                Some(Zipf::new(keys, *theta))
+            }
+            _ => None,
+        };
+        let series = match kind {
+            Distribution::TimeSeries { series } => vec![0; (*series).min(ids) as usize],
+            _ => Vec::new(),
+        };
+        KeyStream {
+            kind: kind.clone(),
+            ids,
+            sample,
+            keys,
+            scatter: Permutation::new(ids, 0xca1),
+            zipf,
+            rng: Rng::new(seed),
+            at: 0,
+            series,
+        }
+    }
+
+    /// How many ids there are.
+    pub fn ids(&self) -> u64 {
+        self.ids
+    }
+
+    /// The id of the next write.
+    pub fn next_id(&mut self) -> u32 {
+        (match &self.kind {
+            Distribution::Uniform => self.rng.below(self.ids),
+            Distribution::Sequential => self.advance(),
+            Distribution::Zipfian { .. } => {
+                let rank = self.rank();
+                self.place_of_rank(rank)
+            }
+            Distribution::Latest { inserts, .. } => {
+                if self.rng.unit() < *inserts {
+                    self.at = (self.at + 1) % self.ids;
+                }
+                let age = self.rank() / self.sample;
+                self.scatter.of((self.at + self.ids - age.min(self.ids - 1)) % self.ids)
+            }
+            Distribution::HotSet { keys, writes } => {
+                let hot = ((self.ids as f64 * keys) as u64).clamp(1, self.ids);
+                let is_hot = hot == self.ids || self.rng.unit() < *writes;
+                let place = if is_hot { self.rng.below(hot) } else { hot + self.rng.below(self.ids - hot) };
+                self.scatter.of(place)
+            }
+            Distribution::TimeSeries { .. } => {
+                let count = self.series.len() as u64;
+                let length = self.ids / count;
+                let index = self.rng.below(count);
+                let Some(at) = self.series.get_mut(index as usize) else { return 0 };
+                *at += 1;
+                index * length + (*at - 1) % length
+            }
+            Distribution::Trace { keys } => {
+                let length = keys.len().max(1) as u64;
+                let key = keys.get((self.at % length) as usize).copied().unwrap_or(0);
+                self.at += self.sample;
+                u64::from(key) / self.sample % self.ids
+            }
+        }) as u32
+    }
+
+    fn advance(&mut self) -> u64 {
+        let at = self.at;
+        self.at = (at + 1) % self.ids;
+        at
+    }
+
+    fn rank(&mut self) -> u64 {
+        match &self.zipf {
+            Some(zipf) => zipf.draw(&mut self.rng),
+            None => 0,
+        }
+    }
+
+    /// The id that a rank of popularity belongs to.
+    pub fn place_of_rank(&self, rank: u64) -> u64 {
+        self.scatter.of((rank / self.sample).min(self.ids - 1))
+    }
+
+    /// How often the keys of each id are asked for, all keys of the id together; the sum is 1.
+    pub fn popularity(&self) -> Vec<f64> {
+        let even = 1.0 / self.ids as f64;
+        let mut shares = vec![even; self.ids as usize];
+        let mut set = |place: u64, share: f64| {
+            if let Some(slot) = shares.get_mut(place as usize) {
+                *slot = share;
+            }
+        };
+        match (&self.kind, &self.zipf) {
+            (Distribution::Zipfian { .. }, Some(zipf)) => {
+                for (rank, share) in group_shares(zipf, self.ids, self.sample, self.keys) {
+                    set(self.scatter.of(rank), share);
+                }
+            }
+            (Distribution::Latest { .. }, Some(zipf)) => {
+                for (age, share) in group_shares(zipf, self.ids, self.sample, self.keys) {
+                    set(self.scatter.of((self.at + self.ids - age) % self.ids), share);
+                }
+            }
+            (Distribution::HotSet { keys, writes }, _) => {
+                let hot = ((self.ids as f64 * keys) as u64).clamp(1, self.ids);
+                let cold = (self.ids - hot).max(1);
+                for index in 0..self.ids {
+                    let share = if index < hot { writes / hot as f64 } else { (1.0 - writes) / cold as f64 };
+                    set(self.scatter.of(index), if hot == self.ids { even } else { share });
+                }
+            }
+            _ => {}
+        }
+        shares
+    }
+
+    /// The probability of one real rank, where ranks differ.
+    pub fn rank_probability(&self, rank: u64) -> Option<f64> {
+        self.zipf.as_ref().map(|zipf| zipf.probability(rank))
+    }
+}
+
+/// The writes of a workload: keys, and which of them delete. The lab writes the same ones into real stores.
+#[derive(Debug, Clone)]
+pub struct WriteStream {
+    keys: KeyStream,
+    rng: Rng,
+    deletes: f64,
+}
+
+impl WriteStream {
+    /// The writes that a seed stands for.
+    pub fn new(kind: &Distribution, keys: u64, sample: u64, deletes: f64, seed: u64) -> WriteStream {
+        let keys = KeyStream::new(kind, keys, sample, seed);
+        WriteStream { keys, rng: Rng::new(seed ^ 0xde1e7e), deletes }
+    }
+
+    /// The next one: its id, and whether it deletes.
+    #[inline]
+    pub fn next_write(&mut self) -> (u32, bool) {
+        let id = self.keys.next_id();
+        (id, self.deletes > 0.0 && self.rng.unit() < self.deletes)
+    }
+
+    /// Where the keys come from.
+    pub fn keys(&self) -> &KeyStream {
+        &self.keys
+    }
+}
+
+/// The probability of each group of `sample` ranks.
+fn group_shares(zipf: &Zipf, ids: u64, sample: u64, keys: u64) -> impl Iterator<Item = (u64, f64)> + '_ {
+    (0..ids).map(move |group| {
+        let end = if group + 1 == ids { keys } else { (group + 1) * sample };
+        let share = if sample == 1 && end - group == 1 {
+            zipf.probability(group)
+        } else if group < 64 {
+            (group * sample..end).map(|rank| zipf.probability(rank)).sum()
+        } else {
+            // Past the head the weights of a group hardly differ.
+            zipf.probability((group * sample + end) / 2) * (end - group * sample) as f64
+        };
+        (group, share)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kinds() -> Vec<Distribution> {
+        vec![
+            Distribution::Uniform,
+            Distribution::Sequential,
+            Distribution::Zipfian { theta: 0.99 },
+            Distribution::Latest { theta: 0.99, inserts: 0.05 },
+            Distribution::HotSet { keys: 0.1, writes: 0.9 },
+            Distribution::TimeSeries { series: 7 },
+            Distribution::Trace { keys: vec![5, 900, 3] },
+        ]
+    }
+
+    /// Goal: ids stay in bounds and a seed gives one stream. Method: every kind, exact and sampled.
+    #[test]
+    fn streams_are_bounded_and_repeat() {
+        for kind in kinds() {
+            for sample in [1, 16] {
+                let mut one = KeyStream::new(&kind, 1000, sample, 9);
+                let mut two = one.clone();
+                for _ in 0..2000 {
+                    let id = one.next_id();
+                    assert!(u64::from(id) < one.ids(), "{kind:?}");
+                    assert_eq!(id, two.next_id());
+                }
+            }
+        }
+    }
+
+    /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares of the hottest ids.
+    #[test]
+    fn popularity_matches_the_stream() {
+        for kind in [Distribution::Zipfian { theta: 0.99 }, Distribution::HotSet { keys: 0.1, writes: 0.9 }] {
+            for sample in [1, 10] {
+                let mut stream = KeyStream::new(&kind, 10_000, sample, 1);
+                let shares = stream.popularity();
+                assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-3, "{kind:?}");
+                let mut counts = vec![0u32; shares.len()];
+                for _ in 0..300_000 {
+                    counts[stream.next_id() as usize] += 1;
+                }
+                let hottest = (0..shares.len()).max_by(|&a, &b| shares[a].total_cmp(&shares[b])).unwrap();
+                let drawn = f64::from(counts[hottest]) / 300_000.0;
+                let share = shares[hottest];
+                assert!((drawn - share).abs() < 0.1 * share + 1e-4, "{kind:?} {sample}: {drawn} {share}");
+            }
+        }
+    }
+}

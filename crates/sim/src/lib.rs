@@ -1,0 +1,52 @@
+//! A discrete-event simulator of LSM trees that predicts what RocksDB and Cairn's `kv` do.
+//!
+//! It has no threads, clocks or I/O, and no fitted factors: files hold sorted lists of sampled keys, so that overlap, overwrites and
+//! tombstones follow from the keys; compactions are picked by the engines' own rules; jobs, writers and readers share
+//! disk and cores on a virtual clock. The same configuration and seed give the same trace. `docs/src/design/sim.md` tells
+//! how and why.
+//!
+//! ```
+//! use cairn_sim::{Config, Simulation};
+//!
+//! let mut config = Config { duration_secs: 600.0, ..Config::default() };
+//! config.options.write_buffer_size = 32 << 20;
+//! let results = Simulation::run(&config)?;
+//! assert!(results.write_amplification > 1.0);
+//! println!("{:.1} MB/s, write amplification {:.1}", results.user_mb_per_sec, results.write_amplification);
+//! # Ok::<(), cairn_sim::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod compact;
+pub mod config;
+mod error;
+pub mod hardware;
+pub mod histogram;
+pub mod import;
+mod json;
+pub mod keys;
+pub mod layout;
+pub mod merge;
+pub mod options;
+pub mod output;
+pub mod profiles;
+pub mod read;
+pub mod resource;
+pub mod results;
+pub mod rng;
+mod sim;
+pub mod stall;
+#[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
+mod test_config;
+pub mod traffic;
+pub mod tree;
+mod zipf;
+
+pub use config::{Config, Mode, Preload, Workload};
+pub use error::{Error, Result};
+pub use hardware::Hardware;
+pub use keys::{Distribution, KeyStream, WriteStream};
+pub use options::Options;
+pub use results::Results;
+pub use sim::{JobView, Simulation, preload_order};

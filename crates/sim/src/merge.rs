@@ -1,0 +1,304 @@
+//! Merging sorted lists of entries, and cutting the result into files as RocksDB does.
+
+use crate::tree::{Entry, File};
+
+/// The union of lists, newest first; of entries with the same id the newest stays.
+///
+/// Pairwise from the newest on: lists of a merge grow with age, so an entry is copied few times.
+pub fn union(mut lists: Vec<Vec<Entry>>) -> Vec<Entry> {
+    // Neighbours in age are paired, smallest sums first, which keeps the order of age.
+    while lists.len() > 1 {
+        let sum = |at: usize| lists[at].len() + lists[at + 1].len();
+        let at = (0..lists.len() - 1).min_by_key(|&at| sum(at)).unwrap_or(0);
+        let older = lists.remove(at + 1);
+        if let Some(newer) = lists.get_mut(at) {
+            *newer = union_of_two(newer, &older);
+        }
+    }
+    lists.pop().unwrap_or_default()
+}
+
+fn union_of_two(newer: &[Entry], older: &[Entry]) -> Vec<Entry> {
+    let mut out = Vec::with_capacity(newer.len() + older.len());
+    let (mut a, mut b) = (0, 0);
+    // Without branches on the keys: which list is next cannot be predicted.
+    while let (Some(&x), Some(&y)) = (newer.get(a), older.get(b)) {
+        let (is_newer, is_older) = (x.id() <= y.id(), y.id() <= x.id());
+        out.push(if is_newer { x } else { y });
+        a += usize::from(is_newer);
+        b += usize::from(is_older);
+    }
+    out.extend_from_slice(newer.get(a..).unwrap_or(&[]));
+    out.extend_from_slice(older.get(b..).unwrap_or(&[]));
+    out
+}
+
+/// Files in key order, walked along with ascending ids.
+#[derive(Debug, Clone)]
+pub struct Cursor<'a> {
+    files: &'a [File],
+}
+
+impl<'a> Cursor<'a> {
+    /// Over the files of a run.
+    pub fn new(files: &'a [File]) -> Cursor<'a> {
+        Cursor { files }
+    }
+
+    /// Whether the range of a file holds `id`, which must not be below the last one asked for.
+    pub fn covers(&mut self, id: u32) -> bool {
+        while self.files.first().is_some_and(|file| file.largest < id) {
+            self.files = self.files.get(1..).unwrap_or(&[]);
+        }
+        self.files.first().is_some_and(|file| file.smallest <= id)
+    }
+}
+
+/// How output is cut into files.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CutRule {
+    /// The size that files should have.
+    pub target_bytes: f64,
+    /// The size at which a file ends in any case.
+    pub most_bytes: f64,
+    /// What a file and the files that it overlaps in the next level may have together.
+    pub compaction_bytes_max: f64,
+    /// Ends files early at boundaries of the next level.
+    pub at_boundaries: bool,
+}
+
+/// Bytes of entries while a file is written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Weights {
+    /// Of a put.
+    pub put: f64,
+    /// Of a tombstone.
+    pub tombstone: f64,
+    /// Of an empty file.
+    pub file: f64,
+}
+
+impl Weights {
+    /// Bytes of an entry.
+    #[inline]
+    pub fn of(&self, entry: Entry) -> f64 {
+        if entry.is_tombstone() { self.tombstone } else { self.put }
+    }
+}
+
+/// The next level while output is written: what the current file overlaps there.
+struct Grandparents<'a> {
+    files: &'a [File],
+    at: usize,
+    in_gap: bool,
+    seen: bool,
+    /// Bytes of the files that the current output overlaps.
+    overlapped: f64,
+    /// Boundaries that the current output has crossed.
+    crossed: u32,
+}
+
+impl Grandparents<'_> {
+    /// Moves to `id`, and returns how many boundaries lie between it and the id before.
+    fn advance(&mut self, id: u32) -> u32 {
+        let mut crossed = 0;
+        while let Some(file) = self.files.get(self.at) {
+            if self.in_gap {
+                if id < file.smallest {
+                    break;
+                }
+                if self.seen {
+                    crossed += 1;
+                    self.overlapped += file.bytes as f64;
+                }
+                self.in_gap = false;
+            } else {
+                if id <= file.largest {
+                    break;
+                }
+                crossed += u32::from(self.seen);
+                self.in_gap = true;
+                self.at += 1;
+            }
+        }
+        if !self.seen && !self.in_gap {
+            self.overlapped = self.current();
+        }
+        self.seen = true;
+        self.crossed += crossed;
+        crossed
+    }
+
+    /// The first id at which [`Grandparents::advance`] will cross a boundary.
+    fn next_boundary(&self) -> u64 {
+        match self.files.get(self.at) {
+            None => u64::MAX,
+            Some(file) if self.in_gap => u64::from(file.smallest),
+            Some(file) => u64::from(file.largest) + 1,
+        }
+    }
+
+    fn current(&self) -> f64 {
+        if self.in_gap { 0.0 } else { self.files.get(self.at).map_or(0.0, |file| file.bytes as f64) }
+    }
+
+    fn new_file(&mut self) {
+        self.overlapped = self.current();
+        self.crossed = 0;
+    }
+}
+
+/// Cuts entries into files: the index after the last entry of each, and its bytes.
+///
+/// Ends a file at the most size; at a boundary of the next level when it would overlap too much there, would take in a
+/// file of the next level that the merge else skips, or has half of its target size, five percent more for each boundary
+/// behind it and nine tenths at most. (RocksDB since 7.8, `compaction_outputs.cc`.)
+pub fn cut(entries: &[Entry], next_level: &[File], rule: &CutRule, weights: &Weights) -> Vec<(usize, u64)> {
+    let mut next =
+        Grandparents { files: next_level, at: 0, in_gap: true, seen: false, overlapped: 0.0, crossed: 0 };
+    let mut cuts = Vec::new();
+    let mut bytes = 0.0;
+    let mut boundary = 0;
+    for (index, &entry) in entries.iter().enumerate() {
+        let mut ends = bytes >= rule.most_bytes;
+        if u64::from(entry.id()) >= boundary {
+            let before = next.overlapped;
+            let crossed = next.advance(entry.id());
+            boundary = next.next_boundary();
+            ends |= crossed > 0 && bytes > 0.0 && stops_at_boundary(rule, &next, crossed, before, bytes);
+        }
+        if ends && bytes > 0.0 {
+            cuts.push((index, (bytes + weights.file).round() as u64));
+            bytes = 0.0;
+            next.new_file();
+        }
+        bytes += weights.of(entry);
+    }
+    if bytes > 0.0 {
+        cuts.push((entries.len(), (bytes + weights.file).round() as u64));
+    }
+    cuts
+}
+
+fn stops_at_boundary(
+    rule: &CutRule,
+    next: &Grandparents<'_>,
+    crossed: u32,
+    overlapped_before: f64,
+    bytes: f64,
+) -> bool {
+    if next.overlapped + bytes > rule.compaction_bytes_max {
+        return true;
+    }
+    if !rule.at_boundaries {
+        return false;
+    }
+    let skippable = if next.in_gap { 2 } else { 3 };
+    if crossed >= skippable && next.overlapped - overlapped_before > rule.target_bytes / 8.0 {
+        return true;
+    }
+    let share = f64::from((50 + 5 * next.crossed.min(8)).min(90)) / 100.0;
+    bytes >= rule.target_bytes * share
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn entries(ids: &[u32], secs: u32) -> Vec<Entry> {
+        ids.iter().map(|&id| Entry::new(id, secs, false)).collect()
+    }
+
+    fn file(from: u32, to: u32, bytes: u64) -> File {
+        File {
+            number: 1,
+            smallest: from,
+            largest: to,
+            bytes,
+            compensated_bytes: bytes,
+            tombstones: 0,
+            created_secs: 0.0,
+            newest_secs: 0.0,
+            flushes: (0, 0),
+            compacting: false,
+            ratio: 1.0,
+            entries: Arc::new(entries(&[from, to], 0)),
+        }
+    }
+
+    const WEIGHTS: Weights = Weights { put: 1.0, tombstone: 1.0, file: 0.0 };
+
+    fn rule(target: f64) -> CutRule {
+        CutRule {
+            target_bytes: target,
+            most_bytes: 2.0 * target,
+            compaction_bytes_max: 1e9,
+            at_boundaries: true,
+        }
+    }
+
+    /// Goal: without a next level a file ends at its most size; with one, at the boundary after half of the target. Method: runs of
+    /// consecutive ids over next levels made by hand.
+    #[test]
+    fn files_end_at_boundaries() {
+        let ids: Vec<u32> = (0..1000).collect();
+        let all = entries(&ids, 0);
+        let ends = |next: &[File], rule: &CutRule| {
+            cut(&all, next, rule, &WEIGHTS).iter().map(|cut| cut.0).collect::<Vec<_>>()
+        };
+        assert_eq!(ends(&[], &rule(200.0)), vec![400, 800, 1000]);
+        // At 130 two boundaries are crossed: 60 % of 200 are enough. At 110 they were not.
+        let next = [file(0, 129, 50), file(130, 600, 50), file(700, 999, 50)];
+        assert_eq!(ends(&next, &rule(200.0))[0], 130);
+        assert_eq!(ends(&[file(0, 109, 50), file(110, 600, 50)], &rule(200.0))[0], 400);
+        let wide = CutRule { at_boundaries: false, ..rule(200.0) };
+        assert_eq!(ends(&next, &wide), vec![400, 800, 1000]);
+        let tight = CutRule { compaction_bytes_max: 120.0, ..rule(200.0) };
+        assert!(ends(&next, &tight)[0] <= 130);
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config::cases(64))]
+
+        /// Goal: a union has each id once, the newest entry of it, in order. Method: random lists against a map.
+        #[test]
+        fn unions_are_maps(lists in prop::collection::vec(prop::collection::btree_set(0u32..200, 0..80), 1..6)) {
+            let lists: Vec<Vec<Entry>> = lists
+                .iter()
+                .enumerate()
+                .map(|(age, ids)| ids.iter().map(|&id| Entry::new(id, age as u32, age % 2 == 1)).collect())
+                .collect();
+            let mut expected = std::collections::BTreeMap::new();
+            for list in lists.iter().rev() {
+                for entry in list {
+                    expected.insert(entry.id(), *entry);
+                }
+            }
+            prop_assert_eq!(union(lists), expected.into_values().collect::<Vec<_>>());
+        }
+
+        /// Goal: cutting loses nothing and no file is above its most size. Method: random ids and next levels.
+        #[test]
+        fn cuts_cover_everything(ids in prop::collection::btree_set(0u32..5000, 1..900),
+                                 bounds in prop::collection::btree_set(0u32..5000, 2..40),
+                                 target in 5u32..300) {
+            let all: Vec<Entry> = ids.iter().map(|&id| Entry::new(id, 0, false)).collect();
+            let bounds: Vec<u32> = bounds.into_iter().collect();
+            let next: Vec<File> = bounds.chunks_exact(2).map(|pair| file(pair[0], pair[1], 100)).collect();
+            let rule = rule(f64::from(target));
+            let cuts = cut(&all, &next, &rule, &WEIGHTS);
+            prop_assert_eq!(cuts.last().map(|cut| cut.0), Some(all.len()));
+            let mut from = 0;
+            for (to, bytes) in cuts {
+                prop_assert!(to > from);
+                prop_assert_eq!(bytes, (to - from) as u64);
+                prop_assert!((to - from) as f64 <= rule.most_bytes.ceil());
+                from = to;
+            }
+        }
+    }
+}

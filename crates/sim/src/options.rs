@@ -1,0 +1,430 @@
+//! Options of the engine, under RocksDB's names and with its defaults; Cairn's own come last.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, expect};
+
+const MIB: u64 = 1 << 20;
+const GIB: u64 = 1 << 30;
+
+/// Who does the work: decides about rules, table format and scheduling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// RocksDB.
+    #[default]
+    Rocksdb,
+    /// Cairn's key-value store.
+    CairnKv,
+}
+
+/// Which files are merged when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionStyle {
+    /// One sorted run in each level but the first.
+    #[default]
+    Leveled,
+    /// Runs of similar size.
+    Universal,
+    /// The oldest files go.
+    Fifo,
+    /// Cairn only: tiers above, one run at the bottom.
+    LazyLeveled,
+}
+
+/// Which file of a full level goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum CompactionPri {
+    /// The largest, tombstones counted extra.
+    ByCompensatedSize,
+    /// The one whose newest entry is oldest.
+    OldestLargestSeqFirst,
+    /// The one whose oldest entry is oldest.
+    OldestSmallestSeqFirst,
+    /// The one that overlaps least of the next level for its size.
+    #[default]
+    MinOverlappingRatio,
+    /// One after another in key order.
+    RoundRobin,
+}
+
+/// A codec of data blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    /// Stored as it is.
+    #[default]
+    None,
+    /// Snappy.
+    Snappy,
+    /// LZ4.
+    Lz4,
+    /// Zstandard, its default level.
+    Zstd,
+}
+
+impl Compression {
+    /// Its name in configurations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Snappy => "snappy",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+    }
+}
+
+/// Options of universal compaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct UniversalOptions {
+    /// Percent that the next run may be larger than the sum so far.
+    pub size_ratio: u64,
+    /// The least runs of a merge.
+    pub min_merge_width: usize,
+    /// The most runs of a merge.
+    pub max_merge_width: usize,
+    /// Everything is merged when newer runs have this many percent of the oldest.
+    pub max_size_amplification_percent: u64,
+}
+
+impl Default for UniversalOptions {
+    fn default() -> Self {
+        UniversalOptions {
+            size_ratio: 1,
+            min_merge_width: 2,
+            max_merge_width: u32::MAX as usize,
+            max_size_amplification_percent: 200,
+        }
+    }
+}
+
+/// Options of FIFO compaction.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FifoOptions {
+    /// The oldest files go while there are more bytes than this.
+    pub max_table_files_size: u64,
+    /// Small files are merged within level 0.
+    pub allow_compaction: bool,
+}
+
+impl Default for FifoOptions {
+    fn default() -> Self {
+        FifoOptions { max_table_files_size: GIB, allow_compaction: false }
+    }
+}
+
+/// Options of Cairn's `kv` that RocksDB does not have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KvOptions {
+    /// Level 0 is compacted from this many runs on in any case.
+    pub level_zero_runs_max: usize,
+    /// How much of level 0 is worth a merge, in bytes.
+    pub level_zero_bytes: u64,
+    /// Upper levels get more bits of filter and the last fewer (Monkey).
+    pub filter_by_level: bool,
+    /// Lazy leveling: runs of a level that become one of the next.
+    pub size_ratio: usize,
+    /// A table with at least this share of tombstones is compacted before its level is full.
+    pub tombstone_ratio: f64,
+}
+
+impl Default for KvOptions {
+    fn default() -> Self {
+        KvOptions {
+            level_zero_runs_max: 16,
+            level_zero_bytes: GIB,
+            filter_by_level: true,
+            size_ratio: 4,
+            tombstone_ratio: 0.5,
+        }
+    }
+}
+
+/// Options of the store. Bytes and counts; names and defaults as in RocksDB unless said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[allow(missing_docs)] // RocksDB documents its own names; what differs is said.
+pub struct Options {
+    pub engine: Engine,
+    /// The major version whose rules hold. 7 stands for 7.8, 8 and more for what came after.
+    pub rocksdb_version: u32,
+    pub write_buffer_size: u64,
+    pub max_write_buffer_number: usize,
+    pub min_write_buffer_number_to_merge: usize,
+    pub level0_file_num_compaction_trigger: usize,
+    pub level0_slowdown_writes_trigger: usize,
+    pub level0_stop_writes_trigger: usize,
+    pub num_levels: usize,
+    pub max_bytes_for_level_base: u64,
+    pub max_bytes_for_level_multiplier: f64,
+    pub level_compaction_dynamic_level_bytes: bool,
+    pub level_compaction_dynamic_file_size: bool,
+    pub target_file_size_base: u64,
+    pub target_file_size_multiplier: u64,
+    /// 0 for 25 times `target_file_size_base`.
+    pub max_compaction_bytes: u64,
+    /// 0 for none.
+    pub soft_pending_compaction_bytes_limit: u64,
+    /// 0 for none.
+    pub hard_pending_compaction_bytes_limit: u64,
+    pub compaction_style: CompactionStyle,
+    pub compaction_pri: CompactionPri,
+    pub compaction_options_universal: UniversalOptions,
+    pub compaction_options_fifo: FifoOptions,
+    /// Seconds; 0 for none.
+    pub ttl: u64,
+    pub disable_auto_compactions: bool,
+    pub max_background_jobs: usize,
+    pub max_subcompactions: usize,
+    /// Bytes a second; 0 for 16 MiB.
+    pub delayed_write_rate: u64,
+    /// Bytes a second for flushes and compactions; 0 for none.
+    pub rate_limiter_bytes_per_sec: u64,
+    pub compression: Compression,
+    /// Of the last level; the same as `compression` when absent.
+    pub bottommost_compression: Option<Compression>,
+    /// Of each level; the last one holds for all deeper levels. Empty for `compression`.
+    pub compression_per_level: Vec<Compression>,
+    pub block_size: u64,
+    /// Bloom filter bits a key; 0 for no filter.
+    pub bloom_bits_per_key: f64,
+    /// No filters in the last level.
+    pub optimize_filters_for_hits: bool,
+    /// Bytes.
+    pub block_cache_size: u64,
+    pub cache_index_and_filter_blocks: bool,
+    /// False leaves the log out.
+    pub wal: bool,
+    /// Each write waits for the log on stable storage.
+    pub wal_sync: bool,
+    pub kv: KvOptions,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            engine: Engine::Rocksdb,
+            rocksdb_version: 7,
+            write_buffer_size: 64 * MIB,
+            max_write_buffer_number: 2,
+            min_write_buffer_number_to_merge: 1,
+            level0_file_num_compaction_trigger: 4,
+            level0_slowdown_writes_trigger: 20,
+            level0_stop_writes_trigger: 36,
+            num_levels: 7,
+            max_bytes_for_level_base: 256 * MIB,
+            max_bytes_for_level_multiplier: 10.0,
+            level_compaction_dynamic_level_bytes: false,
+            level_compaction_dynamic_file_size: true,
+            target_file_size_base: 64 * MIB,
+            target_file_size_multiplier: 1,
+            max_compaction_bytes: 0,
+            soft_pending_compaction_bytes_limit: 64 * GIB,
+            hard_pending_compaction_bytes_limit: 256 * GIB,
+            compaction_style: CompactionStyle::Leveled,
+            compaction_pri: CompactionPri::MinOverlappingRatio,
+            compaction_options_universal: UniversalOptions::default(),
+            compaction_options_fifo: FifoOptions::default(),
+            ttl: 0,
+            disable_auto_compactions: false,
+            max_background_jobs: 2,
+            max_subcompactions: 1,
+            delayed_write_rate: 0,
+            rate_limiter_bytes_per_sec: 0,
+            compression: Compression::Snappy,
+            bottommost_compression: None,
+            compression_per_level: Vec::new(),
+            block_size: 4096,
+            bloom_bits_per_key: 10.0,
+            optimize_filters_for_hits: false,
+            block_cache_size: 8 * MIB,
+            cache_index_and_filter_blocks: false,
+            wal: true,
+            wal_sync: false,
+            kv: KvOptions::default(),
+        }
+    }
+}
+
+/// No size option is above this: sums of a few stay far from overflow.
+const BYTES_MAX: u64 = 1 << 50;
+
+impl Options {
+    /// Cairn's `kv` with its defaults.
+    pub fn cairn_kv() -> Options {
+        Options {
+            engine: Engine::CairnKv,
+            max_write_buffer_number: 5,
+            level0_slowdown_writes_trigger: 32,
+            level0_stop_writes_trigger: 56,
+            compression: Compression::Lz4,
+            compression_per_level: vec![Compression::None, Compression::None, Compression::Lz4],
+            block_cache_size: 64 * MIB,
+            ..Options::default()
+        }
+    }
+
+    /// Errors: the first option that cannot be, or that contradicts another.
+    pub fn check(&self) -> Result<()> {
+        self.check_sizes()?;
+        self.check_counts()?;
+        self.check_style()
+    }
+
+    fn check_sizes(&self) -> Result<()> {
+        let within = |name: &str, value: u64, least: u64| {
+            expect((least..=BYTES_MAX).contains(&value), name, value, &format!("{least} to 2^50 bytes"))
+        };
+        within("write_buffer_size", self.write_buffer_size, 4096)?;
+        within("max_bytes_for_level_base", self.max_bytes_for_level_base, 4096)?;
+        within("target_file_size_base", self.target_file_size_base, 4096)?;
+        within("max_compaction_bytes", self.max_compaction_bytes, 0)?;
+        within("block_size", self.block_size, 256)?;
+        expect(self.block_size <= 16 * MIB, "block_size", self.block_size, "at most 16 MiB")?;
+        within("block_cache_size", self.block_cache_size, 0)?;
+        within("delayed_write_rate", self.delayed_write_rate, 0)?;
+        within("rate_limiter_bytes_per_sec", self.rate_limiter_bytes_per_sec, 0)?;
+        within("soft_pending_compaction_bytes_limit", self.soft_pending_compaction_bytes_limit, 0)?;
+        let (soft, hard) =
+            (self.soft_pending_compaction_bytes_limit, self.hard_pending_compaction_bytes_limit);
+        within("hard_pending_compaction_bytes_limit", hard, 0)?;
+        let name = "hard_pending_compaction_bytes_limit";
+        expect(hard == 0 || hard >= soft, name, hard, "at least soft_pending_compaction_bytes_limit, or 0")?;
+        let rate = self.rate_limiter_bytes_per_sec;
+        expect(rate == 0 || rate >= 1024, "rate_limiter_bytes_per_sec", rate, "0, or at least 1024")
+    }
+
+    fn check_counts(&self) -> Result<()> {
+        let within = |name: &str, value: usize, least: usize, most: usize| {
+            expect((least..=most).contains(&value), name, value, &format!("{least} to {most}"))
+        };
+        within("max_write_buffer_number", self.max_write_buffer_number, 2, 1000)?;
+        let merge = self.min_write_buffer_number_to_merge;
+        within("min_write_buffer_number_to_merge", merge, 1, self.max_write_buffer_number - 1)?;
+        let trigger = self.level0_file_num_compaction_trigger;
+        within("level0_file_num_compaction_trigger", trigger, 1, 1_000_000)?;
+        let slowdown = self.level0_slowdown_writes_trigger;
+        within("level0_slowdown_writes_trigger", slowdown, trigger, 1_000_000)?;
+        within("level0_stop_writes_trigger", self.level0_stop_writes_trigger, slowdown, 1_000_000)?;
+        within("num_levels", self.num_levels, 1, 32)?;
+        within("max_background_jobs", self.max_background_jobs, 1, 1024)?;
+        within("max_subcompactions", self.max_subcompactions, 1, 1024)?;
+        let multiplier = self.max_bytes_for_level_multiplier;
+        let name = "max_bytes_for_level_multiplier";
+        expect((1.0..=1000.0).contains(&multiplier), name, multiplier, "1 to 1000")?;
+        let files = self.target_file_size_multiplier;
+        expect((1..=100).contains(&files), "target_file_size_multiplier", files, "1 to 100")?;
+        let bits = self.bloom_bits_per_key;
+        expect(bits == 0.0 || (0.5..=64.0).contains(&bits), "bloom_bits_per_key", bits, "0, or 0.5 to 64")?;
+        expect(
+            self.compression_per_level.len() <= 32,
+            "compression_per_level",
+            "too long",
+            "at most 32 levels",
+        )?;
+        expect(self.ttl <= 1 << 32, "ttl", self.ttl, "at most 2^32 seconds")?;
+        expect((1..=100).contains(&self.rocksdb_version), "rocksdb_version", self.rocksdb_version, "1 to 100")
+    }
+
+    fn check_style(&self) -> Result<()> {
+        let universal = &self.compaction_options_universal;
+        let name = "compaction_options_universal.min_merge_width";
+        expect(universal.min_merge_width >= 2, name, universal.min_merge_width, "at least 2")?;
+        let name = "compaction_options_universal.max_merge_width";
+        let (most, least) = (universal.max_merge_width, universal.min_merge_width);
+        expect(most >= least, name, most, "at least min_merge_width")?;
+        let name = "compaction_options_universal.size_ratio";
+        expect(universal.size_ratio <= 100_000, name, universal.size_ratio, "at most 100000 percent")?;
+        let bytes = self.compaction_options_fifo.max_table_files_size;
+        let name = "compaction_options_fifo.max_table_files_size";
+        expect((1..=BYTES_MAX).contains(&bytes), name, bytes, "1 to 2^50 bytes")?;
+        expect((2..=1000).contains(&self.kv.size_ratio), "kv.size_ratio", self.kv.size_ratio, "2 to 1000")?;
+        let runs = self.kv.level_zero_runs_max;
+        expect((1..=1_000_000).contains(&runs), "kv.level_zero_runs_max", runs, "1 to 1000000")?;
+        expect(self.kv.level_zero_bytes > 0, "kv.level_zero_bytes", 0, "more than 0")?;
+        let ratio = self.kv.tombstone_ratio;
+        expect(ratio > 0.0 && ratio <= 10.0, "kv.tombstone_ratio", ratio, "above 0, at most 10")?;
+        let is_lazy = self.compaction_style == CompactionStyle::LazyLeveled;
+        if is_lazy && self.engine == Engine::Rocksdb {
+            return Err(Error::option(
+                "compaction_style",
+                "lazy_leveled",
+                "a style of RocksDB, or engine cairn_kv",
+            ));
+        }
+        let levels = if self.compaction_style == CompactionStyle::Fifo { 1 } else { 2 };
+        expect(
+            self.num_levels >= levels,
+            "num_levels",
+            self.num_levels,
+            "at least 2 for this compaction_style",
+        )
+    }
+
+    /// `max_compaction_bytes`, its default filled in.
+    pub fn compaction_bytes_max(&self) -> u64 {
+        if self.max_compaction_bytes == 0 {
+            25 * self.target_file_size_base
+        } else {
+            self.max_compaction_bytes
+        }
+    }
+
+    /// Target size of files in a level.
+    pub fn target_file_size(&self, level: usize) -> u64 {
+        match self.compaction_style {
+            CompactionStyle::Universal if level == 0 && self.engine == Engine::Rocksdb => u64::MAX,
+            CompactionStyle::Leveled if level > 1 && self.engine == Engine::Rocksdb => {
+                let factor = self.target_file_size_multiplier.saturating_pow(level as u32 - 1);
+                self.target_file_size_base.saturating_mul(factor)
+            }
+            _ => self.target_file_size_base,
+        }
+    }
+
+    /// Codec of a file written to `level`. `is_last` when nothing is below. `base` is the level that level 0 goes to.
+    pub fn compression_at(&self, level: usize, base: usize, is_last: bool) -> Compression {
+        if let (Some(bottom), true) = (self.bottommost_compression, is_last && level > 0) {
+            return bottom;
+        }
+        let list = &self.compression_per_level;
+        let Some(deepest) = list.len().checked_sub(1) else { return self.compression };
+        // RocksDB counts from the base level when level sizes are dynamic.
+        let is_dynamic = self.level_compaction_dynamic_level_bytes && self.engine == Engine::Rocksdb;
+        let at = if is_dynamic && level > 0 { (level + 1).saturating_sub(base).max(1) } else { level };
+        list.get(at.min(deepest)).copied().unwrap_or(self.compression)
+    }
+
+    /// The delayed write rate to begin with, bytes a second.
+    pub fn delayed_rate(&self) -> f64 {
+        match (self.delayed_write_rate, self.rate_limiter_bytes_per_sec) {
+            (0, 0) => (16 * MIB) as f64,
+            (0, limit) => limit as f64,
+            (rate, _) => rate as f64,
+        }
+    }
+
+    /// Bits of filter a key in files of `level`, when the deepest level with data is `last`.
+    pub fn filter_bits(&self, level: usize, last: usize) -> f64 {
+        /// ln(10) / ln(2)^2: what makes the filters of a level ten times sharper.
+        const BITS_A_LEVEL: f64 = 4.8;
+        let bits = self.bloom_bits_per_key;
+        if bits <= 0.0 {
+            return 0.0;
+        }
+        match self.engine {
+            Engine::Rocksdb if self.optimize_filters_for_hits && level >= last && level > 0 => 0.0,
+            Engine::CairnKv if self.kv.filter_by_level && last > 0 => {
+                let above = last.saturating_sub(level) as f64;
+                (bits - BITS_A_LEVEL / 9.0 + above * BITS_A_LEVEL).clamp(1.0, bits.max(24.0))
+            }
+            _ => bits,
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! From entries to files: what a flush or a compaction writes.
+
+use std::sync::Arc;
+
+use crate::compact::{Job, Kind, base_level, overlap_bytes_max};
+use crate::config::Config;
+use crate::layout;
+use crate::merge::{Cursor, CutRule, Weights, cut, union};
+use crate::options::{CompactionStyle, Compression, Engine};
+use crate::tree::{Entry, File, Tree};
+
+/// Tombstones weigh this many times the value that they hide, in RocksDB's compensated size.
+const TOMBSTONE_WEIGHT: f64 = 2.0;
+
+/// When the data of new files was written.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Age {
+    /// Virtual seconds of the oldest flush and of the newest.
+    pub secs: (f64, f64),
+    /// The numbers of those flushes.
+    pub flushes: (u64, u64),
+}
+
+/// What a compaction reads and makes.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    /// The new files, in key order.
+    pub files: Vec<File>,
+    /// Bytes of the inputs.
+    pub read_bytes: u64,
+    /// Bytes of the outputs.
+    pub write_bytes: u64,
+    /// Real entries read.
+    pub entries_in: f64,
+    /// Uncompressed bytes read and written that a codec worked on, by codec.
+    pub decompressed_bytes: f64,
+    /// Uncompressed bytes handed to a codec.
+    pub compressed_bytes: f64,
+    /// The codec of the outputs.
+    pub compression: Compression,
+    /// Uncompressed bytes of all input entries.
+    pub raw_bytes: f64,
+    /// Followed entries that went: hidden by newer ones, tombstones with nothing to hide, expired.
+    pub dropped: u64,
+}
+
+/// Makes files. Numbers them.
+#[derive(Debug, Clone)]
+pub struct Builder {
+    next_number: u64,
+    /// Real keys a followed one.
+    sample: f64,
+    /// Kept from merge to merge.
+    now_secs: f64,
+}
+
+impl Builder {
+    /// The first file is number 1.
+    pub fn new(sample: u64) -> Builder {
+        Builder { next_number: 1, sample: sample as f64, now_secs: 0.0 }
+    }
+
+    /// Sets the time that expiry is measured by.
+    pub fn set_now(&mut self, secs: f64) {
+        self.now_secs = secs;
+    }
+
+    /// Files of some entries for a level. `next` is the level below it.
+    #[allow(clippy::too_many_arguments)]
+    pub fn files(
+        &mut self,
+        config: &Config,
+        tree: &Tree,
+        level: usize,
+        entries: Vec<Entry>,
+        target_bytes: u64,
+        is_last: bool,
+        age: Age,
+    ) -> (Vec<File>, Compression) {
+        let options = &config.options;
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
+            return (Vec::new(), Compression::None);
+        };
+        // Sampling takes one key in S and scales both, so that gaps stay what they are.
+        let gap = f64::from(last.id() - first.id() + 1) / entries.len() as f64;
+        let deepest = tree.last_used().max(level);
+        let bytes = layout::entry_bytes(&config.workload, options, gap, options.filter_bits(level, deepest));
+        let base = base_level(tree, options);
+        let compression = options.compression_at(level, base, is_last);
+        let ratio = config.hardware.codec(compression).ratio;
+        let weights = Weights {
+            put: bytes.put(ratio) * self.sample,
+            tombstone: bytes.tombstone(ratio) * self.sample,
+            file: layout::file_bytes(),
+        };
+        let rule = cut_rule(config, level, target_bytes, is_last);
+        let next = tree.level(level + 1);
+        let next = if next.runs.len() == 1 && level > 0 { next.only() } else { &[] };
+        let cuts = cut(&entries, next, &rule, &weights);
+        let value = config.workload.value_bytes as f64 * self.sample * ratio.min(1.0);
+        let mut from = 0;
+        let count = cuts.len();
+        let whole = Arc::new(entries);
+        let files = cuts.into_iter().map(|(to, bytes)| {
+            let part = if count == 1 {
+                Arc::clone(&whole)
+            } else {
+                Arc::new(whole.get(from..to).unwrap_or(&[]).to_vec())
+            };
+            from = to;
+            self.file(part, bytes, value, ratio, age)
+        });
+        (files.collect(), compression)
+    }
+
+    fn file(&mut self, entries: Arc<Vec<Entry>>, bytes: u64, value: f64, ratio: f64, age: Age) -> File {
+        let tombstones = entries.iter().filter(|entry| entry.is_tombstone()).count();
+        let excess = (2 * tombstones).saturating_sub(entries.len()) as f64;
+        let bounds = entries.first().zip(entries.last()).map_or((0, 0), |(a, b)| (a.id(), b.id()));
+        let number = self.next_number;
+        self.next_number += 1;
+        File {
+            number,
+            smallest: bounds.0,
+            largest: bounds.1,
+            bytes,
+            compensated_bytes: bytes + (excess * value * TOMBSTONE_WEIGHT) as u64,
+            tombstones: tombstones as u32,
+            created_secs: age.secs.0,
+            newest_secs: age.secs.1,
+            flushes: age.flushes,
+            compacting: false,
+            ratio,
+            entries,
+        }
+    }
+
+    /// Reads the inputs of a merge, and makes its outputs.
+    pub fn merge(&mut self, config: &Config, tree: &Tree, job: &Job) -> Output {
+        let mut output = Output::default();
+        let mut age = Age { secs: (f64::INFINITY, 0.0), flushes: (u64::MAX, 0) };
+        let mut lists = Vec::with_capacity(job.inputs.len());
+        let deepest = tree.last_used();
+        for input in &job.inputs {
+            let mut list = Vec::new();
+            for file in tree.files_of(input) {
+                list.extend_from_slice(&file.entries);
+                output.read_bytes += file.bytes;
+                age.secs = (age.secs.0.min(file.created_secs), age.secs.1.max(file.newest_secs));
+                age.flushes = (age.flushes.0.min(file.flushes.0), age.flushes.1.max(file.flushes.1));
+                let raw = self.raw_bytes(config, file, input.level, deepest);
+                output.raw_bytes += raw;
+                if file.ratio < 1.0 {
+                    output.decompressed_bytes += raw;
+                }
+            }
+            output.entries_in += list.len() as f64 * self.sample;
+            lists.push(list);
+        }
+        let count: usize = lists.iter().map(Vec::len).sum();
+        let mut entries = union(lists);
+        let is_bottommost = is_bottommost(tree, job);
+        self.drop_dead(config, tree, job, is_bottommost, &mut entries);
+        output.dropped = (count - entries.len()) as u64;
+        let kept = entries.len() as f64 / count.max(1) as f64;
+        let (files, compression) =
+            self.files(config, tree, job.output_level, entries, job.target_bytes, is_bottommost, age);
+        output.write_bytes = files.iter().map(|file| file.bytes).sum();
+        output.compression = compression;
+        if compression != Compression::None {
+            output.compressed_bytes = output.raw_bytes * kept;
+        }
+        output.files = files;
+        output
+    }
+
+    fn raw_bytes(&self, config: &Config, file: &File, level: usize, deepest: usize) -> f64 {
+        let gap = f64::from(file.largest - file.smallest + 1) / file.entries.len().max(1) as f64;
+        let bits = config.options.filter_bits(level, deepest);
+        let bytes = layout::entry_bytes(&config.workload, &config.options, gap, bits);
+        let puts = file.entries.len() as f64 - f64::from(file.tombstones);
+        (puts * bytes.put(1.0) + f64::from(file.tombstones) * bytes.tombstone(1.0)) * self.sample
+    }
+
+    /// Takes out tombstones that hide nothing below, and expired entries of Cairn's.
+    fn drop_dead(
+        &self,
+        config: &Config,
+        tree: &Tree,
+        job: &Job,
+        is_bottommost: bool,
+        entries: &mut Vec<Entry>,
+    ) {
+        let options = &config.options;
+        if options.engine == Engine::CairnKv && options.ttl > 0 {
+            let limit = self.now_secs - options.ttl as f64;
+            entries.retain(|entry| f64::from(entry.secs()) >= limit);
+        }
+        if job.output_level == 0 || !entries.iter().any(|entry| entry.is_tombstone()) {
+            return;
+        }
+        if is_bottommost {
+            entries.retain(|entry| !entry.is_tombstone());
+        } else if options.engine == Engine::Rocksdb && options.compaction_style == CompactionStyle::Leveled {
+            let below = tree.levels.iter().skip(job.output_level + 1);
+            let mut below: Vec<Cursor<'_>> =
+                below.flat_map(|level| &level.runs).map(|run| Cursor::new(&run.files)).collect();
+            entries.retain(|entry| {
+                !entry.is_tombstone() || below.iter_mut().any(|cursor| cursor.covers(entry.id()))
+            });
+        }
+    }
+}
+
+/// Whether nothing outside of the job is older and has a key of its range.
+fn is_bottommost(tree: &Tree, job: &Job) -> bool {
+    let oldest = job.inputs.iter().map(|input| (input.level, std::cmp::Reverse(input.run))).max();
+    let Some((oldest_level, std::cmp::Reverse(oldest_run))) = oldest else { return false };
+    if job.output_level == 0 {
+        return false;
+    }
+    let is_input = |number: u64| job.inputs.iter().any(|input| input.files.contains(&number));
+    tree.levels.iter().enumerate().skip(oldest_level).all(|(at, level)| {
+        let older = level.runs.iter().filter(|run| at > oldest_level || run.id < oldest_run);
+        older
+            .flat_map(|run| run.files.get(run.overlapping(job.smallest, job.largest)).unwrap_or(&[]))
+            .all(|file| is_input(file.number))
+    })
+}
+
+fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> CutRule {
+    let options = &config.options;
+    let target = target_bytes as f64;
+    if level == 0 {
+        return CutRule {
+            target_bytes: f64::INFINITY,
+            most_bytes: f64::INFINITY,
+            compaction_bytes_max: f64::INFINITY,
+            at_boundaries: false,
+        };
+    }
+    let is_leveled = options.compaction_style == CompactionStyle::Leveled;
+    match options.engine {
+        Engine::Rocksdb => {
+            let at_boundaries = is_leveled && options.level_compaction_dynamic_file_size;
+            CutRule {
+                target_bytes: target,
+                most_bytes: if at_boundaries && !is_last { 2.0 * target } else { target },
+                compaction_bytes_max: if is_leveled {
+                    options.compaction_bytes_max() as f64
+                } else {
+                    f64::INFINITY
+                },
+                at_boundaries,
+            }
+        }
+        Engine::CairnKv => CutRule {
+            target_bytes: target,
+            most_bytes: target,
+            compaction_bytes_max: if is_leveled {
+                overlap_bytes_max(options) as f64 + target / 2.0
+            } else {
+                f64::INFINITY
+            },
+            at_boundaries: false,
+        },
+    }
+}
+
+/// Whether a job writes bytes.
+pub fn writes(job: &Job) -> bool {
+    job.kind == Kind::Merge
+}

@@ -1,0 +1,199 @@
+//! What reads cost in a tree: filters asked, blocks fetched, cache hits, and the latency that follows.
+
+mod bloom;
+mod cache;
+mod probes;
+
+use serde::Serialize;
+
+pub use bloom::false_positive_rate;
+pub use cache::{BlockClass, CacheModel, replay_lru};
+pub use probes::Probes;
+
+use crate::config::Config;
+use crate::histogram::{Histogram, Percentiles};
+use crate::keys::KeyStream;
+use crate::layout;
+use crate::resource::Work;
+use crate::rng::Rng;
+use crate::tree::Tree;
+
+/// Lookups that are drawn for the latency distribution.
+const DRAWS: u32 = 4000;
+
+/// The block's object, its handle and its key in the cache.
+const CACHE_ENTRY_BYTES: f64 = 180.0;
+
+/// What a read costs, on average.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReadCosts {
+    /// Filters that a lookup of a present key asks and that say no.
+    pub filters_skipping: f64,
+    /// Data blocks that a lookup of a present key fetches.
+    pub blocks: f64,
+    /// Filters that a lookup of an absent key asks.
+    pub absent_filters: f64,
+    /// Data blocks that a lookup of an absent key fetches.
+    pub absent_blocks: f64,
+    /// The share of fetched blocks that are in the block cache.
+    pub cache_hit: f64,
+    /// Sorted runs that a scan merges.
+    pub scan_runs: f64,
+    /// Data blocks that a scan fetches.
+    pub scan_blocks: f64,
+    /// All data blocks.
+    pub blocks_total: f64,
+    /// Bytes of a data block in the cache.
+    pub block_bytes: f64,
+}
+
+/// Reads of one moment's tree.
+#[derive(Debug, Clone)]
+pub struct ReadModel {
+    /// Means.
+    pub costs: ReadCosts,
+    /// Latencies of lookups, weighted by their rate.
+    pub get: Histogram,
+    /// Latencies of scans, weighted by their rate.
+    pub scan: Histogram,
+    /// The popularity of blocks, for a replay.
+    pub classes: Vec<BlockClass>,
+}
+
+impl ReadModel {
+    /// Computes it. `utilization` is the disk's, which lengthens its latency.
+    ///
+    /// Cost: a few nanoseconds for each followed key and sorted run.
+    pub fn new(config: &Config, tree: &Tree, keys: &KeyStream, sample: u64, utilization: f64) -> ReadModel {
+        let popularity = match &config.workload.reads.distribution {
+            Some(kind) => KeyStream::new(kind, config.workload.keys, sample, config.seed).popularity(),
+            None => keys.popularity(),
+        };
+        let probes = Probes::new(config, tree, &popularity, sample);
+        let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
+        let block_bytes = bytes.data * bytes.per_block + CACHE_ENTRY_BYTES;
+        let cache = CacheModel::new(&probes.classes, config.options.block_cache_size as f64 / block_bytes);
+        let entries = config.workload.reads.scan_entries as f64;
+        // Overwritten entries are stepped over.
+        let stale = probes.entries_total / probes.entries_live.max(1.0);
+        let costs = ReadCosts {
+            filters_skipping: probes.filters_skipping,
+            blocks: probes.blocks,
+            absent_filters: probes.absent_filters,
+            absent_blocks: probes.absent_blocks,
+            cache_hit: cache.hit_rate,
+            scan_runs: probes.runs,
+            scan_blocks: probes.runs + entries * stale / bytes.per_block,
+            blocks_total: probes.blocks_total,
+            block_bytes,
+        };
+        let mut model = ReadModel {
+            costs,
+            get: Histogram::default(),
+            scan: Histogram::default(),
+            classes: probes.classes,
+        };
+        model.draw_latencies(config, utilization);
+        model
+    }
+
+    /// Percentiles of lookups.
+    pub fn get_percentiles(&self) -> Percentiles {
+        self.get.percentiles()
+    }
+
+    /// What a second of reads asks of the machine; `None` without reads.
+    pub fn work_per_sec(&self, config: &Config) -> Option<Work> {
+        let reads = &config.workload.reads;
+        if reads.gets_per_sec <= 0.0 && reads.scans_per_sec <= 0.0 {
+            return None;
+        }
+        let (cpu, costs) = (&config.hardware.cpu, &self.costs);
+        let absent = reads.absent;
+        let mix = |present: f64, missing: f64| present * (1.0 - absent) + missing * absent;
+        let filters = mix(costs.filters_skipping + 1.0, costs.absent_filters);
+        let blocks = mix(costs.blocks, costs.absent_blocks);
+        let gets = reads.gets_per_sec;
+        let scans = reads.scans_per_sec;
+        let fetched = gets * blocks + scans * costs.scan_blocks;
+        let missed = fetched * (1.0 - costs.cache_hit);
+        let from_disk = missed * (1.0 - config.hardware.page_cache_hit);
+        let us = gets * (cpu.get_us + filters * cpu.filter_us)
+            + fetched * cpu.block_hit_us
+            + missed * (cpu.block_miss_us + self.decompress_secs(config) * 1e6)
+            + scans * reads.scan_entries as f64 * cpu.next_us;
+        let read_bytes = from_disk * costs.block_bytes * self.stored_ratio(config);
+        let threads = config.hardware.cores;
+        Some(Work { read_bytes, requests: from_disk, cpu_secs: us * 1e-6, threads, ..Work::default() })
+    }
+
+    fn stored_ratio(&self, config: &Config) -> f64 {
+        config.hardware.codec(bottom_codec(config)).ratio
+    }
+
+    /// Seconds to decompress a block.
+    fn decompress_secs(&self, config: &Config) -> f64 {
+        let speed = config.hardware.codec(bottom_codec(config)).decompress_mb_per_sec;
+        self.costs.block_bytes / (speed * 1e6)
+    }
+
+    fn draw_latencies(&mut self, config: &Config, utilization: f64) {
+        let reads = &config.workload.reads;
+        let cpu = &config.hardware.cpu;
+        let mut rng = Rng::new(config.seed ^ 0x1a7e);
+        let weight = |rate: f64| if rate > 0.0 { rate / f64::from(DRAWS) } else { 1.0 / f64::from(DRAWS) };
+        let queue = 1.0 / (1.0 - utilization.clamp(0.0, 0.97));
+        for _ in 0..DRAWS {
+            let is_absent = rng.unit() < reads.absent;
+            let costs = &self.costs;
+            let (filters, blocks) = if is_absent {
+                (costs.absent_filters, costs.absent_blocks)
+            } else {
+                (costs.filters_skipping + 1.0, costs.blocks)
+            };
+            let count = whole(blocks, &mut rng);
+            let mut secs = (cpu.get_us + filters * cpu.filter_us) * 1e-6;
+            secs += self.fetch_secs(config, count, queue, &mut rng);
+            self.get.add(secs, weight(reads.gets_per_sec));
+        }
+        if reads.scans_per_sec <= 0.0 {
+            return;
+        }
+        for _ in 0..DRAWS / 8 {
+            let count = whole(self.costs.scan_blocks, &mut rng);
+            let mut secs = (cpu.get_us + reads.scan_entries as f64 * cpu.next_us) * 1e-6;
+            secs += self.fetch_secs(config, count, queue, &mut rng);
+            self.scan.add(secs, weight(reads.scans_per_sec) * 8.0);
+        }
+    }
+
+    fn fetch_secs(&self, config: &Config, count: u64, queue: f64, rng: &mut Rng) -> f64 {
+        let (cpu, disk) = (&config.hardware.cpu, &config.hardware.disk);
+        let mut secs = 0.0;
+        for _ in 0..count {
+            secs += cpu.block_hit_us * 1e-6;
+            if rng.unit() < self.costs.cache_hit {
+                continue;
+            }
+            secs += cpu.block_miss_us * 1e-6 + self.decompress_secs(config);
+            if rng.unit() >= config.hardware.page_cache_hit {
+                // Half of a device's latency is fixed; the rest, and its queue, vary.
+                let half = disk.read_latency_us * 0.5e-6;
+                secs += half + rng.exponential(half * queue);
+            }
+        }
+        secs
+    }
+}
+
+/// The codec of the last level, where nearly all blocks are.
+fn bottom_codec(config: &Config) -> crate::options::Compression {
+    let options = &config.options;
+    options.compression_at(options.num_levels - 1, 1, true)
+}
+
+/// A whole number whose mean is `value`.
+fn whole(value: f64, rng: &mut Rng) -> u64 {
+    let below = value.floor();
+    below as u64 + u64::from(rng.unit() < value - below)
+}

@@ -1,0 +1,320 @@
+//! Flushes and compactions: which may start, what they need, and what they leave.
+
+use serde::Serialize;
+
+use super::Simulation;
+use crate::compact::{self, Job, Kind, Reason};
+use crate::options::{CompactionStyle, Engine};
+use crate::output::{Age, Output};
+use crate::resource::{Flow, Work};
+use crate::tree::{Entry, File, Input};
+
+/// A running job.
+#[derive(Debug, Clone)]
+pub struct Active {
+    pub(super) id: u64,
+    pub(super) what: What,
+    pub(super) outputs: Vec<File>,
+    /// 1 at the start, 0 at the end.
+    pub(super) left: f64,
+    pub(super) flow: Flow,
+    pub(super) read_bytes: f64,
+    pub(super) write_bytes: f64,
+    started_secs: f64,
+    dropped: f64,
+}
+
+/// What runs.
+#[derive(Debug, Clone)]
+pub(super) enum What {
+    /// Of so many memtables, the oldest ones.
+    Flush { user_bytes: f64, memtables: usize },
+    /// A merge.
+    Compaction(Job),
+}
+
+/// A running job, for the page.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct JobView {
+    /// Its number.
+    pub id: u64,
+    /// The first level, absent for a flush.
+    pub from: Option<usize>,
+    /// Where it writes.
+    pub to: usize,
+    /// Why.
+    pub reason: Option<Reason>,
+    /// In words.
+    pub text: String,
+    /// The share that is done.
+    pub done: f64,
+    /// Bytes read and written in all.
+    pub read_bytes: f64,
+    /// See `read_bytes`.
+    pub write_bytes: f64,
+    /// Whether the processor takes longer than the disk.
+    pub is_cpu_bound: bool,
+    /// Its inputs.
+    pub inputs: Vec<u64>,
+}
+
+impl Active {
+    pub(super) fn view(&self) -> JobView {
+        let (from, to, reason, inputs) = match &self.what {
+            What::Flush { .. } => (None, 0, None, Vec::new()),
+            What::Compaction(job) => {
+                let inputs = job.inputs.iter().flat_map(|input| input.files.iter().copied()).collect();
+                (job.inputs.first().map(|input| input.level), job.output_level, Some(job.reason), inputs)
+            }
+        };
+        let text = match (from, reason) {
+            (Some(from), Some(reason)) => format!("level {from} to {to}: {reason}"),
+            _ => "flush".to_owned(),
+        };
+        JobView {
+            id: self.id,
+            from,
+            to,
+            reason,
+            text,
+            done: 1.0 - self.left,
+            read_bytes: self.read_bytes,
+            write_bytes: self.write_bytes,
+            is_cpu_bound: self.flow.cpu_secs > self.flow.io_secs,
+            inputs,
+        }
+    }
+
+    pub(super) fn is_flush(&self) -> bool {
+        matches!(self.what, What::Flush { .. })
+    }
+}
+
+impl Simulation {
+    /// How many flushes and compactions may run now.
+    fn job_limits(&self) -> (usize, usize) {
+        let jobs = self.config.options.max_background_jobs;
+        match self.config.options.engine {
+            Engine::Rocksdb => {
+                let flushes = (jobs / 4).max(1);
+                let compactions = jobs.saturating_sub(flushes).max(1);
+                (flushes, if self.controller.is_under_pressure { compactions } else { 1 })
+            }
+            // One flush a keyspace at a time; one thread is kept free for it.
+            Engine::CairnKv => (1, jobs.max(2) - 1),
+        }
+    }
+
+    /// Starts all jobs that are due and have room.
+    pub(super) fn start_jobs(&mut self) {
+        let (flushes, compactions) = self.job_limits();
+        while self.active.iter().filter(|job| job.is_flush()).count() < flushes && self.start_flush() {}
+        // BOUND: each round starts a job, or changes the tree by a move or a drop, which comes to an end.
+        while self.active.len() - self.active.iter().filter(|job| job.is_flush()).count() < compactions {
+            let Some(job) = compact::pick(&self.tree, &self.config.options, self.now) else { break };
+            if job.kind == Kind::Merge {
+                self.start_compaction(job);
+            } else {
+                self.apply_at_once(job);
+                self.look_at_pressure();
+            }
+        }
+    }
+
+    /// RocksDB flushes all waiting memtables into one file; Cairn one by one.
+    fn start_flush(&mut self) -> bool {
+        let waiting = self.sealed.iter().filter(|sealed| !sealed.is_flushing).count();
+        let least = match self.config.options.engine {
+            Engine::Rocksdb => self.config.options.min_write_buffer_number_to_merge,
+            Engine::CairnKv => 1,
+        };
+        if waiting < least {
+            return false;
+        }
+        let take = if self.config.options.engine == Engine::CairnKv { 1 } else { waiting };
+        let mut lists: Vec<Vec<Entry>> = Vec::new();
+        let mut writes = 0.0;
+        for sealed in self.sealed.iter_mut().filter(|sealed| !sealed.is_flushing).take(take) {
+            sealed.is_flushing = true;
+            writes += sealed.writes;
+            // Newest first.
+            lists.insert(0, std::mem::take(&mut sealed.entries));
+        }
+        let entries = crate::merge::union(lists);
+        let cpu = &self.config.hardware.cpu;
+        let user_bytes = writes * self.config.entry_bytes() as f64;
+        let mut cpu_secs = writes * cpu.flush_entry_us * 1e-6 + user_bytes * cpu.flush_byte_ns * 1e-9;
+        let (outputs, compressed) = self.flush_files(entries);
+        let write_bytes: f64 = outputs.iter().map(|file| file.bytes as f64).sum();
+        if let Some(speed) = compressed {
+            cpu_secs += user_bytes / (speed * 1e6);
+        }
+        let work = Work { write_bytes, cpu_secs, threads: 1.0, ..Work::default() };
+        let what = What::Flush { user_bytes, memtables: take };
+        self.activate(what, outputs, &work, 0.0);
+        true
+    }
+
+    /// The file of a flush, and the codec's speed where there is one.
+    pub(super) fn flush_files(&mut self, entries: Vec<Entry>) -> (Vec<File>, Option<f64>) {
+        let flush = self.next_flush;
+        self.next_flush += 1;
+        let age = Age { secs: (self.now, self.now), flushes: (flush, flush) };
+        let (files, codec) = self.builder.files(&self.config, &self.tree, 0, entries, u64::MAX, false, age);
+        let speed = self.config.hardware.codec(codec).compress_mb_per_sec;
+        (files, speed.is_finite().then_some(speed))
+    }
+
+    fn start_compaction(&mut self, job: Job) {
+        self.builder.set_now(self.now);
+        let output = self.builder.merge(&self.config, &self.tree, &job);
+        let work = self.compaction_work(&job, &output);
+        self.tree.mark(&job.inputs, true);
+        self.tree.running.push(job.running(self.next_job));
+        let dropped = output.dropped as f64 * self.sample as f64;
+        self.activate(What::Compaction(job), output.files, &work, dropped);
+    }
+
+    fn compaction_work(&self, job: &Job, output: &Output) -> Work {
+        let (hardware, options) = (&self.config.hardware, &self.config.options);
+        let cpu = &hardware.cpu;
+        let codec = hardware.codec(output.compression);
+        let mut cpu_secs =
+            output.entries_in * cpu.compact_entry_us * 1e-6 + output.raw_bytes * cpu.compact_byte_ns * 1e-9;
+        cpu_secs += output.compressed_bytes / (codec.compress_mb_per_sec * 1e6);
+        // Inputs of all levels are taken to be of the codec of the outputs, or of level 0's.
+        cpu_secs += output.decompressed_bytes / (codec.decompress_mb_per_sec.min(1e6) * 1e6);
+        let from_zero = job.inputs.first().is_some_and(|input| input.level == 0);
+        let splits = match options.engine {
+            Engine::CairnKv => true,
+            Engine::Rocksdb => {
+                (from_zero && job.output_level > 0) || options.compaction_style == CompactionStyle::Universal
+            }
+        };
+        let parts = if splits { options.max_subcompactions.min(output.files.len().max(1)) } else { 1 };
+        let read_bytes = output.read_bytes as f64 * (1.0 - hardware.page_cache_hit);
+        let write_bytes = output.write_bytes as f64;
+        let limited_bytes = if options.rate_limiter_bytes_per_sec > 0 { write_bytes } else { 0.0 };
+        Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads: parts as f64, requests: 0.0 }
+    }
+
+    fn activate(&mut self, what: What, outputs: Vec<File>, work: &Work, dropped: f64) {
+        let flow = self.capacity.flow(work);
+        let read_bytes = match &what {
+            What::Flush { .. } => 0.0,
+            What::Compaction(job) => self.input_bytes(&job.inputs) as f64,
+        };
+        self.active.push(Active {
+            id: self.next_job,
+            what,
+            outputs,
+            left: 1.0,
+            flow,
+            read_bytes,
+            write_bytes: work.write_bytes,
+            started_secs: self.now,
+            dropped,
+        });
+        self.next_job += 1;
+    }
+
+    fn input_bytes(&self, inputs: &[Input]) -> u64 {
+        inputs.iter().flat_map(|input| self.tree.files_of(input)).map(|file| file.bytes).sum()
+    }
+
+    /// Lets jobs run for some seconds at their speeds.
+    pub(super) fn run_jobs(&mut self, secs: f64) {
+        for (at, job) in self.active.iter_mut().enumerate() {
+            let done = (self.flow.speed(at) * secs / job.flow.alone_secs).min(job.left);
+            job.left -= done;
+            if job.left < 1e-9 {
+                job.left = 0.0;
+            }
+            match job.what {
+                What::Flush { .. } => self.since.flush_bytes += done * job.write_bytes,
+                What::Compaction(_) => {
+                    self.since.write_bytes += done * job.write_bytes;
+                    self.since.read_bytes += done * job.read_bytes;
+                }
+            }
+        }
+    }
+
+    /// Puts the outputs of finished jobs into the tree.
+    pub(super) fn end_jobs(&mut self) {
+        while let Some(at) = self.active.iter().position(|job| job.left <= 0.0) {
+            let job = self.active.remove(at);
+            match job.what {
+                What::Flush { user_bytes, memtables } => {
+                    let secs = (self.now - job.started_secs).max(1e-9);
+                    let speed = user_bytes / secs;
+                    let before = self.flush_speed;
+                    self.flush_speed = if before.is_finite() { (3.0 * before + speed) / 4.0 } else { speed };
+                    self.install_flush(job.outputs, memtables);
+                }
+                What::Compaction(what) => {
+                    let is_cpu_bound = job.flow.cpu_secs > job.flow.io_secs;
+                    self.counters.cpu_bound_jobs += u64::from(is_cpu_bound);
+                    self.counters.io_bound_jobs += u64::from(!is_cpu_bound);
+                    self.counters.dropped_entries += job.dropped;
+                    self.tree.running.retain(|running| running.job != job.id);
+                    self.install_compaction(&what, job.outputs);
+                }
+            }
+        }
+        self.look_at_pressure();
+    }
+
+    /// A flush is done: the oldest memtables go, their file comes into level 0.
+    pub(super) fn install_flush(&mut self, outputs: Vec<File>, memtables: usize) {
+        self.sealed.drain(..memtables.min(self.sealed.len()));
+        self.counters.flushes += 1;
+        for file in outputs {
+            self.counters.flush_bytes += file.bytes;
+            let run = file.flushes.1;
+            self.tree.add(0, run, vec![file]);
+        }
+        self.flow.forget_levels();
+    }
+
+    /// A compaction is done: its inputs go, its outputs come.
+    pub(super) fn install_compaction(&mut self, job: &Job, outputs: Vec<File>) {
+        let bytes: u64 = outputs.iter().map(|file| file.bytes).sum();
+        let removed = self.tree.remove(&job.inputs);
+        self.counters.compact_read_bytes += removed.iter().map(|file| file.bytes).sum::<u64>();
+        self.counters.compact_write_bytes += bytes;
+        self.counters.compactions += 1;
+        *self.counters.reasons.entry(job.reason).or_default() += 1;
+        if let Some(slot) = self.written_to.get_mut(job.output_level) {
+            *slot += bytes;
+        }
+        self.tree.add(job.output_level, job.output_run, outputs);
+        self.flow.forget_levels();
+    }
+
+    /// A move or a drop: the manifest changes, no bytes move.
+    pub(super) fn apply_at_once(&mut self, job: Job) {
+        let mut files = self.tree.remove(&job.inputs);
+        *self.counters.reasons.entry(job.reason).or_default() += 1;
+        if job.kind == Kind::Move {
+            self.counters.moves += 1;
+            files.sort_by_key(|file| file.smallest);
+            files.iter_mut().for_each(|file| file.compacting = false);
+            self.tree.add(job.output_level, job.output_run, files);
+        } else {
+            self.counters.drops += 1;
+            // What was dropped is dead, unless a newer file has it.
+            for file in files {
+                for entry in file.entries.iter() {
+                    let is_elsewhere = self.tree.levels.iter().flat_map(|level| level.files()).any(|file| {
+                        file.entries.binary_search_by_key(&entry.id(), |entry| entry.id()).is_ok()
+                    });
+                    if !is_elsewhere {
+                        self.live.set(entry.id(), false);
+                    }
+                }
+            }
+        }
+        self.flow.forget_levels();
+    }
+}

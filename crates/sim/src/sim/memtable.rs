@@ -1,0 +1,97 @@
+//! Memtables: writes become sorted lists of followed keys.
+
+use super::Simulation;
+use crate::config::Config;
+use crate::layout;
+use crate::tree::Entry;
+
+/// What a memtable adds to an entry: sequence number, two lengths, and a node of a skip list with 1.33 pointers on average,
+/// aligned.
+const NODE_BYTES: f64 = 8.0 + 3.0 + 8.0 * 1.33 + 4.0;
+
+/// A full memtable.
+#[derive(Debug, Clone)]
+pub(super) struct Sealed {
+    pub(super) entries: Vec<Entry>,
+    /// Real entries, overwritten ones counted.
+    pub(super) writes: f64,
+    pub(super) is_flushing: bool,
+}
+
+/// User bytes that fit into a memtable.
+pub(super) fn capacity(config: &Config) -> f64 {
+    let entry = config.entry_bytes() as f64;
+    config.options.write_buffer_size as f64 * entry / (entry + NODE_BYTES)
+}
+
+impl Simulation {
+    /// Seals the active memtable.
+    pub(super) fn seal(&mut self) {
+        let writes = self.filled / self.config.entry_bytes() as f64;
+        self.filled = 0.0;
+        // Whole followed writes; the rest is carried over.
+        self.drawn += writes / self.sample as f64;
+        let count = self.drawn.floor();
+        self.drawn -= count;
+        let entries = self.draw(count as usize);
+        if !entries.is_empty() {
+            self.sealed.push_back(Sealed { entries, writes, is_flushing: false });
+        }
+    }
+
+    /// Draws writes of followed keys, and leaves the last one of each key.
+    pub(super) fn draw(&mut self, count: usize) -> Vec<Entry> {
+        let mut order: Vec<u64> = Vec::with_capacity(count);
+        for at in 0..count {
+            let (id, is_delete) = self.writes.next_write();
+            order.push(u64::from(id) << 32 | (at as u64) << 1 | u64::from(is_delete));
+        }
+        order.sort_unstable();
+        self.newest(&order)
+    }
+
+    /// Of sorted draws, the last of each id.
+    fn newest(&mut self, order: &[u64]) -> Vec<Entry> {
+        let secs = self.now as u32;
+        let mut entries = Vec::with_capacity(order.len());
+        for (at, draw) in order.iter().enumerate() {
+            let id = (draw >> 32) as u32;
+            if order.get(at + 1).is_some_and(|next| (next >> 32) as u32 == id) {
+                continue;
+            }
+            let is_delete = draw & 1 == 1;
+            self.live.set(id, !is_delete);
+            entries.push(Entry::new(id, secs, is_delete));
+        }
+        entries
+    }
+
+    /// Memtables that wait for their flush or are being flushed.
+    pub(super) fn sealed_count(&self) -> usize {
+        self.sealed.len()
+    }
+
+    /// Real keys that are alive.
+    pub(super) fn live_keys(&self) -> u64 {
+        self.live.count() * self.sample
+    }
+
+    /// Bytes of memtables.
+    pub(super) fn memtable_memory(&self) -> f64 {
+        let share = self.filled / self.memtable_bytes;
+        (self.sealed.len() as f64 + share) * self.config.options.write_buffer_size as f64
+    }
+
+    /// Bytes of filters and indexes of all files, which stay in memory.
+    pub(super) fn meta_memory(&self) -> f64 {
+        let deepest = self.tree.last_used();
+        let mut sum = 0.0;
+        for (at, level) in self.tree.levels.iter().enumerate() {
+            let bits = self.config.options.filter_bits(at, deepest);
+            let bytes = layout::entry_bytes(&self.config.workload, &self.config.options, 1.0, bits);
+            let entries: usize = level.files().map(|file| file.entries.len()).sum();
+            sum += entries as f64 * self.sample as f64 * bytes.meta;
+        }
+        sum
+    }
+}

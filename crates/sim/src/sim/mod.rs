@@ -1,0 +1,442 @@
+//! The simulation: a store, its writers and its background jobs on a virtual clock.
+//!
+//! ```text
+//! step:   start what may start -> share resources -> find the next event -> let all flows run until then -> handle it
+//! event:  a memtable is full, a job ends, the traffic changes, a point of the series is due, the run ends
+//! ```
+
+mod flows;
+mod jobs;
+mod live;
+mod memtable;
+mod paced;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::compact;
+use crate::config::{Config, Mode, Preload};
+use crate::error::Result;
+use crate::histogram::Histogram;
+use crate::keys::WriteStream;
+use crate::output::Builder;
+use crate::read::ReadModel;
+use crate::resource::{Capacity, RESOURCES, Resource};
+use crate::results::{Bottleneck, Counters, LevelResult, Outcome, Point, Results};
+use crate::stall::{Cause, Controller, Signals, Stall};
+use crate::traffic::TrafficClock;
+use crate::tree::Tree;
+
+use jobs::Active;
+pub use jobs::JobView;
+use live::Live;
+use memtable::Sealed;
+pub use paced::preload_order;
+
+/// Events that a run may have.
+const EVENTS_MAX: u64 = 50_000_000;
+
+/// How often lookups are computed anew in a run with reads; points between share them.
+const READ_LOOKS: usize = 24;
+
+/// A run.
+#[derive(Debug)]
+pub struct Simulation {
+    config: Config,
+    sample: u64,
+    tree: Tree,
+    builder: Builder,
+    writes: WriteStream,
+    live: Live,
+    controller: Controller,
+    capacity: Capacity,
+    traffic: TrafficClock,
+    now: f64,
+    /// User bytes in the active memtable, and those that fit.
+    filled: f64,
+    memtable_bytes: f64,
+    /// Writes that were drawn so far, of followed keys.
+    drawn: f64,
+    sealed: VecDeque<Sealed>,
+    active: Vec<Active>,
+    next_job: u64,
+    next_flush: u64,
+    /// Of the last flushes, bytes a second.
+    flush_speed: f64,
+    /// The tree or the memtables have changed since jobs were last looked for.
+    is_dirty: bool,
+    /// Bytes that the traffic wanted and writers could not deliver yet.
+    backlog: f64,
+    outcome: Outcome,
+    events: u64,
+    counters: Counters,
+    preload: Counters,
+    written_to: Vec<u64>,
+    mean_levels: Vec<f64>,
+    mean_weight: f64,
+    stall_secs: BTreeMap<Cause, f64>,
+    stopped_secs: f64,
+    delayed_secs: f64,
+    bottlenecks: BTreeMap<Bottleneck, f64>,
+    used: [f64; RESOURCES],
+    put: Histogram,
+    reads: Option<ReadModel>,
+    get: Histogram,
+    scan: Histogram,
+    /// When the writers were stopped, while they are.
+    stopped_since: Option<f64>,
+    series: Vec<Point>,
+    since: SincePoint,
+    next_point: f64,
+    flow: flows::Scratch,
+}
+
+/// Sums since the last point of the series.
+#[derive(Debug, Clone, Default)]
+struct SincePoint {
+    secs: f64,
+    user_bytes: f64,
+    flush_bytes: f64,
+    write_bytes: f64,
+    read_bytes: f64,
+    stalled: f64,
+    used: [f64; RESOURCES],
+    bottlenecks: BTreeMap<Bottleneck, f64>,
+    put: Histogram,
+}
+
+impl Simulation {
+    /// A run that has not begun; the preload is done.
+    ///
+    /// Errors: a setting that cannot be. Cost: that of the preload, which is a paced run of its own when it goes through
+    /// the tree.
+    pub fn new(config: &Config) -> Result<Simulation> {
+        config.check()?;
+        let sample = config.sampling();
+        let workload = &config.workload;
+        let writes =
+            WriteStream::new(&workload.distribution, workload.keys, sample, workload.deletes, config.seed);
+        let ids = writes.keys().ids();
+        let mut simulation = Simulation {
+            sample,
+            tree: Tree::new(config.options.num_levels),
+            builder: Builder::new(sample),
+            writes,
+            live: Live::new(ids),
+            controller: Controller::new(&config.options),
+            capacity: Capacity::new(&config.hardware, config.options.rate_limiter_bytes_per_sec),
+            traffic: TrafficClock::new(&config.workload.traffic, config.seed),
+            now: 0.0,
+            filled: 0.0,
+            memtable_bytes: memtable::capacity(config),
+            drawn: 0.0,
+            sealed: VecDeque::new(),
+            active: Vec::new(),
+            next_job: 1,
+            next_flush: 1,
+            flush_speed: f64::INFINITY,
+            is_dirty: true,
+            backlog: 0.0,
+            outcome: Outcome::Running,
+            events: 0,
+            counters: Counters::default(),
+            preload: Counters::default(),
+            written_to: vec![0; config.options.num_levels],
+            mean_levels: vec![0.0; config.options.num_levels],
+            mean_weight: 0.0,
+            stall_secs: BTreeMap::new(),
+            stopped_secs: 0.0,
+            delayed_secs: 0.0,
+            bottlenecks: BTreeMap::new(),
+            used: [0.0; RESOURCES],
+            put: Histogram::default(),
+            reads: None,
+            get: Histogram::default(),
+            scan: Histogram::default(),
+            stopped_since: None,
+            series: Vec::new(),
+            since: SincePoint::default(),
+            next_point: 0.0,
+            flow: flows::Scratch::default(),
+            config: config.clone(),
+        };
+        simulation.fill();
+        Ok(simulation)
+    }
+
+    /// Brings the store to its state before the run.
+    fn fill(&mut self) {
+        match self.config.preload {
+            Preload::None => {}
+            Preload::Settled => self.fill_settled(),
+            Preload::Random => self.fill_through_tree(false),
+            Preload::Sequential => self.fill_through_tree(true),
+        }
+        self.preload = std::mem::take(&mut self.counters);
+        self.written_to.iter_mut().for_each(|bytes| *bytes = 0);
+        self.mean_levels.iter_mut().for_each(|bytes| *bytes = 0.0);
+        self.mean_weight = 0.0;
+        self.is_dirty = true;
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The tree now.
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// Virtual seconds.
+    pub fn now(&self) -> f64 {
+        self.now
+    }
+
+    /// Whether it is over, and how.
+    pub fn outcome(&self) -> Outcome {
+        self.outcome
+    }
+
+    /// What writers may do now.
+    pub fn stall(&self) -> Stall {
+        self.controller.stall
+    }
+
+    /// The points so far.
+    pub fn series(&self) -> &[Point] {
+        &self.series
+    }
+
+    /// Events so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Totals so far, preload left out.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// Running jobs.
+    pub fn jobs(&self) -> Vec<JobView> {
+        self.active.iter().map(Active::view).collect()
+    }
+
+    /// The share of the active memtable that is filled, and how many wait.
+    pub fn memtables(&self) -> (f64, usize) {
+        (self.filled / self.memtable_bytes, self.sealed_count())
+    }
+
+    /// Runs to the end, and tells.
+    pub fn run(config: &Config) -> Result<Results> {
+        let mut simulation = Simulation::new(config)?;
+        while simulation.step() {}
+        Ok(simulation.results())
+    }
+
+    /// Goes on to the next event. False when the run is over.
+    pub fn step(&mut self) -> bool {
+        if self.outcome != Outcome::Running {
+            return false;
+        }
+        self.events += 1;
+        if self.events > EVENTS_MAX {
+            self.end(Outcome::TooManyEvents);
+            return false;
+        }
+        match self.config.mode {
+            Mode::Paced => self.step_paced(),
+            Mode::Timed => self.step_timed(),
+        }
+        self.outcome == Outcome::Running
+    }
+
+    /// Goes on until a virtual time or the end. False when the run is over.
+    pub fn run_until(&mut self, secs: f64) -> bool {
+        while self.now < secs && self.step() {}
+        self.outcome == Outcome::Running
+    }
+
+    fn step_timed(&mut self) {
+        if self.is_dirty {
+            self.is_dirty = false;
+            self.start_jobs();
+        }
+        let user_rate = self.share_resources();
+        let (secs, event) = self.next_event(user_rate);
+        self.advance(secs, user_rate);
+        match event {
+            Event::Job => self.end_jobs(),
+            Event::MemtableFull => {
+                self.seal();
+                self.look_at_pressure();
+            }
+            Event::Traffic => self.traffic.advance(),
+            Event::BacklogGone => self.backlog = 0.0,
+            Event::Point => self.add_point(),
+            Event::End => {
+                self.add_point();
+                self.end(Outcome::Done);
+            }
+            Event::OutOfMemory => {
+                self.add_point();
+                self.end(Outcome::OutOfMemory);
+            }
+            Event::Never => {
+                self.add_point();
+                self.end(Outcome::Stuck);
+            }
+        }
+    }
+
+    /// The next thing that happens, and when.
+    fn next_event(&self, user_rate: f64) -> (f64, Event) {
+        let mut best = (self.config.duration_secs - self.now, Event::End);
+        let mut look = |secs: f64, event: Event| {
+            if secs < best.0 {
+                best = (secs.max(0.0), event);
+            }
+        };
+        if let Some(secs) = self.flow.first_job_end(&self.active) {
+            look(secs, Event::Job);
+        }
+        if user_rate > 0.0 {
+            look((self.memtable_bytes - self.filled) / user_rate, Event::MemtableFull);
+            if self.config.writes > 0 {
+                let left = self.config.writes as f64 - self.counters.writes;
+                look(left * self.config.entry_bytes() as f64 / user_rate, Event::End);
+            }
+        }
+        look(self.traffic.until - self.now, Event::Traffic);
+        look(self.next_point - self.now, Event::Point);
+        let behind = self.traffic.bytes_per_sec - user_rate;
+        if behind.is_finite() && behind > 1e-6 {
+            let room = self.config.backlog_bytes_max as f64 - self.backlog;
+            look(room / behind, Event::OutOfMemory);
+        } else if behind < -1e-6 && self.backlog > 0.0 {
+            look(self.backlog / -behind, Event::BacklogGone);
+        }
+        // Stopped for ever: nothing runs, and nothing can start.
+        let is_stuck = self.controller.stall.is_stopped() && self.active.is_empty();
+        if is_stuck && self.traffic.bytes_per_sec > 0.0 && self.sealed.is_empty() {
+            return (0.0, Event::Never);
+        }
+        best
+    }
+
+    /// Lets everything run for some seconds.
+    fn advance(&mut self, secs: f64, user_rate: f64) {
+        self.now += secs;
+        let bytes = user_rate * secs;
+        self.filled += bytes;
+        self.counters.user_bytes += bytes;
+        let entry = self.config.entry_bytes() as f64;
+        self.counters.writes += bytes / entry;
+        self.counters.wal_bytes += bytes * flows::wal_bytes(&self.config) / entry;
+        let behind = self.traffic.bytes_per_sec - user_rate;
+        if behind.is_finite() {
+            self.backlog = (self.backlog + behind * secs).max(0.0);
+        }
+        self.note_puts(secs, bytes / entry);
+        self.note_time(secs, bytes);
+        self.run_jobs(secs);
+    }
+
+    /// Sums over time.
+    fn note_time(&mut self, secs: f64, bytes: f64) {
+        let bottleneck = self.flow.bottleneck;
+        *self.bottlenecks.entry(bottleneck).or_default() += secs;
+        *self.since.bottlenecks.entry(bottleneck).or_default() += secs;
+        if let Some(cause) = self.controller.stall.cause() {
+            // A limit that nobody runs into is no stall.
+            let is_felt = self.controller.stall.is_stopped() || self.flow.is_delay_felt;
+            if is_felt && (self.traffic.bytes_per_sec > 0.0 || self.backlog > 0.0) {
+                *self.stall_secs.entry(cause).or_default() += secs;
+                self.since.stalled += secs;
+                if self.controller.stall.is_stopped() {
+                    self.stopped_secs += secs;
+                } else {
+                    self.delayed_secs += secs;
+                }
+            }
+        }
+        for (at, used) in self.flow.used.iter().enumerate() {
+            self.used[at] += used * secs;
+            self.since.used[at] += used * secs;
+        }
+        self.since.secs += secs;
+        self.since.user_bytes += bytes;
+        self.note_levels(secs);
+    }
+
+    fn note_levels(&mut self, weight: f64) {
+        for (sum, level) in self.mean_levels.iter_mut().zip(self.flow.level_bytes(&self.tree)) {
+            *sum += *level as f64 * weight;
+        }
+        self.mean_weight += weight;
+    }
+
+    /// Latencies of the writes of an interval.
+    fn note_puts(&mut self, secs: f64, writes: f64) {
+        if self.controller.stall.is_stopped() {
+            self.stopped_since.get_or_insert(self.now - secs);
+            return;
+        }
+        if let Some(since) = self.stopped_since.take() {
+            // Who was in a write when writers stopped waited it out.
+            let waited = self.now - secs - since;
+            let writers = self.config.hardware.cpu.writers;
+            self.put.add(waited, writers);
+            self.since.put.add(waited, writers);
+        }
+        let plain = self.flow.put_secs;
+        self.put.add(plain, writes);
+        self.since.put.add(plain, writes);
+        if self.flow.is_delay_felt && writes > 0.0 {
+            // A delayed writer sleeps a millisecond at a time for all that it may write in one.
+            let sleeps = secs / 1e-3;
+            self.put.add(1e-3, sleeps.min(writes));
+            self.since.put.add(1e-3, sleeps.min(writes));
+        }
+    }
+
+    /// Tells the write controller how things are.
+    fn look_at_pressure(&mut self) {
+        let last = self.tree.last_used();
+        let signals = Signals {
+            sealed: self.sealed_count(),
+            level_zero: self.tree.level(0).runs.len(),
+            debt_bytes: compact::debt_bytes(&self.tree, &self.config.options),
+            last_level_bytes: if last > 0 { self.tree.level(last).bytes() } else { 0 },
+            flush_speed: self.flush_speed,
+        };
+        // FIFO's files are all in level 0 and hold nobody up.
+        let is_fifo = self.config.options.compaction_style == crate::options::CompactionStyle::Fifo;
+        let signals = if is_fifo { Signals { level_zero: 0, ..signals } } else { signals };
+        self.controller.update(&self.config.options, signals);
+        self.is_dirty = true;
+    }
+
+    fn end(&mut self, outcome: Outcome) {
+        self.outcome = outcome;
+        self.look_at_reads();
+    }
+}
+
+/// What happens next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Event {
+    Job,
+    MemtableFull,
+    Traffic,
+    BacklogGone,
+    Point,
+    End,
+    OutOfMemory,
+    /// Nothing can happen any more.
+    Never,
+}

@@ -1,0 +1,129 @@
+//! Paced runs and preloads: flush, then compact until nothing is due, one job at a time and in no time.
+
+use super::Simulation;
+use crate::compact::{self, Kind, Targets};
+use crate::options::{CompactionStyle, Engine};
+use crate::output::Age;
+use crate::results::Outcome;
+use crate::rng::{Permutation, mix};
+use crate::tree::Entry;
+
+/// Compactions after one flush that a paced run may need: far above what any tree does.
+const JOBS_PER_FLUSH_MAX: usize = 1_000_000;
+
+/// The order of a random preload; the lab fills real stores in the same one.
+pub fn preload_order(keys: u64) -> Permutation {
+    Permutation::new(keys, mix(0xf111))
+}
+
+impl Simulation {
+    /// Real writes between two flushes.
+    fn writes_per_flush(&self) -> u64 {
+        match self.config.writes_per_flush {
+            0 => ((self.memtable_bytes / self.config.entry_bytes() as f64) as u64).max(1),
+            writes => writes,
+        }
+    }
+
+    /// Writes a memtable's worth, flushes and settles.
+    pub(super) fn step_paced(&mut self) {
+        let left = self.config.writes - self.counters.writes as u64;
+        let writes = self.writes_per_flush().min(left);
+        self.drawn += writes as f64 / self.sample as f64;
+        let count = self.drawn.floor();
+        self.drawn -= count;
+        let entries = self.draw(count as usize);
+        self.counters.writes += writes as f64;
+        let bytes = writes as f64 * self.config.entry_bytes() as f64;
+        self.counters.user_bytes += bytes;
+        self.counters.wal_bytes += writes as f64 * super::flows::wal_bytes(&self.config);
+        self.flush_and_settle(entries);
+        self.note_levels(1.0);
+        let is_over = self.counters.writes as u64 >= self.config.writes;
+        let every = (self.config.writes / self.config.points as u64).max(1) as f64;
+        self.since.user_bytes += bytes;
+        if is_over || self.counters.writes >= self.next_point {
+            self.next_point = self.counters.writes + every;
+            self.add_point();
+        }
+        if is_over {
+            self.end(Outcome::Done);
+        }
+    }
+
+    fn flush_and_settle(&mut self, entries: Vec<Entry>) {
+        if entries.is_empty() {
+            return;
+        }
+        let (files, _) = self.flush_files(entries);
+        self.install_flush(files, 0);
+        self.settle();
+    }
+
+    /// Compacts until nothing is due.
+    fn settle(&mut self) {
+        for _ in 0..JOBS_PER_FLUSH_MAX {
+            let Some(job) = compact::pick(&self.tree, &self.config.options, self.now) else { return };
+            if job.kind != Kind::Merge {
+                self.apply_at_once(job);
+                continue;
+            }
+            let output = self.builder.merge(&self.config, &self.tree, &job);
+            self.counters.dropped_entries += output.dropped as f64 * self.sample as f64;
+            self.install_compaction(&job, output.files);
+        }
+    }
+
+    /// All keys once through the tree.
+    pub(super) fn fill_through_tree(&mut self, in_order: bool) {
+        let ids = self.writes.keys().ids();
+        let order = preload_order(ids);
+        let batch = (self.writes_per_flush() as f64 / self.sample as f64).max(1.0);
+        let (mut from, mut due) = (0u64, 0.0);
+        while from < ids {
+            due += batch;
+            let to = (due as u64).clamp(from + 1, ids);
+            let mut batch: Vec<u32> =
+                (from..to).map(|at| if in_order { at as u32 } else { order.of(at) as u32 }).collect();
+            batch.sort_unstable();
+            batch.iter().for_each(|&id| self.live.set(id, true));
+            let entries = batch.iter().map(|&id| Entry::new(id, 0, false)).collect();
+            self.flush_and_settle(entries);
+            from = to;
+        }
+        self.counters.writes = self.config.workload.keys as f64;
+        self.counters.user_bytes = self.counters.writes * self.config.entry_bytes() as f64;
+    }
+
+    /// All keys once in the level where a full compaction would leave them.
+    pub(super) fn fill_settled(&mut self) {
+        let ids = self.writes.keys().ids();
+        let entries: Vec<Entry> = (0..ids).map(|id| Entry::new(id as u32, 0, false)).collect();
+        (0..ids).for_each(|id| self.live.set(id as u32, true));
+        let options = &self.config.options;
+        let last = options.num_levels - 1;
+        let age = Age { secs: (self.now, self.now), flushes: (0, 0) };
+        if options.compaction_style == CompactionStyle::Fifo {
+            return self.fill_fifo(entries);
+        }
+        let is_static = options.compaction_style == CompactionStyle::Leveled
+            && options.engine == Engine::Rocksdb
+            && !options.level_compaction_dynamic_level_bytes;
+        let bytes = self.config.workload.keys.saturating_mul(self.config.entry_bytes());
+        let targets = Targets::new(&self.tree, options);
+        let fits = |level: &usize| targets.of(*level) as f64 >= bytes as f64 * 0.9;
+        let level = if is_static { (1..last).find(fits).unwrap_or(last) } else { last };
+        let target = options.target_file_size(level);
+        let (files, _) = self.builder.files(&self.config, &self.tree, level, entries, target, true, age);
+        self.tree.add(level, 0, files);
+        self.flow.forget_levels();
+    }
+
+    /// FIFO has no last level: the keys come as flushed files, in order.
+    fn fill_fifo(&mut self, entries: Vec<Entry>) {
+        let batch = (self.writes_per_flush() / self.sample).max(1) as usize;
+        for part in entries.chunks(batch) {
+            self.flush_and_settle(part.to_vec());
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! The write controller: when writers run free, are slowed down, or stop.
+//!
+//! RocksDB's rules: three causes in a fixed order; a delayed rate that is cut by a fifth while debt grows, by two fifths near a
+//! stop, and raised by a quarter while debt falls. Cairn's: a speed that falls geometrically between a soft and a hard limit.
+
+use serde::{Deserialize, Serialize};
+
+use crate::options::{CompactionStyle, Engine, Options};
+
+/// Why writers wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Memtables wait for their flush.
+    Memtables,
+    /// Too many files in level 0.
+    LevelZero,
+    /// Too much is left to compact.
+    PendingCompaction,
+}
+
+impl Cause {
+    /// What happened and what helps, for people.
+    pub fn explain(self) -> &'static str {
+        match self {
+            Cause::Memtables => {
+                "Memtables fill faster than they are flushed. More of them (max_write_buffer_number) rides out a burst; a \
+                 faster disk, or more flush jobs (max_background_jobs), helps for good."
+            }
+            Cause::LevelZero => {
+                "Level 0 gets files faster than they are merged down. More max_background_jobs or max_subcompactions, a larger \
+                 write_buffer_size, or fewer writes help; a higher level0_slowdown_writes_trigger only postpones it."
+            }
+            Cause::PendingCompaction => {
+                "Compactions are behind by more than soft_pending_compaction_bytes_limit. The disk or the cores cannot \
+                 keep up with this write amplification: more jobs, cheaper compression, or universal compaction."
+            }
+        }
+    }
+}
+
+/// What writers may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "cause")]
+pub enum Stall {
+    /// Run free.
+    #[default]
+    None,
+    /// Run at the delayed rate.
+    Delayed(Cause),
+    /// Wait.
+    Stopped(Cause),
+}
+
+impl Stall {
+    /// Why, if at all.
+    pub fn cause(self) -> Option<Cause> {
+        match self {
+            Stall::None => None,
+            Stall::Delayed(cause) | Stall::Stopped(cause) => Some(cause),
+        }
+    }
+
+    /// Whether writers wait.
+    pub fn is_stopped(self) -> bool {
+        matches!(self, Stall::Stopped(_))
+    }
+}
+
+/// What the controller looks at.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Signals {
+    /// Memtables that wait for their flush or are being flushed.
+    pub sealed: usize,
+    /// Files, or runs, in level 0.
+    pub level_zero: usize,
+    /// The engine's estimate of what compactions have yet to do.
+    pub debt_bytes: u64,
+    /// Bytes of the last level.
+    pub last_level_bytes: u64,
+    /// How fast flushes are, bytes a second; infinite before the first.
+    pub flush_speed: f64,
+}
+
+const SLOWER: f64 = 0.8;
+const FASTER: f64 = 1.25;
+const NEAR_STOP: f64 = 0.6;
+const RECOVERED: f64 = 1.4;
+const RATE_MIN: f64 = 16.0 * 1024.0;
+
+/// The state between two looks.
+#[derive(Debug, Clone)]
+pub struct Controller {
+    /// What writers may do.
+    pub stall: Stall,
+    /// Bytes a second while delayed.
+    pub delayed_rate: f64,
+    rate_max: f64,
+    debt_before: u64,
+    /// Compactions are to run side by side.
+    pub is_under_pressure: bool,
+}
+
+impl Controller {
+    /// Without pressure.
+    pub fn new(options: &Options) -> Controller {
+        let rate = options.delayed_rate();
+        Controller {
+            stall: Stall::None,
+            delayed_rate: rate,
+            rate_max: rate,
+            debt_before: 0,
+            is_under_pressure: false,
+        }
+    }
+
+    /// To be called whenever a memtable is sealed or a job is done.
+    pub fn update(&mut self, options: &Options, signals: Signals) {
+        match options.engine {
+            Engine::Rocksdb => self.update_rocksdb(options, signals),
+            Engine::CairnKv => self.update_cairn(options, signals),
+        }
+    }
+
+    fn update_rocksdb(&mut self, options: &Options, signals: Signals) {
+        let before = self.stall;
+        // FIFO looks at files too, since its files are all in level 0.
+        self.stall = rocksdb_stall(options, &signals);
+        if let Stall::Delayed(cause) = self.stall {
+            let near = match cause {
+                Cause::Memtables => false,
+                Cause::LevelZero => signals.level_zero + 2 >= options.level0_stop_writes_trigger,
+                Cause::PendingCompaction => is_near_hard_limit(options, signals.debt_bytes),
+            };
+            self.adjust_rate(before, signals.debt_bytes, near);
+        } else if self.stall == Stall::None && matches!(before, Stall::Delayed(_)) {
+            self.delayed_rate = (self.delayed_rate * RECOVERED).min(self.rate_max);
+        }
+        self.is_under_pressure = self.stall != Stall::None || needs_speed_up(options, &signals);
+        self.debt_before = signals.debt_bytes;
+    }
+
+    fn adjust_rate(&mut self, before: Stall, debt: u64, near_stop: bool) {
+        // The first delay, also one after a stop, begins at the rate that is left from the last one.
+        if !matches!(before, Stall::Delayed(_)) || self.rate_max <= RATE_MIN {
+            return;
+        }
+        let factor = if near_stop {
+            NEAR_STOP
+        } else if self.debt_before > 0 && self.debt_before <= debt {
+            SLOWER
+        } else if self.debt_before > debt {
+            FASTER
+        } else {
+            1.0
+        };
+        self.delayed_rate = (self.delayed_rate * factor).clamp(RATE_MIN, self.rate_max);
+    }
+
+    fn update_cairn(&mut self, options: &Options, signals: Signals) {
+        let mut worst = (f64::INFINITY, Cause::Memtables);
+        let allowed = options.max_write_buffer_number - 1;
+        let memtables = cairn_memtable_speed(signals.sealed, allowed, signals.flush_speed);
+        let merges = options.compaction_style != CompactionStyle::Fifo;
+        let (soft, hard) = (options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger);
+        let zero = cairn_speed(signals.level_zero as f64, soft as f64, hard as f64);
+        let limits =
+            (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+        let pending = cairn_speed(signals.debt_bytes as f64, limits.0 as f64, limits.1 as f64);
+        let mut look = |speed: f64, cause: Cause| {
+            if speed < worst.0 {
+                worst = (speed, cause);
+            }
+        };
+        look(memtables, Cause::Memtables);
+        if merges {
+            look(zero, Cause::LevelZero);
+            look(if limits.0 == 0 { f64::INFINITY } else { pending }, Cause::PendingCompaction);
+        }
+        self.delayed_rate = worst.0;
+        self.stall = match worst {
+            (0.0, cause) => Stall::Stopped(cause),
+            (speed, cause) if speed.is_finite() => Stall::Delayed(cause),
+            _ => Stall::None,
+        };
+        // Cairn's compactions always run side by side.
+        self.is_under_pressure = true;
+    }
+}
+
+fn rocksdb_stall(options: &Options, signals: &Signals) -> Stall {
+    let compacts = !options.disable_auto_compactions;
+    let debt = if compacts { signals.debt_bytes } else { 0 };
+    let files = if compacts { signals.level_zero } else { 0 };
+    let (soft, hard) =
+        (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+    let most = options.max_write_buffer_number;
+    if signals.sealed >= most {
+        Stall::Stopped(Cause::Memtables)
+    } else if files >= options.level0_stop_writes_trigger {
+        Stall::Stopped(Cause::LevelZero)
+    } else if hard > 0 && debt >= hard {
+        Stall::Stopped(Cause::PendingCompaction)
+    } else if most > 3
+        && signals.sealed >= most - 1
+        && signals.sealed > options.min_write_buffer_number_to_merge
+    {
+        Stall::Delayed(Cause::Memtables)
+    } else if files >= options.level0_slowdown_writes_trigger {
+        Stall::Delayed(Cause::LevelZero)
+    } else if soft > 0 && debt >= soft {
+        Stall::Delayed(Cause::PendingCompaction)
+    } else {
+        Stall::None
+    }
+}
+
+fn is_near_hard_limit(options: &Options, debt: u64) -> bool {
+    let (soft, hard) =
+        (options.soft_pending_compaction_bytes_limit, options.hard_pending_compaction_bytes_limit);
+    hard > 0 && debt.saturating_sub(soft) as f64 > 0.75 * hard.saturating_sub(soft) as f64
+}
+
+/// Whether more than one compaction may run: RocksDB keeps to one as long as it suffices.
+fn needs_speed_up(options: &Options, signals: &Signals) -> bool {
+    let trigger = options.level0_file_num_compaction_trigger;
+    let gap = options.level0_slowdown_writes_trigger.saturating_sub(trigger) / 4;
+    if signals.level_zero >= (2 * trigger).min(trigger + gap) {
+        return true;
+    }
+    let soft = options.soft_pending_compaction_bytes_limit;
+    if options.rocksdb_version >= 8 {
+        let size = (signals.last_level_bytes / 8).max(2 * options.max_bytes_for_level_base);
+        let limit = if soft == 0 { size } else { size.min(soft / 4) };
+        return signals.debt_bytes >= limit;
+    }
+    signals.debt_bytes >= soft / 4
+}
+
+/// Cairn: no limit below `soft`, none through at `hard`, in between the speed falls geometrically.
+fn cairn_speed(value: f64, soft: f64, hard: f64) -> f64 {
+    const FAST: f64 = 512.0 * 1024.0 * 1024.0;
+    const SLOW: f64 = 4.0 * 1024.0 * 1024.0;
+    if value < soft {
+        f64::INFINITY
+    } else if value >= hard {
+        0.0
+    } else {
+        FAST * (SLOW / FAST).powf((value - soft) / (hard - soft))
+    }
+}
+
+/// Cairn: with two places left a little faster than flushes, with one left slower.
+fn cairn_memtable_speed(sealed: usize, allowed: usize, flush_speed: f64) -> f64 {
+    const SLOW: f64 = 4.0 * 1024.0 * 1024.0;
+    match allowed.saturating_sub(sealed) {
+        0 => 0.0,
+        1 if sealed >= 2 => (0.7 * flush_speed).max(SLOW),
+        2 if sealed >= 2 => (1.3 * flush_speed).max(SLOW),
+        _ => f64::INFINITY,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn signals(sealed: usize, level_zero: usize, debt_bytes: u64) -> Signals {
+        Signals { sealed, level_zero, debt_bytes, last_level_bytes: 0, flush_speed: 1e8 }
+    }
+
+    /// Goal: RocksDB's order of causes, and its rates. Method: signals one after another, the rate followed by hand.
+    #[test]
+    fn rates_follow_the_rules() {
+        let options = Options::default();
+        let mut controller = Controller::new(&options);
+        controller.update(&options, signals(0, 3, 0));
+        assert_eq!((controller.stall, controller.is_under_pressure), (Stall::None, false));
+        controller.update(&options, signals(0, 8, 0));
+        assert!(controller.is_under_pressure, "level 0 is twice its trigger");
+        controller.update(&options, signals(0, 20, 100));
+        assert_eq!(controller.stall, Stall::Delayed(Cause::LevelZero));
+        let first = controller.delayed_rate;
+        controller.update(&options, signals(0, 21, 200));
+        assert_eq!(controller.delayed_rate, first * 0.8);
+        controller.update(&options, signals(0, 34, 200));
+        assert_eq!(controller.delayed_rate, first * 0.8 * 0.6);
+        controller.update(&options, signals(0, 36, 200));
+        assert_eq!(controller.stall, Stall::Stopped(Cause::LevelZero));
+        controller.update(&options, signals(2, 36, 200));
+        assert_eq!(controller.stall, Stall::Stopped(Cause::Memtables));
+        controller.update(&options, signals(0, 0, 0));
+        assert_eq!(controller.stall, Stall::None);
+    }
+
+    /// Goal: Cairn's speed is continuous and monotone between its limits. Method: steps of level 0.
+    #[test]
+    fn cairn_slows_down_geometrically() {
+        let options = Options::cairn_kv();
+        let mut controller = Controller::new(&options);
+        let mut before = f64::INFINITY;
+        for level_zero in 31..57 {
+            controller.update(&options, signals(0, level_zero, 0));
+            let speed = if controller.stall.is_stopped() { 0.0 } else { controller.delayed_rate };
+            assert!(speed < before || speed.is_infinite());
+            before = speed;
+        }
+        assert!(controller.stall.is_stopped());
+    }
+}

@@ -1,0 +1,362 @@
+//! The tree: levels of sorted runs of files, and files as sorted lists of followed keys.
+
+use std::sync::Arc;
+
+/// A followed key in a file: id, seconds of the write, and whether it is a tombstone.
+///
+/// ```text
+/// 63       32 31         1 0
+/// | id       | seconds    |d|
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Entry(pub u64);
+
+impl Entry {
+    /// An entry written at `secs`.
+    pub fn new(id: u32, secs: u32, is_tombstone: bool) -> Entry {
+        Entry(u64::from(id) << 32 | (u64::from(secs) << 1 & 0xffff_fffe) | u64::from(is_tombstone))
+    }
+
+    /// The followed key.
+    #[inline]
+    pub fn id(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    /// When it was written, virtual seconds.
+    #[inline]
+    pub fn secs(self) -> u32 {
+        (self.0 as u32) >> 1
+    }
+
+    /// Whether it is a tombstone.
+    #[inline]
+    pub fn is_tombstone(self) -> bool {
+        self.0 & 1 == 1
+    }
+}
+
+/// A table file.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Higher numbers were made later.
+    pub number: u64,
+    /// The first id.
+    pub smallest: u32,
+    /// The last id, inclusive.
+    pub largest: u32,
+    /// Its length on disk.
+    pub bytes: u64,
+    /// `bytes`, with what its tombstones hide added, as RocksDB weighs it.
+    pub compensated_bytes: u64,
+    /// Followed tombstones.
+    pub tombstones: u32,
+    /// When the oldest of its data was flushed, virtual seconds.
+    pub created_secs: f64,
+    /// When the newest of its data was flushed.
+    pub newest_secs: f64,
+    /// The flushes that its oldest and its newest data came with.
+    pub flushes: (u64, u64),
+    /// A running job reads it.
+    pub compacting: bool,
+    /// Its data blocks' compressed over uncompressed bytes.
+    pub ratio: f64,
+    /// What it holds, ids ascending.
+    pub entries: Arc<Vec<Entry>>,
+}
+
+impl File {
+    /// Whether the ranges have an id in common.
+    #[inline]
+    pub fn overlaps(&self, smallest: u32, largest: u32) -> bool {
+        self.smallest <= largest && smallest <= self.largest
+    }
+
+    /// The share of its entries that are tombstones.
+    pub fn tombstone_ratio(&self) -> f64 {
+        f64::from(self.tombstones) / self.entries.len().max(1) as f64
+    }
+}
+
+/// A sorted run: disjoint files in key order.
+#[derive(Debug, Clone, Default)]
+pub struct Run {
+    /// Higher is newer within a level.
+    pub id: u64,
+    /// Never none in a tree.
+    pub files: Vec<File>,
+}
+
+impl Run {
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+
+    /// Bytes of all files, tombstones weighed.
+    pub fn compensated_bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.compensated_bytes).sum()
+    }
+
+    /// Whether a running job reads a file of it.
+    pub fn is_compacting(&self) -> bool {
+        self.files.iter().any(|file| file.compacting)
+    }
+
+    /// Indices of the files that have an id in common with the range.
+    pub fn overlapping(&self, smallest: u32, largest: u32) -> std::ops::Range<usize> {
+        let from = self.files.partition_point(|file| file.largest < smallest);
+        let to = self.files.partition_point(|file| file.smallest <= largest);
+        from..to.max(from)
+    }
+}
+
+/// A level: runs, newest first. RocksDB's levels below 0 have at most one.
+#[derive(Debug, Clone, Default)]
+pub struct Level {
+    /// The runs. Only the tree changes them: sums go along.
+    pub runs: Vec<Run>,
+    /// Sums over all files. Rules ask for them at every event, and a level may have ten thousand files.
+    bytes: u64,
+    compensated_bytes: u64,
+    /// Compensated bytes of files that running jobs read.
+    busy_bytes: u64,
+}
+
+impl Level {
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Bytes of files that no job reads, tombstones weighed.
+    pub fn free_bytes(&self) -> u64 {
+        self.compensated_bytes - self.busy_bytes
+    }
+
+    /// Bytes of all files, tombstones weighed.
+    pub fn compensated_bytes(&self) -> u64 {
+        self.compensated_bytes
+    }
+
+    /// All files, run by run.
+    pub fn files(&self) -> impl Iterator<Item = &File> {
+        self.runs.iter().flat_map(|run| &run.files)
+    }
+
+    /// Files of the only run; none when there is none.
+    pub fn only(&self) -> &[File] {
+        self.runs.first().map_or(&[], |run| &run.files)
+    }
+
+    /// How many files.
+    pub fn file_count(&self) -> usize {
+        self.runs.iter().map(|run| run.files.len()).sum()
+    }
+}
+
+/// What a running compaction reads and writes, for those that are picked beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Running {
+    /// Its number.
+    pub job: u64,
+    /// Its first level.
+    pub from_level: usize,
+    /// Where it writes.
+    pub output_level: usize,
+    /// The first id of its inputs.
+    pub smallest: u32,
+    /// The last id of its inputs.
+    pub largest: u32,
+}
+
+/// All levels and what runs on them.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// From level 0.
+    pub levels: Vec<Level>,
+    /// Compactions under way.
+    pub running: Vec<Running>,
+}
+
+/// Files of one run that a job takes: level, run id, file numbers in key order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The level.
+    pub level: usize,
+    /// The run.
+    pub run: u64,
+    /// The numbers.
+    pub files: Vec<u64>,
+}
+
+impl Tree {
+    /// An empty tree.
+    pub fn new(levels: usize) -> Tree {
+        Tree { levels: vec![Level::default(); levels], running: Vec::new() }
+    }
+
+    /// A level; the number must be below that of the levels.
+    pub fn level(&self, level: usize) -> &Level {
+        static NONE: Level = Level { runs: Vec::new(), bytes: 0, compensated_bytes: 0, busy_bytes: 0 };
+        self.levels.get(level).unwrap_or(&NONE)
+    }
+
+    /// The deepest level with files; 0 when there is none.
+    pub fn last_used(&self) -> usize {
+        (0..self.levels.len()).rev().find(|&level| !self.level(level).runs.is_empty()).unwrap_or(0)
+    }
+
+    /// Bytes of all levels.
+    pub fn bytes(&self) -> u64 {
+        self.levels.iter().map(Level::bytes).sum()
+    }
+
+    /// How many files.
+    pub fn file_count(&self) -> usize {
+        self.levels.iter().map(Level::file_count).sum()
+    }
+
+    /// Sorted runs that a scan merges.
+    pub fn run_count(&self) -> usize {
+        self.levels.iter().map(|level| level.runs.len()).sum()
+    }
+
+    /// Whether a running job writes to this part of a level.
+    pub fn is_written(&self, level: usize, smallest: u32, largest: u32) -> bool {
+        self.running
+            .iter()
+            .any(|job| job.output_level == level && job.smallest <= largest && smallest <= job.largest)
+    }
+
+    /// Whether a level has files, or will when a running job ends.
+    pub fn is_used(&self, level: usize) -> bool {
+        !self.level(level).runs.is_empty() || self.running.iter().any(|job| job.output_level == level)
+    }
+
+    /// Marks files as read by a job, or not.
+    pub fn mark(&mut self, inputs: &[Input], compacting: bool) {
+        for input in inputs {
+            let Some(level) = self.levels.get_mut(input.level) else { continue };
+            let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { continue };
+            // Both are in key order.
+            let mut numbers = input.files.iter().peekable();
+            for file in &mut run.files {
+                if numbers.peek() == Some(&&file.number) {
+                    if file.compacting != compacting {
+                        file.compacting = compacting;
+                        let bytes = file.compensated_bytes;
+                        level.busy_bytes =
+                            if compacting { level.busy_bytes + bytes } else { level.busy_bytes - bytes };
+                    }
+                    numbers.next();
+                }
+            }
+        }
+    }
+
+    /// The files of an input.
+    pub fn files_of<'a>(&'a self, input: &'a Input) -> impl Iterator<Item = &'a File> + 'a {
+        let run = self.level(input.level).runs.iter().find(move |run| run.id == input.run);
+        let mut numbers = input.files.iter().peekable();
+        run.into_iter().flat_map(|run| &run.files).filter(move |file| {
+            let is_next = numbers.peek() == Some(&&file.number);
+            if is_next {
+                numbers.next();
+            }
+            is_next
+        })
+    }
+
+    /// Takes files out.
+    pub fn remove(&mut self, inputs: &[Input]) -> Vec<File> {
+        let mut removed = Vec::new();
+        for input in inputs {
+            let Some(level) = self.levels.get_mut(input.level) else { continue };
+            let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { continue };
+            let mut numbers = input.files.iter().peekable();
+            run.files.retain(|file| {
+                let is_next = numbers.peek() == Some(&&file.number);
+                if is_next {
+                    level.bytes -= file.bytes;
+                    level.compensated_bytes -= file.compensated_bytes;
+                    level.busy_bytes -= if file.compacting { file.compensated_bytes } else { 0 };
+                    removed.push(file.clone());
+                    numbers.next();
+                }
+                !is_next
+            });
+            level.runs.retain(|run| !run.files.is_empty());
+        }
+        removed
+    }
+
+    /// Puts files, which are in key order and overlap nothing of it, into a run of a level, made when it is not there.
+    pub fn add(&mut self, level: usize, run_id: u64, files: Vec<File>) {
+        let Some(level) = self.levels.get_mut(level) else { return };
+        if files.is_empty() {
+            return;
+        }
+        for file in &files {
+            level.bytes += file.bytes;
+            level.compensated_bytes += file.compensated_bytes;
+            level.busy_bytes += if file.compacting { file.compensated_bytes } else { 0 };
+        }
+        match level.runs.iter_mut().find(|run| run.id == run_id) {
+            Some(run) => {
+                // Output of one job may go to several gaps: a moved file can stand between.
+                let is_one_gap = files
+                    .first()
+                    .zip(files.last())
+                    .is_some_and(|(first, last)| run.overlapping(first.smallest, last.largest).is_empty());
+                if is_one_gap {
+                    let first = files.first().map_or(0, |file| file.smallest);
+                    let at = run.files.partition_point(|file| file.largest < first);
+                    run.files.splice(at..at, files);
+                } else {
+                    run.files.extend(files);
+                    run.files.sort_unstable_by_key(|file| file.smallest);
+                }
+            }
+            None => {
+                let at = level.runs.partition_point(|run| run.id > run_id);
+                level.runs.insert(at, Run { id: run_id, files });
+            }
+        }
+    }
+
+    /// What must hold at all times: runs sorted and disjoint, newest first; files sorted, with right bounds. The first that does
+    /// not, in words.
+    pub fn broken_invariant(&self) -> Option<String> {
+        for (at, level) in self.levels.iter().enumerate() {
+            if level.runs.windows(2).any(|pair| pair[0].id <= pair[1].id) {
+                return Some(format!("level {at}: runs are not newest first"));
+            }
+            let sum = level.files().map(|file| file.bytes).sum::<u64>();
+            let busy: u64 =
+                level.files().filter(|file| file.compacting).map(|file| file.compensated_bytes).sum();
+            if (sum, busy) != (level.bytes, level.busy_bytes) {
+                return Some(format!("level {at}: sums are wrong"));
+            }
+            for run in &level.runs {
+                if run.files.is_empty() {
+                    return Some(format!("level {at}: an empty run"));
+                }
+                if run.files.windows(2).any(|pair| pair[0].largest >= pair[1].smallest) {
+                    return Some(format!("level {at}: files overlap"));
+                }
+                for file in &run.files {
+                    let ids = &file.entries;
+                    let bounds = ids.first().zip(ids.last()).map(|(a, b)| (a.id(), b.id()));
+                    if bounds != Some((file.smallest, file.largest)) {
+                        return Some(format!("level {at}: file {} has wrong bounds", file.number));
+                    }
+                    if ids.windows(2).any(|pair| pair[0].id() >= pair[1].id()) {
+                        return Some(format!("level {at}: file {} is not sorted", file.number));
+                    }
+                }
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,218 @@
+/** One configuration: its stream, its tree, its figures and charts. */
+import uPlot from "uplot";
+import type { Config, Frame, Results } from "./types";
+
+const SVG = "http://www.w3.org/2000/svg";
+
+
+function bytes(value: number): string {
+  const units = ["B", "KB", "MB", "GB", "TB"];
+  let at = 0;
+  while (value >= 1000 && at < units.length - 1) { value /= 1000; at += 1; }
+  return `${value.toFixed(at && value < 10 ? 1 : 0)} ${units[at]}`;
+}
+
+const micros = (us: number): string => us <= 0 ? "–" : us < 1000 ? `${us.toFixed(1)} µs` : `${(us / 1000).toFixed(1)} ms`;
+const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
+
+interface Chart { title: string; names: string[]; of: (frame: Frame) => number[] }
+
+const CHARTS: Chart[] = [
+  { title: "MB/s: user, flush, compaction", names: ["user", "flush", "compaction"], of: (it) => [it.point.user_mb, it.point.flush_mb, it.point.compact_mb] },
+  { title: "Amplification: write, space", names: ["write", "space"], of: (it) => [it.point.write_amp, it.point.space_amp] },
+  { title: "Use, %: cores, disk reads, disk writes", names: ["cores", "reads", "writes"], of: (it) => [it.point.cpu * 100, it.point.disk_read * 100, it.point.disk_write * 100] },
+  { title: "Stalled, %; debt, GB", names: ["stalled", "debt"], of: (it) => [it.point.stalled * 100, it.point.debt_bytes / 1e9] },
+  { title: "p99, µs: put, get", names: ["put", "get"], of: (it) => [it.point.put_us[1], it.point.get_us[1]] },
+];
+
+const COLOURS = ["#1f5f8b", "#c2661a", "#4b8b5a"];
+
+export class Side {
+  readonly element = document.createElement("section");
+  frames: Frame[] = [];
+  results: Results | null = null;
+  private source: EventSource | null = null;
+  private readonly keys = document.createElement("dl");
+  private readonly tree = document.createElement("div");
+  private readonly why = document.createElement("p");
+  private readonly jobs = document.createElement("ul");
+  private readonly charts: uPlot[] = [];
+  private drawn = -1;
+
+  constructor(readonly name: string, private readonly changed: () => void, private readonly failed: (what: string) => void) {
+    this.element.className = "side";
+    this.element.setAttribute("aria-label", `Configuration ${name}`);
+    this.keys.className = "keys";
+    this.tree.className = "tree";
+    this.why.className = "why";
+    this.why.setAttribute("aria-live", "polite");
+    this.jobs.className = "jobs";
+    const charts = document.createElement("div");
+    charts.className = "charts";
+    this.element.append(this.keys, this.tree, this.why, this.jobs, charts);
+    for (const chart of CHARTS) {
+      const box = document.createElement("div");
+      box.className = "chart";
+      const title = document.createElement("h3");
+      title.textContent = chart.title;
+      box.append(title);
+      charts.append(box);
+      const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name);
+      const series = chart.names.map((label, at) => ({ label, stroke: COLOURS[at]!, width: 1.5 }));
+      const axis = { stroke: () => colour("--dim"), grid: { stroke: () => colour("--line"), width: 1 }, size: 34, font: "10px system-ui" };
+      this.charts.push(new uPlot({ width: 230, height: 108, scales: { x: { time: false } }, series: [{}, ...series], axes: [{ ...axis, size: 28 }, axis], cursor: { show: false } }, [[], ...chart.names.map(() => [])] as unknown as uPlot.AlignedData, box));
+    }
+    new ResizeObserver(() => this.charts.forEach((chart) => {
+      const width = chart.root.parentElement!.clientWidth - 12;
+      if (width > 60) chart.setSize({ width, height: 108 });
+    })).observe(charts);
+  }
+
+  /** Begins anew with a configuration. */
+  run(config: Config): void {
+    this.source?.close();
+    this.frames = [];
+    this.results = null;
+    this.drawn = -1;
+    const source = new EventSource(`/api/stream?config=${encodeURIComponent(JSON.stringify(config))}`);
+    this.source = source;
+    source.addEventListener("frame", (event) => {
+      this.frames.push(JSON.parse((event as MessageEvent<string>).data) as Frame);
+      this.changed();
+    });
+    source.addEventListener("done", (event) => {
+      this.results = JSON.parse((event as MessageEvent<string>).data) as Results;
+      source.close();
+      this.changed();
+    });
+    source.addEventListener("failed", (event) => {
+      source.close();
+      this.failed((JSON.parse((event as MessageEvent<string>).data) as { error: string }).error);
+    });
+    source.onerror = () => {
+      source.close();
+      // The stream does not show why it was refused; asking again does.
+      void fetch(source.url).then(async (answer) => {
+        if (!answer.ok) this.failed(((await answer.json()) as { error: string }).error);
+      }).catch(() => this.failed("the server does not answer"));
+    };
+  }
+
+  stop(): void { this.source?.close(); }
+
+  /** Shows the moment at an index. */
+  show(at: number): void {
+    const frame = this.frames[Math.min(at, this.frames.length - 1)];
+    if (!frame || (this.drawn === at && !this.results)) return;
+    this.drawn = at;
+    this.showKeys(frame);
+    this.showTree(frame);
+    const stall = frame.point.stall;
+    this.why.textContent = stall.state === "none" || !frame.explain ? "" : `Writes are ${stall.state}. ${frame.explain}`;
+    this.jobs.replaceChildren(...frame.jobs.slice(0, 2).map((job) => {
+      const line = document.createElement("li");
+      line.textContent = `${percent(job.done)} ${job.text} (${job.is_cpu_bound ? "CPU" : "I/O"}-bound)`;
+      return line;
+    }));
+    const until = this.frames.slice(0, at + 1);
+    const secs = until.map((it) => it.point.secs);
+    CHARTS.forEach((chart, index) => {
+      const lines = chart.names.map((_, line) => until.map((it) => chart.of(it)[line] ?? 0));
+      this.charts[index]!.setData([secs, ...lines]);
+    });
+  }
+
+  private showKeys(frame: Frame): void {
+    const { point } = frame;
+    const isOver = this.results !== null && frame === this.frames[this.frames.length - 1];
+    const ended = isOver && this.results!.outcome !== "done" ? this.results!.outcome.replaceAll("_", " ") : null;
+    const bound = point.bottleneck;
+    const isCpu = this.results ? this.results.is_cpu_bound : frame.jobs.some((job) => job.is_cpu_bound);
+    const rows: [string, string, string][] = [
+      ["Throughput", `${point.user_mb.toFixed(1)} MB/s`, ""],
+      ["Write amp", point.write_amp.toFixed(2), ""],
+      ["Space amp", point.space_amp.toFixed(3), ""],
+      ["Sorted runs", String(point.read_runs), ""],
+      ["Stall", ended ?? point.stall.state, ended || point.stall.state !== "none" ? "warn" : "ok"],
+      ["Debt", bytes(point.debt_bytes), ""],
+      ["Put p99", micros(point.put_us[1]), ""],
+      ["Get p99", micros(point.get_us[1]), ""],
+      ["Background", isCpu ? "CPU-bound" : "I/O-bound", ""],
+      ["Bottleneck", bound.kind === "nothing" ? "none" : (bound.what ?? bound.kind).replaceAll("_", " "), bound.kind === "nothing" ? "ok" : "warn"],
+    ];
+    this.keys.replaceChildren(...rows.map(([name, value, kind]) => {
+      const row = document.createElement("div");
+      row.className = kind;
+      const term = document.createElement("dt");
+      term.textContent = name;
+      const figure = document.createElement("dd");
+      figure.textContent = value;
+      row.append(term, figure);
+      return row;
+    }));
+  }
+
+  /** Levels from the top; each run a row of bars over the key space, coloured by age. */
+  private showTree(frame: Frame): void {
+    const LEFT = 62, WIDE = 620, RIGHT = 92;
+    const rows: { label: string; note: string; files: Frame["levels"][number][number]; level: number }[] = [];
+    const [filled, sealed] = frame.memtables;
+    frame.levels.forEach((runs, level) => {
+      if (!runs.length) return;
+      const total = runs.flat().reduce((sum, file) => sum + file[2], 0);
+      const count = runs.flat().reduce((sum, file) => sum + file[5], 0);
+      const shown = runs.slice(0, 10);
+      shown.forEach((files, at) => rows.push({ label: at ? "" : `level ${level}`, note: at ? "" : `${bytes(total)}, ${count}`, files, level }));
+    });
+    const rowHeight = rows.length > 12 ? 9 : 15;
+    const height = 22 + rows.length * rowHeight + 4;
+    const svg = document.createElementNS(SVG, "svg");
+    svg.setAttribute("viewBox", `0 0 ${LEFT + WIDE + RIGHT} ${Math.max(height, 150)}`);
+    svg.setAttribute("role", "img");
+    svg.setAttribute("aria-label", `Tree at ${frame.point.secs.toFixed(0)} s: ${frame.levels.map((runs, level) => runs.length ? `level ${level} ${bytes(frame.point.levels[level] ?? 0)}` : "").filter(Boolean).join(", ")}`);
+    const add = (name: string, attributes: Record<string, string | number>, text?: string) => {
+      const element = document.createElementNS(SVG, name);
+      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
+      if (text !== undefined) element.textContent = text;
+      svg.append(element);
+      return element;
+    };
+    add("text", { x: LEFT - 6, y: 13, "text-anchor": "end" }, "memtable");
+    add("rect", { x: LEFT, y: 4, width: WIDE, height: 11, fill: "none", stroke: "var(--line)" });
+    add("rect", { x: LEFT, y: 4, width: WIDE * Math.min(filled, 1), height: 11, fill: "var(--accent)" });
+    add("text", { x: LEFT + WIDE + 6, y: 13 }, sealed ? `${sealed} waiting` : "");
+    const oldest = Math.max(1, frame.point.secs);
+    rows.forEach((row, at) => {
+      const y = 22 + at * rowHeight;
+      add("text", { x: LEFT - 6, y: y + rowHeight - 4, "text-anchor": "end" }, row.label);
+      add("text", { x: LEFT + WIDE + 6, y: y + rowHeight - 4 }, row.note);
+      for (const [from, to, size, age, busy, files] of row.files) {
+        const fresh = 1 - Math.min(1, age / oldest);
+        const fill = busy ? "var(--busy)" : `color-mix(in srgb, var(--new) ${Math.round(fresh * 100)}%, var(--old))`;
+        const bar = add("rect", { x: LEFT + from * WIDE, y: y + 1, width: Math.max(0.8, (to - from) * WIDE - 0.6), height: rowHeight - 3, fill });
+        const title = document.createElementNS(SVG, "title");
+        title.textContent = `${files > 1 ? `${files} files, ` : ""}${bytes(size)}, newest data ${age.toFixed(0)} s old${busy ? ", being compacted" : ""}`;
+        bar.append(title);
+      }
+    });
+    // What flows down: a line from the level that a job reads to the one that it writes.
+    const middle = (level: number) => {
+      const at = rows.findIndex((row) => row.level === level);
+      return at < 0 ? null : 22 + at * rowHeight + rowHeight / 2;
+    };
+    for (const job of frame.jobs) {
+      const from = job.from === null ? 10 : middle(job.from), to = middle(job.to);
+      if (from !== null && to !== null && from !== to) add("path", { d: `M${LEFT - 2},${from} C${LEFT - 16},${from} ${LEFT - 16},${to} ${LEFT - 2},${to}`, fill: "none", stroke: "var(--busy)", "stroke-width": 1.5 });
+    }
+    this.tree.replaceChildren(svg);
+  }
+
+  /** All figures as CSV. */
+  csv(): string {
+    const names = ["secs", "user_mb", "flush_mb", "compact_mb", "write_amp", "space_amp", "read_runs", "debt_bytes", "stalled", "cpu", "disk_read", "disk_write"] as const;
+    const lines = this.frames.map((it) => [this.name, ...names.map((name) => it.point[name])].join(","));
+    return [["configuration", ...names].join(","), ...lines].join("\n") + "\n";
+  }
+}
+
+

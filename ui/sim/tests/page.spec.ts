@@ -1,0 +1,115 @@
+import { expect, test, type Page } from "@playwright/test";
+
+const errors: string[] = [];
+
+test.beforeEach(async ({ page }) => {
+  errors.length = 0;
+  page.on("pageerror", (error) => errors.push(String(error)));
+  page.on("console", (message) => { if (message.type() === "error") errors.push(message.text()); });
+  await page.goto("/");
+  await expect(page.locator(".tree svg")).toBeVisible();
+});
+
+test.afterEach(() => { expect(errors.filter((it) => !it.includes("400"))).toEqual([]); });
+
+const figure = (page: Page, name: string, side = 0) =>
+  page.locator(".side").nth(side).locator("dl div", { hasText: name }).locator("dd");
+
+test("the tree and the key figures are on one screen without scrolling", async ({ page }) => {
+  await expect(figure(page, "Write amp")).toHaveText(/^[1-9]/);
+  for (const element of [page.locator(".keys"), page.locator(".tree svg")]) {
+    const box = (await element.boundingBox())!;
+    expect(box.y + box.height).toBeLessThanOrEqual(900);
+  }
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(1440);
+  if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/page.png` });
+});
+
+test("time is paused, stepped and scrubbed with the keyboard", async ({ page }) => {
+  await page.locator("h1").click();
+  await page.keyboard.press("Space");
+  await expect(page.locator("#play")).toHaveText("Play");
+  await page.locator("#scrub").fill("3");
+  const clock = page.locator("#clock");
+  const before = await clock.textContent();
+  await page.locator("h1").click();
+  await page.keyboard.press("ArrowRight");
+  await expect(clock).not.toHaveText(before!);
+  await page.keyboard.press("ArrowLeft");
+  await expect(clock).toHaveText(before!);
+});
+
+test("a workload profile fills its fields, and a change runs anew", async ({ page }) => {
+  await page.locator("#workload").selectOption("small-values");
+  await expect(page.locator('[name="workload.value_bytes"]')).toHaveValue("100");
+  await page.locator("#hardware").selectOption("hdd");
+  await expect(page.locator('[name="hardware.disk.write_mb_per_sec"]')).toHaveValue("160");
+  await page.locator('[name="options.compaction_style"]').selectOption("universal");
+  await expect(figure(page, "Write amp")).toHaveText(/^[1-9]/);
+});
+
+test("two configurations run side by side on one clock", async ({ page }) => {
+  await page.locator("#compare").check();
+  await expect(page.locator(".side")).toHaveCount(2);
+  await page.locator('[name="options.compaction_style"]').selectOption("universal");
+  await page.locator("#speed").selectOption("16");
+  await expect(page.locator("#clock")).toHaveText("3600 s", { timeout: 40_000 });
+  const [a, b] = [await figure(page, "Write amp", 0).textContent(), await figure(page, "Write amp", 1).textContent()];
+  expect(a).not.toEqual(b);
+  if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/compare.png` });
+});
+
+test("a stall is explained in words", async ({ page }) => {
+  await page.locator("#hardware").selectOption("hdd");
+  await page.locator('[name="workload.traffic.mb_per_sec"]').fill("150");
+  await page.locator('[name="workload.traffic.mb_per_sec"]').press("Tab");
+  await page.locator("#speed").selectOption("4");
+  await expect(page.locator(".why")).toContainText(/Writes are (stopped|delayed)/, { timeout: 40_000 });
+  if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/stall.png` });
+});
+
+test("rubbish gets a message that names the setting, and the server stays up", async ({ page, request }) => {
+  await page.locator('[name="options.write_buffer_size"]').fill("0");
+  await page.locator('[name="options.write_buffer_size"]').press("Tab");
+  await expect(page.locator("#message")).toContainText("write_buffer_size");
+  for (const body of ["", "{", "[]", '{"config":{},"vary":["seed=1..9"]}', '{"config":{"sead":1},"vary":["seed=1,2"]}']) {
+    const answer = await request.post("/api/sweep", { data: body, headers: { "content-type": "text/plain" } });
+    expect(answer.status()).toBe(400);
+    expect((await answer.json()).error).not.toBe("");
+  }
+  expect((await request.get("/", { headers: { host: "evil.example" } })).status()).toBe(403);
+  expect((await request.get("/api/start")).ok()).toBe(true);
+});
+
+test("the link holds the whole configuration", async ({ page, context }) => {
+  await page.locator('[name="options.max_background_jobs"]').fill("7");
+  await page.locator('[name="options.max_background_jobs"]').press("Tab");
+  await page.locator("#share").click();
+  const other = await context.newPage();
+  await other.goto(page.url());
+  await expect(other.locator('[name="options.max_background_jobs"]')).toHaveValue("7");
+});
+
+test("a sweep shows a heat map and a front", async ({ page }) => {
+  await page.locator('[name="duration_secs"]').fill("300");
+  await page.locator('[name="duration_secs"]').press("Tab");
+  await page.locator("#sweepOpen").click();
+  await page.locator("#axisX").selectOption("options.compaction_style");
+  await page.locator("#axisY").selectOption("options.max_subcompactions");
+  await page.locator("#sweepForm button[type=submit]").click();
+  await expect(page.locator("#heat td")).toHaveCount(6, { timeout: 50_000 });
+  await expect(page.locator("#pareto circle")).toHaveCount(6);
+  if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/sweep.png` });
+});
+
+test("metrics have the text form", async ({ page, request }) => {
+  await page.locator("#speed").selectOption("16");
+  await expect.poll(async () => (await request.get("/metrics")).text(), { timeout: 30_000 }).toContain("cairn_sim_write_amplification ");
+});
+
+test("narrow and dark", async ({ page }) => {
+  await page.setViewportSize({ width: 390, height: 800 });
+  await page.emulateMedia({ colorScheme: "dark" });
+  expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(390);
+  if (process.env.SHOTS) await page.screenshot({ path: `${process.env.SHOTS}/narrow.png` });
+});
