@@ -88,7 +88,7 @@ fn blocks(config: &Config, data: &Data) -> Vec<Vec<u8>> {
                 let from = if at % 16 == 0 { 0 } else { key.len() - 2 };
                 block.extend_from_slice(&[from as u8, 10, 0xe8]);
                 block.extend_from_slice(key.get(from..).unwrap_or(&[]));
-                block.extend_from_slice(&(u64::from(id) * 77 << 8).to_le_bytes());
+                block.extend_from_slice(&((u64::from(id) * 77) << 8).to_le_bytes());
                 block.extend_from_slice(data.value());
                 // Neighbours in a table were written far apart: no piece goes from one into the other.
                 data.next += 37 * data.value_bytes;

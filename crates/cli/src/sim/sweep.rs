@@ -22,8 +22,11 @@ use crate::args::sim::SweepArgs;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 
+/// A name, and how the figure is read from a result.
+pub type Figure = (&'static str, fn(&Results) -> f64);
+
 /// Figures of a result, in the order of columns.
-pub const FIGURES: [(&str, fn(&Results) -> f64); 16] = [
+pub const FIGURES: [Figure; 16] = [
     ("write_amp", |it| it.write_amplification),
     ("write_amp_user", |it| it.write_amplification_user),
     ("space_amp", |it| it.space_amplification),
