@@ -12,6 +12,19 @@ pub fn catalog(connection: &mut Connection) -> Result<Arc<Catalog>> {
     Ok(connection.catalog()?)
 }
 
+/// What Cairn keeps for itself, and makes anew where it is needed.
+const HIDDEN: &str = "cairn_catalog";
+
+/// Whether a schema is the user's.
+pub fn is_users(schema: &str) -> bool {
+    schema != HIDDEN
+}
+
+/// The user's tables.
+pub fn tables_of(catalog: &Catalog) -> impl Iterator<Item = &Arc<Table>> {
+    catalog.tables().filter(|table| is_users(&table.def().schema))
+}
+
 /// The table of a name, with or without its schema; a name without quotes is folded.
 pub fn find_table<'a>(catalog: &'a Catalog, name: &str) -> Result<&'a Arc<Table>> {
     let (schema, table) = parse_name(name);

@@ -2,6 +2,7 @@
 
 use cairn_sql::{Connection, TransactionStatus};
 
+use super::catalog::tables_of;
 use super::editor::Names;
 use super::keywords::{OTHERS, RESERVED};
 
@@ -49,7 +50,7 @@ pub fn refresh(names: &Names, connection: &mut Connection) {
     if connection.status() != TransactionStatus::Failed
         && let Ok(catalog) = super::catalog::catalog(connection)
     {
-        for table in catalog.tables() {
+        for table in tables_of(&catalog) {
             all.push(table.def().name.clone());
             all.extend(table.def().columns.iter().map(|column| column.name.clone()));
         }

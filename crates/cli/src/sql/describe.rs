@@ -6,7 +6,7 @@ use cairn_table::schema::TableDef;
 
 use crate::error::Result;
 
-use super::catalog::{catalog, find_table, fits, parse_name};
+use super::catalog::{catalog, find_table, fits, parse_name, tables_of};
 use super::command::Kinds;
 use super::grid::Grid;
 use super::schema;
@@ -16,7 +16,7 @@ use super::sink::Sink;
 pub fn list(out: &mut Sink, connection: &mut Connection, kinds: Kinds, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
     let mut rows = Vec::new();
-    for table in catalog.tables() {
+    for table in tables_of(&catalog) {
         let def = table.def();
         if kinds.tables && fits(&def.name, pattern) {
             rows.push(vec![def.schema.clone(), def.name.clone(), "table".to_owned(), String::new()]);
@@ -50,7 +50,7 @@ pub fn list(out: &mut Sink, connection: &mut Connection, kinds: Kinds, pattern: 
 /// Names alone, a line each.
 pub fn names(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
-    let tables = catalog.tables().map(|table| (&table.def().schema, &table.def().name));
+    let tables = tables_of(&catalog).map(|table| (&table.def().schema, &table.def().name));
     let views = catalog.views().map(|(_, view)| (&view.schema, &view.name));
     let mut names: Vec<String> = tables
         .chain(views)
@@ -65,7 +65,8 @@ pub fn names(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>)
 pub fn indexes(out: &mut Sink, connection: &mut Connection, table: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
     let mut names = Vec::new();
-    for table in catalog.tables().filter(|it| table.is_none_or(|name| parse_name(name).1 == it.def().name)) {
+    for table in tables_of(&catalog).filter(|it| table.is_none_or(|name| parse_name(name).1 == it.def().name))
+    {
         names.extend(table.def().primary_key_name.clone());
         names.extend(table.def().indexes.iter().map(|index| index.name.clone()));
     }
@@ -149,7 +150,7 @@ fn referenced_by(catalog: &Catalog, id: u32) -> Vec<String> {
 /// Statements that make the tables, indexes and views whose names fit a pattern.
 pub fn schema(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
-    for table in catalog.tables().filter(|table| fits(&table.def().name, pattern)) {
+    for table in tables_of(&catalog).filter(|table| fits(&table.def().name, pattern)) {
         let def = table.def();
         out.line(schema::create_table(&catalog, def, true))?;
         for index in def.indexes.iter().filter(|index| !index.is_constraint) {

@@ -7,7 +7,7 @@ use cairn_table::{Catalog, Table};
 
 use crate::error::Result;
 
-use super::catalog::{catalog, fits};
+use super::catalog::{catalog, fits, is_users, tables_of};
 use super::literal::{self, name, qualified};
 use super::schema;
 use super::sink::Sink;
@@ -30,10 +30,8 @@ pub fn dump(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) 
 
 fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> Result<()> {
     let catalog = catalog(connection)?;
-    let tables: Vec<&Arc<Table>> = catalog
-        .tables()
-        .filter(|table| is_users(&table.def().schema) && fits(&table.def().name, pattern))
-        .collect();
+    let tables: Vec<&Arc<Table>> =
+        tables_of(&catalog).filter(|table| fits(&table.def().name, pattern)).collect();
     let sequences = connection.sequences()?;
     let sequences: Vec<_> = sequences.iter().filter(|(_, sequence)| belongs(sequence, pattern)).collect();
     out.line("BEGIN;")?;
@@ -62,11 +60,6 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
         out.line(schema::set_sequence(place, sequence))?;
     }
     out.line("COMMIT;")
-}
-
-/// What Cairn keeps for itself is made anew by whoever needs it.
-fn is_users(schema: &str) -> bool {
-    schema != "cairn_catalog"
 }
 
 /// A sequence goes with its column's table; one of its own only with everything.

@@ -8,6 +8,7 @@ use crate::args::shell::{BackupArgs, DatabaseArgs};
 use crate::error::{Error, Result};
 use crate::output::Outcome;
 
+use super::catalog::tables_of;
 use super::open::open_existing;
 use super::sink::Sink;
 use super::{dump, print};
@@ -28,7 +29,7 @@ pub fn check(fs: &Arc<dyn Fs>, args: &DatabaseArgs) -> Result<Outcome> {
     let catalog = super::catalog::catalog(&mut connection)?;
     let mut out = Sink::stdout();
     let mut damaged = 0;
-    for table in catalog.tables() {
+    for table in tables_of(&catalog) {
         let name = super::literal::qualified(&table.def().schema, &table.def().name);
         // Every row is read and every checksum on the way looked at.
         match count_rows(&mut connection, &name) {
