@@ -287,3 +287,23 @@ select id from t order by (select max(v) from u where u.tid = t.id) nulls last, 
 -- 2
 -- 3
 -- 4
+
+with t as (select 1 as x) select * from t union select 2 order by 1;
+-- 1
+-- 2
+
+select * from (select 1, 2) u union all select 3, 4 order by 1;
+-- 1|2
+-- 3|4
+
+with u as (select 10 as k) select id from t where a not in (select k from u) or id = 3 order by id;
+-- 2
+-- 3
+
+select sum(case when id > 1 then 1 else 0 end) from t;
+-- 3
+
+select id from t where id in (select id from u where v > 60) or a is null order by id;
+-- 1
+-- 3
+

@@ -113,7 +113,7 @@ impl<'a> Names<'a> {
         }
         // What a view names it found where it was made.
         let path = [view.schema.clone(), cairn_table::PUBLIC.to_owned()];
-        let lookup = super::rewrite::Lookup { catalog: self.catalog, search_path: &path };
+        let lookup = super::rewrite::Lookup { catalog: self.catalog, search_path: &path, own: &[] };
         super::rewrite::rewrite(&mut tree, &[], lookup).map_err(external)?;
         let inner = Names {
             state: self.state,
@@ -130,15 +130,22 @@ impl<'a> Names<'a> {
         if view.columns.is_empty() || view.columns == names {
             return Ok(plan);
         }
+        // A table may have more columns now than when its star was written.
+        let places: Option<Vec<usize>> = match names.len() > view.columns.len() {
+            true => view.columns.iter().map(|own| names.iter().position(|name| name == own)).collect(),
+            false => Some((0..names.len()).collect()),
+        };
+        let Some(places) = places else {
+            let what = format!("view \"{}\", whose table has more columns than it knows", view.name);
+            return Err(external(Error::unsupported(what)));
+        };
         let columns = plan.schema().columns();
-        let renamed: Vec<Expr> = columns
-            .into_iter()
-            .enumerate()
-            .map(|(at, column)| {
-                let name = view.columns.get(at).cloned().unwrap_or_else(|| column.name.clone());
-                Expr::Column(column).alias(name)
-            })
-            .collect();
+        let renamed = places.into_iter().enumerate().filter_map(|(at, place)| {
+            let column = columns.get(place)?.clone();
+            let name = view.columns.get(at).cloned().unwrap_or_else(|| column.name.clone());
+            Some(Expr::Column(column).alias(name))
+        });
+        let renamed: Vec<Expr> = renamed.collect();
         LogicalPlanBuilder::from(plan).project(renamed)?.build()
     }
 

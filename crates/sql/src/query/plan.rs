@@ -83,7 +83,7 @@ impl Query {
         } else {
             World::new(session, Arc::default())?
         };
-        rewrite(&mut tree, types, Lookup { catalog: &catalog, search_path: &search_path })?;
+        rewrite(&mut tree, types, Lookup { catalog: &catalog, search_path: &search_path, own: &[] })?;
         let counting = Counting::of(session);
         let engine = session.engine()?;
         let names = Names::new(&engine.state, &catalog, &search_path, target, Arc::new(world), counting);

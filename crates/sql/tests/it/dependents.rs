@@ -45,8 +45,11 @@ fn columns() {
     assert_eq!(fails(&mut c, "alter table t rename column v to y"), "0A000");
     assert_eq!(fails(&mut c, "alter table t rename to y"), "0A000");
     run(&mut c, "alter table t drop column x");
+    run(&mut c, "create view every as select *, id + 1 as next from t");
     run(&mut c, "alter table t add column z int");
     assert_eq!(ask(&mut c, "select * from a"), ["1|7"]);
+    assert_eq!(ask(&mut c, "select * from every"), ["1|7|2|2"]);
+    run(&mut c, "drop view every");
     run(&mut c, "alter table t drop column v cascade");
     assert_eq!(fails(&mut c, "select * from a"), "42P01");
     assert_eq!(ask(&mut c, "select * from t"), ["1|2|NULL"]);

@@ -30,7 +30,8 @@ use crate::syntax::last_name;
 ///
 /// Errors: what nothing here can say.
 pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>], lookup: Lookup<'_>) -> Result<()> {
-    match tree.visit(&mut Rewriter { types, lookup }) {
+    let own = scope::own_names(tree);
+    match tree.visit(&mut Rewriter { types, lookup: Lookup { own: &own, ..lookup } }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
     }

@@ -126,6 +126,10 @@ fn expand_stars(body: &mut ast::SetExpr, lookup: Lookup<'_>) {
     let mut all = Vec::new();
     for table in &tables {
         let (Some(name), Some(columns)) = (&table.name, &table.columns) else { return };
+        // Of two columns of one name there is no saying which is meant.
+        if columns.iter().collect::<HashSet<_>>().len() < columns.len() {
+            return;
+        }
         all.extend(columns.iter().map(|column| (name.clone(), column.clone())));
     }
     let mut projection = Vec::new();

@@ -13,6 +13,25 @@ use crate::syntax::{ident, last_name, qualified};
 pub(in crate::query) struct Lookup<'a> {
     pub catalog: &'a Catalog,
     pub search_path: &'a [String],
+    /// Names that the statement gives to queries of its own: they are none of the catalog's.
+    pub own: &'a [String],
+}
+
+/// The names of WITH in a statement.
+pub(super) fn own_names(tree: &ast::Statement) -> Vec<String> {
+    struct Names(Vec<String>);
+    impl ast::Visitor for Names {
+        type Break = ();
+
+        fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+            let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
+            self.0.extend(ctes.map(|cte| ident(&cte.alias.name)));
+            ControlFlow::Continue(())
+        }
+    }
+    let mut names = Names(Vec::new());
+    let _ = ast::Visit::visit(tree, &mut names);
+    names.0
 }
 
 /// A table of a SELECT.
@@ -66,6 +85,9 @@ impl Lookup<'_> {
     /// The columns of a table or view of this name; `None` where it is none that is known, as a name of WITH.
     fn columns(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
         let name = qualified(name).ok()?;
+        if name.schema.is_none() && self.own.contains(&name.name) {
+            return None;
+        }
         let schemas: Vec<&str> = match &name.schema {
             Some(schema) => vec![schema],
             None => self.search_path.iter().map(String::as_str).collect(),
