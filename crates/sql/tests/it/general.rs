@@ -199,10 +199,6 @@ fn numbers_at_their_ends() {
     run(&mut c, "insert into t values (1, 2147483647)");
     assert_eq!(fails(&mut c, "update t set v = t.v + one.id from one where one.id = t.id"), "22003");
     assert_eq!(
-        fails(&mut c, "select count(*) from a join one on true group by i * 2 having count(*) > 0"),
-        "22003"
-    );
-    assert_eq!(
         ask(
             &mut c,
             "select i - 1 as x, count(*) from a join one on true where i > 0 group by i - 1 order by i - 1"
