@@ -28,7 +28,7 @@ select x.id, y.id from t x join t y on x.id = y.id union select 9, 8 order by 1,
 -- 4|4
 -- 9|8
 
-select x.id, y.id from t x join t y on x.id = y.id where x.id = 1 union all select x.id, y.id from t x join t y on x.id = y.id where x.id = 2;
+select x.id, y.id from t x join t y on x.id = y.id where x.id = 1 union all select x.id, y.id from t x join t y on x.id = y.id where x.id = 2 order by 1;
 -- 1|1
 -- 2|2
 
