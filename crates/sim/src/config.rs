@@ -158,7 +158,7 @@ const IDS_WANTED: u64 = 2_000_000;
 impl Config {
     /// Reads a configuration. `file` is for messages.
     ///
-    /// Errors: [`Error::Parse`] with line and setting; [`Error::Option`] for a value that cannot be.
+    /// Errors: [`crate::Error::Parse`] with line and setting; [`crate::Error::Option`] for a value that cannot be.
     pub fn from_json(text: &str, file: &str) -> Result<Config> {
         let config: Config = crate::json::parse(text, file)?;
         config.check()?;
@@ -249,7 +249,7 @@ pub struct WorkloadProfile {
 }
 
 impl WorkloadProfile {
-    /// Errors: [`Error::Parse`].
+    /// Errors: [`crate::Error::Parse`].
     pub fn from_json(text: &str, file: &str) -> Result<WorkloadProfile> {
         crate::json::parse(text, file)
     }
