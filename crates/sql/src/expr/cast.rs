@@ -136,7 +136,7 @@ fn number(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
 }
 
 fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
-    let (precision, scale) = to.decimal.unwrap_or((38, 0));
+    let Some((precision, scale)) = to.decimal else { return open_decimal(datum) };
     let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow");
     let unscaled = match datum {
         DatumRef::Decimal { unscaled, scale: from } => rescale(unscaled, from, scale),
@@ -154,6 +154,21 @@ fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
     let fits = |value: &i128| most.is_none_or(|most| value.unsigned_abs() < most.unsigned_abs());
     let unscaled = unscaled.filter(fits).ok_or_else(overflow)?;
     Ok(Datum::Decimal { unscaled, scale })
+}
+
+/// A number with the digits that it has.
+fn open_decimal(datum: DatumRef<'_>) -> Result<Datum> {
+    let scale = match datum {
+        DatumRef::Decimal { scale, .. } => scale,
+        DatumRef::Real(value) => digits_after(&value.to_string()),
+        DatumRef::Double(value) => digits_after(&value.to_string()),
+        _ => 0,
+    };
+    decimal(datum, &ColumnType::decimal(38, scale))
+}
+
+fn digits_after(number: &str) -> u8 {
+    number.split_once('.').map_or(0, |(_, digits)| digits.len().min(38) as u8)
 }
 
 /// The nearest whole number; `None` for what has none.

@@ -15,6 +15,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
 use super::functions;
+use super::literals::Literals;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
 use super::sums::WideSums;
@@ -82,9 +83,9 @@ impl General {
 
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let first: Arc<dyn AnalyzerRule + Send + Sync> = Arc::new(WideSums);
+    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 2] = [Arc::new(Literals), Arc::new(WideSums)];
     let last: [Arc<dyn AnalyzerRule + Send + Sync>; 2] = [Arc::new(ReadTexts), Arc::new(Numbers)];
-    std::iter::once(first).chain(Analyzer::new().rules).chain(last).collect()
+    first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
 /// The rules for plans of operators, without the ones that move filters down. They tell the columns of a join's sides apart by name, so that of two columns with one

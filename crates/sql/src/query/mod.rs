@@ -6,6 +6,7 @@ mod engine;
 mod errors;
 mod filter;
 mod functions;
+mod literals;
 mod names;
 mod numbers;
 mod plan;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use arrow::datatypes::{Field, FieldRef};
+use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
@@ -32,6 +32,9 @@ use crate::outcome::Column;
 use crate::pg_catalog::{self, ViewColumns, World};
 use crate::session::Session;
 use crate::sqlstate::UNDEFINED_PARAMETER;
+
+/// Digits after the point that a parameter has at least where it stands beside a decimal.
+const OPEN_SCALE: i8 = 10;
 
 /// A planned query.
 #[derive(Debug)]
@@ -88,7 +91,7 @@ impl Query {
         let engine = session.engine()?;
         let names = Names::new(&engine.state, &catalog, &search_path, target, Arc::new(world), counting);
         let plan = names.plan(tree).map_err(datafusion_error)?;
-        let plan = with_time(plan).map_err(datafusion_error)?;
+        let plan = with_time(plan).and_then(with_open_decimals).map_err(datafusion_error)?;
         let parameters = parameters(&plan, types)?;
         let waits = has_placeholders(&plan).map_err(datafusion_error)?;
         // A plan that waits for parameters may be one that the optimizer cannot do anything with yet.
@@ -196,9 +199,7 @@ fn explained(columns: Vec<Column>) -> Vec<Column> {
 /// Puts a place for the transaction's time where it is asked for: a plan outlives a transaction.
 fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
     let timestamp: FieldRef = Arc::new(Field::new(NOW, data_type(&Type::Timestamp.into()), true));
-    let date = |expr: Expr| {
-        Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), arrow::datatypes::DataType::Date32))
-    };
+    let date = |expr: Expr| Expr::Cast(datafusion::logical_expr::Cast::new(Box::new(expr), DataType::Date32));
     let changed = plan.transform_up_with_subqueries(|plan| {
         let names: Option<Vec<String>> = match &plan {
             LogicalPlan::Projection(projection) => {
@@ -240,6 +241,26 @@ fn with_time(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
                 Transformed::no(plan)
             }),
         }
+    })?;
+    Ok(changed.data)
+}
+
+/// Lets decimals that are parameters have more digits after the point than what they stand beside: a column's type would round them.
+fn with_open_decimals(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    let open = |expr: Expr| match expr {
+        Expr::Placeholder(Placeholder { id, field: Some(field) }) => match field.data_type() {
+            DataType::Decimal128(precision, scale) if *precision < 38 || *scale < OPEN_SCALE => {
+                let kind = DataType::Decimal128(38, OPEN_SCALE.max(*scale));
+                let field = Arc::new(Field::new(field.name(), kind, true));
+                Transformed::yes(Expr::Placeholder(Placeholder { id, field: Some(field) }))
+            }
+            _ => Transformed::no(Expr::Placeholder(Placeholder { id, field: Some(field) })),
+        },
+        other => Transformed::no(other),
+    };
+    let changed = plan.transform_up_with_subqueries(|plan| {
+        let changed = plan.map_expressions(|expr| expr.transform_up(|expr| Ok(open(expr))))?;
+        if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
     })?;
     Ok(changed.data)
 }

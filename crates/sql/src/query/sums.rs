@@ -3,7 +3,7 @@
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, WindowFunctionDefinition};
@@ -48,33 +48,11 @@ fn widened(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         _ => return Transformed::no(expr),
     };
     match arguments.as_mut_slice() {
-        [argument] if is_bigint(argument, schema) => {
+        [argument] if matches!(argument.get_type(schema), Ok(DataType::Int64)) => {
             let narrow = std::mem::take(argument);
             *argument = Expr::Cast(Cast::new(Box::new(narrow), WIDE));
             Transformed::yes(expr)
         }
         _ => Transformed::no(expr),
     }
-}
-
-/// Whether something in an expression is a bigint, and the expression with it. DataFusion's literals are too, but PostgreSQL's are not.
-fn is_bigint(expr: &Expr, schema: &DFSchema) -> bool {
-    let of = |expr: &Expr| matches!(expr.get_type(schema), Ok(DataType::Int64));
-    let mut found = false;
-    let walked = expr.apply(|part| {
-        let gives = matches!(
-            part,
-            Expr::Column(_)
-                | Expr::OuterReferenceColumn(..)
-                | Expr::Placeholder(_)
-                | Expr::Cast(_)
-                | Expr::ScalarFunction(_)
-                | Expr::AggregateFunction(_)
-                | Expr::WindowFunction(_)
-                | Expr::ScalarSubquery(_)
-        );
-        found |= gives && of(part);
-        Ok(TreeNodeRecursion::Continue)
-    });
-    walked.is_ok() && found && of(expr)
 }

@@ -1,6 +1,6 @@
 //! Goal: queries of the general path see our tables, and change them. Method: small scripts.
 
-use cairn_sql::Datum;
+use cairn_sql::{Datum, Type};
 
 use crate::support::{ask, database, fails, rows, run};
 
@@ -205,4 +205,84 @@ fn numbers_at_their_ends() {
         ),
         ["0|1", "2147483646|1"]
     );
+    assert_eq!(fails(&mut c, "select i * 2, count(*) from a group by i * 2"), "22003");
+}
+
+/// Goal: literals have PostgreSQL's types in general queries. Method: numbers at the ends of their types, and what is in quotes beside every type, in every place that has
+/// an opinion on types: subqueries, unions, VALUES, recursion, CASE.
+#[test]
+fn literals() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table t (id int primary key, d numeric(10, 2), u uuid, s smallint, b boolean, x date, r real)",
+    );
+    run(
+        &mut c,
+        "insert into t values (1, 1.25, '11111111-2222-3333-4444-5555555555aa', 7, true, '2024-02-29', 0.5)",
+    );
+    for from in ["t", "(select * from t) t"] {
+        for (condition, count) in [
+            ("d = '1.254'", 0),
+            ("d = '1.250'", 1),
+            ("d < '1.254'", 1),
+            ("d between '1.249' and '1.2501'", 1),
+            ("u = '{11111111222233334444-5555555555AA}'", 1),
+            ("u in ('11111111-2222-3333-4444-5555555555AA')", 1),
+            ("s = '7'", 1),
+            ("b = 'yes'", 1),
+            ("x = '2024-2-29' and x < '2024-03-01'", 1),
+            ("r = '0.5'", 1),
+            ("s = any('{1, \"7\"}')", 1),
+            ("'a,b' = any('{\"a,b\",c}')", 1),
+            ("s is distinct from '8'", 1),
+            ("id + '1' = 2", 1),
+        ] {
+            let asked = format!("select count(*) from {from} where {condition}");
+            assert_eq!(ask(&mut c, &asked), [count.to_string()], "{asked}");
+        }
+        for (condition, sqlstate) in
+            [("s = 'seven'", "22P02"), ("s = '70000'", "22003"), ("u = 'u'", "22P02")]
+        {
+            let asked = format!("select count(*) from {from} where {condition}");
+            assert_eq!(fails(&mut c, &asked), sqlstate, "{asked}");
+        }
+    }
+    for from in ["t", "(select * from t) t"] {
+        let asked = format!("select count(*) from {from} where d = $1 and d + $2 = 2.379");
+        let decimal = |unscaled, scale| Datum::Decimal { unscaled, scale };
+        for (d, count) in [(decimal(125, 2), "1"), (decimal(1_254, 3), "0")] {
+            assert_eq!(rows(&mut c, &asked, &[d, decimal(1_129, 3)]).unwrap(), [count], "{from}");
+        }
+        let uuid = Datum::Uuid(0x1111_1111_2222_3333_4444_5555_5555_55aa_u128.to_be_bytes());
+        let asked = format!("select count(*) from {from} where u = $1");
+        assert_eq!(rows(&mut c, &asked, &[uuid]).unwrap(), ["1"], "{from}");
+    }
+    let of_type = |c: &mut cairn_sql::Connection, sql: &str| c.prepare(sql).unwrap().columns()[0].kind.kind;
+    for (sql, kind) in [
+        ("select max(x) from (select 1 as x) y", Type::Int),
+        ("select max(x) from (values (1), (2)) y (x)", Type::Int),
+        ("select max(x) from (values (1), (3000000000)) y (x)", Type::BigInt),
+        ("select x from (select 1 as x union all select 2) y group by x", Type::Int),
+        ("select case when id > 0 then 1 else 2 end from (select * from t) t", Type::Int),
+        ("select sum(1) from (select * from t) t", Type::BigInt),
+        ("select count(*) + 1 from (select * from t) t", Type::BigInt),
+    ] {
+        assert_eq!(of_type(&mut c, sql), kind, "{sql}");
+    }
+    for (sql, rows) in [
+        (
+            "with recursive r (n) as (select 1 union all select n + 1 from r where n < 4) select sum(n) from r",
+            "10",
+        ),
+        ("select (select count(*) from t where t.id = y.x) from (select 1 as x) y", "1"),
+        ("select count(*) from (select 1 as x) y where exists (select 1 from t where t.id = y.x)", "1"),
+        ("select count(*) from (select 1 as x) y where y.x in (select id from t where t.s = y.x + 6)", "1"),
+        ("select case s when '7' then 'seven' else 'other' end from (select * from t) t", "seven"),
+        ("select count(*) from t a join t b on a.id = b.id - 0 and b.id = 1", "1"),
+        ("select substr('abc', 2, 1) || lag(id, 1, 9) over () from (select * from t) t", "b9"),
+        ("select x from (values (1), (2), (3)) y (x) order by x limit 1 offset 1", "2"),
+    ] {
+        assert_eq!(ask(&mut c, sql), [rows], "{sql}");
+    }
 }

@@ -24,7 +24,7 @@ impl Compiler<'_> {
         if typed.kind.is_none() {
             if let Node::Param(_) = typed.node {
                 let node = self.coerce_unbounded(typed, &to)?;
-                let node = if to.length.is_some() {
+                let node = if to.length.is_some() || to.decimal.is_some() {
                     Node::Cast { operand: Box::new(node), to: to.clone() }
                 } else {
                     node

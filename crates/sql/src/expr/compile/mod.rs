@@ -57,6 +57,9 @@ impl Typed {
     }
 }
 
+/// Digits after the point that a result's type has where a parameter says how many there are.
+const OPEN_SCALE: u8 = 10;
+
 /// Compiles expressions over the columns of a scope. What is learned about the types of parameters stays in `params`.
 #[derive(Debug)]
 pub(crate) struct Compiler<'a> {
@@ -210,6 +213,7 @@ impl<'a> Compiler<'a> {
     /// Makes it of a type that it can be of without a word: what has no type yet gets this one, others are converted.
     pub(super) fn coerce(&mut self, typed: Typed, to: &ColumnType) -> Result<Typed> {
         let node = match &typed.kind {
+            None if to.kind == Type::Decimal => return self.open_decimal(typed, to),
             None => self.coerce_unbounded(typed, to)?,
             Some(from)
                 if from.kind == to.kind && (from.kind != Type::Decimal || from.decimal == to.decimal) =>
@@ -221,14 +225,28 @@ impl<'a> Compiler<'a> {
         Ok(Typed::new(node, to.clone()))
     }
 
-    /// A literal or parameter without a type as one of this type. The type's length is not looked at.
+    /// A literal or parameter without a type beside a decimal: it keeps the digits that it has.
+    fn open_decimal(&mut self, typed: Typed, beside: &ColumnType) -> Result<Typed> {
+        let mut open = ColumnType::new(Type::Decimal);
+        open.decimal = None;
+        let node = self.coerce_unbounded(typed, &open)?;
+        let scale = beside.decimal.map_or(0, |(_, scale)| scale);
+        let scale = match &node {
+            Node::Const(Datum::Decimal { scale, .. }) => *scale,
+            Node::Param(_) => scale.max(OPEN_SCALE),
+            _ => scale,
+        };
+        Ok(Typed::new(node, ColumnType::decimal(38, scale)))
+    }
+
+    /// A literal or parameter without a type as one of this type. The type's length is not looked at, nor are a parameter's digits.
     fn coerce_unbounded(&mut self, typed: Typed, to: &ColumnType) -> Result<Node> {
         Ok(match typed.node {
             Node::Const(Datum::Text(text)) => Node::Const(Datum::parse(&text, to)?),
             Node::Param(number) => {
                 if let Some(kind @ None) = self.params.get_mut(number) {
                     let mut open = to.clone();
-                    open.length = None;
+                    (open.length, open.decimal) = (None, None);
                     *kind = Some(open);
                 }
                 Node::Param(number)

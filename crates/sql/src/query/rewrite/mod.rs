@@ -170,13 +170,13 @@ impl Rewriter<'_> {
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
                 if !matches!(**right, Expr::Subquery(_)) =>
             {
-                *expr = notation::member(take(left), take(right));
+                *expr = notation::member(take(left), take(right))?;
                 Ok(())
             }
             Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
                 if !matches!(**right, Expr::Subquery(_)) =>
             {
-                let member = nested(notation::member(take(left), take(right)));
+                let member = nested(notation::member(take(left), take(right))?);
                 *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
                 Ok(())
             }

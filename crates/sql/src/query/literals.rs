@@ -1,0 +1,205 @@
+//! Types of literals as PostgreSQL has them, before DataFusion decides on its own.
+//!
+//! A number without a point is an integer where that holds it, and a bigint else; DataFusion has bigint for all of them, so that `i * 2` would be one. What is in quotes
+//! has no type of its own: beside something that has one it is read as that, by our reading of texts. DataFusion would compare both as texts, or read the literal by
+//! Arrow's rules, which take offsets from UTC into account where there is no zone.
+
+use arrow::datatypes::DataType;
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use super::errors::external;
+use super::value::scalar;
+use crate::batch::kind_of;
+use crate::datum::Datum;
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct Literals;
+
+impl AnalyzerRule for Literals {
+    fn name(&self) -> &str {
+        "cairn_literals"
+    }
+
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
+        in_plan(plan, &[])
+    }
+}
+
+/// A plan with what is below it; `outer` is what subqueries see of the queries around them, the nearest last.
+fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
+    // What the second part of one reads has its types already.
+    if matches!(plan, LogicalPlan::RecursiveQuery(_) | LogicalPlan::Limit(_)) {
+        return match plan {
+            LogicalPlan::Limit(_) => {
+                Ok(plan.map_children(|child| in_plan(child, outer).map(Transformed::yes))?.data)
+            }
+            other => Ok(other),
+        };
+    }
+    if let LogicalPlan::Values(Values { values, .. }) = plan {
+        let rows =
+            values.into_iter().map(|row| row.into_iter().map(narrow_in).collect::<Result<Vec<Expr>>>());
+        return LogicalPlanBuilder::values(rows.collect::<Result<Vec<_>>>()?)?.build();
+    }
+    let plan = plan.map_children(|child| in_plan(child, outer).map(Transformed::yes))?.data;
+    if let LogicalPlan::Union(union) = plan {
+        // It would keep the types that it had.
+        return Ok(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?));
+    }
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&own);
+    }
+    let around: Vec<DFSchema> = outer.iter().cloned().chain([schema.clone()]).collect();
+    let plan = plan.map_subqueries(|plan| subquery(plan, &around).map(Transformed::yes))?.data;
+    let names = NamePreserver::new(&plan);
+    let changed = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| in_expr(expr, &schema, outer))?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })?;
+    changed.data.recompute_schema()
+}
+
+/// A subquery, with what it refers to around it.
+fn subquery(plan: LogicalPlan, around: &[DFSchema]) -> Result<LogicalPlan> {
+    let LogicalPlan::Subquery(mut subquery) = plan else { return in_plan(plan, around) };
+    subquery.subquery = Arc::new(in_plan(Arc::unwrap_or_clone(subquery.subquery), around)?);
+    let references = std::mem::take(&mut subquery.outer_ref_columns).into_iter();
+    subquery.outer_ref_columns = references.map(|expr| reference(expr, around)).collect();
+    Ok(LogicalPlan::Subquery(subquery))
+}
+
+/// A reference to a column around a subquery, of the type that the column has by now.
+fn reference(expr: Expr, around: &[DFSchema]) -> Expr {
+    let Expr::OuterReferenceColumn(field, column) = expr else { return expr };
+    let now = around.iter().rev().find_map(|schema| schema.field_from_column(&column).ok());
+    Expr::OuterReferenceColumn(now.map_or(field, Arc::clone), column)
+}
+
+fn narrow_in(expr: Expr) -> Result<Expr> {
+    Ok(expr.transform_up(|expr| Ok(narrow(expr)))?.data)
+}
+
+/// An integer where it is one.
+fn narrow(expr: Expr) -> Transformed<Expr> {
+    match expr {
+        Expr::Literal(ScalarValue::Int64(Some(value)), metadata) => match i32::try_from(value) {
+            Ok(value) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(value)), metadata)),
+            Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), metadata)),
+        },
+        other => Transformed::no(other),
+    }
+}
+
+fn in_expr(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::Literal(..) => narrow(expr),
+        Expr::OuterReferenceColumn(..) => Transformed::yes(reference(expr, outer)),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if takes_type(op) => {
+            let of = |expr: &Expr| type_beside(expr, op, schema);
+            let (left, right) = match (of(&left), of(&right)) {
+                (Some(kind), None) => (left, typed(right, &kind)?),
+                (None, Some(kind)) => (typed(left, &kind)?, right),
+                _ => (left, right),
+            };
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Between(Between { expr, negated, low, high }) => match type_beside(&expr, Operator::Eq, schema)
+        {
+            Some(kind) => {
+                let (low, high) = (typed(low, &kind)?, typed(high, &kind)?);
+                Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+            }
+            None => Transformed::no(Expr::Between(Between { expr, negated, low, high })),
+        },
+        Expr::InList(InList { expr, list, negated }) => match type_beside(&expr, Operator::Eq, schema) {
+            Some(kind) => {
+                let list = list.into_iter().map(|item| Ok(*typed(Box::new(item), &kind)?));
+                let list = list.collect::<Result<Vec<Expr>>>()?;
+                Transformed::yes(Expr::InList(InList { expr, list, negated }))
+            }
+            None => Transformed::no(Expr::InList(InList { expr, list, negated })),
+        },
+        Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }) => {
+            let kind = type_beside(&of, Operator::Eq, schema);
+            let pair = |(when, then)| {
+                let when = match &kind {
+                    Some(kind) => typed(when, kind)?,
+                    None => when,
+                };
+                Ok((when, then))
+            };
+            let when_then_expr = when_then_expr.into_iter().map(pair).collect::<Result<Vec<_>>>()?;
+            Transformed::yes(Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// Whether what is in quotes gets the type of an operator's other side.
+fn takes_type(op: Operator) -> bool {
+    use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom) || is_arithmetic(op)
+}
+
+fn is_arithmetic(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Divide | Operator::Modulo)
+}
+
+/// The type that something in quotes is read as beside an expression; `None` for texts and whatever has no type. What is added to a time may be a span of time.
+fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnType> {
+    if matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_)) {
+        return None;
+    }
+    let (_, field) = expr.to_field(schema).ok()?;
+    let is_known = matches!(
+        field.data_type(),
+        DataType::Boolean
+            | DataType::Int16
+            | DataType::Int32
+            | DataType::Int64
+            | DataType::Float32
+            | DataType::Float64
+            | DataType::Decimal128(..)
+            | DataType::Date32
+            | DataType::Time64(_)
+            | DataType::Timestamp(..)
+            | DataType::Utf8View
+    );
+    let mut kind = kind_of(&field);
+    if !is_known || kind.kind == Type::Text || (is_arithmetic(op) && !field.data_type().is_numeric()) {
+        return None;
+    }
+    // Its digits are its own.
+    kind.decimal = None;
+    Some(kind)
+}
+
+/// What is in quotes as a value of a type; everything else stays as it is.
+///
+/// Errors: 22P02 and its like for what is no value of the type.
+fn typed(expr: Box<Expr>, kind: &ColumnType) -> Result<Box<Expr>> {
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), metadata) = *expr else { return Ok(expr) };
+    let datum = Datum::parse(&text, kind).map_err(external)?;
+    let own = match &datum {
+        Datum::Decimal { scale, .. } => ColumnType::decimal(38, *scale),
+        _ => kind.clone(),
+    };
+    Ok(Box::new(Expr::Literal(scalar(datum.borrow(), &own), metadata)))
+}
