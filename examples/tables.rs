@@ -11,7 +11,7 @@ use cairn_table::schema::{ColumnDef, IndexDef, KeyColumn, TableDef};
 use cairn_table::{Database, Direction, Durability, Isolation, Options, RowBuf, Table};
 use cairn_vfs::{Fs, StdFs};
 
-fn main() -> Result<(), Box<dyn Error>> {
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     let dir = tempfile::tempdir()?;
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
     let db = Database::open(&fs, &dir.path().join("bank.db"), &Options::default())?;

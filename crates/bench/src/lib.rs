@@ -66,7 +66,7 @@ use std::path::PathBuf;
 pub use error::{Error, Result};
 
 /// The Rust on the first page is compiled by `cargo test --doc`: here, as it is about several engines.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "sql"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
 

@@ -4,7 +4,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use cairn_table::Table;
 use cairn_table::row::Type;
-use cairn_table::schema::ColumnType;
+use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_vfs::sync::Arc;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -43,7 +43,11 @@ impl Provider {
         }
         let own = (!def.primary_key.is_empty())
             .then(|| Constraint::PrimaryKey(def.primary_key.iter().map(|key| key.column).collect()));
-        let unique = def.indexes.iter().filter(|index| index.unique);
+        // There may be any number of NULLs in a unique column, and DataFusion would take them for one another's rows.
+        let is_never_null =
+            |key: &KeyColumn| def.columns.get(key.column).is_some_and(|column| !column.nullable);
+        let unique =
+            def.indexes.iter().filter(|index| index.unique && index.columns.iter().all(is_never_null));
         let unique =
             unique.map(|index| Constraint::Unique(index.columns.iter().map(|key| key.column).collect()));
         let constraints = Constraints::new_unverified(own.into_iter().chain(unique).collect());

@@ -208,6 +208,24 @@ fn numbers_at_their_ends() {
     assert_eq!(fails(&mut c, "select i * 2, count(*) from a group by i * 2"), "22003");
 }
 
+/// Goal: what is unique says nothing about NULLs. Method: groups and distinct values of a unique column with two of them.
+#[test]
+fn unique_columns_with_nulls() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, a text unique, b int not null unique)");
+    run(&mut c, "insert into t values (1, 'x', 1), (2, null, 2), (3, null, 3)");
+    assert_eq!(ask(&mut c, "select a, count(*) from t group by a order by a"), ["x|1", "NULL|2"]);
+    assert_eq!(ask(&mut c, "select distinct a from t order by a"), ["x", "NULL"]);
+    assert_eq!(ask(&mut c, "select b, count(*) from t group by b, a order by b"), ["1|1", "2|1", "3|1"]);
+    assert_eq!(
+        ask(
+            &mut c,
+            "select x.a, count(*) from t y left join t x on x.b = y.b and x.id < 3 group by x.a, x.b order by 1, 2"
+        ),
+        ["x|1", "NULL|1", "NULL|1"]
+    );
+}
+
 /// Goal: literals have PostgreSQL's types in general queries. Method: numbers at the ends of their types, and what is in quotes beside every type, in every place that has
 /// an opinion on types: subqueries, unions, VALUES, recursion, CASE.
 #[test]

@@ -1,6 +1,13 @@
 //! What needs a whole database: one binary, as it is a large one.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::disallowed_methods, reason = "examples are programs of users")]
+
+use std::path::Path;
+
+#[path = "../../../../testing/examples.rs"]
+#[macro_use]
+mod testing;
 
 mod answers;
 mod catalog;
@@ -11,3 +18,5 @@ mod general;
 mod records;
 mod session;
 mod support;
+
+examples! { sql_first_steps = "../../../../examples/sql_first_steps.rs" }

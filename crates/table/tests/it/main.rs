@@ -1,6 +1,10 @@
 //! Transactions over tables: what one sees of others, constraints, the schema, and coming back.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test program")]
 
+#[path = "../../../../testing/examples.rs"]
+#[macro_use]
+mod testing;
+
 mod anomalies;
 mod basics;
 mod blocks;
@@ -159,3 +163,5 @@ pub fn all(transaction: &Transaction, table: &Arc<Table>, index: Option<usize>) 
     }
     rows
 }
+
+examples! { tables = "../../../../examples/tables.rs" }

@@ -1,0 +1,74 @@
+//! SQL in a file: tables, parameters, prepared statements, a transaction that starts over after a conflict, rows by column, a backup.
+//!
+//! `cargo run --example sql_first_steps`
+
+use std::error::Error;
+
+use cairn_sql::{Connection, Database, Datum};
+
+/// What a serializable transaction ends with that another one has come between.
+const SERIALIZATION_FAILURE: &str = "40001";
+
+pub(crate) fn main() -> Result<(), Box<dyn Error>> {
+    let dir = tempfile::tempdir()?;
+    let db = Database::open(dir.path().join("bank.db"))?; // share it between threads; each connects for itself
+    let mut connection = db.connect();
+    connection.batch(
+        "create table accounts (
+             id integer primary key,
+             owner text not null,
+             balance numeric(12, 2) not null check (balance >= 0)
+         );
+         create index on accounts (owner) include (balance);",
+    )?;
+
+    // A transaction around many rows: one wait for the disk.
+    connection.execute("begin", &[])?;
+    let insert = connection.prepare("insert into accounts values ($1, $2, $3)")?;
+    for (id, owner, cents) in [(1, "ann", 100_00), (2, "bob", 50_00), (3, "ann", 7_50)] {
+        let balance = Datum::Decimal { unscaled: cents, scale: 2 };
+        connection.run(&insert, &[id.into(), owner.into(), balance])?;
+    }
+    connection.execute("commit", &[])?;
+
+    // Serializable transactions may have to start over: then another one came between.
+    while let Err(error) = transfer(&mut connection, 1, 2, "30.25") {
+        connection.execute("rollback", &[])?;
+        if error.sqlstate() != SERIALIZATION_FAILURE {
+            return Err(error.into());
+        }
+    }
+    // Of one that fails nothing stays.
+    let refused = transfer(&mut connection, 3, 1, "1000").expect_err("nobody may owe");
+    connection.execute("rollback", &[])?;
+    println!("refused: {refused}");
+
+    let mut rows =
+        connection.query("select id, balance from accounts where owner = $1 order by id", &["ann".into()])?;
+    while let Some(row) = rows.next()? {
+        println!("account {} has {}", row.get(0), row.get(1));
+    }
+    drop(rows);
+
+    // Whole columns, as Arrow has them.
+    let mut rows =
+        connection.query("select owner, sum(balance) from accounts group by owner order by owner", &[])?;
+    while let Some(batch) = rows.next_batch()? {
+        println!("{} owners in columns of {}", batch.num_rows(), batch.schema().field(1).data_type());
+    }
+    drop(rows);
+
+    db.backup(&dir.path().join("copy.db"))?;
+    println!("{:?}", Database::open(dir.path().join("copy.db"))?.check()?);
+    Ok(())
+}
+
+fn transfer(connection: &mut Connection, from: i32, to: i32, amount: &str) -> cairn_sql::Result<()> {
+    connection.execute("begin isolation level serializable", &[])?;
+    connection
+        .execute("update accounts set balance = balance - $1 where id = $2", &[amount.into(), from.into()])?;
+    connection
+        .execute("update accounts set balance = balance + $1 where id = $2", &[amount.into(), to.into()])?;
+    connection.execute("commit", &[])?;
+    Ok(())
+}
