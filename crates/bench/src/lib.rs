@@ -25,6 +25,7 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod advise;
 pub mod catalog;
 pub mod compare;
 pub mod dashboard;

@@ -1,5 +1,6 @@
 //! What can be typed.
 
+pub mod advise;
 pub mod bytes;
 pub mod kv;
 pub mod pool;
@@ -56,6 +57,8 @@ pub enum Command {
         #[command(subcommand)]
         command: Box<sim::SimCommand>,
     },
+    /// Which store for a workload: predicted, then run, on this machine
+    Advise(Box<advise::AdviseArgs>),
     /// Measure engines against their peers on this machine
     Bench {
         /// What to measure or to make of measurements.

@@ -7,6 +7,7 @@
 //! sql/      the relational database: shell, server, upkeep
 //! input/    records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
 //! sim/      the simulator: runs, sweeps, optimizing, validation, calibration, the page
+//! advise    which store for a workload
 //! bench/    runs of the lab, and what can be made of stored ones
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
 //! ```
@@ -14,6 +15,7 @@
 //! the command quietly.
 #![forbid(unsafe_code)]
 
+mod advise;
 mod args;
 mod bench;
 mod error;
@@ -68,6 +70,7 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Kv { command } => kv::run(&fs, command),
         #[cfg(feature = "sql")]
         Command::Sql(args) => sql::run(&fs, *args),
+        Command::Advise(args) => advise::run(&fs, &args),
         Command::Sim { command } => sim::run(&fs, *command),
         Command::Bench { command } => match command {
             BenchCommand::Hash(args) => bench::run::run(&fs, &args),

@@ -3,6 +3,7 @@
 use super::device;
 use super::store::KvStore;
 use crate::engine::Settings;
+use crate::engine::cairn_constant;
 use crate::engine::cairn_kv::{self, CairnKv};
 use crate::error::{Error, Result};
 use crate::results::Contender;
@@ -12,6 +13,9 @@ type Make = fn() -> Result<Box<dyn KvStore>>;
 
 /// Cairn's own, by the word of `--dbs`.
 pub const CAIRN: &str = cairn_kv::NAME;
+
+/// Cairn's constant store, which only the adviser takes for a key-value store: it is built once.
+pub const CONSTANT: &str = cairn_constant::NAME;
 
 /// The stores that can run, and those that cannot with the reason.
 #[derive(Debug, Default)]
@@ -80,6 +84,9 @@ pub fn select(names: &[String]) -> Result<KvCatalog> {
 pub fn store(name: &str) -> Result<Box<dyn KvStore>> {
     if name == device::NAME {
         return Ok(Box::new(device::Device));
+    }
+    if name == CONSTANT {
+        return Ok(Box::new(cairn_constant::CairnConstant));
     }
     let maker = makers().into_iter().find(|(known, _)| *known == name);
     let (_, make) = maker.ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))?;

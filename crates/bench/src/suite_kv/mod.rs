@@ -39,7 +39,8 @@ pub use device::NAME as DEVICE;
 pub use options::{Mode, Options};
 pub use plan::{KvGroup, plan};
 pub use store::{Fit, Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
-pub use ycsb::Spec as YcsbSpec;
+pub(crate) use ycsb::YcsbRun;
+pub use ycsb::{Mix, Spec as YcsbSpec};
 
 use self::job::{Figure, KvJob, KvMetric, KvOutcome};
 use crate::error::{Error, Result};

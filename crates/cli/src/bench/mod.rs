@@ -30,7 +30,7 @@ pub fn worker() -> Result<Outcome> {
 }
 
 /// Writes a file whole or not at all, durably.
-fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
+pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         fs.create_dir_all(dir)?;
     }

@@ -2,6 +2,7 @@
 // The tests stand outside of what they test: they make and damage files as anybody might.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
+mod advise;
 mod bench;
 mod changes;
 mod formats;

@@ -10,7 +10,7 @@ mod spec;
 use cairn_vfs::Clock;
 use serde::{Deserialize, Serialize};
 
-pub use spec::Spec;
+pub use spec::{Mix, Spec};
 
 use self::draw::{Drawing, Stream};
 use super::job::{Done, KvMetric, KvOutcome};
@@ -104,6 +104,9 @@ pub(super) fn run(turn: &Turn<'_>, run: &YcsbRun) -> Result<KvOutcome> {
     if let Some(model) = drawing.model() {
         model.check_all(turn, &mut *open.db.session()?, keys, &last)?;
     }
+    open.settle()?;
+    let size = done_of(run, "size", "ycsb", "present", 1);
+    outcome.add(&size, KvMetric::BytesPerEntry, open.disk_bytes()? as f64 / drawing.records() as f64);
     open.close(&last, &mut outcome)?;
     Ok(outcome)
 }

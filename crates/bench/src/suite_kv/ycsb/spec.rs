@@ -75,7 +75,7 @@ fn zipfian() -> Distribution {
 }
 
 impl Spec {
-    fn new(name: &str) -> Spec {
+    pub(crate) fn new(name: &str) -> Spec {
         Spec {
             name: name.to_owned(),
             // YCSB's own defaults.

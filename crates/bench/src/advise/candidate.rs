@@ -1,0 +1,103 @@
+//! Who could be the answer: stores, each with settings that fit the memory there is.
+
+use serde::{Deserialize, Serialize};
+
+use super::question::Question;
+use crate::suite_kv::{Fit, KvSettings, KvStore, catalog};
+
+/// Memory for a store of whom nobody says how much it may take.
+const MEMORY_BYTES: u64 = 512 << 20;
+const MIB: u64 = 1 << 20;
+
+/// A store with settings.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// Its name among candidates.
+    pub name: String,
+    /// The store's.
+    pub store: String,
+    /// True for Cairn's own.
+    pub ours: bool,
+    /// What it is opened with.
+    pub settings: KvSettings,
+}
+
+/// A candidate that breaks a constraint, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Discarded {
+    /// Its name.
+    pub name: String,
+    /// What it breaks.
+    pub reason: String,
+}
+
+/// Who has write buffers to be sized.
+const WITH_BUFFERS: [&str; 4] = ["cairn", "rocksdb", "leveldb", "fjall"];
+
+/// The candidates for a question, and those who cannot keep its promise or are not here.
+///
+/// Errors: a store that is not known.
+pub(super) fn candidates(question: &Question) -> crate::Result<(Vec<Candidate>, Vec<Discarded>)> {
+    let wanted = &question.constraints.stores;
+    let mut names: Vec<String> = catalog::names().into_iter().map(str::to_owned).collect();
+    names.push(catalog::CONSTANT.to_owned());
+    if let Some(unknown) = wanted.iter().find(|name| !names.contains(name)) {
+        let what = format!("store {unknown:?}: expected {}", names.join(", "));
+        return Err(crate::Error::invalid(what));
+    }
+    names.retain(|name| wanted.is_empty() || wanted.contains(name));
+    let (mut found, mut discarded) = (Vec::new(), Vec::new());
+    for name in names {
+        let mut discard = |reason: String| discarded.push(Discarded { name: name.clone(), reason });
+        let store = match catalog::store(&name) {
+            Ok(store) => store,
+            Err(error) => {
+                discard(format!("is not here: {error}"));
+                continue;
+            }
+        };
+        if let Some(reason) = unfit(&*store, question) {
+            discard(reason);
+            continue;
+        }
+        found.extend(with_settings(&*store, question));
+    }
+    Ok((found, discarded))
+}
+
+/// Why a store cannot be the answer, whatever its speed.
+fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
+    let workload = &question.workload;
+    if store.name() == catalog::CONSTANT {
+        let shares = workload.shares();
+        if shares.read < 1.0 {
+            return Some("is built once and looked up; this workload writes or scans".to_owned());
+        }
+    }
+    let guarantee = store.guarantee(workload.durability);
+    let weaker = workload.writes() > 0.0 && guarantee.fit == Fit::Weaker;
+    weaker.then(|| format!("promises less than {}: {}", workload.durability, guarantee.means))
+}
+
+fn with_settings(store: &dyn KvStore, question: &Question) -> Vec<Candidate> {
+    let memory = question.constraints.memory_bytes.unwrap_or(MEMORY_BYTES);
+    let candidate = |name: String, buffer: u64| {
+        // Two buffers may be full at a time, and the rest of the process needs something.
+        let cache = memory.saturating_sub(2 * buffer + memory / 8).max(MIB);
+        let settings = KvSettings {
+            durability: question.workload.durability,
+            cache_bytes: cache,
+            write_buffer_bytes: buffer,
+            map_bytes: (question.workload.data_bytes().saturating_mul(8)).max(1 << 30),
+            ..KvSettings::default()
+        };
+        Candidate { name, store: store.name().to_owned(), ours: store.ours(), settings }
+    };
+    let usual = (memory / 8).clamp(MIB, 64 * MIB);
+    let mut found = vec![candidate(store.name().to_owned(), usual)];
+    let large = (memory / 4).clamp(MIB, 1 << 30);
+    if WITH_BUFFERS.contains(&store.name()) && question.workload.writes() > 0.2 && large > usual {
+        found.push(candidate(format!("{}, large buffers", store.name()), large));
+    }
+    found
+}

@@ -1,0 +1,156 @@
+//! How good the advice is: workloads of many kinds, each answered as for a user, and then everybody run on it. The *regret* is how much faster the best was than the
+//! choice.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Adviser, Effort, Options, Question, Workload, choose};
+use crate::error::Result;
+use crate::process::Stop;
+use crate::stats;
+use crate::suite_hash::Progress;
+use crate::suite_kv::Mix;
+use crate::workload::{Distribution, Durability};
+
+/// One workload: what was advised, and what turned out.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// The workload.
+    pub workload: Workload,
+    /// Who was advised; `None` where nobody could be.
+    pub advised: Option<String>,
+    /// What was predicted of it, in operations a second.
+    pub predicted: f64,
+    /// What it did when everybody ran.
+    pub measured: f64,
+    /// Who was best when everybody ran.
+    pub best: String,
+    /// What the best did.
+    pub best_measured: f64,
+    /// `best_measured / measured - 1`.
+    pub regret: f64,
+}
+
+/// Fourteen workloads: of reads, writes, scans and inserts; small and large values; all kinds of keys; with and without waiting for the disk.
+pub fn workloads() -> Vec<Workload> {
+    let mix = |read: f64, update: f64, insert: f64, scan: f64, read_modify_write: f64| Mix {
+        read,
+        update,
+        insert,
+        scan,
+        read_modify_write,
+    };
+    let zipfian = Distribution::Zipfian { theta: 0.99, scrambled: true };
+    let latest = Distribution::Latest { theta: 0.99 };
+    let hot = Distribution::HotSet { fraction: 0.1, probability: 0.9 };
+    let of = |name: &str, mix: Mix, distribution: Distribution| Workload {
+        name: name.to_owned(),
+        records: 300_000,
+        mix,
+        distribution,
+        ..Workload::default()
+    };
+    let uniform = Distribution::Uniform;
+    vec![
+        of("lookups", mix(1.0, 0.0, 0.0, 0.0, 0.0), uniform),
+        Workload { threads: 4, ..of("lookups by four threads", mix(1.0, 0.0, 0.0, 0.0, 0.0), zipfian) },
+        of("mostly reads", mix(0.95, 0.05, 0.0, 0.0, 0.0), zipfian),
+        of("half writes", mix(0.5, 0.5, 0.0, 0.0, 0.0), zipfian),
+        of("ingest", mix(0.0, 0.0, 1.0, 0.0, 0.0), uniform),
+        of("updates", mix(0.05, 0.95, 0.0, 0.0, 0.0), uniform),
+        of("feed", mix(0.9, 0.0, 0.1, 0.0, 0.0), latest),
+        of("counters", mix(0.0, 0.0, 0.0, 0.0, 1.0), hot),
+        of("short scans", mix(0.0, 0.05, 0.0, 0.95, 0.0), zipfian),
+        Workload { scan_records: 1000, ..of("long scans", mix(0.2, 0.0, 0.05, 0.75, 0.0), uniform) },
+        Workload {
+            value_bytes: 4096,
+            records: 40_000,
+            ..of("large values", mix(0.7, 0.3, 0.0, 0.0, 0.0), uniform)
+        },
+        Workload {
+            value_bytes: 16,
+            records: 1_000_000,
+            ..of("tiny values", mix(0.8, 0.2, 0.0, 0.0, 0.0), zipfian)
+        },
+        Workload {
+            durability: Durability::Sync,
+            records: 50_000,
+            ..of("durable writes", mix(0.5, 0.5, 0.0, 0.0, 0.0), uniform)
+        },
+        Workload {
+            durability: Durability::Sync,
+            records: 50_000,
+            threads: 8,
+            ..of("durable writes by eight threads", mix(0.2, 0.8, 0.0, 0.0, 0.0), uniform)
+        },
+    ]
+}
+
+/// Advises on each workload and then runs everybody on it.
+///
+/// Errors: as [`super::advise`].
+pub fn check(
+    workloads: &[Workload],
+    options: &Options,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for (at, workload) in workloads.iter().enumerate() {
+        progress.note(&format!("{} of {}: {}", at + 1, workloads.len(), workload.name));
+        let question = Question { workload: workload.clone(), ..Question::default() };
+        let adviser = Adviser::new(&question, options, progress, stop)?;
+        let (finalists, predictions, _) = adviser.finalists()?;
+        let advised = choose(&adviser.verified(&finalists, &predictions)?.verified, options.seed);
+        // Everybody, whatever was predicted; other draws than those that the choice was made by.
+        let everybody: Vec<usize> = (0..adviser.candidates.len()).collect();
+        let again = Options {
+            seed: options.seed + 1,
+            effort: Effort { rounds: 3, ..options.effort },
+            ..options.clone()
+        };
+        let all = Adviser { options: &again, ..adviser }.verified(&everybody, &predictions)?.verified;
+        let measured = |name: &str| all.iter().find(|one| one.name == name);
+        let Some(best) = all.first() else { continue };
+        let chosen = advised.name().and_then(measured);
+        let (predicted, per_sec) = chosen.map_or((0.0, 0.0), |one| (one.predicted, one.median));
+        rows.push(Row {
+            workload: workload.clone(),
+            advised: advised.name().map(str::to_owned),
+            predicted,
+            measured: per_sec,
+            best: best.name.clone(),
+            best_measured: best.median,
+            regret: best.median / per_sec.max(f64::MIN_POSITIVE) - 1.0,
+        });
+    }
+    Ok(rows)
+}
+
+/// The table, in Markdown, with the median and the worst of all regrets.
+pub fn to_markdown(rows: &[Row]) -> String {
+    let mut text = "| workload | advised | predicted | measured | best | measured | regret |\n|---|---|---:|---:|---|---:|---:|\n".to_owned();
+    for row in rows {
+        let _ = writeln!(
+            text,
+            "| {} | {} | {}/s | {}/s | {} | {}/s | {:.1} % |",
+            row.workload.name,
+            row.advised.as_deref().unwrap_or("nobody"),
+            super::change::count(row.predicted),
+            super::change::count(row.measured),
+            row.best,
+            super::change::count(row.best_measured),
+            row.regret * 100.0
+        );
+    }
+    let regrets: Vec<f64> = rows.iter().map(|row| row.regret * 100.0).collect();
+    let worst = regrets.iter().copied().fold(0.0, f64::max);
+    let _ = writeln!(
+        text,
+        "\nRegret: {:.1} % in the median, {worst:.1} % at worst, of {} workloads.",
+        stats::median(&regrets),
+        rows.len()
+    );
+    text
+}

@@ -1,0 +1,134 @@
+//! What single operations cost on this machine, measured on small stores.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::candidate::Candidate;
+use super::question::Workload;
+use super::run::{Measured, Runner};
+use crate::error::Result;
+use crate::suite_kv::{Mix, YcsbSpec};
+
+/// Entries of the small store and of the large one, at most.
+pub(super) const SIZES: [u64; 2] = [20_000, 80_000];
+
+/// Operations of one kind on the smallest store, which only say how many make a measurement.
+const OPERATIONS: u64 = 20_000;
+/// Where each write waits for the disk.
+const SYNC_OPERATIONS: u64 = 1_000;
+/// How long each kind of operation is measured on the other ones, about.
+const SECONDS: f64 = 0.2;
+/// Operations that this may be.
+const OPERATIONS_MOST: u64 = 1_000_000;
+
+/// The kinds of operations that workloads are mixed of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A lookup.
+    Read,
+    /// A write of what is there.
+    Update,
+    /// A write of what is not.
+    Insert,
+    /// A scan.
+    Scan,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 4] = [Kind::Read, Kind::Update, Kind::Insert, Kind::Scan];
+
+    fn mix(self) -> Mix {
+        match self {
+            Kind::Read => Mix { read: 1.0, ..Mix::default() },
+            Kind::Update => Mix { update: 1.0, ..Mix::default() },
+            Kind::Insert => Mix { insert: 1.0, ..Mix::default() },
+            Kind::Scan => Mix { scan: 1.0, ..Mix::default() },
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Update => "update",
+            Kind::Insert => "insert",
+            Kind::Scan => "scan",
+        }
+    }
+}
+
+/// One candidate's costs at one size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// Entries of the store.
+    pub records: u64,
+    /// Seconds of an operation of each kind, all threads together.
+    pub seconds: BTreeMap<Kind, f64>,
+    /// Seconds of an operation of the workload's own mix.
+    pub mixed: f64,
+    /// Entries a second of the load.
+    pub loads_per_sec: f64,
+    /// Bytes of files for an entry.
+    pub bytes_per_entry: f64,
+    /// Rise of resident memory, in bytes.
+    pub memory_bytes: Option<f64>,
+}
+
+/// The sizes that a workload is calibrated at.
+pub(super) fn sizes(workload: &Workload) -> Vec<u64> {
+    let mut sizes: Vec<u64> = SIZES.iter().map(|size| (*size).min(workload.records)).collect();
+    sizes.dedup();
+    sizes
+}
+
+/// Measures a candidate at a size: the mix itself, then each kind of operation that it or a mix near it has.
+///
+/// `known` are the costs at a smaller size, if there are any. Errors: the store's own; a wrong answer.
+pub(super) fn measure(
+    runner: &Runner<'_>,
+    candidate: &Candidate,
+    workload: &Workload,
+    records: u64,
+    known: Option<&Costs>,
+) -> Result<Costs> {
+    let waits = workload.durability == crate::workload::Durability::Sync;
+    let operations = |writes: f64, known: Option<f64>| {
+        let least = if waits && writes > 0.0 { SYNC_OPERATIONS } else { OPERATIONS };
+        known.map_or(least, |seconds| ((SECONDS / seconds) as u64).clamp(least / 10, OPERATIONS_MOST))
+    };
+    let mixed = operations(workload.writes(), known.map(|known| known.mixed));
+    let mixed = YcsbSpec { operations: Some(mixed), ..workload.spec() };
+    let mut specs = vec![mixed];
+    let scans = workload.shares().scan > 0.0;
+    for kind in Kind::ALL {
+        let alone = candidate.store == crate::suite_kv::catalog::CONSTANT && kind != Kind::Read;
+        if alone || (kind == Kind::Scan && !scans) {
+            continue;
+        }
+        let mix = kind.mix();
+        let writes = mix.update + mix.insert;
+        let of_kind = known.and_then(|known| known.seconds.get(&kind).copied());
+        let count = match (kind, of_kind) {
+            (Kind::Scan, None) => operations(writes, None) / workload.scan_records.clamp(1, 40),
+            (_, known) => operations(writes, known),
+        };
+        specs.push(YcsbSpec {
+            name: kind.name().to_owned(),
+            mix,
+            operations: Some(count.max(200)),
+            ..workload.spec()
+        });
+    }
+    let Measured { throughput, load, bytes_per_entry, memory_bytes, .. } =
+        runner.run(candidate, workload, records, &specs)?;
+    let seconds_of = |name: &str| throughput.get(name).map(|rate| 1.0 / rate.max(f64::MIN_POSITIVE));
+    Ok(Costs {
+        records,
+        seconds: Kind::ALL.into_iter().filter_map(|kind| Some((kind, seconds_of(kind.name())?))).collect(),
+        mixed: seconds_of(&workload.name).unwrap_or(f64::INFINITY),
+        loads_per_sec: load,
+        bytes_per_entry,
+        memory_bytes,
+    })
+}

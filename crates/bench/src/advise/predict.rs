@@ -1,0 +1,185 @@
+//! From costs on small stores to the workload's own size.
+//!
+//! ```text
+//!   seconds of an operation =  measured cost of the mix, extrapolated to the size by its growth from the small store to the larger one
+//!                            + the share of lookups that miss memory x a random read of the disk
+//!                            + writes x bytes x (write amplification of the size - that of the calibration) / what background work moves a second
+//! ```
+//!
+//! Trees grow with the logarithm of their size, so the cost of the mix is drawn as a line over it. Write amplification is the simulator's, which has been held against real
+//! runs of both stores that it knows; others have what was measured on the small store. What is predicted is a range: it widens with the distance from what was measured.
+
+use cairn_sim::options::{CompactionStyle, Compression, Engine};
+use cairn_sim::{Config, Mode, Preload, Simulation};
+use serde::{Deserialize, Serialize};
+
+use super::candidate::Candidate;
+use super::costs::{Costs, Kind};
+use super::question::Workload;
+use crate::suite_kv::Mix;
+use crate::workload::Distribution;
+
+/// Bytes a second that flushes and compactions move at most on one core: merging, checksums and copying.
+const BACKGROUND_BYTES_PER_SEC: f64 = 250e6;
+
+/// Factor of doubt of a prediction at the size that was measured, and how much of it comes with each doubling of the size.
+const DOUBT: f64 = 1.15;
+const DOUBT_A_DOUBLING: f64 = 0.03;
+
+/// What a machine has that a small store does not show.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Bytes that files may have in the page cache.
+    pub cache_bytes: Option<f64>,
+    /// Seconds of a random read of 4 KiB.
+    pub read_secs: f64,
+    /// Bytes a second that the disk takes.
+    pub write_bytes_per_sec: f64,
+    /// Processors.
+    pub cores: usize,
+}
+
+/// What is expected of a candidate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// Its name.
+    pub name: String,
+    /// Operations a second.
+    pub per_sec: f64,
+    /// It is expected between these.
+    pub range: (f64, f64),
+    /// Bytes of its files.
+    pub disk_bytes: f64,
+    /// Bytes written to the disk for a byte written by the program, where the simulator knows the store.
+    pub write_amplification: Option<f64>,
+    /// Seconds of an operation that come from measured costs, from misses, and from background work.
+    pub seconds: [f64; 3],
+}
+
+/// Predicts a candidate's throughput. `costs` are ordered by size, and not empty.
+pub(super) fn predict(
+    candidate: &Candidate,
+    costs: &[Costs],
+    workload: &Workload,
+    machine: &Machine,
+) -> Prediction {
+    let amplification = amplification(candidate, workload, workload.records);
+    let last = costs.last();
+    let (at, bytes) = last.map_or((1, 0.0), |costs| (costs.records, costs.bytes_per_entry));
+    let disk_bytes = bytes * workload.records as f64;
+    let own = extrapolated(costs, workload.records, |costs| costs.mixed);
+    let misses = miss_share(&workload.distribution, machine.cache_bytes, disk_bytes);
+    let shares = workload.shares();
+    let lookups = shares.read
+        + shares.read_modify_write
+        + shares.scan * (1.0 + workload.scan_records as f64 * bytes / 8192.0);
+    let missed = lookups * misses * machine.read_secs / f64::from(workload.threads);
+    let small = amplification.and_then(|_| self::amplification(candidate, workload, at));
+    let more = amplification.zip(small).map_or(0.0, |(large, small)| (large - small).max(0.0));
+    let record = (workload.key_bytes + workload.value_bytes) as f64;
+    let moves = machine.write_bytes_per_sec.min(BACKGROUND_BYTES_PER_SEC);
+    let background = workload.writes() * record * more / moves;
+    // Background work has processors of its own only where the program leaves some.
+    let beside = machine.cores > workload.threads as usize;
+    let seconds = if beside { (own + missed).max(background) } else { own + missed + background };
+    let doublings = (workload.records as f64 / at as f64).log2().max(0.0);
+    let doubt = DOUBT + DOUBT_A_DOUBLING * doublings;
+    let per_sec = 1.0 / seconds.max(f64::MIN_POSITIVE);
+    Prediction {
+        name: candidate.name.clone(),
+        per_sec,
+        range: (per_sec / doubt, per_sec * doubt),
+        disk_bytes,
+        write_amplification: amplification,
+        seconds: [own, missed, background],
+    }
+}
+
+/// Seconds of an operation of another mix, by the costs of its kinds: what the share of each kind says, scaled so that the mix that was measured comes out as it was.
+pub(super) fn seconds_of_mix(costs: &[Costs], workload: &Workload, mix: Mix, records: u64) -> Option<f64> {
+    let of = |mix: Mix| {
+        let cost = |kind: Kind| {
+            costs.last()?.seconds.get(&kind)?;
+            Some(extrapolated(costs, records, |costs| {
+                costs.seconds.get(&kind).copied().unwrap_or(f64::INFINITY)
+            }))
+        };
+        let Mix { read, update, scan, insert, read_modify_write } =
+            Workload { mix, ..workload.clone() }.shares();
+        let parts = [
+            (read + read_modify_write, Kind::Read),
+            (update + read_modify_write, Kind::Update),
+            (insert, Kind::Insert),
+            (scan, Kind::Scan),
+        ];
+        parts
+            .into_iter()
+            .filter(|(share, _)| *share > 0.0)
+            .map(|(share, kind)| Some(share * cost(kind)?))
+            .sum::<Option<f64>>()
+    };
+    let scale = extrapolated(costs, records, |costs| costs.mixed) / of(workload.mix)?;
+    Some(of(mix)? * scale)
+}
+
+/// A cost at a size: on the line through the last two sizes over the logarithm of the size. It does not fall as the store grows, nor rise faster than with its square root.
+fn extrapolated(costs: &[Costs], records: u64, cost: impl Fn(&Costs) -> f64) -> f64 {
+    let Some(last) = costs.last() else { return f64::INFINITY };
+    let at = cost(last);
+    let doublings = (records as f64 / last.records as f64).log2();
+    if doublings <= 0.0 {
+        return at;
+    }
+    let slope = match costs {
+        [.., before, last] if last.records > before.records => {
+            (at - cost(before)) / (last.records as f64 / before.records as f64).log2()
+        }
+        _ => 0.0,
+    };
+    (at + slope.max(0.0) * doublings).min(at * 2_f64.powf(doublings / 2.0))
+}
+
+/// The share of operations whose entry is not in memory, when the most popular are.
+fn miss_share(distribution: &Distribution, cache_bytes: Option<f64>, data_bytes: f64) -> f64 {
+    let Some(cache) = cache_bytes.filter(|cache| *cache < data_bytes) else { return 0.0 };
+    let part = cache / data_bytes;
+    match *distribution {
+        Distribution::Uniform | Distribution::Sequential => 1.0 - part,
+        // Of a law of rank^-theta the most popular part of the keys takes about its (1 - theta)th power of all.
+        Distribution::Zipfian { theta, .. } | Distribution::Latest { theta } => {
+            1.0 - part.powf((1.0 - theta).clamp(0.05, 1.0))
+        }
+        Distribution::HotSet { fraction, probability } => match part < fraction {
+            true => 1.0 - probability * part / fraction,
+            false => (1.0 - probability) * (1.0 - part) / (1.0 - fraction).max(f64::EPSILON),
+        },
+    }
+}
+
+/// The simulator's write amplification of as many writes as there are entries, on a store that has them. `None` for stores that it does not know, and without writes.
+fn amplification(candidate: &Candidate, workload: &Workload, records: u64) -> Option<f64> {
+    if workload.writes() <= 0.0 {
+        return None;
+    }
+    let mut config =
+        Config { mode: Mode::Paced, preload: Preload::Settled, writes: records, ..Config::default() };
+    config.workload.keys = records;
+    config.workload.key_bytes = workload.key_bytes as u64;
+    config.workload.value_bytes = workload.value_bytes as u64;
+    config.options.write_buffer_size = candidate.settings.write_buffer_bytes;
+    config.options.compression = Compression::None;
+    match candidate.store.as_str() {
+        "rocksdb" => {}
+        // Smaller files and a smaller first level: fixed in its code.
+        "leveldb" => {
+            config.options.max_bytes_for_level_base = 10 << 20;
+            config.options.target_file_size_base = 2 << 20;
+        }
+        "cairn" => {
+            config.options.engine = Engine::CairnKv;
+            config.options.compaction_style = CompactionStyle::Leveled;
+        }
+        _ => return None,
+    }
+    Some(Simulation::run(&config).ok()?.write_amplification)
+}

@@ -1,0 +1,92 @@
+//! One turn of one candidate: a workload of the suite of key-value stores, in a process of its own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::candidate::Candidate;
+use super::question::Workload;
+use crate::error::{Error, Result};
+use crate::histogram::Latencies;
+use crate::process::Stop;
+use crate::runner::job::{Job, JobResult};
+use crate::runner::worker::Worker;
+use crate::scratch::Scratch;
+use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, Shape, carry_out};
+use crate::suite_kv::{YcsbRun, YcsbSpec};
+
+/// Takes turns.
+pub(super) struct Runner<'a> {
+    pub work_dir: &'a Path,
+    /// `None`: in this process, for tests.
+    pub worker: Option<&'a Worker>,
+    pub stop: &'a Stop,
+    pub seed: u64,
+}
+
+/// What a turn found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Measured {
+    /// Operations a second, by the name of the workload.
+    pub throughput: BTreeMap<String, f64>,
+    /// Microseconds that 99 of 100 operations took at most, by kind, of the first workload.
+    pub p99: BTreeMap<String, f64>,
+    /// Entries a second of the load.
+    pub load: f64,
+    pub bytes_per_entry: f64,
+    /// Rise of resident memory.
+    pub memory_bytes: Option<f64>,
+}
+
+impl Runner<'_> {
+    /// Loads `records` entries and runs the workloads one after the other, every answer checked.
+    ///
+    /// Errors: the store's own; [`Error::WrongResult`]; [`Error::Interrupted`].
+    pub fn run(
+        &self,
+        candidate: &Candidate,
+        workload: &Workload,
+        records: u64,
+        specs: &[YcsbSpec],
+    ) -> Result<Measured> {
+        let scratch = Scratch::in_dir(self.work_dir, "advise")?;
+        let run = YcsbRun { records, operations: 1, threads: workload.threads, specs: specs.to_vec() };
+        let job = KvJob {
+            store: candidate.store.clone(),
+            dir: scratch.dir("store")?,
+            settings: candidate.settings.clone(),
+            shape: Shape { key_bytes: workload.key_bytes, value_bytes: workload.value_bytes },
+            workload: KvWorkload::Ycsb(run),
+            seed: self.seed,
+            timed: false,
+        };
+        let outcome = match self.worker {
+            None => carry_out(&job)?,
+            Some(worker) => match worker.run(&Job::Kv(Box::new(job)), self.stop)? {
+                JobResult::Kv(outcome) => outcome.map_err(Error::from)?,
+                other => return Err(Error::process("a worker", format!("answered with {other:?}"))),
+            },
+        };
+        Ok(read(outcome, specs))
+    }
+}
+
+fn read(outcome: KvOutcome, specs: &[YcsbSpec]) -> Measured {
+    let mut measured = Measured::default();
+    let first = specs.first().map(|spec| spec.name.as_str());
+    for figure in outcome.figures {
+        let value = figure.values.first().copied().unwrap_or_default();
+        match figure.metric {
+            KvMetric::Throughput if figure.done.operation == "load" => measured.load = value,
+            KvMetric::Throughput => _ = measured.throughput.insert(figure.done.dataset, value),
+            KvMetric::Latency if first == Some(figure.done.dataset.as_str()) => {
+                let mut latencies = Latencies::new(0);
+                latencies.add_buckets(&figure.buckets);
+                measured.p99.insert(figure.done.operation, latencies.quantile(0.99) / 1e3);
+            }
+            KvMetric::BytesPerEntry => measured.bytes_per_entry = value,
+            KvMetric::PeakMemory => measured.memory_bytes = Some(value),
+            _ => {}
+        }
+    }
+    measured
+}

@@ -1,0 +1,158 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::suite_hash::Silent;
+use crate::suite_kv::{KvSettings, Mix};
+use crate::workload::{Distribution, Durability};
+
+fn options(dir: &std::path::Path) -> Options {
+    let effort = Effort { finalists: 2, rounds: 2, load_secs: 2.0, turn_secs: 0.02 };
+    Options { work_dir: dir.to_owned(), worker: None, effort, seed: 1, probes: None }
+}
+
+fn question(mix: Mix, stores: &[&str]) -> Question {
+    let workload = Workload { records: 2_000, mix, ..Workload::default() };
+    let stores = stores.iter().map(|name| (*name).to_owned()).collect();
+    Question { workload, constraints: Constraints { stores, ..Constraints::default() } }
+}
+
+fn verified(name: &str, samples: &[f64]) -> Verified {
+    let Estimate { value, low, high } = stats::estimate(samples, 1);
+    Verified {
+        name: name.to_owned(),
+        samples: samples.to_vec(),
+        median: value,
+        low,
+        high,
+        predicted: value,
+        p99_micros: BTreeMap::new(),
+        bytes_per_entry: 1.0,
+        memory_bytes: None,
+    }
+}
+
+/// Goal: the adviser answers from end to end, what it advises was run, and the constant store takes part where nothing writes. Method: a small workload of lookups, one with
+/// writes.
+#[test]
+fn an_answer_from_end_to_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let stop = Stop::after(None);
+    let only_reads = question(Mix { read: 1.0, ..Mix::default() }, &["cairn", "cairn-hash"]);
+    let advice = advise(&only_reads, &options(dir.path()), &Silent, &stop).unwrap();
+    let mut names: Vec<&str> = advice.verified.iter().map(|one| one.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["cairn", "cairn-hash"], "{:?}", advice.discarded);
+    assert!(advice.choice.name().is_some_and(|name| names.contains(&name)));
+    assert!(advice.verified.iter().all(|one| one.samples.len() == 2 && one.median > 0.0));
+    let text = to_text(&advice);
+    assert!(text.contains("Settings of") && text.contains("predicted"), "{text}");
+    let again: Advice = serde_json::from_str(&serde_json::to_string(&advice).unwrap()).unwrap();
+    assert_eq!(again.choice, advice.choice);
+
+    let writes = question(Mix { read: 0.5, update: 0.5, ..Mix::default() }, &["cairn", "cairn-hash"]);
+    let advice = advise(&writes, &options(dir.path()), &Silent, &stop).unwrap();
+    assert!(advice.discarded.iter().any(|one| one.name == "cairn-hash"), "{:?}", advice.discarded);
+    assert!(advice.choice.name().is_some_and(|name| name.starts_with("cairn")));
+}
+
+/// Goal: who breaks a constraint is no answer, and is told which. Method: constraints that nobody can keep to.
+#[test]
+fn constraints_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let stop = Stop::after(None);
+    let mut asked = question(Mix { read: 1.0, ..Mix::default() }, &["cairn"]);
+    asked.constraints.disk_bytes = Some(1000);
+    let advice = advise(&asked, &options(dir.path()), &Silent, &stop).unwrap();
+    assert_eq!(advice.choice, Choice::Nobody);
+    assert!(advice.discarded.iter().any(|one| one.reason.contains("disk")), "{:?}", advice.discarded);
+    asked.constraints =
+        Constraints { p99_micros: Some(1e-6), stores: vec!["cairn".to_owned()], ..Constraints::default() };
+    let advice = advise(&asked, &options(dir.path()), &Silent, &stop).unwrap();
+    assert_eq!(advice.choice, Choice::Nobody);
+    assert!(to_text(&advice).contains("1 of 100"), "{:?}", advice.discarded);
+    asked.constraints.stores = vec!["nosuch".to_owned()];
+    let error = advise(&asked, &options(dir.path()), &Silent, &stop).unwrap_err().to_string();
+    assert!(error.contains("nosuch") && error.contains("cairn-hash"), "{error}");
+}
+
+/// Goal: a lead that is noise is no lead. Method: samples that overlap, that do not, and that differ by less than matters.
+#[test]
+fn choices() {
+    let fast = verified("fast", &[100.0, 101.0, 99.0, 100.5, 100.2]);
+    let near = verified("near", &[99.0, 102.0, 98.0, 100.4, 99.9]);
+    let slow = verified("slow", &[50.0, 51.0, 49.0, 50.1, 50.0]);
+    let of = |all: &[&Verified]| choose(&all.iter().map(|one| (*one).clone()).collect::<Vec<_>>(), 1);
+    assert_eq!(of(&[]), Choice::Nobody);
+    assert!(matches!(of(&[&fast]), Choice::Winner { ahead_of: None, .. }));
+    assert!(
+        matches!(of(&[&fast, &slow]), Choice::Winner { ahead_of: Some((_, ratio, ..)), .. } if ratio > 1.9)
+    );
+    let names = vec!["fast".to_owned(), "near".to_owned()];
+    assert_eq!(of(&[&fast, &near, &slow]), Choice::NoClearWinner { names });
+}
+
+fn costs(records: u64, read: f64, update: f64, mixed: f64) -> Costs {
+    Costs {
+        records,
+        seconds: [(Kind::Read, read), (Kind::Update, update)].into(),
+        mixed,
+        loads_per_sec: 1e6,
+        bytes_per_entry: 100.0,
+        memory_bytes: None,
+    }
+}
+
+/// Goal: predictions follow what they are made of. Method: growth with size, data that does not fit into memory, background work.
+#[test]
+fn predictions() {
+    let candidate = Candidate {
+        name: "lmdb".to_owned(),
+        store: "lmdb".to_owned(),
+        ours: false,
+        settings: KvSettings::default(),
+    };
+    let machine = Machine { cache_bytes: Some(1e12), read_secs: 100e-6, write_bytes_per_sec: 1e9, cores: 4 };
+    let workload = Workload { records: 320_000, distribution: Distribution::Uniform, ..Workload::default() };
+    let all = [costs(20_000, 1e-6, 2e-6, 1e-6), costs(80_000, 1.2e-6, 3e-6, 1.2e-6)];
+    // Two doublings took 0.2 µs, so the next two take as much.
+    let prediction = predict::predict(&candidate, &all, &workload, &machine);
+    assert!((prediction.per_sec * 1.4e-6 - 1.0).abs() < 1e-6, "{prediction:?}");
+    assert!(prediction.range.0 < prediction.per_sec && prediction.per_sec < prediction.range.1);
+    let small = Machine { cache_bytes: Some(16e6), ..machine };
+    let missing = predict::predict(&candidate, &all, &workload, &small);
+    assert!((missing.seconds[1] - 0.95 * 0.5 * 100e-6).abs() < 1e-9, "{missing:?}");
+    let hot = Workload {
+        distribution: Distribution::HotSet { fraction: 0.25, probability: 0.9 },
+        ..workload.clone()
+    };
+    assert!(predict::predict(&candidate, &all, &hot, &small).seconds[1] < missing.seconds[1] / 5.0);
+    let half = Mix { read: 0.5, update: 0.5, ..Mix::default() };
+    let only = Mix { update: 1.0, ..Mix::default() };
+    let reads = Workload { mix: Mix { read: 1.0, ..Mix::default() }, records: 80_000, ..workload };
+    let seconds = |mix| predict::seconds_of_mix(&all, &reads, mix, 80_000).unwrap();
+    assert!((seconds(half) / 2.1e-6 - 1.0).abs() < 1e-6 && (seconds(only) / 3e-6 - 1.0).abs() < 1e-6);
+}
+
+/// Goal: what is wrong in a workload file is told with its place or its field. Method: files with one fault each, and a right one.
+#[test]
+fn workload_files() {
+    let right = r#"{"workload": {"records": 5000, "mix": {"read": 1, "update": 0, "scan": 0, "insert": 0, "read_modify_write": 0},
+        "distribution": "hot set 0.2 0.8", "durability": "sync"}, "constraints": {"memory_bytes": 1000000}}"#;
+    let question = Question::from_json(right, "w.json").unwrap();
+    assert_eq!(question.workload.durability, Durability::Sync);
+    assert_eq!(Question::from_json(&serde_json::to_string(&question).unwrap(), "w.json").unwrap(), question);
+    for (text, what) in [
+        ("{", "line 1"),
+        (r#"{"workload": {"recrods": 1}}"#, "recrods"),
+        (r#"{"workload": {"records": 0}}"#, "records 0"),
+        (r#"{"workload": {"threads": 0}}"#, "threads 0"),
+        (r#"{"workload": {"distribution": "zipf"}}"#, "zipf"),
+        (
+            r#"{"workload": {"mix": {"read": -1, "update": 0, "scan": 0, "insert": 0, "read_modify_write": 0}}}"#,
+            "proportions",
+        ),
+    ] {
+        let error = Question::from_json(text, "w.json").unwrap_err().to_string();
+        assert!(error.contains(what) && error.contains("w.json"), "{text}: {error}");
+    }
+}

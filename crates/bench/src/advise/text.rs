@@ -1,0 +1,131 @@
+//! Advice for people.
+
+use std::fmt::Write as _;
+
+use super::change::count;
+use super::{Advice, Choice};
+
+/// Everything on a page: the choice, how far ahead it is, its settings, what would change it, who was run and who is out.
+pub fn to_text(advice: &Advice) -> String {
+    let mut text = String::new();
+    let workload = &advice.question.workload;
+    let mix = workload.shares();
+    let shares = [
+        ("read", mix.read),
+        ("update", mix.update),
+        ("insert", mix.insert),
+        ("scan", mix.scan),
+        ("read-modify-write", mix.read_modify_write),
+    ];
+    let shares: Vec<String> = shares
+        .iter()
+        .filter(|(_, share)| *share > 0.0)
+        .map(|(name, share)| format!("{:.0} % {name}", share * 100.0))
+        .collect();
+    // Writing to a string cannot fail.
+    let _ = writeln!(
+        text,
+        "{}: {} entries of {} + {} bytes, {}; keys {}, {} thread{}, writes {}\n",
+        workload.name,
+        count(workload.records as f64),
+        workload.key_bytes,
+        workload.value_bytes,
+        shares.join(", "),
+        workload.distribution,
+        workload.threads,
+        if workload.threads == 1 { "" } else { "s" },
+        workload.durability
+    );
+    let _ = match &advice.choice {
+        Choice::Winner { name, ahead_of: Some((second, ratio, low, high)) } => {
+            writeln!(
+                text,
+                "Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with 95 % confidence)."
+            )
+        }
+        Choice::Winner { name, ahead_of: None } => {
+            writeln!(text, "Take {name}: nobody else keeps to the constraints.")
+        }
+        Choice::NoClearWinner { names } => {
+            writeln!(text, "No clear winner: {} cannot be told apart on this workload.", names.join(" and "))
+        }
+        Choice::Nobody => writeln!(text, "Nobody keeps to the constraints; below is what each breaks."),
+    };
+    verified(&mut text, advice);
+    if !advice.settings.is_empty() {
+        let _ = writeln!(text, "\nSettings of {}:\n", advice.choice.name().unwrap_or_default());
+        for line in advice.settings.lines() {
+            let _ = writeln!(text, "    {line}");
+        }
+    }
+    if !advice.changes.is_empty() {
+        let _ = writeln!(text, "\nWhat would change it:");
+        advice.changes.iter().for_each(|change| _ = writeln!(text, "  {change}"));
+    }
+    others(&mut text, advice);
+    text
+}
+
+/// What was run, beside what was predicted.
+fn verified(text: &mut String, advice: &Advice) {
+    if advice.verified.is_empty() {
+        return;
+    }
+    let all = advice.question.workload.records;
+    let smaller = if advice.verified_records < all {
+        format!(
+            ", of {} entries: loading all would have taken too long",
+            count(advice.verified_records as f64)
+        )
+    } else {
+        String::new()
+    };
+    let rounds = advice.verified.first().map_or(0, |one| one.samples.len());
+    let _ = writeln!(text, "\nMeasured, {rounds} interleaved rounds{smaller}:\n");
+    let _ = writeln!(
+        text,
+        "  {:<24} {:>12} {:>21} {:>12} {:>7} {:>12} {:>10}",
+        "", "ops/s", "95 % interval", "predicted", "error", "p99 µs", "B/entry"
+    );
+    for one in &advice.verified {
+        let p99 = one.p99_micros.values().fold(0.0_f64, |a, b| a.max(*b));
+        let interval = format!("{} to {}", count(one.low), count(one.high));
+        let _ = writeln!(
+            text,
+            "  {:<24} {:>12} {:>21} {:>12} {:>6.0}% {:>12.1} {:>10.1}",
+            one.name,
+            count(one.median),
+            interval,
+            count(one.predicted),
+            (one.predicted / one.median.max(f64::MIN_POSITIVE) - 1.0) * 100.0,
+            p99,
+            one.bytes_per_entry
+        );
+    }
+}
+
+fn others(text: &mut String, advice: &Advice) {
+    let is_run = |name: &str| advice.verified.iter().any(|one| one.name == name);
+    let is_out = |name: &str| advice.discarded.iter().any(|one| one.name == name);
+    let slower: Vec<String> = advice
+        .predictions
+        .iter()
+        .filter(|one| !is_run(&one.name) && !is_out(&one.name))
+        .map(|one| format!("{} {}/s", one.name, count(one.per_sec)))
+        .collect();
+    if !slower.is_empty() {
+        let _ = writeln!(text, "\nNot run, predicted slower: {}", slower.join(", "));
+    }
+    if !advice.discarded.is_empty() {
+        let _ = writeln!(text, "\nOut:");
+        advice.discarded.iter().for_each(|one| _ = writeln!(text, "  {}: {}", one.name, one.reason));
+    }
+}
+
+pub(super) fn bytes(of: f64) -> String {
+    match of {
+        of if of >= 1e9 => format!("{:.1} GB", of / 1e9),
+        of if of >= 1e6 => format!("{:.1} MB", of / 1e6),
+        of => format!("{:.0} kB", of / 1e3),
+    }
+}

@@ -1,0 +1,202 @@
+//! `cairn advise`: which store for a workload, on this machine.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use cairn_bench::advise::{self, Advice, Effort, Options, Question};
+use cairn_bench::probe::ProbeEffort;
+use cairn_bench::process::Stop;
+use cairn_bench::runner::worker::Worker;
+use cairn_bench::suite_kv::Mix;
+use cairn_vfs::Fs;
+
+use crate::args::advise::{AdviseArgs, EffortArg};
+use crate::bench::run::end_on_ctrl_c;
+use crate::bench::{read_text, write_file};
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+use crate::progress::SuiteBar;
+
+/// Answers, writes a workload file, or checks how good answers are. Nobody keeping to the constraints is "not found".
+pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
+    let question = question(fs, args)?;
+    let mut out = Output::new();
+    if let Some(path) = &args.write_workload {
+        write_file(fs, path, to_json(&question)?.as_bytes())?;
+        out.line(path.display())?;
+        out.finish()?;
+        return Ok(Outcome::Done);
+    }
+    let options = options(args)?;
+    let stop = Stop::after(None);
+    end_on_ctrl_c(&stop)?;
+    let bar = SuiteBar::new();
+    if args.check {
+        let rows = advise::check::check(&advise::check::workloads(), &options, &bar, &stop)?;
+        if args.json {
+            out.bytes(to_json(&rows)?.as_bytes())?;
+        } else {
+            out.bytes(advise::check::to_markdown(&rows).as_bytes())?;
+        }
+        out.finish()?;
+        return Ok(Outcome::Done);
+    }
+    let advice = advise::advise(&question, &options, &bar, &stop)?;
+    drop(bar);
+    show(&mut out, &advice, args.json)?;
+    out.finish()?;
+    Ok(Outcome::found(advice.choice.name().is_some()))
+}
+
+fn show(out: &mut Output, advice: &Advice, json: bool) -> Result<()> {
+    match json {
+        true => out.bytes(to_json(advice)?.as_bytes()),
+        false => out.bytes(advise::to_text(advice).as_bytes()),
+    }
+}
+
+fn to_json(of: &impl serde::Serialize) -> Result<String> {
+    let text = serde_json::to_string_pretty(of).map_err(|error| Error::usage(error.to_string()))?;
+    Ok(text + "\n")
+}
+
+fn options(args: &AdviseArgs) -> Result<Options> {
+    let effort = match args.effort {
+        EffortArg::Quick => Effort { finalists: 3, rounds: 3, load_secs: 15.0, turn_secs: 0.4 },
+        EffortArg::Usual => Effort::default(),
+        EffortArg::Full => Effort { finalists: 6, rounds: 9, load_secs: 400.0, turn_secs: 3.0 },
+    };
+    let work_dir = args.work_dir.clone().unwrap_or_else(|| cairn_bench::cache_dir().join("work"));
+    Ok(Options {
+        work_dir,
+        worker: Some(Worker::this_program()?),
+        effort,
+        seed: args.seed,
+        probes: Some(ProbeEffort::quick()),
+    })
+}
+
+/// What is asked: the file, and over it what was typed; answers on a terminal where there is neither.
+fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
+    let mut question = match &args.workload {
+        Some(path) => Question::from_json(&read_text(fs, path)?, &path.display().to_string())?,
+        None => Question::default(),
+    };
+    let is_silent = args.workload.is_none() && !args.check && shares(args).iter().all(Option::is_none);
+    let workload = &mut question.workload;
+    let given = shares(args);
+    if given.iter().any(Option::is_some) {
+        let [read, update, insert, scan, read_modify_write] = given.map(Option::unwrap_or_default);
+        workload.mix = Mix { read, update, scan, insert, read_modify_write };
+    }
+    set(&mut workload.records, args.records);
+    set(&mut workload.key_bytes, args.key_size);
+    set(&mut workload.value_bytes, args.value_size.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)));
+    set(&mut workload.scan_records, args.scan_records);
+    set(&mut workload.distribution, args.distribution);
+    set(&mut workload.threads, args.threads);
+    set(&mut workload.durability, args.durability.map(Into::into));
+    let constraints = &mut question.constraints;
+    constraints.memory_bytes = args.memory.or(constraints.memory_bytes);
+    constraints.disk_bytes = args.disk.or(constraints.disk_bytes);
+    constraints.p99_micros = args.p99.or(constraints.p99_micros);
+    if !args.stores.is_empty() {
+        constraints.stores.clone_from(&args.stores);
+    }
+    if is_silent {
+        if !io::stdin().is_terminal() {
+            let what =
+                "what does the program do? Give a workload file, or shares such as --read 95 --update 5";
+            return Err(Error::usage(what));
+        }
+        asked(&mut question, &mut io::stdin().lock(), &mut io::stderr())?;
+    }
+    question.workload.check()?;
+    if question.constraints.p99_micros.is_some_and(|micros| !micros.is_finite() || micros <= 0.0) {
+        return Err(Error::usage("--p99: expected a number over 0".to_owned()));
+    }
+    Ok(question)
+}
+
+fn shares(args: &AdviseArgs) -> [Option<f64>; 5] {
+    [args.read, args.update, args.insert, args.scan, args.read_modify_write]
+}
+
+fn set<T>(place: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *place = given;
+    }
+}
+
+/// Asks on a terminal; an empty line keeps what stands in brackets.
+fn asked(question: &mut Question, from: &mut dyn BufRead, to: &mut dyn Write) -> Result<()> {
+    let workload = &mut question.workload;
+    let mut ask = Ask { from, to };
+    ask.one("Entries", &mut workload.records)?;
+    ask.one("Bytes of a value", &mut workload.value_bytes)?;
+    let mix = &mut workload.mix;
+    ask.one("Share of lookups", &mut mix.read)?;
+    ask.one("Share of writes of keys that are there", &mut mix.update)?;
+    ask.one("Share of writes of new keys", &mut mix.insert)?;
+    ask.one("Share of scans", &mut mix.scan)?;
+    ask.one(
+        "How keys are drawn (uniform, zipfian, latest, hot set, sequential)",
+        &mut workload.distribution,
+    )?;
+    ask.one("Threads", &mut workload.threads)?;
+    let mut waits = matches!(workload.durability, cairn_bench::workload::Durability::Sync);
+    ask.one("Must a write be on the disk when it returns (true, false)", &mut waits)?;
+    if waits {
+        workload.durability = cairn_bench::workload::Durability::Sync;
+    }
+    Ok(())
+}
+
+struct Ask<'a> {
+    from: &'a mut dyn BufRead,
+    to: &'a mut dyn Write,
+}
+
+impl Ask<'_> {
+    fn one<T: FromStr + std::fmt::Display>(&mut self, what: &str, place: &mut T) -> Result<()> {
+        let failed = |error: io::Error| Error::usage(format!("the terminal: {error}"));
+        loop {
+            write!(self.to, "{what} [{place}]: ").and_then(|()| self.to.flush()).map_err(failed)?;
+            let mut line = String::new();
+            if self.from.read_line(&mut line).map_err(failed)? == 0 {
+                return Err(Error::usage("the terminal was closed before all was answered".to_owned()));
+            }
+            match line.trim() {
+                "" => return Ok(()),
+                answer => match answer.parse() {
+                    Ok(value) => {
+                        *place = value;
+                        return Ok(());
+                    }
+                    Err(_) => writeln!(self.to, "{answer:?} is none").map_err(failed)?,
+                },
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: questions are asked until they are answered, and nothing said keeps what stands there. Method: answers, an empty one and a wrong one.
+    #[test]
+    fn questions() {
+        let mut question = Question::default();
+        let answers = "5000\n\n80\nmany\n20\n0\n0\nuniform\n2\ntrue\n";
+        let mut said = Vec::new();
+        asked(&mut question, &mut answers.as_bytes(), &mut said).unwrap();
+        let workload = &question.workload;
+        assert_eq!((workload.records, workload.value_bytes, workload.threads), (5000, 100, 2));
+        assert_eq!((workload.mix.read, workload.mix.update), (80.0, 20.0));
+        assert_eq!(workload.durability, cairn_bench::workload::Durability::Sync);
+        assert!(String::from_utf8(said).unwrap().contains("\"many\" is none"));
+        assert!(asked(&mut Question::default(), &mut "1\n".as_bytes(), &mut Vec::new()).is_err());
+    }
+}

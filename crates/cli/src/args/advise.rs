@@ -1,0 +1,104 @@
+//! What was typed behind `cairn advise`.
+
+use std::path::PathBuf;
+
+use cairn_bench::workload::Distribution;
+use clap::{Args, ValueEnum};
+
+use super::{Promise, parse_bytes};
+
+/// `cairn advise`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn advise --records 1000000 --read 95 --update 5 --value-size 100
+  cairn advise --read 1 --distribution uniform --threads 4 --memory 256MiB
+  cairn advise --update 1 --durability sync --threads 8 --p99 2000 --stores cairn,rocksdb,sqlite
+  cairn advise workload.json --json > advice.json
+  cairn advise --write-workload workload.json --read 80 --scan 20
+
+A workload file is JSON: {\"workload\": {...}, \"constraints\": {...}}; --write-workload writes one. What is typed beside it counts over it. Without
+either, on a terminal, it asks.
+
+It measures what operations cost here on small stores, predicts every store and setting for the workload, leaves out who breaks a constraint, and runs the best
+few on the workload itself. What it says has been measured. --effort quick takes about a minute, usual some minutes, full a quarter of an hour.")]
+pub struct AdviseArgs {
+    /// Workload file
+    pub workload: Option<PathBuf>,
+    /// Entries in the store
+    #[arg(long, value_name = "COUNT")]
+    pub records: Option<u64>,
+    /// Bytes of a key
+    #[arg(long, value_name = "BYTES")]
+    pub key_size: Option<usize>,
+    /// Bytes of a value
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub value_size: Option<u64>,
+    /// Share of lookups; shares need not add up to 100
+    #[arg(long, value_name = "SHARE")]
+    pub read: Option<f64>,
+    /// Share of writes of keys that are there
+    #[arg(long, value_name = "SHARE")]
+    pub update: Option<f64>,
+    /// Share of writes of new keys
+    #[arg(long, value_name = "SHARE")]
+    pub insert: Option<f64>,
+    /// Share of scans
+    #[arg(long, value_name = "SHARE")]
+    pub scan: Option<f64>,
+    /// Share of lookups that are followed by a write of the same key
+    #[arg(long, value_name = "SHARE")]
+    pub read_modify_write: Option<f64>,
+    /// The longest scan, in entries
+    #[arg(long, value_name = "COUNT")]
+    pub scan_records: Option<u64>,
+    /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
+    #[arg(long, value_name = "NAME")]
+    pub distribution: Option<Distribution>,
+    /// Threads of the program
+    #[arg(long, value_name = "COUNT")]
+    pub threads: Option<u32>,
+    /// What a write promises when it returns
+    #[arg(long)]
+    pub durability: Option<Promise>,
+    /// Most memory that the store may take
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", help_heading = "Constraints")]
+    pub memory: Option<u64>,
+    /// Most disk that its files may take
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", help_heading = "Constraints")]
+    pub disk: Option<u64>,
+    /// Microseconds that 99 of 100 operations may take
+    #[arg(long, value_name = "MICROSECONDS", help_heading = "Constraints")]
+    pub p99: Option<f64>,
+    /// The only stores to choose from
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Constraints")]
+    pub stores: Vec<String>,
+    /// How much is run
+    #[arg(long, default_value = "usual")]
+    pub effort: EffortArg,
+    /// Seed of all draws and shuffles
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Where stores are made: the disk that is meant [default: below CAIRN_CACHE]
+    #[arg(long, value_name = "DIRECTORY")]
+    pub work_dir: Option<PathBuf>,
+    /// The answer with everything that it rests on, as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// Write what was asked into a workload file, and do no more
+    #[arg(long, value_name = "FILE")]
+    pub write_workload: Option<PathBuf>,
+    /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about half an hour]
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// How much is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum EffortArg {
+    /// Three candidates, three short rounds
+    Quick,
+    /// Four candidates, five rounds
+    Usual,
+    /// Six candidates, nine long rounds
+    Full,
+}

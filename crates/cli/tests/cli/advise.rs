@@ -1,0 +1,36 @@
+//! `cairn advise`, on stores that take a moment.
+
+use crate::support::Scratch;
+
+/// Goal: from a question to an answer that a program can read. Method: two of Cairn's own stores, looked up only; then a file that holds the same question.
+#[test]
+fn an_answer() {
+    let scratch = Scratch::new();
+    let asked = "--records 2000 --read 1 --stores cairn,cairn-hash --distribution uniform";
+    scratch.run(&format!("advise {asked} --write-workload w.json")).ended(0);
+    let written: serde_json::Value = serde_json::from_slice(&scratch.read("w.json")).unwrap();
+    assert_eq!(written["workload"]["records"], 2000);
+    let ran = scratch.run("advise w.json --effort quick --work-dir work --json").ended(0);
+    let advice: serde_json::Value = serde_json::from_str(&ran.text()).unwrap();
+    assert_eq!(advice["question"], written);
+    assert_eq!(advice["verified"].as_array().unwrap().len(), 2, "{advice}");
+    assert!(advice["settings"].as_str().unwrap().contains("open"), "{advice}");
+}
+
+/// Goal: who cannot be advised is told why: exit code 2 where nobody keeps to the constraints, 1 for questions that make no sense.
+#[test]
+fn no_answer() {
+    let scratch = Scratch::new();
+    let ran = scratch
+        .run("advise --records 2000 --update 1 --stores cairn-hash --effort quick --work-dir work")
+        .ended(2);
+    assert!(ran.text().contains("Nobody") && ran.text().contains("built once"), "{}", ran.text());
+    scratch.run("advise").failed(&["--read"]);
+    scratch.run("advise --read 1 --records 3").failed(&["records 3"]);
+    scratch.run("advise --read 1 --stores rocksbd").failed(&["rocksbd", "cairn"]);
+    scratch.run("advise --read 0").failed(&["over 0"]);
+    scratch.run("advise --read 1 --p99 -1").failed(&["p99"]);
+    scratch.write("w.json", "{\"workload\": {\"recrods\": 5}}");
+    scratch.run("advise w.json").failed(&["w.json", "recrods", "line 1"]);
+    scratch.run("advise missing.json").failed(&["missing.json"]);
+}
