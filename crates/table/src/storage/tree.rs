@@ -405,16 +405,19 @@ impl Tree {
         let view = self.view(child)?;
         // Or the page may have been given to somebody else in between.
         parent.validate()?;
-        let found = self.level(&view)?;
-        if found + 1 != level {
-            view.validate()?;
-            let what = format!(
-                "it is of level {found}, and the child of page {} of level {level}",
-                parent.id().page()
-            );
-            return Err(Stop::Error(self.space.damaged(child, what)));
-        }
+        self.is_of_level(&view, level, parent.id().page())?;
         Ok(view)
+    }
+
+    /// Sees that a child is one level below its parent.
+    fn is_of_level(&self, child: &Optimistic<'_>, level: u8, parent: u32) -> Attempt<()> {
+        let found = self.level(child)?;
+        if found + 1 == level {
+            return Ok(());
+        }
+        child.validate()?;
+        let what = format!("it is of level {found}, and the child of page {parent} of level {level}");
+        Err(Stop::Error(self.space.damaged(child.id().page(), what)))
     }
 
     /// The leaf that holds a key if any does.

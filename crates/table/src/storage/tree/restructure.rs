@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cairn_pool::{Changed, Optimistic};
+use cairn_pool::{Changed, Lsn, Optimistic};
 
 use super::unpack::{is_packed, merged_packed};
 use super::{Attempt, Stop, Tree};
@@ -381,6 +381,8 @@ impl Tree {
         Ok(stats)
     }
 
+    /// A node and all that is below it. Of the node nothing but a copy is kept while that goes on: a view of it would not outlive its eviction, and the pool may be far smaller
+    /// than the tree.
     fn check_below(
         &self,
         view: &Optimistic<'_>,
@@ -389,44 +391,65 @@ impl Tree {
         stats: &mut TreeStats,
         each: &mut Visit<'_>,
     ) -> Attempt<()> {
-        let level = self.level(view)?;
+        let (page, lsn) = (view.id().page(), view.lsn());
         let copy = Copy::of(self, view)?;
-        each(view.id().page(), level, &copy.bytes)?;
+        each(page, copy.level, &copy.bytes)?;
         let node = copy.node();
-        let wrong = |what: String| Err(Stop::Error(self.space.damaged(view.id().page(), what)));
+        let wrong = |what: String| Stop::Error(self.space.damaged(page, what));
+        let outside = |Changed| wrong("its records lie outside of it".to_owned());
         if copy.lower.as_deref() != lower || copy.upper.as_deref() != upper {
-            return wrong("its fences are not what its parent says".to_owned());
+            return Err(wrong("its fences are not what its parent says".to_owned()));
         }
-        let count = self.sound(view, node.count())?;
+        let count = node.count().map_err(outside)?;
         let (mut key, mut last) = (Vec::new(), lower.map(<[u8]>::to_vec));
         stats.pages += 1;
-        stats.levels = stats.levels.max(level + 1);
-        stats.free_bytes += self.sound(view, node.free())? as u64;
+        stats.levels = stats.levels.max(copy.level + 1);
+        stats.free_bytes += node.free().map_err(outside)? as u64;
+        let parent = (page, lsn, copy.level);
         for at in 0..count {
-            self.sound(view, node.key(at, &mut key))?;
+            node.key(at, &mut key).map_err(outside)?;
             let is_above = last.as_ref().is_none_or(|last| key > *last);
             if !is_above || upper.is_some_and(|upper| key[..] > *upper) {
-                return wrong(format!("the key of record {at} is out of order, or out of the node's bounds"));
+                return Err(wrong(format!(
+                    "the key of record {at} is out of order, or out of the node's bounds"
+                )));
             }
-            if level > 0 {
-                let child = self.sound(view, node.child(at))?;
-                let below = self.below(view, level, child)?;
-                self.check_below(&below, last.as_deref(), Some(&key), stats, each)?;
+            if copy.level > 0 {
+                let child = node.child(at).map_err(outside)?;
+                self.check_child(parent, child, (last.as_deref(), Some(&key)), stats, each)?;
             }
             last = Some(key.clone());
         }
-        if level == 0 {
+        if copy.level == 0 {
             stats.records += count as u64;
-            let said = self.sound(view, node.ghosts())?;
-            let ghosts = self.sound(view, copy.ghosts())?;
-            if said != ghosts {
-                return wrong(format!("it has {ghosts} ghosts, and says {said}"));
-            }
-            return Ok(());
+            let (said, ghosts) = (node.ghosts().map_err(outside)?, copy.ghosts().map_err(outside)?);
+            return match said == ghosts {
+                true => Ok(()),
+                false => Err(wrong(format!("it has {ghosts} ghosts, and says {said}"))),
+            };
         }
-        let child = self.sound(view, node.child(count))?;
-        let below = self.below(view, level, child)?;
-        self.check_below(&below, last.as_deref(), upper, stats, each)
+        let child = node.child(count).map_err(outside)?;
+        self.check_child(parent, child, (last.as_deref(), upper), stats, each)
+    }
+
+    /// A child of a node that was seen with this number of its last change, and of this level.
+    fn check_child(
+        &self,
+        (parent, lsn, level): (u32, Lsn, u8),
+        child: u32,
+        (lower, upper): (Option<&[u8]>, Option<&[u8]>),
+        stats: &mut TreeStats,
+        each: &mut Visit<'_>,
+    ) -> Attempt<()> {
+        let looked = self.view(child).and_then(|view| {
+            self.is_of_level(&view, level, parent)?;
+            self.check_below(&view, lower, upper, stats, each)
+        });
+        match looked {
+            // It may have been somebody else's by then: what changes a child's bounds changes its parent.
+            Err(Stop::Error(_)) if self.view(parent)?.lsn() != lsn => Err(Stop::Changed),
+            looked => looked,
+        }
     }
 }
 

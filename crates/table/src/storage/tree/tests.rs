@@ -361,6 +361,17 @@ fn packed_leaves(tree: &Tree) -> (usize, usize) {
     (packed, ordinary)
 }
 
+/// Goal: a check comes to its end in a pool that is far smaller than the tree. Method: a tree of hundreds of pages, and the frames that its writer needs.
+#[test]
+fn a_check_in_a_small_pool() {
+    let space = space(12);
+    let mut rng = SeededRng::new(1).fork("small pool");
+    let (tree, map) = packed_tree(&space, &mut rng, 0, 60_000);
+    let stats = tree.check().unwrap();
+    assert!(stats.pages > 100 && stats.levels > 1, "{stats:?}");
+    assert_eq!(stats.records, map.len() as u64);
+}
+
 /// Goal: a tree with packed leaves is a sorted map, and stays one through changes that take them apart; when all records are gone all pages are. Method: trees from the bottom up with
 /// three kinds of keys, against a map: puts, inserts, removals, lookups, scans of ranges in both directions.
 #[test]
