@@ -234,6 +234,18 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
+    /// The first and the last heap block that rows `from..to` point into; `None` of no rows. Runs cost some nanoseconds each.
+    pub fn blocks(&self, from: usize, to: usize) -> Checked<Option<(u64, u64)>> {
+        let Some(ids) = self.ids.as_ref().filter(|_| to <= self.rows) else {
+            return Err(Damage::at(2, "as many rows as are asked for"));
+        };
+        let found = ids.extremes(from, to, None)?;
+        Ok(found.map(|ids| {
+            let block = |id: i64| if self.radix == 0 { id as u64 } else { self.place(id as u64) } >> 16;
+            (block(ids.least), block(ids.most))
+        }))
+    }
+
     /// Block and offset of a row id. Offsets begin at 1.
     #[inline]
     fn place(&self, id: u64) -> u64 {
