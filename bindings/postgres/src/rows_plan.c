@@ -69,6 +69,7 @@ static CustomPath *
 path_of(PlannerInfo *root, RelOptInfo *rel, Path *only, Oid am)
 {
 	IndexPath  *index_path = (IndexPath *) only;
+	IndexPath  *child;
 	CustomPath *path;
 	List	   *vars = NIL;
 
@@ -81,7 +82,10 @@ path_of(PlannerInfo *root, RelOptInfo *rel, Path *only, Oid am)
 	path->path.pathtype = T_CustomScan;
 	path->path.total_cost = only->startup_cost + (only->total_cost - only->startup_cost) * ROWS_SHARE;
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
-	path->custom_paths = list_make1(only);
+	/* A copy, for the planner frees what a better path replaces. */
+	child = makeNode(IndexPath);
+	*child = *index_path;
+	path->custom_paths = list_make1(child);
 	path->methods = &path_methods;
 	return path;
 }
