@@ -300,21 +300,24 @@ next_result(CustomScanState *node)
 			run(state, true);
 		state->done = true;
 	}
-	ResetExprContext(context);
-	ExecClearTuple(slot);
-	if (!tuplestore_gettupleslot(state->results, true, false, state->stored))
-		return node->ss.ps.ps_ProjInfo ? ExecClearTuple(node->ss.ps.ps_ProjInfo->pi_state.resultslot) : slot;
-	slot_getallattrs(state->stored);
-	for (int i = 0; i < state->output_count; i++)
+	for (;;)
 	{
-		slot->tts_values[i] = state->stored->tts_values[i];
-		slot->tts_isnull[i] = state->stored->tts_isnull[i];
+		ResetExprContext(context);
+		ExecClearTuple(slot);
+		if (!tuplestore_gettupleslot(state->results, true, false, state->stored))
+			return node->ss.ps.ps_ProjInfo ? ExecClearTuple(node->ss.ps.ps_ProjInfo->pi_state.resultslot) : slot;
+		slot_getallattrs(state->stored);
+		for (int i = 0; i < state->output_count; i++)
+		{
+			slot->tts_values[i] = state->stored->tts_values[i];
+			slot->tts_isnull[i] = state->stored->tts_isnull[i];
+		}
+		ExecStoreVirtualTuple(slot);
+		context->ecxt_scantuple = slot;
+		if (node->ss.ps.qual == NULL || ExecQual(node->ss.ps.qual, context))
+			return node->ss.ps.ps_ProjInfo == NULL ? slot : ExecProject(node->ss.ps.ps_ProjInfo);
+		InstrCountFiltered1(node, 1);
 	}
-	ExecStoreVirtualTuple(slot);
-	if (node->ss.ps.ps_ProjInfo == NULL)
-		return slot;
-	context->ecxt_scantuple = slot;
-	return ExecProject(node->ss.ps.ps_ProjInfo);
 }
 
 static void

@@ -166,6 +166,7 @@ cairn_handler(PG_FUNCTION_ARGS)
 	am->amoptionalkey = true;
 	am->amsearcharray = true;
 	am->amsearchnulls = true;
+	am->amclusterable = true;
 	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = true;

@@ -357,7 +357,7 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 				continue;
 			scan->xs_heaptid = tuple->t_tid;
 			/* Somebody whose snapshot does not hold VACUUM off may find another row in this place. */
-			scan->xs_recheck = scan->xs_snapshot != NULL && !IsMVCCSnapshot(scan->xs_snapshot);
+			scan->xs_recheck = scan->numberOfKeys > 0 && scan->xs_snapshot != NULL && !IsMVCCSnapshot(scan->xs_snapshot);
 			if (scan->xs_want_itup)
 				scan->xs_itup = tuple;
 			return true;

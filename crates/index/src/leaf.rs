@@ -252,7 +252,7 @@ impl<'a> Leaf<'a> {
         let radix = u64::from(self.radix);
         let block =
             if radix == 1 { id } else { ((u128::from(id) * u128::from(self.reciprocal)) >> 64) as u64 };
-        (block << 16) | (id.wrapping_sub(block.wrapping_mul(radix)) + 1) & 0xffff
+        (block << 16) | id.wrapping_sub(block.wrapping_mul(radix)).wrapping_add(1) & 0xffff
     }
 
     /// Clears the bits of those of rows `from..to` whose integer is not within `least..=most`; bit 0 is row `from`. NULLs are cleared.

@@ -105,6 +105,19 @@ DROP TABLE t.e;
 RESET enable_seqscan;
 SELECT t.same('SELECT k FROM t.h ORDER BY k LIMIT 3');
 
+-- CLUSTER puts the table in the index's order, rows of the tail among them.
+CREATE TABLE t.k AS SELECT (random() * 10000)::int k, 'v' || g v FROM generate_series(1, 5000) g;
+CREATE INDEX k1 ON t.k USING cairn (k, v);
+INSERT INTO t.k SELECT (random() * 10000)::int, 'w' || g FROM generate_series(1, 100) g;
+DELETE FROM t.k WHERE k % 7 = 0;
+CREATE TEMP TABLE was AS SELECT * FROM t.k;
+CLUSTER t.k USING k1;
+SELECT t.expect('clustered', (SELECT count(*) FROM (SELECT (k, v) < lag((k, v)) OVER (ORDER BY ctid) o FROM t.k) x WHERE o), 0::bigint);
+SELECT t.expect('the same rows', (SELECT count(*) FROM (SELECT * FROM was EXCEPT ALL SELECT * FROM t.k) x), 0::bigint);
+SELECT t.expect('and no others', (SELECT count(*) FROM t.k), (SELECT count(*) FROM was));
+SELECT t.expect('check', cairn_check('t.k1'), (SELECT count(*) FROM t.k));
+DROP TABLE t.k, was;
+
 -- A merge in a session that reads the index would wait for itself: it is refused, and the cursor goes on.
 INSERT INTO t.h SELECT g, 1, 1 FROM generate_series(8000000, 8000100) g;
 BEGIN;
