@@ -185,7 +185,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// How many of rows `from..to` come before `value` in a column that ascends over them (`descends`: the other way round)
-    /// and has no NULLs there; with `or_equal`, those equal to it too. A binary search: 16 random accesses at most.
+    /// and has no NULLs there; with `or_equal`, those equal to it too. Some hundred nanoseconds.
     pub fn count_before(
         &self,
         column: usize,
@@ -194,19 +194,13 @@ impl<'a> Leaf<'a> {
         or_equal: bool,
         descends: bool,
     ) -> Checked<usize> {
-        let integers = &self.column_to(column, range.end)?.integers;
-        let (mut low, mut high) = (range.start, range.end.max(range.start));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let found = integers.get(middle)? as i64;
-            let before = if descends { found > value } else { found < value };
-            if before || (or_equal && found == value) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low - range.start)
+        let start = range.start;
+        let is_before = |found: u64| {
+            let found = found as i64;
+            (if descends { found > value } else { found < value }) || (or_equal && found == value)
+        };
+        let end = self.column_to(column, range.end)?.integers.partition(range, is_before)?;
+        Ok(end.saturating_sub(start))
     }
 
     /// The integers, or codes of strings, of rows `start..start + out.len()`. 0.3 to 2 ns each.

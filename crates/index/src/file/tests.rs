@@ -167,8 +167,13 @@ fn corpus() {
     if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
         for (name, count) in [("empty", 0), ("few", 7), ("pages", 90)] {
             let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-            let text = |n: i64| if n % 5 == 0 { Cell::Null } else { Cell::Bytes(format!("key {}", n / 3).into_bytes()) };
-            let row = |n: i64| Row { cells: vec![Cell::Integer(n * 37 % 101), text(n), Cell::Integer(n)], id: n as u64 };
+            let text = |n: i64| {
+                if n % 5 == 0 { Cell::Null } else { Cell::Bytes(format!("key {}", n / 3).into_bytes()) }
+            };
+            let row = |n: i64| Row {
+                cells: vec![Cell::Integer(n * 37 % 101), text(n), Cell::Integer(n)],
+                id: n as u64,
+            };
             build(&fs, &(0..count).map(row).collect::<Vec<_>>(), &KINDS, 2, 1 << 20);
             let mut bytes = vec![1];
             bytes.extend_from_slice(&fs.open(Path::new("i"), OpenOptions::read()).unwrap().map().unwrap());

@@ -5,6 +5,8 @@
 //!   run i holds rows ends[i - 1] .. ends[i];  value(row) = bases[i] + (row - ends[i - 1]) * steps[i]
 //! ```
 
+use std::ops::Range;
+
 use super::basic::{self, Basic, CHUNK};
 use crate::cursor::Cursor;
 use crate::damage::{Checked, Damage};
@@ -126,8 +128,42 @@ impl<'a> Runs<'a> {
         if index == 0 { Ok(0) } else { Ok(self.ends.get(index - 1)?.min(self.rows as u64) as usize) }
     }
 
+    /// The run that `row` is in.
+    fn run_of(&self, row: usize) -> Checked<usize> {
+        match row {
+            0 => Ok(0),
+            _ => self.ends.partition(0..self.count, |end| end <= row as u64),
+        }
+    }
+
+    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before it. Searches among the first values of runs, then on
+    /// the line of one.
+    pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
+        if rows.is_empty() {
+            return Ok(rows.start);
+        }
+        let first = self.run_of(rows.start)?;
+        let last = if rows.end >= self.rows { self.count - 1 } else { self.run_of(rows.end - 1)? };
+        if first >= self.count || last >= self.count {
+            return Err(Damage::at(self.at, "a run for every row"));
+        }
+        let behind = self.bases.partition(first + 1..last + 1, &is_before)?;
+        let (start, end) = (self.start_of(behind - 1)?, self.start_of(behind)?);
+        let (base, step) = (self.bases.get(behind - 1)?, self.steps.get(behind - 1)?);
+        let (mut low, mut high) = (start.max(rows.start), end.min(rows.end));
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if is_before(base.wrapping_add(step.wrapping_mul((middle - start) as u64))) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low.min(rows.end))
+    }
+
     pub(crate) fn get(&self, row: usize) -> Checked<u64> {
-        let index = self.ends.count_up_to(row as u64, self.count)?;
+        let index = self.run_of(row)?;
         if index >= self.count {
             return Err(Damage::at(self.at, "a run for every row"));
         }
@@ -148,7 +184,7 @@ impl<'a> Runs<'a> {
         idle: impl Fn(&[u64]) -> bool,
         mut each: impl FnMut(Run),
     ) -> Checked<()> {
-        let mut index = self.ends.count_up_to(from as u64, self.count)?;
+        let mut index = self.run_of(from)?;
         let mut start = self.start_of(index)?;
         let mut row = from;
         let (mut ends, mut bases, mut steps) = ([0; CHUNK], [0; CHUNK], [0; CHUNK]);
