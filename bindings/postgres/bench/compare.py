@@ -134,9 +134,10 @@ def main():
     for data in {"quick": QUICK, "thrash": THRASH, "pressure": PRESSURE}[which]:
         for shuffled in (False, True):
             # Q2's heap is in random order by its nature.
-            if not (shuffled and data[0] == "Q2"):
+            title = data[0] + (" shuffled" if shuffled else "")
+            if not (shuffled and data[0] == "Q2") and title in os.environ.get("ONLY", title).split(","):
                 measure(*data, rounds, shuffled)
-    if which == "quick":
+    if which == "quick" and "insert" in os.environ.get("ONLY", "insert").split(","):
         insert(rounds)
 
 

@@ -26,7 +26,6 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/ruleutils.h"
 #include "utils/selfuncs.h"
 #include "utils/typcache.h"
 
@@ -285,20 +284,19 @@ number_parameters(Node *node, void *context)
 	return expression_tree_mutator(node, number_parameters, context);
 }
 
-static char *
-conditions_text(PlannerInfo *root, Request *request, RelOptInfo *rel)
+/* For EXPLAIN, which makes text of them: few plans are shown. */
+static Node *
+conditions_tree(Request *request, RelOptInfo *rel)
 {
-	RangeTblEntry *rte = planner_rt_fetch(request->varno, root);
 	List	   *clauses = extract_actual_clauses(rel->baserestrictinfo, false);
-	List	   *context = deparse_context_for(get_rel_name(rte->relid), rte->relid);
 	Node	   *all;
 
 	if (clauses == NIL)
-		return "";
+		return NULL;
 	all = number_parameters((Node *) make_ands_explicit(clauses), NULL);
-	/* The context knows one table, as number 1. */
+	/* The context that it is shown in knows one table, as number 1. */
 	ChangeVarNodes(all, request->varno, 1, 0);
-	return deparse_expression(all, context, false, false);
+	return all;
 }
 
 /* A path over `request->index`, in `output`. */
@@ -344,7 +342,7 @@ offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, Request *request, 
 	path->custom_private = list_make5(list_make2_oid(rte->relid, index->indexoid), request->output_info,
 									  list_make2(request->keys, list_make1_int(request->grouped)),
 									  list_make3(tlist, request->arguments, request->having),
-									  makeString(conditions_text(root, request, rel)));
+									  conditions_tree(request, rel));
 	add_path(output, &path->path);
 }
 

@@ -29,6 +29,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+#include "utils/ruleutils.h"
 #include "utils/snapmgr.h"
 
 static bool
@@ -242,7 +243,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 	List	   *keys = linitial((List *) lthird(plan->custom_private));
 
 	state->grouped = linitial_int((List *) lsecond((List *) lthird(plan->custom_private))) != 0;
-	state->condition = strVal(lfourth(plan->custom_private));
+	state->condition = lfourth(plan->custom_private);
 	state->heap = table_open(linitial_oid(relations), AccessShareLock);
 	state->rel = index_open(lsecond_oid(relations), AccessShareLock);
 	state->map = InvalidBuffer;
@@ -356,8 +357,12 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 
 	ExplainPropertyText("Index", RelationGetRelationName(state->rel), es);
 	ExplainPropertyText("Table", RelationGetRelationName(state->heap), es);
-	if (state->condition[0] != 0)
-		ExplainPropertyText("Index Cond", state->condition, es);
+	if (state->condition != NULL)
+	{
+		List	   *context = deparse_context_for(RelationGetRelationName(state->heap), RelationGetRelid(state->heap));
+
+		ExplainPropertyText("Index Cond", deparse_expression(state->condition, context, false, false), es);
+	}
 	if (state->grouped)
 		ExplainPropertyText("Group", "first column", es);
 	if (es->analyze)

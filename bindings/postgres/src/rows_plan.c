@@ -17,7 +17,7 @@
 #include "utils/guc.h"
 
 /* Below this many rows the second node costs more than it saves. */
-#define ROWS_LEAST 64
+#define ROWS_LEAST 128
 /* What is left of the time that PostgreSQL's own node takes for these rows. */
 #define ROWS_SHARE 0.6
 
