@@ -1,7 +1,7 @@
 """Sizes, build times, query times and buffers of btree and cairn over the same rows, in one run, interleaved.
 
-Each data set has one table for each contender, with the same rows in the same order, so that no planner has to be persuaded. A query runs once to
-warm up and then ROUNDS times, contender after contender; the median is shown, and the ratio is the median of the rounds' ratios. Answers
+Each data set has one table for each contender, with the same rows in the same order, so that no planner has to be persuaded. A query runs
+ROUNDS times, contender after contender, in a session that has run it before, several times each if it is short; the median is shown, and the ratio is the median of the rounds' ratios. Answers
 must be equal.
 """
 
@@ -49,11 +49,11 @@ def psql(script):
     return run.stdout
 
 
-def timed(script):
-    """Milliseconds of the last statement, and what it printed."""
+def timed(script, times=1):
+    """Milliseconds of the last `times` statements, their median, and what they printed."""
     lines = psql(SQL + "\n\\timing on\n" + script).splitlines()
-    time = float(re.match(r"Time: ([\d.]+)", [line for line in lines if line.startswith("Time:")][-1])[1])
-    return time, [line for line in lines if not line.startswith("Time:")]
+    found = [float(re.match(r"Time: ([\d.]+)", line)[1]) for line in lines if line.startswith("Time:")]
+    return statistics.median(found[-times:]), [line for line in lines if not line.startswith("Time:")]
 
 
 def buffers(query, aggregate):
@@ -90,14 +90,17 @@ def measure(name, rows, columns, btrees, cairn, queries, rounds, shuffled):
     for query_name, query in queries:
         times = {label: [] for label, *_ in contenders}
         answers = set()
+        repeats = 1
         for turn in range(rounds + 1):
             for label, _, _, aggregate in contenders:
                 text = query.format(t=tables[label])
-                # Once to warm this session's caches up, as a connection that is kept would be.
-                time, answer = timed(f"SET cairn.enable_aggregate = {aggregate};\n{text};\n{text};")
-                answers.add(tuple(answer))
+                # Twice to warm this session's caches up, as a connection that is kept would be; short queries again and again.
+                time, answer = timed(f"SET cairn.enable_aggregate = {aggregate};\n" + f"{text};\n" * (2 + repeats), repeats)
+                answers.add(tuple(answer[:len(answer) // (2 + repeats)]))
                 if turn:
                     times[label].append(time)
+            if not turn:
+                repeats = 3 if time > 20 else 200 if time < 1 else 20
         if len(answers) != 1:
             sys.exit(f"{title}, {query_name}: answers differ: {[a[:3] for a in answers]}")
         medians = {label: statistics.median(values) for label, values in times.items()}
@@ -131,9 +134,10 @@ def main():
     for data in {"quick": QUICK, "thrash": THRASH, "pressure": PRESSURE}[which]:
         for shuffled in (False, True):
             # Q2's heap is in random order by its nature.
-            if not (shuffled and data[0] == "Q2"):
+            title = data[0] + (" shuffled" if shuffled else "")
+            if not (shuffled and data[0] == "Q2") and title in os.environ.get("ONLY", title).split(","):
                 measure(*data, rounds, shuffled)
-    if which == "quick":
+    if which == "quick" and "insert" in os.environ.get("ONLY", "insert").split(","):
         insert(rounds)
 
 

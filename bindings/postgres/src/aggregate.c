@@ -1,6 +1,6 @@
 /*
  * Plans aggregates over one table as a scan of compressed pages: count, sum, min, max and avg, of all rows or by the first column
- * of the index, with conditions on key columns. Anything else is left to PostgreSQL.
+ * of the index, with conditions on its columns. Anything else is left to PostgreSQL.
  */
 #include "aggregate.h"
 
@@ -26,8 +26,8 @@
 #include "utils/builtins.h"
 #include "utils/guc.h"
 #include "utils/lsyscache.h"
-#include "utils/ruleutils.h"
 #include "utils/selfuncs.h"
+#include "utils/typcache.h"
 
 static bool enable_aggregate = true;
 static create_upper_paths_hook_type next_hook = NULL;
@@ -42,6 +42,7 @@ typedef struct Request
 	List	   *keys;			/* six integers each */
 	List	   *arguments;		/* of the conditions */
 	bool		grouped;
+	List	   *having;			/* conditions on groups */
 } Request;
 
 /* The index column that a Var is, or -1. */
@@ -163,7 +164,13 @@ is_constant(Node *node)
 	return !contain_var_clause(node) && !contain_volatile_functions(node) && !contain_subplans(node);
 }
 
-/* column op constant, on a key column and with an operator of its family. */
+static Oid
+column_type(Request *request, int column)
+{
+	return exprType((Node *) list_nth_node(TargetEntry, request->index->indextlist, column)->expr);
+}
+
+/* column op constant, with an operator of the column's family. */
 static bool
 take_operator(Request *request, Oid operator, Oid collation, Node *left, Node *right, bool is_array)
 {
@@ -171,6 +178,7 @@ take_operator(Request *request, Oid operator, Oid collation, Node *left, Node *r
 	int			strategy;
 	Oid			left_type,
 				right_type;
+	Oid			family;
 
 	if (column < 0 || !is_constant(right))
 	{
@@ -180,13 +188,20 @@ take_operator(Request *request, Oid operator, Oid collation, Node *left, Node *r
 		column = column_of(request, right);
 		right = left;
 	}
-	if (column < 0 || column >= request->index->nkeycolumns)
+	if (column < 0)
 		return false;
-	if (get_op_opfamily_strategy(operator, request->index->opfamily[column]) == 0)
+	/* A column that is carried along has no order in the index: its values are compared as its type is, whatever the collation. */
+	if (column >= request->index->nkeycolumns)
+		family = lookup_type_cache(column_type(request, column), TYPECACHE_BTREE_OPFAMILY)->btree_opf;
+	else
+	{
+		family = request->index->opfamily[column];
+		if (OidIsValid(request->index->indexcollations[column]) && request->index->indexcollations[column] != collation)
+			return false;
+	}
+	if (!OidIsValid(family) || get_op_opfamily_strategy(operator, family) == 0)
 		return false;
-	if (OidIsValid(request->index->indexcollations[column]) && request->index->indexcollations[column] != collation)
-		return false;
-	get_op_opfamily_properties(operator, request->index->opfamily[column], false, &strategy, &left_type, &right_type);
+	get_op_opfamily_properties(operator, family, false, &strategy, &left_type, &right_type);
 	if (is_array && strategy != BTEqualStrategyNumber)
 		return false;
 	add_key(request, is_array ? SK_SEARCHARRAY : 0, column, strategy, right_type, collation, get_opcode(operator), right);
@@ -213,7 +228,7 @@ take_condition(Request *request, Node *clause)
 		NullTest   *test = (NullTest *) clause;
 		int			column = column_of(request, (Node *) test->arg);
 
-		if (column < 0 || column >= request->index->nkeycolumns)
+		if (column < 0)
 			return false;
 		add_key(request, SK_ISNULL | (test->nulltesttype == IS_NULL ? SK_SEARCHNULL : SK_SEARCHNOTNULL), column,
 				InvalidStrategy, InvalidOid, InvalidOid, InvalidOid,
@@ -269,20 +284,19 @@ number_parameters(Node *node, void *context)
 	return expression_tree_mutator(node, number_parameters, context);
 }
 
-static char *
-conditions_text(PlannerInfo *root, Request *request, RelOptInfo *rel)
+/* For EXPLAIN, which makes text of them: few plans are shown. */
+static Node *
+conditions_tree(Request *request, RelOptInfo *rel)
 {
-	RangeTblEntry *rte = planner_rt_fetch(request->varno, root);
 	List	   *clauses = extract_actual_clauses(rel->baserestrictinfo, false);
-	List	   *context = deparse_context_for(get_rel_name(rte->relid), rte->relid);
 	Node	   *all;
 
 	if (clauses == NIL)
-		return "";
+		return NULL;
 	all = number_parameters((Node *) make_ands_explicit(clauses), NULL);
-	/* The context knows one table, as number 1. */
+	/* The context that it is shown in knows one table, as number 1. */
 	ChangeVarNodes(all, request->varno, 1, 0);
-	return deparse_expression(all, context, false, false);
+	return all;
 }
 
 /* A path over `request->index`, in `output`. */
@@ -300,7 +314,8 @@ offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, Request *request, 
 	path->path.pathtype = T_CustomScan;
 	path->path.parent = output;
 	path->path.pathtarget = target;
-	path->path.rows = groups;
+	/* A condition on groups keeps about a third of them, as PostgreSQL supposes of one that it knows nothing of. */
+	path->path.rows = request->having == NIL ? groups : clamp_row_est(groups / 3);
 	/* Pages are read in order. A value costs a fraction of what an operator does; a row that is not all-visible costs a visit. */
 	path->path.startup_cost = 10 * cpu_operator_cost;
 	path->path.total_cost = path->path.startup_cost + share * index->pages * seq_page_cost +
@@ -326,8 +341,8 @@ offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, Request *request, 
 	path->methods = &path_methods;
 	path->custom_private = list_make5(list_make2_oid(rte->relid, index->indexoid), request->output_info,
 									  list_make2(request->keys, list_make1_int(request->grouped)),
-									  list_make2(tlist, request->arguments),
-									  makeString(conditions_text(root, request, rel)));
+									  list_make3(tlist, request->arguments, request->having),
+									  conditions_tree(request, rel));
 	add_path(output, &path->path);
 }
 
@@ -343,6 +358,7 @@ plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist
 	scan->methods = &scan_methods;
 	scan->custom_scan_tlist = linitial(trees);
 	scan->custom_exprs = lsecond(trees);
+	scan->scan.plan.qual = lthird(trees);
 	scan->custom_private = list_make4(linitial(path->custom_private), lsecond(path->custom_private),
 									  lthird(path->custom_private), list_nth(path->custom_private, 4));
 	return &scan->scan.plan;
@@ -375,7 +391,7 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 		return;
 	if (stage == UPPERREL_GROUP_AGG)
 	{
-		if (parse->groupingSets != NIL || parse->havingQual != NULL || list_length(parse->groupClause) > 1)
+		if (parse->groupingSets != NIL || list_length(parse->groupClause) > 1)
 			return;
 		if (parse->groupClause != NIL)
 			group = linitial(parse->groupClause);
@@ -399,6 +415,7 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 		request.index = lfirst_node(IndexOptInfo, cell);
 		request.varno = rel->relid;
 		request.grouped = group != NULL;
+		request.having = stage == UPPERREL_GROUP_AGG ? (List *) parse->havingQual : NIL;
 		if (request.index->relam != am || request.index->hypothetical || (request.index->indpred != NIL && !request.index->predOK))
 			continue;
 		if (group != NULL)
@@ -412,7 +429,7 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 			if (stage == UPPERREL_DISTINCT && !equal(linitial(exprs), entry->expr))
 				continue;
 		}
-		if (take_target(&request, exprs) && take_conditions(&request, rel))
+		if (take_target(&request, exprs) && take_target(&request, request.having) && take_conditions(&request, rel))
 			offer(root, rel, output, &request, target, group == NULL ? 1 :
 				  estimate_num_groups(root, list_make1(get_sortgroupclause_tle(group, root->processed_tlist)->expr),
 									  Max(rel->rows, 1), NULL, NULL));

@@ -21,7 +21,7 @@ typedef enum CairnAggregateKind
 /*
  * custom_private of the plan, lists of integers unless said otherwise:
  *   heap oid, index oid (oids) | output: kind, column, result type of each | keys: flags, column, strategy, subtype,
- *   collation, function of each condition | whether rows are grouped | the conditions as text (String)
+ *   collation, function of each condition | whether rows are grouped | the conditions as a tree, over a table of number 1
  */
 extern void cairn_aggregate_init(void);
 extern Node *cairn_aggregate_state(CustomScan *plan);

@@ -29,6 +29,7 @@
 #include "utils/fmgrprotos.h"
 #include "utils/lsyscache.h"
 #include "utils/numeric.h"
+#include "utils/ruleutils.h"
 #include "utils/snapmgr.h"
 
 static bool
@@ -242,7 +243,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 	List	   *keys = linitial((List *) lthird(plan->custom_private));
 
 	state->grouped = linitial_int((List *) lsecond((List *) lthird(plan->custom_private))) != 0;
-	state->condition = strVal(lfourth(plan->custom_private));
+	state->condition = lfourth(plan->custom_private);
 	state->heap = table_open(linitial_oid(relations), AccessShareLock);
 	state->rel = index_open(lsecond_oid(relations), AccessShareLock);
 	state->map = InvalidBuffer;
@@ -300,21 +301,24 @@ next_result(CustomScanState *node)
 			run(state, true);
 		state->done = true;
 	}
-	ResetExprContext(context);
-	ExecClearTuple(slot);
-	if (!tuplestore_gettupleslot(state->results, true, false, state->stored))
-		return node->ss.ps.ps_ProjInfo ? ExecClearTuple(node->ss.ps.ps_ProjInfo->pi_state.resultslot) : slot;
-	slot_getallattrs(state->stored);
-	for (int i = 0; i < state->output_count; i++)
+	for (;;)
 	{
-		slot->tts_values[i] = state->stored->tts_values[i];
-		slot->tts_isnull[i] = state->stored->tts_isnull[i];
+		ResetExprContext(context);
+		ExecClearTuple(slot);
+		if (!tuplestore_gettupleslot(state->results, true, false, state->stored))
+			return node->ss.ps.ps_ProjInfo ? ExecClearTuple(node->ss.ps.ps_ProjInfo->pi_state.resultslot) : slot;
+		slot_getallattrs(state->stored);
+		for (int i = 0; i < state->output_count; i++)
+		{
+			slot->tts_values[i] = state->stored->tts_values[i];
+			slot->tts_isnull[i] = state->stored->tts_isnull[i];
+		}
+		ExecStoreVirtualTuple(slot);
+		context->ecxt_scantuple = slot;
+		if (node->ss.ps.qual == NULL || ExecQual(node->ss.ps.qual, context))
+			return node->ss.ps.ps_ProjInfo == NULL ? slot : ExecProject(node->ss.ps.ps_ProjInfo);
+		InstrCountFiltered1(node, 1);
 	}
-	ExecStoreVirtualTuple(slot);
-	if (node->ss.ps.ps_ProjInfo == NULL)
-		return slot;
-	context->ecxt_scantuple = slot;
-	return ExecProject(node->ss.ps.ps_ProjInfo);
 }
 
 static void
@@ -353,8 +357,12 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 
 	ExplainPropertyText("Index", RelationGetRelationName(state->rel), es);
 	ExplainPropertyText("Table", RelationGetRelationName(state->heap), es);
-	if (state->condition[0] != 0)
-		ExplainPropertyText("Index Cond", state->condition, es);
+	if (state->condition != NULL)
+	{
+		List	   *context = deparse_context_for(RelationGetRelationName(state->heap), RelationGetRelid(state->heap));
+
+		ExplainPropertyText("Index Cond", deparse_expression(state->condition, context, false, false), es);
+	}
 	if (state->grouped)
 		ExplainPropertyText("Group", "first column", es);
 	if (es->analyze)

@@ -39,7 +39,7 @@ typedef struct AggregateState
 	ScanKey		keys;
 	List	   *arguments;		/* ExprState */
 	bool		grouped;
-	char	   *condition;
+	Node	   *condition;		/* for EXPLAIN; null if there is none */
 	MemoryContext context;		/* of one run */
 	CairnConditions conditions;
 	CairnWalk	walk;

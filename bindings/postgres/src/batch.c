@@ -11,6 +11,12 @@ check(CairnScan *state, int code)
 		cairn_codec_failed(state->index->rel, BufferGetBlockNumber(state->walk.leaf_buffer), state->leaf, code);
 }
 
+static bool
+is_wanted(const CairnBatch *batch, int column)
+{
+	return batch->wanted == NULL || batch->wanted[column];
+}
+
 /* What a batch of `room` rows takes. Few first: a scan for one row is over before it could use more. */
 static void
 make_room(CairnScan *state, int room)
@@ -24,10 +30,12 @@ make_room(CairnScan *state, int room)
 	MAKE_ROOM(batch->tid, room * sizeof(ItemPointerData));
 	for (int i = 0; i < index->columns && batch->with_columns; i++)
 	{
+		if (!is_wanted(batch, i))
+			continue;
 		MAKE_ROOM(batch->integers[i], room * sizeof(uint64));
 		MAKE_ROOM(batch->nulls[i], room * sizeof(uint64));
 	}
-	if (index->is_fixed && batch->with_columns)
+	if (index->is_fixed && batch->with_tuples)
 	{
 		MAKE_ROOM(batch->tuples, (Size) room * index->tuple_bytes);
 		memset(batch->tuples, 0, (Size) room * index->tuple_bytes);
@@ -46,6 +54,25 @@ make_room(CairnScan *state, int room)
 	MemoryContextSwitchTo(old);
 }
 
+/* Gives the arrays back, for a scan that turns to another kind of rows. */
+void
+cairn_batch_free(CairnBatch *batch)
+{
+	void	   *parts[] = {batch->tid, batch->tuples, batch->selected, batch->mask, batch->scratch_tid, batch->scratch};
+
+	for (int i = 0; i < (int) lengthof(parts); i++)
+		if (parts[i] != NULL)
+			pfree(parts[i]);
+	for (int i = 0; i < INDEX_MAX_KEYS; i++)
+	{
+		if (batch->integers[i] != NULL)
+			pfree(batch->integers[i]);
+		if (batch->nulls[i] != NULL)
+			pfree(batch->nulls[i]);
+	}
+	memset(batch, 0, sizeof(CairnBatch));
+}
+
 /* Whether rows are to be handed out with their columns. A scan is one or the other for as long as it lives. */
 void
 cairn_batch_prepare(CairnScan *state, bool columns)
@@ -53,7 +80,7 @@ cairn_batch_prepare(CairnScan *state, bool columns)
 	CairnBatch *batch = &state->batch;
 
 	if (batch->room == 0)
-		batch->with_columns = columns;
+		batch->with_columns = batch->with_tuples = columns;
 }
 
 /* Unpacks rows `at..at + count` of the leaf into places `place..` of the arrays. */
@@ -62,11 +89,14 @@ unpack(CairnScan *state, uint32 at, uint32 count, int place)
 {
 	CairnBatch *batch = &state->batch;
 
-	check(state, cairn_leaf_tids(state->leaf, at, count, &batch->tid[place]));
+	if (!batch->without_tids)
+		check(state, cairn_leaf_tids(state->leaf, at, count, &batch->tid[place]));
 	if (!batch->with_columns)
 		return;
 	for (int i = 0; i < state->index->columns; i++)
 	{
+		if (!is_wanted(batch, i))
+			continue;
 		check(state, cairn_leaf_integers(state->leaf, i, at, count, &batch->integers[i][place]));
 		if (batch->has_nulls)
 			check(state, cairn_leaf_nulls(state->leaf, i, at, count, &batch->nulls[i][place]));
@@ -82,13 +112,18 @@ gather(CairnScan *state, int from, int to)
 	uint32		span = batch->selected[to - 1] - batch->selected[from] + 1;
 	const uint16 *at = &batch->selected[from];
 
-	check(state, cairn_leaf_tids(state->leaf, first, span, batch->scratch_tid));
-	for (int i = 0; i < to - from; i++)
-		batch->tid[from + i] = batch->scratch_tid[at[i] - at[0]];
+	if (!batch->without_tids)
+	{
+		check(state, cairn_leaf_tids(state->leaf, first, span, batch->scratch_tid));
+		for (int i = 0; i < to - from; i++)
+			batch->tid[from + i] = batch->scratch_tid[at[i] - at[0]];
+	}
 	if (!batch->with_columns)
 		return;
 	for (int column = 0; column < state->index->columns; column++)
 	{
+		if (!is_wanted(batch, column))
+			continue;
 		check(state, cairn_leaf_integers(state->leaf, column, first, span, batch->scratch));
 		for (int i = 0; i < to - from; i++)
 			batch->integers[column][from + i] = batch->scratch[at[i] - at[0]];
@@ -129,7 +164,7 @@ fill_tuples(CairnScan *state)
 	CairnBatch *batch = &state->batch;
 	int			bytes = index->tuple_bytes;
 
-	batch->has_tuples = index->is_fixed && batch->with_columns && !batch->has_nulls;
+	batch->has_tuples = index->is_fixed && batch->with_tuples && !batch->has_nulls;
 	if (!batch->has_tuples)
 		return;
 	for (int i = 0; i < index->columns; i++)
@@ -199,6 +234,16 @@ select_rows(CairnScan *state, uint32 from, uint32 to, bool backward)
 		state->batch_rows = Min(state->batch_rows * 4, CAIRN_MAX_ROWS);
 }
 
+/* Whether the row ids of the leaf can be left where they are. Few rows are asked for one by one instead. */
+static void
+ask_for_leaf(CairnScan *state, bool many)
+{
+	if (state->look == NULL || state->looked)
+		return;
+	state->batch.without_tids = many && state->look(state, state->look_argument);
+	state->looked = many;
+}
+
 /* Unpacks the next rows of `from..to` that meet the conditions, from its start or, backward, from its end. */
 void
 cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
@@ -217,6 +262,8 @@ cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 	if (batch->with_columns)
 		for (int i = 0; i < state->index->columns; i++)
 		{
+			if (!is_wanted(batch, i))
+				continue;
 			int			has = cairn_leaf_has_nulls(state->leaf, i);
 
 			check(state, has);
@@ -225,6 +272,7 @@ cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 	if (state->conditions.filter_count > 0)
 	{
 		select_rows(state, from, from + count, backward);
+		ask_for_leaf(state, batch->count >= CAIRN_BATCH / 2);
 		unpack_selected(state);
 	}
 	else
@@ -235,6 +283,7 @@ cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 		batch->start = from;
 		batch->rows = batch->count = count;
 		batch->all = true;
+		ask_for_leaf(state, true);
 		unpack(state, from, count, 0);
 		state->batch_rows = Min(state->batch_rows * 4, CAIRN_BATCH);
 	}

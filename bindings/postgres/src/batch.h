@@ -7,6 +7,7 @@
 /* Few at first: a query with a LIMIT, or for one row, wants no more. */
 #define CAIRN_FIRST_BATCH 32
 
+extern void cairn_batch_free(CairnBatch *batch);
 extern void cairn_batch_prepare(CairnScan *state, bool columns);
 extern void cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward);
 extern IndexTuple cairn_batch_tuple(CairnScan *state, int row);

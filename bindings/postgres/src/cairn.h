@@ -216,6 +216,7 @@ extern int	cairn_compare_datums(CairnIndex *index, int column, Datum a, bool a_n
 extern int	cairn_compare_keys(CairnIndex *index, Datum *a, bool *a_null, ItemPointer a_tid,
 							   Datum *b, bool *b_null, ItemPointer b_tid);
 extern int	cairn_compare_bound_column(CairnIndex *index, const CairnBound *bound, int column, Datum datum, bool is_null);
+extern Oid	cairn_column_family(CairnIndex *index, int column, Oid *input);
 extern void cairn_codec_failed(Relation rel, BlockNumber block, CairnLeaf *leaf, int code) CAIRN_NORETURN;
 extern CairnLeaf *cairn_new_leaf(MemoryContext context);
 
@@ -252,7 +253,7 @@ extern void cairn_sort_perform(CairnSort *sort);
 extern bool cairn_sort_next(CairnSort *sort, ItemPointer tid, Datum **values, bool **nulls);
 extern void cairn_sort_end(CairnSort *sort);
 
-/* build.c, insert.c, scan.c, vacuum.c, merge.c, cost.c */
+/* build.c, insert.c, scan.c, vacuum.c, merge.c, sweep.c, handler.c */
 extern IndexBuildResult *cairn_build(Relation heap, Relation index, struct IndexInfo *info);
 extern void cairn_build_empty(Relation index);
 extern bool cairn_insert(Relation index, Datum *values, bool *nulls, ItemPointer tid, Relation heap,
@@ -277,6 +278,7 @@ extern IndexBulkDeleteResult *cairn_bulk_delete(IndexVacuumInfo *info, IndexBulk
 												IndexBulkDeleteCallback callback, void *state);
 extern IndexBulkDeleteResult *cairn_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats);
 extern bool cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait);
+extern BlockNumber cairn_sweep(CairnIndex *index);
 extern bool cairn_free_retired(CairnIndex *index, bool wait);
 extern void cairn_cost_estimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count, Cost *startup,
 								Cost *total, Selectivity *selectivity, double *correlation, double *pages);

@@ -15,6 +15,7 @@
 
 #include "aggregate.h"
 #include "phases.h"
+#include "rows.h"
 
 PG_MODULE_MAGIC;
 
@@ -29,6 +30,7 @@ _PG_init(void)
 	add_int_reloption(cairn_options_kind, "page_rows", "Most rows in a page", CAIRN_MAX_ROWS, 64, CAIRN_MAX_ROWS,
 					  AccessExclusiveLock);
 	cairn_aggregate_init();
+	cairn_rows_init();
 #if PG_VERSION_NUM >= 150000
 	MarkGUCPrefixReserved("cairn");
 #endif
@@ -164,6 +166,7 @@ cairn_handler(PG_FUNCTION_ARGS)
 	am->amoptionalkey = true;
 	am->amsearcharray = true;
 	am->amsearchnulls = true;
+	am->amclusterable = true;
 	am->amcanparallel = true;
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = true;

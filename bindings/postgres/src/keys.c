@@ -9,6 +9,7 @@
 #include "catalog/pg_type.h"
 #include "utils/array.h"
 #include "utils/lsyscache.h"
+#include "utils/typcache.h"
 
 static int
 compare_elements(const void *a, const void *b, void *state)
@@ -49,17 +50,39 @@ argument_integer(const CairnColumn *column, Oid type, Datum datum, int64 *out)
 	return true;
 }
 
+/* The family of operators that a column is compared by, and the type that it takes. Columns carried along have their type's own. */
+Oid
+cairn_column_family(CairnIndex *index, int column, Oid *input)
+{
+	TypeCacheEntry *type;
+
+	if (column < index->keys)
+	{
+		*input = index->rel->rd_opcintype[column];
+		return index->rel->rd_opfamily[column];
+	}
+	type = lookup_type_cache(index->column[column].type, TYPECACHE_BTREE_OPFAMILY);
+	*input = type->btree_opintype;
+	return type->btree_opf;
+}
+
 static Oid
 argument_type(CairnIndex *index, int column, ScanKey key)
 {
-	return OidIsValid(key->sk_subtype) ? key->sk_subtype : index->rel->rd_opcintype[column];
+	Oid			input;
+
+	if (OidIsValid(key->sk_subtype))
+		return key->sk_subtype;
+	(void) cairn_column_family(index, column, &input);
+	return input;
 }
 
 /* The comparison of the column's type with another of its family, or with its own. */
 static void
 find_compare(CairnIndex *index, int column, Oid left, Oid right, FmgrInfo *out)
 {
-	Oid			family = index->rel->rd_opfamily[column];
+	Oid			input;
+	Oid			family = cairn_column_family(index, column, &input);
 	Oid			function = get_opfamily_proc(family, left, right, BTORDER_PROC);
 
 	if (!OidIsValid(function))
@@ -82,10 +105,11 @@ set_array(CairnConditions *conditions, CairnCondition *condition)
 	bool	   *nulls;
 	int			count;
 	int			kept = 0;
-	Oid			own = index->rel->rd_opcintype[condition->column];
+	Oid			own;
+	Oid			family = cairn_column_family(index, condition->column, &own);
 
 	/* Arrays of a polymorphic or binary-compatible type are compared as the column's. */
-	if (!OidIsValid(condition->key->sk_subtype) || !OidIsValid(get_opfamily_proc(index->rel->rd_opfamily[condition->column], type, type, BTORDER_PROC)))
+	if (!OidIsValid(condition->key->sk_subtype) || !OidIsValid(get_opfamily_proc(family, type, type, BTORDER_PROC)))
 		type = argument_type(index, condition->column, condition->key);
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &len, &byval, &align);
 	deconstruct_array(array, ARR_ELEMTYPE(array), len, byval, align, &condition->elements, &nulls, &count);
@@ -128,8 +152,10 @@ set_comparison(CairnConditions *conditions, CairnCondition *condition)
 	ScanKey		key = condition->key;
 	Oid			type = argument_type(index, condition->column, key);
 	int64		integer;
+	Oid			own;
 
-	find_compare(index, condition->column, index->rel->rd_opcintype[condition->column], type, &condition->compare);
+	(void) cairn_column_family(index, condition->column, &own);
+	find_compare(index, condition->column, own, type, &condition->compare);
 	if (!argument_integer(&index->column[condition->column], type, key->sk_argument, &integer))
 		return;
 	condition->is_integer = true;

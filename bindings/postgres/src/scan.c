@@ -156,6 +156,7 @@ enter_leaf(CairnScan *state, bool backward, CairnArrival arrival)
 	state->batch.rows = 0;
 	state->batch.count = 0;
 	state->gap = 0;
+	state->looked = false;
 }
 
 /* Makes the row behind the gap, or before it, part of the batch. False when there is none. */
@@ -297,6 +298,17 @@ hand_out(IndexScanDesc scan, CairnScan *state, int at)
 		scan->xs_itup = cairn_batch_tuple(state, at);
 }
 
+static void
+begin_rows(IndexScanDesc scan, bool backward)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+
+	start(scan, backward);
+	state->tail_gap = backward ? state->tail_count : 0;
+	/* A backward scan begins with the last range. */
+	cairn_conditions_first(&state->conditions, backward);
+}
+
 bool
 cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 {
@@ -315,10 +327,7 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	if (!state->started)
 	{
 		cairn_batch_prepare(state, scan->xs_want_itup);
-		start(scan, backward);
-		state->tail_gap = backward ? state->tail_count : 0;
-		/* A backward scan begins with the last range. */
-		cairn_conditions_first(&state->conditions, backward);
+		begin_rows(scan, backward);
 	}
 	else if (state->last != CAIRN_FROM_NONE && ScanDirectionIsBackward(state->direction) != backward)
 	{
@@ -348,12 +357,54 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 				continue;
 			scan->xs_heaptid = tuple->t_tid;
 			/* Somebody whose snapshot does not hold VACUUM off may find another row in this place. */
-			scan->xs_recheck = scan->xs_snapshot != NULL && !IsMVCCSnapshot(scan->xs_snapshot);
+			scan->xs_recheck = scan->numberOfKeys > 0 && scan->xs_snapshot != NULL && !IsMVCCSnapshot(scan->xs_snapshot);
 			if (scan->xs_want_itup)
 				scan->xs_itup = tuple;
 			return true;
 		}
 	}
+}
+
+/*
+ * Begins a scan whose rows are taken by batches, of the columns that are wanted. False if it cannot be: rows of the tail come in between, one
+ * by one. Then rows are to be had as from any index-only scan.
+ */
+bool
+cairn_scan_by_batches(IndexScanDesc scan, bool backward, const bool *wanted, CairnLook look, void *argument)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+
+	bool		batches;
+
+	begin_rows(scan, backward);
+	batches = state->tail_count == 0;
+	/* Arrays that were made for one kind of rows do not serve the other. */
+	if (batches != (state->look != NULL))
+		cairn_batch_free(&state->batch);
+	state->look = batches ? look : NULL;
+	state->look_argument = argument;
+	cairn_batch_prepare(state, true);
+	state->batch.with_tuples = !batches;
+	state->batch.wanted = batches ? wanted : NULL;
+	return batches;
+}
+
+/* The next rows, or null behind the last. The batch holds until the next call, or the next rescan. */
+CairnBatch *
+cairn_scan_next_batch(IndexScanDesc scan, bool backward)
+{
+	CairnScan  *state = (CairnScan *) scan->opaque;
+
+	state->gap = backward ? 0 : state->batch.count;
+	do
+	{
+		CHECK_FOR_INTERRUPTS();
+		MemoryContextReset(state->row_context);
+		if (!tree_peek(state, backward))
+			return NULL;
+	} while (state->batch.count == 0);
+	pgstat_count_index_tuples(scan->indexRelation, state->batch.count);
+	return &state->batch;
 }
 
 int64

@@ -65,6 +65,9 @@ typedef struct CairnBatch
 	int			count;			/* of those that meet the conditions: the arrays hold these */
 	bool		all;			/* every row does */
 	bool		with_columns;	/* for an index-only scan */
+	bool		with_tuples;	/* its rows are index tuples */
+	bool		without_tids;	/* nobody asks for those of this leaf */
+	const bool *wanted;			/* which columns; null: all */
 	bool		has_nulls;
 	bool		has_tuples;
 	int			room;			/* of the arrays, which are small at first */
@@ -107,6 +110,12 @@ typedef struct CairnPosition
 	IndexTuple	key;			/* of the row */
 } CairnPosition;
 
+/*
+ * Asks whether all rows of the leaf within the range are visible, once for each leaf while it is pinned. Their row ids are not unpacked if so.
+ */
+struct CairnScan;
+typedef bool (*CairnLook) (struct CairnScan *scan, void *argument);
+
 typedef struct CairnScan
 {
 	CairnIndex *index;
@@ -131,9 +140,16 @@ typedef struct CairnScan
 	CairnSource last;
 	ScanDirection direction;
 	CairnPosition mark;
+	CairnLook	look;			/* of a scan by batches */
+	void	   *look_argument;
+	bool		looked;			/* `look` has seen this leaf's rows */
 	CairnParallel *parallel;	/* null if the scan is all ours */
 	uint32		unit;			/* of a parallel scan: where the walk is */
 } CairnScan;
+
+/* scan.c: whole batches, for who needs no tuples. */
+extern bool cairn_scan_by_batches(IndexScanDesc scan, bool backward, const bool *wanted, CairnLook look, void *argument);
+extern CairnBatch *cairn_scan_next_batch(IndexScanDesc scan, bool backward);
 
 /* parallel.c */
 extern void cairn_parallel_join(IndexScanDesc scan, const CairnMetaData *meta, bool backward, bool *rows, bool *tail);

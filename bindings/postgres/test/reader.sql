@@ -22,7 +22,7 @@ BEGIN
     WHILE clock_timestamp() < until LOOP
         a := random() * 2000;
         BEGIN
-            FOREACH way IN ARRAY ARRAY['plain', 'only', 'bitmap', 'aggregate'] LOOP
+            FOREACH way IN ARRAY ARRAY['plain', 'only', 'batch', 'bitmap', 'aggregate'] LOOP
                 IF serialized THEN
                     PERFORM t.way('heap');
                     want := pg_temp.one('heap', a);

@@ -47,6 +47,7 @@ mod sizes;
 pub mod stats;
 pub mod store;
 pub mod suite_hash;
+pub mod suite_index;
 pub mod suite_kv;
 pub mod suite_pool;
 pub mod suite_sim;

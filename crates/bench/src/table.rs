@@ -13,6 +13,7 @@ use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::{Case, Contender, Measurement, PEAK_MEMORY, Run};
 use crate::sizes::size_of_store;
+use crate::suite_index;
 use crate::suite_kv;
 use crate::suite_sql;
 use crate::text::{self, Align, Table};
@@ -78,6 +79,7 @@ impl Reference {
     fn of(run: &Run) -> Reference {
         match run.suite.as_str() {
             suite_kv::NAME => Reference { title: "RocksDB", family: "rocksdb" },
+            suite_index::NAME => Reference { title: "btree", family: "btree" },
             suite_sql::NAME => Reference { title: "SQLite", family: "sqlite" },
             _ => Reference { title: "Sparkey (Java)", family: sparkey_java::FAMILY },
         }

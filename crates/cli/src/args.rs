@@ -2,6 +2,7 @@
 
 pub mod advise;
 pub mod bytes;
+pub mod index;
 pub mod kv;
 pub mod pool;
 mod run;
@@ -17,6 +18,7 @@ use cairn_bench::workload::{Distribution, Durability};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use bytes::parse_bytes;
+use index::BenchIndexArgs;
 use kv::KvCommand;
 use pool::{BenchPoolArgs, RenderArgs};
 pub use run::RunArgs;
@@ -369,6 +371,8 @@ pub enum BenchCommand {
     Kv(BenchKvArgs),
     /// The buffer pool: replacement policies, textbook pool, caches
     Pool(BenchPoolArgs),
+    /// Compressed indexes in PostgreSQL: sizes, builds, queries, cold and warm, beside btree, BRIN and hash
+    Index(BenchIndexArgs),
     /// SQL engines: single statements, transactions, queries, bulk loads, TPC-H, pgbench
     Sql(BenchSqlArgs),
     /// Hold a stored run against an earlier one

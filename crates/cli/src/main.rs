@@ -79,6 +79,7 @@ fn run(command: Command) -> Result<Outcome> {
             BenchCommand::Compare(args) => bench::stored::compare(&fs, &args),
             BenchCommand::Readme(args) => bench::stored::readme(&fs, &args),
             BenchCommand::Render(args) => bench::pool::render(&fs, &args),
+            BenchCommand::Index(args) => bench::index::run(&fs, &args),
             BenchCommand::Sql(args) => bench::sql::run(&fs, &args),
             BenchCommand::Report(args) => bench::stored::report(&fs, &args),
         },

@@ -49,6 +49,7 @@ extern size_t cairn_leaf_error(const CairnLeaf *leaf, uint32_t *offset, const ch
 
 /* Ranges of rows. A tid is three times 16 bits: block high, block low, offset. */
 extern int	cairn_leaf_tids(CairnLeaf *leaf, uint32_t start, uint32_t count, void *out);
+extern int	cairn_leaf_blocks(CairnLeaf *leaf, uint32_t from, uint32_t to, uint64_t out[2]);
 extern int	cairn_leaf_integers(CairnLeaf *leaf, uint32_t column, uint32_t start, uint32_t count, uint64_t *out);
 extern int	cairn_leaf_nulls(CairnLeaf *leaf, uint32_t column, uint32_t start, uint32_t count, uint64_t *out);
 extern int	cairn_leaf_has_nulls(CairnLeaf *leaf, uint32_t column);

@@ -137,6 +137,24 @@ pub unsafe extern "C" fn cairn_leaf_tids(
     })
 }
 
+/// The first and the last heap block of rows `from..to`. 1 if there are any, 0 if not, or an error.
+///
+/// # Safety
+/// `leaf` is live and open; `out` can be written.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn cairn_leaf_blocks(leaf: *mut CairnLeaf, from: u32, to: u32, out: *mut [u64; 2]) -> i32 {
+    // SAFETY: the caller says so.
+    let (leaf, out) = unsafe { (&mut *leaf, &mut *out) };
+    guarded(|| match leaf.leaf.blocks(from as usize, to as usize) {
+        Ok(Some((first, last))) => {
+            *out = [first, last];
+            1
+        }
+        Ok(None) => 0,
+        Err(damage) => leaf.code(Err(damage)),
+    })
+}
+
 /// Integers, or codes of strings, of rows `start..start + count`.
 ///
 /// # Safety

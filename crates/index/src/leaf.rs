@@ -185,7 +185,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// How many of rows `from..to` come before `value` in a column that ascends over them (`descends`: the other way round)
-    /// and has no NULLs there; with `or_equal`, those equal to it too. A binary search: 16 random accesses at most.
+    /// and has no NULLs there; with `or_equal`, those equal to it too. Some hundred nanoseconds.
     pub fn count_before(
         &self,
         column: usize,
@@ -194,19 +194,13 @@ impl<'a> Leaf<'a> {
         or_equal: bool,
         descends: bool,
     ) -> Checked<usize> {
-        let integers = &self.column_to(column, range.end)?.integers;
-        let (mut low, mut high) = (range.start, range.end.max(range.start));
-        while low < high {
-            let middle = low + (high - low) / 2;
-            let found = integers.get(middle)? as i64;
-            let before = if descends { found > value } else { found < value };
-            if before || (or_equal && found == value) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low - range.start)
+        let start = range.start;
+        let is_before = |found: u64| {
+            let found = found as i64;
+            (if descends { found > value } else { found < value }) || (or_equal && found == value)
+        };
+        let end = self.column_to(column, range.end)?.integers.partition(range, is_before)?;
+        Ok(end.saturating_sub(start))
     }
 
     /// The integers, or codes of strings, of rows `start..start + out.len()`. 0.3 to 2 ns each.
@@ -234,13 +228,25 @@ impl<'a> Leaf<'a> {
         Ok(())
     }
 
+    /// The first and the last heap block that rows `from..to` point into; `None` of no rows. Runs cost some nanoseconds each.
+    pub fn blocks(&self, from: usize, to: usize) -> Checked<Option<(u64, u64)>> {
+        let Some(ids) = self.ids.as_ref().filter(|_| to <= self.rows) else {
+            return Err(Damage::at(2, "as many rows as are asked for"));
+        };
+        let found = ids.extremes(from, to, None)?;
+        Ok(found.map(|ids| {
+            let block = |id: i64| if self.radix == 0 { id as u64 } else { self.place(id as u64) } >> 16;
+            (block(ids.least), block(ids.most))
+        }))
+    }
+
     /// Block and offset of a row id. Offsets begin at 1.
     #[inline]
     fn place(&self, id: u64) -> u64 {
         let radix = u64::from(self.radix);
         let block =
             if radix == 1 { id } else { ((u128::from(id) * u128::from(self.reciprocal)) >> 64) as u64 };
-        (block << 16) | (id.wrapping_sub(block.wrapping_mul(radix)) + 1) & 0xffff
+        (block << 16) | id.wrapping_sub(block.wrapping_mul(radix)).wrapping_add(1) & 0xffff
     }
 
     /// Clears the bits of those of rows `from..to` whose integer is not within `least..=most`; bit 0 is row `from`. NULLs are cleared.

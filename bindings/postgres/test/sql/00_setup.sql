@@ -9,10 +9,11 @@ BEGIN
     -- A plan that was switched off costs so much that it would be compiled.
     PERFORM set_config('jit', 'off', true);
     PERFORM set_config('enable_seqscan', CASE WHEN way = 'heap' THEN 'on' ELSE 'off' END, true);
-    PERFORM set_config('enable_indexscan', CASE WHEN way IN ('plain', 'only') THEN 'on' ELSE 'off' END, true);
-    PERFORM set_config('enable_indexonlyscan', CASE WHEN way = 'only' THEN 'on' ELSE 'off' END, true);
+    PERFORM set_config('enable_indexscan', CASE WHEN way IN ('plain', 'only', 'batch') THEN 'on' ELSE 'off' END, true);
+    PERFORM set_config('enable_indexonlyscan', CASE WHEN way IN ('only', 'batch') THEN 'on' ELSE 'off' END, true);
     PERFORM set_config('enable_bitmapscan', CASE WHEN way = 'bitmap' THEN 'on' ELSE 'off' END, true);
     PERFORM set_config('enable_sort', CASE WHEN way = 'heap' THEN 'on' ELSE 'off' END, true);
+    PERFORM set_config('cairn.enable_scan', CASE WHEN way = 'batch' THEN 'on' ELSE 'off' END, true);
     PERFORM set_config('cairn.enable_aggregate', CASE WHEN way = 'aggregate' THEN 'on' ELSE 'off' END, true);
 END $$;
 
@@ -32,7 +33,7 @@ DECLARE
 BEGIN
     PERFORM t.way('heap');
     want := t.answer(query);
-    FOREACH way IN ARRAY ARRAY['plain', 'only', 'bitmap', 'aggregate'] LOOP
+    FOREACH way IN ARRAY ARRAY['plain', 'only', 'batch', 'bitmap', 'aggregate'] LOOP
         PERFORM t.way(way);
         got := t.answer(query);
         IF got IS DISTINCT FROM want THEN

@@ -77,7 +77,7 @@ SELECT t.same('SELECT v, k FROM t.h WHERE v = 7 AND k > 30000 ORDER BY v, k');
 
 -- IN, IS NULL, bitmaps, merge joins: used, and right.
 RESET enable_bitmapscan;
-SELECT t.planned('SELECT k FROM t.h WHERE k IN (9, 999, 41000)', 'Index Only Scan using h1');
+SELECT t.planned('SELECT k FROM t.h WHERE k IN (9, 999, 41000)', 'Index Only Scan using h1|Cairn Scan');
 SET enable_indexscan = off; SET enable_indexonlyscan = off;
 SELECT t.planned('SELECT v FROM t.h WHERE k < 100', 'Bitmap Index Scan on h1');
 RESET enable_indexscan; RESET enable_indexonlyscan;
@@ -104,6 +104,19 @@ DROP TABLE t.e;
 -- LIMIT stops early: three rows out of a hundred thousand read few pages and no more rows than a first batch.
 RESET enable_seqscan;
 SELECT t.same('SELECT k FROM t.h ORDER BY k LIMIT 3');
+
+-- CLUSTER puts the table in the index's order, rows of the tail among them.
+CREATE TABLE t.k AS SELECT (random() * 10000)::int k, 'v' || g v FROM generate_series(1, 5000) g;
+CREATE INDEX k1 ON t.k USING cairn (k, v);
+INSERT INTO t.k SELECT (random() * 10000)::int, 'w' || g FROM generate_series(1, 100) g;
+DELETE FROM t.k WHERE k % 7 = 0;
+CREATE TEMP TABLE was AS SELECT * FROM t.k;
+CLUSTER t.k USING k1;
+SELECT t.expect('clustered', (SELECT count(*) FROM (SELECT (k, v) < lag((k, v)) OVER (ORDER BY ctid) o FROM t.k) x WHERE o), 0::bigint);
+SELECT t.expect('the same rows', (SELECT count(*) FROM (SELECT * FROM was EXCEPT ALL SELECT * FROM t.k) x), 0::bigint);
+SELECT t.expect('and no others', (SELECT count(*) FROM t.k), (SELECT count(*) FROM was));
+SELECT t.expect('check', cairn_check('t.k1'), (SELECT count(*) FROM t.k));
+DROP TABLE t.k, was;
 
 -- A merge in a session that reads the index would wait for itself: it is refused, and the cursor goes on.
 INSERT INTO t.h SELECT g, 1, 1 FROM generate_series(8000000, 8000100) g;

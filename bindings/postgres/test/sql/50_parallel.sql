@@ -22,10 +22,10 @@ BEGIN
     want := t.answer(query);
     SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_index_scan_size = 0; SET LOCAL min_parallel_table_scan_size = 0;
     SET LOCAL max_parallel_workers_per_gather = 3;
-    FOREACH way IN ARRAY ARRAY['plain', 'only'] LOOP
+    FOREACH way IN ARRAY ARRAY['plain', 'only', 'batch'] LOOP
         PERFORM t.way(way);
         SET LOCAL enable_sort = on;
-        PERFORM t.planned(query, 'Parallel Index');
+        PERFORM t.planned(query, CASE way WHEN 'batch' THEN 'Parallel Custom Scan .Cairn Scan' ELSE 'Parallel Index' END);
         got := t.answer(query);
         PERFORM t.expect(way || ' ' || query, got, want);
         SET LOCAL parallel_leader_participation = off;

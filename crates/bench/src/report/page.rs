@@ -91,6 +91,7 @@ fn title(run: &Run) -> String {
     match run.suite.as_str() {
         "hash" => "Constant stores, measured".to_owned(),
         "pool" => "Buffer pools, measured".to_owned(),
+        "index" => "Compressed indexes, measured".to_owned(),
         "sql" => "SQL engines, measured".to_owned(),
         "" => "Storage engines, measured".to_owned(),
         suite => format!("{suite}, measured"),

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_bench::report::render_html;
-use cairn_bench::{compare as comparison, store, suite_hash, suite_kv, suite_pool, suite_sql, table};
+use cairn_bench::{
+    compare as comparison, store, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table,
+};
 use cairn_vfs::Fs;
 
 use super::write_file;
@@ -49,7 +51,7 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
 
 /// Writes the HTML report of a run.
 pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
-    let suites = [suite_hash::NAME, suite_kv::NAME, suite_pool::NAME, suite_sql::NAME];
+    let suites = [suite_hash::NAME, suite_index::NAME, suite_kv::NAME, suite_pool::NAME, suite_sql::NAME];
     let path = run_or_newest(fs, args.run.as_deref(), Path::new(store::RESULTS_DIR), &suites)?;
     let run = store::load(&**fs, &path)?;
     let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;

@@ -11,6 +11,8 @@
 //! All in the order of the key columns, NULLs last, and then of row ids. The file appears under its name whole or not at all.
 
 mod build;
+#[cfg(test)]
+mod faults;
 mod read;
 mod sort;
 #[cfg(test)]

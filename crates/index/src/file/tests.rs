@@ -87,6 +87,20 @@ proptest! {
         prop_assert_eq!(range.groups().unwrap(), groups);
     }
 
+    /// Goal: a damaged file gives values or an error. Method: change bytes of a sound one, make its checksums right again, and read all of it.
+    #[test]
+    fn hostile(rows in rows(), changes in prop::collection::vec((any::<usize>(), any::<u8>()), 1..6)) {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        build(&fs, &rows, &KINDS, 2, 1 << 20);
+        let mut bytes = vec![1];
+        bytes.extend_from_slice(&fs.open(Path::new("i"), OpenOptions::read()).unwrap().map().unwrap());
+        for (at, to) in changes {
+            let at = at % bytes.len();
+            bytes[at] = to;
+        }
+        crate::fuzz::file(&bytes);
+    }
+
     /// Goal: no changed bit goes unseen. Method: flip one bit of a sound file; opening or verifying it must fail.
     #[test]
     fn every_flip_is_found(rows in rows(), at: usize, bit in 0..8u32) {
@@ -142,4 +156,31 @@ fn wrong_arguments() {
     assert!(index.range(..).unwrap().sum(1).unwrap_err().to_string().contains("column 1"));
     let long = [Cell::Null, Cell::Null, Cell::Null];
     assert!(index.range(&long[..]..).map(|_| ()).unwrap_err().to_string().contains("3 columns"));
+}
+
+/// Goal: no file that ever was of interest troubles the reader. Method: every file of the fuzz target's corpus; `CAIRN_WRITE_CORPUS=1` writes
+/// sound ones there first, after a change of the format.
+#[test]
+#[allow(clippy::disallowed_methods, reason = "the corpus is files of the source tree")]
+fn corpus() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/index_file");
+    if std::env::var_os("CAIRN_WRITE_CORPUS").is_some() {
+        for (name, count) in [("empty", 0), ("few", 7), ("pages", 90)] {
+            let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+            let text = |n: i64| {
+                if n % 5 == 0 { Cell::Null } else { Cell::Bytes(format!("key {}", n / 3).into_bytes()) }
+            };
+            let row = |n: i64| Row {
+                cells: vec![Cell::Integer(n * 37 % 101), text(n), Cell::Integer(n)],
+                id: n as u64,
+            };
+            build(&fs, &(0..count).map(row).collect::<Vec<_>>(), &KINDS, 2, 1 << 20);
+            let mut bytes = vec![1];
+            bytes.extend_from_slice(&fs.open(Path::new("i"), OpenOptions::read()).unwrap().map().unwrap());
+            std::fs::write(folder.join(name), bytes).unwrap();
+        }
+    }
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(files.len() >= 3, "{}", folder.display());
+    files.iter().for_each(|path| crate::fuzz::file(&std::fs::read(path).unwrap()));
 }

@@ -11,6 +11,8 @@
 //!
 //! All arithmetic wraps: the values are 64 bits, whatever they mean.
 
+use std::ops::Range;
+
 use cairn_codec::varint;
 
 use crate::bits;
@@ -226,26 +228,35 @@ impl<'a> Basic<'a> {
         Ok(())
     }
 
-    /// How many of `rows` ascending values are at most `limit`.
-    pub(crate) fn count_up_to(&self, limit: u64, rows: usize) -> Checked<usize> {
-        let (mut low, mut high) = (0, rows);
-        // Halves on the starts of chunks first, so that a chunk is unpacked once.
-        let unit = if matches!(self, Basic::Chunked { .. }) { CHUNK } else { 1 };
-        while high - low > unit {
-            let middle = (low + (high - low) / 2) / unit * unit;
-            let middle = if middle == low { low + unit } else { middle };
-            if self.get(middle)? <= limit {
-                low = middle;
+    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before it. Looks at the first value of some chunks, and
+    /// unpacks one.
+    pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
+        let (mut low, mut high) = (rows.start, rows.end.max(rows.start));
+        if !matches!(self, Basic::Chunked { .. }) {
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if is_before(self.get(middle)?) {
+                    low = middle + 1;
+                } else {
+                    high = middle;
+                }
+            }
+            return Ok(low);
+        }
+        // Chunks that begin among the rows, after the first of them.
+        let (mut first, mut end) = (low / CHUNK + 1, high.div_ceil(CHUNK));
+        while first < end {
+            let middle = first + (end - first) / 2;
+            if is_before(self.get(middle * CHUNK)?) {
+                (low, first) = (middle * CHUNK, middle + 1);
             } else {
-                high = middle;
+                (high, end) = (middle * CHUNK, middle);
             }
         }
-        if unit == 1 {
-            return Ok(if high > low && self.get(low)? <= limit { high } else { low });
-        }
         let mut values = [0; CHUNK];
-        self.decode(low, &mut values[..high - low])?;
-        Ok(low + values[..high - low].partition_point(|value| *value <= limit))
+        let values = &mut values[..high - low];
+        self.decode(low, values)?;
+        Ok(low + values.partition_point(|value| is_before(*value)))
     }
 
     fn chunk(&self, index: usize) -> Checked<Chunk<'a>> {

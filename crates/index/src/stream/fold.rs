@@ -50,9 +50,16 @@ fn is_straight(run: &Run) -> bool {
 
 impl Stream<'_> {
     /// Calls `each` with runs that cover rows `from..to` if the stream is stored as runs. Says whether it is.
-    fn walk_runs(&self, from: usize, to: usize, mut each: impl FnMut(Run)) -> Checked<bool> {
+    /// Constant runs of whose values `idle` says so may be left out.
+    fn walk_runs(
+        &self,
+        from: usize,
+        to: usize,
+        idle: impl Fn(&[u64]) -> bool,
+        mut each: impl FnMut(Run),
+    ) -> Checked<bool> {
         match &self.kind {
-            Kind::Runs(runs) => runs.walk(from, to, each).map(|()| true),
+            Kind::Runs(runs) => runs.walk_some(from, to, idle, each).map(|()| true),
             Kind::Basic(Basic::Line { base, step }) if from < to => {
                 let first = base.wrapping_add(step.wrapping_mul(from as u64));
                 each(Run { start: from, end: to, base: first, step: *step });
@@ -80,10 +87,15 @@ impl Stream<'_> {
     pub(crate) fn sum(&self, from: usize, to: usize) -> Checked<i128> {
         let mut sum = 0i128;
         let mut bent = false;
-        if self.walk_runs(from, to, |run| {
-            bent |= !is_straight(&run);
-            sum += sum_of_run(&run);
-        })? && !bent
+        if self.walk_runs(
+            from,
+            to,
+            |_| false,
+            |run| {
+                bent |= !is_straight(&run);
+                sum += sum_of_run(&run);
+            },
+        )? && !bent
         {
             return Ok(sum);
         }
@@ -118,11 +130,18 @@ impl Stream<'_> {
         };
         let mut bent = false;
         if mask.is_none()
-            && self.walk_runs(from, to, |run| {
-                bent |= !is_straight(&run);
-                take(run.base as i64);
-                take(run.base.wrapping_add(run.step.wrapping_mul((run.end - run.start) as u64 - 1)) as i64);
-            })?
+            && self.walk_runs(
+                from,
+                to,
+                |_| false,
+                |run| {
+                    bent |= !is_straight(&run);
+                    take(run.base as i64);
+                    take(
+                        run.base.wrapping_add(run.step.wrapping_mul((run.end - run.start) as u64 - 1)) as i64
+                    );
+                },
+            )?
             && !bent
         {
             return Ok(found);
@@ -148,9 +167,18 @@ impl Stream<'_> {
         mask: &mut [u64],
     ) -> Checked<()> {
         let within = |value: u64| (least..=most).contains(&(value as i64));
+        // One unsigned comparison for both bounds.
+        let span = (most as u64).wrapping_sub(least as u64);
+        if least > most {
+            clear(mask, 0, to - from);
+            return Ok(());
+        }
+        let idle = |values: &[u64]| {
+            values.iter().fold(true, |idle, value| idle & (value.wrapping_sub(least as u64) > span))
+        };
         // Neighbouring runs that fail are cleared together.
         let mut failing = 0;
-        let by_runs = self.walk_runs(from, to, |run| {
+        let by_runs = self.walk_runs(from, to, idle, |run| {
             if run.step == 0 {
                 if within(run.base) {
                     clear(mask, failing, run.start - from);
@@ -170,12 +198,6 @@ impl Stream<'_> {
         })?;
         if by_runs {
             clear(mask, failing, to - from);
-            return Ok(());
-        }
-        // One unsigned comparison for both bounds.
-        let span = (most as u64).wrapping_sub(least as u64);
-        if least > most {
-            clear(mask, 0, to - from);
             return Ok(());
         }
         self.walk_blocks(from, to, |row, values| {

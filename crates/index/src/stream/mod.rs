@@ -16,6 +16,8 @@ mod runs;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
+
 use hashbrown::HashMap;
 
 pub use fold::Extremes;
@@ -159,6 +161,26 @@ impl<'a> Stream<'a> {
             _ => Kind::Basic(Basic::parse(part, rows)?),
         };
         Ok(Stream { at, bytes: part.end() - at, kind })
+    }
+
+    /// The first of `rows` whose value `is_before` does not hold for, which holds for all before it.
+    pub(crate) fn partition(&self, rows: Range<usize>, is_before: impl Fn(u64) -> bool) -> Checked<usize> {
+        match &self.kind {
+            Kind::Basic(basic) => basic.partition(rows, is_before),
+            Kind::Runs(runs) => runs.partition(rows, is_before),
+            Kind::Dictionary { .. } => {
+                let (mut low, mut high) = (rows.start, rows.end);
+                while low < high {
+                    let middle = low + (high - low) / 2;
+                    if is_before(self.get(middle)?) {
+                        low = middle + 1;
+                    } else {
+                        high = middle;
+                    }
+                }
+                Ok(low)
+            }
+        }
     }
 
     /// The encoding's name, for people who look into pages.

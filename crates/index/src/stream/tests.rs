@@ -43,6 +43,29 @@ fn column() -> impl Strategy<Value = Vec<u64>> {
 proptest! {
     #![proptest_config(crate::test_config::cases(400))]
 
+    /// Goal: a search finds what a search among the values finds. Method: sorted columns of every shape, ascending and descending, random ranges
+    /// and random values to look for, among them some that are there.
+    #[test]
+    fn searches(mut values in column(), from: usize, len: usize, probe: i64, pick: usize, there: bool, descends: bool) {
+        values.sort_unstable_by_key(|value| *value as i64);
+        if descends {
+            values.reverse();
+        }
+        let probe = if there && !values.is_empty() { values[pick % values.len()] as i64 } else { probe };
+        let bytes = encode(&values);
+        let stream = Stream::parse(Cursor::new(&bytes, 0, bytes.len()).unwrap(), values.len()).unwrap();
+        let from = from % (values.len() + 1);
+        let to = from + len % (values.len() - from + 1);
+        for or_equal in [false, true] {
+            let is_before = |value: u64| {
+                let value = value as i64;
+                (if descends { value > probe } else { value < probe }) || or_equal && value == probe
+            };
+            let expected = from + values[from..to].partition_point(|value| is_before(*value));
+            prop_assert_eq!(stream.partition(from..to, is_before).unwrap(), expected, "{}", stream.encoding());
+        }
+    }
+
     /// Goal: decoding, random access, sums, extremes and filters say what the values say. Method: random columns of
     /// every shape and a random range, against loops over the values.
     #[test]

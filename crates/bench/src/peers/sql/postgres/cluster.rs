@@ -87,6 +87,8 @@ impl Programs {
 pub(super) struct Cluster {
     server: Child,
     dir: PathBuf,
+    programs: Programs,
+    settings: Vec<(String, String)>,
     /// Where the cluster is when the directory that was asked for is closed to its user.
     _elsewhere: Option<Scratch>,
 }
@@ -100,8 +102,15 @@ impl Cluster {
         init.args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync"]);
         init.arg(format!("--username={USER}")).arg("-D").arg(&data);
         process::run(init, b"", &Stop::default())?;
+        let settings: Vec<(String, String)> =
+            settings.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+        let server = Cluster::launch(programs, &dir, &settings)?;
+        Ok(Cluster { server, dir, programs: programs.clone(), settings, _elsewhere: elsewhere })
+    }
+
+    fn launch(programs: &Programs, dir: &Path, settings: &[(String, String)]) -> Result<Child> {
         let mut command = programs.as_user("postgres", &["--pdeathsig=INT"]);
-        command.arg("-D").arg(&data).arg("-k").arg(&dir).args(["-c", "listen_addresses="]);
+        command.arg("-D").arg(dir.join("data")).arg("-k").arg(dir).args(["-c", "listen_addresses="]);
         for (name, value) in settings {
             command.arg("-c").arg(format!("{name}={value}"));
         }
@@ -109,9 +118,20 @@ impl Cluster {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         // The terminal's Ctrl-C is for the lab, which ends the server itself.
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let server =
-            command.spawn().map_err(|error| fail(format!("the server cannot be started: {error}")))?;
-        Ok(Cluster { server, dir, _elsewhere: elsewhere })
+        command.spawn().map_err(|error| fail(format!("the server cannot be started: {error}")))
+    }
+
+    /// Where its files are.
+    pub(super) fn data_dir(&self) -> PathBuf {
+        self.dir.join("data")
+    }
+
+    /// Ends the server, does something with its files, and starts it again. To be waited for.
+    pub(super) fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+        self.stop()?;
+        between(&self.data_dir())?;
+        self.server = Cluster::launch(&self.programs, &self.dir, &self.settings)?;
+        Ok(())
     }
 
     /// How a client reaches it.

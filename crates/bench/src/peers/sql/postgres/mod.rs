@@ -57,6 +57,46 @@ pub fn program(name: &str) -> Result<Command> {
     Ok(Programs::find()?.client(name))
 }
 
+/// A server of its own, for who sets and restarts it himself.
+#[derive(Debug)]
+pub struct Server {
+    api: Arc<Api>,
+    cluster: Cluster,
+    version: String,
+}
+
+impl Server {
+    /// An empty cluster in `dir` with these settings, running.
+    pub fn start(dir: &Path, settings: &[(&str, String)]) -> Result<Server> {
+        let (api, programs) = (client::load()?, Programs::find()?);
+        let version = programs.version()?;
+        let mut cluster = Cluster::start(&programs, dir, settings)?;
+        cluster.wait_for(&|address| Connection::open(&api, address).map(drop))?;
+        Ok(Server { api, cluster, version })
+    }
+
+    /// PostgreSQL's version.
+    pub fn version(&self) -> &str {
+        &self.version
+    }
+
+    /// Lends a session.
+    pub fn with_session(&self, work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>) -> Result<()> {
+        work(&mut Connection::open(&self.api, &self.cluster.address())?)
+    }
+
+    /// Ends the server, does something with the folder of its files, and starts it again.
+    pub fn restart(&mut self, between: &mut dyn FnMut(&Path) -> Result<()>) -> Result<()> {
+        self.cluster.restart(between)?;
+        self.cluster.wait_for(&|address| Connection::open(&self.api, address).map(drop))
+    }
+
+    /// Ends the server. Errors: it did not end well.
+    pub fn close(mut self) -> Result<()> {
+        self.cluster.stop()
+    }
+}
+
 /// PostgreSQL, once its programs and its client library are found.
 #[derive(Debug)]
 pub struct Postgres {

@@ -1,0 +1,393 @@
+//! One run against a private server.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cairn_vfs::SeededRng;
+
+use super::sets::{Access, DataSet, Query, accesses};
+use super::{NAME, Options, plan, session};
+use crate::error::{Error, Result};
+use crate::page_cache::make_cold;
+use crate::peers::sql::postgres::Server;
+use crate::process::Stop;
+use crate::results::{Case, Contender, Run};
+use crate::runner::begun::{Begun, Ended, was_stopped};
+use crate::scratch::Scratch;
+use crate::stats;
+use crate::suite_hash::Progress;
+use crate::suite_hash::recorder::{BYTES, LATENCY, Metric, Recorder, TIME};
+use crate::suite_sql::{Answer, SqlSession};
+use crate::workload::shuffle;
+
+const HIT: Metric = Metric { name: "pages hit", unit: "pages", higher_is_better: false };
+const READ: Metric = Metric { name: "pages read", unit: "pages", higher_is_better: false };
+
+/// Rows that are inserted into a table with an index.
+const INSERTED: u64 = 100_000;
+
+/// Said to every session. Compiled queries would measure the compiler.
+const SESSION: &str = "SET jit = off; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; \
+     SET min_parallel_index_scan_size = 0; SET min_parallel_table_scan_size = 0";
+
+struct Bench<'a> {
+    options: &'a Options,
+    progress: &'a dyn Progress,
+    stop: &'a Stop,
+    server: Server,
+    recorder: Recorder,
+    rng: SeededRng,
+    /// Whether the server has the extension; if not, why.
+    cairn: std::result::Result<(), String>,
+    definitions: BTreeMap<&'static str, BTreeMap<String, String>>,
+}
+
+fn settings(options: &Options) -> Vec<(&'static str, String)> {
+    [
+        ("shared_buffers", format!("{}kB", options.shared_buffers / 1024)),
+        ("fsync", "off".to_owned()),
+        ("max_wal_size", "8GB".to_owned()),
+        ("checkpoint_timeout", "1h".to_owned()),
+        ("autovacuum", "off".to_owned()),
+        ("work_mem", "64MB".to_owned()),
+        ("maintenance_work_mem", "256MB".to_owned()),
+        ("max_worker_processes", "16".to_owned()),
+        ("max_parallel_workers", "8".to_owned()),
+        ("max_parallel_maintenance_workers", "0".to_owned()),
+    ]
+    .into()
+}
+
+pub(super) fn measure(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    let begun = Begun::new(NAME, &options.work_dir, options.probes)?;
+    let scratch = Scratch::in_dir(&options.work_dir, NAME)?;
+    let server = Server::start(&scratch.dir("pg")?, &settings(options))?;
+    let version = format!("PostgreSQL {}", server.version());
+    let mut cairn = Ok(());
+    server.with_session(&mut |session| {
+        if let Err(error) = session.execute("CREATE EXTENSION cairn") {
+            cairn = Err(format!("{error}; make install in bindings/postgres makes it known to the server"));
+        }
+        Ok(())
+    })?;
+    let mut bench = Bench {
+        options,
+        progress,
+        stop,
+        server,
+        recorder: Recorder::new(options.seed),
+        rng: SeededRng::new(options.seed),
+        cairn,
+        definitions: BTreeMap::new(),
+    };
+    if let Err(reason) = &bench.cairn {
+        progress.note(&format!("cairn is left out: {reason}"));
+    }
+    let stopped = was_stopped(bench.all(), progress)?;
+    let rows: Vec<String> =
+        plan(options).iter().map(|set| format!("{} of {} rows", set.name, set.rows)).collect();
+    let contenders = bench.contenders(&version);
+    let Bench { server, recorder, .. } = bench;
+    server.close()?;
+    let ended = Ended {
+        mode: format!("{} rounds, {} times the guide's rows", options.rounds, options.scale),
+        seed: options.seed,
+        data: format!("Made by SQL from the seed: {}", rows.join("; ")),
+        contenders,
+        stopped,
+    };
+    Ok(begun.into_run(ended, recorder))
+}
+
+fn case(set: &DataSet, operation: &str, state: &str, workers: u32) -> Case {
+    Case {
+        operation: operation.to_owned(),
+        dataset: format!("index: {}", set.name),
+        entries: set.rows,
+        value_bytes: 0,
+        compression: "none".to_owned(),
+        keys: if state.is_empty() { String::new() } else { "present".to_owned() },
+        distribution: state.to_owned(),
+        threads: workers,
+    }
+}
+
+impl Bench<'_> {
+    fn all(&mut self) -> Result<()> {
+        let sets = plan(self.options);
+        for (index, set) in sets.iter().enumerate() {
+            self.progress.group(index, sets.len(), &set.name);
+            let taking_part: Vec<Access> = accesses(set)
+                .into_iter()
+                .filter(|access| self.options.contenders.iter().any(|name| name == access.name))
+                .filter(|access| !access.ours() || self.cairn.is_ok())
+                .collect();
+            self.set(set, &taking_part)?;
+        }
+        Ok(())
+    }
+
+    fn sql(&self, sql: &str) -> Result<()> {
+        self.server.with_session(&mut |session| session::execute(session, sql))
+    }
+
+    fn set(&mut self, set: &DataSet, all: &[Access]) -> Result<()> {
+        let order = if set.shuffled { "ORDER BY random()" } else { "" };
+        let seed = (self.options.seed % 1000) as f64 / 1000.0;
+        self.progress.step(0, set.queries.len() + 1, "build");
+        let rows = format!(
+            "SELECT setseed({seed}); DROP TABLE IF EXISTS d; DROP TABLE IF EXISTS s; \
+             CREATE UNLOGGED TABLE s AS SELECT {} FROM generate_series(1, {}) g; \
+             CREATE UNLOGGED TABLE d AS SELECT * FROM s {order}; DROP TABLE s; VACUUM (FREEZE, ANALYZE) d",
+            set.columns, set.rows
+        );
+        self.sql(&rows)?;
+        self.build(set, all)?;
+        for (index, query) in set.queries.iter().enumerate() {
+            self.progress.step(index + 1, set.queries.len() + 1, &query.name);
+            self.query(set, query, all)?;
+            if self.options.cold && index == 0 {
+                self.cold(set, query, all)?;
+            }
+        }
+        if set.writes {
+            self.writes(set, all)?;
+        }
+        self.sql("DROP TABLE d")
+    }
+
+    /// Every index, as often as there are rounds; of large tables three times at most.
+    fn build(&mut self, set: &DataSet, all: &[Access]) -> Result<()> {
+        let mut indexes: Vec<&Access> = Vec::new();
+        for access in all.iter().filter(|access| access.index.is_some()) {
+            if !indexes.iter().any(|known| known.index == access.index) {
+                indexes.push(access);
+            }
+        }
+        let rounds = if set.rows > 10_000_000 {
+            1
+        } else if set.rows > 2_000_000 {
+            3
+        } else {
+            self.options.rounds
+        };
+        let (build, size) = (case(set, "build", "", 0), case(set, "size", "", 0));
+        for _ in 0..rounds.min(self.options.rounds) {
+            shuffle(&mut indexes, &mut self.rng);
+            for access in &indexes {
+                self.stop.check()?;
+                let index = access.index.unwrap_or_default();
+                let (mut nanos, mut bytes) = (0.0, 0.0);
+                self.server.with_session(&mut |session| {
+                    session::execute(session, &format!("{SESSION}; DROP INDEX IF EXISTS {index}"))?;
+                    nanos =
+                        session::time(session, &format!("CREATE INDEX {index} ON d {}", access.definition))?;
+                    bytes = session::number(session, &format!("SELECT pg_relation_size('{index}')"))?;
+                    Ok(())
+                })?;
+                for user in all.iter().filter(|user| user.index == access.index) {
+                    self.definitions
+                        .entry(user.name)
+                        .or_default()
+                        .insert(format!("index on {}", set.name), access.definition.clone());
+                    self.recorder.add(user.name, &build, TIME, nanos / 1e9);
+                    self.recorder.add(user.name, &size, BYTES, bytes / set.rows as f64);
+                }
+            }
+        }
+        for user in all {
+            self.recorder.verify(user.name, &build);
+        }
+        Ok(())
+    }
+
+    /// Makes the planner see one index alone, and does something in a session with a contender's settings.
+    fn with_access(
+        &self,
+        access: &Access,
+        workers: u32,
+        work: &mut dyn FnMut(&mut dyn SqlSession) -> Result<()>,
+    ) -> Result<()> {
+        let only =
+            access.index.map_or("false".to_owned(), |index| format!("indexrelid = '{index}'::regclass"));
+        self.sql(&format!("UPDATE pg_index SET indisvalid = ({only}) WHERE indrelid = 'd'::regclass"))?;
+        self.server.with_session(&mut |session| {
+            // The library has to be there before its settings are.
+            if access.ours() {
+                session.execute("LOAD 'cairn'")?;
+            }
+            session::execute(session, &format!("{SESSION}; {}", access.settings))?;
+            session::execute(session, &format!("SET max_parallel_workers_per_gather = {workers}"))?;
+            work(session)
+        })
+    }
+
+    fn query(&mut self, set: &DataSet, query: &Query, all: &[Access]) -> Result<()> {
+        let mut taking_part: Vec<&Access> = all.iter().collect();
+        let of = case(set, &query.name, "warm", query.workers);
+        let mut expected: Option<Answer> = None;
+        for round in 0..self.options.rounds {
+            shuffle(&mut taking_part, &mut self.rng);
+            let mut out = Vec::new();
+            for access in &taking_part {
+                self.stop.check()?;
+                let taken = self.turn(query, access, round == 0, &mut expected);
+                match taken {
+                    Ok(Some((nanos, buffers))) => {
+                        self.recorder.add(access.name, &of, LATENCY, nanos);
+                        if let Some((hit, read)) = buffers {
+                            self.recorder.add(access.name, &of, HIT, hit);
+                            self.recorder.add(access.name, &of, READ, read);
+                        }
+                    }
+                    Ok(None) => out.push(access.name),
+                    Err(error) => {
+                        self.progress.note(&format!("{} in {}: {error}", access.name, query.name));
+                        if error.is_wrong_result() {
+                            self.recorder.disqualify(access.name, &of, error.to_string());
+                        } else {
+                            self.recorder.discard(access.name, &of, error.to_string());
+                        }
+                        out.push(access.name);
+                    }
+                }
+            }
+            taking_part.retain(|access| !out.contains(&access.name));
+        }
+        Ok(())
+    }
+
+    /// A contender's turn: nanoseconds of a query, and its buffers the first time. `None` where the planner has no use for its index.
+    #[allow(clippy::type_complexity, reason = "a pair of a figure and a pair of figures")]
+    fn turn(
+        &self,
+        query: &Query,
+        access: &Access,
+        first: bool,
+        expected: &mut Option<Answer>,
+    ) -> Result<Option<(f64, Option<(f64, f64)>)>> {
+        let mut taken = None;
+        self.with_access(access, query.workers, &mut |session| {
+            if !session::plan(session, &query.sql, false)?.contains(access.plan) {
+                return Ok(());
+            }
+            // Once to warm the session's own caches up, as those of a connection that is kept would be.
+            let found = session::answer(session, &query.sql)?;
+            Error::expect_answer(&query.sql, *expected.get_or_insert(found), found)?;
+            let nanos = stats::median(&session::times(session, &query.sql, self.options.seconds)?);
+            let buffers =
+                if first { Some(session::buffers(&session::plan(session, &query.sql, true)?)) } else { None };
+            taken = Some((nanos, buffers));
+            Ok(())
+        })?;
+        Ok(taken)
+    }
+
+    /// The first answer of a server that has just been started, with the table and its indexes on the disk alone. Catalogs have been read: the
+    /// plan was made.
+    fn cold(&mut self, set: &DataSet, query: &Query, all: &[Access]) -> Result<()> {
+        let of = case(set, &query.name, "cold", query.workers);
+        let mut taking_part: Vec<&Access> = all.iter().collect();
+        for _ in 0..self.options.rounds {
+            shuffle(&mut taking_part, &mut self.rng);
+            for access in &taking_part {
+                self.stop.check()?;
+                // A server that is told to end writes what it has; the index has to be chosen before.
+                self.with_access(access, query.workers, &mut |session| {
+                    session.execute("CHECKPOINT").map(drop)
+                })?;
+                let mut database = PathBuf::new();
+                self.server.with_session(&mut |session| {
+                    let path = session::text(session, "SELECT pg_relation_filepath('d')::text")?;
+                    database = PathBuf::from(path.trim_end_matches(['|', '\n']));
+                    Ok(())
+                })?;
+                let folder = database.parent().map(PathBuf::from).unwrap_or_default();
+                self.server.restart(&mut |data| make_cold(&data.join(&folder)))?;
+                let mut nanos = None;
+                self.with_access(access, query.workers, &mut |session| {
+                    if session::plan(session, &query.sql, false)?.contains(access.plan) {
+                        nanos = Some(session::time(session, &query.sql)?);
+                    }
+                    Ok(())
+                })?;
+                if let Some(nanos) = nanos {
+                    self.recorder.add(access.name, &of, LATENCY, nanos);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows for a table with an index: the insert, a scan with them among the others, VACUUM, and the scan again.
+    fn writes(&mut self, set: &DataSet, all: &[Access]) -> Result<()> {
+        let key = set.keys.first().map_or("", String::as_str);
+        let scan = format!("SELECT count(*) FROM w WHERE {key} > {}", set.rows / 2);
+        let rows = format!(
+            "INSERT INTO w SELECT (random() * {})::int FROM generate_series(1, {INSERTED})",
+            set.rows
+        );
+        for _ in 0..self.options.rounds.min(3) {
+            for access in all.iter().filter(|access| matches!(access.name, "cairn scan" | "btree")) {
+                self.stop.check()?;
+                let mut figures = Vec::new();
+                self.server.with_session(&mut |session| {
+                    if access.ours() {
+                        session.execute("LOAD 'cairn'")?;
+                    }
+                    session::execute(
+                        session,
+                        &format!("{SESSION}; {}; SET max_parallel_workers_per_gather = 0", access.settings),
+                    )?;
+                    session::execute(
+                        session,
+                        "DROP TABLE IF EXISTS w; CREATE UNLOGGED TABLE w AS SELECT * FROM d",
+                    )?;
+                    session::execute(
+                        session,
+                        &format!("CREATE INDEX w_i ON w {}; VACUUM (FREEZE, ANALYZE) w", access.definition),
+                    )?;
+                    figures.push(("insert of 100,000 rows", session::time(session, &rows)?));
+                    session::time(session, &scan)?;
+                    figures.push(("scan before VACUUM", session::time(session, &scan)?));
+                    figures.push(("VACUUM", session::time(session, "VACUUM w")?));
+                    session::time(session, &scan)?;
+                    figures.push(("scan after VACUUM", session::time(session, &scan)?));
+                    session.execute("DROP TABLE w").map(drop)
+                })?;
+                for (name, nanos) in figures {
+                    self.recorder.add(access.name, &case(set, name, "warm", 0), LATENCY, nanos);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Everybody who was asked for, with every setting.
+    fn contenders(&self, version: &str) -> Vec<Contender> {
+        let families = |name: &str| match name {
+            "sequential scan" => "seqscan".to_owned(),
+            name => name.split(' ').next().unwrap_or_default().to_owned(),
+        };
+        let given = settings(self.options);
+        let one = |name: &String| {
+            let mut all: BTreeMap<String, String> =
+                given.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect();
+            all.extend(
+                self.definitions
+                    .get(name.as_str())
+                    .into_iter()
+                    .flatten()
+                    .map(|(k, v)| (k.clone(), v.clone())),
+            );
+            let family = families(name);
+            let ours = family == "cairn";
+            let missing = self.cairn.as_ref().err().filter(|_| ours).cloned();
+            let skipped = missing.or_else(|| self.recorder.explain(name, &mut all));
+            let version =
+                if ours { format!("{} in {version}", env!("CARGO_PKG_VERSION")) } else { version.to_owned() };
+            Contender { name: name.clone(), family, version, ours, settings: all, skipped }
+        };
+        self.options.contenders.iter().map(one).collect()
+    }
+}

@@ -1,0 +1,96 @@
+//! What is said to the server, and what it answers.
+
+use std::time::Duration;
+
+use cairn_vfs::{Clock, SystemClock};
+
+use crate::error::Result;
+use crate::suite_sql::{Answer, SqlSession, append_text};
+
+/// What a query returned, to be compared.
+pub(super) fn answer(session: &mut dyn SqlSession, sql: &str) -> Result<Answer> {
+    let mut answer = Answer::default();
+    for statement in statements(sql) {
+        session.select(statement, &mut |row| answer.add(row))?;
+    }
+    Ok(answer)
+}
+
+/// What a query returned, as text.
+pub(super) fn text(session: &mut dyn SqlSession, sql: &str) -> Result<String> {
+    let mut out = Vec::new();
+    for statement in statements(sql) {
+        session.select(statement, &mut |row| {
+            for cell in row {
+                append_text(*cell, &mut out);
+                out.push(b'|');
+            }
+            out.push(b'\n');
+        })?;
+    }
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// The single number that a query returned.
+pub(super) fn number(session: &mut dyn SqlSession, sql: &str) -> Result<f64> {
+    let text = text(session, sql)?;
+    Ok(text.trim_end_matches(['|', '\n']).parse().unwrap_or(f64::NAN))
+}
+
+pub(super) fn statements(sql: &str) -> impl Iterator<Item = &str> {
+    sql.split(';').map(str::trim).filter(|statement| !statement.is_empty())
+}
+
+/// Carries several statements out.
+pub(super) fn execute(session: &mut dyn SqlSession, sql: &str) -> Result<()> {
+    statements(sql).try_for_each(|statement| session.execute(statement).map(drop))
+}
+
+/// How long a query takes, its rows read, in nanoseconds.
+pub(super) fn time(session: &mut dyn SqlSession, sql: &str) -> Result<f64> {
+    let clock = SystemClock::new();
+    let began = clock.now();
+    for statement in statements(sql) {
+        session.select(statement, &mut |_| {})?;
+    }
+    Ok((clock.now() - began).as_nanos() as f64)
+}
+
+/// Asks again and again, three times at least: nanoseconds of each.
+pub(super) fn times(session: &mut dyn SqlSession, sql: &str, seconds: f64) -> Result<Vec<f64>> {
+    let clock = SystemClock::new();
+    let until = clock.now() + Duration::from_secs_f64(seconds);
+    let mut all = Vec::new();
+    while all.len() < 3 || (clock.now() < until && all.len() < 100_000) {
+        all.push(time(session, sql)?);
+    }
+    Ok(all)
+}
+
+/// Lines of a plan, the buffers that were used with `analyze`.
+pub(super) fn plan(session: &mut dyn SqlSession, sql: &str, analyze: bool) -> Result<String> {
+    let how =
+        if analyze { "EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, COSTS OFF) " } else { "EXPLAIN (COSTS OFF) " };
+    statements(sql).map(|statement| text(session, &format!("{how}{statement}"))).collect()
+}
+
+/// Buffers hit and read by the plans' top nodes. Those of planning come later in the text and are not counted.
+pub(super) fn buffers(plan: &str) -> (f64, f64) {
+    let (mut hit, mut read, mut counted) = (0.0, 0.0, false);
+    for line in plan.lines() {
+        // A plan begins at the margin; its top node's buffers come before those of the nodes below.
+        counted &= line.starts_with(' ');
+        if counted {
+            continue;
+        }
+        let Some((_, found)) = line.split_once("Buffers: shared") else { continue };
+        counted = true;
+        let of = |word: &str| {
+            let rest = found.split_once(word)?.1;
+            rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<f64>().ok()
+        };
+        hit += of("hit=").unwrap_or(0.0);
+        read += of("read=").unwrap_or(0.0);
+    }
+    (hit, read)
+}

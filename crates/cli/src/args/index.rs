@@ -1,0 +1,51 @@
+//! Arguments of `cairn bench index`.
+
+use clap::Args;
+
+use super::bytes::parse_bytes;
+use super::run::RunArgs;
+
+/// `cairn bench index`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn bench index
+  cairn bench index thrash --rounds 5
+  cairn bench index quick,ideas --filter Q
+  cairn bench index pressure --warm-only --contenders 'cairn aggregate,cairn scan,btree,btree of all columns'
+
+Data sets: quick has Q1, Q2 and Q3; thrash and pressure have one of their name; those but Q2 also ', shuffled', with rows in random order.
+ideas has selectivity, key int2 / int8 / uuid / text / numeric / timestamp, 1 / 2 / 4 / 8 INCLUDE columns,
+skew uniform / zipf / heavy tail, mix.
+Contenders: cairn aggregate, cairn scan, btree, btree of all columns, btree without deduplication, brin, hash, sequential scan.
+PostgreSQL is found as by bench sql; its cairn access method is there after make install in bindings/postgres.")]
+pub struct BenchIndexArgs {
+    /// Which data: quick, thrash, pressure, ideas or all; several with commas
+    #[arg(value_delimiter = ',', default_value = "quick")]
+    pub suites: Vec<String>,
+    /// Only data sets with this in their name
+    #[arg(long, value_name = "WORD")]
+    pub filter: Option<String>,
+    /// Who is measured, by name; everybody by default
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub contenders: Vec<String>,
+    /// Times the guide's rows
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    pub scale: f64,
+    /// Turns of everybody with every query
+    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    pub rounds: u32,
+    /// How long a turn asks, at least three times
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1)]
+    pub seconds: f64,
+    /// Leave out what a server that has just been started takes for the first query of each set
+    #[arg(long)]
+    pub warm_only: bool,
+    /// PostgreSQL's shared_buffers
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "64MiB")]
+    pub shared_buffers: u64,
+    /// Seed of data and orders
+    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    pub seed: u64,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
