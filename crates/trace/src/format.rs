@@ -41,8 +41,6 @@ const JOINED: u8 = 0x10;
 const BACKWARDS: u8 = 0x20;
 const KEYSPACE: u8 = 0x40;
 const DELTA: u8 = 0x80;
-/// Kind and flags, a time, a keyspace, a hash and its length, a detail: what is encoded without the heap.
-const SMALL_BYTES: usize = 1 + 4 * varint::MAX_BYTES + 8;
 
 const _: () = assert!(CHECKED_BYTES + 8 == BLOCK_HEAD_BYTES);
 
@@ -226,44 +224,6 @@ pub(crate) struct Frame {
     pub keyspace: u32,
 }
 
-/// Bytes on the stack; what does not fit is a bug of the bound above, and left out.
-struct Small {
-    bytes: [u8; SMALL_BYTES],
-    used: usize,
-}
-
-impl Small {
-    #[inline]
-    fn byte(&mut self, byte: u8) {
-        if let Some(slot) = self.bytes.get_mut(self.used) {
-            *slot = byte;
-            self.used += 1;
-        }
-    }
-
-    #[inline]
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.byte(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8);
-    }
-
-    #[inline]
-    fn long(&mut self, value: u64) {
-        if let Some(slot) = self.bytes.get_mut(self.used..self.used + 8) {
-            slot.copy_from_slice(&value.to_le_bytes());
-            self.used += 8;
-        }
-    }
-
-    #[inline]
-    fn done(&self) -> &[u8] {
-        self.bytes.get(..self.used).unwrap_or_default()
-    }
-}
-
 /// Appends one record. `end` is the key that ends a range of [`Detail::DeleteRange`].
 #[inline]
 pub(crate) fn encode(
@@ -288,45 +248,61 @@ pub(crate) fn encode(
             (7, Some(bytes.min(u64::MAX / 4) * 3 + state), false)
         }
     };
-    let mut head = Small { bytes: [0; SMALL_BYTES], used: 0 };
     let flag = |set: bool, bit: u8| if set { bit } else { 0 };
-    head.byte(
+    out.push(
         kind | flag(frame.joined, JOINED)
             | flag(backwards, BACKWARDS)
             | flag(frame.keyspace != 0, KEYSPACE)
             | flag(frame.delta_ns != 0, DELTA),
     );
     if frame.delta_ns != 0 {
-        head.varint(frame.delta_ns);
+        push_varint(out, frame.delta_ns);
     }
     if frame.keyspace != 0 {
-        head.varint(u64::from(frame.keyspace));
+        push_varint(out, u64::from(frame.keyspace));
     }
-    push_key(&mut head, out, key);
+    push_key(out, key);
     if let Some(end) = end.filter(|_| kind == 5) {
-        push_key(&mut head, out, end);
+        push_key(out, end);
     }
     if let Some(number) = number {
-        head.varint(number);
+        push_varint(out, number);
     }
-    out.extend_from_slice(head.done());
 }
 
-/// A hash goes to the small bytes, a key through them to `out`.
 #[inline]
-fn push_key(head: &mut Small, out: &mut Vec<u8>, key: StoredKey<'_>) {
+fn push_key(out: &mut Vec<u8>, key: StoredKey<'_>) {
     match key {
         StoredKey::Hash(hash, bytes) => {
-            head.long(hash);
-            head.varint(u64::from(bytes));
+            out.extend_from_slice(&hash.to_le_bytes());
+            push_varint(out, u64::from(bytes));
         }
         StoredKey::Raw(key) => {
-            head.varint(key.len() as u64);
-            out.extend_from_slice(head.done());
+            push_varint(out, key.len() as u64);
             out.extend_from_slice(key);
-            head.used = 0;
         }
     }
+}
+
+/// As [`varint::push`], for numbers that are mostly small.
+#[inline]
+fn push_varint(out: &mut Vec<u8>, value: u64) {
+    match value {
+        0..0x80 => out.push(value as u8),
+        0x80..0x4000 => out.extend_from_slice(&[value as u8 | 0x80, (value >> 7) as u8]),
+        _ => varint::push(value, out),
+    }
+}
+
+/// Appends records that were encoded without a time in the first of them, which it gets here.
+pub(crate) fn append_group(out: &mut Vec<u8>, delta_ns: u64, records: &[u8]) {
+    let Some((&head, rest)) = records.split_first().filter(|_| delta_ns != 0) else {
+        out.extend_from_slice(records);
+        return;
+    };
+    out.push(head | DELTA);
+    push_varint(out, delta_ns);
+    out.extend_from_slice(rest);
 }
 
 /// Reads the record at the front of `bytes`, whose predecessor was at `before_ns`; the event and what it takes.

@@ -1,9 +1,10 @@
 //! Recording while a program runs: lanes, a clock that is read as seldom as it can be, and errors that stay here.
 
+use std::cell::RefCell;
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_vfs::sync::{Line, Mutex, lock};
@@ -11,8 +12,8 @@ use cairn_vfs::{Clock, Fs, Rng, StdFs, SystemClock, SystemRng, thread};
 
 use crate::error::{Error, Result};
 use crate::event::Detail;
-use crate::format::{Header, KEY_BYTES_MAX, KeyForm, StoredKey};
-use crate::writer::{Pending, Tail};
+use crate::format::{self, Frame, Header, KEY_BYTES_MAX, KeyForm, StoredKey};
+use crate::writer::{BLOCK_BYTES, Pending, Tail};
 
 /// The environment's word for the file that [`Recorder::from_env`] writes.
 pub const ENV_PATH: &str = "CAIRN_TRACE";
@@ -72,8 +73,8 @@ pub struct Summary {
 /// Writes a trace of what it is told, from any number of threads. Cheap to clone; the trace ends with
 /// [`Recorder::finish`] or with the last clone.
 ///
-/// An operation costs some 15 ns: a hash of its key, a lock that no other thread wants, a few bytes. Nothing that goes wrong is shown
-/// to the operation: recording stops, what is not recorded is counted, and [`Recorder::finish`] tells.
+/// An operation costs some 15 ns: a hash of its key and a few bytes in memory of its thread's own, handed over after every eighth. Nothing
+/// that goes wrong is shown to the operation: recording stops, what is not recorded is counted, and [`Recorder::finish`] tells.
 #[derive(Debug, Clone)]
 pub struct Recorder {
     inner: Arc<Inner>,
@@ -81,6 +82,8 @@ pub struct Recorder {
 
 #[derive(Debug)]
 struct Inner {
+    /// Of all recorders of the process: what a thread has staged belongs to one.
+    number: u64,
     /// False once nothing is recorded any more.
     on: AtomicBool,
     dropped: AtomicU64,
@@ -91,17 +94,9 @@ struct Inner {
     bytes_max: u64,
     start_ns: u64,
     clock: Arc<dyn Clock>,
-    lanes: Vec<Line<Mutex<Lane>>>,
+    lanes: Vec<Line<Mutex<Pending>>>,
     /// Taken with or without a lane's lock, and no lane's lock is taken while it is held.
     tail: Mutex<End>,
-}
-
-#[derive(Debug)]
-struct Lane {
-    pending: Pending,
-    /// Operations until the clock is read again.
-    until_clock: u32,
-    now_ns: u64,
 }
 
 #[derive(Debug)]
@@ -109,6 +104,35 @@ struct End {
     tail: Tail,
     error: Option<Error>,
     summary: Option<Summary>,
+}
+
+/// What a thread has recorded and not handed over: the operations since its last look at the clock, all at the time of that.
+#[derive(Debug)]
+struct Staged {
+    /// The recorder's number, and where to find it when the thread ends.
+    recorder: u64,
+    inner: Weak<Inner>,
+    records: Vec<u8>,
+    count: u32,
+    /// Records after which they are handed over.
+    group: u32,
+    now_ns: u64,
+}
+
+static RECORDERS: AtomicU64 = AtomicU64::new(1);
+
+thread_local! {
+    static STAGED: RefCell<Staged> = const {
+        RefCell::new(Staged { recorder: 0, inner: Weak::new(), records: Vec::new(), count: 0, group: 1, now_ns: 0 })
+    };
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        if let Some(inner) = self.inner.upgrade() {
+            inner.hand_over(self);
+        }
+    }
 }
 
 impl Recorder {
@@ -144,10 +168,9 @@ impl Recorder {
             source: options.source,
         };
         let tail = Tail::create(&**fs, path, &header)?;
-        let lane = |number: usize| {
-            Line(Mutex::new(Lane { pending: Pending::new(number as u32), until_clock: 0, now_ns: 0 }))
-        };
+        let lane = |number: usize| Line(Mutex::new(Pending::new(number as u32)));
         let inner = Inner {
+            number: RECORDERS.fetch_add(1, Ordering::Relaxed),
             on: AtomicBool::new(true),
             dropped: AtomicU64::new(0),
             keys: options.keys,
@@ -200,20 +223,61 @@ impl Recorder {
     /// Records one operation. `key` is the real key; a [`Detail::DeleteRange`] has the real end.
     #[inline]
     pub fn record(&self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
-        if self.inner.on.load(Ordering::Relaxed) {
-            if let Some(stored) = self.inner.stored(key) {
-                let mut lane = lock(self.inner.lane());
-                self.inner.push(&mut lane, (false, keyspace), stored, detail);
+        let inner = &*self.inner;
+        let Some(stored) = inner.stored(key) else { return };
+        let done = STAGED.try_with(|staged| {
+            let Ok(mut staged) = staged.try_borrow_mut() else { return false };
+            let staged = &mut *staged;
+            if !self.begin(staged) {
+                return false;
             }
-        } else {
-            self.inner.dropped.fetch_add(1, Ordering::Relaxed);
+            inner.push(staged, (false, keyspace), stored, detail);
+            if staged.count >= staged.group {
+                inner.hand_over(staged);
+            }
+            true
+        });
+        if done != Ok(true) {
+            inner.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Records operations that belong together: a batch, a multi-get.
+    /// Makes sure that what is staged is this recorder's and has a time. False where nothing is recorded any more.
+    #[inline]
+    fn begin(&self, staged: &mut Staged) -> bool {
+        if staged.recorder != self.inner.number {
+            self.adopt(staged);
+        }
+        if staged.count == 0 {
+            return self.inner.look_at_clock(staged);
+        }
+        true
+    }
+
+    /// The thread goes over to this recorder.
+    #[cold]
+    fn adopt(&self, staged: &mut Staged) {
+        if let Some(other) = staged.inner.upgrade() {
+            other.hand_over(staged);
+        }
+        staged.records.clear();
+        (staged.count, staged.now_ns) = (0, 0);
+        (staged.recorder, staged.inner) = (self.inner.number, Arc::downgrade(&self.inner));
+    }
+
+    /// Records operations that belong together: a batch, a multi-get. Within `fill` nothing else is recorded.
     pub fn batch(&self, fill: impl FnOnce(&mut Batch<'_>)) {
-        let mut lane = lock(self.inner.lane());
-        fill(&mut Batch { inner: &self.inner, lane: &mut lane, joined: false });
+        let inner = &*self.inner;
+        let done = STAGED.try_with(|staged| {
+            let Ok(mut staged) = staged.try_borrow_mut() else { return false };
+            let recorded = self.begin(&mut staged);
+            fill(&mut Batch { inner, staged: recorded.then_some(&mut *staged), joined: false });
+            inner.hand_over(&mut staged);
+            true
+        });
+        if done != Ok(true) {
+            inner.dropped.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Records a lookup; `found` is the value's length.
@@ -251,12 +315,14 @@ impl Recorder {
         );
     }
 
-    /// Writes what the lanes hold. Not durable.
+    /// Writes what was recorded so far. Not durable. Of other threads that still run, up to seven last operations are missing: they come
+    /// with their next one, or with the thread's end.
     ///
     /// Errors: the one that ended the recording.
     pub fn flush(&self) -> Result<()> {
+        self.hand_over_own();
         for lane in &self.inner.lanes {
-            self.inner.write(&mut lock(lane).pending);
+            self.inner.write(&mut lock(lane));
         }
         match &lock(&self.inner.tail).error {
             Some(error) => Err(error.clone()),
@@ -264,11 +330,34 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace: what is recorded after this is counted as dropped. Durable when it returns. Further calls return the same.
+    /// Ends the trace: what is recorded after this is counted as dropped, and so are the operations that other threads have not handed over,
+    /// seven each at most. Durable when it returns. Further calls return the same.
     ///
     /// Errors: the one that ended the recording before; the file then reads as one that was cut.
     pub fn finish(&self) -> Result<Summary> {
+        self.hand_over_own();
         self.inner.finish()
+    }
+
+    /// Hands over what the calling thread has staged here.
+    fn hand_over_own(&self) {
+        // A thread that is ending has handed over by itself.
+        let _ = STAGED.try_with(|staged| {
+            if let Ok(mut staged) = staged.try_borrow_mut()
+                && staged.recorder == self.inner.number
+            {
+                self.inner.hand_over(&mut staged);
+            }
+        });
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // With the last one the trace ends; what the thread has staged belongs to it.
+        if Arc::strong_count(&self.inner) == 1 {
+            self.hand_over_own();
+        }
     }
 }
 
@@ -276,29 +365,29 @@ impl Recorder {
 #[derive(Debug)]
 pub struct Batch<'a> {
     inner: &'a Inner,
-    lane: &'a mut Lane,
+    /// `None` where nothing is recorded any more.
+    staged: Option<&'a mut Staged>,
     joined: bool,
 }
 
 impl Batch<'_> {
     /// Records one of them.
     pub fn record(&mut self, keyspace: u32, key: &[u8], detail: Detail<'_>) {
-        if !self.inner.on.load(Ordering::Relaxed) {
+        let Some(stored) = self.inner.stored(key) else { return };
+        let Some(staged) = &mut self.staged else {
             self.inner.dropped.fetch_add(1, Ordering::Relaxed);
-        } else if let Some(stored) = self.inner.stored(key) {
-            self.inner.push(self.lane, (self.joined, keyspace), stored, detail);
-            self.joined = true;
+            return;
+        };
+        self.inner.push(staged, (self.joined, keyspace), stored, detail);
+        self.joined = true;
+        // BOUND: a batch of any size is handed over in parts that a block has room for.
+        if staged.records.len() > BLOCK_BYTES {
+            self.inner.hand_over(staged);
         }
     }
 }
 
 impl Inner {
-    #[inline]
-    fn lane(&self) -> &Mutex<Lane> {
-        // LANES of them were made, so there is always one.
-        &self.lanes[thread::number() % LANES].0
-    }
-
     /// The key as it is kept; `None` for one that is not in the sample.
     #[inline]
     fn stored<'a>(&self, key: &'a [u8]) -> Option<StoredKey<'a>> {
@@ -313,31 +402,57 @@ impl Inner {
         })
     }
 
+    /// Notes when the operations that follow are, and how many of them there may be before the next look.
     #[inline]
-    fn push(&self, lane: &mut Lane, frame: (bool, u32), key: StoredKey<'_>, detail: Detail<'_>) {
-        let looked = lane.until_clock == 0;
-        if looked {
-            let now_ns = (self.clock.now().as_nanos() as u64).saturating_sub(self.start_ns);
-            let frequent = now_ns.saturating_sub(lane.now_ns) < FREQUENT_NS;
-            lane.until_clock = if frequent { CLOCK_EVERY - 1 } else { 0 };
-            lane.now_ns = now_ns;
-        } else {
-            lane.until_clock -= 1;
+    fn look_at_clock(&self, staged: &mut Staged) -> bool {
+        if !self.on.load(Ordering::Relaxed) {
+            return false;
         }
+        let now_ns = (self.clock.now().as_nanos() as u64).saturating_sub(self.start_ns);
+        let frequent = now_ns.saturating_sub(staged.now_ns) < FREQUENT_NS;
+        staged.group = if frequent { CLOCK_EVERY } else { 1 };
+        staged.now_ns = now_ns;
+        true
+    }
+
+    #[inline]
+    fn push(
+        &self,
+        staged: &mut Staged,
+        (joined, keyspace): (bool, u32),
+        key: StoredKey<'_>,
+        detail: Detail<'_>,
+    ) {
         let end = match detail {
-            Detail::DeleteRange { end, .. } => {
-                let end = end.get(..end.len().min(KEY_BYTES_MAX)).unwrap_or_default();
-                Some(match self.keys {
-                    KeyForm::Hashed => StoredKey::Hash(xxh3_64_seeded(end, self.hash_seed), end.len() as u32),
-                    KeyForm::Raw => StoredKey::Raw(end),
-                })
-            }
+            Detail::DeleteRange { end, .. } => Some(self.stored_end(end)),
             _ => None,
         };
-        lane.pending.push(lane.now_ns, frame, key, detail, end);
-        if lane.pending.is_full() || (looked && lane.now_ns - lane.pending.first_ns.min(lane.now_ns) > AGE_NS)
-        {
-            self.write(&mut lane.pending);
+        // The first one's time is put in when they are handed over.
+        format::encode(&mut staged.records, Frame { joined, delta_ns: 0, keyspace }, key, detail, end);
+        staged.count += 1;
+    }
+
+    #[cold]
+    fn stored_end<'a>(&self, end: &'a [u8]) -> StoredKey<'a> {
+        let end = end.get(..end.len().min(KEY_BYTES_MAX)).unwrap_or_default();
+        match self.keys {
+            KeyForm::Hashed => StoredKey::Hash(xxh3_64_seeded(end, self.hash_seed), end.len() as u32),
+            KeyForm::Raw => StoredKey::Raw(end),
+        }
+    }
+
+    /// Puts what a thread has staged into its lane, and the lane into the file where it is full or old.
+    fn hand_over(&self, staged: &mut Staged) {
+        if staged.count == 0 {
+            return;
+        }
+        // LANES of them were made, so there is always one.
+        let mut pending = lock(&self.lanes[thread::number() % LANES].0);
+        pending.push_group(staged.now_ns, &staged.records, staged.count);
+        staged.records.clear();
+        staged.count = 0;
+        if pending.is_full() || pending.last_ns - pending.first_ns > AGE_NS {
+            self.write(&mut pending);
         }
     }
 
@@ -366,9 +481,9 @@ impl Inner {
         self.on.store(false, Ordering::Relaxed);
         let mut last_ns = 0;
         for lane in &self.lanes {
-            let mut lane = lock(lane);
-            self.write(&mut lane.pending);
-            last_ns = last_ns.max(lane.pending.last_ns);
+            let mut pending = lock(lane);
+            self.write(&mut pending);
+            last_ns = last_ns.max(pending.last_ns);
         }
         let mut end = lock(&self.tail);
         if let Some(error) = &end.error {

@@ -104,6 +104,20 @@ impl Pending {
         detail: Detail<'_>,
         end: Option<StoredKey<'_>>,
     ) {
+        let delta_ns = self.move_to(time_ns);
+        format::encode(&mut self.block, Frame { joined, delta_ns, keyspace }, key, detail, end);
+        self.records += 1;
+    }
+
+    /// Adds records that were encoded without times, all of them at `time_ns`.
+    pub fn push_group(&mut self, time_ns: u64, records: &[u8], count: u32) {
+        let delta_ns = self.move_to(time_ns);
+        format::append_group(&mut self.block, delta_ns, records);
+        self.records += count;
+    }
+
+    /// The next record is at this time; how long after the last one that is. Begins a block where there is none.
+    fn move_to(&mut self, time_ns: u64) -> u64 {
         if self.records == 0 {
             self.block.clear();
             self.block.reserve(BLOCK_BYTES + 4096);
@@ -113,8 +127,7 @@ impl Pending {
         }
         let delta_ns = time_ns.saturating_sub(self.last_ns);
         self.last_ns += delta_ns;
-        format::encode(&mut self.block, Frame { joined, delta_ns, keyspace }, key, detail, end);
-        self.records += 1;
+        delta_ns
     }
 
     /// Forgets what there is; how many records that were.

@@ -1,8 +1,10 @@
 //! The lab's commands: a run, and what can be made of stored ones.
 
+pub mod history;
 pub mod kv;
 mod outcome;
 pub mod pool;
+pub mod replay;
 pub mod run;
 pub mod sql;
 pub mod stored;
@@ -30,7 +32,7 @@ pub fn worker() -> Result<Outcome> {
 }
 
 /// Writes a file whole or not at all, durably.
-fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
+pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         fs.create_dir_all(dir)?;
     }

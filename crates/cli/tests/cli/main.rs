@@ -5,9 +5,11 @@
 mod bench;
 mod changes;
 mod formats;
+mod history;
 mod kv;
 mod pages;
 mod reading;
 #[cfg(feature = "sql")]
 mod sql;
 mod support;
+mod trace;

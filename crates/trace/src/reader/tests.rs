@@ -119,7 +119,7 @@ fn lanes_are_merged() {
     let step = |key: &'static [u8], batch: bool| {
         clock.advance(std::time::Duration::from_millis(10));
         let recorder = recorder.clone();
-        std::thread::scope(|scope| {
+        cairn_vfs::thread::scope(|scope| {
             scope.spawn(move || {
                 if batch {
                     recorder.batch(|batch| {

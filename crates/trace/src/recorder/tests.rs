@@ -178,7 +178,7 @@ fn recording_ends_quietly() {
 fn threads_record_together() {
     let fs = memory();
     let recorder = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
-    std::thread::scope(|scope| {
+    cairn_vfs::thread::scope(|scope| {
         for thread in 0..4_u32 {
             let recorder = recorder.clone();
             scope.spawn(move || {
@@ -189,6 +189,7 @@ fn threads_record_together() {
                         batch.record(thread, b"two", Detail::Delete);
                     });
                 }
+                recorder.flush().unwrap();
             });
         }
     });
@@ -205,6 +206,32 @@ fn threads_record_together() {
         before = Some((event.keyspace, event.kind() == Kind::Put));
     }
     assert_eq!(of_thread, [15_000; 4]);
+}
+
+/// Goal: a thread that has ended has handed everything over, two recorders of one thread do not mix, and what comes within a batch is
+/// counted as dropped instead of ending the program. Method: operations that are no whole group.
+#[test]
+fn nothing_is_left_with_threads() {
+    let fs = memory();
+    let recorder = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
+    let other = Recorder::create_in(&fs, Path::new("/other"), raw()).unwrap();
+    let of_thread = recorder.clone();
+    let put = move || (0..11).for_each(|_| of_thread.put(0, b"thread", 1));
+    thread::spawn("recording", put).unwrap().join().unwrap();
+    for _ in 0..5 {
+        recorder.put(0, b"one", 1);
+        other.put(0, b"other", 1);
+    }
+    recorder.batch(|batch| {
+        batch.record(0, b"inside", Detail::Delete);
+        recorder.put(0, b"within", 1);
+    });
+    assert_eq!(recorder.finish().unwrap().records, 11 + 5 + 1);
+    assert_eq!(recorder.finish().unwrap().dropped, 1);
+    drop(other);
+    let trace = Trace::open(&*fs, Path::new("/other")).unwrap();
+    assert!(trace.events().all(|event| event.unwrap().key == b"other"));
+    assert_eq!((trace.records(), trace.ending()), (5, Ending::Complete { dropped: 0 }));
 }
 
 /// Goal: options that make no sense and a file that is there are refused.

@@ -107,8 +107,7 @@ fn laws_are_found() {
     let hot = (0..40_000).map(|_| if rng.unit() < 0.8 { rng.below(10) } else { rng.below(5_000) });
     let skew = of(&gets(hot), &Options::default()).unwrap().skew.unwrap();
     assert!(!skew.zipf.fits && skew.hottest_1_percent > 0.79, "{:?}", skew.zipf);
-    let even =
-        of(&gets((0..40_000).map(|number| number % 1000)), &Options::default()).unwrap().skew.unwrap();
+    let even = of(&gets((0..40_000).map(|number| number % 1000)), &Options::default()).unwrap().skew.unwrap();
     assert!(even.zipf.theta < 0.01 && even.zipf.fits && (even.hottest_10_percent - 0.1).abs() < 1e-9);
     let once = of(&gets(0..1000), &Options::default()).unwrap();
     assert!(!once.skew.unwrap().zipf.fits && once.reuse.unwrap().caches.is_empty());
