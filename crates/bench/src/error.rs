@@ -15,6 +15,9 @@ pub enum Error {
     /// One of Cairn's constant stores failed.
     #[error(transparent)]
     Hash(#[from] cairn_hash::Error),
+    /// A trace.
+    #[error(transparent)]
+    Trace(#[from] cairn_trace::Error),
     /// A store that is compared failed. Its own message follows its name.
     #[error("{engine}: {what}")]
     Engine {

@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod bytes;
 pub mod index;
+pub mod history;
 pub mod kv;
 pub mod pool;
 mod run;
@@ -10,6 +11,7 @@ mod run;
 pub mod shell;
 pub mod sim;
 pub mod sql;
+pub mod trace;
 
 use std::path::PathBuf;
 
@@ -19,10 +21,12 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use bytes::parse_bytes;
 use index::BenchIndexArgs;
+use history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use kv::KvCommand;
 use pool::{BenchPoolArgs, RenderArgs};
 pub use run::RunArgs;
 use sql::BenchSqlArgs;
+use trace::{BenchReplayArgs, TraceCommand};
 
 const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
 
@@ -61,6 +65,12 @@ pub enum Command {
     },
     /// Which store for a workload: predicted, then run, on this machine
     Advise(Box<advise::AdviseArgs>),
+    /// Traces of workloads: record, import, look at
+    Trace {
+        /// What to do with them.
+        #[command(subcommand)]
+        command: TraceCommand,
+    },
     /// Measure engines against their peers on this machine
     Bench {
         /// What to measure or to make of measurements.
@@ -375,12 +385,35 @@ pub enum BenchCommand {
     Index(BenchIndexArgs),
     /// SQL engines: single statements, transactions, queries, bulk loads, TPC-H, pgbench
     Sql(BenchSqlArgs),
+    /// Do again on every store what a trace recorded
+    Replay(BenchReplayArgs),
     /// Hold a stored run against an earlier one
-    #[command(after_help = "Example:
+    #[command(after_help = "Examples:
   cairn bench compare before.json after.json
+  cairn bench compare before.json after.json --fail --limit 10
+  cairn bench compare after.json --fail
 
-Over 1 is in favour of the second run; ~ marks what cannot be told from noise.")]
+Over 1 is in favour of the second run; ~ marks what cannot be told from noise. With one run the history has the earlier one.
+A regression: a count beyond its limit; a time beyond its limit, its interval and three times what the series does by itself, unless the
+instructions of the same case are known and have not grown.
+Exit codes: 0 compared, 1 error, 2 with --fail: something got worse.")]
     Compare(CompareArgs),
+    /// Count instructions an operation with callgrind: figures that do not depend on how busy a machine is
+    Counts(CountsArgs),
+    /// Add stored runs to the history
+    #[command(after_help = "Example:
+  cairn bench record benchmark-results/*.json
+
+The history is a store of `cairn kv`. A run that is there already is left as it is.")]
+    Record(RecordRunArgs),
+    /// Show figures over time
+    #[command(after_help = "Examples:
+  cairn bench history
+  cairn bench history replay throughput cairn --last 20 --html trend.html
+  cairn bench history --runs
+
+With --runs a word is a suite. Exit codes: 0 found, 1 error, 2 nothing found.")]
+    History(HistoryArgs),
     /// Write the README's results table from a stored run
     #[command(after_help = "Example:
   cairn bench readme --run benchmark-results/stored/hash-20260101T000000Z.json
@@ -544,18 +577,6 @@ impl From<Promise> for Durability {
             Promise::Sync => Durability::Sync,
         }
     }
-}
-
-/// `cairn bench compare`.
-#[derive(Debug, Args)]
-pub struct CompareArgs {
-    /// The earlier run
-    pub a: PathBuf,
-    /// The later run
-    pub b: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// `cairn bench readme`.

@@ -34,6 +34,9 @@ pub enum Error {
     #[cfg(feature = "sql")]
     #[error("{}", crate::output::counted(*.0, "statement failed", "statements failed"))]
     Statements(u64),
+    /// A trace.
+    #[error(transparent)]
+    Trace(#[from] cairn_trace::Error),
     /// The file system.
     #[error(transparent)]
     Vfs(#[from] cairn_vfs::Error),

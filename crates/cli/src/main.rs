@@ -8,6 +8,7 @@
 //! input/    records from CSV, TSV, JSON Lines, Parquet and length-prefixed binary
 //! sim/      the simulator: runs, sweeps, optimizing, validation, calibration, the page
 //! advise    which store for a workload
+//! trace/    traces of workloads: recording, import, statistics
 //! bench/    runs of the lab, and what can be made of stored ones
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
 //! ```
@@ -28,6 +29,7 @@ mod progress;
 mod sim;
 #[cfg(feature = "sql")]
 mod sql;
+mod trace;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -72,14 +74,19 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Sql(args) => sql::run(&fs, *args),
         Command::Advise(args) => advise::run(&fs, &args),
         Command::Sim { command } => sim::run(&fs, *command),
+        Command::Trace { command } => trace::run(&fs, command),
         Command::Bench { command } => match command {
             BenchCommand::Hash(args) => bench::run::run(&fs, &args),
             BenchCommand::Kv(args) => bench::kv::run(&fs, &args),
             BenchCommand::Pool(args) => bench::pool::run(&fs, &args),
-            BenchCommand::Compare(args) => bench::stored::compare(&fs, &args),
+            BenchCommand::Compare(args) => bench::history::compare(&fs, &args),
+            BenchCommand::Counts(args) => bench::history::counts(&fs, &args),
+            BenchCommand::History(args) => bench::history::history(&fs, &args),
+            BenchCommand::Record(args) => bench::history::record(&fs, &args),
             BenchCommand::Readme(args) => bench::stored::readme(&fs, &args),
             BenchCommand::Render(args) => bench::pool::render(&fs, &args),
             BenchCommand::Index(args) => bench::index::run(&fs, &args),
+            BenchCommand::Replay(args) => bench::replay::run(&fs, &args),
             BenchCommand::Sql(args) => bench::sql::run(&fs, &args),
             BenchCommand::Report(args) => bench::stored::report(&fs, &args),
         },

@@ -5,7 +5,7 @@
 //! `dyn` costs nothing that could be seen: the loop over the keys is compiled inside each engine (see [`lookups`]).
 
 mod cairn;
-pub mod cairn_constant;
+pub mod cairn_hash_kv;
 pub mod cairn_kv;
 #[cfg(all(feature = "sql", feature = "peers"))]
 pub mod cairn_server;

@@ -17,6 +17,8 @@ const PLOT_HEIGHT: f64 = 250.0;
 const TOP: f64 = 18.0;
 const AXIS_HEIGHT: f64 = 42.0;
 const LABEL_GAP: f64 = 16.0;
+/// Labels under an axis of many points.
+const LABELS: usize = 8;
 /// Longest direct label.
 pub(super) const DIRECT_CHARS: usize = 26;
 
@@ -25,7 +27,7 @@ pub(super) const DIRECT_CHARS: usize = 26;
 pub(super) struct Stop {
     /// Fraction of the width.
     pub(super) place: f64,
-    /// What stands below it. Not escaped.
+    /// What stands below it; nothing for one between two that are labelled. Not escaped.
     pub(super) label: String,
 }
 
@@ -124,7 +126,7 @@ impl LineChart<'_> {
             out += &text("tick", 0.0, -10.0, y + 4.0, Anchor::End, &escape(label));
         }
         let bottom = TOP + PLOT_HEIGHT;
-        for stop in &self.stops {
+        for stop in self.stops.iter().filter(|stop| !stop.label.is_empty()) {
             out += &line("grid faint", (stop.place, TOP), (stop.place, bottom));
             out += &text("tick", stop.place, 0.0, bottom + 18.0, Anchor::Middle, &escape(&stop.label));
         }
@@ -186,8 +188,10 @@ impl LineChart<'_> {
 
     fn tip(&self, series: &Series, point: &Point) -> String {
         let stop = self.stops.get(point.stop).map_or("", |stop| stop.label.as_str());
-        let mut out =
-            format!("{}\n{} at {stop} {}", series.label, format::quantity(point.y, self.unit), self.x_title);
+        let mut out = format!("{}\n{}", series.label, format::quantity(point.y, self.unit));
+        if !stop.is_empty() {
+            out += &format!(" at {stop} {}", self.x_title);
+        }
         if let Some((low, high)) = point.interval {
             out += &format!("\n95 % interval {}", format::interval(low, high, self.unit));
         }
@@ -241,4 +245,16 @@ pub(super) fn even_stops(labels: &[String]) -> Vec<Stop> {
         .enumerate()
         .map(|(index, label)| Stop { place: place(index), label: label.clone() })
         .collect()
+}
+
+/// Stops at these places, some [`LABELS`] of them labelled.
+pub(super) fn some_stops(places: &[f64], label: impl Fn(usize) -> String) -> Vec<Stop> {
+    let every = places.len().div_ceil(LABELS).max(1);
+    let stop = |(at, place): (usize, &f64)| {
+        // The last one is labelled in any case, and one that would stand too close to it is not.
+        let from_end = places.len() - 1 - at;
+        let labelled = from_end == 0 || (at.is_multiple_of(every) && from_end * 2 > every);
+        Stop { place: *place, label: if labelled { label(at) } else { String::new() } }
+    };
+    places.iter().enumerate().map(stop).collect()
 }

@@ -16,6 +16,7 @@ mod costs;
 mod figure;
 mod forest;
 mod format;
+mod history;
 mod html;
 mod lines;
 mod lookups;
@@ -30,15 +31,20 @@ mod scale;
 mod scatter;
 mod selector;
 mod setup;
+mod shell;
 mod svg;
 mod table;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod trace;
 mod verdict;
 mod verdict_page;
 
+use cairn_trace::stats::Stats;
+
+use crate::history::Series;
 use crate::results::Run;
 
 /// Renders `run` as one self-contained HTML document.
@@ -51,4 +57,15 @@ use crate::results::Run;
 /// bootstrap of its ratio. A page takes some 2 kB for each measurement.
 pub fn render_html(run: &Run, other: Option<&Run>) -> String {
     page::document(run, other)
+}
+
+/// Renders the statistics of a trace as one self-contained HTML document, in the style of the reports. `name` is its file's.
+pub fn render_trace(name: &str, stats: &Stats) -> String {
+    trace::document(name, stats)
+}
+
+/// Renders figures over time as one self-contained HTML document, in the style of the reports: a chart for each metric of a case, a line for
+/// each contender.
+pub fn render_history(series: &[Series]) -> String {
+    history::document(series)
 }

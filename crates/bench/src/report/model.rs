@@ -175,6 +175,11 @@ const OUR_TONES: usize = 11;
 const MARKERS: usize = 7;
 
 impl Look {
+    /// The look of a line that is no contender's, told from others of its chart by its number.
+    pub(super) fn line(number: usize) -> Look {
+        Look { ours: true, family: number, tone: number * 3 }
+    }
+
     /// The CSS class of its colour.
     pub(super) fn class(self) -> String {
         if self.ours { format!("o{}", self.tone % OUR_TONES) } else { format!("p{}", self.tone % 7) }

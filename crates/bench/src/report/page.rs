@@ -17,11 +17,11 @@ use super::verdict::Verdict;
 use super::verdict_page;
 use crate::results::Run;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("script.js");
+pub(super) const STYLE: &str = include_str!("style.css");
+pub(super) const SCRIPT: &str = include_str!("script.js");
 
 /// Nothing may be fetched and nothing sent: the page carries all it needs.
-const POLICY: &str =
+pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
 /// The whole document.

@@ -9,6 +9,7 @@ use crate::digest::Digest;
 use crate::engine::{Built, Compression};
 use crate::error::{Error, Result};
 use crate::histogram::Latencies;
+use crate::suite_counts::CountJob;
 use crate::suite_kv::job::{KvJob, KvOutcome};
 use crate::workload::{Dataset, Distribution, KeyShape, Lookup, Records, Separator, ValueShape, Workload};
 
@@ -144,6 +145,8 @@ pub enum Job {
     },
     /// One turn of a key-value store.
     Kv(Box<KvJob>),
+    /// A loop whose instructions are counted.
+    Count(CountJob),
 }
 
 /// What a build took.
@@ -239,6 +242,8 @@ pub enum JobResult {
     Read(Vec<std::result::Result<Sample, Failure>>),
     /// Of a key-value store's turn, or why it has none.
     Kv(std::result::Result<KvOutcome, Failure>),
+    /// A loop is done.
+    Counted,
     /// The job could not be done at all.
     Failed(String),
 }

@@ -11,7 +11,7 @@ use super::job::{Effort, Failure, Job, JobResult};
 use crate::catalog;
 use crate::error::{Error, Result};
 use crate::process::{self, Stop};
-use crate::suite_kv;
+use crate::{suite_counts, suite_kv};
 
 /// How to start a worker: a program that, with these arguments, calls [`serve`] on its standard input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,7 @@ fn carry_out(job: &Job) -> Result<JobResult> {
             let mut bench = Bench::new(data, *seed, *effort)?;
             Ok(JobResult::Read(bench.read_cells(&*store, subject, cells)?))
         }
+        Job::Count(job) => suite_counts::carry_out(job).map(|()| JobResult::Counted),
         Job::Kv(job) => Ok(JobResult::Kv(suite_kv::job::carry_out(job).map_err(Failure::from))),
     }
 }

@@ -3,7 +3,7 @@
 use super::device;
 use super::store::KvStore;
 use crate::engine::Settings;
-use crate::engine::cairn_constant;
+use crate::engine::cairn_hash_kv::{self, CairnHashKv};
 use crate::engine::cairn_kv::{self, CairnKv};
 use crate::error::{Error, Result};
 use crate::results::Contender;
@@ -15,7 +15,7 @@ type Make = fn() -> Result<Box<dyn KvStore>>;
 pub const CAIRN: &str = cairn_kv::NAME;
 
 /// Cairn's constant store, which only the adviser takes for a key-value store: it is built once.
-pub const CONSTANT: &str = cairn_constant::NAME;
+pub const CONSTANT: &str = cairn_hash_kv::NAME;
 
 /// The stores that can run, and those that cannot with the reason.
 #[derive(Debug, Default)]
@@ -48,6 +48,15 @@ fn add_peers(makers: &mut Vec<(&'static str, Make)>) {
 #[cfg(not(feature = "peers"))]
 fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
 
+/// Those that take part where they are asked for only: they do not do everything that a suite asks.
+fn on_demand() -> Vec<(&'static str, Make)> {
+    vec![(cairn_hash_kv::NAME, || Ok(Box::new(CairnHashKv)))]
+}
+
+fn all_makers() -> impl Iterator<Item = (&'static str, Make)> {
+    makers().into_iter().chain(on_demand())
+}
+
 /// The words of `--dbs`, in the order of tables.
 pub fn names() -> Vec<&'static str> {
     makers().into_iter().map(|(name, _)| name).collect()
@@ -55,7 +64,7 @@ pub fn names() -> Vec<&'static str> {
 
 /// Refuses a name that no store has, with those that are known.
 pub fn check(name: &str) -> Result<()> {
-    let known = names();
+    let known: Vec<&str> = all_makers().map(|(name, _)| name).collect();
     if known.contains(&name) {
         return Ok(());
     }
@@ -69,7 +78,7 @@ pub fn select(names: &[String]) -> Result<KvCatalog> {
     let mut catalog = KvCatalog::default();
     for name in names {
         check(name)?;
-        let Some((known, make)) = makers().into_iter().find(|(known, _)| known == name) else { continue };
+        let Some((known, make)) = all_makers().find(|(known, _)| known == name) else { continue };
         match make() {
             Ok(store) => catalog.stores.push(store),
             Err(error) => catalog.skipped.push(skipped(known, &error)),
@@ -85,10 +94,7 @@ pub fn store(name: &str) -> Result<Box<dyn KvStore>> {
     if name == device::NAME {
         return Ok(Box::new(device::Device));
     }
-    if name == CONSTANT {
-        return Ok(Box::new(cairn_constant::CairnConstant));
-    }
-    let maker = makers().into_iter().find(|(known, _)| *known == name);
+    let maker = all_makers().find(|(known, _)| *known == name);
     let (_, make) = maker.ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))?;
     make()
 }
@@ -98,7 +104,7 @@ fn skipped(name: &str, error: &Error) -> Contender {
         name: name.to_owned(),
         family: name.to_owned(),
         version: String::new(),
-        ours: name == CAIRN,
+        ours: name == CAIRN || name == cairn_hash_kv::NAME,
         settings: Settings::new(),
         skipped: Some(error.to_string()),
     }

@@ -8,11 +8,12 @@ use super::crud::Crud;
 use super::db_bench::DbBench;
 use super::large::Large;
 use super::overwrite::Overwrite;
+use super::replay::Replay;
 use super::store::KvSettings;
 use super::threads::Threads;
 use super::writers::Writers;
 use super::ycsb::YcsbRun;
-use super::{catalog, crud, db_bench, large, overwrite, threads, writers, ycsb};
+use super::{catalog, crud, db_bench, large, overwrite, replay, threads, writers, ycsb};
 use crate::error::Result;
 use crate::histogram::Latencies;
 use crate::suite_hash::recorder::Metric;
@@ -51,6 +52,8 @@ pub enum KvWorkload {
     Large(Large),
     /// A long overwrite.
     Overwrite(Overwrite),
+    /// The operations of a trace.
+    Replay(Replay),
 }
 
 /// One turn.
@@ -197,5 +200,6 @@ pub(super) fn carry_out_with(store: &dyn super::KvStore, job: &KvJob) -> Result<
         KvWorkload::DbBench(bench) => db_bench::run(&turn, bench),
         KvWorkload::Large(large) => large::run(&turn, large),
         KvWorkload::Overwrite(overwrite) => overwrite::run(&turn, overwrite),
+        KvWorkload::Replay(replay) => replay::turn(&turn, replay),
     }
 }

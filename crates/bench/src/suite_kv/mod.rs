@@ -24,6 +24,7 @@ pub(crate) mod meters;
 mod options;
 mod overwrite;
 mod plan;
+pub mod replay;
 mod store;
 mod threads;
 mod turn;
@@ -68,9 +69,27 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
 /// As [`run`], with stores of the caller's choice.
 pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     options.check()?;
-    let mut begun = Begun::new(NAME, &options.work_dir, options.probes)?;
+    let planned = Planned { suite: NAME, groups: plan(options), data: options.data_sentence() };
+    run_planned(options, &planned, catalog, progress, stop)
+}
+
+/// Everything that a run is going to do.
+struct Planned {
+    suite: &'static str,
+    groups: Vec<KvGroup>,
+    data: String,
+}
+
+fn run_planned(
+    options: &Options,
+    planned: &Planned,
+    catalog: KvCatalog,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Run> {
+    let mut begun = Begun::new(planned.suite, &options.work_dir, options.probes)?;
     begun.probes.extend(baseline::probes(options)?);
-    let groups = plan(options);
+    let groups = &planned.groups;
     let mut suite = Suite::new(options, catalog, progress, stop);
     let mut stopped = false;
     for (index, group) in groups.iter().enumerate() {
@@ -90,8 +109,8 @@ pub fn run_with(options: &Options, catalog: KvCatalog, progress: &dyn Progress, 
     let ended = Ended {
         mode: "custom".to_owned(),
         seed: options.seed,
-        data: options.data_sentence(),
-        contenders: suite.contenders(&groups),
+        data: planned.data.clone(),
+        contenders: suite.contenders(groups),
         stopped,
     };
     Ok(begun.into_run(ended, suite.recorder))
@@ -263,6 +282,7 @@ fn case_is_of(case: &Case, group: &KvGroup) -> bool {
             job::KvWorkload::DbBench(_) => case.dataset == db_bench::NAME,
             job::KvWorkload::Large(_) => case.dataset == large::NAME,
             job::KvWorkload::Overwrite(_) => case.dataset == overwrite::NAME,
+            job::KvWorkload::Replay(replay) => case.dataset == replay.name,
         }
 }
 

@@ -187,16 +187,27 @@ impl Options {
         if let Some(threads) = self.threads.iter().find(|&&threads| threads == 0 || threads > 1024) {
             return Err(Error::invalid(format!("threads {threads}: expected 1 to 1024")));
         }
-        if self.dbs.is_empty() {
-            return Err(Error::invalid("no dbs: expected at least one"));
-        }
-        self.dbs.iter().try_for_each(|name| catalog::check(name))?;
         if self.modes.is_empty() && self.ycsb.is_empty() {
             return Err(Error::invalid("no modes: expected at least one"));
         }
         if self.modes.contains(&Mode::DbBench) && self.benchmarks.is_empty() {
             return Err(Error::invalid("no benchmarks: expected at least one"));
         }
+        self.check_stores()?;
+        Values::new(self.value_bytes.unwrap_or(8))?;
+        self.ycsb.iter().try_for_each(Spec::check)?;
+        for group in super::plan::plan(self) {
+            KeyMaker::new(self.key_bytes, group.numbers())?;
+        }
+        Ok(())
+    }
+
+    /// The part of [`Options::check`] that is about stores and what they are opened with.
+    pub(super) fn check_stores(&self) -> Result<()> {
+        if self.dbs.is_empty() {
+            return Err(Error::invalid("no dbs: expected at least one"));
+        }
+        self.dbs.iter().try_for_each(|name| catalog::check(name))?;
         for (name, value) in [
             ("cache size", self.settings.cache_bytes),
             ("write buffer size", self.settings.write_buffer_bytes),
@@ -204,11 +215,6 @@ impl Options {
             if !(1 << 20..=1 << 40).contains(&value) {
                 return Err(Error::invalid(format!("{name} {value}: expected 1 MiB to 1 TiB")));
             }
-        }
-        Values::new(self.value_bytes.unwrap_or(8))?;
-        self.ycsb.iter().try_for_each(Spec::check)?;
-        for group in super::plan::plan(self) {
-            KeyMaker::new(self.key_bytes, group.numbers())?;
         }
         Ok(())
     }

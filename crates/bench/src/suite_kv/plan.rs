@@ -58,6 +58,8 @@ impl KvGroup {
             KvWorkload::DbBench(bench) => bench.operations,
             KvWorkload::Large(large) => large.records,
             KvWorkload::Overwrite(overwrite) => overwrite.records,
+            // Its keys are the trace's own.
+            KvWorkload::Replay(_) => 1,
         }
     }
 }

@@ -79,7 +79,8 @@ impl Size {
     }
 }
 
-/// Reads a trace: text, or the same with gzip, whatever the file is called.
+/// Reads a trace: text, or the same with gzip, whatever the file is called; or one of `cairn trace`, each of whose keys stands for a
+/// page.
 ///
 /// Errors: [`Error::Vfs`]; [`Error::Input`] with the file and the line for what is no page number, for a file that is cut or is
 /// no text, and for one without requests.
@@ -89,6 +90,9 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
         line: line.map(|line| line as u64),
         what,
     };
+    if cairn_trace::Trace::is_one(fs, path)? {
+        return of_operations(fs, path);
+    }
     let map = fs.open(path, OpenOptions::read())?.map()?;
     let mut bytes = Vec::new();
     if map.starts_with(&GZIP) {
@@ -115,6 +119,19 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     })?;
     if trace.is_empty() {
         return Err(refuse(None, "no requests: expected one page number a line".to_owned()));
+    }
+    Ok(trace)
+}
+
+/// The keys of a recorded trace as pages, in the order of their uses.
+fn of_operations(fs: &dyn Fs, path: &Path) -> Result<Trace> {
+    let recorded = cairn_trace::Trace::open(fs, path)?;
+    let pages: std::result::Result<Vec<u64>, cairn_trace::Error> =
+        recorded.events().map(|event| event.map(|event| event.id())).collect();
+    let trace = Trace::from_pages(pages?);
+    if trace.is_empty() {
+        let what = "no operations".to_owned();
+        return Err(Error::Input { file: path.to_owned(), line: None, what });
     }
     Ok(trace)
 }

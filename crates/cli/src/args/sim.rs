@@ -15,9 +15,10 @@ pub enum SimCommand {
   cairn sim run --options /var/lib/db/OPTIONS-000007 --hardware nvme --workload uniform --rate 50
   cairn sim run --set options.max_background_jobs=8 --set options.compaction_style=universal --seconds 7200
   cairn sim run config.json --json > result.json
+  cairn sim run --trace app.trace --kv-options kv.json
 
 Settings come from, in this order, each over the one before: the defaults, CONFIG, --options, --kv-options, --hardware,
---workload, the other flags, --set. `cairn sim run --show-config` prints them all.
+--workload or --trace, the other flags, --set. `cairn sim run --show-config` prints them all.
 Exit codes: 0 done, 1 error, 2 the run ended early: out of memory, or writers stopped for good.")]
     Run(RunArgs),
     /// Predict many: a grid or a Latin hypercube over settings
@@ -87,6 +88,9 @@ pub struct ConfigArgs {
     /// A workload profile: a name, or a file
     #[arg(long, value_name = "PROFILE")]
     pub workload: Option<String>,
+    /// A recorded trace as the workload: see `cairn trace`
+    #[arg(long, value_name = "FILE", conflicts_with = "workload")]
+    pub trace: Option<PathBuf>,
     /// Writes, MB (10^6 bytes) a second; `max` for as fast as the store takes them
     #[arg(long, value_name = "MB")]
     pub rate: Option<String>,

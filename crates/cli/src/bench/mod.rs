@@ -1,9 +1,11 @@
 //! The lab's commands: a run, and what can be made of stored ones.
 
 pub mod index;
+pub mod history;
 pub mod kv;
 mod outcome;
 pub mod pool;
+pub mod replay;
 pub mod run;
 pub mod sql;
 pub mod stored;

@@ -4,29 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cairn_bench::report::render_html;
-use cairn_bench::{
-    compare as comparison, store, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table,
-};
+use cairn_bench::{store, suite_hash, suite_index, suite_kv, suite_pool, suite_sql, table};
 use cairn_vfs::Fs;
 
 use super::write_file;
-use crate::args::{CompareArgs, ReadmeArgs, ReportArgs};
+use crate::args::{ReadmeArgs, ReportArgs};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 
 /// Runs that were kept for good, below the directory of all runs.
 const STORED: &str = "stored";
-
-/// Holds run `b` against run `a`.
-pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
-    let (a, b) = (store::load(&**fs, &args.a)?, store::load(&**fs, &args.b)?);
-    let compared = comparison::compare(&a, &b);
-    let mut out = Output::new();
-    let text = if args.json { compared.to_json() } else { compared.to_text() };
-    out.line(text.trim_end())?;
-    out.finish()?;
-    Ok(Outcome::Done)
-}
 
 /// Puts the table of a run between the markers of a page.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
@@ -51,7 +38,14 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
 
 /// Writes the HTML report of a run.
 pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
-    let suites = [suite_hash::NAME, suite_index::NAME, suite_kv::NAME, suite_pool::NAME, suite_sql::NAME];
+    let suites = [
+        suite_hash::NAME,
+        suite_index::NAME,
+        suite_kv::NAME,
+        suite_pool::NAME,
+        suite_sql::NAME,
+        suite_kv::replay::NAME,
+    ];
     let path = run_or_newest(fs, args.run.as_deref(), Path::new(store::RESULTS_DIR), &suites)?;
     let run = store::load(&**fs, &path)?;
     let baseline = args.baseline.as_deref().map(|path| store::load(&**fs, path)).transpose()?;

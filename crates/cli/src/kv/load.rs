@@ -88,7 +88,7 @@ pub fn load(fs: &Arc<dyn Fs>, args: &LoadArgs) -> Result<Outcome> {
     progress.finish();
     loader.store.finish(durability)?;
     // What was imported in one piece is kept in one piece, whatever was promised for each batch.
-    loader.store.db.sync()?;
+    loader.store.db.as_ref().sync()?;
     let mut out = Output::new();
     let store = args.at.store.display();
     if args.json {

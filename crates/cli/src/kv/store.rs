@@ -7,6 +7,8 @@ use std::time::Duration;
 use cairn_kv::{
     AddU64, Append, Builder, Db, Durability, Keyspace, KeyspaceOptions, MergeOperator, list_keyspaces_in,
 };
+use cairn_trace::Recorder;
+use cairn_trace::kv::{TracedDb, TracedKeyspace};
 use cairn_vfs::{ErrorKind, Fs};
 
 use crate::args::kv::{At, Operator, WriteArgs};
@@ -19,9 +21,9 @@ const DEFAULT: &str = "default";
 #[derive(Debug)]
 pub struct Store {
     /// The store.
-    pub db: Db,
+    pub db: TracedDb,
     /// The keyspace.
-    pub keyspace: Keyspace,
+    pub keyspace: TracedKeyspace,
     /// Names of keyspaces that can merge.
     mergers: Vec<String>,
 }
@@ -53,7 +55,7 @@ impl Operator {
 pub fn read(fs: &Arc<dyn Fs>, at: &At) -> Result<Store> {
     let known = known(fs, &at.store, Some(at))?;
     let builder = builder(fs, &at.store, &known).read_only(true);
-    Store::new(builder.open()?, at, &known, "")
+    Store::new(traced(builder)?, at, &known, "")
 }
 
 /// Opens the store of `at` for writing. Without `write` nothing is made that is not there.
@@ -79,7 +81,12 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
         known.push(Known { name: at.keyspace.clone(), options });
     }
     let builder = builder(fs, &at.store, &known).create_if_missing(creates.is_some());
-    Store::new(builder.open()?, at, &known, hint)
+    Store::new(traced(builder)?, at, &known, hint)
+}
+
+/// Opens a store whose operations are recorded where `cairn trace record` asks for it.
+fn traced(builder: Builder) -> Result<TracedDb> {
+    Ok(TracedDb::new(builder.open()?, Recorder::from_env("cairn kv")?))
 }
 
 /// Opens the store in `path` as a whole. `alternative` is what a user may do when somebody else has it open.
@@ -126,7 +133,7 @@ fn builder(fs: &Arc<dyn Fs>, path: &Path, known: &[Known]) -> Builder {
 }
 
 impl Store {
-    fn new(db: Db, at: &At, known: &[Known], hint: &str) -> Result<Store> {
+    fn new(db: TracedDb, at: &At, known: &[Known], hint: &str) -> Result<Store> {
         let mergers = known.iter().filter(|known| known.options.merge_operator.is_some());
         let mergers = mergers.map(|known| known.name.clone()).collect();
         let keyspace = find(&db, &at.keyspace, hint)?;
@@ -134,7 +141,7 @@ impl Store {
     }
 
     /// The keyspace called `name`. Errors: there is none.
-    pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
+    pub fn keyspace(&self, name: &str) -> Result<TracedKeyspace> {
         find(&self.db, name, "")
     }
 
@@ -150,7 +157,7 @@ impl Store {
     /// Ends a command that has written with `durability`: what went into no log goes to tables.
     pub fn finish(&self, durability: Durability) -> Result<()> {
         if durability == Durability::Memory {
-            for keyspace in self.db.keyspaces() {
+            for keyspace in self.db.as_ref().keyspaces() {
                 keyspace.flush()?;
             }
         }
@@ -158,10 +165,11 @@ impl Store {
     }
 }
 
-fn find(db: &Db, name: &str, hint: &str) -> Result<Keyspace> {
+fn find(db: &TracedDb, name: &str, hint: &str) -> Result<TracedKeyspace> {
     db.keyspace(name).ok_or_else(|| {
-        let all: Vec<String> = db.keyspaces().iter().map(|keyspace| keyspace.name().to_owned()).collect();
-        let (path, all) = (db.path().display(), all.join(", "));
+        let all: Vec<String> =
+            db.as_ref().keyspaces().iter().map(|keyspace| keyspace.name().to_owned()).collect();
+        let (path, all) = (db.as_ref().path().display(), all.join(", "));
         Error::usage(format!("there is no keyspace {name:?} in {path}, there are: {all}{hint}"))
     })
 }

@@ -27,11 +27,11 @@ pub fn compact(fs: &Arc<dyn Fs>, args: &CompactArgs) -> Result<Outcome> {
     let store = store::write(fs, &args.at, None)?;
     // What is in memtables counts as soon as it is in tables.
     store.keyspace.flush()?;
-    let before = size(&store.db, store.keyspace.name());
+    let before = size(store.db.as_ref(), store.keyspace.name());
     if !range.is_empty() {
         store.keyspace.compact_range(range.bounds())?;
     }
-    let after = size(&store.db, store.keyspace.name());
+    let after = size(store.db.as_ref(), store.keyspace.name());
     let mut out = Output::new();
     let path = args.at.store.display();
     if args.form.json {

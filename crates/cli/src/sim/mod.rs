@@ -14,6 +14,7 @@ mod run;
 mod setup;
 mod sweep;
 mod table;
+mod trace;
 #[cfg(feature = "ui")]
 mod ui;
 mod validate;

@@ -59,6 +59,9 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
     if let Some(name) = &args.workload {
         config.workload = profiles::workload(fs, name)?.workload;
     }
+    if let Some(path) = &args.trace {
+        notes.extend(super::trace::apply(&**fs, path, &mut config)?);
+    }
     if let Some(rate) = &args.rate {
         config.workload.traffic = match rate.as_str() {
             "max" => Traffic::Unlimited,

@@ -6,9 +6,11 @@ mod advise;
 mod bench;
 mod changes;
 mod formats;
+mod history;
 mod kv;
 mod pages;
 mod reading;
 #[cfg(feature = "sql")]
 mod sql;
 mod support;
+mod trace;

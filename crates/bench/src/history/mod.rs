@@ -1,0 +1,255 @@
+//! Runs over time, in a store that Cairn itself keeps, and what a new run is worth against them.
+//!
+//! ```text
+//!   run/<suite>\0<start>\0<number>          the run as JSON, without its HTML
+//!   series/<case, contender, metric>\0<start>\0<number>     one figure of it, so that a trend is one scan
+//! ```
+//! Both are written in one batch: a run is there whole or not at all. The files of runs stay the originals.
+
+mod noise;
+mod text;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_kv::{Background, Db, Durability, WriteBatch};
+use cairn_vfs::Fs;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::results::{Measurement, Run};
+use crate::suite_hash::case_name;
+
+pub use noise::{Judged, Limits, Verdict, is_count, judge, regressions};
+pub use text::{judged_text, runs_text, trends_text};
+
+/// Where the history is kept, from the working directory.
+pub const HISTORY_DIR: &str = "benchmark-results/history";
+
+/// What one run says of a series.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SeriesPoint {
+    /// When its run started, RFC 3339.
+    pub started: String,
+    /// The median, or what the run has for one.
+    pub value: f64,
+    /// Lower end of its interval.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// The machine, by [`machine_of`].
+    pub machine: String,
+    /// The commit that was measured, where the run knows.
+    pub commit: String,
+    /// Its unit.
+    pub unit: String,
+    /// True when more is better.
+    pub higher_is_better: bool,
+}
+
+/// One figure over time.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// Suite, case, contender and metric, as dashboards have it.
+    pub name: String,
+    /// In the order of time.
+    pub points: Vec<SeriesPoint>,
+}
+
+/// A run of the history.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Kept {
+    /// Its suite.
+    pub suite: String,
+    /// When it started.
+    pub started: String,
+    /// Tells runs of the same second apart.
+    pub number: u32,
+    /// `quick`, `full` or `custom`.
+    pub mode: String,
+    /// The machine.
+    pub machine: String,
+    /// The commit.
+    pub commit: String,
+    /// How many figures it has.
+    pub figures: usize,
+}
+
+/// What became of a run that was to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recorded {
+    /// It was added.
+    Added,
+    /// It is there already.
+    Known,
+}
+
+/// A history that is open.
+#[derive(Debug)]
+pub struct History {
+    db: Db,
+}
+
+fn fail(error: cairn_kv::Error) -> Error {
+    Error::engine("the history", error)
+}
+
+impl History {
+    /// Opens the history in `dir`; with `create` one is made where there is none.
+    ///
+    /// Errors: the store's own; there is none and it is not to be made.
+    pub fn open(fs: &Arc<dyn Fs>, dir: &Path, create: bool) -> Result<History> {
+        if !create && !fs.exists(dir)? {
+            return Err(Error::invalid(format!(
+                "no history in {}: cairn bench record begins one",
+                dir.display()
+            )));
+        }
+        let builder = Db::builder(dir)
+            .fs(Arc::clone(fs))
+            .background(Background::Threads(1))
+            .durability(Durability::Sync)
+            .create_if_missing(create)
+            .read_only(!create);
+        Ok(History { db: builder.open().map_err(fail)? })
+    }
+
+    /// Adds a run. One that is there already, by suite, start and content, is left as it is.
+    pub fn record(&self, run: &Run) -> Result<Recorded> {
+        let json =
+            serde_json::to_vec(run).map_err(|error| Error::invalid(format!("a run is no JSON: {error}")))?;
+        let mut number = 0;
+        let key = loop {
+            let key = run_key(&run.suite, &run.started, number);
+            match self.db.get(&key).map_err(fail)? {
+                None => break key,
+                Some(known) if known[..] == json[..] => return Ok(Recorded::Known),
+                Some(_) => number += 1,
+            }
+        };
+        let mut batch = WriteBatch::new();
+        batch.put(key, json).map_err(fail)?;
+        let (machine, commit) = (machine_of(run), field(run, "commit").to_owned());
+        for measurement in run.measurements.iter().filter(|measurement| measurement.median.is_finite()) {
+            let point = SeriesPoint {
+                started: run.started.clone(),
+                value: measurement.median,
+                low: measurement.low,
+                high: measurement.high,
+                machine: machine.clone(),
+                commit: commit.clone(),
+                unit: measurement.unit.clone(),
+                higher_is_better: measurement.higher_is_better,
+            };
+            let json = serde_json::to_vec(&point)
+                .map_err(|error| Error::invalid(format!("a figure is no JSON: {error}")))?;
+            let mut key = series_prefix(&series_name(&run.suite, measurement));
+            key.extend_from_slice(format!("{}\0{number:04}", run.started).as_bytes());
+            batch.put(key, json).map_err(fail)?;
+        }
+        self.db.write(&batch).map_err(fail)?;
+        Ok(Recorded::Added)
+    }
+
+    /// All runs, those of a suite or all, in the order of suites and time. Reads each of them.
+    pub fn runs(&self, suite: Option<&str>) -> Result<Vec<(Kept, Run)>> {
+        let prefix = match suite {
+            Some(suite) => format!("run/{suite}\0"),
+            None => "run/".to_owned(),
+        };
+        let mut out = Vec::new();
+        for pair in self.db.prefix(prefix) {
+            let (key, value) = pair.map_err(fail)?;
+            let run: Run = serde_json::from_slice(&value).map_err(|error| {
+                Error::engine("the history", format!("{}: {error}", String::from_utf8_lossy(&key)))
+            })?;
+            let number =
+                key.rsplit(|byte| *byte == 0).next().and_then(|digits| std::str::from_utf8(digits).ok());
+            let kept = Kept {
+                suite: run.suite.clone(),
+                started: run.started.clone(),
+                number: number.and_then(|digits| digits.parse().ok()).unwrap_or(0),
+                mode: run.mode.clone(),
+                machine: machine_of(&run),
+                commit: field(&run, "commit").to_owned(),
+                figures: run.measurements.len(),
+            };
+            out.push((kept, run));
+        }
+        Ok(out)
+    }
+
+    /// The series whose names have all of `words` in them, each with its last points, `most` at most.
+    pub fn series(&self, words: &[String], most: usize) -> Result<Vec<Series>> {
+        let mut out: Vec<Series> = Vec::new();
+        for pair in self.db.prefix("series/") {
+            let (key, value) = pair.map_err(fail)?;
+            let name = key.strip_prefix(b"series/").and_then(|rest| rest.split(|byte| *byte == 0).next());
+            let name = String::from_utf8_lossy(name.unwrap_or_default()).into_owned();
+            if !words.iter().all(|word| name.contains(word.as_str())) {
+                continue;
+            }
+            let point: SeriesPoint = serde_json::from_slice(&value)
+                .map_err(|error| Error::engine("the history", format!("{name}: {error}")))?;
+            match out.last_mut().filter(|series| series.name == name) {
+                Some(series) => series.points.push(point),
+                None => out.push(Series { name, points: vec![point] }),
+            }
+        }
+        for series in &mut out {
+            let surplus = series.points.len().saturating_sub(most);
+            series.points.drain(..surplus);
+        }
+        Ok(out)
+    }
+
+    /// The points of one series.
+    pub fn points(&self, name: &str) -> Result<Vec<SeriesPoint>> {
+        let mut out = Vec::new();
+        for pair in self.db.prefix(series_prefix(name)) {
+            let (_, value) = pair.map_err(fail)?;
+            let point = serde_json::from_slice(&value)
+                .map_err(|error| Error::engine("the history", format!("{name}: {error}")))?;
+            out.push(point);
+        }
+        Ok(out)
+    }
+
+    /// The run before `run` that it can be held against: of the same suite and mode, from the same machine.
+    pub fn before(&self, run: &Run) -> Result<Option<Run>> {
+        let machine = machine_of(run);
+        let runs = self.runs(Some(&run.suite))?.into_iter().map(|(_, kept)| kept);
+        let mut earlier = runs.filter(|kept| {
+            kept.started < run.started
+                && kept.mode == run.mode
+                && machine_of(kept) == machine
+                && !kept.stopped
+        });
+        Ok(earlier.next_back())
+    }
+}
+
+fn run_key(suite: &str, started: &str, number: u32) -> String {
+    format!("run/{suite}\0{started}\0{number:04}")
+}
+
+fn series_prefix(name: &str) -> Vec<u8> {
+    format!("series/{name}\0").into_bytes()
+}
+
+/// What a figure is called in the history and on dashboards.
+pub fn series_name(suite: &str, measurement: &Measurement) -> String {
+    format!("{}: {}", case_name(suite, &measurement.case, &measurement.contender), measurement.metric)
+}
+
+fn field<'a>(run: &'a Run, name: &str) -> &'a str {
+    run.machine.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
+}
+
+/// The machine of a run, in a few words: times of two machines are not compared. Processor, cores and file system.
+pub fn machine_of(run: &Run) -> String {
+    ["cpu", "cores", "file system"].map(|name| field(run, name)).join(", ")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! What is a regression, and what is noise.
+//!
+//! Counts vary by little, so any change beyond a small limit is one. A time has got worse where three things hold: the interval of the ratio
+//! excludes 1, the ratio is beyond the limit, and it is farther off than three times what the series does by itself, which is the median
+//! absolute deviation of its last medians, made comparable with a standard deviation, as a share. With fewer than five earlier runs nobody knows
+//! what the series does by itself, and the first two decide.
+
+use serde::Serialize;
+
+use super::SeriesPoint;
+use crate::compare::{Comparison, Row};
+use crate::stats;
+use crate::text;
+
+/// Runs that the noise of a series is estimated from, and how many it takes at least.
+const RUNS: usize = 20;
+const RUNS_MIN: usize = 5;
+/// Deviations that a series is allowed.
+const DEVIATIONS: f64 = 3.0;
+/// Makes a median absolute deviation comparable with a standard deviation.
+const NORMAL: f64 = 1.4826;
+/// The metric whose verdict stands for the times of its case.
+pub(crate) const INSTRUCTIONS: &str = "instructions";
+
+/// From when on a change for the worse is a regression.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Of counts, as a share. Default: 1 %.
+    pub counts: f64,
+    /// Of times and rates, as a share. Default: 5 %.
+    pub times: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { counts: 0.01, times: 0.05 }
+    }
+}
+
+/// What a change is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Within limits or noise.
+    Same,
+    /// Better, by as much as would be a regression the other way.
+    Better,
+    /// A regression.
+    Worse,
+    /// A time is worse, and the instructions of the same case, which decide, are not.
+    Outvoted,
+}
+
+/// A row of a comparison with its verdict.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// The row.
+    #[serde(flatten)]
+    pub row: Row,
+    /// What the series does by itself, as a share; absent where too few runs are known, and of counts.
+    pub noise: Option<f64>,
+    /// The verdict.
+    pub verdict: Verdict,
+}
+
+/// True for figures that are counted and come out the same each time: instructions, sizes of files, hit rates. Memory and amplification are not
+/// of them, as they depend on what the background does when.
+pub fn is_count(metric: &str, unit: &str) -> bool {
+    unit == INSTRUCTIONS || unit == "%" || metric.contains("bytes per entry")
+}
+
+/// What a series does by itself, as a share; `None` where too little is known. Only points of `machine` count.
+fn noise(points: &[SeriesPoint], machine: &str) -> Option<f64> {
+    let own = points.iter().rev().filter(|point| point.machine == machine && point.value > 0.0);
+    let values: Vec<f64> = own.take(RUNS).map(|point| point.value).collect();
+    if values.len() < RUNS_MIN {
+        return None;
+    }
+    let middle = stats::median(&values);
+    let deviations: Vec<f64> = values.iter().map(|value| (value - middle).abs()).collect();
+    Some(NORMAL * stats::median(&deviations) / middle)
+}
+
+/// Judges every row. `points` gives the earlier points of a row's series, where there is a history; `machine` is that of the later run.
+pub fn judge(
+    comparison: &Comparison,
+    limits: Limits,
+    machine: &str,
+    points: &mut dyn FnMut(&Row) -> Vec<SeriesPoint>,
+) -> Vec<Judged> {
+    let mut judged: Vec<Judged> = comparison
+        .rows
+        .iter()
+        .map(|row| {
+            let noise = if is_count(&row.metric, &row.unit) { None } else { noise(&points(row), machine) };
+            Judged { row: row.clone(), noise, verdict: verdict(row, limits, noise) }
+        })
+        .collect();
+    let settled: Vec<(String, crate::results::Case)> = judged
+        .iter()
+        .filter(|judged| judged.row.metric == INSTRUCTIONS && judged.verdict != Verdict::Worse)
+        .map(|judged| (judged.row.contender.clone(), judged.row.case.clone()))
+        .collect();
+    for judged in &mut judged {
+        let decided = || settled.contains(&(judged.row.contender.clone(), judged.row.case.clone()));
+        if judged.verdict == Verdict::Worse && !is_count(&judged.row.metric, &judged.row.unit) && decided() {
+            judged.verdict = Verdict::Outvoted;
+        }
+    }
+    judged
+}
+
+fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
+    let Some(gain) = row.gain else { return Verdict::Same };
+    let count = is_count(&row.metric, &row.unit);
+    let limit = if count { limits.counts } else { limits.times };
+    let limit = limit.max(DEVIATIONS * noise.unwrap_or(0.0));
+    // A count that was taken once is as good as one that was taken often.
+    if !count && !row.significant {
+        return Verdict::Same;
+    }
+    // The same factor either way: twice as slow and twice as fast are as far from the same.
+    match gain.value {
+        value if value <= 1.0 / (1.0 + limit) - 1e-12 => Verdict::Worse,
+        value if value >= 1.0 + limit + 1e-12 => Verdict::Better,
+        _ => Verdict::Same,
+    }
+}
+
+/// The regressions among the rows, in a sentence each.
+pub fn regressions(judged: &[Judged]) -> Vec<String> {
+    let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse);
+    worse
+        .map(|Judged { row, .. }| {
+            let factor = row.gain.map_or(f64::NAN, |gain| 1.0 / gain.value);
+            format!(
+                "{}, {}, {}: worse by {:.1} %, from {} to {}",
+                text::case(&row.case),
+                row.contender,
+                row.metric,
+                (factor - 1.0) * 100.0,
+                text::value(row.a.value, &row.unit),
+                text::value(row.b.value, &row.unit)
+            )
+        })
+        .collect()
+}

@@ -1,0 +1,178 @@
+use cairn_vfs::MemFs;
+
+use super::*;
+use crate::compare;
+use crate::testing::sample_run;
+
+fn memory() -> Arc<dyn Fs> {
+    Arc::new(MemFs::new())
+}
+
+/// The sample run at another time, with every figure of one metric times a factor.
+fn run_at(started: &str, metric: &str, factor: f64) -> Run {
+    let mut run = Run { started: started.to_owned(), ..sample_run() };
+    for measurement in run.measurements.iter_mut().filter(|m| m.metric == metric) {
+        measurement.samples.iter_mut().for_each(|sample| *sample *= factor);
+        measurement.median *= factor;
+        measurement.low *= factor;
+        measurement.high *= factor;
+    }
+    run
+}
+
+fn day(day: u32) -> String {
+    format!("2026-01-{day:02}T00:00:00Z")
+}
+
+/// Goal: runs and figures come back after the store was closed, in the order of time, and a run twice is a run once.
+#[test]
+fn runs_come_back() {
+    let fs = memory();
+    let dir = Path::new("/history");
+    assert!(History::open(&fs, dir, false).unwrap_err().to_string().contains("no history"));
+    let history = History::open(&fs, dir, true).unwrap();
+    for number in [2, 1, 3] {
+        let run = run_at(&day(number), "throughput", f64::from(number));
+        assert_eq!(history.record(&run).unwrap(), Recorded::Added);
+        assert_eq!(history.record(&run).unwrap(), Recorded::Known);
+    }
+    let other = run_at(&day(1), "throughput", 7.0);
+    assert_eq!(history.record(&other).unwrap(), Recorded::Added, "another one of the same second");
+    drop(history);
+    let history = History::open(&fs, dir, false).unwrap();
+    let runs = history.runs(Some("hash")).unwrap();
+    let starts: Vec<(&str, u32)> =
+        runs.iter().map(|(kept, _)| (kept.started.as_str(), kept.number)).collect();
+    let days = [day(1), day(2), day(3)];
+    assert_eq!(starts, [(days[0].as_str(), 0), (&days[0], 1), (&days[1], 0), (&days[2], 0)]);
+    assert_eq!(runs[1].1, other);
+    assert!(history.runs(Some("kv")).unwrap().is_empty() && history.runs(None).unwrap().len() == 4);
+    let words = ["throughput".to_owned(), "lmdb".to_owned()];
+    let series = history.series(&words, 3).unwrap();
+    assert!(!series.is_empty() && series.iter().all(|series| series.points.len() == 3));
+    let name = &series[0].name;
+    assert_eq!(history.points(name).unwrap().len(), 4);
+    let last = &series[0].points;
+    assert!((last[2].value / last[1].value - 1.5).abs() < 1e-9, "{last:?}");
+    let text = trends_text(&series);
+    assert!(text.contains(name.as_str()) && text.contains('█'), "{text}");
+    assert!(runs_text(&runs.iter().map(|(kept, _)| kept.clone()).collect::<Vec<_>>()).lines().count() == 6);
+}
+
+/// Goal: a run is held against the last one that can be compared with it. Method: later ones, ones of another machine, mode or suite, and one
+/// that was ended early.
+#[test]
+fn the_run_before() {
+    let fs = memory();
+    let history = History::open(&fs, Path::new("/history"), true).unwrap();
+    let run = run_at(&day(10), "throughput", 1.0);
+    assert_eq!(history.before(&run).unwrap(), None);
+    let good = run_at(&day(5), "throughput", 1.0);
+    let mut elsewhere = run_at(&day(6), "throughput", 1.0);
+    elsewhere.machine.iter_mut().for_each(|(_, value)| value.push('x'));
+    let others = [
+        run_at(&day(4), "throughput", 1.0),
+        elsewhere,
+        Run { mode: "full".to_owned(), ..run_at(&day(7), "time", 1.0) },
+        Run { stopped: true, ..run_at(&day(8), "time", 1.0) },
+        Run { suite: "kv".to_owned(), ..run_at(&day(9), "time", 1.0) },
+        run_at(&day(11), "time", 1.0),
+    ];
+    for other in others.iter().chain([&good, &run]) {
+        history.record(other).unwrap();
+    }
+    assert_eq!(history.before(&run).unwrap().unwrap(), good);
+}
+
+fn verdicts(a: &Run, b: &Run, history: &[SeriesPoint]) -> Vec<(String, Verdict)> {
+    let judged = judge(&compare::compare(a, b), Limits::default(), &machine_of(b), &mut |_| history.to_vec());
+    judged.into_iter().map(|judged| (judged.row.metric, judged.verdict)).collect()
+}
+
+fn of(verdicts: &[(String, Verdict)], metric: &str) -> Vec<Verdict> {
+    verdicts.iter().filter(|(known, _)| known == metric).map(|(_, verdict)| *verdict).collect()
+}
+
+/// Goal: what is worse is a regression, what is better or the same is none, whichever way the metric goes. Method: each metric times some
+/// factors.
+#[test]
+fn regressions_are_told() {
+    let before = sample_run();
+    for (metric, factor, verdict) in [
+        ("throughput", 0.5, Verdict::Worse),
+        ("throughput", 2.0, Verdict::Better),
+        ("throughput", 0.98, Verdict::Same),
+        ("bytes per entry", 1.02, Verdict::Worse),
+        ("bytes per entry", 1.005, Verdict::Same),
+        ("bytes per entry", 0.5, Verdict::Better),
+    ] {
+        let after = run_at(&day(1), metric, factor);
+        let verdicts = verdicts(&before, &after, &[]);
+        assert!(
+            of(&verdicts, metric).iter().all(|found| *found == verdict),
+            "{metric} {factor}: {verdicts:?}"
+        );
+        let others = verdicts.iter().filter(|(known, _)| known != metric);
+        assert!(others.clone().count() > 0 && others.clone().all(|(_, verdict)| *verdict == Verdict::Same));
+    }
+    let after = run_at(&day(1), "bytes per entry", 1.02);
+    let judged = judge(&compare::compare(&before, &after), Limits::default(), "", &mut |_| Vec::new());
+    let said = regressions(&judged);
+    assert!(!said.is_empty() && said.iter().all(|line| line.contains("worse by 2.0 %")), "{said:?}");
+    assert!(judged_text(&judged, false).contains("WORSE") && judged_text(&judged, true).contains("same"));
+}
+
+/// Goal: what a series does by itself is no regression, and the history of another machine says nothing. Method: histories of medians that
+/// spread by a fifth, and by nothing.
+#[test]
+fn noise_is_learned() {
+    let (before, after) = (sample_run(), run_at(&day(30), "throughput", 0.8));
+    let points = |spread: f64, machine: String| -> Vec<SeriesPoint> {
+        (0..10)
+            .map(|number| SeriesPoint {
+                started: day(number + 1),
+                value: 100.0 * (1.0 + spread * f64::from(number % 3)),
+                low: 0.0,
+                high: 0.0,
+                machine: machine.clone(),
+                commit: String::new(),
+                unit: "ops/s".to_owned(),
+                higher_is_better: true,
+            })
+            .collect()
+    };
+    let told = |history: &[SeriesPoint]| of(&verdicts(&before, &after, history), "throughput");
+    let machine = machine_of(&after);
+    assert!(told(&points(0.2, machine.clone())).iter().all(|verdict| *verdict == Verdict::Same));
+    assert!(told(&points(0.0, machine.clone())).iter().all(|verdict| *verdict == Verdict::Worse));
+    assert!(told(&points(0.2, "another".to_owned())).iter().all(|verdict| *verdict == Verdict::Worse));
+    assert!(told(&points(0.2, machine)[..4]).iter().all(|verdict| *verdict == Verdict::Worse));
+}
+
+/// Goal: instructions decide where there are any. Method: a slower run of as many instructions, and one of more.
+#[test]
+fn instructions_decide() {
+    let counted = |run: Run, count: f64| {
+        let mut run = run;
+        let timed: Vec<Measurement> =
+            run.measurements.iter().filter(|m| m.metric == "throughput").cloned().collect();
+        run.measurements.extend(timed.into_iter().map(|measurement| Measurement {
+            metric: "instructions".to_owned(),
+            unit: "instructions".to_owned(),
+            higher_is_better: false,
+            samples: vec![count],
+            median: count,
+            low: count,
+            high: count,
+            ..measurement
+        }));
+        run
+    };
+    let before = counted(sample_run(), 1000.0);
+    let slower = |count: f64| counted(run_at(&day(2), "throughput", 0.5), count);
+    let same = verdicts(&before, &slower(1000.0), &[]);
+    assert!(of(&same, "throughput").iter().all(|verdict| *verdict == Verdict::Outvoted), "{same:?}");
+    let more = verdicts(&before, &slower(1100.0), &[]);
+    assert!(of(&more, "instructions").iter().all(|verdict| *verdict == Verdict::Worse));
+    assert!(of(&more, "throughput").iter().all(|verdict| *verdict == Verdict::Worse));
+}

@@ -1,0 +1,112 @@
+//! The history on a terminal.
+
+use super::{Judged, Kept, Series, Verdict};
+use crate::text::{self, Align, Table};
+
+/// Heights of a small line of blocks.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The runs, a line each.
+pub fn runs_text(runs: &[Kept]) -> String {
+    let mut table = Table::new(&[
+        ("suite", Align::Left),
+        ("started", Align::Left),
+        ("mode", Align::Left),
+        ("figures", Align::Right),
+        ("commit", Align::Left),
+        ("machine", Align::Left),
+    ]);
+    for run in runs {
+        let Kept { suite, started, mode, machine, commit, figures, .. } = run;
+        let commit: String = commit.chars().take(12).collect();
+        let cells = [suite.as_str(), started, mode, &figures.to_string(), &commit, machine];
+        table.row(cells.map(str::to_owned).to_vec());
+    }
+    table.to_text()
+}
+
+/// Trends, a line each: first, last, how they changed, and a line of blocks from the smallest value to the largest.
+pub fn trends_text(series: &[Series]) -> String {
+    let mut table = Table::new(&[
+        ("series", Align::Left),
+        ("runs", Align::Right),
+        ("first", Align::Right),
+        ("last", Align::Right),
+        ("better by", Align::Right),
+        ("trend", Align::Left),
+    ]);
+    for Series { name, points } in series {
+        let (Some(first), Some(last)) = (points.first(), points.last()) else { continue };
+        let ratio = if last.higher_is_better { last.value / first.value } else { first.value / last.value };
+        let values: Vec<f64> = points.iter().map(|point| point.value).collect();
+        table.row(vec![
+            name.clone(),
+            points.len().to_string(),
+            text::value(first.value, &first.unit),
+            text::value(last.value, &last.unit),
+            text::ratio(ratio),
+            sparkline(&values),
+        ]);
+    }
+    table.to_text()
+}
+
+/// A block a value; all the same height where all are the same.
+fn sparkline(values: &[f64]) -> String {
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let block = |value: &f64| {
+        let share = if high > low { (value - low) / (high - low) } else { 0.5 };
+        BARS.get((share * 7.0).round() as usize).copied().unwrap_or('?')
+    };
+    values.iter().map(block).collect()
+}
+
+/// A comparison with its verdicts: what changed, or everything.
+pub fn judged_text(judged: &[Judged], everything: bool) -> String {
+    let mut table = Table::new(&[
+        ("case", Align::Left),
+        ("contender", Align::Left),
+        ("metric", Align::Left),
+        ("before", Align::Right),
+        ("after", Align::Right),
+        ("better by", Align::Right),
+        ("noise", Align::Right),
+        ("verdict", Align::Left),
+    ]);
+    for Judged { row, noise, verdict } in judged {
+        if *verdict == Verdict::Same && !everything {
+            continue;
+        }
+        table.row(vec![
+            text::case(&row.case),
+            row.contender.clone(),
+            row.metric.clone(),
+            text::value(row.a.value, &row.unit),
+            text::value(row.b.value, &row.unit),
+            row.gain.map_or_else(|| "–".to_owned(), |gain| text::ratio(gain.value)),
+            noise.map_or_else(|| "–".to_owned(), |noise| format!("{:.1} %", noise * 100.0)),
+            match verdict {
+                Verdict::Same => "same",
+                Verdict::Better => "better",
+                Verdict::Worse => "WORSE",
+                Verdict::Outvoted => "slower, with the same instructions",
+            }
+            .to_owned(),
+        ]);
+    }
+    table.to_text()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: small lines show the course.
+    #[test]
+    fn sparklines() {
+        assert_eq!(sparkline(&[1.0, 2.0, 8.0]), "▁▂█");
+        assert_eq!(sparkline(&[3.0, 3.0]), "▅▅");
+        assert_eq!(sparkline(&[]), "");
+    }
+}

@@ -1,0 +1,387 @@
+//! A trace in memory, as operations on numbered keys.
+
+use std::collections::HashMap;
+
+use cairn_trace::{Detail, Event, KeyForm, Trace};
+
+use crate::error::{Error, Result};
+use crate::suite_kv::keys::KEY_BYTES_MAX;
+
+/// Values over this are cut: what every store takes without a setting of its own.
+const VALUE_BYTES_MAX: u64 = 16 << 20;
+/// The length of values that nobody knows, where the trace has none at all.
+const VALUE_BYTES: u32 = 100;
+/// Operations of a trace that are taken at most: they are kept in memory, 32 bytes each.
+const OPERATIONS_MAX: u64 = 200_000_000;
+
+/// What of a trace is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Threads that share the operations.
+    pub threads: usize,
+    /// Operations at most.
+    pub operations_max: Option<u64>,
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    Get,
+    Put,
+    Delete,
+    Scan,
+}
+
+/// One operation.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub due_ns: u64,
+    pub key: u32,
+    pub doing: Doing,
+    /// One with the step before it: a batch of writes, a multi-get.
+    pub joined: bool,
+    /// The version that a lookup must see or a put writes; 0 is absent.
+    pub version: u32,
+    /// Bytes of that version's value; of a scan, the entries to read.
+    pub amount: u32,
+}
+
+/// What a key holds: its write, 0 for none, and the value's length.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub version: u32,
+    pub bytes: u32,
+}
+
+/// A key while the trace is read.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    now: Held,
+    /// What it held before the trace; `None` where the length is unknown and still to be chosen.
+    before: Option<Held>,
+    writes: u32,
+}
+
+/// A trace, ready to be replayed.
+#[derive(Debug)]
+pub struct Loaded {
+    source: String,
+    /// All keys, one after the other.
+    key_bytes: Vec<u8>,
+    key_ends: Vec<usize>,
+    /// What is there before.
+    pub(super) before: Vec<Held>,
+    /// What is there after.
+    pub(super) after: Vec<Held>,
+    /// Operations, by thread.
+    pub(super) steps: Vec<Vec<Step>>,
+    /// Bytes of keys and values that writes hand over.
+    pub(super) written_bytes: u64,
+    notes: Vec<String>,
+    value_bytes: (u64, u64),
+    value_bytes_max: u32,
+}
+
+/// Sums while the trace is read.
+#[derive(Debug, Default)]
+struct Counts {
+    merges: u64,
+    ranges: u64,
+    backwards: u64,
+    others: u64,
+    cut: u64,
+    unknown: u64,
+    scans: u64,
+}
+
+impl Loaded {
+    pub(super) fn new(trace: &Trace, limits: Limits) -> Result<Loaded> {
+        let mut loading = Loading::new(trace, limits);
+        let most = limits.operations_max.unwrap_or(OPERATIONS_MAX).min(OPERATIONS_MAX);
+        for event in trace.events().take(usize::try_from(most).unwrap_or(usize::MAX)) {
+            loading.add(&event?)?;
+        }
+        Ok(loading.finish(trace))
+    }
+
+    /// What was traced.
+    pub fn source(&self) -> &str {
+        &self.source
+    }
+
+    /// Operations.
+    pub fn operations(&self) -> u64 {
+        self.steps.iter().map(|steps| steps.len() as u64).sum()
+    }
+
+    /// Different keys.
+    pub fn keys(&self) -> u64 {
+        self.key_ends.len() as u64
+    }
+
+    /// Keys that are there before.
+    pub fn initial(&self) -> u64 {
+        self.before.iter().filter(|held| held.version > 0).count() as u64
+    }
+
+    /// What of the trace is replayed otherwise than it was, in sentences without a full stop.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The mean length of keys.
+    pub fn key_bytes_mean(&self) -> usize {
+        self.key_bytes.len() / self.key_ends.len().max(1)
+    }
+
+    /// The mean length of the values of all operations that have one.
+    pub fn value_bytes_mean(&self) -> usize {
+        (self.value_bytes.0 / self.value_bytes.1.max(1)) as usize
+    }
+
+    /// The longest value.
+    pub(super) fn value_bytes_max(&self) -> usize {
+        self.value_bytes_max as usize
+    }
+
+    /// Bytes that a store holds at most, generously.
+    pub fn bytes_max(&self) -> u64 {
+        let values: u64 = self.before.iter().map(|held| u64::from(held.bytes)).sum();
+        self.key_bytes.len() as u64 + values + self.written_bytes + 4096 * self.keys() / 16
+    }
+
+    /// A key's bytes.
+    #[inline]
+    pub(super) fn key(&self, number: u32) -> &[u8] {
+        let number = number as usize;
+        let start = if number == 0 { 0 } else { self.key_ends.get(number - 1).copied().unwrap_or(0) };
+        let end = self.key_ends.get(number).copied().unwrap_or(start);
+        self.key_bytes.get(start..end).unwrap_or_default()
+    }
+
+    /// Bytes of keys and values that are there after the replay.
+    pub(super) fn live_bytes(&self) -> u64 {
+        let live = self.after.iter().enumerate().filter(|(_, held)| held.version > 0);
+        live.map(|(number, held)| (self.key(number as u32).len() as u64) + u64::from(held.bytes)).sum()
+    }
+}
+
+struct Loading {
+    keys: KeyForm,
+    numbers: HashMap<(u32, Box<[u8]>), u32>,
+    key_bytes: Vec<u8>,
+    key_ends: Vec<usize>,
+    known: Vec<Known>,
+    steps: Vec<Vec<Step>>,
+    counts: Counts,
+    written_bytes: u64,
+    value_bytes: (u64, u64),
+    value_bytes_max: u32,
+    /// The last event was not replayed, so what is joined to it begins anew.
+    broken: bool,
+    /// The thread of the step before.
+    before: Option<(usize, bool)>,
+}
+
+impl Loading {
+    fn new(trace: &Trace, limits: Limits) -> Loading {
+        Loading {
+            keys: trace.header().keys,
+            numbers: HashMap::new(),
+            key_bytes: Vec::new(),
+            key_ends: Vec::new(),
+            known: Vec::new(),
+            steps: vec![Vec::new(); limits.threads.max(1)],
+            counts: Counts::default(),
+            written_bytes: 0,
+            value_bytes: (0, 0),
+            value_bytes_max: VALUE_BYTES,
+            broken: false,
+            before: None,
+        }
+    }
+
+    fn length(&mut self, bytes: u64) -> u32 {
+        self.counts.cut += u64::from(bytes > VALUE_BYTES_MAX);
+        let bytes = bytes.min(VALUE_BYTES_MAX) as u32;
+        self.value_bytes.0 += u64::from(bytes);
+        self.value_bytes.1 += 1;
+        self.value_bytes_max = self.value_bytes_max.max(bytes);
+        bytes
+    }
+
+    /// The number of an event's key, which becomes known.
+    fn number(&mut self, event: &Event<'_>) -> Result<u32> {
+        let name = (event.keyspace, Box::from(event.key));
+        if let Some(number) = self.numbers.get(&name) {
+            return Ok(*number);
+        }
+        let number = u32::try_from(self.key_ends.len())
+            .map_err(|_| Error::invalid("a trace of more than 2^32 keys".to_owned()))?;
+        let start = self.key_bytes.len();
+        if event.keyspace != 0 {
+            self.key_bytes.extend_from_slice(&event.keyspace.to_be_bytes());
+        }
+        self.key_bytes.extend_from_slice(event.key);
+        if self.keys == KeyForm::Hashed {
+            // As long as the real key where that is longer than its hash.
+            let length = (event.key_bytes as usize).max(8) + self.key_bytes.len() - start - 8;
+            self.key_bytes.resize(start + length, b'.');
+        }
+        if self.key_bytes.len() == start {
+            // Some stores take no empty key.
+            self.key_bytes.push(0);
+        }
+        let length = self.key_bytes.len() - start;
+        if length > KEY_BYTES_MAX {
+            return Err(Error::invalid(format!(
+                "a key of {length} bytes: not every store takes more than {KEY_BYTES_MAX}"
+            )));
+        }
+        self.key_ends.push(self.key_bytes.len());
+        self.known.push(Known { now: Held::default(), before: Some(Held::default()), writes: 1 });
+        self.numbers.insert(name, number);
+        Ok(number)
+    }
+
+    fn add(&mut self, event: &Event<'_>) -> Result<()> {
+        let doing = match event.detail {
+            Detail::Get(_) | Detail::Block { .. } => Doing::Get,
+            Detail::Put(_) => Doing::Put,
+            Detail::Merge(_) => {
+                self.counts.merges += 1;
+                Doing::Put
+            }
+            Detail::Delete => Doing::Delete,
+            Detail::Scan { backwards, .. } => {
+                self.counts.backwards += u64::from(backwards);
+                self.counts.scans += 1;
+                Doing::Scan
+            }
+            Detail::DeleteRange { .. } => {
+                self.counts.ranges += 1;
+                self.broken = true;
+                return Ok(());
+            }
+            Detail::Statement(_) => {
+                self.counts.others += 1;
+                self.broken = true;
+                return Ok(());
+            }
+        };
+        let is_new = self.key_ends.len();
+        let number = self.number(event)?;
+        let is_new = self.key_ends.len() > is_new;
+        if is_new {
+            self.first_met(event, number, doing);
+        }
+        let (version, amount) = self.outcome(event, number, doing);
+        let thread = if self.steps.len() == 1 { 0 } else { (event.id() % self.steps.len() as u64) as usize };
+        let joined = event.joined && !self.broken && self.before == Some((thread, doing == Doing::Get));
+        self.broken = false;
+        self.before = Some((thread, doing == Doing::Get));
+        if let Some(steps) = self.steps.get_mut(thread) {
+            steps.push(Step { due_ns: event.time_ns, key: number, doing, joined, version, amount });
+        }
+        Ok(())
+    }
+
+    /// What a key held before the trace, going by the first that is done with it.
+    fn first_met(&mut self, event: &Event<'_>, number: u32, doing: Doing) {
+        let before = match (doing, event.detail) {
+            (Doing::Get, Detail::Get(Some(found))) => {
+                let held = found.map(|bytes| Held { version: 1, bytes: self.length(bytes) });
+                Some(held.unwrap_or_default())
+            }
+            (Doing::Get, Detail::Block { bytes, .. }) if bytes > 0 => {
+                Some(Held { version: 1, bytes: self.length(bytes) })
+            }
+            (Doing::Get | Doing::Delete, _) => {
+                self.counts.unknown += 1;
+                None
+            }
+            // Whether a scan's start is a key nobody knows.
+            (Doing::Put | Doing::Scan, _) => Some(Held::default()),
+        };
+        if let Some(known) = self.known.get_mut(number as usize) {
+            known.before = before;
+            // Of an unknown length for now; `finish` puts it in.
+            known.now = before.unwrap_or(Held { version: 1, bytes: u32::MAX });
+        }
+    }
+
+    /// The version that a step sees or writes, and its length.
+    fn outcome(&mut self, event: &Event<'_>, number: u32, doing: Doing) -> (u32, u32) {
+        let key_bytes = u64::from(event.key_bytes);
+        let length = match event.detail {
+            Detail::Put(bytes) | Detail::Merge(bytes) => self.length(bytes),
+            _ => 0,
+        };
+        let Some(known) = self.known.get_mut(number as usize) else { return (0, 0) };
+        match (doing, event.detail) {
+            (Doing::Put, _) => {
+                known.writes += 1;
+                known.now = Held { version: known.writes, bytes: length };
+                self.written_bytes += key_bytes + u64::from(length);
+                (known.writes, length)
+            }
+            (Doing::Delete, _) => {
+                known.now = Held::default();
+                self.written_bytes += key_bytes;
+                (0, 0)
+            }
+            (Doing::Scan, Detail::Scan { entries, .. }) => (0, u32::try_from(entries).unwrap_or(u32::MAX)),
+            _ => (known.now.version, known.now.bytes),
+        }
+    }
+
+    fn finish(mut self, trace: &Trace) -> Loaded {
+        let (sum, count) = self.value_bytes;
+        let mean = sum.checked_div(count).map_or(VALUE_BYTES, |mean| mean as u32);
+        let chosen = |held: Held| {
+            if held.bytes == u32::MAX && held.version > 0 { Held { bytes: mean, ..held } } else { held }
+        };
+        for step in self.steps.iter_mut().flatten() {
+            if step.doing == Doing::Get {
+                step.amount = chosen(Held { version: step.version, bytes: step.amount }).bytes;
+            }
+        }
+        let before = |known: &Known| known.before.unwrap_or(Held { version: 1, bytes: mean });
+        let notes = self.notes(mean, trace);
+        Loaded {
+            source: trace.header().source.clone(),
+            before: self.known.iter().map(before).collect(),
+            after: self.known.iter().map(|known| chosen(known.now)).collect(),
+            key_bytes: std::mem::take(&mut self.key_bytes),
+            key_ends: std::mem::take(&mut self.key_ends),
+            steps: self.steps,
+            written_bytes: self.written_bytes,
+            notes,
+            value_bytes: (sum, count),
+            value_bytes_max: self.value_bytes_max.max(mean),
+        }
+    }
+
+    fn notes(&self, mean: u32, trace: &Trace) -> Vec<String> {
+        let Counts { merges, ranges, backwards, others, cut, unknown, scans } = self.counts;
+        let mut notes = Vec::new();
+        let mut note = |count: u64, what: String| {
+            if count > 0 {
+                notes.push(format!("{count} {what}"));
+            }
+        };
+        note(merges, "merges are replayed as puts of their operands".to_owned());
+        note(ranges, "removals of ranges are left out".to_owned());
+        note(backwards, "scans in descending order are replayed in ascending order".to_owned());
+        note(others, "statements are left out".to_owned());
+        note(cut, format!("values are cut to {VALUE_BYTES_MAX} bytes"));
+        note(unknown, format!("keys of unknown content are taken to have held {mean} bytes"));
+        if self.keys == KeyForm::Hashed {
+            note(scans, "scans begin at made-up keys, whose order is not that of the real ones".to_owned());
+        }
+        if trace.header().sample > 1 {
+            notes.push(format!("of one key in {} only", trace.header().sample));
+        }
+        notes
+    }
+}

@@ -1,0 +1,144 @@
+//! The operations of a trace, done again: at full speed or at the speed they were recorded with, every answer checked.
+//!
+//! ```text
+//!   trace ─► load: operations on numbered keys, what each must see, by thread     keys that were there before ─► loaded, settled
+//!         ─► play: one thread for each part; latencies by kind                    then the whole store is held against the model
+//! ```
+//!
+//! At full speed there are turns for throughput and one for latencies. At recorded speed each turn gives both: an operation's latency
+//! counts from when it was due, so a store that stalls is charged for everybody who waited (what is otherwise left out has the name of
+//! coordinated omission).
+
+mod load;
+mod play;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::path::{Path, PathBuf};
+
+use cairn_trace::{Kind, Trace};
+use cairn_vfs::StdFs;
+use serde::{Deserialize, Serialize};
+
+use super::job::{KvOutcome, KvWorkload, Shape};
+use super::options::Options;
+use super::plan::KvGroup;
+use super::store::KvSettings;
+use super::turn::Turn;
+use super::{KvCatalog, Planned, catalog};
+use crate::error::{Error, Result};
+use crate::process::Stop;
+use crate::results::Run;
+use crate::suite_hash::Progress;
+
+pub use load::{Limits, Loaded};
+
+/// The suite's name in stored runs.
+pub const NAME: &str = "replay";
+
+/// What is replayed, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The trace.
+    pub trace: PathBuf,
+    /// What it is called in results: its file's name without the extension.
+    pub name: String,
+    /// How many times as fast as recorded; `None` for as fast as it goes.
+    pub speed: Option<f64>,
+    /// By how many threads.
+    pub threads: u32,
+    /// Operations to take from the start; `None` for all.
+    pub operations_max: Option<u64>,
+}
+
+impl Replay {
+    /// The replay of a trace at full speed by one thread.
+    pub fn new(trace: &Path) -> Replay {
+        let name =
+            trace.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
+        Replay { trace: trace.to_owned(), name, speed: None, threads: 1, operations_max: None }
+    }
+
+    /// Reads the trace.
+    ///
+    /// Errors: [`Error::Trace`]; [`Error::Invalid`] for a trace that cannot be replayed so.
+    pub fn load(&self) -> Result<Loaded> {
+        if !(1..=1024).contains(&self.threads) {
+            return Err(Error::invalid(format!("threads {}: expected 1 to 1024", self.threads)));
+        }
+        if let Some(speed) = self.speed.filter(|speed| !(speed.is_finite() && *speed > 0.0)) {
+            return Err(Error::invalid(format!("speed {speed}: expected a factor above 0, or full")));
+        }
+        let trace = Trace::open(&StdFs::new(), &self.trace)?;
+        if self.speed.is_some() && !trace.header().timed {
+            let what = "the trace has no times: it can be replayed at full speed only";
+            return Err(Error::invalid(format!("{}: {what}", self.trace.display())));
+        }
+        let limits = Limits { threads: self.threads as usize, operations_max: self.operations_max };
+        Loaded::new(&trace, limits)
+    }
+}
+
+/// Replays a trace on every store that was asked for and is here. Of `options` it takes those that are about stores, rounds and where.
+///
+/// Errors: as [`Replay::load`], and as [`super::run`].
+pub fn run(options: &Options, replay: &Replay, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
+    run_with(options, replay, catalog::select(&options.dbs)?, progress, stop)
+}
+
+/// As [`run`], with stores of the caller's choice.
+pub fn run_with(
+    options: &Options,
+    replay: &Replay,
+    catalog: KvCatalog,
+    progress: &dyn Progress,
+    stop: &Stop,
+) -> Result<Run> {
+    options.check_stores()?;
+    let loaded = replay.load()?;
+    if loaded.operations() == 0 {
+        return Err(Error::invalid(format!(
+            "{}: no operation in it can be replayed",
+            replay.trace.display()
+        )));
+    }
+    loaded.notes().iter().for_each(|note| progress.note(note));
+    let bytes = loaded.bytes_max();
+    let settings = KvSettings {
+        map_bytes: (bytes.saturating_mul(8)).max(1 << 30).next_multiple_of(1 << 20),
+        ..options.settings.clone()
+    };
+    let group = KvGroup {
+        name: format!("replay of {}", replay.name),
+        workload: KvWorkload::Replay(replay.clone()),
+        shape: Shape { key_bytes: loaded.key_bytes_mean(), value_bytes: loaded.value_bytes_mean() },
+        settings,
+        timed: options.latencies && replay.speed.is_none(),
+        device: false,
+    };
+    let speed = replay
+        .speed
+        .map_or_else(|| "full speed".to_owned(), |speed| format!("{speed} times the recorded speed"));
+    let source = if loaded.source().is_empty() { "an unnamed source" } else { loaded.source() };
+    let mut data = format!(
+        "{} operations on {} keys of the trace {}, from {source}, at {speed}. Values are made up, of the recorded lengths; {} keys were \
+         loaded before.",
+        loaded.operations(),
+        loaded.keys(),
+        replay.name,
+        loaded.initial()
+    );
+    loaded.notes().iter().for_each(|note| data += &format!(" {note}."));
+    drop(loaded);
+    super::run_planned(options, &Planned { suite: NAME, groups: vec![group], data }, catalog, progress, stop)
+}
+
+/// One turn.
+pub(super) fn turn(turn: &Turn<'_>, replay: &Replay) -> Result<KvOutcome> {
+    let loaded = replay.load()?;
+    play::run(turn, replay, &loaded)
+}
+
+/// What is measured by kind; the rest is only done.
+pub(super) const KINDS: [Kind; 4] = [Kind::Get, Kind::Put, Kind::Delete, Kind::Scan];

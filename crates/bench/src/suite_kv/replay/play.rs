@@ -1,0 +1,281 @@
+//! One turn: what was there before is loaded, the steps are done, the store is held against what it should hold.
+
+use std::time::Duration;
+
+use cairn_trace::Kind;
+use cairn_vfs::{Clock, SystemClock};
+
+use super::load::{Doing, Held, Loaded, Step};
+use super::values::Bodies;
+use super::{KINDS, Replay};
+use crate::digest::Digest;
+use crate::error::{Error, Result};
+use crate::histogram::Latencies;
+use crate::suite_kv::job::{Done, KvMetric, KvOutcome};
+use crate::suite_kv::store::KvSession;
+use crate::suite_kv::turn::{Hand, Open, Span, Turn, add_spans};
+
+/// Puts of the load in one batch.
+const LOAD_BATCH: usize = 1_000;
+/// A pause of less than this is waited for without sleep, which would take longer.
+const SPIN: Duration = Duration::from_micros(100);
+
+/// What one thread found.
+struct Part {
+    span: Span,
+    /// In the order of [`KINDS`].
+    latencies: Vec<Latencies>,
+}
+
+pub(super) fn run(turn: &Turn<'_>, replay: &Replay, loaded: &Loaded) -> Result<KvOutcome> {
+    let bodies = Bodies::new(loaded.value_bytes_max());
+    let open = turn.open()?;
+    load(&open, loaded, &bodies)?;
+    open.settle()?;
+    let before = open.written_bytes();
+    let player = Player { turn, replay, loaded, bodies: &bodies, start: turn.clock.now() };
+    let parts = open.run(replay.threads, false, |index, hand| player.play(index, hand))?;
+    let mut outcome = KvOutcome::default();
+    let done = player.done("replay");
+    let spans: Vec<Span> = parts.iter().map(|part| part.span.clone()).collect();
+    if !turn.job.timed {
+        add_spans(&mut outcome, &done, &spans, false);
+    }
+    for (at, kind) in KINDS.iter().enumerate() {
+        let mut all = Latencies::new(0);
+        parts.iter().filter_map(|part| part.latencies.get(at)).for_each(|part| all.merge(part));
+        outcome.add_latencies(&player.done(kind.name()), &all);
+    }
+    open.settle()?;
+    if !turn.job.timed {
+        let after = open.written_bytes();
+        if let (Some(before), Some(after), true) = (before, after, loaded.written_bytes > 0) {
+            let ratio = (after - before) as f64 / loaded.written_bytes as f64;
+            outcome.add(&done, KvMetric::WriteAmplification, ratio);
+        }
+        let live = loaded.live_bytes();
+        if live > 0 {
+            outcome.add(&done, KvMetric::SpaceAmplification, open.disk_bytes()? as f64 / live as f64);
+        }
+    }
+    player.check_all(&mut *open.db.session()?)?;
+    open.close(&done, &mut outcome)?;
+    Ok(outcome)
+}
+
+/// Puts in what was there before, in the order of the keys.
+fn load(open: &Open<'_>, loaded: &Loaded, bodies: &Bodies) -> Result<()> {
+    let there = loaded.before.iter().enumerate().filter(|(_, held)| held.version > 0);
+    let mut numbers: Vec<u32> = there.map(|(number, _)| number as u32).collect();
+    numbers.sort_unstable_by(|a, b| loaded.key(*a).cmp(loaded.key(*b)));
+    let mut session = open.db.session()?;
+    for batch in numbers.chunks(LOAD_BATCH) {
+        session.write_batch(&mut |writes| {
+            batch.iter().try_for_each(|&number| {
+                let Held { version, bytes } = loaded.before.get(number as usize).copied().unwrap_or_default();
+                writes.put(loaded.key(number), bodies.value(number, version, bytes))
+            })
+        })?;
+    }
+    Ok(())
+}
+
+struct Player<'a> {
+    turn: &'a Turn<'a>,
+    replay: &'a Replay,
+    loaded: &'a Loaded,
+    bodies: &'a Bodies,
+    /// When operations at 0 ns are due.
+    start: Duration,
+}
+
+impl Player<'_> {
+    fn done(&self, operation: &str) -> Done {
+        Done {
+            operation: operation.to_owned(),
+            dataset: self.replay.name.clone(),
+            keys: "mixed".to_owned(),
+            distribution: "trace".to_owned(),
+            entries: self.loaded.keys(),
+            threads: self.replay.threads,
+        }
+    }
+
+    /// One thread's steps. Steps that belong together are one operation.
+    fn play(&self, index: usize, hand: &mut Hand<'_>) -> Result<Part> {
+        let steps = self.loaded.steps.get(index).map_or(&[][..], Vec::as_slice);
+        let timed = self.turn.job.timed || self.replay.speed.is_some();
+        let overhead = if self.turn.job.timed { self.turn.clock_overhead_ns } else { 0 };
+        let mut latencies = vec![Latencies::new(overhead); KINDS.len()];
+        let span = hand.span(|hand| {
+            let mut rest = steps;
+            while let Some(first) = rest.first() {
+                let more = rest.iter().skip(1).take_while(|step| step.joined).count();
+                let (group, after) = rest.split_at(1 + more);
+                rest = after;
+                let due = self.wait(first);
+                let start = if timed { due.unwrap_or_else(|| self.turn.clock.now()) } else { Duration::ZERO };
+                self.act(group, hand.session)?;
+                if timed {
+                    let slot = KINDS.iter().position(|kind| *kind == kind_of(first.doing)).unwrap_or(0);
+                    if let Some(latencies) = latencies.get_mut(slot) {
+                        latencies.record(self.turn.clock.now().saturating_sub(start));
+                    }
+                }
+            }
+            Ok(steps.len() as u64)
+        })?;
+        Ok(Part { span, latencies })
+    }
+
+    /// Waits until a step is due, and says when that was; `None` at full speed.
+    fn wait(&self, step: &Step) -> Option<Duration> {
+        let speed = self.replay.speed?;
+        let due = self.start + Duration::from_nanos((step.due_ns as f64 / speed) as u64);
+        let clock: &SystemClock = &self.turn.clock;
+        loop {
+            let now = clock.now();
+            if now >= due {
+                return Some(due);
+            }
+            if due - now > SPIN {
+                clock.sleep(due - now - SPIN / 2);
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    fn act(&self, group: &[Step], session: &mut dyn KvSession) -> Result<()> {
+        match group {
+            [] => Ok(()),
+            [step] => self.single(step, session),
+            [first, ..] if first.doing == Doing::Get => self.many(group, session),
+            _ => session.write_batch(&mut |writes| {
+                group.iter().try_for_each(|step| match step.doing {
+                    Doing::Put => writes.put(self.loaded.key(step.key), self.value_of(step)),
+                    _ => writes.delete(self.loaded.key(step.key)),
+                })
+            }),
+        }
+    }
+
+    #[inline]
+    fn single(&self, step: &Step, session: &mut dyn KvSession) -> Result<()> {
+        let key = self.loaded.key(step.key);
+        match step.doing {
+            Doing::Put => session.put(key, self.value_of(step)),
+            Doing::Delete => session.delete(key),
+            Doing::Get => {
+                let expected = self.value_of(step);
+                let mut right = true;
+                let found = session.get(key, &mut |value| right = value == expected)?;
+                if right && found == (step.version > 0) { Ok(()) } else { Err(self.wrong_get(step, session)) }
+            }
+            Doing::Scan => self.scan(step, session),
+        }
+    }
+
+    fn many(&self, group: &[Step], session: &mut dyn KvSession) -> Result<()> {
+        let keys: Vec<&[u8]> = group.iter().map(|step| self.loaded.key(step.key)).collect();
+        let mut wrong = None;
+        let mut answers = 0;
+        session.multi_get(&keys, &mut |place, value| {
+            answers += 1;
+            let Some(step) = group.get(place) else { return };
+            let expected = (step.version > 0).then(|| self.value_of(step));
+            if expected != value {
+                wrong = Some(place);
+            }
+        })?;
+        match wrong.and_then(|place| group.get(place)) {
+            None if answers == group.len() => Ok(()),
+            None => Err(Error::engine(self.turn.store.name(), "a multi-get left keys without an answer")),
+            Some(step) => Err(self.wrong_get(step, session)),
+        }
+    }
+
+    /// Entries must ascend from the key on; what they hold is looked at in the end.
+    fn scan(&self, step: &Step, session: &mut dyn KvSession) -> Result<()> {
+        let from = self.loaded.key(step.key);
+        let mut left = step.amount;
+        let mut ordered = true;
+        let mut before: Vec<u8> = Vec::new();
+        session.scan(from, &mut |key, value| {
+            std::hint::black_box(value.last());
+            ordered &= key >= from && (before.is_empty() || before.as_slice() < key);
+            before.clear();
+            before.extend_from_slice(key);
+            left = left.saturating_sub(1);
+            left > 0 && ordered
+        })?;
+        if ordered {
+            return Ok(());
+        }
+        Err(Error::engine(self.turn.store.name(), "a scan gave keys that do not ascend"))
+    }
+
+    #[inline]
+    fn value_of(&self, step: &Step) -> &[u8] {
+        self.bodies.value(step.key, step.version, step.amount)
+    }
+
+    #[cold]
+    fn wrong_get(&self, step: &Step, session: &mut dyn KvSession) -> Error {
+        let expected = (step.version > 0).then(|| self.value_of(step));
+        // Asked once more only to show what was wrong with it; the verdict stands.
+        let mut got = None;
+        let _ = session.get(self.loaded.key(step.key), &mut |value| got = Some(value.to_vec()));
+        self.wrong(step.key, expected, got.as_deref())
+    }
+
+    fn wrong(&self, number: u32, expected: Option<&[u8]>, got: Option<&[u8]>) -> Error {
+        let digest = |value: Option<&[u8]>| {
+            let mut digest = Digest::default();
+            digest.add_answer(0, value);
+            digest
+        };
+        Error::WrongResult {
+            contender: self.turn.store.name().to_owned(),
+            case: format!("replay of {}, key number {number}", self.replay.name),
+            expected: digest(expected),
+            got: digest(got),
+        }
+    }
+
+    /// Reads the whole store in order and holds every entry against what it should be.
+    fn check_all(&self, session: &mut dyn KvSession) -> Result<()> {
+        let live = self.loaded.after.iter().enumerate().filter(|(_, held)| held.version > 0);
+        let mut numbers: Vec<u32> = live.map(|(number, _)| number as u32).collect();
+        numbers.sort_unstable_by(|a, b| self.loaded.key(*a).cmp(self.loaded.key(*b)));
+        let value_of = |number: u32| {
+            let Held { version, bytes } = self.loaded.after.get(number as usize).copied().unwrap_or_default();
+            self.bodies.value(number, version, bytes)
+        };
+        let (mut next, mut wrong) = (0, None);
+        session.scan(b"", &mut |key, value| {
+            let expected = numbers.get(next).copied();
+            next += 1;
+            if expected.is_some_and(|number| self.loaded.key(number) == key && value_of(number) == value) {
+                return true;
+            }
+            let number = expected.unwrap_or(u32::MAX);
+            wrong = Some(self.wrong(number, expected.map(&value_of), Some(value)));
+            false
+        })?;
+        match (wrong, numbers.get(next)) {
+            (Some(error), _) => Err(error),
+            (None, Some(&number)) => Err(self.wrong(number, Some(value_of(number)), None)),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+fn kind_of(doing: Doing) -> Kind {
+    match doing {
+        Doing::Get => Kind::Get,
+        Doing::Put => Kind::Put,
+        Doing::Delete => Kind::Delete,
+        Doing::Scan => Kind::Scan,
+    }
+}

@@ -1,0 +1,227 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_trace::{Detail, Event, Header, KeyForm, Writer};
+use cairn_vfs::Fs;
+
+use super::*;
+use crate::scratch::Scratch;
+use crate::suite_hash::Silent;
+use crate::suite_kv::KvCatalog;
+use crate::suite_kv::testing::{Fault, Planted};
+
+/// Adds events, one a microsecond.
+struct Making {
+    writer: Writer,
+    now: u64,
+}
+
+impl Making {
+    fn new(path: &Path, keys: KeyForm, timed: bool) -> Making {
+        let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
+        let header =
+            Header { keys, timed, started_ns: 0, file_id: 1, sample: 1, source: "a test".to_owned() };
+        Making { writer: Writer::create(&fs, path, &header).unwrap(), now: 0 }
+    }
+
+    fn add(&mut self, key: &[u8], detail: Detail<'_>, joined: bool) {
+        let key_bytes = key.len() as u32;
+        let event = Event { time_ns: self.now, lane: 0, joined, keyspace: 0, key, key_bytes, detail };
+        self.writer.add(&event).unwrap();
+        self.now += 1_000;
+    }
+}
+
+/// A trace with every kind of operation over 200 keys, half of which were there before.
+fn make(path: &Path, keys: KeyForm) {
+    let mut making = Making::new(path, keys, true);
+    let get = |found: Option<u64>| Detail::Get(Some(found));
+    for round in 0..4_u64 {
+        for number in 0..200_u64 {
+            let key = (number * 7 % 200).to_be_bytes();
+            let there = number * 7 % 200 < 100;
+            match (round, there) {
+                (0, true) => making.add(&key, get(Some(50 + number)), false),
+                (0, false) => making.add(&key, get(None), number % 5 == 1),
+                (1, _) => making.add(&key, Detail::Put(number * 3), number % 4 > 0),
+                (2, _) if number % 10 == 0 => making.add(&key, Detail::Delete, false),
+                (2, _) if number % 10 == 1 => {
+                    making.add(&key, Detail::Scan { entries: 20, backwards: false }, false)
+                }
+                (2, _) if number % 10 == 2 => making.add(&key, Detail::Merge(9), false),
+                _ => making.add(&key, Detail::Get(None), number % 3 == 2),
+            }
+        }
+    }
+    making.writer.finish().unwrap();
+}
+
+fn options(scratch: &Scratch) -> Options {
+    Options {
+        rounds: 2,
+        work_dir: scratch.path().join("work"),
+        probes: None,
+        worker: None,
+        ..Options::default()
+    }
+}
+
+fn planted(fault: Fault) -> KvCatalog {
+    KvCatalog { stores: vec![Box::new(Planted { name: "planted", fault })], skipped: Vec::new() }
+}
+
+fn scratch() -> Scratch {
+    Scratch::in_dir(&std::env::temp_dir(), "replay-test").unwrap()
+}
+
+/// Goal: a trace is replayed on a store, by one thread and by several, and its figures are there. Method: a map in memory, and Cairn's own
+/// store in a process of the test; raw keys and hashed ones.
+#[test]
+fn traces_are_replayed() {
+    let scratch = scratch();
+    for (keys, threads) in [(KeyForm::Raw, 1), (KeyForm::Raw, 3), (KeyForm::Hashed, 2)] {
+        let path = scratch.path().join(format!("t-{threads}.trace"));
+        make(&path, keys);
+        let replay = Replay { threads, ..Replay::new(&path) };
+        let loaded = replay.load().unwrap();
+        assert_eq!((loaded.operations(), loaded.keys(), loaded.initial()), (800, 200, 100));
+        assert_eq!(loaded.notes().len(), if keys == KeyForm::Raw { 1 } else { 2 }, "{:?}", loaded.notes());
+        let cairn = KvCatalog {
+            stores: vec![
+                Box::new(Planted { name: "planted", fault: Fault::None }),
+                Box::new(crate::engine::cairn_kv::CairnKv),
+            ],
+            skipped: Vec::new(),
+        };
+        let run = run_with(&options(&scratch), &replay, cairn, &Silent, &Stop::default()).unwrap();
+        assert_eq!(run.suite, NAME);
+        for contender in &run.contenders {
+            assert_eq!(contender.skipped, None);
+            let figure = |operation: &str, metric: &str| {
+                let found = run.measurements.iter().find(|m| {
+                    m.contender == contender.name && m.case.operation == operation && m.metric == metric
+                });
+                found.unwrap_or_else(|| panic!("{operation}, {metric}: {:?}", run.measurements))
+            };
+            let throughput = figure("replay", "throughput");
+            assert!(throughput.median > 0.0 && throughput.verified && throughput.samples.len() == 2);
+            assert_eq!((throughput.case.threads, throughput.case.entries), (threads, 200));
+            for kind in ["get", "put", "delete", "scan"] {
+                assert!(figure(kind, "latency").percentiles.contains_key("p99"), "{kind}");
+            }
+            assert!(figure("replay", "space amplification").median >= 0.0);
+        }
+        assert!(
+            run.data.contains("800 operations on 200 keys") && run.data.contains("full speed"),
+            "{}",
+            run.data
+        );
+    }
+}
+
+/// Goal: a store that answers wrong has no figures. Method: each fault that a replay can meet, planted in a map.
+#[test]
+fn wrong_answers_are_found() {
+    let scratch = scratch();
+    let path = scratch.path().join("t.trace");
+    make(&path, KeyForm::Raw);
+    for fault in [
+        Fault::LosesPuts,
+        Fault::KeepsOldValues,
+        Fault::KeepsDeleted,
+        Fault::CutsBatches,
+        Fault::FindsTheAbsent,
+        Fault::ScansWithGaps,
+        Fault::ShiftsMultiGets,
+        Fault::FlipsBytes,
+        Fault::Fails,
+    ] {
+        let run =
+            run_with(&options(&scratch), &Replay::new(&path), planted(fault), &Silent, &Stop::default());
+        let run = run.unwrap();
+        assert!(run.measurements.is_empty(), "{fault:?}: {:?}", run.measurements);
+    }
+}
+
+/// Goal: at recorded speed a replay takes as long as it took, and latencies count from when operations were due. Method: a trace over
+/// 40 ms, at its own speed and at twice that.
+#[test]
+fn recorded_speed() {
+    let scratch = scratch();
+    let path = scratch.path().join("t.trace");
+    let mut making = Making::new(&path, KeyForm::Raw, true);
+    for number in 0..40_u32 {
+        making.add(&number.to_be_bytes(), Detail::Put(10), false);
+        making.now += 999_000;
+    }
+    making.writer.finish().unwrap();
+    for (speed, at_most) in [(1.0, 1_030.0), (2.0, 2_060.0)] {
+        let replay = Replay { speed: Some(speed), ..Replay::new(&path) };
+        let run =
+            run_with(&options(&scratch), &replay, planted(Fault::None), &Silent, &Stop::default()).unwrap();
+        let throughput = run.measurements.iter().find(|m| m.metric == "throughput").unwrap();
+        assert!(throughput.median <= at_most, "{}", throughput.median);
+        assert!(run.measurements.iter().any(|m| m.metric == "latency" && m.case.operation == "put"));
+    }
+}
+
+/// Goal: the constant store takes part where a trace only reads, and says so where it does not. Method: lookups of present and absent keys,
+/// alone and together; the same with a write.
+#[test]
+fn the_constant_store_takes_part() {
+    let scratch = scratch();
+    for writes in [false, true] {
+        let path = scratch.path().join(format!("t-{writes}"));
+        let mut making = Making::new(&path, KeyForm::Hashed, true);
+        for number in 0..300_u64 {
+            let found = (number % 3 > 0).then_some(number);
+            making.add(&(number % 150).to_le_bytes(), Detail::Get(Some(found)), number % 7 > 4);
+        }
+        if writes {
+            making.add(b"8 bytes.", Detail::Put(1), false);
+        }
+        making.writer.finish().unwrap();
+        let store = || KvCatalog {
+            stores: vec![Box::new(crate::engine::cairn_hash_kv::CairnHashKv)],
+            skipped: Vec::new(),
+        };
+        let run =
+            run_with(&options(&scratch), &Replay::new(&path), store(), &Silent, &Stop::default()).unwrap();
+        assert_eq!(run.measurements.is_empty(), writes, "{:?}", run.contenders);
+        let reason = run.contenders[0].skipped.clone().unwrap_or_default();
+        assert_eq!(reason.contains("takes no writes"), writes, "{reason}");
+    }
+}
+
+/// Goal: what cannot be replayed is refused with the reason, and what is replayed otherwise is told.
+#[test]
+fn refusals_and_notes() {
+    let scratch = scratch();
+    let path = |name: &str| scratch.path().join(name);
+    let mut making = Making::new(&path("pages"), KeyForm::Raw, false);
+    making.add(b"page", Detail::Block { bytes: 0, hit: None }, false);
+    making.add(b"page", Detail::Block { bytes: 0, hit: Some(true) }, false);
+    making.writer.finish().unwrap();
+    let loaded = Replay::new(&path("pages")).load().unwrap();
+    assert_eq!((loaded.operations(), loaded.initial(), loaded.value_bytes_mean()), (2, 1, 0));
+    assert!(loaded.notes()[0].contains("1 keys of unknown content"), "{:?}", loaded.notes());
+    let slow = Replay { speed: Some(1.0), ..Replay::new(&path("pages")) };
+    assert!(slow.load().unwrap_err().to_string().contains("no times"));
+    for bad in [Replay { threads: 0, ..Replay::new(&path("pages")) }, Replay { speed: Some(0.0), ..slow }] {
+        assert!(bad.load().is_err());
+    }
+    let mut making = Making::new(&path("odd"), KeyForm::Raw, true);
+    making.add(b"SELECT 1", Detail::Statement(1), false);
+    making.add(b"a", Detail::DeleteRange { end: b"b", end_bytes: 1 }, false);
+    making.writer.finish().unwrap();
+    let error = run_with(
+        &options(&scratch),
+        &Replay::new(&path("odd")),
+        planted(Fault::None),
+        &Silent,
+        &Stop::default(),
+    );
+    assert!(error.unwrap_err().to_string().contains("no operation"));
+    let first = Replay { operations_max: Some(1), ..Replay::new(&path("pages")) };
+    assert_eq!(first.load().unwrap().operations(), 1);
+}

@@ -1,0 +1,32 @@
+//! Values of any length that say which write of which key they are, at no cost but a copy.
+//!
+//! All are parts of one block of random bytes; where a value begins follows from its key and its write. Another value that begins at the
+//! same place has a chance of one in a million, and a changed byte is seen.
+
+use cairn_vfs::{Rng, SeededRng};
+
+/// Places where a value can begin.
+const PLACES: usize = 1 << 20;
+
+/// Makes and checks values.
+#[derive(Debug)]
+pub(super) struct Bodies {
+    bytes: Vec<u8>,
+}
+
+impl Bodies {
+    /// For values of at most `bytes_max` bytes.
+    pub(super) fn new(bytes_max: usize) -> Bodies {
+        let mut bytes = vec![0; PLACES + bytes_max];
+        SeededRng::new(1).fill(&mut bytes);
+        Bodies { bytes }
+    }
+
+    /// Write `version` of key `number`, of `length` bytes.
+    #[inline]
+    pub(super) fn value(&self, number: u32, version: u32, length: u32) -> &[u8] {
+        let mixed = (u64::from(number) << 32 | u64::from(version)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let place = (mixed ^ (mixed >> 32)) as usize % PLACES;
+        self.bytes.get(place..place + length as usize).unwrap_or_default()
+    }
+}

@@ -1,0 +1,101 @@
+//! Arguments of the lab's commands on runs over time.
+
+use std::path::PathBuf;
+
+use cairn_bench::history::HISTORY_DIR;
+use clap::Args;
+
+use super::run::RunArgs;
+
+/// Where the history is.
+#[derive(Debug, Args)]
+pub struct HistoryAt {
+    /// The store with the history
+    #[arg(long, value_name = "DIR", default_value = HISTORY_DIR)]
+    pub history: PathBuf,
+}
+
+/// `cairn bench record`.
+#[derive(Debug, Args)]
+pub struct RecordRunArgs {
+    /// Stored runs
+    #[arg(required = true, value_name = "RUN")]
+    pub runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub at: HistoryAt,
+    /// Say what was recorded as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn bench history`.
+#[derive(Debug, Args)]
+pub struct HistoryArgs {
+    /// Show series whose names have all of these words in them
+    #[arg(value_name = "WORD")]
+    pub words: Vec<String>,
+    #[command(flatten)]
+    pub at: HistoryAt,
+    /// List the runs instead
+    #[arg(long, conflicts_with = "html")]
+    pub runs: bool,
+    /// Only the last so many points of each series
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    pub last: usize,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn bench compare`.
+#[derive(Debug, Args)]
+pub struct CompareArgs {
+    /// The earlier run; or the only one, which is held against the one before it in the history
+    pub a: PathBuf,
+    /// The later run
+    pub b: Option<PathBuf>,
+    /// End with exit code 2 where something got worse beyond limit and noise
+    #[arg(long)]
+    pub fail: bool,
+    /// How much worse a time or a rate may get, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    pub limit: f64,
+    /// How much worse a count may get, in percent: instructions, bytes of files, hit rates
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    pub limit_counts: f64,
+    /// Also show what did not change
+    #[arg(long)]
+    pub all: bool,
+    #[command(flatten)]
+    pub at: HistoryAt,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn percent(word: &str) -> Result<f64, String> {
+    let number = word.trim_end_matches('%').trim().parse::<f64>().ok();
+    number
+        .filter(|number| (0.0..=1000.0).contains(number))
+        .ok_or_else(|| "expected percent from 0 to 1000".to_owned())
+}
+
+/// `cairn bench counts`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn bench counts
+  cairn bench counts 'kv ' --n 50000 --json
+
+Needs valgrind. Instructions are the same on a busy machine as on a quiet one, so `cairn bench compare --fail` goes by them first.")]
+pub struct CountsArgs {
+    /// Only cases with this in their name: kv put, kv get, kv scan, hash build, hash get, trace record
+    pub filter: Option<String>,
+    /// Operations of the shorter of the two processes of a case
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
+    pub n: u64,
+    #[command(flatten)]
+    pub run: RunArgs,
+}

@@ -1,0 +1,207 @@
+//! Arguments of `cairn trace` and `cairn bench replay`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use cairn_trace::KeyForm;
+use cairn_trace::import::Format;
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::Promise;
+use super::bytes::parse_bytes;
+use super::run::RunArgs;
+
+/// Commands on traces.
+#[derive(Debug, Subcommand)]
+pub enum TraceCommand {
+    /// Run a program and record what it does with its stores
+    #[command(after_help = "Examples:
+  cairn trace record -o app.trace -- ./my-program --its-own-arguments
+  cairn trace record -o app.trace --sample 10 -- ./my-program
+  cairn trace record -o load.trace --keys raw -- cairn kv load users.kv users.csv --create
+
+The program must open its stores through cairn_trace's wrappers (features kv and hash), which record where the environment names a file,
+as `cairn kv` does. It gets CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
+Exit codes: 0 recorded and the program ended well, 1 else.")]
+    Record(RecordArgs),
+    /// Make a trace of a CSV file, a list of pages, or a trace of RocksDB
+    #[command(after_help = "Examples:
+  cairn trace import requests.csv -o requests.trace
+  cairn trace import rocksdb.trace -o rocksdb.cairn-trace --keys hashed
+  cairn trace import sprite.txt.gz -o sprite.trace
+  zcat cluster.csv.gz | cairn trace import - -o cluster.trace --sample 100
+
+CSV needs a first line that names its columns: key, and any of time (seconds; time_ms, time_us, time_ns), op (get, put, delete, merge,
+scan, delete_range, block, and the words of memcached and YCSB), value_size, key_size (counts with --keys hashed), found, count, end,
+keyspace. Formats are found out by how the input begins; gzip is unpacked.")]
+    Import(ImportArgs),
+    /// Say what a workload is like: mix, sizes, skew, working set, reuse, arrival
+    #[command(after_help = "Examples:
+  cairn trace stats app.trace
+  cairn trace stats app.trace --html app.html
+  cairn trace stats app.trace --json")]
+    Stats(StatsArgs),
+    /// Print the operations as CSV, which `import` reads
+    #[command(after_help = "Example:
+  cairn trace dump app.trace --limit 20
+
+Keys that are not text, and hashed ones, are printed in hexadecimal.")]
+    Dump(DumpArgs),
+}
+
+/// How keys are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Keys {
+    /// As hashes that cannot be compared with those of another trace
+    Hashed,
+    /// As they are
+    Raw,
+}
+
+impl From<Keys> for KeyForm {
+    fn from(keys: Keys) -> KeyForm {
+        match keys {
+            Keys::Hashed => KeyForm::Hashed,
+            Keys::Raw => KeyForm::Raw,
+        }
+    }
+}
+
+/// `cairn trace record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Trace to write; it must not exist
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// How keys are kept
+    #[arg(long, value_enum, default_value = "hashed")]
+    pub keys: Keys,
+    /// Record the operations of one key in so many
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub sample: u32,
+    /// Say what was recorded as JSON
+    #[arg(long)]
+    pub json: bool,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "PROGRAM")]
+    pub program: Vec<OsString>,
+}
+
+/// `cairn trace import`.
+#[derive(Debug, Args)]
+pub struct ImportArgs {
+    /// File to read, or - for standard input
+    pub input: PathBuf,
+    /// Trace to write; it must not exist
+    #[arg(short, long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// What the input is: csv, pages, rocksdb, rocksdb-block-cache, rocksdb-block-cache-text [default: found out]
+    #[arg(long, value_name = "FORMAT", value_parser = format)]
+    pub format: Option<Format>,
+    /// How keys are kept
+    #[arg(long, value_enum, default_value = "raw")]
+    pub keys: Keys,
+    /// Take the operations of one key in so many
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub sample: u32,
+    /// Say what was imported as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn format(word: &str) -> Result<Format, String> {
+    let known = Format::ALL.into_iter().find(|format| format.name() == word);
+    known.ok_or_else(|| format!("expected {}", Format::ALL.map(Format::name).join(", ")))
+}
+
+/// `cairn trace stats`.
+#[derive(Debug, Args)]
+pub struct StatsArgs {
+    /// Trace to read
+    pub trace: PathBuf,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+    /// Parts that the time is cut into
+    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub windows: u16,
+    /// Keys that are followed one by one; of more, a sample of this size is
+    #[arg(long, value_name = "COUNT", default_value_t = 1 << 20)]
+    pub keys_max: usize,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn trace dump`.
+#[derive(Debug, Args)]
+pub struct DumpArgs {
+    /// Trace to read
+    pub trace: PathBuf,
+    /// Stop after this many operations
+    #[arg(long, value_name = "COUNT")]
+    pub limit: Option<u64>,
+}
+
+/// `cairn bench replay`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn bench replay app.trace
+  cairn bench replay app.trace --dbs cairn,rocksdb,lmdb --threads 2
+  cairn bench replay app.trace --speed recorded --dbs cairn
+  cairn bench replay app.trace --durability sync --limit 1000000 --json
+
+Every store holds the same before it, answers are checked, and so is the whole store at the end. At recorded speed latencies count from
+when an operation was due. `cairn-hash` stands for the constant store, which takes traces without writes.
+Ctrl-C ends the run with what it has; a second one ends it at once.")]
+pub struct BenchReplayArgs {
+    /// The trace: see `cairn trace`
+    pub trace: PathBuf,
+    /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
+    #[arg(long, alias = "engines", value_name = "NAMES", value_delimiter = ',')]
+    pub dbs: Vec<String>,
+    /// full, recorded, or so many times the recorded speed
+    #[arg(long, value_name = "SPEED", default_value = "full", value_parser = speed)]
+    pub speed: Speed,
+    /// Threads that share the keys
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    pub threads: u32,
+    /// Replay the first so many operations only
+    #[arg(long, value_name = "COUNT")]
+    pub limit: Option<u64>,
+    /// Turns of every store
+    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    pub rounds: u32,
+    /// Leave out the additional turn that times single operations
+    #[arg(long)]
+    pub no_latencies: bool,
+    /// Seed of the order in which stores take turns
+    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    pub seed: u64,
+    /// Cache of every store that has one [default: 256MiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub cache_size: Option<u64>,
+    /// Write buffer of every store that has one [default: 64MiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub write_buffer_size: Option<u64>,
+    /// What a write promises
+    #[arg(long, value_enum, default_value = "buffered")]
+    pub durability: Promise,
+    #[command(flatten)]
+    pub run: RunArgs,
+}
+
+/// How fast.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Speed(pub Option<f64>);
+
+fn speed(word: &str) -> Result<Speed, String> {
+    match word {
+        "full" => Ok(Speed(None)),
+        "recorded" => Ok(Speed(Some(1.0))),
+        factor => match factor.trim_end_matches('x').parse::<f64>() {
+            Ok(factor) if factor > 0.0 && factor.is_finite() => Ok(Speed(Some(factor))),
+            _ => Err("expected full, recorded, or a factor such as 2".to_owned()),
+        },
+    }
+}

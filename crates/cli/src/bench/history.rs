@@ -1,0 +1,184 @@
+//! Runs over time: recording, trends, and whether a run is a regression.
+
+use std::sync::Arc;
+
+use cairn_bench::compare::compare as compare_runs;
+use cairn_bench::history::{self, History, Judged, Limits, Recorded, Verdict, judge, machine_of};
+use cairn_bench::results::Run;
+use cairn_bench::{dashboard, report, store, suite_counts};
+use cairn_vfs::Fs;
+use serde_json::json;
+
+use super::outcome::{Shown, conclude, measure};
+use super::write_file;
+use crate::args::history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
+use crate::error::Result;
+use crate::output::{Outcome, Output, counted};
+
+/// Adds runs to the history.
+pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
+    // All of them before the first is added: a mistake in the last one shows at once.
+    let runs: Vec<Run> =
+        args.runs.iter().map(|path| store::load(&**fs, path)).collect::<cairn_bench::Result<_>>()?;
+    let history = History::open(fs, &args.at.history, true)?;
+    let (mut added, mut known) = (0, 0);
+    for run in &runs {
+        match history.record(run)? {
+            Recorded::Added => added += 1,
+            Recorded::Known => known += 1,
+        }
+    }
+    let mut out = Output::new();
+    let place = args.at.history.display().to_string();
+    if args.json {
+        out.json(&json!({ "history": place, "added": added, "known": known }))?;
+    } else {
+        out.line(format!("{place}: {} added, {known} already there", counted(added, "run", "runs")))?;
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}
+
+/// Shows trends, or the runs.
+pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
+    let history = History::open(fs, &args.at.history, false)?;
+    let mut out = Output::new();
+    if args.runs {
+        let suite = args.words.first().map(String::as_str);
+        let runs: Vec<history::Kept> = history.runs(suite)?.into_iter().map(|(kept, _)| kept).collect();
+        if args.json {
+            out.json(&json!(runs))?;
+        } else {
+            out.bytes(history::runs_text(&runs).as_bytes())?;
+        }
+        out.finish()?;
+        return Ok(Outcome::found(!runs.is_empty()));
+    }
+    let series = history.series(&args.words, args.last.max(1))?;
+    if let Some(page) = &args.html {
+        write_file(fs, page, report::render_history(&series).as_bytes())?;
+    }
+    if args.json {
+        out.json(&json!(series))?;
+    } else {
+        out.bytes(history::trends_text(&series).as_bytes())?;
+        if let Some(page) = &args.html {
+            out.line(format!("\npage: {}", page.display()))?;
+        }
+    }
+    out.finish()?;
+    Ok(Outcome::found(!series.is_empty()))
+}
+
+/// Holds a run against an earlier one, and says whether it got worse.
+pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
+    let mut out = Output::new();
+    let known = match fs.exists(&args.at.history)? {
+        true => Some(History::open(fs, &args.at.history, false)?),
+        false => None,
+    };
+    let (before, after) = match &args.b {
+        Some(b) => (Some(store::load(&**fs, &args.a)?), store::load(&**fs, b)?),
+        None => {
+            let after = store::load(&**fs, &args.a)?;
+            (known.as_ref().map(|history| history.before(&after)).transpose()?.flatten(), after)
+        }
+    };
+    let Some(before) = before else {
+        no_baseline(&mut out, args)?;
+        out.finish()?;
+        return Ok(Outcome::Done);
+    };
+    let compared = compare_runs(&before, &after);
+    let limits = Limits { counts: args.limit_counts / 100.0, times: args.limit / 100.0 };
+    let mut failed = None;
+    let judged = judge(&compared, limits, &machine_of(&after), &mut |row| {
+        let name = format!(
+            "{}: {}",
+            cairn_bench::suite_hash::case_name(&after.suite, &row.case, &row.contender),
+            row.metric
+        );
+        match known.as_ref().map(|history| history.points(&name)) {
+            Some(Ok(points)) => points.into_iter().filter(|point| point.started < after.started).collect(),
+            Some(Err(error)) => {
+                failed = Some(error);
+                Vec::new()
+            }
+            None => Vec::new(),
+        }
+    });
+    if let Some(error) = failed {
+        return Err(error.into());
+    }
+    let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse).count();
+    // With two runs and nothing to decide it is the table that it always was.
+    let plain = args.b.is_some() && !args.fail;
+    match (args.json, plain) {
+        (true, true) => out.line(compared.to_json().trim_end())?,
+        (true, false) => out.json(&json!({ "before": before.started, "after": after.started, "regressions": worse, "rows": judged }))?,
+        (false, true) => out.line(compared.to_text().trim_end())?,
+        (false, false) => verdict(&mut out, args, (&before, &after), &judged)?,
+    }
+    out.finish()?;
+    Ok(Outcome::found(!(args.fail && worse > 0)))
+}
+
+fn no_baseline(out: &mut Output, args: &CompareArgs) -> Result<()> {
+    if args.json {
+        return out.json(&json!({ "before": null, "regressions": 0, "rows": [] }));
+    }
+    out.line(format!(
+        "{}: no earlier run of its suite, mode and machine in {}, so there is nothing to hold it against",
+        args.a.display(),
+        args.at.history.display()
+    ))
+}
+
+fn verdict(
+    out: &mut Output,
+    args: &CompareArgs,
+    (before, after): (&Run, &Run),
+    judged: &[Judged],
+) -> Result<()> {
+    let changed = judged.iter().filter(|judged| judged.verdict != Verdict::Same).count();
+    out.line(format!(
+        "{} of {} against that of {}: {} of {} figures differ",
+        after.suite,
+        after.started,
+        before.started,
+        changed,
+        judged.len()
+    ))?;
+    if changed > 0 || args.all {
+        out.line(format!("\n{}", history::judged_text(judged, args.all).trim_end()))?;
+    }
+    let regressions = history::regressions(judged);
+    for line in &regressions {
+        out.line(format!("regression: {line}"))?;
+    }
+    if regressions.is_empty() {
+        out.line("no regression")?;
+    }
+    Ok(())
+}
+
+/// Counts instructions.
+pub fn counts(fs: &Arc<dyn Fs>, args: &CountsArgs) -> Result<Outcome> {
+    let options = suite_counts::Options {
+        operations: args.n,
+        filter: args.filter.clone(),
+        work_dir: args.run.work_dir.clone().unwrap_or_else(|| cairn_bench::cache_dir().join("work")),
+        worker: cairn_bench::runner::worker::Worker::this_program()?,
+    };
+    let run = measure(fs, &args.run, |bar, stop| suite_counts::run(&options, bar, stop))?;
+    let nothing = "nothing was counted; the notes above say why".to_owned();
+    let text = |run: &Run| Ok(counts_text(run));
+    conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &text })
+}
+
+fn counts_text(run: &Run) -> String {
+    let lines = run.measurements.iter().map(|measurement| {
+        format!("{:14} {:10.1} instructions an operation\n", measurement.case.operation, measurement.median)
+    });
+    lines.collect()
+}

@@ -1,0 +1,64 @@
+//! `cairn bench replay`: a trace on every store.
+
+use std::sync::Arc;
+
+use cairn_bench::dashboard;
+use cairn_bench::results::Run;
+use cairn_bench::runner::worker::Worker;
+use cairn_bench::suite_kv::replay::{self, Replay};
+use cairn_bench::suite_kv::{Options, matrix};
+use cairn_vfs::Fs;
+
+use super::outcome::{Shown, conclude, measure};
+use crate::args::trace::BenchReplayArgs;
+use crate::error::Result;
+use crate::output::Outcome;
+
+/// Replays the trace, stores what it measured and shows it.
+pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
+    let replay = Replay {
+        speed: args.speed.0,
+        threads: args.threads,
+        operations_max: args.limit,
+        ..Replay::new(&args.trace)
+    };
+    let defaults = Options::default();
+    let mut settings = defaults.settings.clone();
+    settings.durability = args.durability.into();
+    settings.cache_bytes = args.cache_size.unwrap_or(settings.cache_bytes);
+    settings.write_buffer_bytes = args.write_buffer_size.unwrap_or(settings.write_buffer_bytes);
+    let options = Options {
+        dbs: if args.dbs.is_empty() { defaults.dbs } else { args.dbs.clone() },
+        settings,
+        rounds: args.rounds,
+        latencies: !args.no_latencies,
+        seed: args.seed,
+        work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir),
+        worker: Some(Worker::this_program()?),
+        ..Options::default()
+    };
+    // A trace that cannot be read is told before the machine is probed.
+    drop(replay.load()?);
+    let run = measure(fs, &args.run, |bar, stop| replay::run(&options, &replay, bar, stop))?;
+    let shown = |run: &Run| {
+        Ok(format!("{}\n\n{}\n{}", wrapped(&run.data), matrix::to_text(run), super::settings(run)))
+    };
+    let nothing = "nothing was measured; the notes above say why".to_owned();
+    conclude(fs, &args.run, run, &Shown { nothing, json: &dashboard::to_json, text: &shown })
+}
+
+/// In lines of at most 100 letters.
+fn wrapped(sentences: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in sentences.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= 100 => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}

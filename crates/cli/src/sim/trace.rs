@@ -1,0 +1,196 @@
+//! A recorded trace as the simulator's workload.
+//!
+//! Writes go to the recorded keys, in their order, again from the start after the last; keys are numbered as they sort, so that neighbours stay
+//! neighbours. Rates are means over the recording. Of the reads the simulator takes a law: the zipf that is nearest to them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::Path;
+
+use cairn_sim::config::{Reads, Workload};
+use cairn_sim::traffic::Traffic;
+use cairn_sim::{Config, Distribution};
+use cairn_trace::{Detail, KeyForm, Trace, stats};
+use cairn_vfs::Fs;
+
+use crate::error::{Error, Result};
+
+/// Writes of a trace that are taken: four bytes each.
+const WRITES_MAX: usize = 20_000_000;
+/// Flatter laws than this are taken for even use.
+const THETA_MIN: f64 = 0.05;
+
+/// Sums over a trace.
+#[derive(Default)]
+struct Sums {
+    writes: u64,
+    deletes: u64,
+    written_bytes: u64,
+    values: (u64, u64),
+    gets: u64,
+    absent: u64,
+    scans: u64,
+    scan_entries: u64,
+    key_bytes: u64,
+    records: u64,
+}
+
+/// Puts the workload of a trace into `config`, and returns what the user should know of that.
+pub fn apply(fs: &dyn Fs, path: &Path, config: &mut Config) -> Result<Vec<String>> {
+    let trace = Trace::open(fs, path)?;
+    let mut sums = Sums::default();
+    let mut numbers: BTreeMap<(u32, &[u8]), u32> = BTreeMap::new();
+    let mut writes: Vec<(u32, &[u8])> = Vec::new();
+    let mut symbols: HashSet<u8> = HashSet::new();
+    for event in trace.events() {
+        let event = event?;
+        let key = (event.keyspace, event.key);
+        sums.records += 1;
+        sums.key_bytes += u64::from(event.key_bytes);
+        match event.detail {
+            Detail::Get(found) => {
+                sums.gets += 1;
+                sums.absent += u64::from(found == Some(None));
+            }
+            Detail::Block { .. } => sums.gets += 1,
+            Detail::Scan { entries, .. } => {
+                sums.scans += 1;
+                sums.scan_entries += entries;
+            }
+            Detail::Put(bytes) | Detail::Merge(bytes) => {
+                sums.values = (sums.values.0 + bytes, sums.values.1 + 1);
+                sums.written_bytes += u64::from(event.key_bytes) + bytes;
+            }
+            Detail::Delete => {
+                sums.deletes += 1;
+                sums.written_bytes += u64::from(event.key_bytes);
+            }
+            Detail::DeleteRange { .. } | Detail::Statement(_) => continue,
+        }
+        if trace.header().keys == KeyForm::Raw && symbols.len() < 256 {
+            symbols.extend(event.key);
+        }
+        numbers.entry(key).or_insert(0);
+        if event.kind().is_write() {
+            sums.writes += 1;
+            if writes.len() < WRITES_MAX {
+                writes.push(key);
+            }
+        }
+    }
+    if sums.writes == 0 {
+        return Err(Error::usage(format!(
+            "{}: no writes, so a log-structured store has nothing to do",
+            path.display()
+        )));
+    }
+    (0..).zip(numbers.values_mut()).for_each(|(at, number)| *number = at);
+    let keys = writes.iter().map(|key| numbers.get(key).copied().unwrap_or(0)).collect();
+    let seconds = trace.last_ns() as f64 / 1e9;
+    let timed = trace.header().timed && seconds > 0.0;
+    let rate = |count: u64| if timed { count as f64 / seconds } else { 0.0 };
+    let (reads, mut notes) = reads(&trace, &sums, &rate)?;
+    config.workload = Workload {
+        keys: numbers.len() as u64,
+        key_bytes: (sums.key_bytes / sums.records.max(1)).max(1),
+        key_radix: if symbols.is_empty() { 256 } else { symbols.len().clamp(2, 256) as u64 },
+        value_bytes: sums.values.0.checked_div(sums.values.1).unwrap_or(0).max(1),
+        distribution: Distribution::Trace { keys },
+        deletes: sums.deletes as f64 / sums.writes as f64,
+        traffic: if timed {
+            Traffic::Constant { mb_per_sec: rate(sums.written_bytes) / 1e6 }
+        } else {
+            Traffic::Unlimited
+        },
+        reads,
+    };
+    if timed {
+        config.duration_secs = seconds.max(1.0);
+    } else {
+        notes.push(
+            "the trace has no times: writes come as fast as the store takes them, reads are left out"
+                .to_owned(),
+        );
+    }
+    if trace.header().sample > 1 {
+        notes.push(format!(
+            "the trace is of one key in {}: rates and keys are those of the sample",
+            trace.header().sample
+        ));
+    }
+    if sums.writes as usize > WRITES_MAX {
+        notes.push(format!("the first {WRITES_MAX} of {} writes are taken, again and again", sums.writes));
+    }
+    Ok(notes)
+}
+
+fn reads(trace: &Trace, sums: &Sums, rate: &dyn Fn(u64) -> f64) -> Result<(Reads, Vec<String>)> {
+    let mut notes = Vec::new();
+    let mut reads = Reads {
+        gets_per_sec: rate(sums.gets),
+        absent: sums.absent as f64 / sums.gets.max(1) as f64,
+        scans_per_sec: rate(sums.scans),
+        scan_entries: sums.scan_entries.checked_div(sums.scans).unwrap_or(1).max(1),
+        distribution: None,
+    };
+    if reads.gets_per_sec + reads.scans_per_sec > 0.0
+        && let Some(skew) = stats::of(trace, &stats::Options::default())?.skew
+    {
+        let theta = skew.zipf.theta;
+        let even = theta < THETA_MIN;
+        reads.distribution = Some(if even { Distribution::Uniform } else { Distribution::Zipfian { theta } });
+        let law = if even { "even".to_owned() } else { format!("a zipf law of {theta:.2}") };
+        let off = skew.zipf.distance * 100.0;
+        notes.push(format!("reads of the trace are taken as {law}, which is up to {off:.1} % off"));
+    }
+    Ok((reads, notes))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cairn_trace::{Options, Recorder};
+    use cairn_vfs::{ManualClock, MemFs};
+
+    use super::*;
+
+    /// Goal: a trace becomes the workload that it was, and one without writes is refused. Method: a recording with known rates.
+    #[test]
+    fn traces_become_workloads() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let clock = Arc::new(ManualClock::new(std::time::Duration::ZERO));
+        let options = Options { keys: KeyForm::Raw, ..Options::default() };
+        let recorder = Recorder::with_clock(&fs, Path::new("/t"), options, clock.clone()).unwrap();
+        for number in 0..1_000_u32 {
+            clock.advance(std::time::Duration::from_millis(10));
+            let key = format!("{:04}", number * 37 % 500);
+            recorder.put(0, key.as_bytes(), 96);
+            recorder.get(0, key.as_bytes(), None);
+            if number % 10 == 0 {
+                recorder.delete(0, key.as_bytes());
+            }
+        }
+        recorder.finish().unwrap();
+        let mut config = Config::default();
+        let notes = apply(&*fs, Path::new("/t"), &mut config).unwrap();
+        let workload = &config.workload;
+        assert_eq!(
+            (workload.keys, workload.key_bytes, workload.key_radix, workload.value_bytes),
+            (500, 4, 10, 96)
+        );
+        let Distribution::Trace { keys } = &workload.distribution else { panic!("{workload:?}") };
+        assert_eq!((keys.len(), keys[0], keys[1], keys[2]), (1_100, 0, 0, 37));
+        assert!((workload.deletes - 100.0 / 1_100.0).abs() < 1e-9);
+        assert!((workload.reads.gets_per_sec - 100.0).abs() < 2.0 && workload.reads.absent == 1.0);
+        let Traffic::Constant { mb_per_sec } = workload.traffic else { panic!("{workload:?}") };
+        assert!((mb_per_sec - 0.01).abs() < 0.001, "{mb_per_sec}");
+        assert!(notes.len() == 1 && notes[0].contains("reads of the trace"), "{notes:?}");
+        config.check().unwrap();
+
+        let recorder = Recorder::create_in(&fs, Path::new("/reads"), Options::default()).unwrap();
+        recorder.get(0, b"a", None);
+        recorder.finish().unwrap();
+        let error = apply(&*fs, Path::new("/reads"), &mut config).unwrap_err().to_string();
+        assert!(error.contains("no writes"), "{error}");
+    }
+}

@@ -1,0 +1,73 @@
+//! `cairn trace record`: a program is run with the environment that makes its stores record.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use cairn_bench::text;
+use cairn_trace::{ENV_KEYS, ENV_PATH, ENV_SAMPLE, Trace};
+use cairn_vfs::Fs;
+use serde_json::json;
+
+use crate::args::trace::{Keys, RecordArgs};
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Runs the program and says what came of it.
+pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
+    if fs.exists(&args.out)? {
+        return Err(Error::usage(format!("{} is there already", args.out.display())));
+    }
+    let Some((program, arguments)) = args.program.split_first() else {
+        return Err(Error::usage("no program: expected one after --"));
+    };
+    let out = match args.out.is_absolute() {
+        // The program may go elsewhere before it opens its stores.
+        false => std::env::current_dir().map_err(|error| Error::usage(error.to_string()))?.join(&args.out),
+        true => args.out.clone(),
+    };
+    let status = Command::new(program)
+        .args(arguments)
+        .env(ENV_PATH, &out)
+        .env(ENV_KEYS, if args.keys == Keys::Raw { "raw" } else { "hashed" })
+        .env(ENV_SAMPLE, args.sample.to_string())
+        .status()
+        .map_err(|error| Error::usage(format!("{}: {error}", Path::new(program).display())))?;
+    let traces = written(fs, &args.out)?;
+    let mut output = Output::new();
+    for path in &traces {
+        let trace = Trace::open(&**fs, path)?;
+        if args.json {
+            output.json(&super::summary(path, &trace))?;
+        } else {
+            let ending = super::ending(&trace).map_or_else(String::new, |ending| format!("; {ending}"));
+            let (records, bytes) = (text::count(trace.records()), text::value(trace.bytes() as f64, "B"));
+            output.line(format!("{}: {records} operations, {bytes}{ending}", path.display()))?;
+        }
+    }
+    if args.json && traces.is_empty() {
+        output.json(&json!({ "trace": null }))?;
+    }
+    output.finish()?;
+    if !status.success() {
+        return Err(Error::usage(format!("{} ended with {status}", Path::new(program).display())));
+    }
+    if traces.is_empty() {
+        let what = "recorded nothing: it opens no store through cairn_trace";
+        return Err(Error::usage(format!("{} {what}", Path::new(program).display())));
+    }
+    Ok(Outcome::Done)
+}
+
+/// The traces that are there: the one that was named, and those of further stores.
+fn written(fs: &Arc<dyn Fs>, first: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    let mut path = first.to_owned();
+    while fs.exists(&path)? {
+        found.push(path);
+        let mut name = first.as_os_str().to_owned();
+        name.push(format!(".{}", found.len()));
+        path = PathBuf::from(name);
+    }
+    Ok(found)
+}

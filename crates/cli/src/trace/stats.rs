@@ -1,0 +1,35 @@
+//! `cairn trace stats`: what a workload is like, for a terminal, as a page, or as JSON.
+
+use std::sync::Arc;
+
+use cairn_bench::{report, trace_text};
+use cairn_trace::Trace;
+use cairn_trace::stats::{self, Options};
+use cairn_vfs::Fs;
+
+use crate::args::trace::StatsArgs;
+use crate::bench::write_file;
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output};
+
+/// Takes the statistics of a trace and shows them.
+pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
+    let trace = Trace::open(&**fs, &args.trace)?;
+    let options = Options { windows: usize::from(args.windows), keys_max: args.keys_max };
+    let stats = stats::of(&trace, &options)?;
+    let name = args.trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let mut out = Output::new();
+    if let Some(page) = &args.html {
+        write_file(fs, page, report::render_trace(&name, &stats).as_bytes())?;
+    }
+    if args.json {
+        out.json(&serde_json::to_value(&stats).map_err(|error| Error::usage(error.to_string()))?)?;
+    } else {
+        out.bytes(trace_text::to_text(&name, &stats).as_bytes())?;
+        if let Some(page) = &args.html {
+            out.line(format!("\npage: {}", page.display()))?;
+        }
+    }
+    out.finish()?;
+    Ok(Outcome::Done)
+}

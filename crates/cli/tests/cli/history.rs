@@ -1,0 +1,148 @@
+//! Runs over time: recording, trends, regressions, and the workflow of a project that adopts Cairn.
+
+use serde_json::Value;
+
+use crate::support::Scratch;
+
+/// A stored run of the suite `replay`, by its file's name, with one figure.
+fn write_run(scratch: &Scratch, name: &str, started: &str, value: f64) {
+    let samples: Vec<f64> = [0.99, 1.0, 1.01, 0.995, 1.005].iter().map(|noise| noise * value).collect();
+    let case = serde_json::json!({
+        "operation": "replay", "dataset": "t", "entries": 10, "value_bytes": 8, "compression": "none",
+        "keys": "mixed", "distribution": "trace", "threads": 1,
+    });
+    let measurement = serde_json::json!({
+        "contender": "cairn", "case": case, "metric": "throughput", "unit": "ops/s", "higher_is_better": true,
+        "samples": samples, "median": value, "low": value * 0.99, "high": value * 1.01, "percentiles": {}, "verified": true,
+    });
+    let run = serde_json::json!({
+        "schema": 1, "suite": "replay", "started": started, "mode": "custom", "seed": 1,
+        "machine": [["cpu", "test"], ["cores", "2"], ["commit", "abcdef"]], "probes": [],
+        "contenders": [{
+            "name": "cairn", "family": "cairn", "version": "1", "ours": true, "settings": {}, "skipped": null,
+        }],
+        "data": "a test", "measurements": [measurement], "stopped": false,
+    });
+    scratch.write(name, run.to_string());
+}
+
+/// Goal: runs are remembered once, trends are drawn, and a regression is told by the exit code. Method: runs of a week, the last one slower.
+#[test]
+fn regressions_fail() {
+    let scratch = Scratch::new();
+    for day in 1..=6 {
+        write_run(&scratch, &format!("{day}.json"), &format!("2026-01-0{day}T00:00:00Z"), 1000.0 + f64::from(day));
+    }
+    write_run(&scratch, "slow.json", "2026-01-07T00:00:00Z", 500.0);
+    write_run(&scratch, "same.json", "2026-01-08T00:00:00Z", 1001.0);
+    let first = scratch.run("bench compare 1.json --fail --history h").ended(0).text();
+    assert!(first.contains("nothing to hold it against"), "{first}");
+    scratch.run("bench history --history h").failed(&["no history in h", "cairn bench record"]);
+    let text = scratch.run("bench record 1.json 2.json 3.json 4.json 5.json 6.json --history h").ended(0).text();
+    assert_eq!(text, "h: 6 runs added, 0 already there\n");
+    let json = scratch.run("bench record 6.json --history h --json").ended(0).json();
+    assert_eq!((json[0]["added"].as_u64(), json[0]["known"].as_u64()), (Some(0), Some(1)));
+
+    let slow = scratch.run("bench compare slow.json --fail --history h").ended(2).text();
+    assert!(slow.contains("regression: replay") && slow.contains("WORSE") && slow.contains("101.2 %"), "{slow}");
+    scratch.run("bench compare slow.json --history h").ended(0);
+    scratch.run("bench compare slow.json --fail --limit 150 --history h").ended(0);
+    let same = scratch.run("bench compare same.json --fail --history h --all").ended(0).text();
+    assert!(same.contains("no regression") && same.contains("same"), "{same}");
+    let json = scratch.run("bench compare slow.json --fail --history h --json").ended(2).json();
+    assert_eq!((json[0]["regressions"].as_u64(), json[0]["rows"][0]["verdict"].as_str()), (Some(1), Some("worse")));
+    scratch.run("bench compare 1.json slow.json --fail --history none").ended(2);
+    let plain = scratch.run("bench compare 1.json slow.json --history none").ended(0).text();
+    assert!(plain.contains("geometric mean"), "{plain}");
+    scratch.run("bench compare 1.json --limit -3").failed(&["percent"]);
+
+    let trend = scratch.run("bench history throughput --history h --html trend.html").ended(0).text();
+    assert!(trend.contains("replay::replay/dataset=t") && trend.contains('█') && trend.contains("page: trend.html"), "{trend}");
+    assert!(String::from_utf8(scratch.read("trend.html")).unwrap().starts_with("<!doctype html>"));
+    let json = scratch.run("bench history --history h --last 3 --json").ended(0).json();
+    assert_eq!(json[0][0]["points"].as_array().unwrap().len(), 3);
+    scratch.run("bench history nothing-like-this --history h").ended(2);
+    let runs = scratch.run("bench history --runs replay --history h").ended(0).text();
+    assert_eq!(runs.lines().count(), 8, "{runs}");
+    scratch.run("bench record nothing.json --history h").failed(&["nothing.json"]);
+}
+
+/// The scripts of a workflow's steps, by their names.
+fn steps(workflow: &str) -> Vec<(String, String)> {
+    let (mut steps, mut name) = (Vec::new(), String::new());
+    let mut lines = workflow.lines().peekable();
+    while let Some(line) = lines.next() {
+        if let Some(rest) = line.trim().strip_prefix("- name: ") {
+            name = rest.to_owned();
+        }
+        if line.trim() != "run: |" {
+            continue;
+        }
+        let indent = line.len() - line.trim_start().len();
+        let mut script = String::new();
+        while let Some(line) = lines.next_if(|next| next.trim().is_empty() || next.len() - next.trim_start().len() > indent) {
+            script += line.trim();
+            script.push('\n');
+        }
+        steps.push((name.clone(), script));
+    }
+    steps
+}
+
+/// Goal: the workflow file that adopters copy works: what it runs is run here, twice, and a third time with a run that got worse. Method: its own
+/// steps in a shell, without the one that installs; where there is no valgrind, without that which needs it.
+#[test]
+fn the_workflow_runs() {
+    let scratch = Scratch::new();
+    let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
+    let steps = steps(workflow);
+    // Counts take valgrind, and minutes of it in a build without optimization; tests run beside others, which no limit of use allows for.
+    let adapted = |script: &str| script.replace("runs/counts-*.json ", "").replace("--limit 25", "--limit 1000");
+    let names: Vec<&str> = steps.iter().map(|(name, _)| name.as_str()).collect();
+    let expected = [
+        "Install",
+        "Count instructions",
+        "Replay the recorded workload",
+        "Compare with the main branch",
+        "Remember, and draw the trends",
+    ];
+    assert_eq!(names, expected);
+    let requests = (0..2_000).map(|number| format!("get,{},50,true\nput,{},50,\n", number % 97, number % 89));
+    scratch.write("requests.csv", format!("op,key,value_size,found\n{}", requests.collect::<String>()));
+    scratch.shell("mkdir bench work && cairn trace import requests.csv -o bench/app.trace").ended(0);
+    for turn in 0..2 {
+        for (name, script) in &steps[2..] {
+            let script = adapted(script);
+            let script = format!("set -e\nexport CAIRN_CACHE=$PWD/work\n{script}");
+            let ran = scratch.shell(&script);
+            assert_eq!(ran.code, 0, "turn {turn}, {name}: {}\n{}", ran.text(), ran.err);
+        }
+        let page = String::from_utf8(scratch.read("trends.html")).unwrap();
+        assert!(page.contains("replay::replay/dataset=app"));
+        scratch.shell("mkdir -p old && mv runs/* old").ended(0);
+    }
+    // The first run of the two, ten times as fast, as the one before: now the same speed is a regression.
+    let kept = std::fs::read_dir(scratch.path("old")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<_> = kept.filter(|path| path.extension().is_some_and(|it| it == "json")).collect();
+    files.sort();
+    let mut run: Value = serde_json::from_slice(&std::fs::read(&files[0]).unwrap()).unwrap();
+    for measurement in run["measurements"].as_array_mut().unwrap() {
+        let by = if measurement["higher_is_better"] == true { 0.01 } else { 100.0 };
+        for sample in measurement["samples"].as_array_mut().unwrap() {
+            *sample = (sample.as_f64().unwrap() * by).into();
+        }
+        measurement["median"] = (measurement["median"].as_f64().unwrap() * by).into();
+    }
+    run["started"] = "2099-01-01T00:00:00Z".into();
+    std::fs::create_dir_all(scratch.path("runs")).unwrap();
+    scratch.write("runs/replay-worse.json", run.to_string());
+    let ran = scratch.shell(&format!("set -e\n{}", adapted(&steps[3].1)));
+    assert!(ran.code == 2 && ran.text().contains("regression: "), "{}: {}", ran.code, ran.text());
+}
+
+/// Goal: counting says what it needs, and refuses what makes no sense.
+#[test]
+fn counts_are_refused() {
+    let scratch = Scratch::new();
+    scratch.run("bench counts --n 1 --results . --work-dir .").failed(&["n 1"]);
+}

@@ -1,0 +1,120 @@
+//! Traces: recording a program, importing, looking at them, replaying them, simulating them.
+
+use crate::support::Scratch;
+
+const REQUESTS: &str = "time_ms,op,key,value_size,found\n\
+    0,put,user:1,100,\n1,get,user:1,100,true\n2,get,user:2,,false\n3,put,user:2,50,\n4,delete,user:1,,\n5,get,user:2,50,true\n";
+
+/// A trace `t` of a few requests.
+fn imported() -> Scratch {
+    let scratch = Scratch::new();
+    scratch.write("requests.csv", REQUESTS);
+    let out = scratch.run("trace import requests.csv -o t").ended(0).text();
+    assert!(out.contains("t: 6 operations of csv"), "{out}");
+    scratch
+}
+
+/// Goal: what `cairn kv` does is recorded when it is run under `record`, raw and hashed, and a program that records nothing is told so.
+/// Method: a load and a put; a program that knows nothing of traces, one that fails, one that is not there.
+#[test]
+fn programs_are_recorded() {
+    let scratch = Scratch::new();
+    scratch.write("in.tsv", "key\tvalue\na\t1\nab\t2\nb\t3\n");
+    let program = env!("CARGO_BIN_EXE_cairn");
+    let record =
+        |rest: &str| scratch.run(&format!("trace record --json {}", rest.replace("PROGRAM", program)));
+    let json = record("-o t --keys raw -- PROGRAM kv load s in.tsv --create").ended(0);
+    // The program prints a line of its own first.
+    let last = json.text().lines().last().unwrap().to_owned();
+    let summary: serde_json::Value = serde_json::from_str(&last).unwrap();
+    assert_eq!((summary["records"].as_u64(), summary["ending"].as_str()), (Some(3), Some("complete")));
+    let dump = scratch.run("trace dump t").ended(0).text();
+    let rows: Vec<&str> = dump.lines().collect();
+    assert_eq!(rows[0], "time_ns,thread,op,keyspace,key,key_size,value_size,found,count,end");
+    let row: Vec<&str> = rows[2].split(',').collect();
+    assert_eq!((rows.len(), row[2], row[4], row[6]), (4, "put", "ab", "1"));
+    record("-o h -- PROGRAM kv get s a").ended(0);
+    let bytes = std::fs::read(scratch.path("h")).unwrap();
+    assert!(
+        scratch.run("trace stats h --json").ended(0).json()[0]["kinds"][0]["kind"] == "get"
+            && bytes.len() > 100
+    );
+
+    record("-o t -- PROGRAM kv get s a").failed(&["t is there already"]);
+    let ran = record("-o none -- PROGRAM --version").ended(1);
+    assert!(ran.err.contains("recorded nothing"), "{}", ran.err);
+    let ran = record("-o f -- PROGRAM kv get nowhere a").ended(1);
+    assert!(ran.err.contains("ended with"), "{}", ran.err);
+    record("-o x -- /no/such/program").failed(&["/no/such/program"]);
+}
+
+/// Goal: imports say what they did, and leave nothing of one that failed. Method: CSV, a list of pages, standard input, mistakes.
+#[test]
+fn imports() {
+    let scratch = imported();
+    scratch.write("pages.txt", "1\n2\n1\n3\n1\n");
+    let json = scratch.run("trace import pages.txt -o p --keys hashed --json").ended(0).json();
+    assert_eq!((json[0]["format"].as_str(), json[0]["records"].as_u64()), (Some("pages"), Some(5)));
+    scratch.run("trace import pages.txt -o p").failed(&["p is there already"]);
+    scratch.write("bad.csv", "key,op\na,put\nb,fly\n");
+    scratch.run("trace import bad.csv -o b").failed(&["bad.csv, line 3", "fly"]);
+    assert!(!scratch.path("b").exists());
+    scratch.run("trace import bad.csv -o b --format tape").failed(&["tape", "rocksdb-block-cache"]);
+    scratch.run("trace import nothing -o b").failed(&["nothing"]);
+    // What is dumped is imported again as it was.
+    let dump = scratch.run("trace dump t").ended(0).text();
+    scratch.write("again.csv", &dump);
+    scratch.run("trace import again.csv -o again").ended(0);
+    assert_eq!(scratch.run("trace dump again").ended(0).text(), dump);
+    assert_eq!(scratch.run("trace dump t --limit 2").ended(0).text().lines().count(), 3);
+}
+
+/// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a trace, one cut, something else.
+#[test]
+fn statistics() {
+    let scratch = imported();
+    let text = scratch.run("trace stats t --html t.html").ended(0).text();
+    for part in ["t: 6 operations on 2 keys in 5.00 ms", "50.0 % read, 50.0 % write", "page: t.html"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let page = std::fs::read_to_string(scratch.path("t.html")).unwrap();
+    assert!(
+        page.starts_with("<!doctype html>") && !page.contains("http://") && page.contains("requests.csv")
+    );
+    let json = &scratch.run("trace stats t --json --windows 3").ended(0).json()[0];
+    assert_eq!((json["records"].as_u64(), json["windows"].as_array().unwrap().len()), (Some(6), 3));
+    let bytes = std::fs::read(scratch.path("t")).unwrap();
+    std::fs::write(scratch.path("cut"), &bytes[..bytes.len() - 3]).unwrap();
+    let text = scratch.run("trace stats cut").ended(0).text();
+    assert!(text.contains("has no end") && text.contains("6 operations"), "{text}");
+    scratch.run("trace stats requests.csv").failed(&["requests.csv", "CAIRNTRC"]);
+}
+
+/// Goal: a trace is replayed, its run is stored with a report, and the simulator and the policies take it. Method: Cairn's own stores, each in
+/// a process of its own.
+#[test]
+fn traces_are_used() {
+    let scratch = imported();
+    let words = "bench replay t --dbs cairn --rounds 1 --work-dir work --results results";
+    let text = scratch.run(words).ended(0).text();
+    assert!(
+        text.contains("6 operations on 2 keys of the trace t") && text.contains("results: results/replay-"),
+        "{text}"
+    );
+    let list = scratch.run(&format!("{words} --speed recorded --threads 2 --json")).ended(0).text();
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    let names: Vec<&str> = list.as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap()).collect();
+    assert!(
+        names.iter().any(|name| name.starts_with("replay::get/dataset=t/") && name.ends_with("latency")),
+        "{names:?}"
+    );
+    scratch.run("bench replay t --dbs cairn --speed fast").failed(&["fast", "recorded"]);
+    scratch.run("bench replay requests.csv --dbs cairn").failed(&["requests.csv"]);
+    let shown = scratch.run("sim run --trace t --show-config").ended(0).text();
+    let config: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(config["workload"]["distribution"]["kind"], "trace");
+    assert_eq!(config["workload"]["keys"], 2);
+    let text =
+        scratch.run("bench pool --trace t --sizes 1,2 --policies lru --results results").ended(0).text();
+    assert!(text.contains("t: 6 requests of 2 pages"), "{text}");
+}

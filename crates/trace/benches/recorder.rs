@@ -1,0 +1,144 @@
+//! What recording costs a user of `kv`: `cargo bench -p cairn-trace --features kv --bench recorder -- [PAIRS]`.
+//!
+//! Turns of 20,000 operations with and without a recorder alternate, in an order that changes from pair to pair, on one store: a
+//! disturbance hits both. Printed is the median of the pairs' ratios with the interval of its ranks (95 %).
+#![allow(clippy::disallowed_methods)]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use cairn_kv::{Background, Db, Durability};
+use cairn_trace::kv::TracedDb;
+use cairn_trace::{KeyForm, Options, Recorder};
+use cairn_vfs::{Rng, SeededRng, StdFs};
+
+type Failure = Box<dyn std::error::Error>;
+
+const ENTRIES: u64 = 100_000;
+const OPERATIONS: u64 = 20_000;
+
+#[derive(Clone, Copy)]
+enum Load {
+    Get,
+    Put,
+    Mixed,
+}
+
+fn key(number: u64) -> [u8; 16] {
+    let mut key = *b"key0000000000000";
+    let mut rest = number;
+    for digit in key.iter_mut().rev().take(13) {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    key
+}
+
+/// Nanoseconds an operation.
+fn turn(db: &TracedDb, load: Load, seed: u64) -> Result<f64, Failure> {
+    let mut rng = SeededRng::new(seed);
+    let value = [7_u8; 100];
+    let start = Instant::now();
+    for _ in 0..OPERATIONS {
+        let number = rng.below(ENTRIES * 2);
+        let key = key(number / 2);
+        let read = match load {
+            Load::Get => true,
+            Load::Put => false,
+            Load::Mixed => number.is_multiple_of(2),
+        };
+        if read {
+            std::hint::black_box(db.get(key)?);
+        } else {
+            db.put(key, value)?;
+        }
+    }
+    Ok(start.elapsed().as_nanos() as f64 / OPERATIONS as f64)
+}
+
+fn median(values: &mut [f64]) -> (f64, f64, f64) {
+    values.sort_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let at = |rank: f64| values[(rank.clamp(0.0, count - 1.0)) as usize];
+    let reach = 0.98 * count.sqrt();
+    (at((count - 1.0) / 2.0 - reach), at((count - 1.0) / 2.0), at((count - 1.0) / 2.0 + reach + 1.0))
+}
+
+fn compare(dir: &Path, name: &str, load: Load, keys: KeyForm, pairs: usize) -> Result<(), Failure> {
+    let store = dir.join(name.replace([' ', ','], "-"));
+    let db =
+        Db::builder(&store).background(Background::Threads(1)).durability(Durability::Buffered).open()?;
+    for number in 0..ENTRIES {
+        db.put(key(number), [1; 100])?;
+    }
+    let fs: Arc<dyn cairn_vfs::Fs> = Arc::new(StdFs::new());
+    let options = Options { keys, bytes_max: 4 << 30, ..Options::default() };
+    let recorder = Recorder::create_in(&fs, &store.join("bench.trace"), options)?;
+    let plain = TracedDb::new(db.clone(), None);
+    let traced = TracedDb::new(db, Some(recorder.clone()));
+    let (mut ratios, mut nanos) = (Vec::new(), Vec::new());
+    for pair in 0..pairs as u64 {
+        // The first ones warm up.
+        let (without, with) = if pair % 2 == 0 {
+            let without = turn(&plain, load, pair)?;
+            (without, turn(&traced, load, pair)?)
+        } else {
+            let with = turn(&traced, load, pair)?;
+            (turn(&plain, load, pair)?, with)
+        };
+        if pair >= 5 {
+            ratios.push(with / without);
+            nanos.push(without);
+        }
+    }
+    let (low, middle, high) = median(&mut ratios);
+    let (_, without, _) = median(&mut nanos);
+    let summary = recorder.finish()?;
+    println!(
+        "{name:24} {without:7.0} ns plain   {:+6.2} % ({:+.2} to {:+.2})   {:5.1} B a record",
+        (middle - 1.0) * 100.0,
+        (low - 1.0) * 100.0,
+        (high - 1.0) * 100.0,
+        summary.bytes as f64 / summary.records as f64
+    );
+    Ok(())
+}
+
+/// The recorder by itself: nanoseconds a lookup, of the quietest of some turns.
+fn alone(dir: &Path) -> Result<(), Failure> {
+    let fs: Arc<dyn cairn_vfs::Fs> = Arc::new(StdFs::new());
+    let recorder = Recorder::create_in(&fs, &dir.join("alone.trace"), Options::default())?;
+    let mut best = f64::INFINITY;
+    for _ in 0..50 {
+        let start = Instant::now();
+        for number in 0..OPERATIONS {
+            recorder.get(0, std::hint::black_box(&key(7)), Some((number % 2) as usize * 100));
+        }
+        best = best.min(start.elapsed().as_nanos() as f64 / OPERATIONS as f64);
+    }
+    let summary = recorder.finish()?;
+    println!(
+        "the recorder alone       {best:7.1} ns, {:.1} B a record",
+        summary.bytes as f64 / summary.records as f64
+    );
+    Ok(())
+}
+
+fn main() -> Result<(), Failure> {
+    let mut pairs = 100;
+    for argument in std::env::args().skip(1) {
+        match argument.parse() {
+            Ok(number) => pairs = number,
+            // Asked by the test runner what there is to run: a bench has no tests.
+            Err(_) if argument == "--list" => return Ok(()),
+            Err(_) => {}
+        }
+    }
+    let dir = tempfile::tempdir()?;
+    alone(dir.path())?;
+    for (name, load) in [("get", Load::Get), ("put", Load::Put), ("half get, half put", Load::Mixed)] {
+        compare(dir.path(), name, load, KeyForm::Hashed, pairs.max(10))?;
+    }
+    compare(dir.path(), "get, raw keys", Load::Get, KeyForm::Raw, pairs.max(10))
+}

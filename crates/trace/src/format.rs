@@ -1,0 +1,401 @@
+//! The bytes of a trace: header, heads of blocks, records. One writer and one reader for each, side by side.
+//!
+//! ```text
+//!   +--------+---------+---------+- - -+---------+
+//!   | header | block 0 | block 1 |     |   end   |      docs/src/formats/trace.md
+//!   +--------+---------+---------+- - -+---------+
+//!   block    magic 4 · bytes 4 · records 4 · lane 4 · first ns 8 · last ns 8 · number 8 · checksum 8 · records
+//!   record   kind and flags 1 · [delta ns] · [keyspace] · key · detail            varints but for the first byte and hashes
+//! ```
+
+use cairn_codec::checksum::{xxh3_64, xxh3_64_seeded};
+use cairn_codec::varint;
+
+use crate::event::{Detail, Event};
+
+/// The first bytes of a trace.
+pub const MAGIC: [u8; 8] = *b"CAIRNTRC";
+/// The version that is written.
+pub const VERSION: u32 = 1;
+/// The first bytes of a block.
+pub const BLOCK_MAGIC: [u8; 4] = *b"TBLK";
+/// The first bytes of the last block.
+pub const END_MAGIC: [u8; 4] = *b"TEND";
+/// The longest key that is kept; of statements the rest is cut off.
+pub const KEY_BYTES_MAX: usize = 65_535;
+
+/// Bytes of a header without its source.
+pub const HEADER_BYTES: usize = 48;
+/// Bytes of the head of a block.
+pub const BLOCK_HEAD_BYTES: usize = 48;
+/// Bytes of a block's records at most: a reader refuses more before it trusts a length.
+pub const BLOCK_BYTES_MAX: usize = 16 << 20;
+/// Bytes of the source at most.
+pub const SOURCE_BYTES_MAX: usize = 4096;
+
+const CHECKED_BYTES: usize = 40;
+const FLAG_HASHED: u32 = 1;
+const FLAG_UNTIMED: u32 = 2;
+const KIND_BITS: u8 = 0x0f;
+const JOINED: u8 = 0x10;
+const BACKWARDS: u8 = 0x20;
+const KEYSPACE: u8 = 0x40;
+const DELTA: u8 = 0x80;
+
+const _: () = assert!(CHECKED_BYTES + 8 == BLOCK_HEAD_BYTES);
+
+/// How keys stand in a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum KeyForm {
+    /// As hashes, seeded with a number that is not in the trace.
+    #[default]
+    Hashed,
+    /// As they are.
+    Raw,
+}
+
+/// What a trace says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// How keys are kept.
+    pub keys: KeyForm,
+    /// False where times are only an order, as of a list of pages.
+    pub timed: bool,
+    /// The wall clock at the start, ns since 1970.
+    pub started_ns: u64,
+    /// The seed of the checksums: a block of another file is none of this one.
+    pub file_id: u64,
+    /// The operations of one key in so many were recorded.
+    pub sample: u32,
+    /// What was traced.
+    pub source: String,
+}
+
+impl Header {
+    /// The header's bytes. A source that is too long is cut.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut cut = self.source.len().min(SOURCE_BYTES_MAX);
+        while !self.source.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        let source = self.source.get(..cut).unwrap_or_default().as_bytes();
+        let hashed = if self.keys == KeyForm::Hashed { FLAG_HASHED } else { 0 };
+        let untimed = if self.timed { 0 } else { FLAG_UNTIMED };
+        let mut out = Vec::with_capacity(HEADER_BYTES + source.len());
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&(hashed | untimed).to_le_bytes());
+        out.extend_from_slice(&self.started_ns.to_le_bytes());
+        out.extend_from_slice(&self.file_id.to_le_bytes());
+        out.extend_from_slice(&self.sample.to_le_bytes());
+        out.extend_from_slice(&(source.len() as u32).to_le_bytes());
+        out.extend_from_slice(source);
+        let checksum = xxh3_64(&out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out
+    }
+
+    /// The header at the front of `bytes` and its length.
+    ///
+    /// Errors: what is wrong, and whether it is only the version.
+    pub fn decode(bytes: &[u8]) -> Result<(Header, usize), HeaderError> {
+        let bad = |what: &str| HeaderError { what: what.to_owned(), version: false };
+        let mut rest = bytes;
+        if take::<8>(&mut rest) != Some(MAGIC) {
+            return Err(bad("expected \"CAIRNTRC\" at the start"));
+        }
+        let cut = || bad("the header is cut short");
+        let version = take_u32(&mut rest).ok_or_else(cut)?;
+        if version != VERSION {
+            let what = format!("version {version}, expected {VERSION}");
+            return Err(HeaderError { what, version: true });
+        }
+        let flags = take_u32(&mut rest).ok_or_else(cut)?;
+        let started_ns = take_u64(&mut rest).ok_or_else(cut)?;
+        let file_id = take_u64(&mut rest).ok_or_else(cut)?;
+        let sample = take_u32(&mut rest).ok_or_else(cut)?;
+        let source_bytes = take_u32(&mut rest).ok_or_else(cut)? as usize;
+        if source_bytes > SOURCE_BYTES_MAX {
+            return Err(bad("the source is longer than it may be"));
+        }
+        let (source, mut after) = rest.split_at_checked(source_bytes).ok_or_else(cut)?;
+        let head_bytes = HEADER_BYTES - 8 + source_bytes;
+        let checksum = take_u64(&mut after).ok_or_else(cut)?;
+        if bytes.get(..head_bytes).map(xxh3_64) != Some(checksum) {
+            return Err(bad("the header's checksum is wrong"));
+        }
+        if flags & !(FLAG_HASHED | FLAG_UNTIMED) != 0 || sample == 0 {
+            return Err(bad("the header has flags or a sampling that no version 1 has"));
+        }
+        let source = String::from_utf8_lossy(source).into_owned();
+        let keys = if flags & FLAG_HASHED != 0 { KeyForm::Hashed } else { KeyForm::Raw };
+        let header = Header { keys, timed: flags & FLAG_UNTIMED == 0, started_ns, file_id, sample, source };
+        Ok((header, head_bytes + 8))
+    }
+}
+
+/// Why a header was refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeaderError {
+    /// What was found.
+    pub what: String,
+    /// True where only the version is another.
+    pub version: bool,
+}
+
+/// The head of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockHead {
+    /// True for the last block of a trace.
+    pub end: bool,
+    /// Bytes of its records.
+    pub bytes: u32,
+    /// How many records.
+    pub records: u32,
+    /// Whose.
+    pub lane: u32,
+    /// When the first one was.
+    pub first_ns: u64,
+    /// When the last one was.
+    pub last_ns: u64,
+    /// Its place among the blocks of the file.
+    pub number: u64,
+}
+
+impl BlockHead {
+    /// Fills the front of `block`, which has room for the head and holds the records, and puts the checksum in.
+    pub fn seal(&self, block: &mut [u8], file_id: u64) {
+        let mut head = [0; CHECKED_BYTES];
+        let magic = if self.end { END_MAGIC } else { BLOCK_MAGIC };
+        let words = [self.bytes, self.records, self.lane].map(u32::to_le_bytes);
+        let longs = [self.first_ns, self.last_ns, self.number].map(u64::to_le_bytes);
+        let fields = [&magic[..]].into_iter().chain(words.iter().map(|word| &word[..]));
+        let fields = fields.chain(longs.iter().map(|long| &long[..]));
+        for (slot, byte) in head.iter_mut().zip(fields.flatten()) {
+            *slot = *byte;
+        }
+        let Some((front, records)) = block.split_at_mut_checked(BLOCK_HEAD_BYTES) else { return };
+        let checksum = checksum(&head, records, file_id);
+        let (checked, sum) = front.split_at_mut(CHECKED_BYTES);
+        checked.copy_from_slice(&head);
+        sum.copy_from_slice(&checksum.to_le_bytes());
+    }
+
+    /// The block at the front of `bytes` and its records. `None` for one that is cut or not sound.
+    pub fn decode(bytes: &[u8], file_id: u64) -> Option<(BlockHead, &[u8])> {
+        let (front, rest) = bytes.split_at_checked(BLOCK_HEAD_BYTES)?;
+        let (head, mut sum) = front.split_first_chunk::<CHECKED_BYTES>()?;
+        let mut fields = &head[..];
+        let end = match take::<4>(&mut fields)? {
+            BLOCK_MAGIC => false,
+            END_MAGIC => true,
+            _ => return None,
+        };
+        let (length, records, lane) =
+            (take_u32(&mut fields)?, take_u32(&mut fields)?, take_u32(&mut fields)?);
+        let (first_ns, last_ns) = (take_u64(&mut fields)?, take_u64(&mut fields)?);
+        let number = take_u64(&mut fields)?;
+        if length as usize > BLOCK_BYTES_MAX {
+            return None;
+        }
+        let payload = rest.get(..length as usize)?;
+        let sound = take_u64(&mut sum)? == checksum(head, payload, file_id);
+        sound.then_some((BlockHead { end, bytes: length, records, lane, first_ns, last_ns, number }, payload))
+    }
+}
+
+/// Of head and records both: the records' own checksum is the seed of the head's.
+fn checksum(head: &[u8; CHECKED_BYTES], records: &[u8], file_id: u64) -> u64 {
+    xxh3_64_seeded(head, xxh3_64_seeded(records, file_id))
+}
+
+/// A key as it is about to be written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum StoredKey<'a> {
+    Hash(u64, u32),
+    Raw(&'a [u8]),
+}
+
+/// What of an event is not its key.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    pub joined: bool,
+    pub delta_ns: u64,
+    pub keyspace: u32,
+}
+
+/// Appends one record. `end` is the key that ends a range of [`Detail::DeleteRange`].
+#[inline]
+pub(crate) fn encode(
+    out: &mut Vec<u8>,
+    frame: Frame,
+    key: StoredKey<'_>,
+    detail: Detail<'_>,
+    end: Option<StoredKey<'_>>,
+) {
+    let (kind, number, backwards) = match detail {
+        Detail::Get(None) => (0, Some(1), false),
+        Detail::Get(Some(None)) => (0, Some(0), false),
+        Detail::Get(Some(Some(bytes))) => (0, Some(bytes.saturating_add(2)), false),
+        Detail::Put(bytes) => (1, Some(bytes), false),
+        Detail::Delete => (2, None, false),
+        Detail::Merge(bytes) => (3, Some(bytes), false),
+        Detail::Scan { entries, backwards } => (4, Some(entries), backwards),
+        Detail::DeleteRange { .. } => (5, None, false),
+        Detail::Statement(rows) => (6, Some(rows), false),
+        Detail::Block { bytes, hit } => {
+            let state = hit.map_or(0, |hit| if hit { 1 } else { 2 });
+            (7, Some(bytes.min(u64::MAX / 4) * 3 + state), false)
+        }
+    };
+    let flag = |set: bool, bit: u8| if set { bit } else { 0 };
+    out.push(
+        kind | flag(frame.joined, JOINED)
+            | flag(backwards, BACKWARDS)
+            | flag(frame.keyspace != 0, KEYSPACE)
+            | flag(frame.delta_ns != 0, DELTA),
+    );
+    if frame.delta_ns != 0 {
+        push_varint(out, frame.delta_ns);
+    }
+    if frame.keyspace != 0 {
+        push_varint(out, u64::from(frame.keyspace));
+    }
+    push_key(out, key);
+    if let Some(end) = end.filter(|_| kind == 5) {
+        push_key(out, end);
+    }
+    if let Some(number) = number {
+        push_varint(out, number);
+    }
+}
+
+#[inline]
+fn push_key(out: &mut Vec<u8>, key: StoredKey<'_>) {
+    match key {
+        StoredKey::Hash(hash, bytes) => {
+            out.extend_from_slice(&hash.to_le_bytes());
+            push_varint(out, u64::from(bytes));
+        }
+        StoredKey::Raw(key) => {
+            push_varint(out, key.len() as u64);
+            out.extend_from_slice(key);
+        }
+    }
+}
+
+/// As [`varint::push`], for numbers that are mostly small.
+#[inline]
+fn push_varint(out: &mut Vec<u8>, value: u64) {
+    match value {
+        0..0x80 => out.push(value as u8),
+        0x80..0x4000 => out.extend_from_slice(&[value as u8 | 0x80, (value >> 7) as u8]),
+        _ => varint::push(value, out),
+    }
+}
+
+/// Appends records that were encoded without a time in the first of them, which it gets here.
+pub(crate) fn append_group(out: &mut Vec<u8>, delta_ns: u64, records: &[u8]) {
+    let Some((&head, rest)) = records.split_first().filter(|_| delta_ns != 0) else {
+        out.extend_from_slice(records);
+        return;
+    };
+    out.push(head | DELTA);
+    push_varint(out, delta_ns);
+    out.extend_from_slice(rest);
+}
+
+/// Reads the record at the front of `bytes`, whose predecessor was at `before_ns`; the event and what it takes.
+///
+/// Errors: what is wrong with it.
+pub(crate) fn decode<'a>(
+    bytes: &'a [u8],
+    keys: KeyForm,
+    lane: u32,
+    before_ns: u64,
+) -> Result<(Event<'a>, usize), &'static str> {
+    let mut rest = bytes;
+    let [head] = take::<1>(&mut rest).ok_or("a record is cut short")?;
+    let delta = if head & DELTA != 0 { take_varint(&mut rest)? } else { 0 };
+    let keyspace = if head & KEYSPACE != 0 { take_varint(&mut rest)? } else { 0 };
+    let keyspace = u32::try_from(keyspace).map_err(|_| "a keyspace has a number over 32 bits")?;
+    let (key, key_bytes) = take_key(&mut rest, keys)?;
+    let detail = match head & KIND_BITS {
+        0 => Detail::Get(match take_varint(&mut rest)? {
+            0 => Some(None),
+            1 => None,
+            more => Some(Some(more - 2)),
+        }),
+        1 => Detail::Put(take_varint(&mut rest)?),
+        2 => Detail::Delete,
+        3 => Detail::Merge(take_varint(&mut rest)?),
+        4 => Detail::Scan { entries: take_varint(&mut rest)?, backwards: head & BACKWARDS != 0 },
+        5 => {
+            let (end, end_bytes) = take_key(&mut rest, keys)?;
+            Detail::DeleteRange { end, end_bytes }
+        }
+        6 => Detail::Statement(take_varint(&mut rest)?),
+        7 => {
+            let number = take_varint(&mut rest)?;
+            let hit = match number % 3 {
+                0 => None,
+                state => Some(state == 1),
+            };
+            Detail::Block { bytes: number / 3, hit }
+        }
+        _ => return Err("a record is of a kind that version 1 does not have"),
+    };
+    let event = Event {
+        time_ns: before_ns.checked_add(delta).ok_or("a time is over 64 bits")?,
+        lane,
+        joined: head & JOINED != 0,
+        keyspace,
+        key,
+        key_bytes,
+        detail,
+    };
+    Ok((event, bytes.len() - rest.len()))
+}
+
+fn take_key<'a>(rest: &mut &'a [u8], keys: KeyForm) -> Result<(&'a [u8], u32), &'static str> {
+    let cut = "a key is cut short";
+    let (key, after) = match keys {
+        KeyForm::Hashed => rest.split_at_checked(8).ok_or(cut)?,
+        KeyForm::Raw => {
+            let length = take_varint(rest)?;
+            let length = usize::try_from(length).ok().filter(|length| *length <= KEY_BYTES_MAX);
+            rest.split_at_checked(length.ok_or("a key is longer than it may be")?).ok_or(cut)?
+        }
+    };
+    *rest = after;
+    let key_bytes = match keys {
+        KeyForm::Hashed => u32::try_from(take_varint(rest)?).map_err(|_| "a key's length is over 32 bits")?,
+        KeyForm::Raw => key.len() as u32,
+    };
+    Ok((key, key_bytes))
+}
+
+/// The next number in records or the end block.
+pub(crate) fn take_varint(rest: &mut &[u8]) -> Result<u64, &'static str> {
+    let (value, used) =
+        varint::decode(rest).map_err(|_| "a number is cut short or not in its shortest form")?;
+    *rest = rest.get(used..).unwrap_or_default();
+    Ok(value)
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (front, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*front)
+}
+
+fn take_u32(rest: &mut &[u8]) -> Option<u32> {
+    take(rest).map(u32::from_le_bytes)
+}
+
+fn take_u64(rest: &mut &[u8]) -> Option<u64> {
+    take(rest).map(u64::from_le_bytes)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,118 @@
+//! The table of [`cairn_hash`] with a recorder beside it. Used as a [`Reader`] is, and dereferences to it.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+
+use cairn_hash::Result;
+use cairn_hash::table::Reader;
+
+use crate::event::Detail;
+use crate::recorder::Recorder;
+
+/// A [`Reader`] whose lookups are recorded. Without a recorder a lookup costs a branch more.
+#[derive(Debug)]
+pub struct TracedReader {
+    reader: Reader,
+    recorder: Option<Recorder>,
+}
+
+impl TracedReader {
+    /// Records the lookups through the returned handle; nothing where `recorder` is `None`.
+    pub fn new(reader: Reader, recorder: Option<Recorder>) -> TracedReader {
+        TracedReader { reader, recorder }
+    }
+
+    /// As [`Reader::get`].
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Result<Option<Cow<'_, [u8]>>> {
+        let value = self.reader.get(key)?;
+        self.record(key, value.as_ref().map(|value| value.len()));
+        Ok(value)
+    }
+
+    /// As [`Reader::get_into`].
+    pub fn get_into(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        let found = self.reader.get_into(key, value)?;
+        self.record(key, found.then_some(value.len()));
+        Ok(found)
+    }
+
+    /// As [`Reader::get_many`]; the lookups are recorded as belonging together.
+    pub fn get_many<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        mut found: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<()> {
+        let Some(recorder) = &self.recorder else { return self.reader.get_many(keys, found) };
+        let mut lengths = vec![None; keys.len()];
+        self.reader.get_many(keys, |position, value| {
+            if let Some(length) = lengths.get_mut(position) {
+                *length = value.map(|value| value.len() as u64);
+            }
+            found(position, value);
+        })?;
+        recorder.batch(|records| {
+            for (key, length) in keys.iter().zip(&lengths) {
+                records.record(0, key.as_ref(), Detail::Get(Some(*length)));
+            }
+        });
+        Ok(())
+    }
+
+    #[inline]
+    fn record(&self, key: &[u8], found: Option<usize>) {
+        if let Some(recorder) = &self.recorder {
+            recorder.get(0, key, found);
+        }
+    }
+}
+
+impl Deref for TracedReader {
+    type Target = Reader;
+
+    fn deref(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use cairn_hash::table::{BuildOptions, Builder, ReaderOptions};
+    use cairn_vfs::{Fs, MemFs};
+
+    use super::*;
+    use crate::{Options, Trace};
+
+    /// Goal: lookups are in the trace with what came of them. Method: each way to look up, present keys and absent ones.
+    #[test]
+    fn lookups_are_recorded() {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let path = Path::new("/store.cairn");
+        let mut builder =
+            Builder::create_in(&fs, path, BuildOptions::default(), &mut cairn_vfs::SeededRng::new(1))
+                .unwrap();
+        builder.put(b"a", b"one").unwrap();
+        builder.put(b"b", b"four").unwrap();
+        builder.finish().unwrap();
+        let recorder = Recorder::create_in(&fs, Path::new("/t"), Options::default()).unwrap();
+        let reader = Reader::open_in(&fs, path, ReaderOptions::default()).unwrap();
+        let reader = TracedReader::new(reader, Some(recorder.clone()));
+        assert_eq!(reader.get(b"a").unwrap().as_deref(), Some(&b"one"[..]));
+        assert!(!reader.get_into(b"x", &mut Vec::new()).unwrap());
+        let mut found = 0;
+        reader.get_many(&[b"b", b"y"], |_, value| found += usize::from(value.is_some())).unwrap();
+        assert_eq!((found, reader.len()), (1, 2));
+        recorder.finish().unwrap();
+        let trace = Trace::open(&*fs, Path::new("/t")).unwrap();
+        let seen: Vec<(Detail<'_>, bool)> =
+            trace.events().map(|event| event.unwrap()).map(|event| (event.detail, event.joined)).collect();
+        let get = |found: Option<u64>| Detail::Get(Some(found));
+        assert_eq!(
+            seen,
+            [(get(Some(3)), false), (get(None), false), (get(Some(4)), false), (get(None), true)]
+        );
+    }
+}

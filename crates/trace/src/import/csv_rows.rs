@@ -1,0 +1,198 @@
+//! CSV: a head that names the columns, then an operation a row.
+//!
+//! ```text
+//! time,op,key,value_size,found,count            key_size: of real keys, where these are hashed on import
+//! 0.001,put,user:17,120,,
+//! 0.002,get,user:17,120,true,
+//! 0.003,scan,user:,,,50
+//! ```
+
+use csv::{ByteRecord, ReaderBuilder};
+
+use super::Sink;
+use crate::error::{Error, Result};
+use crate::event::{Detail, Event, Kind};
+
+/// Columns, each under the names that tools use for it.
+const TIME: &[&str] = &["time", "timestamp", "time_s", "seconds"];
+const TIME_MS: &[&str] = &["time_ms", "timestamp_ms"];
+const TIME_US: &[&str] = &["time_us", "timestamp_us"];
+const TIME_NS: &[&str] = &["time_ns", "timestamp_ns"];
+const OPERATION: &[&str] = &["op", "operation", "type", "kind"];
+const KEY: &[&str] = &["key", "anonymized key", "page", "block", "obj_id"];
+const KEY_SIZE: &[&str] = &["key_size", "key size", "key_bytes"];
+const VALUE_SIZE: &[&str] = &["value_size", "value size", "value_bytes", "size", "obj_size"];
+const FOUND: &[&str] = &["found", "hit"];
+const COUNT: &[&str] = &["count", "entries", "rows"];
+const KEYSPACE: &[&str] = &["keyspace", "cf_id", "column_family"];
+const END: &[&str] = &["end", "end_key"];
+const KNOWN: [&[&str]; 12] =
+    [TIME, TIME_MS, TIME_US, TIME_NS, OPERATION, KEY, KEY_SIZE, VALUE_SIZE, FOUND, COUNT, KEYSPACE, END];
+
+/// True for a head with a column of keys.
+pub(super) fn has_key(fields: &[&str]) -> bool {
+    fields.iter().any(|field| KEY.contains(&field.trim_matches('"').to_ascii_lowercase().as_str()))
+}
+
+/// Where the columns are.
+struct Columns {
+    time: Option<(usize, f64)>,
+    operation: Option<usize>,
+    key: usize,
+    key_size: Option<usize>,
+    value_size: Option<usize>,
+    found: Option<usize>,
+    count: Option<usize>,
+    keyspace: Option<usize>,
+    end: Option<usize>,
+}
+
+impl Columns {
+    fn of(head: &ByteRecord) -> Option<Columns> {
+        let names: Vec<String> = head
+            .iter()
+            .map(|field| String::from_utf8_lossy(field.trim_ascii()).to_ascii_lowercase())
+            .collect();
+        let find = |known: &[&str]| names.iter().position(|name| known.contains(&name.as_str()));
+        let units = [(TIME_NS, 1.0), (TIME_US, 1e3), (TIME_MS, 1e6), (TIME, 1e9)];
+        Some(Columns {
+            time: units.into_iter().find_map(|(known, unit)| Some((find(known)?, unit))),
+            operation: find(OPERATION),
+            key: find(KEY)?,
+            key_size: find(KEY_SIZE),
+            value_size: find(VALUE_SIZE),
+            found: find(FOUND),
+            count: find(COUNT),
+            keyspace: find(KEYSPACE),
+            end: find(END),
+        })
+    }
+}
+
+pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
+    let refuse = |line: u64, what: String| Error::Input {
+        input: name.to_owned(),
+        place: Some(format!("line {line}")),
+        what,
+    };
+    let mut reader = ReaderBuilder::new().flexible(true).from_reader(input);
+    let head = reader.byte_headers().map_err(|error| refuse(1, error.to_string()))?.clone();
+    let columns = Columns::of(&head)
+        .ok_or_else(|| refuse(1, "no column key: expected a first line that names the columns".to_owned()))?;
+    for field in &head {
+        let column = String::from_utf8_lossy(field.trim_ascii()).to_ascii_lowercase();
+        if !KNOWN.iter().any(|known| known.contains(&column.as_str())) {
+            sink.skip(&format!("column {column}"));
+        }
+    }
+    sink.header.timed = columns.time.is_some();
+    let mut first = None;
+    let mut row = ByteRecord::new();
+    while reader
+        .read_byte_record(&mut row)
+        .map_err(|error| refuse(error.position().map_or(0, csv::Position::line), error.to_string()))?
+    {
+        let line = row.position().map_or(0, csv::Position::line);
+        let parsed = Row { columns: &columns, row: &row };
+        let event = parsed.event(&mut first).map_err(|what| refuse(line, what))?;
+        sink.add(&event)?;
+    }
+    Ok(())
+}
+
+struct Row<'a> {
+    columns: &'a Columns,
+    row: &'a ByteRecord,
+}
+
+impl<'a> Row<'a> {
+    fn field(&self, column: Option<usize>) -> Option<&'a [u8]> {
+        self.row.get(column?).map(<[u8]>::trim_ascii).filter(|field| !field.is_empty())
+    }
+
+    fn text(&self, column: Option<usize>) -> Option<String> {
+        self.field(column).map(|field| String::from_utf8_lossy(field).into_owned())
+    }
+
+    fn number(&self, column: Option<usize>, name: &str) -> std::result::Result<Option<u64>, String> {
+        let Some(text) = self.text(column) else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| format!("{name} {text:?}: expected a number from 0"))
+    }
+
+    /// Times count from the first one's.
+    fn event(&self, first: &mut Option<f64>) -> std::result::Result<Event<'a>, String> {
+        let time_ns = match self.columns.time {
+            None => 0,
+            Some((column, unit)) => {
+                let text = self.text(Some(column)).unwrap_or_default();
+                let time: f64 = text
+                    .parse()
+                    .ok()
+                    .filter(|time: &f64| time.is_finite())
+                    .ok_or_else(|| format!("time {text:?}: expected a number"))?;
+                let first = *first.get_or_insert(time);
+                ((time - first) * unit).max(0.0) as u64
+            }
+        };
+        let key = self.row.get(self.columns.key).ok_or("a row without a key")?;
+        let key_bytes = self.number(self.columns.key_size, "key_size")?.unwrap_or(key.len() as u64);
+        let keyspace = self.number(self.columns.keyspace, "keyspace")?.unwrap_or(0);
+        Ok(Event {
+            time_ns,
+            lane: 0,
+            joined: false,
+            keyspace: u32::try_from(keyspace)
+                .map_err(|_| format!("keyspace {keyspace}: expected 32 bits"))?,
+            key,
+            key_bytes: u32::try_from(key_bytes)
+                .map_err(|_| format!("key_size {key_bytes}: expected 32 bits"))?,
+            detail: self.detail()?,
+        })
+    }
+
+    fn detail(&self) -> std::result::Result<Detail<'a>, String> {
+        let word = self.text(self.columns.operation).unwrap_or_else(|| "get".to_owned()).to_ascii_lowercase();
+        let kind = kind_of(&word).ok_or_else(|| {
+            format!("operation {word:?}: expected one of {}", Kind::ALL.map(Kind::name).join(", "))
+        })?;
+        let size = self.number(self.columns.value_size, "value_size")?;
+        let count = self.number(self.columns.count, "count")?;
+        let found = match self.text(self.columns.found).map(|text| text.to_ascii_lowercase()).as_deref() {
+            None => None,
+            Some("1" | "true" | "t" | "yes" | "hit") => Some(true),
+            Some("0" | "false" | "f" | "no" | "miss") => Some(false),
+            Some(other) => return Err(format!("found {other:?}: expected true or false")),
+        };
+        Ok(match kind {
+            Kind::Get => Detail::Get(match (found, size) {
+                (Some(false), _) => Some(None),
+                (Some(true), size) => Some(Some(size.unwrap_or(0))),
+                // A size without a word on what came of it is the size of what was found; 0 is how many tools say nothing.
+                (None, size) => size.filter(|size| *size > 0).map(Some),
+            }),
+            Kind::Put => Detail::Put(size.unwrap_or(0)),
+            Kind::Delete => Detail::Delete,
+            Kind::Merge => Detail::Merge(size.unwrap_or(0)),
+            Kind::Scan => Detail::Scan { entries: count.unwrap_or(1), backwards: false },
+            Kind::DeleteRange => {
+                let end = self.field(self.columns.end).ok_or("delete_range without an end")?;
+                Detail::DeleteRange { end, end_bytes: end.len() as u32 }
+            }
+            Kind::Statement => Detail::Statement(count.unwrap_or(0)),
+            Kind::Block => Detail::Block { bytes: size.unwrap_or(0), hit: found },
+        })
+    }
+}
+
+/// Our words, those of memcached's traces (Twitter's among them), of YCSB and of block traces.
+fn kind_of(word: &str) -> Option<Kind> {
+    Some(match word {
+        "gets" | "read" | "r" | "lookup" => Kind::Get,
+        "set" | "add" | "replace" | "cas" | "write" | "w" | "insert" | "update" => Kind::Put,
+        "del" | "remove" | "single_delete" => Kind::Delete,
+        "append" | "prepend" | "incr" | "decr" => Kind::Merge,
+        "iterator_seek" | "iterator_seekforprev" | "seek" => Kind::Scan,
+        "page" => Kind::Block,
+        other => return Kind::parse(other),
+    })
+}

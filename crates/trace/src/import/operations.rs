@@ -1,0 +1,246 @@
+//! RocksDB's trace of operations.
+//!
+//! ```text
+//!   record   time in µs 8 · type 1 · payload bytes 4 · payload
+//!   first    type 1, payload "feedcafedeadbeef\tTrace Version: 0.2\tRocksDB Version: 7.8\t..."
+//!   0.2      a payload begins with a map of 8 bytes: which fields follow, by bit, in order
+//!              1 batch   2 family 4   3 key   4 family 4   5 key   6 lower bound   7 upper bound
+//!              8 count 4   9 families   10 keys                       strings have a varint length before them
+//!   0.1      write: the batch;  get, seek: family 4, key
+//!   batch    seqno 8 · count 4 · entries: tag 1, [family varint], key, [value]
+//! ```
+
+use std::collections::HashMap;
+
+use super::{Sink, event};
+use crate::error::{Error, Result};
+use crate::event::{Detail, Event};
+use crate::format::take_varint;
+
+const MAGIC: &[u8] = b"feedcafedeadbeef\t";
+const HEAD_BYTES: usize = 13;
+const BEGIN: u8 = 1;
+const END: u8 = 2;
+const WRITE: u8 = 3;
+const GET: u8 = 4;
+const SEEK: u8 = 5;
+const SEEK_FOR_PREV: u8 = 6;
+const MULTI_GET: u8 = 13;
+
+/// True where a trace of operations begins.
+pub(super) fn is_one(input: &[u8]) -> bool {
+    input.get(8) == Some(&BEGIN) && input.get(HEAD_BYTES..).is_some_and(|payload| payload.starts_with(MAGIC))
+}
+
+/// One record of any of RocksDB's traces.
+pub(super) struct Framed<'a> {
+    pub micros: u64,
+    pub kind: u8,
+    pub payload: &'a [u8],
+}
+
+/// The record at the front of `rest`, which it is taken off; `None` where it is not whole.
+pub(super) fn take_record<'a>(rest: &mut &'a [u8]) -> Option<Framed<'a>> {
+    let mut walk = *rest;
+    let micros = u64::from_le_bytes(take(&mut walk)?);
+    let [kind] = take(&mut walk)?;
+    let length = u32::from_le_bytes(take(&mut walk)?) as usize;
+    let (payload, after) = walk.split_at_checked(length)?;
+    *rest = after;
+    Some(Framed { micros, kind, payload })
+}
+
+pub(super) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (front, after) = rest.split_first_chunk::<N>()?;
+    *rest = after;
+    Some(*front)
+}
+
+/// A string with its varint length before it.
+pub(super) fn take_string<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(take_varint(rest).ok()?).ok()?;
+    let (string, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(string)
+}
+
+/// True for the version that has maps of fields, going by the first record.
+fn has_maps(name: &str, payload: &[u8]) -> Result<bool> {
+    let text = String::from_utf8_lossy(payload);
+    let version = text.split('\t').find_map(|part| part.strip_prefix("Trace Version: "));
+    match version {
+        Some("0.1") => Ok(false),
+        Some("0.2") => Ok(true),
+        other => Err(Error::Input {
+            input: name.to_owned(),
+            place: Some("byte 0".to_owned()),
+            what: format!("trace version {:?}: expected 0.1 or 0.2", other.unwrap_or("none")),
+        }),
+    }
+}
+
+pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
+    let mut rest = input;
+    let (mut start, mut maps) = (0, true);
+    let mut sizes = Sizes::default();
+    while !rest.is_empty() {
+        let at = input.len() - rest.len();
+        let Some(record) = take_record(&mut rest) else {
+            sink.cut = true;
+            break;
+        };
+        let refuse = |what: &str| Error::Input {
+            input: name.to_owned(),
+            place: Some(format!("byte {at}")),
+            what: what.to_owned(),
+        };
+        match record.kind {
+            BEGIN => {
+                maps = has_maps(name, record.payload)?;
+                start = record.micros;
+                sink.header.started_ns = start.saturating_mul(1_000);
+            }
+            END => break,
+            WRITE | GET | SEEK | SEEK_FOR_PREV | MULTI_GET => {
+                let time_ns = record.micros.saturating_sub(start).saturating_mul(1_000);
+                let added = match maps {
+                    true => with_map(&record, time_ns, sink, &mut sizes),
+                    false => without_map(&record, time_ns, sink, &mut sizes),
+                };
+                added?.ok_or_else(|| refuse("a record is shorter than its fields"))?;
+            }
+            other => sink.skip(&format!("record type {other}")),
+        }
+    }
+    Ok(())
+}
+
+/// What is known of keys so far: the last value's length, `None` once it was removed. RocksDB does not say what a lookup found, so
+/// what was written in the trace itself has to.
+#[derive(Default)]
+struct Sizes(HashMap<(u32, Vec<u8>), Option<u64>>);
+
+impl Sizes {
+    fn get(&self, family: u32, key: &[u8]) -> Detail<'static> {
+        Detail::Get(self.0.get(&(family, key.to_vec())).copied())
+    }
+}
+
+/// Inner `None`: the payload is too short.
+type Added = Result<Option<()>>;
+
+fn without_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, sizes: &mut Sizes) -> Added {
+    let mut rest = record.payload;
+    if record.kind == WRITE {
+        return batch(rest, time_ns, sink, sizes);
+    }
+    let Some(family) = take(&mut rest).map(u32::from_le_bytes) else { return Ok(None) };
+    let Some(key) = take_string(&mut rest) else { return Ok(None) };
+    lookup(record.kind, (family, key), time_ns, sink, sizes)
+}
+
+fn with_map(record: &Framed<'_>, time_ns: u64, sink: &mut Sink, sizes: &mut Sizes) -> Added {
+    let mut rest = record.payload;
+    let Some(map) = take(&mut rest).map(u64::from_le_bytes) else { return Ok(None) };
+    let (mut family, mut key, mut families, mut keys) = (0, None, None, None);
+    // Later fields are of later versions; all that matter stand before them.
+    for bit in (0..11).filter(|bit| map >> bit & 1 == 1) {
+        match bit {
+            1 => {
+                let Some(bytes) = take_string(&mut rest) else { return Ok(None) };
+                return batch(bytes, time_ns, sink, sizes);
+            }
+            2 | 4 | 8 => {
+                let Some(number) = take(&mut rest).map(u32::from_le_bytes) else { return Ok(None) };
+                family = number;
+            }
+            3 | 5 | 6 | 7 | 9 | 10 => {
+                let Some(string) = take_string(&mut rest) else { return Ok(None) };
+                match bit {
+                    3 | 5 => key = Some(string),
+                    9 => families = Some(string),
+                    10 => keys = Some(string),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+    if record.kind == MULTI_GET {
+        return multi_get(families.zip(keys), time_ns, sink, sizes);
+    }
+    match key {
+        Some(key) => lookup(record.kind, (family, key), time_ns, sink, sizes),
+        None => Ok(None),
+    }
+}
+
+fn lookup(kind: u8, (family, key): (u32, &[u8]), time_ns: u64, sink: &mut Sink, sizes: &Sizes) -> Added {
+    let detail = match kind {
+        GET => sizes.get(family, key),
+        // How far the iterator went is not in the trace.
+        _ => Detail::Scan { entries: 1, backwards: kind == SEEK_FOR_PREV },
+    };
+    sink.add(&Event { keyspace: family, ..event(time_ns, key, detail) })?;
+    Ok(Some(()))
+}
+
+fn multi_get(fields: Option<(&[u8], &[u8])>, time_ns: u64, sink: &mut Sink, sizes: &Sizes) -> Added {
+    let Some((mut families, mut keys)) = fields else { return Ok(None) };
+    let mut joined = false;
+    while !keys.is_empty() {
+        let family = take(&mut families).map(u32::from_le_bytes);
+        let Some((family, key)) = family.zip(take_string(&mut keys)) else { return Ok(None) };
+        let detail = sizes.get(family, key);
+        sink.add(&Event { keyspace: family, joined, ..event(time_ns, key, detail) })?;
+        joined = true;
+    }
+    Ok(Some(()))
+}
+
+/// The operations of a write batch.
+fn batch(bytes: &[u8], time_ns: u64, sink: &mut Sink, sizes: &mut Sizes) -> Added {
+    let Some(mut rest) = bytes.get(12..) else { return Ok(None) };
+    let mut joined = false;
+    while let Some((&tag, after)) = rest.split_first() {
+        rest = after;
+        // Tags with a column family come before those without for ranges and blobs, after them for the rest.
+        let has_family = matches!(tag, 0x04 | 0x05 | 0x06 | 0x08 | 0x0e | 0x10 | 0x17);
+        let family = match has_family {
+            true => take_varint(&mut rest).ok().and_then(|family| u32::try_from(family).ok()),
+            false => Some(0),
+        };
+        let Some(family) = family else { return Ok(None) };
+        let strings = match tag {
+            0x00 | 0x03 | 0x04 | 0x07 | 0x08 | 0x0a | 0x0b | 0x0c => 1,
+            0x01 | 0x02 | 0x05 | 0x06 | 0x0e | 0x0f | 0x10 | 0x11 | 0x16 | 0x17 => 2,
+            0x09 | 0x0d | 0x12 | 0x13 => 0,
+            _ => {
+                sink.skip(&format!("rest of a batch from tag {tag}"));
+                return Ok(Some(()));
+            }
+        };
+        let key = if strings > 0 { take_string(&mut rest) } else { Some(&[][..]) };
+        let value = if strings > 1 { take_string(&mut rest) } else { Some(&[][..]) };
+        let Some((key, value)) = key.zip(value) else { return Ok(None) };
+        let bytes = value.len() as u64;
+        let detail = match tag {
+            0x00 | 0x04 | 0x07 | 0x08 => Detail::Delete,
+            0x01 | 0x05 | 0x10 | 0x11 | 0x16 | 0x17 => Detail::Put(bytes),
+            0x02 | 0x06 => Detail::Merge(bytes),
+            0x0e | 0x0f => Detail::DeleteRange { end: value, end_bytes: value.len() as u32 },
+            // Notes and marks of transactions.
+            _ => continue,
+        };
+        match detail {
+            Detail::Put(bytes) => _ = sizes.0.insert((family, key.to_vec()), Some(bytes)),
+            Detail::Delete => _ = sizes.0.insert((family, key.to_vec()), None),
+            Detail::Merge(_) => _ = sizes.0.remove(&(family, key.to_vec())),
+            // What it removed is not looked for: of those keys nothing is known then.
+            _ => sizes.0.retain(|(of, known), _| *of != family || &known[..] < key || &known[..] >= value),
+        }
+        sink.add(&Event { keyspace: family, joined, ..event(time_ns, key, detail) })?;
+        joined = true;
+    }
+    Ok(Some(()))
+}

@@ -1,0 +1,185 @@
+use std::io::Write;
+
+use cairn_vfs::MemFs;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+use super::*;
+use crate::event::Kind;
+use crate::reader::{Ending, Trace};
+
+const OPERATIONS: &[u8] = include_bytes!("../../../../testing/compat/rocksdb-traces/operations.trace");
+const BLOCK_CACHE: &[u8] = include_bytes!("../../../../testing/compat/rocksdb-traces/block_cache.trace");
+
+fn imported(input: &[u8], options: &ImportOptions) -> Result<(Imported, Trace)> {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let path = Path::new("/t");
+    let imported = import(&fs, "input", input.to_vec(), path, options)?;
+    Ok((imported, Trace::open(&*fs, path)?))
+}
+
+fn plain(input: &[u8]) -> (Imported, Trace) {
+    imported(input, &ImportOptions::default()).unwrap()
+}
+
+fn refused(input: &[u8]) -> String {
+    imported(input, &ImportOptions::default()).unwrap_err().to_string()
+}
+
+/// The kind, the key as text and whether it belongs to the one before, of each event.
+fn shown(trace: &Trace) -> Vec<(Kind, String, bool)> {
+    let shown = trace.events().map(|event| event.unwrap());
+    shown.map(|event| (event.kind(), String::from_utf8_lossy(event.key).into_owned(), event.joined)).collect()
+}
+
+/// Goal: what RocksDB 7.8 recorded is read as what was done. Method: its trace of a workload that stands in `make.cc`.
+#[test]
+fn rocksdb_operations() {
+    let (imported, trace) = plain(OPERATIONS);
+    assert_eq!(
+        (imported.format, imported.skipped.len(), imported.cut),
+        (Format::RocksdbOperations, 0, false)
+    );
+    // 100 puts and gets, 11 deletes, a merge, a range, three of a batch, two seeks, three of a multi-get.
+    assert_eq!(imported.records, 100 + 100 + 11 + 1 + 1 + 3 + 2 + 3);
+    let events = shown(&trace);
+    let count = |kind: Kind| events.iter().filter(|(of, ..)| *of == kind).count();
+    let kinds = [Kind::Put, Kind::Get, Kind::Delete, Kind::Merge, Kind::DeleteRange, Kind::Scan];
+    assert_eq!(kinds.map(count), [102, 103, 12, 1, 1, 2]);
+    assert_eq!(events[1], (Kind::Put, "key00007".to_owned(), false));
+    let batch: Vec<_> = events.iter().skip(213).take(3).cloned().collect();
+    let expected =
+        [(Kind::Put, "key00200", false), (Kind::Delete, "key00030", true), (Kind::Put, "key00201", true)];
+    assert_eq!(batch, expected.map(|(kind, key, joined)| (kind, key.to_owned(), joined)));
+    let details: Vec<Detail<'_>> = trace.events().map(|event| event.unwrap().detail).collect();
+    assert_eq!((details[0], details[1]), (Detail::Put(20), Detail::Put(21)));
+    // The first lookup is of key 0, whose value the trace itself has; one of key 100 and more is of nothing it knows.
+    assert_eq!(details[100], Detail::Get(Some(Some(20))));
+    assert!(details[100..200].contains(&Detail::Get(None)));
+    assert!(details.contains(&Detail::DeleteRange { end: b"key00070", end_bytes: 8 }));
+    assert!(details.contains(&Detail::Scan { entries: 1, backwards: true }));
+    // Of the multi-get, key 1 was deleted before.
+    assert_eq!(details[218], Detail::Get(Some(None)));
+    assert!(trace.header().started_ns > 1_700_000_000_000_000_000 && trace.last_ns() < 1_000_000_000);
+}
+
+/// Goal: RocksDB's block cache trace is read, and so is its text. Method: the trace of `make.cc`; a line of the analyzer's form.
+#[test]
+fn rocksdb_block_cache() {
+    let (imported, trace) = plain(BLOCK_CACHE);
+    assert_eq!(imported.format, Format::RocksdbBlockCache);
+    let blocks: Vec<_> =
+        trace.events().map(|event| event.unwrap()).map(|event| (event.key.to_vec(), event.detail)).collect();
+    assert!(blocks.len() > 60 && blocks.iter().all(|(key, _)| key.len() == 16));
+    let distinct: std::collections::BTreeSet<_> = blocks.iter().map(|(key, _)| key).collect();
+    assert!((3..20).contains(&distinct.len()), "{}", distinct.len());
+    assert_eq!(blocks[0].1, Detail::Block { bytes: 1088, hit: Some(false) });
+    assert_eq!(blocks[1].1, Detail::Block { bytes: 1088, hit: Some(true) });
+    let text = "1000,17,9,4096,0,default,2,5,1,0,3,9,120,1,1,30,0,0,16,24,8192\n\
+                1500,18,7,512,0,default,2,5,1,0,0,0,0,0,0,0,0,0,16,0,0\n";
+    let (imported, trace) = plain(text.as_bytes());
+    assert_eq!((imported.format, imported.records), (Format::RocksdbBlockCacheText, 2));
+    let last = trace.events().last().unwrap().unwrap();
+    assert_eq!((last.time_ns, last.detail), (500_000, Detail::Block { bytes: 512, hit: Some(false) }));
+    assert!(refused(format!("{text}1,2,3\n").as_bytes()).contains("line 3: 3 fields"));
+}
+
+/// Goal: no cut and no change of RocksDB's traces is too strange. Method: both at every length; every byte changed.
+#[test]
+fn damaged_rocksdb_traces() {
+    for input in [OPERATIONS, BLOCK_CACHE] {
+        let whole = plain(input).0.records;
+        let format = Format::guess(input);
+        for cut in (31..input.len()).step_by(211) {
+            if let Ok((imported, _)) =
+                imported(&input[..cut], &ImportOptions { format, ..ImportOptions::default() })
+            {
+                assert!(imported.records <= whole);
+            }
+        }
+        for at in (0..input.len()).step_by(5).take(500) {
+            let mut bad = input.to_vec();
+            bad[at] ^= 0x81;
+            let _ = imported(&bad, &ImportOptions { format, ..ImportOptions::default() });
+        }
+    }
+}
+
+/// Goal: lists of pages are read, plain and packed. Method: a small list; one with a line that is no number.
+#[test]
+fn pages() {
+    let mut packed = GzEncoder::new(Vec::new(), Compression::fast());
+    packed.write_all(b"7\n8\n7\n\n").unwrap();
+    let packed = packed.finish().unwrap();
+    for input in [&b"# a list\n7\n8\r\n7\n*\n"[..], &packed] {
+        let options = ImportOptions { format: Some(Format::Pages), ..ImportOptions::default() };
+        let (imported, trace) = imported(input, &options).unwrap();
+        assert_eq!((imported.records, trace.header().timed), (3, false));
+        let ids: Vec<u64> = trace.events().map(|event| event.unwrap().id()).collect();
+        assert!(ids[0] == ids[2] && ids[0] != ids[1]);
+    }
+    assert_eq!(plain(&packed).0.format, Format::Pages);
+    assert!(refused(b"7\nseven\n").contains("line 2: \"seven\" is no page number"));
+    assert!(refused(&packed[..packed.len() - 3]).contains("gzip"));
+}
+
+/// Goal: CSV is read by the names of its columns, with times from the first row on. Method: a file with every kind; other tools' words;
+/// rows that are wrong.
+#[test]
+fn csv() {
+    let text = "time_ms,op,key,value_size,found,count,end,color\n\
+                100,put,\"a,b\",10,,,,red\n\
+                101.5,get,x,,false,,,\n\
+                102,get,x,5,true,,,\n\
+                102,get,x,,,,,\n\
+                103,scan,a,,,7,,\n\
+                104,delete_range,a,,,,b,\n\
+                105,delete,a,,,,,\n";
+    let (read, trace) = plain(text.as_bytes());
+    assert_eq!((read.format, read.records), (Format::Csv, 7));
+    assert_eq!(read.skipped, [("column color".to_owned(), 1)]);
+    let events: Vec<_> = trace.events().map(|event| event.unwrap()).collect();
+    assert_eq!((events[0].key, events[0].detail, events[0].time_ns), (&b"a,b"[..], Detail::Put(10), 0));
+    assert_eq!((events[1].detail, events[1].time_ns), (Detail::Get(Some(None)), 1_500_000));
+    assert_eq!((events[2].detail, events[3].detail), (Detail::Get(Some(Some(5))), Detail::Get(None)));
+    assert_eq!(events[4].detail, Detail::Scan { entries: 7, backwards: false });
+    assert_eq!(events[5].detail, Detail::DeleteRange { end: b"b", end_bytes: 1 });
+    let twitter = "timestamp,anonymized key,key size,value size,client id,operation,TTL\n0,q:q:1:8WTfj,54,100,94,set,0\n";
+    let hashed = ImportOptions { keys: KeyForm::Hashed, ..ImportOptions::default() };
+    let (_, trace) = imported(twitter.as_bytes(), &hashed).unwrap();
+    let event = trace.events().next().unwrap().unwrap();
+    assert_eq!((event.kind(), event.key_bytes, event.value_bytes()), (Kind::Put, 54, Some(100)));
+    assert!(!plain(b"key\na\nb\n").1.header().timed);
+    for (text, word) in [
+        ("key,op\na,fly\n", "line 2: operation \"fly\""),
+        ("key,time\na,x\n", "line 2: time \"x\""),
+        ("key,found\na,maybe\n", "line 2: found"),
+        ("key,value_size\na,-1\n", "line 2: value_size"),
+        ("key,op\na,delete_range\n", "without an end"),
+        ("name,op\na,put\n", "not one of the formats"),
+        ("", "not one of the formats"),
+    ] {
+        assert!(refused(text.as_bytes()).contains(word), "{}", refused(text.as_bytes()));
+    }
+}
+
+/// Goal: keys are hashed and sampled on demand, and an existing file is left alone.
+#[test]
+fn forms() {
+    let rows: String = (0..1_000).map(|key| format!("key-{key}\nkey-{key}\n")).collect();
+    let input = format!("key\n{rows}");
+    let options =
+        ImportOptions { keys: KeyForm::Hashed, sample: 5, hash_seed: Some(1), ..ImportOptions::default() };
+    let (imported, trace) = imported(input.as_bytes(), &options).unwrap();
+    assert!(imported.records % 2 == 0 && (300..500).contains(&imported.records), "{imported:?}");
+    assert_eq!(
+        (trace.header().keys, trace.header().sample, trace.ending()),
+        (KeyForm::Hashed, 5, Ending::Complete { dropped: 0 })
+    );
+    assert!(trace.events().all(|event| event.unwrap().key.len() == 8));
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    for expected in [true, false] {
+        let made = import(&fs, "input", b"1\n2\n".to_vec(), Path::new("/t"), &ImportOptions::default());
+        assert_eq!(made.is_ok(), expected);
+    }
+}

@@ -1,0 +1,54 @@
+//! Traces of storage workloads: what a program asked of its storage engine, when, and of which keys.
+//!
+//! ```text
+//!   program ─► kv, hash (wrappers) ─► Recorder ─┐
+//!   files of others ─► import ─► Writer ────────┴─► file ─► Trace ─► events ─► stats, replay, simulator
+//! ```
+//!
+//! A trace holds kinds, times, keys (hashed unless asked otherwise) and sizes; never values. The format stands in
+//! `docs/src/formats/trace.md`, the reasons in `docs/src/design/lab.md`.
+//!
+//! ```
+//! # fn main() -> cairn_trace::Result<()> {
+//! use std::sync::Arc;
+//! use cairn_trace::{Event, Kind, Options, Recorder, Trace};
+//!
+//! let fs: Arc<dyn cairn_vfs::Fs> = Arc::new(cairn_vfs::MemFs::new());
+//! let recorder = Recorder::create_in(&fs, "/app.trace".as_ref(), Options::default())?;
+//! recorder.put(0, b"apple", 3);
+//! recorder.get(0, b"apple", Some(3));
+//! let summary = recorder.finish()?;
+//! assert_eq!(summary.records, 2);
+//!
+//! let trace = Trace::open(&*fs, "/app.trace".as_ref())?;
+//! let kinds: Vec<Kind> = trace.events().map(|event| Ok(event?.kind())).collect::<cairn_trace::Result<_>>()?;
+//! assert_eq!(kinds, [Kind::Put, Kind::Get]);
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod error;
+mod event;
+pub mod format;
+#[cfg(feature = "hash")]
+pub mod hash;
+#[cfg(feature = "import")]
+pub mod import;
+#[cfg(feature = "kv")]
+pub mod kv;
+#[doc(hidden)]
+pub mod reader;
+mod recorder;
+pub mod stats;
+#[cfg(test)]
+#[path = "../../../testing/proptest_config.rs"]
+mod test_config;
+mod writer;
+
+pub use error::{Error, Result};
+pub use event::{Detail, Event, Kind};
+pub use format::{Header, KeyForm};
+pub use reader::{Ending, Events, Trace};
+pub use recorder::{Batch, ENV_KEYS, ENV_PATH, ENV_SAMPLE, Options, Recorder, Summary};
+pub use writer::Writer;

@@ -1,0 +1,305 @@
+//! Reading a trace: whole blocks from the start, merged by time.
+
+use std::path::{Path, PathBuf};
+
+use cairn_vfs::{Advice, Fs, Map, OpenOptions};
+
+use crate::error::{Error, Result};
+use crate::event::Event;
+use crate::format::{self, BLOCK_HEAD_BYTES, BLOCK_MAGIC, BlockHead, END_MAGIC, Header};
+
+/// How a trace ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// As its writer ended it; so many operations were not recorded, because of a limit or an error.
+    Complete {
+        /// How many.
+        dropped: u64,
+    },
+    /// Without an end: the program was killed, or still goes on. What is before the offset is sound.
+    Cut {
+        /// Where the first byte stands that is in no whole block.
+        offset: u64,
+    },
+    /// At a block that is not sound, with more behind it. What is before the offset is sound.
+    Damaged {
+        /// Where the block begins.
+        offset: u64,
+    },
+}
+
+/// A block that is sound.
+#[derive(Debug, Clone, Copy)]
+struct Place {
+    head: BlockHead,
+    /// Where its records begin.
+    offset: usize,
+}
+
+/// A trace that is open for reading.
+pub struct Trace {
+    path: PathBuf,
+    map: Map,
+    header: Header,
+    blocks: Vec<Place>,
+    ending: Ending,
+}
+
+impl std::fmt::Debug for Trace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Trace { path, header, blocks, ending, .. } = self;
+        let blocks = blocks.len();
+        f.debug_struct("Trace")
+            .field("path", path)
+            .field("header", header)
+            .field("blocks", &blocks)
+            .field("ending", ending)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Trace {
+    /// Opens a trace and checks every block; cost: one pass over the file at the speed of memory or disk.
+    ///
+    /// Errors: [`Error::Vfs`]; [`Error::Corruption`] for a file that does not begin as a trace; [`Error::Unsupported`] for another
+    /// version. A trace that is cut or damaged later on is no error: see [`Trace::ending`].
+    pub fn open(fs: &dyn Fs, path: &Path) -> Result<Trace> {
+        let file = fs.open(path, OpenOptions::read())?;
+        let map = file.map()?;
+        file.advise(0, map.len() as u64, Advice::Sequential);
+        Trace::over(map, path)
+    }
+
+    fn over(map: Map, path: &Path) -> Result<Trace> {
+        let (header, begin) = Header::decode(&map).map_err(|error| match error.version {
+            true => Error::Unsupported { file: path.to_owned(), what: error.what },
+            false => Error::corruption(path, 0, error.what),
+        })?;
+        let (blocks, ending) = scan(&map, begin, header.file_id);
+        Ok(Trace { path: path.to_owned(), map, header, blocks, ending })
+    }
+
+    /// True for a file that begins as a trace does, whatever the rest is.
+    pub fn is_one(fs: &dyn Fs, path: &Path) -> Result<bool> {
+        let file = fs.open(path, OpenOptions::read())?;
+        let mut magic = [0; 8];
+        let enough = file.len()? >= magic.len() as u64;
+        if enough {
+            file.read_exact_at(&mut magic, 0)?;
+        }
+        Ok(enough && magic == format::MAGIC)
+    }
+
+    /// What it says of itself.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How it ends.
+    pub fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub fn bytes(&self) -> u64 {
+        self.map.len() as u64
+    }
+
+    /// Records in its sound blocks.
+    pub fn records(&self) -> u64 {
+        self.blocks.iter().map(|block| u64::from(block.head.records)).sum()
+    }
+
+    /// From the start of the recording to its last operation, ns.
+    pub fn last_ns(&self) -> u64 {
+        self.blocks.iter().map(|block| block.head.last_ns).max().unwrap_or(0)
+    }
+
+    /// How many lanes there are: threads, up to 64.
+    pub fn lanes(&self) -> usize {
+        let mut lanes: Vec<u32> = self.blocks.iter().map(|block| block.head.lane).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        lanes.len()
+    }
+
+    /// All events in order of time; those of a lane in their own order, and a batch without others in between.
+    pub fn events(&self) -> Events<'_> {
+        let mut lanes: Vec<LaneCursor<'_>> = Vec::new();
+        let mut order: Vec<(u32, usize)> =
+            self.blocks.iter().enumerate().map(|(index, block)| (block.head.lane, index)).collect();
+        order.sort_unstable();
+        for (lane, index) in order {
+            match lanes.last_mut().filter(|cursor| cursor.lane == lane) {
+                Some(cursor) => cursor.blocks.push(index),
+                None => lanes.push(LaneCursor::new(lane, index)),
+            }
+        }
+        let mut events = Events { trace: self, lanes, current: 0, failed: None };
+        for at in 0..events.lanes.len() {
+            events.advance(at);
+        }
+        events.choose();
+        events
+    }
+
+    fn records_of(&self, block: usize) -> Option<(&Place, &[u8])> {
+        let place = self.blocks.get(block)?;
+        Some((place, self.map.get(place.offset..place.offset + place.head.bytes as usize)?))
+    }
+}
+
+/// The sound blocks from `begin` on, and how the file ends.
+fn scan(map: &[u8], begin: usize, file_id: u64) -> (Vec<Place>, Ending) {
+    let mut blocks: Vec<Place> = Vec::new();
+    let mut at = begin;
+    loop {
+        let rest = map.get(at..).unwrap_or_default();
+        let offset = at as u64;
+        let sound = BlockHead::decode(rest, file_id).filter(|(head, _)| head.number == blocks.len() as u64);
+        let Some((head, records)) = sound else {
+            // A writer that was killed leaves at most one block that is not whole, at the end.
+            let ending = if goes_on(rest) { Ending::Damaged { offset } } else { Ending::Cut { offset } };
+            return (blocks, ending);
+        };
+        at += BLOCK_HEAD_BYTES + records.len();
+        if head.end {
+            let mut rest = records;
+            let totals = (format::take_varint(&mut rest), format::take_varint(&mut rest));
+            let ending = match totals {
+                (Ok(_), Ok(dropped)) => Ending::Complete { dropped },
+                _ => Ending::Damaged { offset },
+            };
+            return (blocks, ending);
+        }
+        blocks.push(Place { head, offset: at - records.len() });
+    }
+}
+
+/// True where another block begins behind the one at the front of `rest`, which is not sound.
+fn goes_on(rest: &[u8]) -> bool {
+    let after = rest.get(1..).unwrap_or_default();
+    after.windows(4).any(|window| window == BLOCK_MAGIC || window == END_MAGIC)
+}
+
+/// Where a lane stands.
+#[derive(Debug)]
+struct LaneCursor<'a> {
+    lane: u32,
+    /// Its blocks, in order.
+    blocks: Vec<usize>,
+    /// How many of them have been begun.
+    begun: usize,
+    /// What is left of the current one.
+    rest: &'a [u8],
+    left: u32,
+    offset: usize,
+    before_ns: u64,
+    next: Option<Event<'a>>,
+}
+
+impl LaneCursor<'_> {
+    fn new(lane: u32, block: usize) -> Self {
+        LaneCursor {
+            lane,
+            blocks: vec![block],
+            begun: 0,
+            rest: &[],
+            left: 0,
+            offset: 0,
+            before_ns: 0,
+            next: None,
+        }
+    }
+}
+
+/// The events of a trace, merged. Fused: after an error there is nothing more.
+#[derive(Debug)]
+pub struct Events<'a> {
+    trace: &'a Trace,
+    lanes: Vec<LaneCursor<'a>>,
+    /// The lane of the next event.
+    current: usize,
+    failed: Option<Error>,
+}
+
+impl<'a> Events<'a> {
+    /// Reads the next event of a lane.
+    fn advance(&mut self, at: usize) {
+        let Some(cursor) = self.lanes.get_mut(at) else { return };
+        cursor.next = None;
+        while cursor.left == 0 {
+            if !cursor.rest.is_empty() {
+                self.failed = Some(self.trace.damage(cursor.offset, "a block has more bytes than records"));
+                return;
+            }
+            let Some(&block) = cursor.blocks.get(cursor.begun) else { return };
+            cursor.begun += 1;
+            let Some((place, records)) = self.trace.records_of(block) else { return };
+            (cursor.rest, cursor.left, cursor.offset) = (records, place.head.records, place.offset);
+            cursor.before_ns = place.head.first_ns;
+        }
+        match format::decode(cursor.rest, self.trace.header.keys, cursor.lane, cursor.before_ns) {
+            Ok((event, used)) => {
+                cursor.rest = cursor.rest.get(used..).unwrap_or_default();
+                cursor.offset += used;
+                cursor.left -= 1;
+                cursor.before_ns = event.time_ns;
+                cursor.next = Some(event);
+            }
+            Err(what) => self.failed = Some(self.trace.damage(cursor.offset, what)),
+        }
+    }
+
+    /// The lane whose next event is the earliest; the current one goes on with its batch.
+    fn choose(&mut self) {
+        let goes_on = |cursor: &LaneCursor<'_>| cursor.next.is_some_and(|event| event.joined);
+        if self.lanes.len() <= 1 || self.lanes.get(self.current).is_some_and(goes_on) {
+            return;
+        }
+        let times = self.lanes.iter().enumerate();
+        let times = times.filter_map(|(at, cursor)| Some((cursor.next?.time_ns, at)));
+        self.current = times.min().map_or(self.current, |(_, at)| at);
+    }
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Result<Event<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some(error) = self.failed.take() {
+            self.lanes.clear();
+            return Some(Err(error));
+        }
+        let event = self.lanes.get(self.current)?.next?;
+        self.advance(self.current);
+        self.choose();
+        Some(Ok(event))
+    }
+}
+
+impl Trace {
+    fn damage(&self, offset: usize, what: &str) -> Error {
+        Error::corruption(&self.path, offset as u64, what)
+    }
+}
+
+/// Opens whatever bytes there are and reads every event; for the fuzzer. How many events there were.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) -> usize {
+    let fs = cairn_vfs::MemFs::new();
+    let path = Path::new("/trace");
+    let written = fs.open(path, OpenOptions::create_new()).and_then(|file| file.write_all_at(bytes, 0));
+    let Ok(trace) = written.map_err(Error::from).and_then(|()| Trace::open(&fs, path)) else { return 0 };
+    let good = trace.events().take_while(std::result::Result::is_ok).count();
+    assert!(good as u64 <= trace.records(), "no more events than blocks have records");
+    good
+}
+
+#[cfg(test)]
+mod tests;

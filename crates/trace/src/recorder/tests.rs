@@ -1,0 +1,244 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use cairn_vfs::{FaultFs, FaultOptions, ManualClock, MemFs, OpenOptions};
+
+use super::*;
+use crate::event::{Event, Kind};
+use crate::reader::{Ending, Trace};
+
+const PATH: &str = "/trace";
+
+fn memory() -> Arc<dyn Fs> {
+    Arc::new(MemFs::new())
+}
+
+fn recorder(fs: &Arc<dyn Fs>, options: Options) -> (Recorder, Arc<ManualClock>) {
+    let clock = Arc::new(ManualClock::new(Duration::from_secs(1_000)));
+    (Recorder::with_clock(fs, Path::new(PATH), options, clock.clone()).unwrap(), clock)
+}
+
+fn raw() -> Options {
+    Options { keys: KeyForm::Raw, ..Options::default() }
+}
+
+/// Goal: every kind of operation is recorded as what it was. Method: one of each, read back.
+#[test]
+fn operations_come_back() {
+    let fs = memory();
+    let (recorder, clock) = recorder(&fs, Options { source: "unit".to_owned(), ..raw() });
+    recorder.put(0, b"a", 10);
+    clock.advance(Duration::from_millis(5));
+    recorder.get(7, b"b", None);
+    recorder.get(0, b"a", Some(10));
+    recorder.delete(0, b"a");
+    recorder.scan(0, b"c", 12, true);
+    recorder.record(0, b"d", Detail::DeleteRange { end: b"e", end_bytes: 1 });
+    recorder.record(0, b"f", Detail::Merge(3));
+    recorder.statement("SELECT 1", 1);
+    assert_eq!(recorder.finish().unwrap().records, 8);
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    assert_eq!((trace.header().source.as_str(), trace.header().started_ns), ("unit", 1_000_000_000_000));
+    let events: Vec<Event<'_>> = trace.events().map(|event| event.unwrap()).collect();
+    let kinds: Vec<Kind> = events.iter().map(Event::kind).collect();
+    let expected = [
+        Kind::Put,
+        Kind::Get,
+        Kind::Get,
+        Kind::Delete,
+        Kind::Scan,
+        Kind::DeleteRange,
+        Kind::Merge,
+        Kind::Statement,
+    ];
+    assert_eq!(kinds, expected);
+    assert_eq!((events[1].keyspace, events[1].detail), (7, Detail::Get(Some(None))));
+    assert_eq!(events[2].detail, Detail::Get(Some(Some(10))));
+    assert_eq!(events[4].detail, Detail::Scan { entries: 12, backwards: true });
+    assert_eq!(events[5].detail, Detail::DeleteRange { end: b"e", end_bytes: 1 });
+    assert_eq!(events[7].key, b"SELECT 1");
+}
+
+/// Goal: hashed keys hold nothing of the real ones but their length, equal keys stay equal, and two traces cannot be joined.
+#[test]
+fn hashes_hide_keys() {
+    let hashes = |options: Options| {
+        let fs = memory();
+        let (recorder, _) = recorder(&fs, options);
+        recorder.put(0, b"secret-key", 1);
+        recorder.get(0, b"secret-key", Some(1));
+        recorder.get(0, b"another", None);
+        recorder.finish().unwrap();
+        let map = fs.open(Path::new(PATH), OpenOptions::read()).unwrap().map().unwrap();
+        assert!(!map.windows(6).any(|window| window == b"secret"));
+        let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+        trace
+            .events()
+            .map(|event| event.map(|event| (event.id(), event.key_bytes)).unwrap())
+            .collect::<Vec<_>>()
+    };
+    let (one, two) = (hashes(Options::default()), hashes(Options::default()));
+    assert_eq!((one[0], one[0].1, one[2].1), (one[1], 10, 7));
+    assert_ne!(one[0].0, one[2].0);
+    assert_ne!(one[0].0, two[0].0);
+    let seeded = || Options { hash_seed: Some(5), ..Options::default() };
+    assert_eq!(hashes(seeded()), hashes(seeded()));
+}
+
+/// Goal: a sample has all operations of its keys and none of others. Method: 4,000 keys three times each, one in four.
+#[test]
+fn samples_are_of_keys() {
+    let fs = memory();
+    let (recorder, _) = recorder(&fs, Options { sample: 4, hash_seed: Some(1), ..raw() });
+    for round in 0..3_u32 {
+        for key in 0..4_000_u32 {
+            recorder.put(0, &key.to_be_bytes(), round as usize);
+        }
+    }
+    recorder.finish().unwrap();
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    let mut counts: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
+    for event in trace.events() {
+        *counts.entry(event.unwrap().key.to_vec()).or_default() += 1;
+    }
+    assert!(counts.values().all(|count| *count == 3));
+    assert!((850..1150).contains(&counts.len()), "{}", counts.len());
+    assert_eq!(trace.header().sample, 4);
+}
+
+/// Goal: times are right where operations are rare, and at most seven operations late where they are frequent. Method: a clock of
+/// the test's: a burst, a pause, rare operations.
+#[test]
+fn the_clock_is_read_when_it_matters() {
+    let fs = memory();
+    let (recorder, clock) = recorder(&fs, raw());
+    for _ in 0..16 {
+        clock.advance(Duration::from_micros(1));
+        recorder.put(0, b"burst", 1);
+    }
+    for _ in 0..20 {
+        clock.advance(Duration::from_millis(50));
+        recorder.put(0, b"rare", 1);
+    }
+    recorder.finish().unwrap();
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    let times: Vec<u64> = trace.events().map(|event| event.unwrap().time_ns).collect();
+    for (number, time) in times.iter().enumerate().take(16) {
+        let real = (number as u64 + 1) * 1_000;
+        assert!(real - time <= 7_000, "operation {number} at {real} is noted at {time}");
+    }
+    let exact = |number: usize| 16_000 + (number as u64 - 15) * 50_000_000;
+    assert!((24..36).all(|number| times[number] == exact(number)), "{times:?}");
+}
+
+/// Goal: what is a second old is in the file without a full block. Method: operations over two seconds, then a copy.
+#[test]
+fn old_operations_are_written() {
+    let fs = memory();
+    let (recorder, clock) = recorder(&fs, raw());
+    for _ in 0..21 {
+        recorder.put(0, b"key", 1);
+        clock.advance(Duration::from_millis(100));
+    }
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    assert!(trace.records() >= 10 && matches!(trace.ending(), Ending::Cut { .. }), "{trace:?}");
+    recorder.flush().unwrap();
+    assert_eq!(Trace::open(&*fs, Path::new(PATH)).unwrap().records(), 21);
+}
+
+/// Goal: the limit and a full disk end the recording and not the program, and both are told. Method: a small limit; a quota.
+#[test]
+fn recording_ends_quietly() {
+    let fs = memory();
+    let (recorder, _) = recorder(&fs, Options { bytes_max: 100_000, ..raw() });
+    for number in 0..100_000_u32 {
+        recorder.put(0, &number.to_be_bytes(), 1);
+    }
+    let summary = recorder.finish().unwrap();
+    assert_eq!(summary.records + summary.dropped, 100_000);
+    assert!(summary.dropped > 50_000 && summary.bytes < 200_000, "{summary:?}");
+    assert_eq!(recorder.finish().unwrap(), summary);
+    recorder.put(0, b"late", 1);
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    assert_eq!(trace.ending(), Ending::Complete { dropped: summary.dropped });
+
+    let faults = FaultFs::new(FaultOptions::seeded(1));
+    faults.set_quota(Some(100_000));
+    let fs: Arc<dyn Fs> = Arc::new(faults);
+    let (recorder, _) = self::recorder(&fs, raw());
+    for number in 0..100_000_u32 {
+        recorder.put(0, &number.to_be_bytes(), 1);
+    }
+    assert!(recorder.finish().unwrap_err().is_full());
+    assert!(Trace::open(&*fs, Path::new(PATH)).unwrap().records() > 5_000);
+}
+
+/// Goal: threads do not lose anything. Method: four of them, batches among the operations.
+#[test]
+fn threads_record_together() {
+    let fs = memory();
+    let recorder = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
+    cairn_vfs::thread::scope(|scope| {
+        for thread in 0..4_u32 {
+            let recorder = recorder.clone();
+            scope.spawn(move || {
+                for number in 0..5_000_u32 {
+                    recorder.get(thread, &number.to_be_bytes(), None);
+                    recorder.batch(|batch| {
+                        batch.record(thread, b"one", Detail::Put(1));
+                        batch.record(thread, b"two", Detail::Delete);
+                    });
+                }
+                recorder.flush().unwrap();
+            });
+        }
+    });
+    assert_eq!(recorder.finish().unwrap().records, 60_000);
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    let mut of_thread = [0; 4];
+    let mut before: Option<(u32, bool)> = None;
+    for event in trace.events() {
+        let event = event.unwrap();
+        of_thread[event.keyspace as usize] += 1;
+        if event.joined {
+            assert_eq!(before, Some((event.keyspace, true)), "a batch is whole");
+        }
+        before = Some((event.keyspace, event.kind() == Kind::Put));
+    }
+    assert_eq!(of_thread, [15_000; 4]);
+}
+
+/// Goal: a thread that has ended has handed everything over, two recorders of one thread do not mix, and what comes within a batch is
+/// counted as dropped instead of ending the program. Method: operations that are no whole group.
+#[test]
+fn nothing_is_left_with_threads() {
+    let fs = memory();
+    let recorder = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
+    let other = Recorder::create_in(&fs, Path::new("/other"), raw()).unwrap();
+    let of_thread = recorder.clone();
+    let put = move || (0..11).for_each(|_| of_thread.put(0, b"thread", 1));
+    thread::spawn("recording", put).unwrap().join().unwrap();
+    for _ in 0..5 {
+        recorder.put(0, b"one", 1);
+        other.put(0, b"other", 1);
+    }
+    recorder.batch(|batch| {
+        batch.record(0, b"inside", Detail::Delete);
+        recorder.put(0, b"within", 1);
+    });
+    assert_eq!(recorder.finish().unwrap().records, 11 + 5 + 1);
+    assert_eq!(recorder.finish().unwrap().dropped, 1);
+    drop(other);
+    let trace = Trace::open(&*fs, Path::new("/other")).unwrap();
+    assert!(trace.events().all(|event| event.unwrap().key == b"other"));
+    assert_eq!((trace.records(), trace.ending()), (5, Ending::Complete { dropped: 0 }));
+}
+
+/// Goal: options that make no sense and a file that is there are refused.
+#[test]
+fn refusals() {
+    let fs = memory();
+    assert!(Recorder::create_in(&fs, Path::new(PATH), Options { sample: 0, ..raw() }).is_err());
+    let _one = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap();
+    assert!(Recorder::create_in(&fs, Path::new(PATH), raw()).is_err());
+}

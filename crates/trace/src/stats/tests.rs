@@ -1,0 +1,154 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{Fs, MemFs, Rng, SeededRng};
+
+use super::*;
+use crate::format::{Header, KeyForm};
+use crate::writer::Writer;
+
+/// A trace of these events.
+fn trace_of(timed: bool, fill: impl FnOnce(&mut dyn FnMut(u64, &[u8], Detail<'_>, bool))) -> Trace {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let path = Path::new("/t");
+    let header =
+        Header { keys: KeyForm::Raw, timed, started_ns: 0, file_id: 1, sample: 1, source: String::new() };
+    let mut writer = Writer::create(&fs, path, &header).unwrap();
+    fill(&mut |time_ns, key, detail, joined| {
+        let key_bytes = key.len() as u32;
+        writer.add(&Event { time_ns, lane: 0, joined, keyspace: 0, key, key_bytes, detail }).unwrap();
+    });
+    writer.finish().unwrap();
+    Trace::open(&*fs, path).unwrap()
+}
+
+fn gets(keys: impl Iterator<Item = u64>) -> Trace {
+    trace_of(false, |add| keys.for_each(|key| add(0, &key.to_le_bytes(), Detail::Get(Some(Some(10))), false)))
+}
+
+/// The LRU stack distance of each use, the plain way.
+fn distances(keys: &[u64]) -> Vec<Option<usize>> {
+    let mut stack: Vec<u64> = Vec::new();
+    keys.iter()
+        .map(|key| {
+            let found = stack.iter().rev().position(|other| other == key);
+            stack.retain(|other| other != key);
+            stack.push(*key);
+            found
+        })
+        .collect()
+}
+
+/// A zipf law's draws, by its cumulated weights.
+fn zipf(keys: u64, theta: f64, draws: usize, seed: u64) -> Vec<u64> {
+    let mut sums = Vec::new();
+    let mut sum = 0.0;
+    for rank in 1..=keys {
+        sum += (rank as f64).powf(-theta);
+        sums.push(sum);
+    }
+    let mut rng = SeededRng::new(seed);
+    let mut draw = || {
+        let point = rng.unit() * sum;
+        sums.partition_point(|below| *below < point) as u64
+    };
+    (0..draws).map(|_| draw()).collect()
+}
+
+/// Goal: hit shares over cache sizes are those of an LRU. Method: 8,000 draws of a skewed law against a plain stack, at every
+/// size of the curve; small sizes are exact, larger ones within the histogram's 3 %.
+#[test]
+fn caches_are_predicted() {
+    let keys = zipf(1_000, 0.9, 8_000, 1);
+    let plain = distances(&keys);
+    let stats = of(&gets(keys.iter().copied()), &Options::default()).unwrap();
+    let reuse = stats.reuse.unwrap();
+    assert!(reuse.exact && reuse.caches.len() > 20);
+    for point in &reuse.caches {
+        let hits = plain.iter().flatten().filter(|distance| (**distance as f64) < point.keys).count();
+        let real = hits as f64 / keys.len() as f64;
+        let slack = if point.keys < 64.0 { 1e-9 } else { 0.01 };
+        assert!((real - point.hit_share).abs() <= slack, "{point:?}: {real}");
+    }
+    let first = plain.iter().filter(|distance| distance.is_none()).count();
+    assert!((reuse.first_share - first as f64 / 8_000.0).abs() < 1e-9);
+    assert_eq!(stats.keys, first as f64);
+}
+
+/// Goal: a sample of the keys is good enough. Method: 1,000 of 20,000 keys followed, against all of them.
+#[test]
+fn samples_predict_caches() {
+    let keys = zipf(20_000, 0.7, 100_000, 2);
+    let trace = gets(keys.iter().copied());
+    let exact = of(&trace, &Options::default()).unwrap();
+    let sampled = of(&trace, &Options { keys_max: 1_000, ..Options::default() }).unwrap();
+    let (exact, sampled, keys) = (exact.reuse.unwrap(), sampled.reuse.unwrap(), (exact.keys, sampled.keys));
+    assert!(exact.exact && !sampled.exact && sampled.rate < 0.1, "{sampled:?}");
+    assert!((keys.1 / keys.0 - 1.0).abs() < 0.1, "{keys:?}");
+    for size in [100.0, 1_000.0, 5_000.0, 15_000.0] {
+        let at = |reuse: &Reuse| {
+            let point =
+                reuse.caches.iter().min_by(|a, b| (a.keys - size).abs().total_cmp(&(b.keys - size).abs()));
+            point.unwrap().hit_share
+        };
+        assert!((at(&exact) - at(&sampled)).abs() < 0.06, "{size}: {} {}", at(&exact), at(&sampled));
+    }
+}
+
+/// Goal: a zipf law is found by its exponent, and what is none is not called one. Method: draws of three laws; a hot set.
+#[test]
+fn laws_are_found() {
+    for theta in [0.6, 0.99, 1.3] {
+        let skew =
+            of(&gets(zipf(2_000, theta, 40_000, 3).into_iter()), &Options::default()).unwrap().skew.unwrap();
+        assert!((skew.zipf.theta - theta).abs() < 0.06 && skew.zipf.fits, "{theta}: {:?}", skew.zipf);
+    }
+    let mut rng = SeededRng::new(4);
+    let hot = (0..40_000).map(|_| if rng.unit() < 0.8 { rng.below(10) } else { rng.below(5_000) });
+    let skew = of(&gets(hot), &Options::default()).unwrap().skew.unwrap();
+    assert!(!skew.zipf.fits && skew.hottest_1_percent > 0.79, "{:?}", skew.zipf);
+    let even = of(&gets((0..40_000).map(|number| number % 1000)), &Options::default()).unwrap().skew.unwrap();
+    assert!(even.zipf.theta < 0.01 && even.zipf.fits && (even.hottest_10_percent - 0.1).abs() < 1e-9);
+    let once = of(&gets(0..1000), &Options::default()).unwrap();
+    assert!(!once.skew.unwrap().zipf.fits && once.reuse.unwrap().caches.is_empty());
+}
+
+/// Goal: mix, sizes, batches and times are counted. Method: a small trace with known numbers.
+#[test]
+fn operations_are_counted() {
+    let trace = trace_of(true, |add| {
+        for second in 0..10_u64 {
+            let at = second * 1_000_000_000;
+            add(at, b"key", Detail::Put(100), false);
+            add(at, b"key", Detail::Delete, true);
+            add(at, b"other key", Detail::Get(Some(None)), false);
+            add(at, b"key", Detail::Scan { entries: 50, backwards: false }, false);
+            add(at, b"key", Detail::Get(None), false);
+        }
+    });
+    let stats = of(&trace, &Options { windows: 10, ..Options::default() }).unwrap();
+    assert_eq!((stats.records, stats.seconds, stats.batches, stats.batch_mean), (50, 9.0, 10, 2.0));
+    assert_eq!((stats.read_share, stats.write_share, stats.found_share), (0.6, 0.4, Some(0.0)));
+    assert_eq!((stats.keys, stats.keyspaces, stats.ending, stats.dropped), (2.0, 1, "complete", Some(0)));
+    assert_eq!(stats.scan_entries.unwrap().p50, 50);
+    assert_eq!(stats.value_bytes.unwrap().mean, 100.0);
+    assert_eq!((stats.key_bytes.unwrap().min, stats.key_bytes.unwrap().max), (3, 9));
+    assert!(
+        stats.windows.iter().all(|window| window.operations == 5 && window.writes == 2 && window.keys == 2.0)
+    );
+    assert_eq!(stats.windows.iter().map(|window| window.new_keys).sum::<f64>(), 2.0);
+    let arrival = stats.arrival.unwrap();
+    assert!(
+        (arrival.mean_per_sec - 50.0 / 9.0).abs() < 1e-9
+            && arrival.dispersion > 1.0
+            && arrival.idle_share > 0.9
+    );
+    assert_eq!(serde_json::to_value(&stats.kinds).unwrap()[0]["kind"], "get");
+}
+
+/// Goal: an empty trace has statistics too.
+#[test]
+fn nothing_is_no_problem() {
+    let stats = of(&trace_of(true, |_| ()), &Options::default()).unwrap();
+    assert_eq!((stats.records, stats.skew, stats.reuse, stats.arrival), (0, None, None, None));
+}
