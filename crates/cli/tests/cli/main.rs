@@ -8,6 +8,7 @@ mod formats;
 mod kv;
 mod pages;
 mod reading;
+mod sim;
 #[cfg(feature = "sql")]
 mod sql;
 mod support;
