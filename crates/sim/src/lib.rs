@@ -49,4 +49,4 @@ pub use hardware::Hardware;
 pub use keys::{Distribution, KeyStream, WriteStream};
 pub use options::Options;
 pub use results::Results;
-pub use sim::{JobView, Simulation, preload_order};
+pub use sim::{JobView, Simulation, is_read_moment, preload_order, writes_per_flush};

@@ -2,24 +2,49 @@
 
 use crate::tree::{Entry, File};
 
-/// The union of lists, newest first; of entries with the same id the newest stays.
+/// A sorted list in pieces, as the files of a run hold it: ids ascend over all of them.
+pub type Pieces<'a> = Vec<&'a [Entry]>;
+
+/// The union of runs, newest first; of entries with the same id the newest stays.
 ///
-/// Pairwise from the newest on: lists of a merge grow with age, so an entry is copied few times.
-pub fn union(mut lists: Vec<Vec<Entry>>) -> Vec<Entry> {
-    // Neighbours in age are paired, smallest sums first, which keeps the order of age.
+/// Runs of a merge grow with age: the oldest is read where it lies, after those above it have become one list.
+pub fn union(runs: &[Pieces<'_>]) -> Vec<Entry> {
+    let Some((oldest, above)) = runs.split_last() else { return Vec::new() };
+    let newer = union_of_lists(above.iter().map(|run| run.concat()).collect());
+    let mut out = Vec::with_capacity(newer.len() + oldest.iter().map(|piece| piece.len()).sum::<usize>());
+    let mut rest = newer.as_slice();
+    for piece in oldest {
+        let Some(last) = piece.last() else { continue };
+        let (within, after) = rest.split_at(rest.partition_point(|entry| entry.id() <= last.id()));
+        union_of_two(within, piece, &mut out);
+        rest = after;
+    }
+    out.extend_from_slice(rest);
+    out
+}
+
+/// Neighbours in age are paired, smallest sums first, which keeps the order of age.
+fn union_of_lists(mut lists: Vec<Vec<Entry>>) -> Vec<Entry> {
     while lists.len() > 1 {
         let sum = |at: usize| lists[at].len() + lists[at + 1].len();
         let at = (0..lists.len() - 1).min_by_key(|&at| sum(at)).unwrap_or(0);
         let older = lists.remove(at + 1);
         if let Some(newer) = lists.get_mut(at) {
-            *newer = union_of_two(newer, &older);
+            let mut both = Vec::with_capacity(newer.len() + older.len());
+            union_of_two(newer, &older, &mut both);
+            *newer = both;
         }
     }
     lists.pop().unwrap_or_default()
 }
 
-fn union_of_two(newer: &[Entry], older: &[Entry]) -> Vec<Entry> {
-    let mut out = Vec::with_capacity(newer.len() + older.len());
+/// A list that is this many times longer is walked in steps from one entry of the shorter list to the next.
+const STEP_RATIO: usize = 4;
+
+fn union_of_two(newer: &[Entry], older: &[Entry], out: &mut Vec<Entry>) {
+    if older.len() / STEP_RATIO >= newer.len() {
+        return union_into_long(newer, older, out);
+    }
     let (mut a, mut b) = (0, 0);
     // Without branches on the keys: which list is next cannot be predicted.
     while let (Some(&x), Some(&y)) = (newer.get(a), older.get(b)) {
@@ -30,7 +55,23 @@ fn union_of_two(newer: &[Entry], older: &[Entry]) -> Vec<Entry> {
     }
     out.extend_from_slice(newer.get(a..).unwrap_or(&[]));
     out.extend_from_slice(older.get(b..).unwrap_or(&[]));
-    out
+}
+
+/// The union of a few newer entries with many older ones, which are copied in stretches.
+fn union_into_long(newer: &[Entry], mut older: &[Entry], out: &mut Vec<Entry>) {
+    for &entry in newer {
+        let (before, rest) = older.split_at(count_below(older, entry.id()));
+        out.extend_from_slice(before);
+        out.push(entry);
+        let is_hidden = rest.first().is_some_and(|first| first.id() == entry.id());
+        older = rest.get(usize::from(is_hidden)..).unwrap_or(&[]);
+    }
+    out.extend_from_slice(older);
+}
+
+/// How many entries at the front have an id below `id`.
+fn count_below(entries: &[Entry], id: u32) -> usize {
+    entries.iter().position(|entry| entry.id() >= id).unwrap_or(entries.len())
 }
 
 /// Files in key order, walked along with ascending ids.
@@ -159,7 +200,8 @@ pub fn cut(entries: &[Entry], next_level: &[File], rule: &CutRule, weights: &Wei
     let mut cuts = Vec::new();
     let mut bytes = 0.0;
     let mut boundary = 0;
-    for (index, &entry) in entries.iter().enumerate() {
+    let mut index = 0;
+    while let Some(&entry) = entries.get(index) {
         let mut ends = bytes >= rule.most_bytes;
         if u64::from(entry.id()) >= boundary {
             let before = next.overlapped;
@@ -172,12 +214,27 @@ pub fn cut(entries: &[Entry], next_level: &[File], rule: &CutRule, weights: &Wei
             bytes = 0.0;
             next.new_file();
         }
-        bytes += weights.of(entry);
+        let stretch =
+            stretch(entries.get(index..).unwrap_or(&[]), boundary, rule.most_bytes - bytes, weights);
+        bytes += stretch.1;
+        index += stretch.0;
     }
     if bytes > 0.0 {
         cuts.push((entries.len(), (bytes + weights.file).round() as u64));
     }
     cuts
+}
+
+/// How many entries come before the next one at which a file may end, at least one, and their bytes.
+fn stretch(entries: &[Entry], boundary: u64, room: f64, weights: &Weights) -> (usize, f64) {
+    if weights.put != weights.tombstone {
+        return (1, entries.first().map_or(0.0, |entry| weights.of(*entry)));
+    }
+    let fits = (room / weights.put).ceil().clamp(1.0, entries.len() as f64) as usize;
+    let within = entries.get(1..fits).unwrap_or(&[]);
+    let is_within = within.last().is_none_or(|entry| u64::from(entry.id()) < boundary);
+    let count = 1 + if is_within { within.len() } else { count_below(within, boundary as u32) };
+    (count, count as f64 * weights.put)
 }
 
 fn stops_at_boundary(
@@ -278,7 +335,11 @@ mod tests {
                     expected.insert(entry.id(), *entry);
                 }
             }
-            prop_assert_eq!(union(lists), expected.into_values().collect::<Vec<_>>());
+            // The same lists in one piece and in several.
+            for piece in [1, 7, 1000] {
+                let runs: Vec<Pieces<'_>> = lists.iter().map(|list| list.chunks(piece).collect()).collect();
+                prop_assert_eq!(union(&runs), expected.values().copied().collect::<Vec<_>>());
+            }
         }
 
         /// Goal: cutting loses nothing and no file is above its most size. Method: random ids and next levels.

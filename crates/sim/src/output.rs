@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::compact::{Job, Kind, base_level, overlap_bytes_max};
 use crate::config::Config;
 use crate::layout;
-use crate::merge::{Cursor, CutRule, Weights, cut, union};
+use crate::merge::{Cursor, CutRule, Pieces, Weights, cut, union};
 use crate::options::{CompactionStyle, Compression, Engine};
 use crate::tree::{Entry, File, Tree};
 
@@ -88,11 +88,10 @@ impl Builder {
         let base = base_level(tree, options);
         let compression = options.compression_at(level, base, is_last);
         let ratio = config.hardware.codec(compression).ratio;
-        let weights = Weights {
-            put: bytes.put(ratio) * self.sample,
-            tombstone: bytes.tombstone(ratio) * self.sample,
-            file: layout::file_bytes(),
-        };
+        let put = bytes.put(ratio) * self.sample;
+        let has_tombstones = entries.iter().any(|entry| entry.is_tombstone());
+        let tombstone = if has_tombstones { bytes.tombstone(ratio) * self.sample } else { put };
+        let weights = Weights { put, tombstone, file: layout::file_bytes() };
         let rule = cut_rule(config, level, target_bytes, is_last);
         let next = tree.level(level + 1);
         let next = if next.runs.len() == 1 && level > 0 { next.only() } else { &[] };
@@ -108,13 +107,21 @@ impl Builder {
                 Arc::new(whole.get(from..to).unwrap_or(&[]).to_vec())
             };
             from = to;
-            self.file(part, bytes, value, ratio, age)
+            let tombstones = if has_tombstones { count_tombstones(&part) } else { 0 };
+            self.file(part, tombstones, bytes, value, ratio, age)
         });
         (files.collect(), compression)
     }
 
-    fn file(&mut self, entries: Arc<Vec<Entry>>, bytes: u64, value: f64, ratio: f64, age: Age) -> File {
-        let tombstones = entries.iter().filter(|entry| entry.is_tombstone()).count();
+    fn file(
+        &mut self,
+        entries: Arc<Vec<Entry>>,
+        tombstones: usize,
+        bytes: u64,
+        value: f64,
+        ratio: f64,
+        age: Age,
+    ) -> File {
         let excess = (2 * tombstones).saturating_sub(entries.len()) as f64;
         let bounds = entries.first().zip(entries.last()).map_or((0, 0), |(a, b)| (a.id(), b.id()));
         let number = self.next_number;
@@ -139,12 +146,14 @@ impl Builder {
     pub fn merge(&mut self, config: &Config, tree: &Tree, job: &Job) -> Output {
         let mut output = Output::default();
         let mut age = Age { secs: (f64::INFINITY, 0.0), flushes: (u64::MAX, 0) };
-        let mut lists = Vec::with_capacity(job.inputs.len());
+        let mut runs = Vec::with_capacity(job.inputs.len());
+        let mut count = 0;
         let deepest = tree.last_used();
         for input in &job.inputs {
-            let mut list = Vec::new();
+            let mut pieces: Pieces<'_> = Vec::with_capacity(input.files.len());
             for file in tree.files_of(input) {
-                list.extend_from_slice(&file.entries);
+                pieces.push(&file.entries);
+                count += file.entries.len();
                 output.read_bytes += file.bytes;
                 age.secs = (age.secs.0.min(file.created_secs), age.secs.1.max(file.newest_secs));
                 age.flushes = (age.flushes.0.min(file.flushes.0), age.flushes.1.max(file.flushes.1));
@@ -154,11 +163,10 @@ impl Builder {
                     output.decompressed_bytes += raw;
                 }
             }
-            output.entries_in += list.len() as f64 * self.sample;
-            lists.push(list);
+            runs.push(pieces);
         }
-        let count: usize = lists.iter().map(Vec::len).sum();
-        let mut entries = union(lists);
+        output.entries_in = count as f64 * self.sample;
+        let mut entries = union(&runs);
         let is_bottommost = is_bottommost(tree, job);
         self.drop_dead(config, tree, job, is_bottommost, &mut entries);
         output.dropped = (count - entries.len()) as u64;
@@ -210,6 +218,10 @@ impl Builder {
             });
         }
     }
+}
+
+fn count_tombstones(entries: &[Entry]) -> usize {
+    entries.iter().filter(|entry| entry.is_tombstone()).count()
 }
 
 /// Whether nothing outside of the job is older and has a key of its range.

@@ -188,6 +188,15 @@ pub struct Input {
     pub run: u64,
     /// The numbers.
     pub files: Vec<u64>,
+    /// The first id and the last: a run of a large store has thousands of files, and only those between are looked at.
+    pub range: (u32, u32),
+}
+
+impl Input {
+    /// Where its files are in their run, others perhaps between them.
+    fn span(&self, run: &Run) -> std::ops::Range<usize> {
+        run.overlapping(self.range.0, self.range.1)
+    }
 }
 
 impl Tree {
@@ -241,7 +250,8 @@ impl Tree {
             let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { continue };
             // Both are in key order.
             let mut numbers = input.files.iter().peekable();
-            for file in &mut run.files {
+            let span = input.span(run);
+            for file in run.files.get_mut(span).unwrap_or(&mut []) {
                 if numbers.peek() == Some(&&file.number) {
                     if file.compacting != compacting {
                         file.compacting = compacting;
@@ -259,7 +269,8 @@ impl Tree {
     pub fn files_of<'a>(&'a self, input: &'a Input) -> impl Iterator<Item = &'a File> + 'a {
         let run = self.level(input.level).runs.iter().find(move |run| run.id == input.run);
         let mut numbers = input.files.iter().peekable();
-        run.into_iter().flat_map(|run| &run.files).filter(move |file| {
+        let files = run.and_then(|run| run.files.get(input.span(run))).unwrap_or(&[]);
+        files.iter().filter(move |file| {
             let is_next = numbers.peek() == Some(&&file.number);
             if is_next {
                 numbers.next();
@@ -274,18 +285,20 @@ impl Tree {
         for input in inputs {
             let Some(level) = self.levels.get_mut(input.level) else { continue };
             let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { continue };
-            let mut numbers = input.files.iter().peekable();
-            run.files.retain(|file| {
-                let is_next = numbers.peek() == Some(&&file.number);
-                if is_next {
-                    level.bytes -= file.bytes;
-                    level.compensated_bytes -= file.compensated_bytes;
-                    level.busy_bytes -= if file.compacting { file.compensated_bytes } else { 0 };
-                    removed.push(file.clone());
-                    numbers.next();
-                }
-                !is_next
-            });
+            let span = input.span(run);
+            let from = removed.len();
+            if span.len() == input.files.len() {
+                removed.extend(run.files.drain(span));
+            } else {
+                let mut numbers = input.files.iter().peekable();
+                let mut is_input = |file: &mut File| numbers.next_if_eq(&&file.number).is_some();
+                removed.extend(run.files.extract_if(span, &mut is_input));
+            }
+            for file in removed.get(from..).unwrap_or(&[]) {
+                level.bytes -= file.bytes;
+                level.compensated_bytes -= file.compensated_bytes;
+                level.busy_bytes -= if file.compacting { file.compensated_bytes } else { 0 };
+            }
             level.runs.retain(|run| !run.files.is_empty());
         }
         removed

@@ -1,14 +1,18 @@
 //! Driving a real store as the simulator drives its model: the same writes, the same pauses.
 
 use cairn_sim::rng::Rng;
-use cairn_sim::{Config, KeyStream, Preload, WriteStream, preload_order};
+use cairn_sim::{Config, KeyStream, Preload, WriteStream, is_read_moment, preload_order, writes_per_flush};
 
 use super::{Data, Level, MeasuredStore, Totals};
 use crate::error::{Error, Result};
 use crate::process::Stop;
 
 /// Lookups that warm the cache, and that are then counted.
-pub(super) const LOOKUPS: u64 = 100_000;
+const LOOKUPS: u64 = 100_000;
+
+/// Lookups at each of several moments of a run: filters and blocks depend on what is in the uppermost levels, which are
+/// saw-teeth.
+const LOOKUPS_A_MOMENT: u64 = 10_000;
 
 /// What a real store did.
 #[derive(Debug, Clone, Default)]
@@ -23,13 +27,15 @@ pub(super) struct Measured {
     pub(super) levels: Vec<Level>,
     /// Keys that are alive.
     pub(super) live_keys: u64,
-    /// A lookup: filters that said no, data blocks, hit rate; absent without reads.
-    pub(super) lookups: Option<(f64, f64, f64)>,
+    /// A lookup: filters that said no, and data blocks, averaged over moments of the run; absent without reads.
+    pub(super) lookups: Option<(f64, f64)>,
+    /// The share of data blocks that were in the warm cache at the end.
+    pub(super) cache_hit: Option<f64>,
 }
 
-/// Writes between two flushes.
+/// Writes between two flushes: those that the model makes.
 fn batch(config: &Config) -> u64 {
-    config.writes_per_flush.max(1)
+    writes_per_flush(config)
 }
 
 /// A paced run: preload, writes, lookups.
@@ -39,6 +45,7 @@ pub(super) fn paced(
     data: &Data,
     stop: &Stop,
 ) -> Result<Measured> {
+    let mut reader = Reader::new(config, data);
     let mut data = data.clone();
     let mut alive = vec![false; config.workload.keys as usize];
     preload(store, config, &mut data, &mut alive, stop)?;
@@ -48,6 +55,8 @@ pub(super) fn paced(
         WriteStream::new(&workload.distribution, workload.keys, 1, workload.deletes, config.seed);
     let mut key = Vec::new();
     let (mut done, mut moments) = (0, 0.0);
+    let has_reads = workload.reads.gets_per_sec > 0.0;
+    let mut looks = Vec::new();
     while done < config.writes {
         stop.check()?;
         let count = batch(config).min(config.writes - done);
@@ -63,23 +72,32 @@ pub(super) fn paced(
                 *slot = !is_delete;
             }
         }
-        done += count;
         store.flush()?;
         store.settle()?;
+        if has_reads && is_read_moment(done, done + count, config.writes) {
+            looks.push(reader.look(store, &alive, LOOKUPS_A_MOMENT)?);
+        }
+        done += count;
         moments += 1.0;
         add_levels(&mut measured.mean_levels, &store.levels());
     }
     measured.mean_levels.iter_mut().for_each(|bytes| *bytes /= moments);
+    // What lookups fetch is not among these.
     measured.run = store.totals().since(measured.preload);
     measured.levels = store.levels();
     measured.live_keys = alive.iter().filter(|alive| **alive).count() as u64;
-    if config.workload.reads.gets_per_sec > 0.0 {
-        measured.lookups = Some(lookups(store, config, &data, &alive, stop)?);
+    if has_reads {
+        let over = |of: fn(&Look) -> f64| looks.iter().map(of).sum::<f64>() / looks.len().max(1) as f64;
+        measured.lookups = Some((over(|look| look.filters), over(|look| look.blocks)));
+        reader.look(store, &alive, LOOKUPS)?;
+        stop.check()?;
+        measured.cache_hit = Some(reader.look(store, &alive, LOOKUPS)?.cache_hit);
     }
     Ok(measured)
 }
 
-fn preload(
+/// Fills a store as the model is filled: flushed and settled after each memtable.
+pub(super) fn preload(
     store: &mut dyn MeasuredStore,
     config: &Config,
     data: &mut Data,
@@ -122,33 +140,46 @@ fn add_levels(sums: &mut Vec<f64>, levels: &[Level]) {
     }
 }
 
-/// Lookups of keys that are there, by the popularity that reads have.
-fn lookups(
-    store: &mut dyn MeasuredStore,
-    config: &Config,
-    data: &Data,
-    alive: &[bool],
-    stop: &Stop,
-) -> Result<(f64, f64, f64)> {
-    let workload = &config.workload;
-    let kind = workload.reads.distribution.as_ref().unwrap_or(&workload.distribution);
-    let mut keys = KeyStream::new(kind, workload.keys, 1, Rng::new(config.seed).next_u64());
-    let mut key = Vec::new();
-    let mut before = store.totals();
-    for at in 0..2 * LOOKUPS {
-        if at == LOOKUPS {
-            stop.check()?;
-            before = store.totals();
-        }
-        let id = keys.next_id();
-        data.key(id, &mut key);
-        let found = store.get(&key)?;
-        if alive.get(id as usize) != Some(&found) {
-            return Err(Error::invalid(format!("key {id} was answered wrongly: found is {found}")));
-        }
+/// What a lookup costs on average.
+struct Look {
+    filters: f64,
+    blocks: f64,
+    cache_hit: f64,
+}
+
+/// Looks keys up by the popularity that reads have.
+struct Reader<'d> {
+    keys: KeyStream,
+    data: &'d Data,
+}
+
+impl Reader<'_> {
+    fn new<'d>(config: &Config, data: &'d Data) -> Reader<'d> {
+        let workload = &config.workload;
+        let kind = workload.reads.distribution.as_ref().unwrap_or(&workload.distribution);
+        let keys = KeyStream::new(kind, workload.keys, 1, Rng::new(config.seed).next_u64());
+        Reader { keys, data }
     }
-    let counted = store.totals().since(before);
-    let fetched = counted.block_hits + counted.block_misses;
-    let each = LOOKUPS as f64;
-    Ok((counted.filters_skipping / each, fetched / each, counted.block_hits / fetched.max(1.0)))
+
+    /// Errors: the store fails, or answers wrongly.
+    fn look(&mut self, store: &mut dyn MeasuredStore, alive: &[bool], count: u64) -> Result<Look> {
+        let before = store.totals();
+        let mut key = Vec::new();
+        for _ in 0..count {
+            let id = self.keys.next_id();
+            self.data.key(id, &mut key);
+            let found = store.get(&key)?;
+            if alive.get(id as usize) != Some(&found) {
+                return Err(Error::invalid(format!("key {id} was answered wrongly: found is {found}")));
+            }
+        }
+        let counted = store.totals().since(before);
+        let fetched = counted.block_hits + counted.block_misses;
+        let each = count as f64;
+        Ok(Look {
+            filters: counted.filters_skipping / each,
+            blocks: fetched / each,
+            cache_hit: counted.block_hits / fetched.max(1.0),
+        })
+    }
 }

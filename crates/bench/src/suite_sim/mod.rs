@@ -6,16 +6,20 @@
 
 mod cases;
 mod compare;
+mod costs;
 mod data;
 mod drive;
 mod kv;
 mod page;
+#[cfg(test)]
+mod tests;
 mod timed;
 
 use std::path::{Path, PathBuf};
 
 pub use cases::{Case, cases, timed_cases};
 pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
+pub use costs::measure_costs;
 pub use data::{Data, codec_ratios, measure_codecs};
 pub use page::{to_page, to_text};
 

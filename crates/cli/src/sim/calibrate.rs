@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_bench::probe::{ProbeEffort, measure};
-use cairn_bench::suite_sim::{Data, measure_codecs};
+use cairn_bench::suite_sim::{self, Data, measure_codecs};
 use cairn_sim::options::Compression;
 use cairn_sim::profiles::HardwareProfile;
 use cairn_sim::{Config, Hardware, import};
@@ -54,7 +54,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Disk, cores and codecs of this machine.
+/// Disk, cores, codecs and costs of operations of this machine.
 fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     let probes = measure(dir, ProbeEffort::quick())?;
     let value = |name: &str| {
@@ -70,9 +70,13 @@ fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     let mut config = Config::default();
     config.options.compression = Compression::Snappy;
     hardware.codecs = measure_codecs(&config, &Data::new(&config)?)?;
+    let options = suite_sim::Options { work_dir: Some(dir.to_owned()), ..suite_sim::Options::default() };
+    let (store, costs) = suite_sim::measure_costs(&options)?;
+    hardware.cpu = costs;
     hardware.name = "this machine".to_owned();
-    hardware.source =
-        "measured by cairn sim calibrate: disk, cores and codecs; costs of operations are defaults"
-            .to_owned();
+    hardware.source = format!(
+        "measured by cairn sim calibrate: disk, cores, codecs, and what operations of {store} cost; filters, blocks in the \
+         cache and steps of scans are defaults"
+    );
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cairn_sim::import::{export_kv, export_rocksdb};
 use cairn_sim::options::Engine;
-use cairn_sim::read::{ReadModel, replay_lru};
+use cairn_sim::read::{ReadModel, cache_policy, replay};
 use cairn_sim::results::Outcome as RunOutcome;
 use cairn_sim::{Config, KeyStream, Simulation};
 use cairn_vfs::Fs;
@@ -33,17 +33,17 @@ pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
     let mut simulation = Simulation::new(&config)?;
     while simulation.step() {}
     let results = simulation.results();
-    let replayed = args.replay_cache.map(|lookups| replay(&simulation, lookups));
+    let replayed_hit = args.replay_cache.map(|lookups| replayed(&simulation, lookups));
     if args.json {
         let mut json = serde_json::to_value(&results).map_err(|error| Error::usage(error.to_string()))?;
-        if let (Some(hit), Value::Object(fields)) = (replayed, &mut json) {
+        if let (Some(hit), Value::Object(fields)) = (replayed_hit, &mut json) {
             fields.insert("replayed_cache_hit".to_owned(), hit.into());
         }
         out.json(&json)?;
     } else {
         out.bytes(table::to_text(&results).as_bytes())?;
-        if let Some(hit) = replayed {
-            out.line(format!("{:22} {:.1} % by a replayed LRU", "cache hits", hit * 100.0))?;
+        if let Some(hit) = replayed_hit {
+            out.line(format!("{:22} {:.1} % by a replayed cache", "cache hits", hit * 100.0))?;
         }
     }
     out.finish()?;
@@ -65,12 +65,12 @@ pub fn exported(config: &Config) -> Result<String> {
     })
 }
 
-fn replay(simulation: &Simulation, lookups: usize) -> f64 {
+fn replayed(simulation: &Simulation, lookups: usize) -> f64 {
     let config = simulation.config();
     let sample = config.sampling();
     let kind = config.workload.reads.distribution.as_ref().unwrap_or(&config.workload.distribution);
     let keys = KeyStream::new(kind, config.workload.keys, sample, config.seed);
     let model = ReadModel::new(config, simulation.tree(), &keys, sample, 0.0);
     let blocks = config.options.block_cache_size as f64 / model.costs.block_bytes;
-    replay_lru(&model.classes, blocks as usize, lookups, config.seed)
+    replay(&model.classes, cache_policy(&config.options), blocks as usize, lookups, config.seed)
 }

@@ -10,6 +10,7 @@ mod history;
 mod kv;
 mod pages;
 mod reading;
+mod sim;
 #[cfg(feature = "sql")]
 mod sql;
 mod support;

@@ -131,6 +131,7 @@ impl Draft<'_> {
             level: *level,
             run: *run,
             files: files.iter().map(|file| file.number).collect(),
+            range: inputs::hull(files.iter().copied()).unwrap_or_default(),
         });
         Some(Job {
             kind,

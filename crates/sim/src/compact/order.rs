@@ -1,35 +1,32 @@
 //! Which file of a level is tried first: RocksDB's `compaction_pri`.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
-/// Indices of the files of a level, the first to be tried first.
-pub(super) fn order(tree: &Tree, options: &Options, level: usize) -> Vec<usize> {
+/// Indices of the files of a level, the first to be tried first. Of many thousand files few are tried, so that they come from a heap.
+pub(super) fn order(tree: &Tree, options: &Options, level: usize) -> impl Iterator<Item = usize> {
     let files = tree.level(level).only();
-    let mut order: Vec<usize> = (0..files.len()).collect();
-    match options.compaction_pri {
-        CompactionPri::MinOverlappingRatio => {
-            let ratios = ratios(files, tree.level(level + 1).only());
-            // Stable: of equal ratios the smaller key goes first.
-            order.sort_by_key(|&at| ratios.get(at).copied().unwrap_or(u64::MAX));
-        }
+    let keys: Vec<u64> = match options.compaction_pri {
+        CompactionPri::MinOverlappingRatio => ratios(files, tree.level(level + 1).only()),
         CompactionPri::ByCompensatedSize => {
-            order
-                .sort_by_key(|&at| std::cmp::Reverse(files.get(at).map_or(0, |file| file.compensated_bytes)));
+            files.iter().map(|file| u64::MAX - file.compensated_bytes).collect()
         }
-        CompactionPri::OldestLargestSeqFirst => {
-            order.sort_by_key(|&at| files.get(at).map_or(0, |file| file.flushes.1));
-        }
-        CompactionPri::OldestSmallestSeqFirst => {
-            order.sort_by_key(|&at| files.get(at).map_or(0, |file| file.flushes.0));
-        }
+        CompactionPri::OldestLargestSeqFirst => files.iter().map(|file| file.flushes.1).collect(),
+        CompactionPri::OldestSmallestSeqFirst => files.iter().map(|file| file.flushes.0).collect(),
         CompactionPri::RoundRobin => {
             // The cursor stands behind the file that went last: the one made first is the one not yet passed.
-            let from = (0..files.len()).min_by_key(|&at| files.get(at).map_or(0, |file| file.number));
-            order.rotate_left(from.unwrap_or(0));
+            let count = files.len();
+            let from = (0..count).min_by_key(|&at| files.get(at).map_or(0, |file| file.number)).unwrap_or(0);
+            (0..count).map(|at| ((at + count - from) % count) as u64).collect()
         }
-    }
-    order
+    };
+    // Of equal ones the smaller key goes first.
+    let mut heap: BinaryHeap<Reverse<(u64, usize)>> =
+        keys.into_iter().enumerate().map(|(at, key)| Reverse((key, at))).collect();
+    std::iter::from_fn(move || heap.pop().map(|Reverse((_, at))| at))
 }
 
 /// For each file, what it overlaps in the next level over its size, in 1024ths.

@@ -1,8 +1,6 @@
-//! The block cache: Che's approximation of LRU, and a replay that checks it.
+//! The block cache: approximations of how often a block is found in it, after Che.
 
 use std::collections::HashMap;
-
-use crate::rng::Rng;
 
 /// Blocks that are asked for equally often.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,175 +11,279 @@ pub struct BlockClass {
     pub count: f64,
 }
 
-/// Bins of popularity, a factor of e^(1/64) each.
-const BINS_PER_E: f64 = 64.0;
+/// How a cache keeps blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CachePolicy {
+    /// A block comes in as the newest.
+    Lru,
+    /// RocksDB's LRU with its default pool ratio: a block comes in at the middle, and is the newest only after a hit. Blocks that
+    /// were hit have half of the cache at most; the oldest of them then count as if they had just come in.
+    Midpoint,
+    /// Cairn's S3-FIFO: what comes in goes through a queue of a tenth of the cache, and into the main queue when it was asked for
+    /// again there, or soon after it was evicted. The main queue gives whatever was asked for another turn.
+    S3Fifo,
+}
 
-/// Puts blocks of nearly the same popularity together: what is computed over them then costs little.
-pub(super) fn bin(blocks: impl Iterator<Item = BlockClass>) -> Vec<BlockClass> {
-    let mut bins: HashMap<i64, (f64, f64)> = HashMap::new();
-    for block in blocks.filter(|block| block.count > 0.0) {
-        let key = if block.popularity > 0.0 {
-            (block.popularity.ln() * BINS_PER_E).floor() as i64
+/// The main queue's part of an S3-FIFO.
+pub(super) const MAIN_SHARE: f64 = 0.9;
+
+/// The part of a midpoint cache for blocks that were hit.
+pub(super) const FRONT_SHARE: f64 = 0.5;
+
+/// Bins of popularity, a factor of e^(1/32) each.
+const BINS_PER_E: f64 = 32.0;
+
+/// Blocks of nearly the same popularity, put together: what is computed over them then costs little.
+#[derive(Debug, Clone)]
+pub(super) struct Bins {
+    /// By the logarithm of popularity: the sum of popularities, and how many.
+    bins: HashMap<i64, (f64, f64)>,
+    /// Neighbours are often equal: one look-up serves all of them.
+    last: BlockClass,
+}
+
+impl Bins {
+    pub(super) fn new() -> Bins {
+        Bins { bins: HashMap::new(), last: BlockClass { popularity: 0.0, count: 0.0 } }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, block: BlockClass) {
+        if block.popularity == self.last.popularity {
+            self.last.count += block.count;
+        } else {
+            let last = std::mem::replace(&mut self.last, block);
+            self.put(last);
+        }
+    }
+
+    fn put(&mut self, class: BlockClass) {
+        if class.count <= 0.0 {
+            return;
+        }
+        let key = if class.popularity > 0.0 {
+            (class.popularity.ln() * BINS_PER_E).floor() as i64
         } else {
             i64::MIN
         };
-        let slot = bins.entry(key).or_default();
-        slot.0 += block.popularity * block.count;
-        slot.1 += block.count;
+        let slot = self.bins.entry(key).or_default();
+        slot.0 += class.popularity * class.count;
+        slot.1 += class.count;
     }
-    let mut keys: Vec<i64> = bins.keys().copied().collect();
-    keys.sort_unstable();
-    let class = |key: &i64| {
-        let (sum, count) = bins.get(key).copied().unwrap_or_default();
-        BlockClass { popularity: sum / count.max(1e-300), count }
-    };
-    keys.iter().map(class).collect()
+
+    /// The least popular first.
+    pub(super) fn finish(mut self) -> Vec<BlockClass> {
+        self.put(self.last);
+        let mut bins: Vec<(i64, (f64, f64))> = self.bins.into_iter().collect();
+        bins.sort_unstable_by_key(|(key, _)| *key);
+        let class = |(sum, count): (f64, f64)| BlockClass { popularity: sum / count, count };
+        bins.into_iter().map(|(_, bin)| class(bin)).collect()
+    }
 }
 
-/// An LRU cache that is warm.
+/// A cache that is warm.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CacheModel {
     /// The share of fetches that hit.
     pub hit_rate: f64,
-    /// Che's characteristic time: lookups after which a block that nobody asks for is gone.
+    /// The characteristic time: lookups after which a block that came in and that nobody asks for is gone.
     pub lookups: f64,
 }
 
 impl CacheModel {
-    /// Of `capacity` blocks (Che, Tung, Wang, 2002): a block is in the cache when it was asked for within the last T lookups, and T
-    /// is such that as many blocks as fit are in it.
-    pub fn new(classes: &[BlockClass], capacity: f64) -> CacheModel {
-        let blocks: f64 = classes.iter().map(|class| class.count).sum();
+    /// Of `capacity` blocks. Lookups are taken to be independent of each other.
+    ///
+    /// Cost: some hundred microseconds for a thousand classes.
+    pub fn new(policy: CachePolicy, classes: &[BlockClass], capacity: f64) -> CacheModel {
         let asked: f64 = classes.iter().map(|class| class.count * class.popularity).sum();
         if asked <= 0.0 || capacity <= 0.0 {
             return CacheModel { hit_rate: 0.0, lookups: 0.0 };
         }
-        let popular: f64 =
-            classes.iter().filter(|class| class.popularity > 0.0).map(|class| class.count).sum();
-        if capacity >= popular.min(blocks) {
+        let popular = classes.iter().filter(|class| class.popularity > 0.0);
+        if capacity >= popular.map(|class| class.count).sum() {
             return CacheModel { hit_rate: 1.0, lookups: f64::INFINITY };
         }
-        let held = |time: f64| -> f64 {
-            classes.iter().map(|class| class.count * -(-class.popularity * time).exp_m1()).sum()
+        let guess = capacity / asked;
+        let hits = |held: &dyn Fn(f64) -> f64| sum(classes, |popularity| popularity * held(popularity));
+        let (hits, lookups) = match policy {
+            CachePolicy::Lru => {
+                let held = |popularity: f64, time: f64| -(-popularity * time).exp_m1();
+                let time = solve(guess, |time| sum(classes, |it| held(it, time)) - capacity);
+                (hits(&|popularity| held(popularity, time)), time)
+            }
+            CachePolicy::Midpoint => {
+                let times = two_queues(classes, capacity, FRONT_SHARE, (guess, guess), Stay::at_midpoint);
+                (hits(&|popularity| Stay::at_midpoint(popularity, times.0, times.1).held), times.0)
+            }
+            CachePolicy::S3Fifo => s3_fifo(classes, capacity, asked),
         };
-        let (mut low, mut high) = (0.0, capacity / asked);
-        // BOUND: doubling; the time is finite, as fewer blocks fit than are asked for.
-        while held(high) < capacity && high < 1e300 {
-            high *= 2.0;
-        }
-        for _ in 0..100 {
-            let middle = f64::midpoint(low, high);
-            if held(middle) < capacity { low = middle } else { high = middle }
-        }
-        let hits: f64 = classes
-            .iter()
-            .map(|class| class.count * class.popularity * -(-class.popularity * high).exp_m1())
-            .sum();
-        CacheModel { hit_rate: hits / asked, lookups: high }
+        CacheModel { hit_rate: (hits / asked).clamp(0.0, 1.0), lookups }
     }
 }
 
-/// The hit rate of a real LRU of `capacity` blocks after a warm-up of as many fetches as are then counted.
-pub fn replay_lru(classes: &[BlockClass], capacity: usize, fetches: usize, seed: u64) -> f64 {
-    let mut sums = Vec::with_capacity(classes.len());
-    let mut total = 0.0;
-    for class in classes {
-        total += class.popularity * class.count;
-        sums.push(total);
-    }
-    let mut rng = Rng::new(seed);
-    let mut lru = Lru::new(capacity.max(1));
-    let mut hits = 0usize;
-    for at in 0..2 * fetches {
-        let drawn = rng.unit() * total;
-        let class = sums.partition_point(|&sum| sum < drawn).min(classes.len().saturating_sub(1));
-        let count = classes.get(class).map_or(1.0, |class| class.count.max(1.0));
-        let block = (class as u64) << 40 | rng.below(count as u64);
-        let hit = lru.ask(block);
-        hits += usize::from(hit && at >= fetches);
-    }
-    hits as f64 / fetches.max(1) as f64
+/// The sum of something over all blocks.
+fn sum(classes: &[BlockClass], of: impl Fn(f64) -> f64) -> f64 {
+    classes.iter().map(|class| class.count * of(class.popularity)).sum()
 }
 
-/// A list in an array, newest first, and where each block stands in it.
-struct Lru {
-    places: HashMap<u64, usize>,
-    /// Block, newer place, older place.
-    list: Vec<(u64, usize, usize)>,
-    newest: usize,
-    oldest: usize,
-    capacity: usize,
+/// Where a block is, as shares of time: in the cache at all, and in the queue for blocks that were asked for again.
+///
+/// With requests at random times, queues are steps of a chain whose lengths are known, so that shares of time are too.
+#[derive(Debug, Clone, Copy)]
+struct Stay {
+    held: f64,
+    again: f64,
 }
 
-const NOWHERE: usize = usize::MAX;
-
-impl Lru {
-    fn new(capacity: usize) -> Lru {
-        Lru { places: HashMap::new(), list: Vec::new(), newest: NOWHERE, oldest: NOWHERE, capacity }
-    }
-
-    /// Whether it was there; it is after this.
-    fn ask(&mut self, block: u64) -> bool {
-        if let Some(&at) = self.places.get(&block) {
-            self.unlink(at);
-            self.link(at);
-            return true;
+impl Stay {
+    /// ```text
+    ///            asked for                 asked for
+    ///   out  ───────────────►  back  ───────────────►  front   stays there while it is asked for
+    ///    ▲                    │  ▲                        │    within `front` lookups
+    ///    └────────────────────┘  └────────────────────────┘
+    ///      not within `back`           not within `front`
+    /// ```
+    fn at_midpoint(popularity: f64, back: f64, front: f64) -> Stay {
+        let asked_in_back = -(-popularity * back).exp_m1();
+        let gap_in_front = (-popularity * front).exp();
+        let in_front = asked_in_back * (1.0 - gap_in_front);
+        let all = gap_in_front + in_front;
+        if all <= 0.0 {
+            // So popular that it never leaves.
+            return Stay { held: 1.0, again: 1.0 };
         }
-        let at = if self.list.len() < self.capacity {
-            self.list.push((block, NOWHERE, NOWHERE));
-            self.list.len() - 1
-        } else {
-            let at = self.oldest;
-            self.unlink(at);
-            self.places.remove(&self.list[at].0);
-            self.list[at].0 = block;
-            at
-        };
-        self.places.insert(block, at);
-        self.link(at);
-        false
+        Stay { held: 1.0 - (1.0 - asked_in_back) * gap_in_front / all, again: in_front / all }
     }
 
-    fn unlink(&mut self, at: usize) {
-        let (_, newer, older) = self.list[at];
-        if newer == NOWHERE {
-            self.newest = older
-        } else {
-            self.list[newer].2 = older
+    /// ```text
+    ///         asked for              asked for within `small`
+    ///   out  ───────────►  small  ──────────────────────────────►  main  turns of `main`, as long as
+    ///    ▲                   │                                      ▲ │  it is asked for in each
+    ///    ├── no ◄── asked for within `ghost`? ── yes ───────────────┘ │
+    ///    └────────────────────────────────────────────────────────────┘
+    /// ```
+    fn in_s3_fifo(popularity: f64, small: f64, main: f64, ghost: f64) -> Stay {
+        let not_in_small = (-popularity * small).exp();
+        let not_as_ghost = (-popularity * ghost).exp();
+        let reaches_main = 1.0 - not_in_small * not_as_ghost;
+        // Lookups are counted in those between two requests, and all by the chance that a turn of the main queue is the last.
+        let last_turn = (-popularity * main).exp();
+        let in_small = popularity * small * last_turn;
+        let in_main = reaches_main * popularity * main;
+        let out = (not_in_small + reaches_main) * last_turn;
+        let all = in_small + in_main + out;
+        if all <= 0.0 {
+            return Stay { held: 1.0, again: 1.0 };
         }
-        if older == NOWHERE { self.oldest = newer } else { self.list[older].1 = newer }
+        Stay { held: (in_small + in_main) / all, again: in_main / all }
     }
+}
 
-    fn link(&mut self, at: usize) {
-        self.list[at].1 = NOWHERE;
-        self.list[at].2 = self.newest;
-        if self.newest == NOWHERE {
-            self.oldest = at
-        } else {
-            self.list[self.newest].1 = at
+/// Che's argument for two queues: the times of both that make the second hold its share of the cache, and both all of it.
+fn two_queues(
+    classes: &[BlockClass],
+    capacity: f64,
+    share: f64,
+    guess: (f64, f64),
+    stay: impl Fn(f64, f64, f64) -> Stay,
+) -> (f64, f64) {
+    let second = std::cell::Cell::new(guess.1);
+    let first = solve(guess.0, |first| {
+        second.set(solve(second.get(), |second| {
+            sum(classes, |popularity| stay(popularity, first, second).again) - capacity * share
+        }));
+        sum(classes, |popularity| stay(popularity, first, second.get()).held) - capacity
+    });
+    (first, second.get())
+}
+
+/// Hits a lookup, and how long a block stays that nobody asks for. Ghosts are remembered for as many evictions, thus
+/// misses, as the main queue has blocks.
+fn s3_fifo(classes: &[BlockClass], capacity: f64, asked: f64) -> (f64, f64) {
+    let main_blocks = capacity * MAIN_SHARE;
+    let mut hits = asked / 2.0;
+    let mut times = (0.1 * capacity / asked, capacity / asked);
+    // BOUND: a few rounds are enough, as the times depend little on the ghosts.
+    for _ in 0..12 {
+        let ghost = main_blocks / (asked - hits).max(asked * 1e-9);
+        let stay = |popularity, small, main| Stay::in_s3_fifo(popularity, small, main, ghost);
+        times = two_queues(classes, capacity, MAIN_SHARE, times, stay);
+        let found = sum(classes, |popularity| popularity * stay(popularity, times.0, times.1).held);
+        let is_same = (found - hits).abs() < 1e-4 * asked;
+        hits = found;
+        if is_same {
+            break;
         }
-        self.newest = at;
     }
+    (hits, times.0)
+}
+
+/// Where a growing function of a time is zero: brackets by factors, then the Illinois method on the logarithm.
+fn solve(guess: f64, of: impl Fn(f64) -> f64) -> f64 {
+    const STEP: f64 = 2.0;
+    // BOUND: the ends of what a float holds.
+    const ENDS: f64 = 600.0;
+    let mut low = if guess > 0.0 { guess.ln().clamp(-ENDS, ENDS) } else { 0.0 };
+    let mut below = of(low.exp());
+    let step = if below > 0.0 { -STEP } else { STEP };
+    let (mut high, mut above) = (low, below);
+    while (above > 0.0) == (below > 0.0) && high.abs() < 2.0 * ENDS {
+        (low, below) = (high, above);
+        high += step;
+        above = of(high.exp());
+    }
+    if step < 0.0 {
+        std::mem::swap(&mut low, &mut high);
+        std::mem::swap(&mut below, &mut above);
+    }
+    let mut last = 0;
+    // BOUND: halving alone would take 20 rounds.
+    for _ in 0..60 {
+        if high - low < 1e-6 || above - below <= 0.0 {
+            break;
+        }
+        let share = (-below / (above - below)).clamp(1e-3, 1.0 - 1e-3);
+        let middle = low + share * (high - low);
+        let value = of(middle.exp());
+        // An end that stays twice weighs half, so that the other one moves too.
+        if value < 0.0 {
+            (low, below) = (middle, value);
+            above /= if last == -1 { 2.0 } else { 1.0 };
+            last = -1;
+        } else {
+            (high, above) = (middle, value);
+            below /= if last == 1 { 2.0 } else { 1.0 };
+            last = 1;
+        }
+    }
+    f64::midpoint(low, high).exp()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::replay::replay;
     use super::*;
 
     fn zipf(count: u32) -> Vec<BlockClass> {
         (1..=count).map(|rank| BlockClass { popularity: 1.0 / f64::from(rank), count: 1.0 }).collect()
     }
 
-    /// Goal: Che's approximation against what it approximates. Method: uniform and zipfian blocks, caches of several sizes, a
-    /// replay of 100,000 fetches each.
+    /// Goal: the approximations against what they approximate. Method: uniform, zipfian and two-class blocks, caches of several
+    /// sizes, both policies, a replay of 100,000 fetches each.
     #[test]
-    fn che_agrees_with_a_replay() {
+    fn approximations_agree_with_a_replay() {
         let uniform = vec![BlockClass { popularity: 1.0, count: 10_000.0 }];
-        for (name, classes) in [("uniform", uniform), ("zipf", zipf(10_000))] {
-            for capacity in [50, 500, 3000] {
-                let che = CacheModel::new(&classes, f64::from(capacity)).hit_rate;
-                let real = replay_lru(&classes, capacity as usize, 100_000, 5);
-                assert!((che - real).abs() < 0.01, "{name} {capacity}: {che} {real}");
+        let two = vec![
+            BlockClass { popularity: 0.1, count: 9_000.0 },
+            BlockClass { popularity: 8.1, count: 1_000.0 },
+        ];
+        for (name, classes) in [("uniform", uniform), ("zipf", zipf(10_000)), ("two", two)] {
+            for capacity in [50, 500, 1000, 3000, 8000] {
+                for policy in [CachePolicy::Lru, CachePolicy::Midpoint, CachePolicy::S3Fifo] {
+                    let model = CacheModel::new(policy, &classes, f64::from(capacity)).hit_rate;
+                    let real = replay(&classes, policy, capacity as usize, 100_000, 5);
+                    assert!((model - real).abs() < 0.01, "{name} {policy:?} {capacity}: {model} {real}");
+                }
             }
         }
     }
@@ -190,20 +292,29 @@ mod tests {
     #[test]
     fn bins_keep_the_hit_rate() {
         let all = zipf(50_000);
-        let few = bin(all.iter().copied());
+        let mut bins = Bins::new();
+        all.iter().for_each(|class| bins.add(*class));
+        let few = bins.finish();
         assert!(few.len() < 1000);
         for capacity in [100.0, 5000.0] {
-            let (a, b) = (CacheModel::new(&all, capacity).hit_rate, CacheModel::new(&few, capacity).hit_rate);
+            let hit = |classes| CacheModel::new(CachePolicy::Midpoint, classes, capacity).hit_rate;
+            let (a, b) = (hit(&all), hit(&few));
             assert!((a - b).abs() < 1e-3, "{a} {b}");
         }
     }
 
-    /// Goal: the ends. Method: no cache, a cache over everything, nobody who reads.
+    /// Goal: the ends. Method: no cache, a cache over everything, nobody who reads, blocks that nobody asks for.
     #[test]
     fn ends_are_exact() {
-        let classes = zipf(10);
-        assert_eq!(CacheModel::new(&classes, 0.0).hit_rate, 0.0);
-        assert_eq!(CacheModel::new(&classes, 10.0).hit_rate, 1.0);
-        assert_eq!(CacheModel::new(&[], 10.0).hit_rate, 0.0);
+        for policy in [CachePolicy::Lru, CachePolicy::Midpoint, CachePolicy::S3Fifo] {
+            let mut classes = zipf(10);
+            assert_eq!(CacheModel::new(policy, &classes, 0.0).hit_rate, 0.0);
+            assert_eq!(CacheModel::new(policy, &classes, 10.0).hit_rate, 1.0);
+            assert_eq!(CacheModel::new(policy, &[], 10.0).hit_rate, 0.0);
+            classes.push(BlockClass { popularity: 0.0, count: 1e6 });
+            assert_eq!(CacheModel::new(policy, &classes, 10.0).hit_rate, 1.0);
+            let hit = CacheModel::new(policy, &classes, 9.9).hit_rate;
+            assert!(hit > 0.9 && hit <= 1.0, "{hit}");
+        }
     }
 }

@@ -3,17 +3,20 @@
 mod bloom;
 mod cache;
 mod probes;
+mod replay;
 
 use serde::Serialize;
 
 pub use bloom::false_positive_rate;
-pub use cache::{BlockClass, CacheModel, replay_lru};
+pub use cache::{BlockClass, CacheModel, CachePolicy};
 pub use probes::Probes;
+pub use replay::replay;
 
 use crate::config::Config;
 use crate::histogram::{Histogram, Percentiles};
 use crate::keys::KeyStream;
 use crate::layout;
+use crate::options::{Engine, Options};
 use crate::resource::Work;
 use crate::rng::Rng;
 use crate::tree::Tree;
@@ -47,6 +50,24 @@ pub struct ReadCosts {
     pub block_bytes: f64,
 }
 
+impl ReadCosts {
+    /// The mean of several moments; `None` of none.
+    pub fn mean(moments: &[ReadCosts]) -> Option<ReadCosts> {
+        let over = |of: fn(&ReadCosts) -> f64| moments.iter().map(of).sum::<f64>() / moments.len() as f64;
+        (!moments.is_empty()).then(|| ReadCosts {
+            filters_skipping: over(|it| it.filters_skipping),
+            blocks: over(|it| it.blocks),
+            absent_filters: over(|it| it.absent_filters),
+            absent_blocks: over(|it| it.absent_blocks),
+            cache_hit: over(|it| it.cache_hit),
+            scan_runs: over(|it| it.scan_runs),
+            scan_blocks: over(|it| it.scan_blocks),
+            blocks_total: over(|it| it.blocks_total),
+            block_bytes: over(|it| it.block_bytes),
+        })
+    }
+}
+
 /// Reads of one moment's tree.
 #[derive(Debug, Clone)]
 pub struct ReadModel {
@@ -72,7 +93,8 @@ impl ReadModel {
         let probes = Probes::new(config, tree, &popularity, sample);
         let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
         let block_bytes = bytes.data * bytes.per_block + CACHE_ENTRY_BYTES;
-        let cache = CacheModel::new(&probes.classes, config.options.block_cache_size as f64 / block_bytes);
+        let capacity = config.options.block_cache_size as f64 / block_bytes;
+        let cache = CacheModel::new(cache_policy(&config.options), &probes.classes, capacity);
         let entries = config.workload.reads.scan_entries as f64;
         // Overwritten entries are stepped over.
         let stale = probes.entries_total / probes.entries_live.max(1.0);
@@ -183,6 +205,14 @@ impl ReadModel {
             }
         }
         secs
+    }
+}
+
+/// How the engine's cache keeps blocks.
+pub fn cache_policy(options: &Options) -> CachePolicy {
+    match options.engine {
+        Engine::Rocksdb => CachePolicy::Midpoint,
+        Engine::CairnKv => CachePolicy::S3Fifo,
     }
 }
 

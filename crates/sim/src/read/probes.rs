@@ -1,7 +1,7 @@
 //! Where each key's newest version is, what a lookup passes on its way there, and how popular each block thereby is.
 
 use super::bloom::false_positive_rate;
-use super::cache::{BlockClass, bin};
+use super::cache::{Bins, BlockClass};
 use crate::config::Config;
 use crate::layout;
 use crate::tree::{File, Tree};
@@ -29,15 +29,18 @@ pub struct Probes {
     pub classes: Vec<BlockClass>,
 }
 
-struct Walk<'a> {
-    popularity: &'a [f64],
+struct Walk {
     sample: f64,
     per_block: f64,
-    /// Found in a newer run, as a value or a tombstone.
-    is_found: Vec<bool>,
+    /// Lookups of each id that no newer run has answered, with a value or a tombstone.
+    left: Vec<f64>,
+    /// Lookups of all ids below each.
+    below: Vec<f64>,
     present: f64,
     probes: Probes,
-    blocks: Vec<BlockClass>,
+    blocks: Bins,
+    /// What each entry of the file at hand is asked for.
+    own: Vec<f64>,
 }
 
 impl Probes {
@@ -45,13 +48,14 @@ impl Probes {
     pub fn new(config: &Config, tree: &Tree, popularity: &[f64], sample: u64) -> Probes {
         let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
         let mut walk = Walk {
-            popularity,
             sample: sample as f64,
             per_block: bytes.per_block,
-            is_found: vec![false; popularity.len()],
+            left: popularity.to_vec(),
+            below: sums_below(popularity),
             present: 0.0,
             probes: Probes { runs: tree.run_count() as f64, ..Probes::default() },
-            blocks: Vec::new(),
+            blocks: Bins::new(),
+            own: Vec::new(),
         };
         let deepest = tree.last_used();
         for (at, level) in tree.levels.iter().enumerate() {
@@ -65,34 +69,52 @@ impl Probes {
     }
 }
 
-impl Walk<'_> {
+/// For each id, and one more, the sum of all before it.
+fn sums_below(values: &[f64]) -> Vec<f64> {
+    let mut sum = 0.0;
+    let mut sums = Vec::with_capacity(values.len() + 1);
+    sums.push(sum);
+    for value in values {
+        sum += value;
+        sums.push(sum);
+    }
+    sums
+}
+
+/// Four sums at a time, which do not wait for each other.
+fn sum(values: &[f64]) -> f64 {
+    let mut sums = [0.0; 4];
+    let (fours, rest) = values.as_chunks::<4>();
+    for four in fours {
+        for (sum, value) in sums.iter_mut().zip(four) {
+            *sum += value;
+        }
+    }
+    sums.iter().sum::<f64>() + rest.iter().sum::<f64>()
+}
+
+impl Walk {
     /// All ids within a file's range ask it, unless they were found before.
     fn file(&mut self, file: &File, rate: f64, has_filter: bool) {
-        let mut at = 0;
-        let mut passing = 0.0;
-        let mut all = 0.0;
-        let mut own = vec![0.0; file.entries.len()];
-        for id in file.smallest..=file.largest {
-            let Some(&share) = self.popularity.get(id as usize) else { continue };
-            all += share;
-            let is_here = file.entries.get(at).is_some_and(|entry| entry.id() == id);
-            let was_found = self.is_found.get(id as usize).copied().unwrap_or(true);
-            if is_here {
-                let is_tombstone = file.entries.get(at).is_some_and(|entry| entry.is_tombstone());
-                if !was_found {
-                    own[at] = share;
-                    self.is_found[id as usize] = true;
-                    if !is_tombstone {
-                        self.present += share;
-                        self.probes.blocks += share;
-                        self.probes.entries_live += self.sample;
-                    }
-                }
-                at += 1;
-            } else if !was_found {
-                passing += share;
+        let (from, to) = (file.smallest as usize, file.largest as usize + 1);
+        let below = |id: usize| self.below.get(id).copied().unwrap_or_default();
+        let all = below(to) - below(from);
+        let asking = self.left.get(from..to).map_or(0.0, sum);
+        let mut own = std::mem::take(&mut self.own);
+        own.clear();
+        let mut ended = 0.0;
+        for entry in file.entries.iter() {
+            let share = self.left.get_mut(entry.id() as usize).map(std::mem::take).unwrap_or_default();
+            own.push(share);
+            ended += share;
+            if share > 0.0 && !entry.is_tombstone() {
+                self.present += share;
+                self.probes.blocks += share;
+                self.probes.entries_live += self.sample;
             }
         }
+        // Of the difference of two sums a rounding error may be left.
+        let passing = if asking - ended > asking * 1e-12 { asking - ended } else { 0.0 };
         // Who passes by: a filter that says no, or a block for nothing.
         if has_filter {
             self.probes.filters_skipping += passing * (1.0 - rate);
@@ -102,6 +124,7 @@ impl Walk<'_> {
         self.probes.absent_blocks += all * rate;
         self.probes.entries_total += file.entries.len() as f64 * self.sample;
         self.add_blocks(&own, passing * rate);
+        self.own = own;
     }
 
     /// The blocks of a file: its entries' popularity, and its share of false positives.
@@ -112,7 +135,7 @@ impl Walk<'_> {
         if self.sample <= 1.0 {
             for block in own.chunks((self.per_block as usize).max(1)) {
                 let popularity = block.iter().sum::<f64>() + noise;
-                self.blocks.push(BlockClass { popularity, count: 1.0 });
+                self.blocks.add(BlockClass { popularity, count: 1.0 });
             }
             return;
         }
@@ -122,17 +145,17 @@ impl Walk<'_> {
         for share in own {
             let each = share / self.sample;
             let popularity = each + others * mean + noise;
-            self.blocks.push(BlockClass { popularity, count: self.sample / self.per_block });
+            self.blocks.add(BlockClass { popularity, count: self.sample / self.per_block });
         }
     }
 
-    fn finish(mut self) -> Probes {
+    fn finish(self) -> Probes {
         let present = self.present.max(1e-300);
         let mut probes = self.probes;
         // Blocks were counted for present keys, false positives for all that ask.
         probes.filters_skipping /= present;
         probes.blocks /= present;
-        probes.classes = bin(self.blocks.drain(..));
+        probes.classes = self.blocks.finish();
         probes
     }
 }

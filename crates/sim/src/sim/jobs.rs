@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::Simulation;
 use crate::compact::{self, Job, Kind, Reason};
+use crate::merge::{Pieces, union};
 use crate::options::{CompactionStyle, Engine};
 use crate::output::{Age, Output};
 use crate::resource::{Flow, Work};
@@ -140,7 +141,13 @@ impl Simulation {
             // Newest first.
             lists.insert(0, std::mem::take(&mut sealed.entries));
         }
-        let entries = crate::merge::union(lists);
+        let entries = match lists.as_mut_slice() {
+            [only] => std::mem::take(only),
+            several => {
+                let runs: Vec<Pieces<'_>> = several.iter().map(|list| vec![list.as_slice()]).collect();
+                union(&runs)
+            }
+        };
         let cpu = &self.config.hardware.cpu;
         let user_bytes = writes * self.config.entry_bytes() as f64;
         let mut cpu_secs = writes * cpu.flush_entry_us * 1e-6 + user_bytes * cpu.flush_byte_ns * 1e-9;

@@ -3,6 +3,7 @@
 use super::Simulation;
 use crate::config::Config;
 use crate::layout;
+use crate::options::Engine;
 use crate::tree::Entry;
 
 /// What a memtable adds to an entry: sequence number, two lengths, and a node of a skip list with 1.33 pointers on average,
@@ -18,10 +19,22 @@ pub(super) struct Sealed {
     pub(super) is_flushing: bool,
 }
 
+/// The most that an arena takes from the allocator at a time, and the part of its buffer that it takes when that is less.
+const ARENA_BLOCK_BYTES: u64 = 1 << 20;
+const ARENA_BLOCKS: u64 = 8;
+
+/// The share of the last block that is left when RocksDB calls a memtable full.
+const ARENA_LEFT: f64 = 0.25;
+
 /// User bytes that fit into a memtable.
 pub(super) fn capacity(config: &Config) -> f64 {
     let entry = config.entry_bytes() as f64;
-    config.options.write_buffer_size as f64 * entry / (entry + NODE_BYTES)
+    let bytes = config.options.write_buffer_size;
+    let left = match config.options.engine {
+        Engine::Rocksdb => ARENA_LEFT * ARENA_BLOCK_BYTES.min(bytes / ARENA_BLOCKS) as f64,
+        Engine::CairnKv => 0.0,
+    };
+    (bytes as f64 - left) * entry / (entry + NODE_BYTES)
 }
 
 impl Simulation {

@@ -22,7 +22,7 @@ use crate::error::Result;
 use crate::histogram::Histogram;
 use crate::keys::WriteStream;
 use crate::output::Builder;
-use crate::read::ReadModel;
+use crate::read::{ReadCosts, ReadModel};
 use crate::resource::{Capacity, RESOURCES, Resource};
 use crate::results::{Bottleneck, Counters, LevelResult, Outcome, Point, Results};
 use crate::stall::{Cause, Controller, Signals, Stall};
@@ -33,7 +33,7 @@ use jobs::Active;
 pub use jobs::JobView;
 use live::Live;
 use memtable::Sealed;
-pub use paced::preload_order;
+pub use paced::{is_read_moment, preload_order, writes_per_flush};
 
 /// Events that a run may have.
 const EVENTS_MAX: u64 = 50_000_000;
@@ -83,6 +83,8 @@ pub struct Simulation {
     used: [f64; RESOURCES],
     put: Histogram,
     reads: Option<ReadModel>,
+    /// What lookups cost at moments of the run.
+    looks: Vec<ReadCosts>,
     get: Histogram,
     scan: Histogram,
     /// When the writers were stopped, while they are.
@@ -153,6 +155,7 @@ impl Simulation {
             used: [0.0; RESOURCES],
             put: Histogram::default(),
             reads: None,
+            looks: Vec::new(),
             get: Histogram::default(),
             scan: Histogram::default(),
             stopped_since: None,

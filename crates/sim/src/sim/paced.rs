@@ -1,7 +1,8 @@
 //! Paced runs and preloads: flush, then compact until nothing is due, one job at a time and in no time.
 
-use super::Simulation;
+use super::{Simulation, memtable};
 use crate::compact::{self, Kind, Targets};
+use crate::config::Config;
 use crate::options::{CompactionStyle, Engine};
 use crate::output::Age;
 use crate::results::Outcome;
@@ -16,19 +17,29 @@ pub fn preload_order(keys: u64) -> Permutation {
     Permutation::new(keys, mix(0xf111))
 }
 
-impl Simulation {
-    /// Real writes between two flushes.
-    fn writes_per_flush(&self) -> u64 {
-        match self.config.writes_per_flush {
-            0 => ((self.memtable_bytes / self.config.entry_bytes() as f64) as u64).max(1),
-            writes => writes,
-        }
-    }
+/// Moments of a paced run at which lookups are looked at.
+const READ_MOMENTS: u64 = 16;
 
+/// Whether lookups are looked at after the writes from `before` to `after` of all: sixteen times a run, evenly. The lab looks at the
+/// same moments.
+pub fn is_read_moment(before: u64, after: u64, all: u64) -> bool {
+    let moment = |writes: u64| writes.saturating_mul(READ_MOMENTS) / all.max(1);
+    moment(after) > moment(before)
+}
+
+/// Real writes between two flushes of a paced run or a preload.
+pub fn writes_per_flush(config: &Config) -> u64 {
+    match config.writes_per_flush {
+        0 => ((memtable::capacity(config) / config.entry_bytes() as f64) as u64).max(1),
+        writes => writes,
+    }
+}
+
+impl Simulation {
     /// Writes a memtable's worth, flushes and settles.
     pub(super) fn step_paced(&mut self) {
         let left = self.config.writes - self.counters.writes as u64;
-        let writes = self.writes_per_flush().min(left);
+        let writes = writes_per_flush(&self.config).min(left);
         self.drawn += writes as f64 / self.sample as f64;
         let count = self.drawn.floor();
         self.drawn -= count;
@@ -39,6 +50,10 @@ impl Simulation {
         self.counters.wal_bytes += writes as f64 * super::flows::wal_bytes(&self.config);
         self.flush_and_settle(entries);
         self.note_levels(1.0);
+        let after = self.counters.writes as u64;
+        if is_read_moment(after - writes, after, self.config.writes) {
+            self.look_at_reads();
+        }
         let is_over = self.counters.writes as u64 >= self.config.writes;
         let every = (self.config.writes / self.config.points as u64).max(1) as f64;
         self.since.user_bytes += bytes;
@@ -78,7 +93,7 @@ impl Simulation {
     pub(super) fn fill_through_tree(&mut self, in_order: bool) {
         let ids = self.writes.keys().ids();
         let order = preload_order(ids);
-        let batch = (self.writes_per_flush() as f64 / self.sample as f64).max(1.0);
+        let batch = (writes_per_flush(&self.config) as f64 / self.sample as f64).max(1.0);
         let (mut from, mut due) = (0u64, 0.0);
         while from < ids {
             due += batch;
@@ -121,7 +136,7 @@ impl Simulation {
 
     /// FIFO has no last level: the keys come as flushed files, in order.
     fn fill_fifo(&mut self, entries: Vec<Entry>) {
-        let batch = (self.writes_per_flush() / self.sample).max(1) as usize;
+        let batch = (writes_per_flush(&self.config) / self.sample).max(1) as usize;
         for part in entries.chunks(batch) {
             self.flush_and_settle(part.to_vec());
         }

@@ -12,7 +12,7 @@ impl Simulation {
             self.next_point = self.now + self.config.duration_secs / self.config.points as f64;
         }
         let points = self.config.points.div_ceil(READ_LOOKS).max(1);
-        if self.series.len().is_multiple_of(points) {
+        if is_timed && self.series.len().is_multiple_of(points) {
             self.look_at_reads();
         }
         let mb = |bytes: f64| if is_timed { bytes / secs / 1e6 } else { bytes / 1e6 };
@@ -63,6 +63,7 @@ impl Simulation {
             .max(self.flow.used[Resource::DiskRequests as usize]);
         let model = ReadModel::new(&self.config, &self.tree, self.writes.keys(), self.sample, utilization);
         if !is_over {
+            self.looks.push(model.costs.clone());
             self.get.merge(&model.get);
             self.scan.merge(&model.scan);
         }
@@ -80,6 +81,7 @@ impl Simulation {
         let background = (counters.flush_bytes + counters.compact_write_bytes) as f64;
         let user = counters.user_bytes.max(1.0);
         let get = if self.get.total() > 0.0 { self.get.percentiles() } else { self.get_at_end() };
+        let reads_at_end = self.reads.as_ref().map(|reads| reads.costs.clone());
         Results {
             name: self.config.name.clone(),
             outcome: self.outcome,
@@ -89,7 +91,8 @@ impl Simulation {
             write_amplification: counters.write_amplification(),
             write_amplification_user: (background + counters.wal_bytes) / user,
             space_amplification: self.space_amplification(),
-            reads: self.reads.as_ref().map(|reads| reads.costs.clone()),
+            reads: ReadCosts::mean(&self.looks).or_else(|| reads_at_end.clone()),
+            reads_at_end,
             user_mb_per_sec: over(counters.user_bytes) / 1e6,
             backlog_mb: self.backlog / 1e6,
             stopped: over(self.stopped_secs),

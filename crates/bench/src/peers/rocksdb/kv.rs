@@ -20,6 +20,13 @@ use crate::workload::Durability;
 /// Between looks at what the background does.
 const POLL: Duration = Duration::from_millis(2);
 
+/// Looks that find nothing running, and nothing due, before it is believed.
+const QUIET_POLLS: u32 = 3;
+
+/// Looks that find nothing running although a compaction is due, before it is believed that none will run: a tree may stay due for
+/// good when its picker finds nothing to merge.
+const DUE_POLLS: u32 = 100;
+
 /// RocksDB, once its library is loaded.
 #[derive(Debug)]
 pub struct RocksDbKv {
@@ -152,15 +159,14 @@ impl Open {
         (unknown == 0).then_some(value)
     }
 
-    fn is_idle(&self) -> bool {
+    fn is_busy(&self) -> bool {
         [
             c"rocksdb.mem-table-flush-pending",
             c"rocksdb.num-running-flushes",
-            c"rocksdb.compaction-pending",
             c"rocksdb.num-running-compactions",
         ]
         .into_iter()
-        .all(|name| self.property(name).unwrap_or(0) == 0)
+        .any(|name| self.property(name).unwrap_or(0) > 0)
     }
 }
 
@@ -193,9 +199,14 @@ impl KvDb for Open {
     fn wait_idle(&self) -> Result<()> {
         let clock = SystemClock::new();
         // Between a flush and the compaction that it calls for there is a moment without either.
-        let mut quiet = 0;
-        while quiet < 3 {
-            quiet = if self.is_idle() { quiet + 1 } else { 0 };
+        let (mut quiet, mut due) = (0, 0);
+        while quiet < QUIET_POLLS && due < DUE_POLLS {
+            let is_due = self.property(c"rocksdb.compaction-pending").unwrap_or(0) > 0;
+            (quiet, due) = match (self.is_busy(), is_due) {
+                (true, _) => (0, 0),
+                (false, true) => (0, due + 1),
+                (false, false) => (quiet + 1, 0),
+            };
             clock.sleep(POLL);
         }
         Ok(())

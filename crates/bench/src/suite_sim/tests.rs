@@ -1,0 +1,65 @@
+//! The quick form of validation that every run of the tests has: a few paced cases against the real stores.
+
+use super::*;
+
+/// The most that a prediction of write amplification may be off here. The stores are smaller than those of the quick form.
+const LIMIT: f64 = 0.04;
+
+fn validated(names: &[&str]) -> Vec<Comparison> {
+    let opener = Opener::new(&Options::default()).unwrap();
+    let parent = std::env::temp_dir();
+    let chosen = cases(true).into_iter().filter(|case| names.contains(&case.name.as_str()));
+    let all: Vec<Comparison> = chosen
+        .map(|mut case| {
+            // A third of the quick form's keys and sizes.
+            let options = &mut case.config.options;
+            for size in [
+                &mut options.write_buffer_size,
+                &mut options.target_file_size_base,
+                &mut options.max_bytes_for_level_base,
+                &mut options.compaction_options_fifo.max_table_files_size,
+                &mut options.kv.level_zero_bytes,
+                &mut case.config.workload.keys,
+                &mut case.config.writes,
+                &mut case.config.writes_per_flush,
+            ] {
+                *size /= 3;
+            }
+            one(&case, &opener, &parent, &Stop::default()).unwrap()
+        })
+        .collect();
+    assert_eq!(all.len(), names.len());
+    all
+}
+
+fn check(comparisons: &[Comparison]) {
+    for comparison in comparisons {
+        let of = |quantity| comparison.verdict(quantity).copied();
+        let write = of(Quantity::WriteAmplification).unwrap();
+        assert!(write.error.abs() < LIMIT, "{}: {write:?}", comparison.case);
+        if let Some(space) = of(Quantity::SpaceAmplification) {
+            assert!(space.error.abs() < 0.03, "{}: {space:?}", comparison.case);
+        }
+    }
+}
+
+/// Goal: the model of Cairn's kv does what kv does. Method: paced runs of two strategies, whose byte counts do not depend on the machine.
+#[test]
+fn kv_does_what_its_model_says() {
+    check(&validated(&["kv leveled", "kv lazy leveled"]));
+}
+
+/// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting changes. Method: paced runs of three styles. Without
+/// the library it says so and ends, or with `CAIRN_REQUIRE_ROCKSDB` fails.
+#[cfg(feature = "peers")]
+#[test]
+fn rocksdb_does_what_its_model_says() {
+    if let Err(error) = crate::peers::rocksdb::measured::Library::find(None) {
+        assert!(std::env::var_os("CAIRN_REQUIRE_ROCKSDB").is_none(), "{error}");
+        return;
+    }
+    let all = validated(&["leveled uniform", "universal", "fifo", "zipfian"]);
+    check(&all);
+    let signs = compare::signs(&all);
+    assert!(signs.len() == 3 && signs.iter().all(Sign::holds), "{signs:?}");
+}

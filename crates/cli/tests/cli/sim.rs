@@ -1,0 +1,164 @@
+//! The simulator's commands.
+
+use serde_json::Value;
+
+use crate::support::Scratch;
+
+/// A run of a few thousand writes.
+const SMALL: &str = "--keys 50000 --seconds 60 --rate 5";
+
+/// Goal: a run answers in words and in JSON, the same each time; what it had goes out and comes in again. Method: OPTIONS exported,
+/// read back, both runs compared.
+#[test]
+fn a_run_answers_and_its_options_come_back() {
+    let scratch = Scratch::new();
+    let ran = scratch
+        .run(&format!("sim run {SMALL} --set options.max_background_jobs=6 --export OPTIONS-1"))
+        .ended(0);
+    for words in ["write amplification", "space amplification", "level"] {
+        assert!(ran.text().to_lowercase().contains(words), "{words}: {}", ran.text());
+    }
+    let options = String::from_utf8(scratch.read("OPTIONS-1")).unwrap();
+    assert!(
+        options.contains("max_background_jobs=6") && options.contains("[CFOptions \"default\"]"),
+        "{options}"
+    );
+    let of = |more: &str| -> Value {
+        let ran = scratch.run(&format!("sim run {SMALL} --json {more}")).ended(0);
+        serde_json::from_str(&ran.text()).unwrap()
+    };
+    let (direct, read) = (of("--set options.max_background_jobs=6"), of("--options OPTIONS-1"));
+    assert_eq!(direct, of("--set options.max_background_jobs=6"), "equal seeds give equal results");
+    assert_eq!(direct["write_amplification"], read["write_amplification"]);
+    assert!(direct["write_amplification"].as_f64().unwrap() >= 1.0);
+    assert_eq!(direct["outcome"], "done");
+    assert!(direct["series"].as_array().unwrap().len() > 10);
+    assert_ne!(of("--seed 7")["series"], direct["series"]);
+}
+
+/// Goal: a configuration goes in as a file, from standard input, and by profiles; all of it can be shown. Method: --show-config of each.
+#[test]
+fn configurations_come_from_everywhere() {
+    let scratch = Scratch::new();
+    let shown = |arguments: &str| -> Value {
+        serde_json::from_str(&scratch.run(&format!("sim run --show-config {arguments}")).ended(0).text())
+            .unwrap()
+    };
+    scratch.write("c.json", r#"{"workload":{"value_bytes":200},"options":{"write_buffer_size":8388608}}"#);
+    let config = shown("c.json --hardware hdd --cache-size 16MiB --rate 3");
+    assert_eq!(config["workload"]["value_bytes"], 200);
+    assert_eq!(config["options"]["write_buffer_size"], 8_388_608);
+    assert_eq!(config["options"]["block_cache_size"], 16 << 20);
+    assert_eq!(config["hardware"]["disk"]["write_mb_per_sec"], 160.0);
+    scratch.write("kv.json", "{}");
+    assert_eq!(shown("--kv-options kv.json")["options"]["engine"], "cairn_kv");
+    let names = scratch.run("sim profiles --json").ended(0).json();
+    assert!(names[0].to_string().contains("nvme"), "{names:?}");
+}
+
+/// Goal: what is wrong is named, with its line where it has one. Method: one fault each.
+#[test]
+fn mistakes_are_named() {
+    let scratch = Scratch::new();
+    scratch.write("unknown", "[Version]\n  rocksdb_version=7.8.3\n[DBOptions]\n  max_backgruond_jobs=2\n");
+    scratch.run("sim run --options unknown").failed(&["unknown", "line 4", "max_backgruond_jobs"]);
+    scratch.write("value", "[DBOptions]\n  max_background_jobs=many\n");
+    scratch.run("sim run --options value").failed(&["line 2", "max_background_jobs"]);
+    scratch.write("torn", "[DBOptions\n");
+    scratch.run("sim run --options torn").failed(&["line 1"]);
+    scratch.run("sim run --options missing").failed(&["missing"]);
+    scratch.write("bad.json", "{\"workload\":\n{\"kyes\":1}}");
+    scratch.run("sim run bad.json").failed(&["bad.json", "line 2", "kyes"]);
+    for (setting, word) in [
+        ("options.write_buffer_size=0", "write_buffer_size"),
+        ("options.write_buffer_size=-5", "write_buffer_size"),
+        ("options.max_bytes_for_level_multiplier=NaN", "max_bytes_for_level_multiplier"),
+        ("options.num_levels=1000000", "num_levels"),
+        ("options.max_background_jobs=0", "max_background_jobs"),
+        ("options.level0_stop_writes_trigger=1", "level0_stop_writes_trigger"),
+        ("workload.keys=0", "workload.keys"),
+        ("workload.keys=99999999999999999999", "keys"),
+        ("workload.deletes=1.5", "workload.deletes"),
+        ("duration_secs=-1", "duration_secs"),
+        ("hardware.disk.write_mb_per_sec=0", "write_mb_per_sec"),
+        ("hardware.cores=-2", "cores"),
+        ("nothing.at.all=1", "nothing"),
+    ] {
+        scratch.run(&format!("sim run --set {setting}")).failed(&[word]);
+    }
+    scratch.run("sim run --rate fast").failed(&["fast"]);
+    scratch.run("sim run --hardware toaster").failed(&["toaster"]);
+    scratch.run("sim sweep --vary options.max_background_jobs=1..4").failed(&["--samples"]);
+    scratch.run("sim sweep --vary options.nothing=1,2").failed(&["nothing"]);
+    scratch.run("sim optimize --limit width=3").failed(&["width"]);
+    scratch.run("sim validate --only nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
+    scratch.run("sim validate --library nowhere.so --only fifo").failed(&["nowhere.so"]);
+    scratch.write("empty.txt", "readrandom   :  0.5 micros/op 1999 ops/sec; (0 of 100000 found)\n");
+    scratch.run("sim calibrate --db-bench empty.txt").failed(&["empty.txt"]);
+}
+
+/// Goal: overload is a result with an exit code of its own, in no time. Method: an old disk under a load that it cannot take.
+#[test]
+fn overload_is_a_result() {
+    let scratch = Scratch::new();
+    let ran = scratch.run("sim run --hardware hdd --rate 500 --json").ended(2);
+    let results: Value = serde_json::from_str(&ran.text()).unwrap();
+    assert_eq!(results["outcome"], "out_of_memory");
+    assert!(results["secs"].as_f64().unwrap() < 3600.0);
+}
+
+/// Goal: sweeps have a line for each configuration, in every form, whatever the threads. Method: a grid and a hypercube.
+#[test]
+fn sweeps_write_tables() {
+    let scratch = Scratch::new();
+    let grid = format!(
+        "sim sweep {SMALL} --vary options.write_buffer_size=1MiB,4MiB --vary options.compaction_style=leveled,universal"
+    );
+    let csv = scratch.run(&format!("{grid} --threads 1")).ended(0).text();
+    assert_eq!(csv.lines().count(), 5, "{csv}");
+    assert!(csv.starts_with("options.write_buffer_size,options.compaction_style,"), "{csv}");
+    scratch.run(&format!("{grid} --threads 3 -o grid.csv")).ended(0);
+    assert_eq!(String::from_utf8(scratch.read("grid.csv")).unwrap(), csv);
+    assert_eq!(scratch.run(&format!("{grid} --json")).ended(0).json().len(), 4);
+    let cube = format!("sim sweep {SMALL} --vary options.max_bytes_for_level_multiplier=4..12 --samples 5");
+    scratch.run(&format!("{cube} -o cube.parquet")).ended(0);
+    assert!(scratch.read("cube.parquet").starts_with(b"PAR1"));
+    scratch.run(&format!("{cube} -o cube.txt")).failed(&["cube.txt"]);
+}
+
+/// Goal: the search ends with a front within its limits, says what binds, and writes changes that can be read. Method: a small search;
+/// a limit that nothing meets.
+#[test]
+fn a_search_finds_a_front() {
+    let scratch = Scratch::new();
+    let vary =
+        "--vary options.compaction_style=leveled,universal --vary options.write_buffer_size=1MiB,4MiB,16MiB";
+    let search = format!("sim optimize {SMALL} {vary} --objective write_amp,space_amp");
+    let ran = scratch.run(&format!("{search} --export changes --json")).ended(0);
+    let found: Value = serde_json::from_str(&ran.text()).unwrap();
+    assert!(!found["front"].as_array().unwrap().is_empty(), "{found}");
+    scratch.run(&format!("sim run {SMALL} --options changes")).ended(0);
+    let ran = scratch.run(&format!("{search} --limit space_amp=0.01")).ended(2);
+    assert!((ran.text() + &ran.err).contains("space_amp"));
+}
+
+/// Goal: a machine's profile out of what RocksDB's tools wrote runs. Method: a line of db_bench.
+#[test]
+fn profiles_come_from_tools() {
+    let scratch = Scratch::new();
+    scratch.write("fill.txt", "fillrandom   :       4.500 micros/op 222222 ops/sec;  245.8 MB/s\n");
+    scratch.run("sim calibrate --db-bench fill.txt --name mine -o mine.json").ended(0);
+    let profile: Value = serde_json::from_slice(&scratch.read("mine.json")).unwrap();
+    assert!(profile.to_string().contains("mine"), "{profile}");
+    scratch.run(&format!("sim run {SMALL} --hardware ./mine.json")).ended(0);
+}
+
+/// Goal: every command has help with examples. Method: --help of all.
+#[test]
+fn all_commands_have_help() {
+    let scratch = Scratch::new();
+    for command in ["run", "sweep", "optimize", "validate", "calibrate", "profiles"] {
+        let text = scratch.run(&format!("sim {command} --help")).ended(0).text();
+        assert!(text.contains("cairn sim ") && text.contains("Example"), "{command}: {text}");
+    }
+}
