@@ -2,8 +2,8 @@
 
 pub mod advise;
 pub mod bytes;
-pub mod index;
 pub mod history;
+pub mod index;
 pub mod kv;
 pub mod pool;
 mod run;
@@ -20,8 +20,8 @@ use cairn_bench::workload::{Distribution, Durability};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use bytes::parse_bytes;
-use index::BenchIndexArgs;
 use history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
+use index::BenchIndexArgs;
 use kv::KvCommand;
 use pool::{BenchPoolArgs, RenderArgs};
 pub use run::RunArgs;

@@ -142,7 +142,12 @@ pub unsafe extern "C" fn cairn_leaf_tids(
 /// # Safety
 /// `leaf` is live and open; `out` can be written.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn cairn_leaf_blocks(leaf: *mut CairnLeaf, from: u32, to: u32, out: *mut [u64; 2]) -> i32 {
+pub unsafe extern "C" fn cairn_leaf_blocks(
+    leaf: *mut CairnLeaf,
+    from: u32,
+    to: u32,
+    out: *mut [u64; 2],
+) -> i32 {
     // SAFETY: the caller says so.
     let (leaf, out) = unsafe { (&mut *leaf, &mut *out) };
     guarded(|| match leaf.leaf.blocks(from as usize, to as usize) {

@@ -1,7 +1,7 @@
 //! The lab's commands: a run, and what can be made of stored ones.
 
-pub mod index;
 pub mod history;
+pub mod index;
 pub mod kv;
 mod outcome;
 pub mod pool;

@@ -31,33 +31,50 @@ fn write_run(scratch: &Scratch, name: &str, started: &str, value: f64) {
 fn regressions_fail() {
     let scratch = Scratch::new();
     for day in 1..=6 {
-        write_run(&scratch, &format!("{day}.json"), &format!("2026-01-0{day}T00:00:00Z"), 1000.0 + f64::from(day));
+        write_run(
+            &scratch,
+            &format!("{day}.json"),
+            &format!("2026-01-0{day}T00:00:00Z"),
+            1000.0 + f64::from(day),
+        );
     }
     write_run(&scratch, "slow.json", "2026-01-07T00:00:00Z", 500.0);
     write_run(&scratch, "same.json", "2026-01-08T00:00:00Z", 1001.0);
     let first = scratch.run("bench compare 1.json --fail --history h").ended(0).text();
     assert!(first.contains("nothing to hold it against"), "{first}");
     scratch.run("bench history --history h").failed(&["no history in h", "cairn bench record"]);
-    let text = scratch.run("bench record 1.json 2.json 3.json 4.json 5.json 6.json --history h").ended(0).text();
+    let text =
+        scratch.run("bench record 1.json 2.json 3.json 4.json 5.json 6.json --history h").ended(0).text();
     assert_eq!(text, "h: 6 runs added, 0 already there\n");
     let json = scratch.run("bench record 6.json --history h --json").ended(0).json();
     assert_eq!((json[0]["added"].as_u64(), json[0]["known"].as_u64()), (Some(0), Some(1)));
 
     let slow = scratch.run("bench compare slow.json --fail --history h").ended(2).text();
-    assert!(slow.contains("regression: replay") && slow.contains("WORSE") && slow.contains("101.2 %"), "{slow}");
+    assert!(
+        slow.contains("regression: replay") && slow.contains("WORSE") && slow.contains("101.2 %"),
+        "{slow}"
+    );
     scratch.run("bench compare slow.json --history h").ended(0);
     scratch.run("bench compare slow.json --fail --limit 150 --history h").ended(0);
     let same = scratch.run("bench compare same.json --fail --history h --all").ended(0).text();
     assert!(same.contains("no regression") && same.contains("same"), "{same}");
     let json = scratch.run("bench compare slow.json --fail --history h --json").ended(2).json();
-    assert_eq!((json[0]["regressions"].as_u64(), json[0]["rows"][0]["verdict"].as_str()), (Some(1), Some("worse")));
+    assert_eq!(
+        (json[0]["regressions"].as_u64(), json[0]["rows"][0]["verdict"].as_str()),
+        (Some(1), Some("worse"))
+    );
     scratch.run("bench compare 1.json slow.json --fail --history none").ended(2);
     let plain = scratch.run("bench compare 1.json slow.json --history none").ended(0).text();
     assert!(plain.contains("geometric mean"), "{plain}");
     scratch.run("bench compare 1.json --limit -3").failed(&["percent"]);
 
     let trend = scratch.run("bench history throughput --history h --html trend.html").ended(0).text();
-    assert!(trend.contains("replay::replay/dataset=t") && trend.contains('█') && trend.contains("page: trend.html"), "{trend}");
+    assert!(
+        trend.contains("replay::replay/dataset=t")
+            && trend.contains('█')
+            && trend.contains("page: trend.html"),
+        "{trend}"
+    );
     assert!(String::from_utf8(scratch.read("trend.html")).unwrap().starts_with("<!doctype html>"));
     let json = scratch.run("bench history --history h --last 3 --json").ended(0).json();
     assert_eq!(json[0][0]["points"].as_array().unwrap().len(), 3);
@@ -80,7 +97,9 @@ fn steps(workflow: &str) -> Vec<(String, String)> {
         }
         let indent = line.len() - line.trim_start().len();
         let mut script = String::new();
-        while let Some(line) = lines.next_if(|next| next.trim().is_empty() || next.len() - next.trim_start().len() > indent) {
+        while let Some(line) =
+            lines.next_if(|next| next.trim().is_empty() || next.len() - next.trim_start().len() > indent)
+        {
             script += line.trim();
             script.push('\n');
         }
@@ -97,7 +116,8 @@ fn the_workflow_runs() {
     let workflow = include_str!("../../../../examples/github-actions/benchmarks.yml");
     let steps = steps(workflow);
     // Counts take valgrind, and minutes of it in a build without optimization; tests run beside others, which no limit of use allows for.
-    let adapted = |script: &str| script.replace("runs/counts-*.json ", "").replace("--limit 25", "--limit 1000");
+    let adapted =
+        |script: &str| script.replace("runs/counts-*.json ", "").replace("--limit 25", "--limit 1000");
     let names: Vec<&str> = steps.iter().map(|(name, _)| name.as_str()).collect();
     let expected = [
         "Install",

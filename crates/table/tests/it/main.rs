@@ -1,5 +1,11 @@
 //! Transactions over tables: what one sees of others, constraints, the schema, and coming back.
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test program")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    missing_docs,
+    reason = "a test program"
+)]
 
 #[path = "../../../../testing/examples.rs"]
 #[macro_use]
