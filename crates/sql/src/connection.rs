@@ -153,14 +153,29 @@ impl Connection {
     ///
     /// Errors: whatever is wrong with it, and 42601 for more than one.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement> {
-        self.statement(sql)
+        let statement = self.statement(sql)?;
+        if !self.is_stale(&statement) {
+            return Ok(statement);
+        }
+        // Its columns may be others now, and whoever prepares is told about them.
+        let statement = self.session.prepare(sql, &[])?;
+        if statement.sql() == sql {
+            self.session.keep(&statement);
+        }
+        Ok(statement)
+    }
+
+    /// Whether a kept statement was planned for another catalog than the one it would run on.
+    fn is_stale(&mut self, statement: &Statement) -> bool {
+        matches!(statement.kind(), StatementKind::Query | StatementKind::Change)
+            && self.catalog().is_ok_and(|catalog| catalog.version() != statement.planned().catalog)
     }
 
     /// As [`Connection::prepare`], with the types of parameters, as far as they are known.
     ///
     /// Errors: as [`Connection::prepare`].
     pub fn prepare_typed(&mut self, sql: &str, types: &[Option<ColumnType>]) -> Result<Statement> {
-        if types.iter().all(Option::is_none) { self.statement(sql) } else { self.session.prepare(sql, types) }
+        if types.iter().all(Option::is_none) { self.prepare(sql) } else { self.session.prepare(sql, types) }
     }
 
     /// Runs a prepared statement.

@@ -307,3 +307,108 @@ select id from t where id in (select id from u where v > 60) or a is null order 
 -- 1
 -- 3
 
+select distinct on (a) a, id from t order by a nulls last, id, a desc, b, id desc;
+-- 10|1
+-- 20|2
+-- NULL|3
+
+select row_number() over (order by a, id, a desc, s, id) from t order by 1, 1 desc;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select s::varchar(1) || 'x' from (select 'abc' as s union all select null) y order by 1;
+-- ax
+-- NULL
+
+select cast(id + 100 as varchar(2)), char_length(cast(s || 'yz' as varchar(2))) from t order by t.id;
+-- 10|2
+-- 10|2
+-- 10|2
+-- 10|NULL
+
+select concat(1.5::float8, null, true, 2::float8), concat(id::float8 / 2) from t where id = 1;
+-- 1.5t2|0.5
+
+select lpad(s, -1, 'y'), lpad(s, 3), rpad(s, 4, 'ab'), repeat(s, -2), replace(s, '', 'q') from t where id = 1;
+-- |  x|xaba||x
+
+select substr(s || 'abc', -1, 4), substring(s || 'abc' from 2 for 2), left(s || 'abc', -1), right(s || 'abc', -1), split_part(s || ',b', ',', -1) from t where id = 1;
+-- xa|ab|xab|abc|b
+
+select timestamp '2024-01-02 03:04:05' - timestamp '2023-12-30 04:00:00', date '2024-03-31' - interval '1 month', date '2024-01-01' + time '12:30' from t where id = 1;
+-- 2 days 23:04:05|2024-02-29 00:00:00|2024-01-01 12:30:00
+
+select (timestamp '2024-01-02' + make_interval.i)::text from (select '1 year 2 mons 3 days 04:05:06'::interval as i) make_interval, t where t.id = 1;
+-- 2025-03-05 04:05:06
+
+select '24:00:00'::interval * 2, interval '1 day' - interval '1 hour', '2024-01-01'::date + (id || ' days')::interval from t order by t.id;
+-- 48:00:00|1 day -01:00:00|2024-01-02 00:00:00
+-- 48:00:00|1 day -01:00:00|2024-01-03 00:00:00
+-- 48:00:00|1 day -01:00:00|2024-01-04 00:00:00
+-- 48:00:00|1 day -01:00:00|2024-01-05 00:00:00
+
+select x.i = y.i, x.i < y.i from (select interval '1 month' as i union all select null) x cross join (select interval '30 days' as i) y order by 1;
+-- t|f
+-- NULL|NULL
+
+select i from (values (interval '1 month'), ('29 days'), ('31 days'), ('720:00:01')) y (i) order by i;
+-- 29 days
+-- 1 mon
+-- 720:00:01
+-- 31 days
+
+select count(*) over (order by x), x from (values (time '10:00'), ('09:00'), ('10:00')) y (x) order by x, 1;
+-- 1|09:00:00
+-- 3|10:00:00
+-- 3|10:00:00
+
+select max(x) over (order by b), b from (values ('\x01'::bytea, 1), ('\x02', 2), ('\x01', 3)) y (b, x) order by b, 1;
+-- 3|\x01
+-- 3|\x01
+-- 3|\x02
+
+select (a, b) = (10, null), (a, b) <> (20, null), (a, id) < (10, 2), (a, id) >= (10, null) from t order by id;
+-- NULL|t|t|NULL
+-- f|NULL|f|t
+-- NULL|NULL|NULL|NULL
+-- NULL|t|f|NULL
+
+select (a, s) is distinct from (null, 'z'), (a, id) in ((10, 1), (null, 3)), (id, a) not in ((1, 20), (2, null)) from t order by id;
+-- t|t|t
+-- t|f|NULL
+-- f|NULL|t
+-- t|f|t
+
+select id from t where (a, id) > (10, 1) order by id;
+-- 2
+-- 4
+
+select (1, 2) = (1, 2, 3) from t;
+-- fails 42601
+
+select mod(id, -2), mod(-7, 4), mod(b, 3) from t order by id;
+-- 1|-3|1
+-- 0|-3|1
+-- 1|-3|2
+-- 0|-3|NULL
+
+select encode('\x616263ff'::bytea, 'base64'), encode('\x00ff5c'::bytea, 'escape'), encode('\x00ff'::bytea, 'hex'), to_hex(-id) from t where id = 1;
+-- YWJj/w==|\000\377\\|00ff|ffffffff
+
+select ('2024-02-29 12:34:56.789'::timestamp)::text || '|' || (1.0::float8)::text || '|' || '\x00ff'::bytea::text || (time '12:00')::text from t where id = 1;
+-- 2024-02-29 12:34:56.789|1|\x00ff12:00:00
+
+select x.id from t x join u y on true where null::int in (select id from t);
+
+select to_char(id, '999') from t;
+-- refused 0A000
+--    1
+--    2
+--    3
+--    4
+
+select max(i) from (select interval '1 month' as i union all select interval '40 days') y;
+-- refused 0A000
+-- 40 days

@@ -37,7 +37,7 @@ pub fn data_row(out: &mut Vec<u8>, columns: &[Column], formats: &ResultFormats, 
                 list::encode(out, element, text);
             }
             _ if formats.is_binary(number) => binary::encode(out, &column.kind, value),
-            _ => text::encode(out, value),
+            _ => text::encode_of(out, &column.kind, value),
         }
         let length = i32::try_from(out.len() - length_at - 4).unwrap_or(i32::MAX);
         if let Some(place) = out.get_mut(length_at..length_at + 4) {

@@ -132,3 +132,17 @@ fn columns_are_described() {
     assert_eq!(field, (10 << 16 | 2) + 4);
     assert_eq!(field_of(&Column::new("c", ColumnType::json()), false).type_oid, oid::JSON);
 }
+
+/// Goal: moments in UTC say so, and have their own type. Method: text of one before and one after the era's begin, and the numbers of the type.
+#[test]
+fn moments_have_a_zone() {
+    let shown = |micros: i64| {
+        let mut out = Vec::new();
+        text::encode_of(&mut out, &ColumnType::zoned(), DatumRef::Timestamp(micros));
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(shown(500_000), "1970-01-01 00:00:00.5+00");
+    assert!(shown(-70_000_000_000_000_000).ends_with("+00 BC"));
+    assert_eq!((oid_of(&ColumnType::zoned()), bytes_of(oid::TIMESTAMPTZ)), (1184, 8));
+    assert_eq!(oid_of(&Type::Timestamp.into()), 1114);
+}

@@ -20,6 +20,16 @@ pub fn encode(out: &mut Vec<u8>, value: DatumRef<'_>) {
     }
 }
 
+/// As [`encode`], of a column of this type: a moment in UTC says so, before the era if it has one.
+#[inline]
+pub fn encode_of(out: &mut Vec<u8>, kind: &ColumnType, value: DatumRef<'_>) {
+    encode(out, value);
+    if kind.is_zoned && matches!(value, DatumRef::Timestamp(_)) {
+        let at = out.strip_suffix(b" BC").map_or(out.len(), <[u8]>::len);
+        out.splice(at..at, *b"+00");
+    }
+}
+
 /// Digits two by two: formatting machinery costs more than the rest of a small row.
 pub fn integer(out: &mut Vec<u8>, value: i64) {
     const PAIRS: [u8; 200] = pairs();

@@ -62,10 +62,13 @@ pub(crate) fn schema_of(columns: &[Column]) -> SchemaRef {
 /// The type that a field's values are given as. What has none of its own becomes the nearest, or text.
 pub(crate) fn kind_of(field: &Field) -> ColumnType {
     if let Some(more) = field.metadata().get(KIND) {
+        // An expression over the column may have another type, and still what was said of the column.
+        let (is_text, is_timestamp) =
+            (field.data_type().is_string(), matches!(field.data_type(), DataType::Timestamp(..)));
         match more.as_str() {
-            "uuid" => return Type::Uuid.into(),
-            "json" => return ColumnType::json(),
-            "timestamptz" => return ColumnType::zoned(),
+            "uuid" if is_text => return Type::Uuid.into(),
+            "json" if is_text => return ColumnType::json(),
+            "timestamptz" if is_timestamp => return ColumnType::zoned(),
             other if field.data_type().is_decimal() => {
                 // Said of the column, which an expression may have given other digits since.
                 if let DataType::Decimal128(precision, scale) = field.data_type()
@@ -74,12 +77,13 @@ pub(crate) fn kind_of(field: &Field) -> ColumnType {
                     return ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
                 }
             }
-            other => {
+            other if is_text => {
                 let length = other.strip_prefix("varchar(").and_then(|rest| rest.strip_suffix(')'));
                 if let Some(length) = length.and_then(|length| length.parse().ok()) {
                     return ColumnType::varchar(length);
                 }
             }
+            _ => {}
         }
     }
     match field.data_type() {

@@ -1,5 +1,6 @@
 //! INSERT.
 
+use cairn_table::row::Value;
 use cairn_table::schema::ColumnDef;
 use cairn_table::{BulkLoad, RowBuf, Table, Transaction};
 use cairn_vfs::sync::Arc;
@@ -249,6 +250,14 @@ impl<'a> InsertRun<'a> {
         match &insert.conflict {
             None => transaction.insert(&insert.table, &values)?,
             Some(conflict) => {
+                // Whether there is a row in the way does not count for what no row may have.
+                let columns = insert.table.def().columns.iter().zip(&values);
+                let wrong =
+                    |(column, value): &(&ColumnDef, &Value<'_>)| !column.nullable && **value == Value::Null;
+                if let Some((column, _)) = columns.into_iter().find(wrong) {
+                    let (table, column) = (insert.table.def().name.clone(), column.name.clone());
+                    return Err(cairn_table::Error::NotNull { table, column }.into());
+                }
                 if !self.insert_or(conflict, &env, &values, transaction)? {
                     return Ok(());
                 }
@@ -280,7 +289,7 @@ impl<'a> InsertRun<'a> {
             }
             if let Some(key) = standing {
                 let Some(update) = &conflict.update else { return Ok(false) };
-                if self.update_instead(update, key, env, transaction)? {
+                if self.update_instead((conflict, update), key, env, transaction)? {
                     return Ok(false);
                 }
                 continue;
@@ -325,7 +334,7 @@ impl<'a> InsertRun<'a> {
     /// Changes the row that stands in the way. False when it is gone.
     fn update_instead(
         &mut self,
-        update: &ConflictUpdate,
+        (conflict, update): (&Conflict, &ConflictUpdate),
         key: Vec<u8>,
         proposed: &Env<'_>,
         transaction: &mut Transaction,
@@ -362,6 +371,8 @@ impl<'a> InsertRun<'a> {
         }
         self.count += 1;
         self.touched.insert(key);
+        // Its key may be another one now.
+        self.remember(conflict, &values, transaction)?;
         Ok(true)
     }
 }

@@ -14,6 +14,7 @@ mod update;
 
 pub(crate) use access::{Access, Wanted};
 pub(crate) use aggregate::Aggregate;
+pub(crate) use arbiter::is_default;
 pub(crate) use cursor::Cursor;
 pub(crate) use insert::{Insert, InsertRun};
 pub(crate) use join::{JoinCursor, Level};

@@ -165,9 +165,18 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
             let fits = text_like(given.first()?) && text_like(given.get(1)?) && whole(given.get(2)?);
             fits.then(|| signature(Function::SplitPart, &[Text, Text, Int], Text))?
         }
+        // Truth is written as columns of it are, not as a cast does it.
         ("concat", 1..) => Some(Signature {
             function: Function::Concat,
-            arguments: vec![Text.into(); given.len()],
+            arguments: given
+                .iter()
+                .map(
+                    |kind| {
+                        if kind.as_ref().is_some_and(|kind| kind.kind == Boolean) { Boolean } else { Text }
+                    },
+                )
+                .map(ColumnType::new)
+                .collect(),
             result: Text.into(),
         }),
         _ => None,
@@ -208,12 +217,13 @@ fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
 
 fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{BigInt, Boolean, Date, Double, Text, Time, Timestamp, Uuid};
+    let zoned = |function| Some(Signature { function, arguments: Vec::new(), result: ColumnType::zoned() });
     match (name, given.len()) {
-        (
-            "now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp" | "localtimestamp",
-            0,
-        ) => signature(Function::TransactionTime, &[], Timestamp),
-        ("clock_timestamp", 0) => signature(Function::ClockTime, &[], Timestamp),
+        ("now" | "current_timestamp" | "transaction_timestamp" | "statement_timestamp", 0) => {
+            zoned(Function::TransactionTime)
+        }
+        ("localtimestamp", 0) => signature(Function::TransactionTime, &[], Timestamp),
+        ("clock_timestamp", 0) => zoned(Function::ClockTime),
         ("current_date", 0) => signature(Function::CurrentDate, &[], Date),
         ("current_time" | "localtime", 0) => signature(Function::CurrentTime, &[], Time),
         ("random", 0) => signature(Function::Random, &[], Double),
@@ -225,7 +235,18 @@ fn of_session(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         ("setval", 3) => signature(Function::SetValue, &[Text, BigInt, Boolean], BigInt),
         ("current_setting", 1) => signature(Function::Setting, &[Text], Text),
         ("date_trunc", 2) => match given.get(1)?.as_ref()?.kind {
-            Timestamp | Date => signature(Function::DateTrunc, &[Text, Timestamp], Timestamp),
+            Timestamp | Date => {
+                let kind = if given.get(1)?.as_ref()?.kind == Date {
+                    ColumnType::zoned()
+                } else {
+                    given.get(1)?.clone()?
+                };
+                Some(Signature {
+                    function: Function::DateTrunc,
+                    arguments: vec![Text.into(), kind.clone()],
+                    result: kind,
+                })
+            }
             _ => None,
         },
         ("date_part", 2) => {

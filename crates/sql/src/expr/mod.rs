@@ -13,6 +13,7 @@ mod literal;
 mod logic;
 mod node;
 mod operators;
+mod outside;
 mod scope;
 mod time;
 
@@ -21,7 +22,8 @@ pub(crate) use cast::{assign, cast, is_assignable};
 pub(crate) use compile::{Compiler, Failure, NoContext, Typed};
 pub(crate) use eval::{Cells, Context, Env, Val};
 pub(crate) use logic::compare;
-pub(crate) use node::{Comparison, Node};
+pub(crate) use node::{Comparison, Node, Operator};
+pub(crate) use outside::Deed;
 pub(crate) use scope::Scope;
 
 pub(crate) use literal::parameter;

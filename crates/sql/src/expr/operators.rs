@@ -21,10 +21,12 @@ pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
         let length = if a.length == b.length { a.length } else { None };
         let mut kind = ColumnType::new(a.kind);
         (kind.decimal, kind.is_json, kind.length) = (decimal, is_json, length);
+        kind.is_zoned = a.is_zoned || b.is_zoned;
         return Some(kind);
     }
     match (a.kind, b.kind) {
-        (Type::Date, Type::Timestamp) | (Type::Timestamp, Type::Date) => return Some(Type::Timestamp.into()),
+        (Type::Date, Type::Timestamp) => return Some(b.clone()),
+        (Type::Timestamp, Type::Date) => return Some(a.clone()),
         (Type::Time, Type::Interval) | (Type::Interval, Type::Time) => return Some(Type::Interval.into()),
         _ => {}
     }
@@ -196,6 +198,8 @@ impl Compiler<'_> {
             (Date, Add | Subtract, Int | SmallInt) => ((Date, Int), Date),
             (Int | SmallInt, Add, Date) => ((Int, Date), Date),
             (Date, Subtract, Date) => ((Date, Date), Int),
+            (Date, Add, Time) => ((Timestamp, Interval), Timestamp),
+            (Time, Add, Date) => ((Interval, Timestamp), Timestamp),
             (Timestamp | Date, Subtract, Timestamp | Date) => ((Timestamp, Timestamp), Interval),
             (Timestamp | Date, Add | Subtract, Interval) => ((Timestamp, Interval), Timestamp),
             (Interval, Add, Timestamp | Date) => ((Interval, Timestamp), Timestamp),
@@ -208,7 +212,9 @@ impl Compiler<'_> {
             _ => return Err(undefined(symbol, &a, &b)),
         };
         let pair = [self.coerce(left, &to.0.into())?.node, self.coerce(right, &to.1.into())?.node];
-        Ok(Typed::new(Node::Binary(operator, Box::new(pair)), result.into()))
+        let mut result = ColumnType::new(result);
+        result.is_zoned = result.kind == Timestamp && (a.is_zoned || b.is_zoned);
+        Ok(Typed::new(Node::Binary(operator, Box::new(pair)), result))
     }
 }
 

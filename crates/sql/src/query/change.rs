@@ -17,13 +17,14 @@ use super::plan::Query;
 use super::provider::ROW_KEY;
 use crate::batch::BatchReader;
 use crate::datum::{Datum, DatumRef};
-use crate::direct::{Assigned, Binder, Checks, Insert, InsertRun, Returning};
+use crate::direct::{Assigned, Binder, Checks, Insert, InsertRun, Returning, is_default};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Failure, Scope, Val};
 use crate::outcome::Column;
 use crate::session::Session;
 use crate::sqlstate::{SERIALIZATION_FAILURE, SYNTAX_ERROR, UNDEFINED_COLUMN};
-use crate::syntax::{Plain, ident, one};
+use crate::syntax::build::{nested, null};
+use crate::syntax::{Plain, expression, ident, one};
 
 /// Times that a statement is done again because others were faster.
 const MOST_TRIES: usize = 100;
@@ -260,7 +261,9 @@ fn plan_insert(
     let (plan, columns) = Insert::plan(insert, &mut binder)
         .map_err(|failure| crate::direct::unsupported(failure, "this form of INSERT"))?;
     let Some(source) = &insert.source else { return Err(Error::unsupported("this form of INSERT")) };
-    let tree = Tree::Query(source.clone());
+    let mut source = source.clone();
+    put_defaults(&mut source, &plan)?;
+    let tree = Tree::Query(source);
     let (query, params, given) = Query::plan_for(session, tree, types, None)?;
     if given.len() > plan.columns.len() {
         return Err(Error::new(SYNTAX_ERROR, "INSERT has more expressions than target columns"));
@@ -272,6 +275,23 @@ fn plan_insert(
     plan.columns.truncate(given.len());
     check_types(&plan.table, &plan.columns, &given)?;
     Ok((Change { query, kind: Kind::Insert(plan) }, params, columns))
+}
+
+/// Puts what columns have by themselves where VALUES says DEFAULT.
+fn put_defaults(source: &mut ast::Query, plan: &Insert) -> Result<()> {
+    let ast::SetExpr::Values(values) = &mut *source.body else { return Ok(()) };
+    for row in &mut values.rows {
+        for (expr, &at) in row.iter_mut().zip(&plan.columns) {
+            let Some(column) = plan.table.def().columns.get(at) else { continue };
+            if matches!(expr, Expr::Identifier(name) if is_default(name)) {
+                *expr = match &column.default {
+                    Some(default) => nested(expression(default)?),
+                    None => null(),
+                };
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Sees that what a query gives can go into columns.

@@ -2,6 +2,7 @@
 
 use cairn_table::Table;
 use cairn_vfs::sync::Arc;
+use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, Placeholder};
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
 
@@ -13,6 +14,10 @@ use crate::expr::{Comparison, Node};
 /// A filter as a condition of the direct path; `None` for those that it has no words for.
 pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
     match filter {
+        // What a filter has become that was taken before the optimizer knew better.
+        Expr::Literal(ScalarValue::Boolean(value), _) => {
+            Some(Node::Const(value.map_or(Datum::Null, Datum::Boolean)))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
             Some(Node::And(vec![condition(left, table)?, condition(right, table)?]))
         }

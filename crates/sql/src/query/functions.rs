@@ -13,10 +13,13 @@ use datafusion::logical_expr::{
 };
 
 use super::errors::external;
+use super::own;
 use super::read;
 use super::rewrite::{ESCAPED, escaped};
 use super::single;
 use crate::datum::Datum;
+use crate::error::Error;
+use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_FUNCTION};
 
 /// What the time of the transaction is called until it is known.
 pub(super) const NOW: &str = "now";
@@ -147,6 +150,84 @@ impl ScalarUDFImpl for RowFunction {
     }
 }
 
+/// `encode(bytes, format)`. DataFusion's base64 has neither padding nor lines.
+fn encode() -> ScalarUDF {
+    RowFunction::new("encode", &[2], DataType::Utf8View, |values| {
+        let bytes = match values.first() {
+            Some(
+                ScalarValue::BinaryView(Some(bytes))
+                | ScalarValue::Binary(Some(bytes))
+                | ScalarValue::LargeBinary(Some(bytes)),
+            ) => bytes,
+            Some(value) if value.is_null() => return Ok(ScalarValue::Utf8View(None)),
+            _ => {
+                let what = "function encode(text, text) does not exist";
+                return Err(external(Error::new(UNDEFINED_FUNCTION, what)));
+            }
+        };
+        let Some(format) = values.get(1).and_then(text_of) else { return Ok(ScalarValue::Utf8View(None)) };
+        let text = match format.to_ascii_lowercase().as_str() {
+            "hex" => bytes.iter().map(|byte| format!("{byte:02x}")).collect(),
+            "base64" => base64(bytes),
+            "escape" => escape(bytes),
+            other => {
+                let what = format!("unrecognized encoding: \"{other}\"");
+                return Err(external(Error::new(INVALID_PARAMETER_VALUE, what)));
+            }
+        };
+        Ok(ScalarValue::Utf8View(Some(text)))
+    })
+}
+
+/// With padding, in lines of 76 characters.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for (at, group) in bytes.chunks(3).enumerate() {
+        if at > 0 && at % 19 == 0 {
+            text.push('\n');
+        }
+        let bits =
+            group.iter().enumerate().fold(0_u32, |bits, (at, byte)| bits | u32::from(*byte) << (16 - 8 * at));
+        for digit in 0..4 {
+            let place = (bits >> (18 - 6 * digit)) & 63;
+            let character = DIGITS.get(place as usize).copied().unwrap_or(b'=');
+            text.push(if digit <= group.len() { char::from(character) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Zeros and bytes from 128 as backslash and octal digits.
+fn escape(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for &byte in bytes {
+        match byte {
+            0 | 128.. => text.push_str(&format!("\\{byte:03o}")),
+            b'\\' => text.push_str("\\\\"),
+            plain => text.push(char::from(plain)),
+        }
+    }
+    text
+}
+
+/// `to_hex(number)`: of an integer below zero the 32 bits, where DataFusion shows 64.
+fn to_hex() -> ScalarUDF {
+    RowFunction::new("to_hex", &[1], DataType::Utf8View, |values| {
+        let text = match values.first() {
+            Some(ScalarValue::Int16(Some(value))) => format!("{:x}", i32::from(*value)),
+            Some(ScalarValue::Int32(Some(value))) => format!("{value:x}"),
+            Some(ScalarValue::Int64(Some(value))) => format!("{value:x}"),
+            Some(value) if value.is_null() => return Ok(ScalarValue::Utf8View(None)),
+            _ => {
+                let what = "to_hex is of integers";
+                return Err(external(Error::new(UNDEFINED_FUNCTION, what)));
+            }
+        };
+        Ok(ScalarValue::Utf8View(Some(text)))
+    })
+}
+
 /// Puts our functions over DataFusion's.
 pub(super) fn register(state: &mut SessionState) -> Result<()> {
     // The time of the transaction is put in its place before it runs.
@@ -165,6 +246,13 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     state.register_udf(Arc::new(now.with_aliases(names)))?;
     state.register_udf(Arc::new(read::zoned()))?;
     state.register_udf(Arc::new(read::numeric()))?;
+    for name in own::FUNCTIONS {
+        state.register_udf(Arc::new(own::function(name)))?;
+    }
+    for function in [own::to_time(), own::to_varchar(), own::span(), encode(), to_hex()] {
+        state.register_udf(Arc::new(function))?;
+    }
+    state.register_expr_planner(Arc::new(own::Times))?;
     state.register_udf(Arc::new(single::one()))?;
     state.register_udf(Arc::new(single::maybe()))?;
     state.register_udf(Arc::new(RowFunction::text("cairn_uuid", &[1], |texts| {

@@ -12,18 +12,21 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList};
+use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, Sort, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values, WindowFrame,
+    WindowFrameBound, WindowFrameUnits,
 };
 use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
+use super::own::span_of;
 use super::value::scalar;
 use crate::batch::kind_of;
 use crate::datum::Datum;
+use crate::error::Error;
 
 /// The rule.
 #[derive(Debug)]
@@ -67,6 +70,17 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     }
     let around: Vec<DFSchema> = outer.iter().cloned().chain([schema.clone()]).collect();
     let plan = plan.map_subqueries(|plan| subquery(plan, &around).map(Transformed::yes))?.data;
+    let plan = match plan {
+        LogicalPlan::Sort(mut sort) => {
+            for by in &mut sort.expr {
+                if is_span(&by.expr, &schema) {
+                    by.expr = span_of(std::mem::take(&mut by.expr));
+                }
+            }
+            LogicalPlan::Sort(sort)
+        }
+        other => other,
+    };
     let names = NamePreserver::new(&plan);
     let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
@@ -148,8 +162,52 @@ fn in_expr(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transfor
             let when_then_expr = when_then_expr.into_iter().map(pair).collect::<Result<Vec<_>>>()?;
             Transformed::yes(Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }))
         }
+        Expr::WindowFunction(function) => window(function, schema),
+        Expr::AggregateFunction(function)
+            if matches!(function.func.name(), "min" | "max")
+                && function.params.args.first().is_some_and(|of| is_span(of, schema)) =>
+        {
+            return Err(external(Error::unsupported("min and max of intervals in general queries")));
+        }
         other => Transformed::no(other),
     })
+}
+
+fn is_span(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
+}
+
+/// Spans of time sort by their lengths; and where nothing is counted off, a range of rows is one of groups, which DataFusion has for all types.
+fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<Expr> {
+    for sort in &mut function.params.order_by {
+        if is_span(&sort.expr, schema) {
+            sort.expr = span_of(std::mem::take(&mut sort.expr));
+        }
+    }
+    let open = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => true,
+        WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => by.is_null(),
+    };
+    let has_ranges = |sort: &Sort| {
+        let kind = sort.expr.get_type(schema);
+        !matches!(kind, Ok(DataType::Time64(_) | DataType::Binary | DataType::BinaryView))
+    };
+    let frame = &function.params.window_frame;
+    if frame.units == WindowFrameUnits::Range
+        && open(&frame.start_bound)
+        && open(&frame.end_bound)
+        && !function.params.order_by.iter().all(has_ranges)
+    {
+        let (start, end) = (frame.start_bound.clone(), frame.end_bound.clone());
+        let bound = |bound| match bound {
+            WindowFrameBound::Preceding(_) => WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+            WindowFrameBound::Following(_) => WindowFrameBound::Following(ScalarValue::UInt64(None)),
+            WindowFrameBound::CurrentRow => WindowFrameBound::CurrentRow,
+        };
+        function.params.window_frame =
+            WindowFrame::new_bounds(WindowFrameUnits::Groups, bound(start), bound(end));
+    }
+    Transformed::yes(Expr::WindowFunction(function))
 }
 
 /// Whether what is in quotes gets the type of an operator's other side.

@@ -9,6 +9,7 @@ mod functions;
 mod literals;
 mod names;
 mod numbers;
+mod own;
 mod plan;
 mod provider;
 mod read;

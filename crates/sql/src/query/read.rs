@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast, cast_with_options};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
@@ -111,7 +111,7 @@ fn timestamp() -> DataType {
 
 /// `x::timestamptz`.
 pub(super) fn zoned() -> ScalarUDF {
-    Read::function(ZONED, ColumnType::zoned(), timestamp())
+    super::own::to(ZONED, ColumnType::zoned())
 }
 
 /// What casting to a numeric without digits is called.
@@ -166,6 +166,8 @@ fn read_as(to: &DataType) -> Option<ColumnType> {
         DataType::Int32 => Type::Int.into(),
         DataType::Int64 => Type::BigInt.into(),
         DataType::Float64 => Type::Double.into(),
+        DataType::Float32 => Type::Real.into(),
+        DataType::Interval(IntervalUnit::MonthDayNano) => Type::Interval.into(),
         _ => return None,
     })
 }
@@ -204,7 +206,24 @@ fn is_text(expr: &Expr, schema: &DFSchema) -> bool {
     matches!(expr.get_type(schema), Ok(kind) if kind.is_string())
 }
 
-/// A cast of a text by what reads it.
+/// The type of what Arrow would print otherwise than PostgreSQL does; `None` for whatever it prints right.
+fn printed(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
+    let (_, field) = expr.to_field(schema).ok()?;
+    let is_other = matches!(
+        field.data_type(),
+        DataType::Float32
+            | DataType::Float64
+            | DataType::Timestamp(..)
+            | DataType::Time64(_)
+            | DataType::Interval(_)
+            | DataType::Duration(_)
+            | DataType::Binary
+            | DataType::BinaryView
+    );
+    is_other.then(|| kind_of(&field))
+}
+
+/// A cast of a text by what reads it, and one to a text by what prints it.
 fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::Cast(Cast { expr, field }) = expr else { return Transformed::no(expr) };
     match read_as(field.data_type()).filter(|_| is_text(&expr, schema)) {
@@ -212,6 +231,17 @@ fn read(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
             let name = format!("cairn_{}", name_of(&kind));
             Transformed::yes(called(Read::function(&name, kind, field.data_type().clone()), *expr))
         }
+        None if field.data_type().is_string() => match printed(&expr, schema) {
+            Some(kind) => {
+                let text = super::own::cast(*expr, kind, Type::Text.into());
+                let text = match field.data_type() {
+                    DataType::Utf8View => text,
+                    other => Expr::Cast(Cast::new(Box::new(text), other.clone())),
+                };
+                Transformed::yes(text)
+            }
+            None => Transformed::no(Expr::Cast(Cast { expr, field })),
+        },
         None => Transformed::no(Expr::Cast(Cast { expr, field })),
     }
 }

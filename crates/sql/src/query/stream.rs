@@ -10,12 +10,13 @@ use datafusion::physical_plan::SendableRecordBatchStream;
 use futures_util::StreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, channel};
-use tokio::task::AbortHandle;
+use tokio::task::JoinHandle;
 
 use super::arrow_error;
 use super::errors::datafusion_error;
 use crate::batch::BatchReader;
 use crate::error::{Error, Result};
+use crate::sqlstate::INTERNAL_ERROR;
 
 /// How long it waits before it looks whether somebody has cancelled it. Scans look by themselves.
 const LOOK: Duration = Duration::from_millis(20);
@@ -29,7 +30,8 @@ pub(crate) struct Batches {
     kinds: Vec<ColumnType>,
     timers: Handle,
     canceller: Canceller,
-    task: AbortHandle,
+    /// What makes the batches; `None` once it has come to its end.
+    task: Option<JoinHandle<()>>,
 }
 
 impl Batches {
@@ -51,7 +53,7 @@ impl Batches {
                 }
             }
         });
-        Batches { batches, kinds, timers, canceller, task: task.abort_handle() }
+        Batches { batches, kinds, timers, canceller, task: Some(task) }
     }
 
     /// The next batch; `None` after the last one.
@@ -69,13 +71,29 @@ impl Batches {
                 Ok(None) if self.canceller.is_cancelled() => {
                     return Err(Error::from(cairn_table::Error::Cancelled));
                 }
-                Ok(None) => return Ok(None),
+                Ok(None) => return self.end().map(|()| None),
                 Err(_) if self.canceller.is_cancelled() => {
-                    self.task.abort();
+                    self.abort();
                     return Err(Error::from(cairn_table::Error::Cancelled));
                 }
                 Err(_) => {}
             }
+        }
+    }
+
+    /// The last batch was the last one, unless who made them broke off.
+    ///
+    /// Errors: XX000 for a panic. Without that, rows would be missing and nobody the wiser.
+    fn end(&mut self) -> Result<()> {
+        match self.task.take().map(futures_executor::block_on) {
+            Some(Err(error)) => Err(Error::new(INTERNAL_ERROR, format!("a query broke off: {error}"))),
+            _ => Ok(()),
+        }
+    }
+
+    fn abort(&self) {
+        if let Some(task) = &self.task {
+            task.abort();
         }
     }
 
@@ -89,6 +107,42 @@ impl Batches {
 
 impl Drop for Batches {
     fn drop(&mut self) {
-        self.task.abort();
+        self.abort();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::datatypes::Schema;
+    use cairn_vfs::sync::Arc;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures_util::stream;
+
+    use super::*;
+
+    /// Goal: rows that a panic has cost are an error, and no early end. Method: a stream that gives a batch and breaks off, and one that ends.
+    #[test]
+    fn a_panic_is_no_end() {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_time().build().unwrap();
+        for breaks_off in [false, true] {
+            let schema = Arc::new(Schema::empty());
+            let batch = RecordBatch::new_empty(Arc::clone(&schema));
+            let all = stream::iter([Some(batch), None]).filter_map(move |batch| async move {
+                assert!(batch.is_some() || !breaks_off, "a query with a fault");
+                batch.map(Ok)
+            });
+            let stream: SendableRecordBatchStream =
+                Box::pin(RecordBatchStreamAdapter::new(schema, Box::pin(all)));
+            let handle = runtime.handle();
+            let mut batches =
+                Batches::new(stream, Vec::new(), handle.clone(), Canceller::new(), handle.clone());
+            assert!(batches.next().unwrap().is_some());
+            match (breaks_off, batches.next()) {
+                (false, end) => assert!(end.unwrap().is_none()),
+                (true, end) => assert_eq!(end.unwrap_err().sqlstate(), INTERNAL_ERROR),
+            }
+            assert!(batches.next().unwrap().is_none());
+        }
     }
 }

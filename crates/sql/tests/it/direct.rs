@@ -175,3 +175,43 @@ fn decimals_in_batches() {
         }
     }
 }
+
+/// Goal: ON CONFLICT as in PostgreSQL 15 where a row is wrong or comes twice. Method: NULL where none may be, in a key and beside it; a row whose key was changed by the
+/// statement itself.
+#[test]
+fn conflicts_of_wrong_rows() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int, a int, b int not null, u int unique, primary key (id, a))");
+    run(&mut c, "insert into t values (1, 1, 1, 1)");
+    for wrong in ["(null, 1, 1, 1)", "(1, 1, null, 1)", "(2, 2, null, 1)"] {
+        for action in ["do nothing", "(id, a) do nothing", "(u) do update set b = 2"] {
+            let sql = format!("insert into t values {wrong} on conflict {action}");
+            assert_eq!(fails(&mut c, &sql), "23502", "{sql}");
+        }
+    }
+    let sql = "insert into t values (5, 5, 5, 1), (6, 6, 6, 1) on conflict (u) do update set a = 7";
+    assert_eq!(fails(&mut c, sql), "21000");
+    assert_eq!(ask(&mut c, "select * from t"), ["1|1|1|1"]);
+}
+
+/// Goal: what is asked for anew has the columns that there are now. Method: a statement that was kept, in a transaction and outside, after its table was made anew.
+#[test]
+fn kept_statements_of_other_tables() {
+    let mut c = database().connect();
+    for block in [false, true] {
+        run(&mut c, "create table t (a int)");
+        assert_eq!(c.prepare("select * from t").unwrap().columns().len(), 1);
+        run(&mut c, "drop table t");
+        run(&mut c, "create table t (a int, b text)");
+        if block {
+            run(&mut c, "begin");
+        }
+        let statement = c.prepare("select * from t").unwrap();
+        assert_eq!(statement.columns().len(), 2);
+        c.run(&statement, &[]).unwrap();
+        if block {
+            run(&mut c, "commit");
+        }
+        run(&mut c, "drop table t");
+    }
+}

@@ -5,7 +5,7 @@ use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, CaseWhen, Expr};
 
 use super::constant::fold;
-use super::{Compiler, Failure, Result, Typed};
+use super::{Compiler, Failure, Result, Typed, converted};
 use crate::datum::{Datum, parse_decimal};
 use crate::expr::operators::common;
 use crate::expr::{Comparison, Node};
@@ -34,7 +34,11 @@ impl Compiler<'_> {
             let text = self.coerce(typed, &Type::Text.into())?;
             return Ok(Typed::new(fold(Node::Cast { operand: Box::new(text.node), to: to.clone() }), to));
         }
-        Ok(Typed::new(Node::Cast { operand: Box::new(typed.node), to: to.clone() }, to))
+        let node = match &typed.kind {
+            Some(from) => converted(typed.node, from, &to),
+            None => typed.node,
+        };
+        Ok(Typed::new(node, to))
     }
 
     pub(super) fn case(

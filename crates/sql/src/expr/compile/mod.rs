@@ -67,6 +67,19 @@ pub(crate) struct Compiler<'a> {
     pub params: &'a mut Vec<Option<ColumnType>>,
 }
 
+/// The node's value as another type. A moment in UTC says so in its text.
+pub(in crate::expr) fn converted(node: Node, from: &ColumnType, to: &ColumnType) -> Node {
+    let operand = match from.is_zoned && to.kind == Type::Text {
+        true => {
+            let text = Node::Cast { operand: Box::new(node), to: Type::Text.into() };
+            let zone = Node::Const(Datum::Text("+00".to_owned()));
+            Node::Binary(Operator::Concat, Box::new([text, zone]))
+        }
+        false => node,
+    };
+    Node::Cast { operand: Box::new(operand), to: to.clone() }
+}
+
 impl<'a> Compiler<'a> {
     pub fn new(scope: &'a Scope, params: &'a mut Vec<Option<ColumnType>>) -> Self {
         Compiler { scope, params }
@@ -220,7 +233,7 @@ impl<'a> Compiler<'a> {
             {
                 typed.node
             }
-            Some(_) => fold(Node::Cast { operand: Box::new(typed.node), to: to.clone() }),
+            Some(from) => fold(converted(typed.node, from, to)),
         };
         Ok(Typed::new(node, to.clone()))
     }

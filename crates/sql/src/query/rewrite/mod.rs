@@ -2,6 +2,7 @@
 
 mod names;
 mod notation;
+mod rows;
 mod scope;
 mod subqueries;
 
@@ -10,7 +11,7 @@ use std::ops::ControlFlow;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, Expr, Function, FunctionArgumentList, FunctionArguments, Ident,
-    ObjectName, Statement as Tree, Value, VisitMut, VisitorMut,
+    ObjectName, Statement as Tree, TimezoneInfo, Value, VisitMut, VisitorMut,
 };
 
 pub(super) use names::{result_names, shown};
@@ -19,12 +20,21 @@ pub(super) use scope::Lookup;
 use subqueries::Around;
 pub(super) use subqueries::{MAYBE, ONE};
 
+/// What casting to texts of a length is called.
+pub(super) const VARCHAR: &str = "cairn_varchar";
+
+/// What casting to times is called.
+pub(super) const TIME: &str = "cairn_time";
+
+/// What gives the length of an interval.
+pub(super) const SPAN: &str = "cairn_span";
+
 use super::read::{NUMERIC, ZONED};
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
 use crate::sqlstate::UNDEFINED_OBJECT;
 use crate::syntax::build::{call, nested, number, string, take, text, with_type};
-use crate::syntax::last_name;
+use crate::syntax::{column_type, last_name};
 
 /// Rewrites a statement whose parameters have these types, as far as they are known.
 ///
@@ -59,8 +69,14 @@ impl VisitorMut for Rewriter<'_> {
                 }
             }
         }
+        if let Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(order), .. }) = &mut query.order_by {
+            once(order);
+        }
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             names::name_results(&mut cte.query.body);
+        }
+        if let ast::SetExpr::Values(values) = &mut *query.body {
+            notation::one_type(&mut values.rows);
         }
         names::unique_names(&mut query.body, self.lookup);
         ControlFlow::Continue(())
@@ -130,7 +146,21 @@ impl Rewriter<'_> {
     fn expr(&self, expr: &mut Expr) -> Result<()> {
         match expr {
             Expr::Function(called) => {
-                function(called);
+                if let Some(remainder) = remainder(called) {
+                    *expr = remainder;
+                    return Ok(());
+                }
+                function(called)
+            }
+            Expr::Substring { expr: of, substring_from, substring_for, .. } => {
+                let from = substring_from.take().map_or_else(|| number(1), |from| *from);
+                let mut arguments = vec![take(of), from];
+                arguments.extend(substring_for.take().map(|count| *count));
+                *expr = call("substr", arguments);
+                Ok(())
+            }
+            Expr::Position { expr: of, r#in } => {
+                *expr = call("strpos", vec![take(r#in), take(of)]);
                 Ok(())
             }
             Expr::Cast { .. } => cast(expr),
@@ -138,6 +168,28 @@ impl Rewriter<'_> {
                 if let Value::SingleQuotedString(value) = &typed.value.value {
                     *expr = call(ZONED, vec![text(value)]);
                 }
+                Ok(())
+            }
+            Expr::TypedString(typed) if is_time(&typed.data_type) => {
+                if let Value::SingleQuotedString(value) = &typed.value.value {
+                    *expr = call(TIME, vec![text(value)]);
+                }
+                Ok(())
+            }
+            Expr::Interval(interval) => {
+                if let Some(value) = notation::interval(interval) {
+                    let kind = DataType::Interval { fields: None, precision: None };
+                    *expr = with_type(text(&value), kind);
+                }
+                Ok(())
+            }
+            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right)
+                if matches!((rows::bare(left), rows::bare(right)), (Expr::Tuple(_), Expr::Tuple(_))) =>
+            {
+                rows::distinct(expr)
+            }
+            Expr::InList { expr: row, list, negated } if matches!(rows::bare(row), Expr::Tuple(_)) => {
+                *expr = rows::is_in(row, list, *negated)?;
                 Ok(())
             }
             Expr::TypedString(typed) => {
@@ -165,7 +217,13 @@ impl Rewriter<'_> {
                     *op = notation::operator(&symbol)?;
                 }
                 // What it is now may be something to be seen to.
-                if matches!(expr, Expr::AnyOp { .. }) { self.expr(expr) } else { Ok(()) }
+                self.expr(expr)
+            }
+            Expr::BinaryOp { left, op, right } => {
+                if let (Expr::Tuple(left), Expr::Tuple(right)) = (rows::bare(left), rows::bare(right)) {
+                    *expr = rows::compared(left, op, right)?;
+                }
+                Ok(())
             }
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
                 if !matches!(**right, Expr::Subquery(_)) =>
@@ -188,7 +246,14 @@ impl Rewriter<'_> {
             Expr::Value(value) => {
                 if let Value::Placeholder(placeholder) = &value.value {
                     let at = crate::expr::parameter(placeholder)?;
-                    if let Some(Some(kind)) = self.types.get(at)
+                    let name = match self.types.get(at) {
+                        Some(Some(kind)) if kind.is_zoned => Some(ZONED),
+                        Some(Some(kind)) if kind.kind == cairn_table::row::Type::Time => Some(TIME),
+                        _ => None,
+                    };
+                    if let Some(name) = name {
+                        *expr = call(name, vec![take(expr)]);
+                    } else if let Some(Some(kind)) = self.types.get(at)
                         && let Some(data_type) = notation::sql_type(kind)
                     {
                         *expr = with_type(take(expr), data_type);
@@ -199,6 +264,24 @@ impl Rewriter<'_> {
             _ => Ok(()),
         }
     }
+}
+
+fn is_time(kind: &DataType) -> bool {
+    matches!(kind, DataType::Time(_, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone))
+}
+
+/// How many characters values of a type have at most, where it says so.
+fn length_of(kind: &DataType) -> Option<i64> {
+    let is_text = matches!(
+        kind,
+        DataType::Varchar(_)
+            | DataType::CharVarying(_)
+            | DataType::CharacterVarying(_)
+            | DataType::Nvarchar(_)
+            | DataType::Char(_)
+            | DataType::Character(_)
+    );
+    is_text.then(|| column_type(kind).ok()?.length).flatten().map(i64::from)
 }
 
 fn cast(place: &mut Expr) -> Result<()> {
@@ -216,6 +299,14 @@ fn cast(place: &mut Expr) -> Result<()> {
             Some((_, scale)) => with_type(take(expr), notation::numeric(scale)),
             None => call(NUMERIC, vec![take(expr)]),
         };
+        return Ok(());
+    }
+    if is_time(data_type) {
+        *place = call(TIME, vec![take(expr)]);
+        return Ok(());
+    }
+    if let Some(length) = length_of(data_type) {
+        *place = call(VARCHAR, vec![take(expr), number(length)]);
         return Ok(());
     }
     notation::plain_type(data_type);
@@ -240,8 +331,51 @@ fn cast(place: &mut Expr) -> Result<()> {
     Ok(())
 }
 
+/// `mod(a, b)` as `a % b`.
+fn remainder(function: &mut Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    if last_name(&function.name) != "mod" {
+        return None;
+    }
+    match list.args.as_mut_slice() {
+        [
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(left)),
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(right)),
+        ] => {
+            let (left, right) = (Box::new(nested(take(left))), Box::new(nested(take(right))));
+            Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
+        }
+        _ => None,
+    }
+}
+
+/// Leaves out what something is sorted by for the second time: DataFusion's operators cannot count then.
+fn once(order: &mut Vec<ast::OrderByExpr>) {
+    let mut seen: Vec<Expr> = Vec::with_capacity(order.len());
+    order.retain(|by| {
+        let is_new = !seen.contains(&by.expr);
+        if is_new {
+            seen.push(by.expr.clone());
+        }
+        is_new
+    });
+}
+
 /// Gives a function the name that DataFusion has for it.
-fn function(function: &mut Function) {
+///
+/// Errors: 0A000 for those whose patterns are PostgreSQL's own, and which DataFusion has with others.
+fn function(function: &mut Function) -> Result<()> {
+    if let Some(ast::WindowType::WindowSpec(window)) = &mut function.over {
+        once(&mut window.order_by);
+    }
+    let name = last_name(&function.name);
+    let count = match &function.args {
+        FunctionArguments::List(list) => list.args.len(),
+        _ => 0,
+    };
+    if matches!((name.as_str(), count), ("to_char" | "to_date" | "to_number", _) | ("to_timestamp", 2..)) {
+        return Err(Error::unsupported(format_args!("the function {name}")));
+    }
     if matches!(function.args, FunctionArguments::None) {
         function.args = FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
@@ -249,7 +383,7 @@ fn function(function: &mut Function) {
             clauses: Vec::new(),
         });
     }
-    let renamed = match last_name(&function.name).as_str() {
+    let renamed = match name.as_str() {
         "gen_random_uuid" | "uuid_generate_v4" => "uuid",
         "char_length" | "character_length" => "length",
         "ceiling" => "ceil",
@@ -257,7 +391,8 @@ fn function(function: &mut Function) {
         "every" => "bool_and",
         "json_agg" | "jsonb_agg" => "array_agg",
         "variance" => "var_samp",
-        _ => return,
+        _ => return Ok(()),
     };
     function.name = ObjectName::from(vec![Ident::new(renamed)]);
+    Ok(())
 }

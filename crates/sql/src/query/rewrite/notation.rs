@@ -1,11 +1,15 @@
 //! Types, operators and lists as DataFusion has them.
 
+use std::ops::DerefMut;
+
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo, Value,
+};
 
 use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_ESCAPE_SEQUENCE, INVALID_TEXT_REPRESENTATION};
-use crate::syntax::build::{call, null, string, take, text};
+use crate::syntax::build::{call, null, string, take, text, with_type};
 use crate::syntax::last_name;
 
 /// What puts backslashes into patterns that are known when the query runs.
@@ -161,6 +165,46 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     Ok(escaped)
 }
 
+/// Gives what is only in quotes the type that another row of VALUES says in its column.
+pub(super) fn one_type(rows: &mut [impl DerefMut<Target = Vec<Expr>>]) {
+    let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
+    for column in 0..columns {
+        let Some(kind) = rows.iter().find_map(|row| said(row.get(column)?)) else { continue };
+        for expr in rows.iter_mut().filter_map(|row| row.get_mut(column)) {
+            if string(expr).is_some() {
+                *expr = with_type(take(expr), kind.clone());
+            }
+        }
+    }
+}
+
+/// The type that an expression says it has.
+fn said(expr: &Expr) -> Option<DataType> {
+    match expr {
+        Expr::Cast { data_type, .. } => Some(data_type.clone()),
+        Expr::TypedString(typed) => Some(typed.data_type.clone()),
+        Expr::Interval(_) => Some(DataType::Interval { fields: None, precision: None }),
+        Expr::Nested(inner) => said(inner),
+        _ => None,
+    }
+}
+
+/// What stands in the quotes of INTERVAL, with the unit that stands behind them; `None` for other forms.
+pub(super) fn interval(interval: &ast::Interval) -> Option<String> {
+    let text = match &*interval.value {
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) | Value::Number(text, _) => text,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match (&interval.leading_field, &interval.last_field) {
+        (None, None) => Some(text.clone()),
+        (Some(field), None) if text.trim().parse::<f64>().is_ok() => Some(format!("{text} {field}")),
+        _ => None,
+    }
+}
+
 /// Whether a type is that of timestamps in UTC.
 pub(super) fn is_zoned(kind: &DataType) -> bool {
     match kind {
@@ -190,7 +234,6 @@ pub(super) fn plain_type(kind: &mut DataType) {
     match kind {
         DataType::Timestamp(precision, zone) => (*precision, *zone) = (Some(6), TimezoneInfo::None),
         DataType::Datetime(_) => *kind = DataType::Timestamp(Some(6), TimezoneInfo::None),
-        DataType::Time(precision, zone) => (*precision, *zone) = (Some(6), TimezoneInfo::None),
         _ => {}
     }
 }
@@ -207,7 +250,6 @@ pub(super) fn sql_type(kind: &ColumnType) -> Option<DataType> {
         Type::Double => DataType::DoublePrecision,
         Type::Date => DataType::Date,
         Type::Timestamp => DataType::Timestamp(Some(6), TimezoneInfo::None),
-        Type::Time => DataType::Time(Some(6), TimezoneInfo::None),
         Type::Text => DataType::Text,
         _ => return None,
     })

@@ -1,0 +1,62 @@
+//! Functions, operators and casts of this evaluator for who has values from elsewhere: the general path, where DataFusion's are not PostgreSQL's.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+
+use super::builtin;
+use super::compile::converted;
+use super::node::Operator;
+use super::{Cells, Compiler, Env, NoContext, Node, Scope, Typed, Val};
+use crate::datum::Datum;
+use crate::error::Result;
+
+/// Something that is done to values of known types.
+#[derive(Debug, Clone)]
+pub(crate) struct Deed {
+    /// Over parameters, which are the values.
+    node: Node,
+    pub result: ColumnType,
+}
+
+impl Deed {
+    /// The function that a call with arguments of these types means; `None` where there is none. `None` for a type is NULL's.
+    pub fn function(name: &str, kinds: &[Option<ColumnType>]) -> Option<Deed> {
+        // Whole numbers that are bigint elsewhere because nobody has said that they are smaller.
+        let narrow = |kind: &Option<ColumnType>| match kind {
+            Some(kind) if kind.kind == Type::BigInt => Some(Type::Int.into()),
+            other => other.clone(),
+        };
+        let signature = builtin::resolve(name, kinds)
+            .or_else(|| builtin::resolve(name, &kinds.iter().map(narrow).collect::<Vec<_>>()))?;
+        let (scope, mut params) = (Scope::default(), kinds.to_vec());
+        let mut compiler = Compiler::new(&scope, &mut params);
+        let given = kinds.iter().enumerate().zip(&signature.arguments);
+        let arguments = given.map(|((at, kind), to)| {
+            compiler.coerced(Typed { node: Node::Param(at), kind: kind.clone() }, to).ok()
+        });
+        let node = Node::Call(signature.function, arguments.collect::<Option<Vec<_>>>()?);
+        Some(Deed { node, result: signature.result })
+    }
+
+    /// An operator between values of two types; `None` where there is none.
+    pub fn operator(operator: Operator, left: &ColumnType, right: &ColumnType) -> Option<Deed> {
+        let (scope, mut params) = (Scope::default(), vec![Some(left.clone()), Some(right.clone())]);
+        let mut compiler = Compiler::new(&scope, &mut params);
+        let (left, right) =
+            (Typed::new(Node::Param(0), left.clone()), Typed::new(Node::Param(1), right.clone()));
+        let typed = compiler.operator(operator, "", left, right).ok()?;
+        Some(Deed { node: typed.node, result: typed.kind? })
+    }
+
+    /// A cast.
+    pub fn cast(from: &ColumnType, to: &ColumnType) -> Deed {
+        Deed { node: converted(Node::Param(0), from, to), result: to.clone() }
+    }
+
+    /// What it makes of values. NULL is for the function to see to.
+    ///
+    /// Errors: those of the function.
+    pub fn of(&self, values: &[Datum]) -> Result<Datum> {
+        self.node.eval(&Env::new(Cells::None, values, &NoContext)).map(Val::into_datum)
+    }
+}

@@ -1,0 +1,97 @@
+//! Rows beside rows: `(a, b) < (c, d)`, column by column. DataFusion compares them as values of their own, for which NULL is one like others.
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+
+use crate::error::{Error, Result};
+use crate::sqlstate::SYNTAX_ERROR;
+use crate::syntax::build::{nested, take};
+
+/// What is in brackets, however many.
+pub(super) fn bare(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Nested(inner) => bare(inner),
+        other => other,
+    }
+}
+
+fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+    nested(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
+}
+
+fn joined(op: BinaryOperator, all: impl DoubleEndedIterator<Item = Expr>) -> Result<Expr> {
+    all.rev()
+        .reduce(|rest, first| binary(first, op.clone(), rest))
+        .ok_or_else(|| Error::new(SYNTAX_ERROR, "cannot compare rows of zero length"))
+}
+
+fn of_one_length(left: &[Expr], right: &[Expr]) -> Result<()> {
+    if left.len() == right.len() {
+        return Ok(());
+    }
+    Err(Error::new(SYNTAX_ERROR, "unequal number of entries in row expressions"))
+}
+
+/// Two rows beside each other.
+///
+/// Errors: 42601 for rows of different lengths, 0A000 for other operators.
+pub(super) fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Result<Expr> {
+    use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
+    of_one_length(left, right)?;
+    let pairs = || left.iter().cloned().map(nested).zip(right.iter().cloned().map(nested));
+    match op {
+        Eq => joined(And, pairs().map(|(a, b)| binary(a, Eq, b))),
+        NotEq => joined(Or, pairs().map(|(a, b)| binary(a, NotEq, b))),
+        Lt | LtEq | Gt | GtEq => {
+            let strict = if matches!(op, Lt | LtEq) { Lt } else { Gt };
+            let mut pairs = pairs().rev();
+            let Some((a, b)) = pairs.next() else {
+                return Err(Error::new(SYNTAX_ERROR, "cannot compare rows of zero length"));
+            };
+            // The last ones count where all before are equal.
+            let last = binary(a, op.clone(), b);
+            Ok(pairs.fold(last, |rest, (a, b)| {
+                let equal = binary(a.clone(), Eq, b.clone());
+                binary(binary(a, strict.clone(), b), Or, binary(equal, And, rest))
+            }))
+        }
+        other => Err(Error::unsupported(format_args!("the operator {other} of rows"))),
+    }
+}
+
+/// `(a, b) IS DISTINCT FROM (c, d)`, or IS NOT.
+///
+/// Errors: 42601 for rows of different lengths.
+pub(super) fn distinct(place: &mut Expr) -> Result<()> {
+    let (left, right, negated) = match place {
+        Expr::IsDistinctFrom(left, right) => (left, right, false),
+        Expr::IsNotDistinctFrom(left, right) => (left, right, true),
+        _ => return Ok(()),
+    };
+    let (Expr::Tuple(left), Expr::Tuple(right)) = (bare(left), bare(right)) else { return Ok(()) };
+    of_one_length(left, right)?;
+    let one = |(a, b): (&Expr, &Expr)| {
+        let (a, b) = (Box::new(nested(a.clone())), Box::new(nested(b.clone())));
+        nested(if negated { Expr::IsNotDistinctFrom(a, b) } else { Expr::IsDistinctFrom(a, b) })
+    };
+    let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+    *place = joined(op, left.iter().zip(right).map(one))?;
+    Ok(())
+}
+
+/// `(a, b) IN ((c, d), (e, f))`.
+///
+/// Errors: as [`compared`]; 0A000 for what is no row in the list.
+pub(super) fn is_in(row: &mut Expr, list: &mut Vec<Expr>, negated: bool) -> Result<Expr> {
+    let row = take(row);
+    let Expr::Tuple(row) = bare(&row) else { return Err(Error::unsupported("a row in this place")) };
+    let equal = |item: Expr| match bare(&item) {
+        Expr::Tuple(item) => compared(row, &BinaryOperator::Eq, item),
+        _ => Err(Error::unsupported("a row beside something else")),
+    };
+    let all = std::mem::take(list).into_iter().map(equal).collect::<Result<Vec<_>>>()?;
+    let any = joined(BinaryOperator::Or, all.into_iter())?;
+    Ok(match negated {
+        true => Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) },
+        false => any,
+    })
+}
