@@ -16,7 +16,7 @@
 #include "optimizer/paths.h"
 #include "utils/guc.h"
 
-/* Below this many rows the second node costs more than it saves. */
+/* Below this many rows that are read the second node costs more than it saves. */
 #define ROWS_LEAST 128
 /* What is left of the time that PostgreSQL's own node takes for these rows. */
 #define ROWS_SHARE 0.6
@@ -74,7 +74,7 @@ path_of(PlannerInfo *root, RelOptInfo *rel, Path *only, Oid am)
 	List	   *vars = NIL;
 
 	if (only->pathtype != T_IndexOnlyScan || index_path->indexinfo->relam != am || only->param_info != NULL ||
-		only->rows < ROWS_LEAST || index_path->indexorderbys != NIL || !add_vars(rel->reltarget->exprs, index_path->indexinfo, &vars))
+		index_path->indexselectivity * index_path->indexinfo->tuples < ROWS_LEAST || index_path->indexorderbys != NIL || !add_vars(rel->reltarget->exprs, index_path->indexinfo, &vars))
 		return NULL;
 	path = makeNode(CustomPath);
 	path->path = *only;

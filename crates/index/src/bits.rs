@@ -5,7 +5,7 @@
 //! ```
 //!
 //! 64 values of `width` bits fill `width` words exactly, so the unpacker works on groups of 64 with the width as a
-//! compile-time constant: all shifts are known, and the compiler turns the group into straight vector code
+//! compile-time constant: all shifts are known, and a value costs a load, a shift, a mask and a store
 //! (after Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015).
 
 /// Values in one group of the unpacker.
@@ -137,6 +137,20 @@ fn with_group(bytes: &[u8], group: usize, width: u32, body: impl FnOnce(&[u8])) 
     }
 }
 
+/// Each of a group's values by itself: a loop of 64 is too long for the compiler to unroll, and would compute its shifts.
+macro_rules! unrolled {
+    ($words:ident, $out:ident, $width:ident; $($index:literal)*) => {
+        $({
+            let (at, shift) = ($index * $width / 64, $index * $width % 64);
+            let mut bits = $words[at] >> shift;
+            if shift + $width > 64 {
+                bits |= $words[at + 1] << (64 - shift);
+            }
+            $out[$index] = bits & mask($width as u32);
+        })*
+    };
+}
+
 /// One group whose width the compiler knows.
 #[inline(always)]
 fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
@@ -147,14 +161,11 @@ fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
         buf.copy_from_slice(eight);
         *word = u64::from_le_bytes(buf);
     }
-    for (index, value) in out.iter_mut().enumerate() {
-        let (at, shift) = (index * WIDTH / 64, index * WIDTH % 64);
-        let mut bits = words[at] >> shift;
-        if shift + WIDTH > 64 {
-            bits |= words[at + 1] << (64 - shift);
-        }
-        *value = bits & mask(WIDTH as u32);
-    }
+    unrolled!(words, out, WIDTH;
+        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
+        16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
+        32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47
+        48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
 }
 
 /// The sum of one group.
