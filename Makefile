@@ -1,7 +1,7 @@
 # Thin on purpose: a target is a line or two, the work is in scripts/ and in the `cairn` command.
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool bench-sql report clients compat fuzz docs clean help
+.PHONY: demo install test lint soak bench-quick bench-full bench-hash bench-kv bench-pool bench-index bench-sql report clients compat fuzz docs clean help
 
 # CAIRN_CACHE, CARGO_TARGET_DIR and PATH, unless they are set already.
 ENV := . scripts/env.sh;
@@ -44,6 +44,9 @@ bench-kv: ## the key-value store; ARGS="..." goes to `cairn bench kv`
 
 bench-pool: ## the buffer pool; ARGS="..." goes to `cairn bench pool`
 	@$(PEERS) && $(CAIRN) bench pool $(ARGS)
+
+bench-index: ## the compressed index in PostgreSQL; ARGS="..." goes to `cairn bench index`
+	@$(PEERS) && $(CAIRN) bench index $(ARGS)
 
 bench-sql: ## SQL engines; ARGS="..." goes to `cairn bench sql`
 	@$(PEERS) && $(CAIRN) bench sql $(ARGS)
