@@ -79,7 +79,9 @@ pub(super) fn buffers(plan: &str) -> (f64, f64) {
     let (mut hit, mut read, mut counted) = (0.0, 0.0, false);
     for line in plan.lines() {
         // A plan begins at the margin; its top node's buffers come before those of the nodes below.
-        counted &= line.starts_with(' ');
+        if !line.starts_with(' ') {
+            counted = line.starts_with("Planning:");
+        }
         if counted {
             continue;
         }
