@@ -175,6 +175,9 @@ pub struct BenchReplayArgs {
     /// Leave out the additional turn that times single operations
     #[arg(long)]
     pub no_latencies: bool,
+    /// Leave out the probes of memory and disk, which take some seconds
+    #[arg(long)]
+    pub no_probes: bool,
     /// Seed of the order in which stores take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
     pub seed: u64,

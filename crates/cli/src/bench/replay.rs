@@ -32,6 +32,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
         settings,
         rounds: args.rounds,
         latencies: !args.no_latencies,
+        probes: if args.no_probes { None } else { defaults.probes },
         seed: args.seed,
         work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir),
         worker: Some(Worker::this_program()?),

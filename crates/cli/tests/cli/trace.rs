@@ -95,7 +95,7 @@ fn statistics() {
 #[test]
 fn traces_are_used() {
     let scratch = imported();
-    let words = "bench replay t --dbs cairn --rounds 1 --work-dir work --results results";
+    let words = "bench replay t --dbs cairn --rounds 1 --no-probes --work-dir work --results results";
     let text = scratch.run(words).ended(0).text();
     assert!(
         text.contains("6 operations on 2 keys of the trace t") && text.contains("results: results/replay-"),
