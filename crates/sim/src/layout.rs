@@ -114,6 +114,34 @@ fn separator_bytes(workload: &Workload, gap: f64) -> f64 {
     (workload.key_bytes as f64 - unshared_bytes(workload, gap) + 1.0).clamp(1.0, workload.key_bytes as f64)
 }
 
+/// The chance that a lookup of an absent key reads two blocks of a file whose keys are `gap` apart.
+///
+/// The index ends a block at a short separator, somewhere between its last key and the next block's first: who looks for a key in
+/// between and before the separator reads this block, finds its end, and goes on to the next.
+pub fn second_block(workload: &Workload, gap: f64, per_block: f64) -> f64 {
+    const PARTS: u32 = 32;
+    if gap <= 1.0 {
+        // Every key is there.
+        return 0.0;
+    }
+    let radix = workload.key_radix as f64;
+    let (mut before, mut all) = (0.0, 0.0);
+    for part in 0..PARTS {
+        // Gaps of uniform keys are exponential; this is one in the middle of each part of the distribution.
+        let step = -gap * (1.0 - (f64::from(part) + 0.5) / f64::from(PARTS)).ln();
+        if step <= 1.0 {
+            continue;
+        }
+        // The separator is the first multiple, in the gap, of the largest power of the radix that has one there.
+        let power = radix.powi(step.log(radix) as i32);
+        let is_next_power = (step / (power * radix)).min(1.0);
+        before += is_next_power * (step - 1.0) / 2.0 + (1.0 - is_next_power) * (power - 1.0) / 2.0;
+        all += step - 1.0;
+    }
+    // Of the gaps between entries, one a block is between blocks.
+    if all > 0.0 { before / all / per_block.max(1.0) } else { 0.0 }
+}
+
 /// Lengths, the handle and the restart of an index entry.
 fn handle_bytes(options: &Options) -> f64 {
     match options.engine {
@@ -138,6 +166,19 @@ mod tests {
         assert!(bytes.tombstone(1.0) < 50.0);
         assert!(bytes.put(0.5) < 540.0);
         assert_eq!(bytes.put(0.9), bytes.put(1.0));
+    }
+
+    /// Goal: absent keys between two blocks. Method: by hand: gaps below the radix cannot hold a separator that is no key's neighbour unless
+    /// a ten lies within; wide gaps are split in the middle or earlier; blocks of many entries have few such gaps.
+    #[test]
+    fn separators_split_gaps() {
+        let workload = Workload::default();
+        let share = |gap: f64| second_block(&workload, gap, 1.0);
+        assert_eq!(share(0.5), 0.0);
+        for gap in [5.0, 50.0, 133.0, 5000.0] {
+            assert!(share(gap) > 0.15 && share(gap) < 0.5, "{gap}: {}", share(gap));
+        }
+        assert!((second_block(&workload, 50.0, 4.0) * 4.0 - share(50.0)).abs() < 1e-12);
     }
 
     /// Goal: sparse files share less. Method: gaps of one and of a million keys.

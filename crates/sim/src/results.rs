@@ -161,8 +161,6 @@ pub struct Results {
     pub space_amplification: f64,
     /// Data blocks and filters of a lookup, the mean over the run when it had reads, else at the end: upper levels are saw-teeth.
     pub reads: Option<ReadCosts>,
-    /// The same at the end.
-    pub reads_at_end: Option<ReadCosts>,
     /// Accepted MB a second.
     pub user_mb_per_sec: f64,
     /// MB that the traffic wanted and writers could not deliver.

@@ -205,12 +205,10 @@ pub(super) fn paced(case: &Case, version: &str, measured: &Measured, predicted: 
         let limit = (largest >= LEVEL_BYTES_MIN).then_some(0.05);
         verdicts.push(Verdict::new(Quantity::Level(level.level), level.mean_bytes / 1e6, real / 1e6, limit));
     }
-    if let (Some((filters, blocks)), Some(costs)) = (measured.lookups, &predicted.reads) {
+    if let (Some((filters, blocks, hit)), Some(costs)) = (measured.lookups, &predicted.reads) {
         let limit = (config.options.bloom_bits_per_key > 0.0).then_some(0.03);
         verdicts.push(Verdict::new(Quantity::FiltersSkipping, costs.filters_skipping, filters, limit));
         verdicts.push(Verdict::new(Quantity::Blocks, costs.blocks, blocks, Some(0.03)));
-    }
-    if let (Some(hit), Some(costs)) = (measured.cache_hit, &predicted.reads_at_end) {
         verdicts.push(Verdict::new(Quantity::CacheHit, costs.cache_hit, hit, Some(0.03)));
     }
     Comparison { case: case.name.clone(), base: case.base.clone(), version: version.to_owned(), verdicts }

@@ -43,10 +43,10 @@ fn check(comparisons: &[Comparison]) {
     }
 }
 
-/// Goal: the model of Cairn's kv does what kv does. Method: paced runs of two strategies, whose byte counts do not depend on the machine.
+/// Goal: the model of Cairn's kv does what kv does. Method: a paced run, whose byte counts do not depend on the machine.
 #[test]
 fn kv_does_what_its_model_says() {
-    check(&validated(&["kv leveled", "kv lazy leveled"]));
+    check(&validated(&["kv lazy leveled"]));
 }
 
 /// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting changes. Method: paced runs of three styles. Without
@@ -58,8 +58,8 @@ fn rocksdb_does_what_its_model_says() {
         assert!(std::env::var_os("CAIRN_REQUIRE_ROCKSDB").is_none(), "{error}");
         return;
     }
-    let all = validated(&["leveled uniform", "universal", "fifo", "zipfian"]);
+    let all = validated(&["leveled uniform", "universal", "fifo"]);
     check(&all);
     let signs = compare::signs(&all);
-    assert!(signs.len() == 3 && signs.iter().all(Sign::holds), "{signs:?}");
+    assert!(signs.len() == 2 && signs.iter().all(Sign::holds), "{signs:?}");
 }

@@ -4,6 +4,7 @@ use super::bloom::false_positive_rate;
 use super::cache::{Bins, BlockClass};
 use crate::config::Config;
 use crate::layout;
+use crate::options::Engine;
 use crate::tree::{File, Tree};
 
 /// Means over lookups, weighted by popularity.
@@ -62,10 +63,24 @@ impl Probes {
             let bits = config.options.filter_bits(at, deepest);
             let rate = false_positive_rate(bits);
             for file in level.runs.iter().flat_map(|run| &run.files) {
-                walk.file(file, rate, bits > 0.0);
+                let wasted =
+                    if bits > 0.0 { rate } else { blocks_without_filter(config, file, bytes.per_block) };
+                walk.file(file, rate, wasted, bits > 0.0);
             }
         }
         walk.finish()
+    }
+}
+
+/// Blocks that a lookup of a key which is not in a file reads there when nothing says so.
+fn blocks_without_filter(config: &Config, file: &File, per_block: f64) -> f64 {
+    match config.options.engine {
+        Engine::Rocksdb => {
+            let gap = f64::from(file.largest - file.smallest + 1) / file.entries.len().max(1) as f64;
+            1.0 + layout::second_block(&config.workload, gap, per_block)
+        }
+        // Its lookups end in the block that the index names.
+        Engine::CairnKv => 1.0,
     }
 }
 
@@ -94,8 +109,9 @@ fn sum(values: &[f64]) -> f64 {
 }
 
 impl Walk {
-    /// All ids within a file's range ask it, unless they were found before.
-    fn file(&mut self, file: &File, rate: f64, has_filter: bool) {
+    /// All ids within a file's range ask it, unless they were found before. Of those that it does not have, a share of `rate` passes the
+    /// filter, and each reads `wasted` blocks on average.
+    fn file(&mut self, file: &File, rate: f64, wasted: f64, has_filter: bool) {
         let (from, to) = (file.smallest as usize, file.largest as usize + 1);
         let below = |id: usize| self.below.get(id).copied().unwrap_or_default();
         let all = below(to) - below(from);
@@ -120,10 +136,10 @@ impl Walk {
             self.probes.filters_skipping += passing * (1.0 - rate);
             self.probes.absent_filters += all;
         }
-        self.probes.blocks += passing * rate;
-        self.probes.absent_blocks += all * rate;
+        self.probes.blocks += passing * wasted;
+        self.probes.absent_blocks += all * wasted;
         self.probes.entries_total += file.entries.len() as f64 * self.sample;
-        self.add_blocks(&own, passing * rate);
+        self.add_blocks(&own, passing * wasted);
         self.own = own;
     }
 

@@ -36,7 +36,8 @@ impl Library {
     /// Errors: none of them is there.
     pub fn find(path: Option<&Path>) -> Result<Library> {
         if let Some(path) = path {
-            let api = Api::load(path.as_os_str())?;
+            let api = Api::load(path.as_os_str())
+                .map_err(|error| fail(format!("{} cannot be loaded: {error}", path.display())))?;
             return Ok(Library { api, path: path.to_owned() });
         }
         let mut names: Vec<PathBuf> = Vec::new();
