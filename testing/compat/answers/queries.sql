@@ -412,3 +412,22 @@ select to_char(id, '999') from t;
 select max(i) from (select interval '1 month' as i union all select interval '40 days') y;
 -- refused 0A000
 -- 40 days
+
+select id from t where null::int not in (select a from t) order by id;
+
+select id from t where 7 not in (select id from u) and 1 + null not in (select id from u) order by id;
+
+select id from t where null::int not in (select id from u where id > 99) order by id;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select 'x'::uuid from t;
+-- fails 22P02
+
+select v from (values ('abc'::varchar(2)), ('abc'::varchar(1)), ('abc'::text), (null)) y (v) order by v;
+-- a
+-- ab
+-- abc
+-- NULL

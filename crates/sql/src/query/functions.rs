@@ -69,18 +69,6 @@ impl RowFunction {
         let signature = Signature::one_of(counts.iter().map(one).collect(), volatility);
         ScalarUDF::from(RowFunction { name: name.to_owned(), signature, result, row: Arc::new(row) })
     }
-
-    /// As [`RowFunction::new`], of texts and with one for a result; NULL for NULL.
-    pub fn text(
-        name: &str,
-        counts: &[usize],
-        row: impl Fn(&[String]) -> Option<String> + Send + Sync + 'static,
-    ) -> ScalarUDF {
-        RowFunction::new(name, counts, DataType::Utf8View, move |values| {
-            let texts: Option<Vec<String>> = values.iter().map(text_of).collect();
-            Ok(ScalarValue::Utf8View(texts.and_then(|texts| row(&texts))))
-        })
-    }
 }
 
 /// A value's text; `None` for NULL.
@@ -255,10 +243,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     state.register_expr_planner(Arc::new(own::Times))?;
     state.register_udf(Arc::new(single::one()))?;
     state.register_udf(Arc::new(single::maybe()))?;
-    state.register_udf(Arc::new(RowFunction::text("cairn_uuid", &[1], |texts| {
-        let text = texts.first()?;
-        Datum::parse(text, &cairn_table::row::Type::Uuid.into()).ok().map(|datum| datum.to_string())
-    })))?;
+    state.register_udf(Arc::new(own::to("cairn_uuid", cairn_table::row::Type::Uuid.into())))?;
     state.register_udf(Arc::new(RowFunction::new(ESCAPED, &[2], DataType::Utf8View, |values| {
         let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
         let (Some(pattern), Some(escape)) = (pattern, escape) else {

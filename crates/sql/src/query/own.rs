@@ -184,7 +184,10 @@ impl ScalarUDFImpl for Own {
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let length = length_of(args.scalar_arguments.get(1).copied().flatten());
-        Ok(Arc::new(field(&self.name, &self.deed(args.arg_fields, length)?.result, true)))
+        let mut kind = self.deed(args.arg_fields, length)?.result;
+        // Rows of VALUES may have different lengths, and DataFusion wants one type for all.
+        kind.length = None;
+        Ok(Arc::new(field(&self.name, &kind, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

@@ -163,6 +163,15 @@ pub(super) fn each_own(expr: &mut Expr, see: impl FnMut(&mut Expr)) {
     let _ = expr.visit(&mut Own(0, see));
 }
 
+/// Whether an expression is of a row.
+fn has_columns(expr: &Expr) -> bool {
+    let mut found = false;
+    each_own(&mut expr.clone(), |expr| {
+        found |= matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    });
+    found
+}
+
 fn refused() -> Error {
     Error::unsupported("IN with a subquery that looks outside, in this place")
 }
@@ -200,8 +209,8 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
         Expr::InSubquery { negated: false, .. } | Expr::Exists { .. } => Ok(()),
         Expr::InSubquery { expr: outer, subquery, negated: true } => {
             let looks_outside = around.lookup.looks_outside(subquery);
-            // Alone and without outer columns it is an antijoin that knows of NULL.
-            if alone && !looks_outside {
+            // Alone and without outer columns it is an antijoin that knows of NULL, but not of one that is written there.
+            if alone && !looks_outside && has_columns(outer) {
                 return Ok(());
             }
             if matches!(**outer, Expr::Tuple(_)) {
