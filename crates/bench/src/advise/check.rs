@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde::{Deserialize, Serialize};
 
 use super::{Adviser, Effort, Options, Question, Workload, choose};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::process::Stop;
 use crate::stats;
 use crate::suite_hash::Progress;
@@ -87,7 +87,7 @@ pub fn workloads() -> Vec<Workload> {
     ]
 }
 
-/// Advises on each workload and then runs everybody on it.
+/// Advises on each workload and then runs everybody on it. When `stop` is reached it ends with the rows that it has.
 ///
 /// Errors: as [`super::advise`].
 pub fn check(
@@ -99,53 +99,66 @@ pub fn check(
     let mut rows = Vec::new();
     for (at, workload) in workloads.iter().enumerate() {
         progress.note(&format!("{} of {}: {}", at + 1, workloads.len(), workload.name));
-        let question = Question { workload: workload.clone(), ..Question::default() };
-        let adviser = Adviser::new(&question, options, progress, stop)?;
-        let (finalists, predictions, _) = adviser.finalists()?;
-        let advised = choose(&adviser.verified(&finalists, &predictions)?.verified, options.seed);
-        // Everybody, whatever was predicted; other draws than those that the choice was made by.
-        let everybody: Vec<usize> = (0..adviser.candidates.len()).collect();
-        let again = Options {
-            seed: options.seed + 1,
-            effort: Effort { rounds: 3, ..options.effort },
-            ..options.clone()
-        };
-        let all = Adviser { options: &again, ..adviser }.verified(&everybody, &predictions)?.verified;
-        let measured = |name: &str| all.iter().find(|one| one.name == name);
-        let Some(best) = all.first() else { continue };
-        let chosen = advised.name().and_then(measured);
-        let (predicted, per_sec) = chosen.map_or((0.0, 0.0), |one| (one.predicted, one.median));
-        rows.push(Row {
-            workload: workload.clone(),
-            advised: advised.name().map(str::to_owned),
-            predicted,
-            measured: per_sec,
-            best: best.name.clone(),
-            best_measured: best.median,
-            regret: best.median / per_sec.max(f64::MIN_POSITIVE) - 1.0,
-        });
+        match one(workload, options, progress, stop) {
+            Ok(None) => {}
+            Ok(Some(row)) => {
+                progress.note(line(&row).trim_end());
+                rows.push(row);
+            }
+            Err(Error::Interrupted) if !rows.is_empty() => break,
+            Err(error) => return Err(error),
+        }
     }
     Ok(rows)
 }
 
+fn one(workload: &Workload, options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Option<Row>> {
+    let question = Question { workload: workload.clone(), ..Question::default() };
+    let adviser = Adviser::new(&question, options, progress, stop)?;
+    let (finalists, predictions, _) = adviser.finalists()?;
+    let advised = choose(&adviser.verified(&finalists, &predictions)?.verified, options.seed);
+    // Everybody, whatever was predicted; other draws than those that the choice was made by.
+    let everybody: Vec<usize> = (0..adviser.candidates.len()).collect();
+    let effort = Effort { rounds: 3, ..options.effort };
+    let again = Options { seed: options.seed + 1, effort, ..options.clone() };
+    let all = Adviser { options: &again, ..adviser }.verified(&everybody, &predictions)?.verified;
+    let Some(best) = all.first() else { return Ok(None) };
+    let chosen = advised.name().and_then(|name| all.iter().find(|one| one.name == name));
+    let (predicted, measured) = chosen.map_or((0.0, 0.0), |one| (one.predicted, one.median));
+    Ok(Some(Row {
+        workload: workload.clone(),
+        advised: advised.name().map(str::to_owned),
+        predicted,
+        measured,
+        best: best.name.clone(),
+        best_measured: best.median,
+        regret: best.median / measured.max(f64::MIN_POSITIVE) - 1.0,
+    }))
+}
+
+fn line(row: &Row) -> String {
+    use super::change::count;
+    format!(
+        "| {} | {} | {}/s | {}/s | {} | {}/s | {:.1} % |\n",
+        row.workload.name,
+        row.advised.as_deref().unwrap_or("nobody"),
+        count(row.predicted),
+        count(row.measured),
+        row.best,
+        count(row.best_measured),
+        row.regret * 100.0
+    )
+}
+
 /// The table, in Markdown, with the median and the worst of all regrets.
 pub fn to_markdown(rows: &[Row]) -> String {
-    let mut text = "| workload | advised | predicted | measured | best | measured | regret |\n|---|---|---:|---:|---|---:|---:|\n".to_owned();
-    for row in rows {
-        let _ = writeln!(
-            text,
-            "| {} | {} | {}/s | {}/s | {} | {}/s | {:.1} % |",
-            row.workload.name,
-            row.advised.as_deref().unwrap_or("nobody"),
-            super::change::count(row.predicted),
-            super::change::count(row.measured),
-            row.best,
-            super::change::count(row.best_measured),
-            row.regret * 100.0
-        );
-    }
+    let mut text =
+        "| workload | advised | predicted | measured | best | measured | regret |\n|---|---|---:|---:|---|---:|---:|\n"
+            .to_owned();
+    rows.iter().for_each(|row| text += &line(row));
     let regrets: Vec<f64> = rows.iter().map(|row| row.regret * 100.0).collect();
     let worst = regrets.iter().copied().fold(0.0, f64::max);
+    // Writing to a string cannot fail.
     let _ = writeln!(
         text,
         "\nRegret: {:.1} % in the median, {worst:.1} % at worst, of {} workloads.",

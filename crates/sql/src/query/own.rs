@@ -306,7 +306,9 @@ fn compared(
     let is_span = |kind: &Option<ColumnType>| kind.as_ref().is_some_and(|kind| kind.kind == Type::Interval);
     let is_open = |expr: &Expr| matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _));
     let (left, right) = (is_span(&kinds.0), is_span(&kinds.1));
-    if !((left || right) && (left || is_open(&expr.left)) && (right || is_open(&expr.right))) {
+    // One side is, and the other too or nothing yet.
+    let both = (left && (right || is_open(&expr.right))) || (right && is_open(&expr.left));
+    if !both {
         return PlannerResult::Original(expr);
     }
     let span = |expr: Expr, known: bool| {
