@@ -20,11 +20,12 @@ fn validated(names: &[&str]) -> Vec<Comparison> {
                 &mut options.compaction_options_fifo.max_table_files_size,
                 &mut options.kv.level_zero_bytes,
                 &mut case.config.workload.keys,
-                &mut case.config.writes,
                 &mut case.config.writes_per_flush,
             ] {
                 *size /= 3;
             }
+            // One overwrite of each key, for a run of seconds.
+            case.config.writes = case.config.workload.keys;
             one(&case, &opener, &parent, &Stop::default()).unwrap()
         })
         .collect();
@@ -49,7 +50,7 @@ fn kv_does_what_its_model_says() {
     check(&validated(&["kv lazy leveled"]));
 }
 
-/// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting changes. Method: paced runs of three styles. Without
+/// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting changes. Method: paced runs of two distributions. Without
 /// the library it says so and ends, or with `CAIRN_REQUIRE_ROCKSDB` fails.
 #[cfg(feature = "peers")]
 #[test]
@@ -58,8 +59,8 @@ fn rocksdb_does_what_its_model_says() {
         assert!(std::env::var_os("CAIRN_REQUIRE_ROCKSDB").is_none(), "{error}");
         return;
     }
-    let all = validated(&["leveled uniform", "universal", "fifo"]);
+    let all = validated(&["leveled uniform", "zipfian"]);
     check(&all);
     let signs = compare::signs(&all);
-    assert!(signs.len() == 2 && signs.iter().all(Sign::holds), "{signs:?}");
+    assert!(signs.len() == 1 && signs.iter().all(Sign::holds), "{signs:?}");
 }

@@ -23,6 +23,12 @@ const POLL: Duration = Duration::from_micros(500);
 /// Looks that find nothing running although something is due, before it is believed that nothing will run.
 const QUIET_POLLS: u32 = 60;
 
+/// A look that took this many times longer than it should says that the machine is busy, and nothing about the store.
+const BUSY_MACHINE: u32 = 3;
+
+/// Looks after which the store is believed to be quiet on the busiest machine.
+const POLLS_MAX: u32 = 20_000;
+
 /// A library of RocksDB.
 #[derive(Debug, Clone)]
 pub struct Library {
@@ -216,15 +222,18 @@ impl MeasuredStore for RocksDbMeasured {
         let clock = SystemClock::new();
         // Between a flush and the compaction that it calls for there is a moment without either. A compaction that is due may also
         // stay so for good: universal trees of enough runs have none that may be merged.
-        let mut quiet = 0;
-        while quiet < QUIET_POLLS {
+        let (mut quiet, mut idle) = (0, 0);
+        while quiet < QUIET_POLLS && idle < POLLS_MAX {
+            let start = clock.now();
             let is_due = self.property(c"rocksdb.compaction-pending") > 0;
-            quiet = match (self.is_busy(), is_due) {
-                (true, _) => 0,
-                (false, true) => quiet + 1,
-                (false, false) => quiet + QUIET_POLLS / 2,
-            };
+            let is_busy = self.is_busy();
             clock.sleep(POLL);
+            let is_starved = clock.now() - start > POLL * BUSY_MACHINE;
+            (quiet, idle) = match (is_busy, is_due) {
+                (true, _) => (0, 0),
+                (false, true) => (quiet + u32::from(!is_starved), idle + 1),
+                (false, false) => (quiet + QUIET_POLLS / 2, idle + 1),
+            };
         }
         Ok(())
     }
