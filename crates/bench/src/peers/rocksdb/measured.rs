@@ -27,7 +27,7 @@ const QUIET_POLLS: u32 = 60;
 const BUSY_MACHINE: u32 = 3;
 
 /// Looks after which the store is believed to be quiet on the busiest machine.
-const POLLS_MAX: u32 = 20_000;
+const POLLS_MAX: u32 = 400;
 
 /// A library of RocksDB.
 #[derive(Debug, Clone)]
