@@ -67,13 +67,10 @@ impl Connection {
     ///
     /// Errors: 25P02 in a transaction that has failed.
     pub fn catalog(&mut self) -> Result<std::sync::Arc<cairn_table::Catalog>> {
-        let joined = self.session.in_block();
         self.session.begin_statement()?;
         let catalog = self.session.transaction().map(|open| std::sync::Arc::clone(open.view().catalog()));
-        if !joined {
-            // What was only read is not missed when ending fails.
-            let _ = self.session.end_statement(true);
-        }
+        // What was only read is not missed when ending fails.
+        let _ = self.session.end_statement(true);
         catalog
     }
 
@@ -165,10 +162,11 @@ impl Connection {
         Ok(statement)
     }
 
-    /// Whether a kept statement was planned for another catalog than the one it would run on.
-    fn is_stale(&mut self, statement: &Statement) -> bool {
+    /// Whether a kept statement was planned for another catalog than the one it would run on, or under other settings.
+    fn is_stale(&self, statement: &Statement) -> bool {
+        let planned = statement.planned();
         matches!(statement.kind(), StatementKind::Query | StatementKind::Change)
-            && self.catalog().is_ok_and(|catalog| catalog.version() != statement.planned().catalog)
+            && (planned.catalog, planned.settings) != self.session.versions()
     }
 
     /// As [`Connection::prepare`], with the types of parameters, as far as they are known.

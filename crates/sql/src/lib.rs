@@ -36,4 +36,4 @@ pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
 pub use sequence::Sequence;
 pub use session::{Notice, TransactionStatus};
 pub use statement::{Statement, StatementKind};
-pub use syntax::split;
+pub use syntax::{RESERVED_WORDS, quote_ident, split};

@@ -245,6 +245,11 @@ impl Database {
     pub fn path(&self) -> &Path {
         self.inner.store.space().path()
     }
+
+    /// The number of the newest committed catalog: another one after each committed change of the schema. Takes no lock.
+    pub fn catalog_version(&self) -> u64 {
+        self.inner.catalog().version()
+    }
 }
 
 /// Removes what those had not removed any more who were there before: nobody sees what they were. Of trees that are still somebody's.

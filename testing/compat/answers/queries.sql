@@ -403,7 +403,6 @@ select ('2024-02-29 12:34:56.789'::timestamp)::text || '|' || (1.0::float8)::tex
 select x.id from t x join u y on true where null::int in (select id from t);
 
 select to_char(id, '999') from t;
--- refused 0A000
 --    1
 --    2
 --    3
@@ -431,3 +430,18 @@ select v from (values ('abc'::varchar(2)), ('abc'::varchar(1)), ('abc'::text), (
 -- ab
 -- abc
 -- NULL
+
+select count(*) from (select interval '1 mon' iv) s where iv between '29 days' and '31 days';
+-- 1
+
+select iv = '30 days', iv in ('720 hours', '1 day'), iv is distinct from interval '30 days', case iv when interval '30 days' then 'same' else 'other' end from (select interval '1 mon' iv, count(*) over ()) s;
+-- t|t|f|same
+
+select iv from (values (interval '1 mon'), (interval '30 days')) s (iv) group by iv;
+-- refused 0A000
+
+select (a.iv = b.iv)::text from (values (interval '1 mon')) a (iv) join (values (interval '30 days')) b (iv) using (iv);
+-- true
+
+select count(*) from t where (id, 1) in ((1, 1), (2, 2), (3, 1));
+-- 2

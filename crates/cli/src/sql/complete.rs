@@ -4,7 +4,7 @@ use cairn_sql::{Connection, TransactionStatus};
 
 use super::catalog::tables_of;
 use super::editor::Names;
-use super::keywords::{OTHERS, RESERVED};
+use super::keywords::OTHERS;
 
 /// Commands, for completion.
 const COMMANDS: [&str; 32] = [
@@ -44,8 +44,11 @@ const COMMANDS: [&str; 32] = [
 
 /// Tables and columns as they are now, beside what never changes.
 pub fn refresh(names: &Names, connection: &mut Connection) {
-    let mut all: Vec<String> =
-        [&RESERVED[..], &OTHERS, &COMMANDS].concat().into_iter().map(str::to_owned).collect();
+    let mut all: Vec<String> = [&cairn_sql::RESERVED_WORDS[..], &OTHERS, &COMMANDS]
+        .concat()
+        .into_iter()
+        .map(str::to_owned)
+        .collect();
     // In a transaction that has failed there is nothing to be known.
     if connection.status() != TransactionStatus::Failed
         && let Ok(catalog) = super::catalog::catalog(connection)

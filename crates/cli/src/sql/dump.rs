@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use cairn_sql::{Connection, Sequence};
+use cairn_sql::{Connection, Sequence, quote_ident};
 use cairn_table::{Catalog, Table};
 
 use crate::error::Result;
 
 use super::catalog::{catalog, fits, is_users, tables_of};
-use super::literal::{self, name, qualified};
+use super::literal::{self, qualified};
 use super::schema;
 use super::sink::Sink;
 
@@ -37,7 +37,7 @@ fn write(out: &mut Sink, connection: &mut Connection, pattern: Option<&str>) -> 
     out.line("BEGIN;")?;
     if pattern.is_none() {
         for schema in catalog.schemas().filter(|schema| *schema != "public" && is_users(schema)) {
-            out.line(format_args!("CREATE SCHEMA {};", name(schema)))?;
+            out.line(format_args!("CREATE SCHEMA {};", quote_ident(schema)))?;
         }
     }
     // Before the tables, whose defaults count with them.

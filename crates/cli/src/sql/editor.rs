@@ -71,7 +71,7 @@ fn candidates(typed: &str, names: &[String]) -> (usize, Vec<Pair>) {
     let folded = word.to_lowercase();
     let fits = |name: &&String| name.to_lowercase().starts_with(&folded);
     let shown = |name: &String| {
-        let is_keyword = super::keywords::RESERVED.contains(&name.as_str())
+        let is_keyword = cairn_sql::RESERVED_WORDS.contains(&name.as_str())
             || super::keywords::OTHERS.contains(&name.as_str());
         let text = if in_capitals && is_keyword { name.to_uppercase() } else { name.clone() };
         Pair { display: text.clone(), replacement: text }

@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_sql::{CommandTag, Connection, Outcome};
+use cairn_sql::{CommandTag, Connection, Outcome, quote_ident};
 use cairn_vfs::Fs;
 
 use crate::error::{Error, Result};
@@ -14,7 +14,7 @@ use crate::progress::InputProgress;
 
 use super::catalog::{catalog, parse_name};
 use super::command::Import;
-use super::literal::{name, qualified};
+use super::literal::qualified;
 use super::sink::Sink;
 
 const PIECE_BYTES: usize = 256 << 10;
@@ -39,7 +39,7 @@ pub fn import(
         if !is_there {
             let columns = header(fs, Path::new(&import.file), separator)?;
             let columns: Vec<String> =
-                columns.iter().map(|column| format!("{} text", name(column))).collect();
+                columns.iter().map(|column| format!("{} text", quote_ident(column))).collect();
             connection.execute(&format!("CREATE TABLE {target} ({})", columns.join(", ")), &[])?;
         }
         let header = if import.has_header || !is_there { ", HEADER" } else { "" };

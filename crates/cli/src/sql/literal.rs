@@ -1,6 +1,6 @@
 //! Values and names as they stand in SQL and JSON.
 
-use cairn_sql::{Column, DatumRef};
+use cairn_sql::{Column, DatumRef, quote_ident};
 use serde_json::value::RawValue;
 
 /// A value as SQL has it.
@@ -21,17 +21,13 @@ pub fn text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A name as SQL has it, in quotes where it needs them.
-pub fn name(name: &str) -> String {
-    let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
-        && !super::keywords::RESERVED.contains(&name);
-    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
-}
-
 /// A name with its schema, which `public` needs not be told.
 pub fn qualified(schema: &str, table: &str) -> String {
-    if schema == "public" { name(table) } else { format!("{}.{}", name(schema), name(table)) }
+    if schema == "public" {
+        quote_ident(table)
+    } else {
+        format!("{}.{}", quote_ident(schema), quote_ident(table))
+    }
 }
 
 /// A text as JSON has it.

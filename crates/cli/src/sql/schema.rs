@@ -1,14 +1,15 @@
 //! Tables, indexes and views as the statements that make them.
 
-use cairn_sql::Sequence;
+use cairn_sql::{Sequence, quote_ident};
 use cairn_table::Catalog;
 use cairn_table::schema::{ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef, ViewDef};
 
-use super::literal::{name, qualified, text};
+use super::literal::{qualified, text};
 
 /// Names of a table's columns, by their places.
 fn names(def: &TableDef, columns: &[usize]) -> String {
-    let name_of = |at: &usize| def.columns.get(*at).map_or_else(String::new, |column| name(&column.name));
+    let name_of =
+        |at: &usize| def.columns.get(*at).map_or_else(String::new, |column| quote_ident(&column.name));
     columns.iter().map(name_of).collect::<Vec<_>>().join(", ")
 }
 
@@ -34,19 +35,22 @@ pub fn create_table(catalog: &Catalog, def: &TableDef, has_references: bool) -> 
         .map(|column| {
             let default = column.default.as_ref().map(|text| format!(" DEFAULT {text}")).unwrap_or_default();
             let not_null = if column.nullable { "" } else { " NOT NULL" };
-            format!("{} {}{default}{not_null}", name(&column.name), column.kind)
+            format!("{} {}{default}{not_null}", quote_ident(&column.name), column.kind)
         })
         .collect();
     if !def.primary_key.is_empty() {
-        let constraint =
-            def.primary_key_name.as_ref().map(|it| format!("CONSTRAINT {} ", name(it))).unwrap_or_default();
+        let constraint = def
+            .primary_key_name
+            .as_ref()
+            .map(|it| format!("CONSTRAINT {} ", quote_ident(it)))
+            .unwrap_or_default();
         parts.push(format!("{constraint}PRIMARY KEY ({})", key(def, &def.primary_key)));
     }
     for index in def.indexes.iter().filter(|index| index.is_constraint) {
-        parts.push(format!("CONSTRAINT {} UNIQUE ({})", name(&index.name), key(def, &index.columns)));
+        parts.push(format!("CONSTRAINT {} UNIQUE ({})", quote_ident(&index.name), key(def, &index.columns)));
     }
     for check in &def.checks {
-        parts.push(format!("CONSTRAINT {} CHECK ({})", name(&check.name), check.expression));
+        parts.push(format!("CONSTRAINT {} CHECK ({})", quote_ident(&check.name), check.expression));
     }
     if has_references {
         parts.extend(def.foreign_keys.iter().map(|foreign| foreign_key(catalog, def, foreign)));
@@ -68,7 +72,7 @@ pub fn foreign_key(catalog: &Catalog, def: &TableDef, foreign: &ForeignKeyDef) -
     };
     format!(
         "CONSTRAINT {} FOREIGN KEY ({}) REFERENCES {table} ({columns}){}{}",
-        name(&foreign.name),
+        quote_ident(&foreign.name),
         names(def, &foreign.columns),
         act("DELETE", foreign.on_delete),
         act("UPDATE", foreign.on_update)
@@ -83,14 +87,20 @@ pub fn create_index(def: &TableDef, index: &IndexDef) -> String {
         columns => format!(" INCLUDE ({})", names(def, columns)),
     };
     let table = qualified(&def.schema, &def.name);
-    format!("CREATE {unique}INDEX {} ON {table} ({}){include};", name(&index.name), key(def, &index.columns))
+    format!(
+        "CREATE {unique}INDEX {} ON {table} ({}){include};",
+        quote_ident(&index.name),
+        key(def, &index.columns)
+    )
 }
 
 /// CREATE VIEW.
 pub fn create_view(view: &ViewDef) -> String {
     let columns = match view.columns.as_slice() {
         [] => String::new(),
-        columns => format!(" ({})", columns.iter().map(|column| name(column)).collect::<Vec<_>>().join(", ")),
+        columns => {
+            format!(" ({})", columns.iter().map(|column| quote_ident(column)).collect::<Vec<_>>().join(", "))
+        }
     };
     format!("CREATE VIEW {}{columns} AS {};", qualified(&view.schema, &view.name), view.query)
 }
@@ -113,7 +123,7 @@ pub fn set_sequence((schema, sequence): &(String, String), is: &Sequence) -> Str
     let place = qualified(schema, sequence);
     let owner = match is.owner.as_deref().and_then(|owner| owner.split_once('.')) {
         Some((table, column)) => {
-            format!("ALTER SEQUENCE {place} OWNED BY {}.{};\n", qualified(schema, table), name(column))
+            format!("ALTER SEQUENCE {place} OWNED BY {}.{};\n", qualified(schema, table), quote_ident(column))
         }
         None => String::new(),
     };

@@ -41,11 +41,7 @@ pub(crate) fn array_of(column: ColumnBuf, kind: &ColumnType) -> Result<ArrayRef,
         ColumnValues::Double(values) => numbers::<Float64Type>(values, &validity, kind),
         ColumnValues::Decimal(values) => numbers::<Decimal128Type>(values, &validity, kind),
         ColumnValues::Interval(values) => {
-            let nanoseconds = |micros: i64| {
-                micros.checked_mul(1_000).ok_or_else(|| {
-                    ArrowError::ArithmeticOverflow("interval out of range: 292 years of time".to_owned())
-                })
-            };
+            let nanoseconds = |micros: i64| micros.checked_mul(1_000).ok_or_else(super::too_long_span);
             let values = values.into_iter().map(|value| {
                 let nanoseconds = nanoseconds(value.micros)?;
                 Ok(IntervalMonthDayNano { months: value.months, days: value.days, nanoseconds })

@@ -35,7 +35,11 @@ enum Builder {
     Date(Date32Builder),
     Time(Time64MicrosecondBuilder),
     Timestamp(TimestampMicrosecondBuilder),
-    Interval(IntervalMonthDayNanoBuilder),
+    Interval {
+        to: IntervalMonthDayNanoBuilder,
+        /// One was longer than nanoseconds can be counted: 292 years.
+        too_long: bool,
+    },
     Uuid(StringViewBuilder),
 }
 
@@ -60,8 +64,15 @@ impl Columns {
 
     /// The batch, and begins another.
     ///
-    /// Errors: NULL where a column has none.
+    /// Errors: NULL where a column has none; intervals beyond what Arrow's nanoseconds hold.
     pub fn finish(&mut self) -> Result<RecordBatch, ArrowError> {
+        for column in &mut self.columns {
+            if let Builder::Interval { too_long, .. } = column
+                && std::mem::take(too_long)
+            {
+                return Err(super::too_long_span());
+            }
+        }
         let arrays = self.columns.iter_mut().map(Builder::finish).collect();
         let options = RecordBatchOptions::new().with_row_count(Some(std::mem::take(&mut self.rows)));
         RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)
@@ -84,7 +95,9 @@ impl Builder {
             Type::Date => Builder::Date(Date32Builder::with_capacity(rows)),
             Type::Time => Builder::Time(Time64MicrosecondBuilder::with_capacity(rows)),
             Type::Timestamp => Builder::Timestamp(TimestampMicrosecondBuilder::with_capacity(rows)),
-            Type::Interval => Builder::Interval(IntervalMonthDayNanoBuilder::with_capacity(rows)),
+            Type::Interval => {
+                Builder::Interval { to: IntervalMonthDayNanoBuilder::with_capacity(rows), too_long: false }
+            }
             Type::Uuid => Builder::Uuid(StringViewBuilder::with_capacity(rows)),
             _ => Builder::Text(StringViewBuilder::with_capacity(rows)),
         }
@@ -105,8 +118,10 @@ impl Builder {
             (Builder::Date(to), Value::Date(value)) => to.append_value(*value),
             (Builder::Time(to), Value::Time(value)) => to.append_value(*value),
             (Builder::Timestamp(to), Value::Timestamp(value)) => to.append_value(*value),
-            (Builder::Interval(to), Value::Interval(value)) => {
-                let nanoseconds = value.micros.saturating_mul(1_000);
+            (Builder::Interval { to, too_long }, Value::Interval(value)) => {
+                let nanoseconds = value.micros.checked_mul(1_000);
+                *too_long |= nanoseconds.is_none();
+                let nanoseconds = nanoseconds.unwrap_or_default();
                 to.append_value(IntervalMonthDayNano { months: value.months, days: value.days, nanoseconds });
             }
             (Builder::Uuid(to), Value::Uuid(value)) => to.append_value(DatumRef::Uuid(*value).to_string()),
@@ -128,7 +143,7 @@ impl Builder {
             Builder::Date(to) => to.append_null(),
             Builder::Time(to) => to.append_null(),
             Builder::Timestamp(to) => to.append_null(),
-            Builder::Interval(to) => to.append_null(),
+            Builder::Interval { to, .. } => to.append_null(),
         }
     }
 
@@ -146,7 +161,7 @@ impl Builder {
             Builder::Date(from) => Arc::new(from.finish()),
             Builder::Time(from) => Arc::new(from.finish()),
             Builder::Timestamp(from) => Arc::new(from.finish()),
-            Builder::Interval(from) => Arc::new(from.finish()),
+            Builder::Interval { to, .. } => Arc::new(to.finish()),
         }
     }
 }

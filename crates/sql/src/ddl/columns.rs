@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, Expr, GeneratedAs, SequenceOptions, UnaryOperator, Value,
 };
 
-use super::constraints::Constraints;
+use super::constraints::{Constraints, check_characteristics};
 use crate::direct::default_of;
 use crate::error::{Error, Result};
 use crate::sequence::{Name, Sequence};
@@ -64,9 +64,11 @@ impl Constraints<'_> {
         let key = || vec![KeyColumn { column: at, order: Order::default() }];
         match &option.option {
             ColumnOption::PrimaryKey(constraint) => {
+                check_characteristics(constraint.characteristics.as_ref())?;
                 self.primary_key(option.name.as_ref().or(constraint.name.as_ref()), key())
             }
             ColumnOption::Unique(constraint) => {
+                check_characteristics(constraint.characteristics.as_ref())?;
                 self.unique(option.name.as_ref().or(constraint.name.as_ref()), key())
             }
             ColumnOption::Check(check) => {

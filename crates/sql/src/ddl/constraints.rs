@@ -4,8 +4,8 @@ use cairn_table::Catalog;
 use cairn_table::row::Order;
 use cairn_table::schema::{CheckDef, ForeignKeyDef, IndexDef, KeyColumn, Referential, TableDef};
 use datafusion::sql::sqlparser::ast::{
-    CheckConstraint, Expr, ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, ReferentialAction,
-    TableConstraint,
+    CheckConstraint, ConstraintCharacteristics, ConstraintReferenceMatchKind, DeferrableInitial, Expr,
+    ForeignKeyConstraint, Ident, IndexColumn, NullsDistinctOption, ReferentialAction, TableConstraint,
 };
 
 use super::{free_name, has_constraint};
@@ -34,10 +34,12 @@ impl Constraints<'_> {
     pub fn add(&mut self, constraint: &TableConstraint) -> Result<()> {
         match constraint {
             TableConstraint::PrimaryKey(key) => {
+                check_characteristics(key.characteristics.as_ref())?;
                 let columns = self.key_columns(&key.columns)?;
                 self.primary_key(key.name.as_ref(), columns)
             }
             TableConstraint::Unique(unique) => {
+                check_characteristics(unique.characteristics.as_ref())?;
                 if unique.nulls_distinct == NullsDistinctOption::NotDistinct {
                     return Err(Error::unsupported("NULLS NOT DISTINCT"));
                 }
@@ -87,6 +89,9 @@ impl Constraints<'_> {
     }
 
     pub fn check(&mut self, check: &CheckConstraint, column: Option<&str>) -> Result<()> {
+        if check.enforced == Some(false) {
+            return Err(Error::unsupported("NOT ENFORCED"));
+        }
         let base = match column {
             Some(column) => format!("{}_{column}_check", self.def.name),
             None => format!("{}_check", self.def.name),
@@ -97,6 +102,12 @@ impl Constraints<'_> {
     }
 
     pub fn foreign_key(&mut self, key: &ForeignKeyConstraint, columns: Vec<usize>) -> Result<()> {
+        check_characteristics(key.characteristics.as_ref())?;
+        if let Some(ConstraintReferenceMatchKind::Full | ConstraintReferenceMatchKind::Partial) =
+            &key.match_kind
+        {
+            return Err(Error::unsupported("MATCH FULL and MATCH PARTIAL"));
+        }
         let target = qualified(&key.foreign_table)?;
         let is_own = target.name == self.def.name
             && target.schema.as_ref().is_none_or(|schema| *schema == self.def.schema);
@@ -166,6 +177,20 @@ impl Constraints<'_> {
     pub fn key_columns(&self, columns: &[IndexColumn]) -> Result<Vec<KeyColumn>> {
         key_columns(self.def, columns)
     }
+}
+
+/// Constraints are checked when a statement ends, and always.
+///
+/// Errors: 0A000 for those that are to wait for the commit, or not to be checked.
+pub(super) fn check_characteristics(given: Option<&ConstraintCharacteristics>) -> Result<()> {
+    let Some(given) = given else { return Ok(()) };
+    if given.deferrable == Some(true) || given.initially == Some(DeferrableInitial::Deferred) {
+        return Err(Error::unsupported("DEFERRABLE"));
+    }
+    if given.enforced == Some(false) {
+        return Err(Error::unsupported("NOT ENFORCED"));
+    }
+    Ok(())
 }
 
 /// The columns of a key or an index, and how they are ordered.

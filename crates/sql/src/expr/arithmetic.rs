@@ -5,7 +5,9 @@ use super::node::Operator;
 use super::time;
 use crate::datum::{Datum, DatumRef, pow10, rescale};
 use crate::error::{Error, Result};
-use crate::sqlstate::{DIVISION_BY_ZERO, INTERNAL_ERROR, NUMERIC_VALUE_OUT_OF_RANGE};
+use crate::sqlstate::{
+    DIVISION_BY_ZERO, INTERNAL_ERROR, INVALID_ARGUMENT_FOR_POWER, NUMERIC_VALUE_OUT_OF_RANGE,
+};
 
 /// Digits that a quotient of decimals has at least.
 const QUOTIENT_DIGITS: u8 = 16;
@@ -159,16 +161,34 @@ fn divide((a, m): (i128, u8), (b, n): (i128, u8)) -> Option<Datum> {
 }
 
 fn floats(operator: Operator, a: f64, b: f64) -> Result<f64> {
-    Ok(match operator {
+    let result = match operator {
         Operator::Add => a + b,
         Operator::Subtract => a - b,
         Operator::Multiply => a * b,
-        Operator::Divide | Operator::Modulo if b == 0.0 => return Err(by_zero()),
+        Operator::Divide | Operator::Modulo if b == 0.0 && !a.is_nan() => return Err(by_zero()),
         Operator::Divide => a / b,
         Operator::Modulo => a % b,
+        Operator::Power if a == 0.0 && b < 0.0 => {
+            let what = "zero raised to a negative power is undefined";
+            return Err(Error::new(INVALID_ARGUMENT_FOR_POWER, what));
+        }
+        Operator::Power if a < 0.0 && a.is_finite() && b.is_finite() && b.fract() != 0.0 => {
+            let what = "a negative number raised to a non-integer power yields a complex result";
+            return Err(Error::new(INVALID_ARGUMENT_FOR_POWER, what));
+        }
         Operator::Power => a.powf(b),
         _ => return Err(internal(operator)),
-    })
+    };
+    let is_nothing = result == 0.0 && a != 0.0 && a.is_finite() && b.is_finite();
+    let vanished = match operator {
+        Operator::Multiply => is_nothing && b != 0.0,
+        Operator::Divide | Operator::Power => is_nothing,
+        _ => false,
+    };
+    if vanished {
+        return Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"));
+    }
+    Ok(result)
 }
 
 /// The value with the other sign.

@@ -9,6 +9,7 @@ use super::cast::rank;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Function {
     Abs,
+    Age,
     Ascii,
     Ceil,
     Chr,
@@ -19,11 +20,16 @@ pub(crate) enum Function {
     CurrentValue,
     DatePart,
     DateTrunc,
+    Digest,
     Exp,
     Extract,
     Floor,
+    Format,
     Greatest,
     InitCap,
+    JustifyDays,
+    JustifyHours,
+    JustifyInterval,
     LastValue,
     Least,
     Left,
@@ -36,6 +42,10 @@ pub(crate) enum Function {
     PadLeft,
     PadRight,
     Position,
+    Quotient,
+    QuoteIdent,
+    QuoteLiteral,
+    QuoteNullable,
     Random,
     Repeat,
     Replace,
@@ -49,6 +59,15 @@ pub(crate) enum Function {
     Sqrt,
     StartsWith,
     Substr,
+    /// Of a moment or a span.
+    TextOf,
+    TextOfNumber,
+    /// Of a moment whose type has a time zone.
+    TextOfZoned,
+    ToDate,
+    ToNumber,
+    /// By a pattern, or from seconds since 1970.
+    ToTimestamp,
     /// `transaction_timestamp`, `now`.
     TransactionTime,
     Trim,
@@ -56,6 +75,9 @@ pub(crate) enum Function {
     TrimStart,
     Trunc,
     Upper,
+    WidthBucket,
+    /// The text of a moment whose type has a time zone.
+    ZonedText,
 }
 
 impl Function {
@@ -84,11 +106,11 @@ impl Function {
 
     /// NULL where an argument is.
     pub fn is_strict(self) -> bool {
-        !self.takes_any_number()
+        !self.takes_any_number() && self != Function::QuoteNullable
     }
 
     pub fn takes_any_number(self) -> bool {
-        matches!(self, Function::Concat | Function::Greatest | Function::Least)
+        matches!(self, Function::Concat | Function::Format | Function::Greatest | Function::Least)
     }
 }
 
@@ -101,7 +123,11 @@ pub(super) struct Signature {
 
 /// The function that a call with arguments of these types means; `None` for a type that is still open. `None` where this path has no such function.
 pub(super) fn resolve(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
-    by_text(name, given).or_else(|| by_number(name, given)).or_else(|| of_session(name, given))
+    by_text(name, given)
+        .or_else(|| by_pattern(name, given))
+        .or_else(|| by_number(name, given))
+        .or_else(|| by_time(name, given))
+        .or_else(|| of_session(name, given))
 }
 
 fn signature(function: Function, arguments: &[Type], result: Type) -> Option<Signature> {
@@ -120,7 +146,8 @@ fn whole(kind: &Option<ColumnType>) -> bool {
 fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
     use Type::{Blob, Boolean, Int, Text};
     let texts = given.iter().all(text_like);
-    let is_blob = matches!(given, [Some(kind)] if kind.kind == Blob);
+    let is_bytes = |kind: &Option<ColumnType>| kind.as_ref().is_some_and(|kind| kind.kind == Blob);
+    let is_blob = matches!(given, [kind] if is_bytes(kind));
     let text_then_numbers = |numbers: usize| {
         given.len() == numbers + 1 && given.first().is_some_and(text_like) && given.iter().skip(1).all(whole)
     };
@@ -165,9 +192,19 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
             let fits = text_like(given.first()?) && text_like(given.get(1)?) && whole(given.get(2)?);
             fits.then(|| signature(Function::SplitPart, &[Text, Text, Int], Text))?
         }
+        ("substr" | "substring", 2 | 3)
+            if given.first().is_some_and(is_bytes) && given.iter().skip(1).all(whole) =>
+        {
+            signature(Function::Substr, [Blob, Int, Int].get(..given.len())?, Blob)
+        }
+        ("md5", 1) if texts => signature(Function::Digest, &[Text], Text),
+        ("md5", 1) if is_blob => signature(Function::Digest, &[Blob], Text),
+        ("quote_ident", 1) if texts => signature(Function::QuoteIdent, &[Text], Text),
+        ("quote_literal", 1) => signature(Function::QuoteLiteral, &[Text], Text),
+        ("quote_nullable", 1) => signature(Function::QuoteNullable, &[Text], Text),
         // Truth is written as columns of it are, not as a cast does it.
-        ("concat", 1..) => Some(Signature {
-            function: Function::Concat,
+        ("concat" | "format", 1..) if name == "concat" || text_like(given.first()?) => Some(Signature {
+            function: if name == "concat" { Function::Concat } else { Function::Format },
             arguments: given
                 .iter()
                 .map(
@@ -181,6 +218,63 @@ fn by_text(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
         }),
         _ => None,
     }
+}
+
+/// Values by patterns, and patterns by values.
+fn by_pattern(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    use Type::{Date, Double, Interval, Text, Timestamp};
+    match (name, given) {
+        ("to_char", [Some(kind), pattern]) if text_like(pattern) => {
+            let (function, argument) = match kind.kind {
+                Timestamp if !kind.is_zoned => (Function::TextOf, kind.clone()),
+                Timestamp | Date => (Function::TextOfZoned, ColumnType::zoned()),
+                Interval => (Function::TextOf, kind.clone()),
+                number => {
+                    rank(number)?;
+                    (Function::TextOfNumber, kind.clone())
+                }
+            };
+            Some(Signature { function, arguments: vec![argument, Text.into()], result: Text.into() })
+        }
+        ("to_date", [text, pattern]) if text_like(text) && text_like(pattern) => {
+            signature(Function::ToDate, &[Text, Text], Date)
+        }
+        ("to_timestamp", [text, pattern]) if text_like(text) && text_like(pattern) => Some(Signature {
+            function: Function::ToTimestamp,
+            arguments: vec![Text.into(), Text.into()],
+            result: ColumnType::zoned(),
+        }),
+        ("to_timestamp", [Some(seconds)]) if rank(seconds.kind).is_some() => Some(Signature {
+            function: Function::ToTimestamp,
+            arguments: vec![Double.into()],
+            result: ColumnType::zoned(),
+        }),
+        // How many digits there are after the point is the pattern's to say: ten are room for most.
+        ("to_number", [text, pattern]) if text_like(text) && text_like(pattern) => Some(Signature {
+            function: Function::ToNumber,
+            arguments: vec![Text.into(), Text.into()],
+            result: ColumnType::decimal(38, 10),
+        }),
+        _ => None,
+    }
+}
+
+/// Spans of time.
+fn by_time(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
+    use Type::{Date, Interval, Timestamp};
+    let is_moment =
+        |kind: &Option<ColumnType>| kind.as_ref().is_none_or(|kind| matches!(kind.kind, Timestamp | Date));
+    let is_span = |kind: &Option<ColumnType>| kind.as_ref().is_none_or(|kind| kind.kind == Interval);
+    let function = match (name, given) {
+        ("age", [later, earlier]) if is_moment(later) && is_moment(earlier) => {
+            return signature(Function::Age, &[Timestamp, Timestamp], Interval);
+        }
+        ("justify_days", [span]) if is_span(span) => Function::JustifyDays,
+        ("justify_hours", [span]) if is_span(span) => Function::JustifyHours,
+        ("justify_interval", [span]) if is_span(span) => Function::JustifyInterval,
+        _ => return None,
+    };
+    signature(function, &[Interval], Interval)
 }
 
 fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
@@ -207,6 +301,20 @@ fn by_number(name: &str, given: &[Option<ColumnType>]) -> Option<Signature> {
             let function = if name == "round" { Function::Round } else { Function::Trunc };
             let kind = if first.kind == Decimal { first.clone() } else { ColumnType::decimal(38, 0) };
             Some(Signature { function, arguments: vec![kind.clone(), Int.into()], result: kind })
+        }
+        ("div", 2) => {
+            let number = |kind: &Option<ColumnType>| kind.clone().filter(|kind| rank(kind.kind).is_some());
+            let (left, right) = (number(given.first()?)?, number(given.get(1)?)?);
+            let numeric = |kind: ColumnType| match kind.kind {
+                Decimal => Some(kind),
+                Type::Real | Double => None,
+                _ => Some(ColumnType::decimal(38, 0)),
+            };
+            let arguments = vec![numeric(left)?, numeric(right)?];
+            Some(Signature { function: Function::Quotient, arguments, result: ColumnType::decimal(38, 0) })
+        }
+        ("width_bucket", 4) if whole(given.get(3)?) => {
+            signature(Function::WidthBucket, &[Double, Double, Double, Int], Int)
         }
         ("sqrt", 1) => double(Function::Sqrt),
         ("exp", 1) => double(Function::Exp),

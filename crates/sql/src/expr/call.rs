@@ -4,13 +4,15 @@ use std::cmp::Ordering;
 
 use super::cast::as_double;
 use super::eval::{Context, Val};
-use super::{Function, arithmetic, logic, time};
+use super::{Function, age, arithmetic, logic, pattern, texts, time};
 use crate::datum::{Datum, DatumRef, pow10, rescale};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
-    INTERNAL_ERROR, INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER, INVALID_PARAMETER_VALUE,
-    NUMERIC_VALUE_OUT_OF_RANGE, PROGRAM_LIMIT_EXCEEDED, SUBSTRING_ERROR, UNDEFINED_OBJECT,
+    INTERNAL_ERROR, INVALID_ARGUMENT_FOR_LOGARITHM, INVALID_ARGUMENT_FOR_POWER,
+    INVALID_ARGUMENT_FOR_WIDTH_BUCKET, INVALID_PARAMETER_VALUE, NUMERIC_VALUE_OUT_OF_RANGE,
+    PROGRAM_LIMIT_EXCEEDED, SUBSTRING_ERROR, UNDEFINED_OBJECT,
 };
+use crate::syntax::quote_ident;
 
 /// The most bytes of a text that a function makes.
 const LONGEST: usize = 64 << 20;
@@ -67,6 +69,11 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
             check_length(text(0).len().saturating_mul(times))?;
             Datum::Text(text(0).repeat(times))
         }
+        F::Substr if matches!(value(0), DatumRef::Blob(_)) => {
+            let DatumRef::Blob(bytes) = value(0) else { return Ok(Datum::Null) };
+            let part = part(int(1), arguments.get(2).map(|_| int(2)))?;
+            Datum::Blob(bytes.iter().copied().skip(part.0).take(part.1).collect())
+        }
         F::Substr => substring(text(0), int(1), arguments.get(2).map(|_| int(2)))?,
         F::PadLeft | F::PadRight => {
             pad(function, text(0), int(1), arguments.get(2).map_or(" ", |_| text(2)))?
@@ -80,6 +87,56 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
                 all += &text;
             }
             Datum::Text(all)
+        }
+        F::Format => match texts::format(arguments)? {
+            Some(text) => Datum::Text(text),
+            None => Datum::Null,
+        },
+        F::Digest => Datum::Text(texts::md5(match value(0) {
+            DatumRef::Blob(bytes) => bytes,
+            _ => text(0).as_bytes(),
+        })),
+        F::QuoteIdent => Datum::Text(quote_ident(text(0))),
+        F::QuoteNullable if value(0).is_null() => Datum::Text("NULL".to_owned()),
+        F::QuoteLiteral | F::QuoteNullable => Datum::Text(texts::quote_literal(text(0))),
+        F::TextOf | F::TextOfZoned => Datum::Text(match value(0) {
+            DatumRef::Timestamp(at) => pattern::moment_text(at, function == F::TextOfZoned, text(1))?,
+            DatumRef::Interval { months, days, micros } => pattern::span_text(months, days, micros, text(1))?,
+            _ => return Err(Error::new(INTERNAL_ERROR, "to_char met a value that it does not take")),
+        }),
+        F::TextOfNumber => Datum::Text(pattern::number_text(value(0), text(1))?),
+        F::ToNumber => {
+            let (unscaled, scale) = pattern::number_from(text(0), text(1))?;
+            Datum::Decimal { unscaled, scale }
+        }
+        F::ToDate => Datum::Date(pattern::moment_from(text(0), text(1))?.div_euclid(time::DAY) as i32),
+        F::ToTimestamp => Datum::Timestamp(match value(0) {
+            DatumRef::Text(text) => pattern::moment_from(text, text_of(value(1)))?,
+            seconds => time::from_seconds(as_double(seconds))?,
+        }),
+        F::ZonedText => {
+            let plain = value(0).to_string();
+            Datum::Text(match plain.strip_suffix(" BC") {
+                Some(before) => format!("{before}+00 BC"),
+                None => plain + "+00",
+            })
+        }
+        F::Age => match (value(0), value(1)) {
+            (DatumRef::Timestamp(later), DatumRef::Timestamp(earlier)) => age::age(later, earlier)?,
+            _ => return Err(Error::new(INTERNAL_ERROR, "age met a value that it does not take")),
+        },
+        F::JustifyDays | F::JustifyHours | F::JustifyInterval => match value(0) {
+            DatumRef::Interval { months, days, micros } => match function {
+                F::JustifyDays => age::justify_days(months, days, micros)?,
+                F::JustifyHours => age::justify_hours(months, days, micros)?,
+                _ => age::justify_interval(months, days, micros)?,
+            },
+            _ => return Err(Error::new(INTERNAL_ERROR, "no interval to be justified")),
+        },
+        F::Quotient => quotient(value(0), value(1))?,
+        F::WidthBucket => {
+            let numbers = [as_double(value(0)), as_double(value(1)), as_double(value(2))];
+            Datum::Int(width_bucket(numbers, int(3))?)
         }
         F::Abs => match negative(value(0)) {
             true => arithmetic::negate(value(0))?,
@@ -118,6 +175,58 @@ pub(super) fn call(function: Function, arguments: &[Val<'_>], context: &dyn Cont
     })
 }
 
+fn text_of(value: DatumRef<'_>) -> &str {
+    match value {
+        DatumRef::Text(text) => text,
+        _ => "",
+    }
+}
+
+/// The whole part of a quotient.
+fn quotient(left: DatumRef<'_>, right: DatumRef<'_>) -> Result<Datum> {
+    let (DatumRef::Decimal { unscaled: a, scale: of_a }, DatumRef::Decimal { unscaled: b, scale: of_b }) =
+        (left, right)
+    else {
+        return Err(Error::new(INTERNAL_ERROR, "div met a value that it does not take"));
+    };
+    if b == 0 {
+        return Err(arithmetic::by_zero());
+    }
+    let scale = of_a.max(of_b);
+    let whole = rescale(a, of_a, scale).zip(rescale(b, of_b, scale)).and_then(|(a, b)| a.checked_div(b));
+    let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range");
+    Ok(Datum::Decimal { unscaled: whole.ok_or_else(overflow)?, scale: 0 })
+}
+
+/// Which of so many equal parts of a range a number is in: 0 before them, one more than there are behind them.
+fn width_bucket([operand, low, high]: [f64; 3], count: i64) -> Result<i32> {
+    let invalid = |what: &str| Err(Error::new(INVALID_ARGUMENT_FOR_WIDTH_BUCKET, what));
+    if count <= 0 {
+        return invalid("count must be greater than zero");
+    }
+    if operand.is_nan() || low.is_nan() || high.is_nan() {
+        return invalid("operand, lower bound, and upper bound cannot be NaN");
+    }
+    if !low.is_finite() || !high.is_finite() {
+        return invalid("lower and upper bounds must be finite");
+    }
+    if low == high {
+        return invalid("lower bound cannot equal upper bound");
+    }
+    let (before, behind) =
+        if low < high { (operand < low, operand >= high) } else { (operand > low, operand <= high) };
+    let bucket = match (before, behind) {
+        (true, _) => 0,
+        (_, true) => count + 1,
+        // Halves, as the range may be wider than numbers reach.
+        _ => {
+            let share = (operand / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0);
+            ((share * count as f64) as i64).min(count - 1) + 1
+        }
+    };
+    i32::try_from(bucket).map_err(|_| Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"))
+}
+
 /// Errors: 54000 for a text that nobody should make.
 pub(super) fn check_length(bytes: usize) -> Result<()> {
     if bytes <= LONGEST {
@@ -154,7 +263,8 @@ fn side(function: Function, text: &str, count: i64) -> String {
     }
 }
 
-fn substring(text: &str, from: i64, count: Option<i64>) -> Result<Datum> {
+/// How many to leave out, and how many to take.
+fn part(from: i64, count: Option<i64>) -> Result<(usize, usize)> {
     let end = match count {
         Some(count) if count < 0 => {
             return Err(Error::new(SUBSTRING_ERROR, "negative substring length not allowed"));
@@ -164,7 +274,11 @@ fn substring(text: &str, from: i64, count: Option<i64>) -> Result<Datum> {
     };
     let start = from.max(1);
     let skip = usize::try_from(start - 1).unwrap_or(usize::MAX);
-    let take = usize::try_from(end.saturating_sub(start)).unwrap_or(0);
+    Ok((skip, usize::try_from(end.saturating_sub(start)).unwrap_or(0)))
+}
+
+fn substring(text: &str, from: i64, count: Option<i64>) -> Result<Datum> {
+    let (skip, take) = part(from, count)?;
     Ok(Datum::Text(text.chars().skip(skip).take(take).collect()))
 }
 
@@ -258,11 +372,11 @@ fn analytic(function: Function, value: f64) -> Result<f64> {
         Function::Ln => Ok(value.ln()),
         _ => {
             let result = value.exp();
-            let overflow = result.is_infinite() && value.is_finite();
-            if overflow {
-                Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"))
-            } else {
-                Ok(result)
+            match result {
+                _ if !value.is_finite() => Ok(result),
+                f64::INFINITY => Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow")),
+                0.0 => Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow")),
+                _ => Ok(result),
             }
         }
     }

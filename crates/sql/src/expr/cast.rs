@@ -141,10 +141,10 @@ fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
     let unscaled = match datum {
         DatumRef::Decimal { unscaled, scale: from } => rescale(unscaled, from, scale),
         DatumRef::Real(_) | DatumRef::Double(_) => {
-            // By the digits that are printed, as PostgreSQL does.
+            // Six digits or fifteen, as PostgreSQL does: those behind them are what binary fractions make of decimal ones.
             let text = match datum {
-                DatumRef::Real(value) => format!("{value:e}"),
-                other => format!("{:e}", as_double(other)),
+                DatumRef::Real(value) => format!("{value:.5e}"),
+                other => format!("{:.14e}", as_double(other)),
             };
             crate::datum::parse_decimal(&text).and_then(|(unscaled, from)| rescale(unscaled, from, scale))
         }
@@ -160,15 +160,19 @@ fn decimal(datum: DatumRef<'_>, to: &ColumnType) -> Result<Datum> {
 fn open_decimal(datum: DatumRef<'_>) -> Result<Datum> {
     let scale = match datum {
         DatumRef::Decimal { scale, .. } => scale,
-        DatumRef::Real(value) => digits_after(&value.to_string()),
-        DatumRef::Double(value) => digits_after(&value.to_string()),
+        DatumRef::Real(value) => digits_after(&format!("{value:.5e}")),
+        DatumRef::Double(value) => digits_after(&format!("{value:.14e}")),
         _ => 0,
     };
     decimal(datum, &ColumnType::decimal(38, scale))
 }
 
+/// How many digits after the point a number has that is written with an exponent.
 fn digits_after(number: &str) -> u8 {
-    number.split_once('.').map_or(0, |(_, digits)| digits.len().min(38) as u8)
+    let (digits, exponent) = number.split_once('e').unwrap_or((number, "0"));
+    let behind = digits.split_once('.').map_or(0, |(_, digits)| digits.trim_end_matches('0').len());
+    let exponent: i64 = exponent.parse().unwrap_or_default();
+    (behind as i64 - exponent).clamp(0, 38) as u8
 }
 
 /// The nearest whole number; `None` for what has none.

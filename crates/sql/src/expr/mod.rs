@@ -2,6 +2,7 @@
 //!
 //! Three-valued logic, types and errors are PostgreSQL's. What the compiler does not know is no error: the statement goes the general way ([`Failure::Unknown`]).
 
+mod age;
 mod arithmetic;
 mod builtin;
 mod call;
@@ -14,7 +15,9 @@ mod logic;
 mod node;
 mod operators;
 mod outside;
+mod pattern;
 mod scope;
+mod texts;
 mod time;
 
 pub(crate) use builtin::Function;
@@ -23,7 +26,7 @@ pub(crate) use compile::{Compiler, Failure, NoContext, Typed};
 pub(crate) use eval::{Cells, Context, Env, Val};
 pub(crate) use logic::compare;
 pub(crate) use node::{Comparison, Node, Operator};
-pub(crate) use outside::Deed;
+pub(crate) use outside::{Deed, scale_of_pattern};
 pub(crate) use scope::Scope;
 
 pub(crate) use literal::parameter;

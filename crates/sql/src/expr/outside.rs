@@ -9,6 +9,12 @@ use super::node::Operator;
 use super::{Cells, Compiler, Env, NoContext, Node, Scope, Typed, Val};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::types::name_of;
+
+/// How many digits after the point `to_number` gives by a pattern.
+pub(crate) fn scale_of_pattern(pattern: &str) -> Option<u8> {
+    super::pattern::scale_of(pattern)
+}
 
 /// Something that is done to values of known types.
 #[derive(Debug, Clone)]
@@ -21,6 +27,10 @@ pub(crate) struct Deed {
 impl Deed {
     /// The function that a call with arguments of these types means; `None` where there is none. `None` for a type is NULL's.
     pub fn function(name: &str, kinds: &[Option<ColumnType>]) -> Option<Deed> {
+        if let ("pg_typeof", [kind]) = (name, kinds) {
+            let kind = kind.as_ref().map_or("unknown", name_of).to_owned();
+            return Some(Deed { node: Node::Const(Datum::Text(kind)), result: Type::Text.into() });
+        }
         // Whole numbers that are bigint elsewhere because nobody has said that they are smaller.
         let narrow = |kind: &Option<ColumnType>| match kind {
             Some(kind) if kind.kind == Type::BigInt => Some(Type::Int.into()),

@@ -1,6 +1,5 @@
 //! Dates, times and spans between them.
 
-use super::cast::as_double;
 use super::node::Operator;
 use crate::datum::{Datum, DatumRef, civil_from_days, days_from_civil, days_in_month};
 use crate::error::{Error, Result};
@@ -9,7 +8,7 @@ use crate::sqlstate::{DATETIME_FIELD_OVERFLOW, INTERNAL_ERROR, INVALID_PARAMETER
 pub(super) const SECOND: i64 = 1_000_000;
 pub(super) const DAY: i64 = 86_400 * SECOND;
 
-fn overflow(what: &str) -> Error {
+pub(super) fn overflow(what: &str) -> Error {
     Error::new(DATETIME_FIELD_OVERFLOW, format!("{what} out of range"))
 }
 
@@ -64,13 +63,13 @@ pub(super) fn binary(operator: Operator, left: DatumRef<'_>, right: DatumRef<'_>
         (D::Interval { .. }, O::Subtract, D::Interval { months, days, micros }) => {
             binary(O::Add, left, negate(months, days, micros)?.borrow())
         }
-        (D::Interval { months, days, micros }, O::Multiply, D::Double(_)) => {
-            scale(months, days, micros, as_double(right))
+        (D::Interval { months, days, micros }, O::Multiply, D::Double(by)) => {
+            scale(months, days, micros, |part| part * by)
         }
         (D::Double(_), O::Multiply, D::Interval { .. }) => binary(operator, right, left),
         (D::Interval { .. }, O::Divide, D::Double(0.0)) => Err(super::arithmetic::by_zero()),
         (D::Interval { months, days, micros }, O::Divide, D::Double(by)) => {
-            scale(months, days, micros, 1.0 / by)
+            scale(months, days, micros, |part| part / by)
         }
         _ => Err(Error::new(INTERNAL_ERROR, format!("{operator:?} met values that it does not take"))),
     }
@@ -89,23 +88,35 @@ pub(super) fn add(at: i64, months: i32, days: i32, micros: i64) -> Option<i64> {
     day.checked_mul(DAY)?.checked_add(at.rem_euclid(DAY))?.checked_add(micros)
 }
 
-fn scale(months: i32, days: i32, micros: i64, by: f64) -> Result<Datum> {
-    let all_months = f64::from(months) * by;
-    let all_days = f64::from(days) * by + round(all_months.fract() * 30.0);
-    let all_micros = micros as f64 * by + round(all_days.fract() * 86_400.0) * 1e6;
-    if !(all_months.abs() < 2e9 && all_days.abs() < 2e9 && all_micros.abs() < 9e18) {
+/// A span whose parts are multiplied or divided. What is left of a month goes into days of which it has thirty, what is left of those into hours.
+fn scale(months: i32, days: i32, micros: i64, by: impl Fn(f64) -> f64) -> Result<Datum> {
+    let (all_months, all_days) = (by(months.into()), by(days.into()));
+    let of_month = round(all_months.fract() * 30.0);
+    let mut seconds = round((all_days.fract() + of_month.fract()) * 86_400.0);
+    let mut whole_days = all_days.trunc() + of_month.trunc();
+    if seconds.abs() >= 86_400.0 {
+        whole_days += (seconds / 86_400.0).trunc();
+        seconds %= 86_400.0;
+    }
+    let all_micros = (by(micros as f64) + seconds * 1e6).round_ties_even();
+    if !(all_months.abs() < 2_147_483_648.0
+        && whole_days.abs() < 2_147_483_648.0
+        && all_micros.abs() < 9.2e18)
+    {
         return Err(overflow("interval"));
     }
-    Ok(Datum::Interval {
-        months: all_months as i32,
-        days: all_days as i32,
-        micros: all_micros.round() as i64,
-    })
+    Ok(Datum::Interval { months: all_months as i32, days: whole_days as i32, micros: all_micros as i64 })
 }
 
 /// To six digits after the point, so that a tenth of something is a tenth.
 fn round(value: f64) -> f64 {
     (value * 1e6).round() / 1e6
+}
+
+/// The moment so many seconds after 1970 began.
+pub(super) fn from_seconds(seconds: f64) -> Result<i64> {
+    let micros = (seconds * 1e6).round_ties_even();
+    if micros.abs() < 9.2e18 { Ok(micros as i64) } else { Err(overflow("timestamp")) }
 }
 
 /// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field has a fraction.
@@ -169,7 +180,7 @@ fn of_time(field: &str, time: i64) -> Option<Datum> {
 }
 
 /// The year that a day's week belongs to, and the week's number: the first has a Thursday in the year.
-fn iso_week(day: i64) -> (i64, i64) {
+pub(super) fn iso_week(day: i64) -> (i64, i64) {
     let thursday = day - (day + 3).rem_euclid(7) + 3;
     let (year, _, _) = civil_from_days(thursday);
     (year, (thursday - days_from_civil(year, 1, 1)) / 7 + 1)
@@ -179,21 +190,22 @@ fn iso_week(day: i64) -> (i64, i64) {
 pub(super) fn truncate(field: &str, at: i64) -> Result<i64> {
     let (day, time) = (at.div_euclid(DAY), at.rem_euclid(DAY));
     let (year, month, _) = civil_from_days(day);
-    let start = |year, month| days_from_civil(year, month, 1) * DAY;
+    let start =
+        |year, month| days_from_civil(year, month, 1).checked_mul(DAY).ok_or_else(|| overflow("timestamp"));
     Ok(match field {
         "microseconds" => at,
         "milliseconds" => at - at.rem_euclid(1_000),
         "second" => at - at.rem_euclid(SECOND),
         "minute" => at - at.rem_euclid(60 * SECOND),
         "hour" => at - at.rem_euclid(3600 * SECOND),
-        "day" => at - time,
-        "week" => (day - (day + 3).rem_euclid(7)) * DAY,
-        "month" => start(year, month),
-        "quarter" => start(year, (month - 1) / 3 * 3 + 1),
-        "year" => start(year, 1),
-        "decade" => start(year.div_euclid(10) * 10, 1),
-        "century" => start((year - 1).div_euclid(100) * 100 + 1, 1),
-        "millennium" => start((year - 1).div_euclid(1000) * 1000 + 1, 1),
+        "day" => at.checked_sub(time).ok_or_else(|| overflow("timestamp"))?,
+        "week" => (day - (day + 3).rem_euclid(7)).checked_mul(DAY).ok_or_else(|| overflow("timestamp"))?,
+        "month" => start(year, month)?,
+        "quarter" => start(year, (month - 1) / 3 * 3 + 1)?,
+        "year" => start(year, 1)?,
+        "decade" => start(year.div_euclid(10) * 10, 1)?,
+        "century" => start((year - 1).div_euclid(100) * 100 + 1, 1)?,
+        "millennium" => start((year - 1).div_euclid(1000) * 1000 + 1, 1)?,
         _ => {
             return Err(Error::new(
                 INVALID_PARAMETER_VALUE,

@@ -6,6 +6,7 @@ use cairn_table::{Catalog, Table};
 
 use super::oids;
 use super::relations::type_by_oid;
+use crate::syntax::quote_ident;
 
 /// The number of a column's type, and its modifier.
 pub(super) fn type_of(kind: &ColumnType) -> (i64, i64) {
@@ -77,85 +78,6 @@ pub(super) fn default(text: &str) -> String {
     match text.strip_prefix("nextval('").and_then(|rest| rest.strip_suffix("')")) {
         Some(sequence) => format!("nextval('{sequence}'::regclass)"),
         None => text.to_owned(),
-    }
-}
-
-/// Words that are no names without quotes.
-pub(super) const KEYWORDS: &[&str] = &[
-    "all",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "both",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "column",
-    "constraint",
-    "create",
-    "default",
-    "desc",
-    "distinct",
-    "do",
-    "else",
-    "end",
-    "except",
-    "false",
-    "fetch",
-    "for",
-    "foreign",
-    "from",
-    "grant",
-    "group",
-    "having",
-    "in",
-    "initially",
-    "intersect",
-    "into",
-    "leading",
-    "limit",
-    "not",
-    "null",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "placing",
-    "primary",
-    "references",
-    "returning",
-    "select",
-    "some",
-    "table",
-    "then",
-    "to",
-    "trailing",
-    "true",
-    "union",
-    "unique",
-    "user",
-    "using",
-    "when",
-    "where",
-    "window",
-    "with",
-];
-
-/// A name in quotes, if it needs them.
-pub(super) fn quote_ident(name: &str) -> String {
-    let mut bytes = name.bytes();
-    let starts = bytes.next().is_some_and(|byte| byte.is_ascii_lowercase() || byte == b'_');
-    let plain = starts
-        && bytes
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'_' | b'$'));
-    if plain && !KEYWORDS.contains(&name) {
-        name.to_owned()
-    } else {
-        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }
 

@@ -18,6 +18,7 @@ use super::{World, define, oids, sequences};
 use crate::error::Error;
 use crate::query::external;
 use crate::sqlstate::{UNDEFINED_COLUMN, UNDEFINED_OBJECT, UNDEFINED_TABLE};
+use crate::syntax::quote_ident;
 
 type Body = fn(&World, &[Cell]) -> Result<Cell>;
 
@@ -125,7 +126,7 @@ const FUNCTIONS: &[(&str, Shape, Body)] = &[
     ("pg_char_to_encoding", Shape::Int, |_, _| Ok(6.into())),
     ("getdatabaseencoding", Shape::Text, |_, _| Ok("UTF8".into())),
     ("pg_client_encoding", Shape::Text, |_, _| Ok("UTF8".into())),
-    ("quote_ident", Shape::Text, |_, args| Ok(text(args, 0).map(|name| define::quote_ident(&name)).into())),
+    ("quote_ident", Shape::Text, |_, args| Ok(text(args, 0).map(|name| quote_ident(&name)).into())),
     ("quote_literal", Shape::Text, |_, args| Ok(text(args, 0).map(|text| quote_literal(&text)).into())),
     ("quote_nullable", Shape::Text, |_, args| {
         Ok(text(args, 0).map_or_else(|| "NULL".to_owned(), |text| quote_literal(&text)).into())

@@ -3,7 +3,7 @@
 use super::relations::{find, relations, type_by_name};
 use super::{World, define, oids};
 use crate::sequence::Name;
-use crate::syntax::name_parts;
+use crate::syntax::{name_parts, quote_ident};
 
 /// Namespace and name of what has a number.
 pub(super) fn class(world: &World, oid: i64) -> Option<(String, String)> {
@@ -32,9 +32,9 @@ pub(super) fn class_name(world: &World, oid: i64) -> String {
         None if oid == 0 => "-".to_owned(),
         None => oid.to_string(),
         Some((schema, name)) if schema == "pg_catalog" || world.facts.search_path.contains(&schema) => {
-            define::quote_ident(&name)
+            quote_ident(&name)
         }
-        Some((schema, name)) => format!("{}.{}", define::quote_ident(&schema), define::quote_ident(&name)),
+        Some((schema, name)) => format!("{}.{}", quote_ident(&schema), quote_ident(&name)),
     }
 }
 

@@ -27,7 +27,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::relations::find;
 use super::{World, subquery};
 use crate::syntax::build::{call, null, number, string, take, text};
-use crate::syntax::ident;
+use crate::syntax::{COLUMN_WORDS, RESERVED_WORDS, TYPE_WORDS, ident};
 
 /// Names of columns whose arrays PostgreSQL counts from 0.
 const FROM_ZERO: &[&str] = &["indkey", "indoption", "indclass", "indcollation", "i_indoption"];
@@ -292,9 +292,17 @@ fn cast(expr: &mut Expr) {
 
 /// `pg_get_keywords()`: the words that need quotes.
 fn keywords() -> Option<Box<Query>> {
-    let words: Vec<String> = super::define::KEYWORDS.iter().map(|word| format!("('{word}')")).collect();
+    let kinds: [(&'static [&'static str], &'static str, &'static str); 3] = [
+        (&RESERVED_WORDS, "R", "reserved"),
+        (&TYPE_WORDS, "T", "reserved (can be function or type name)"),
+        (&COLUMN_WORDS, "C", "unreserved (cannot be function or type name)"),
+    ];
+    let of = |(words, code, about): (&'static [&'static str], &'static str, &'static str)| {
+        words.iter().map(move |word| format!("('{word}', '{code}', '{about}')"))
+    };
+    let words: Vec<String> = kinds.into_iter().flat_map(of).collect();
     let sql = format!(
-        "SELECT column1 AS word, 'R' AS catcode, true AS barelabel, 'reserved' AS catdesc, '' AS baredesc FROM (VALUES {}) AS words",
+        "SELECT column1 AS word, column2 AS catcode, true AS barelabel, column3 AS catdesc, '' AS baredesc FROM (VALUES {}) AS words",
         words.join(", ")
     );
     match Parser::parse_sql(&PostgreSqlDialect {}, &sql).ok()?.pop()? {

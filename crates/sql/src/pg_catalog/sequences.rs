@@ -5,6 +5,7 @@ use cairn_table::Catalog;
 use super::rows::{Row, row};
 use super::{define, facts::SessionFacts, oids};
 use crate::sequence::{Name, Sequence};
+use crate::syntax::quote_ident;
 
 /// The columns that a sequence has as a relation, and their types.
 const COLUMNS: &[(&str, i64)] = &[("last_value", 20), ("log_cnt", 20), ("is_called", 16)];
@@ -123,5 +124,5 @@ pub(super) fn of_column(catalog: &Catalog, facts: &SessionFacts, table: i64, col
     let at = def.columns.iter().position(|other| other.name == column)?;
     let (_, (schema, name), _) =
         each(facts).find(|(_, name, sequence)| owner(catalog, name, sequence) == Some((table, at)))?;
-    Some(format!("{}.{}", define::quote_ident(schema), define::quote_ident(name)))
+    Some(format!("{}.{}", quote_ident(schema), quote_ident(name)))
 }

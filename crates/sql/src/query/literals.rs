@@ -22,11 +22,10 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
-use super::own::span_of;
+use super::spans;
 use super::value::scalar;
 use crate::batch::kind_of;
 use crate::datum::Datum;
-use crate::error::Error;
 
 /// The rule.
 #[derive(Debug)]
@@ -70,17 +69,7 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     }
     let around: Vec<DFSchema> = outer.iter().cloned().chain([schema.clone()]).collect();
     let plan = plan.map_subqueries(|plan| subquery(plan, &around).map(Transformed::yes))?.data;
-    let plan = match plan {
-        LogicalPlan::Sort(mut sort) => {
-            for by in &mut sort.expr {
-                if is_span(&by.expr, &schema) {
-                    by.expr = span_of(std::mem::take(&mut by.expr));
-                }
-            }
-            LogicalPlan::Sort(sort)
-        }
-        other => other,
-    };
+    let plan = spans::in_plan(plan, &schema)?;
     let names = NamePreserver::new(&plan);
     let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
@@ -122,6 +111,11 @@ fn narrow(expr: Expr) -> Transformed<Expr> {
 }
 
 fn in_expr(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
+    let typed = with_types(expr, schema, outer)?;
+    typed.transform_data(|expr| spans::in_expr(expr, schema))
+}
+
+fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transformed<Expr>> {
     Ok(match expr {
         Expr::Literal(..) => narrow(expr),
         Expr::OuterReferenceColumn(..) => Transformed::yes(reference(expr, outer)),
@@ -163,27 +157,13 @@ fn in_expr(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Transfor
             Transformed::yes(Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }))
         }
         Expr::WindowFunction(function) => window(function, schema),
-        Expr::AggregateFunction(function)
-            if matches!(function.func.name(), "min" | "max")
-                && function.params.args.first().is_some_and(|of| is_span(of, schema)) =>
-        {
-            return Err(external(Error::unsupported("min and max of intervals in general queries")));
-        }
         other => Transformed::no(other),
     })
 }
 
-fn is_span(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
-}
-
-/// Spans of time sort by their lengths; and where nothing is counted off, a range of rows is one of groups, which DataFusion has for all types.
+/// Where nothing is counted off, a range of rows is one of groups, which DataFusion has for all types.
 fn window(mut function: Box<WindowFunction>, schema: &DFSchema) -> Transformed<Expr> {
-    for sort in &mut function.params.order_by {
-        if is_span(&sort.expr, schema) {
-            sort.expr = span_of(std::mem::take(&mut sort.expr));
-        }
-    }
+    spans::in_order(&mut function.params.order_by, schema);
     let open = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by) => by.is_null(),
@@ -259,5 +239,5 @@ fn typed(expr: Box<Expr>, kind: &ColumnType) -> Result<Box<Expr>> {
         Datum::Decimal { scale, .. } => ColumnType::decimal(38, *scale),
         _ => kind.clone(),
     };
-    Ok(Box::new(Expr::Literal(scalar(datum.borrow(), &own), metadata)))
+    Ok(Box::new(Expr::Literal(scalar(datum.borrow(), &own)?, metadata)))
 }

@@ -17,6 +17,7 @@ mod rewrite;
 mod scan;
 mod sequences;
 mod single;
+mod spans;
 mod stream;
 mod sums;
 mod value;

@@ -11,6 +11,8 @@ use arrow::datatypes::{
     ArrowPrimitiveType, DataType, Decimal128Type, Float32Type, Float64Type, Int16Type, Int32Type, Int64Type,
 };
 use arrow::error::ArrowError;
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -26,6 +28,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use super::errors::external;
+use super::own::cast;
 use crate::datum::pow10;
 use crate::error::Error;
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
@@ -89,6 +92,15 @@ fn in_expr(expr: Expr, schema: &dyn ExprSchema) -> Result<Transformed<Expr>> {
                 Some(DataType::Float32 | DataType::Float64 | DataType::Decimal128(..)),
                 to @ (DataType::Int16 | DataType::Int32 | DataType::Int64),
             ) => (Number::Rounded(to.clone()), vec![(**of).clone()]),
+            // By its decimal digits, of which a binary fraction has more than count.
+            (
+                Some(from @ (DataType::Float32 | DataType::Float64)),
+                DataType::Decimal128(precision, scale),
+            ) => {
+                let from = if from == DataType::Float32 { Type::Real } else { Type::Double };
+                let to = ColumnType::decimal(*precision, (*scale).clamp(0, 38) as u8);
+                return Ok(Transformed::yes(cast((**of).clone(), from.into(), to)));
+            }
             _ => return Ok(Transformed::no(expr)),
         },
         Expr::ScalarFunction(call) if call.name() == "round" && call.args.len() == 1 => {

@@ -1,5 +1,5 @@
 //! The direct path's functions, casts and arithmetic of dates in general queries, where DataFusion's give something else than PostgreSQL's:
-//! `concat(1.0::float8)` would be `1.0`, `lpad(s, -1)` end in a panic, a date less an interval be a date.
+//! `concat(1.0::float8)` would be `1.0`, `lpad(s, -1)` end in a panic, a date less an interval be a date, `to_char` read other patterns.
 //!
 //! They work on one row at a time.
 
@@ -21,37 +21,57 @@ use datafusion::logical_expr::{
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::errors::external;
-use super::functions::RowFunction;
+use super::functions::{RowFunction, text_of};
 use super::rewrite::{SPAN, TIME, VARCHAR};
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
 use crate::datum::{Datum, rescale};
 use crate::error::Error;
-use crate::expr::{Deed, Operator};
+use crate::expr::{Deed, Operator, scale_of_pattern};
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
 
 /// Functions that are the direct path's in general queries too.
-pub(super) const FUNCTIONS: [&str; 19] = [
+pub(super) const FUNCTIONS: [&str; 36] = [
+    "age",
     "ascii",
     "btrim",
     "chr",
     "concat",
+    "div",
+    "format",
     "initcap",
+    "justify_days",
+    "justify_hours",
+    "justify_interval",
     "left",
     "lpad",
     "ltrim",
+    "md5",
+    "pg_typeof",
+    "quote_ident",
+    "quote_literal",
+    "quote_nullable",
     "repeat",
     "replace",
     "reverse",
     "right",
     "rpad",
     "rtrim",
+    "sign",
     "split_part",
     "strpos",
     "substr",
     "substring",
+    "to_char",
+    "to_date",
+    "to_number",
+    "to_timestamp",
     "trim",
+    "width_bucket",
 ];
+
+/// The function whose type follows from a pattern.
+const TO_NUMBER: &str = "to_number";
 
 /// What is done to a row's values.
 #[derive(Debug)]
@@ -132,21 +152,36 @@ fn kind_given(field: &FieldRef) -> Option<ColumnType> {
 }
 
 impl Own {
-    fn deed(&self, fields: &[FieldRef], length: Option<u32>) -> Result<Deed> {
+    /// `second` is the second argument, where that is a constant.
+    fn deed(&self, fields: &[FieldRef], second: Option<&ScalarValue>) -> Result<Deed> {
         let kinds: Vec<Option<ColumnType>> = fields.iter().map(kind_given).collect();
         let from = || kinds.first().cloned().flatten().unwrap_or_else(|| Type::Text.into());
-        match (&self.work, length) {
-            (Work::Made(deed, _), _) => Ok(deed.clone()),
-            (Work::To(kind), _) => Ok(Deed::cast(&from(), kind)),
-            (Work::ToLength, Some(length)) => Ok(Deed::cast(&from(), &ColumnType::varchar(length))),
-            (Work::ToLength, None) => Ok(Deed::cast(&from(), &Type::Text.into())),
-            (Work::Function, _) => Deed::function(&self.name, &kinds).ok_or_else(|| {
-                let name = |kind: &Option<ColumnType>| kind.as_ref().map_or("unknown", name_of);
-                let kinds: Vec<&str> = kinds.iter().map(name).collect();
-                let what = format!("function {}({}) does not exist", self.name, kinds.join(", "));
-                external(Error::new(UNDEFINED_FUNCTION, what))
-            }),
+        match &self.work {
+            Work::Made(deed, _) => Ok(deed.clone()),
+            Work::To(kind) => Ok(Deed::cast(&from(), kind)),
+            Work::ToLength => {
+                let to = length_of(second).map_or_else(|| Type::Text.into(), ColumnType::varchar);
+                Ok(Deed::cast(&from(), &to))
+            }
+            Work::Function => {
+                let mut deed = self.function(&kinds)?;
+                if self.name == TO_NUMBER
+                    && let Some(scale) = second.and_then(text_of).and_then(|text| scale_of_pattern(&text))
+                {
+                    deed.result = ColumnType::decimal(38, scale);
+                }
+                Ok(deed)
+            }
         }
+    }
+
+    fn function(&self, kinds: &[Option<ColumnType>]) -> Result<Deed> {
+        Deed::function(&self.name, kinds).ok_or_else(|| {
+            let name = |kind: &Option<ColumnType>| kind.as_ref().map_or("unknown", name_of);
+            let kinds: Vec<&str> = kinds.iter().map(name).collect();
+            let what = format!("function {}({}) does not exist", self.name, kinds.join(", "));
+            external(Error::new(UNDEFINED_FUNCTION, what))
+        })
     }
 
     /// The types that its arguments are read as.
@@ -183,19 +218,19 @@ impl ScalarUDFImpl for Own {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let length = length_of(args.scalar_arguments.get(1).copied().flatten());
-        let mut kind = self.deed(args.arg_fields, length)?.result;
+        let second = args.scalar_arguments.get(1).copied().flatten();
+        let mut kind = self.deed(args.arg_fields, second)?.result;
         // Rows of VALUES may have different lengths, and DataFusion wants one type for all.
         kind.length = None;
         Ok(Arc::new(field(&self.name, &kind, true)))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let length = match args.args.get(1) {
-            Some(ColumnarValue::Scalar(value)) => length_of(Some(value)),
+        let second = match args.args.get(1) {
+            Some(ColumnarValue::Scalar(value)) => Some(value),
             _ => None,
         };
-        let deed = self.deed(&args.arg_fields, length)?;
+        let deed = self.deed(&args.arg_fields, second)?;
         let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = if constant { 1 } else { args.number_rows };
         let arrays = args.args.iter().map(|value| value.to_array(rows)).collect::<Result<Vec<_>>>()?;

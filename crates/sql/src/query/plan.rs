@@ -137,7 +137,7 @@ impl Query {
     }
 
     fn physical(&self, session: &mut Session, params: &[Datum]) -> Result<Arc<dyn ExecutionPlan>> {
-        let values = self.values(session, params);
+        let values = self.values(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
         let plan = self.plan.clone().with_param_values(values).map_err(datafusion_error)?;
@@ -148,15 +148,15 @@ impl Query {
         futures_executor::block_on(planned).map_err(datafusion_error)
     }
 
-    fn values(&self, session: &Session, params: &[Datum]) -> ParamValues {
+    fn values(&self, session: &Session, params: &[Datum]) -> Result<ParamValues> {
         let mut values: HashMap<String, datafusion::common::metadata::ScalarAndMetadata> = HashMap::new();
         for (at, kind) in self.parameters.iter().enumerate() {
             let value = params.get(at).map_or(DatumRef::Null, Datum::borrow);
-            values.insert((at + 1).to_string(), scalar(value, kind).into());
+            values.insert((at + 1).to_string(), scalar(value, kind).map_err(datafusion_error)?.into());
         }
         let now = ScalarValue::TimestampMicrosecond(Some(session.context.transaction_time()), None);
         values.insert(NOW.to_owned(), now.into());
-        ParamValues::Map(values)
+        Ok(ParamValues::Map(values))
     }
 
     pub fn verb(&self) -> &'static str {

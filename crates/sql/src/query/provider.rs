@@ -151,7 +151,7 @@ fn statistics(table: &Table, schema: &Schema) -> Statistics {
             column.null_count = Precision::Inexact(known.nulls as usize);
             column.distinct_count = Precision::Inexact(known.distinct as usize);
             let end = |value: &Option<cairn_table::OwnedValue>| match value {
-                Some(value) => Precision::Inexact(scalar_of(value.value(), kind)),
+                Some(value) => scalar_of(value.value(), kind).map_or(Precision::Absent, Precision::Inexact),
                 None => Precision::Absent,
             };
             (column.min_value, column.max_value) = (end(&known.min), end(&known.max));

@@ -70,7 +70,7 @@ impl Read {
                 None => Datum::Null,
                 Some(text) => Datum::parse(text, &self.kind).map_err(external)?,
             };
-            scalar(datum.borrow(), &self.kind).cast_to(&self.result)
+            scalar(datum.borrow(), &self.kind)?.cast_to(&self.result)
         };
         let values = texts.as_string_view().iter().map(value).collect::<Result<Vec<ScalarValue>>>()?;
         if values.is_empty() {
@@ -213,6 +213,7 @@ fn printed(expr: &Expr, schema: &DFSchema) -> Option<ColumnType> {
         field.data_type(),
         DataType::Float32
             | DataType::Float64
+            | DataType::Date32
             | DataType::Timestamp(..)
             | DataType::Time64(_)
             | DataType::Interval(_)

@@ -4,14 +4,17 @@ use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use cairn_table::row::{Interval, Type, Value};
 use cairn_table::schema::ColumnType;
 use datafusion::common::ScalarValue;
+use datafusion::error::Result;
 
-use crate::batch::data_type;
+use crate::batch::{data_type, too_long_span};
 use crate::datum::{Datum, DatumRef};
 
 /// A value as one of DataFusion's, of the Arrow type that a column of this type has.
-pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> ScalarValue {
+///
+/// Errors: intervals beyond what Arrow's nanoseconds hold.
+pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> Result<ScalarValue> {
     let (precision, scale) = kind.decimal.map_or((38, 0), |(precision, scale)| (precision, scale));
-    match datum {
+    Ok(match datum {
         DatumRef::Null => ScalarValue::try_from(&data_type(kind)).unwrap_or(ScalarValue::Null),
         DatumRef::Boolean(value) => ScalarValue::Boolean(Some(value)),
         DatumRef::SmallInt(value) => ScalarValue::Int16(Some(value)),
@@ -32,15 +35,17 @@ pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> ScalarValue {
         DatumRef::Time(value) => ScalarValue::Time64Microsecond(Some(value)),
         DatumRef::Timestamp(value) => ScalarValue::TimestampMicrosecond(Some(value), None),
         DatumRef::Interval { months, days, micros } => {
-            let nanoseconds = micros.saturating_mul(1_000);
+            let nanoseconds = micros.checked_mul(1_000).ok_or_else(too_long_span)?;
             ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds }))
         }
         DatumRef::Uuid(_) => ScalarValue::Utf8View(Some(datum.to_string())),
-    }
+    })
 }
 
 /// As [`scalar`], of a table's own value.
-pub(super) fn scalar_of(value: Value<'_>, kind: &ColumnType) -> ScalarValue {
+///
+/// Errors: as [`scalar`].
+pub(super) fn scalar_of(value: Value<'_>, kind: &ColumnType) -> Result<ScalarValue> {
     let scale = kind.decimal.map_or(0, |(_, scale)| scale);
     scalar(DatumRef::from_value(value, scale), kind)
 }

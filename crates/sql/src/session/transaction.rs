@@ -92,6 +92,15 @@ impl Session {
         }
     }
 
+    /// The catalog and the settings that a statement would be planned with now. Nobody is waited for: while a block is open the schema stays what it is.
+    pub fn versions(&self) -> (u64, u64) {
+        let catalog = match &self.open {
+            Some(open) => open.transaction.view().catalog().version(),
+            None => self.shared.tables.catalog_version(),
+        };
+        (catalog, self.context.settings.version)
+    }
+
     fn open(&mut self, span: Span, modes: Modes) -> Result<&mut Open> {
         let settings = &self.context.settings;
         let isolation = modes.isolation.unwrap_or(settings.default_isolation);

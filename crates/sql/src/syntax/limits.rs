@@ -3,6 +3,9 @@
 //! The parser loops over operators of one level and makes a tree that is as deep as there are operators; that tree is walked and dropped by recursion. How deep a
 //! statement can get is bounded by the tokens between two commas, added up over the brackets around them, and that is known before there is a tree.
 
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Statement, visit_relations};
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -73,6 +76,22 @@ pub(super) fn depth(tokens: &[TokenWithSpan]) -> Result<usize> {
         }
     }
     Ok(most)
+}
+
+/// How many relations a statement names. Those with commas between them are joined one by one, each a level of the plan.
+///
+/// Errors: 54001 for more than a plan may have levels.
+pub(super) fn relations(statement: &Statement) -> Result<usize> {
+    let mut count = 0;
+    let _: ControlFlow<()> = visit_relations(statement, |_| {
+        count += 1;
+        ControlFlow::Continue(())
+    });
+    if count <= DEEPEST {
+        return Ok(count);
+    }
+    let what = format!("the statement names {count} relations: {DEEPEST} are the most");
+    Err(Error::new(STATEMENT_TOO_COMPLEX, what))
 }
 
 /// Words that stand between or before expressions and queries.

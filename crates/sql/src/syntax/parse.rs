@@ -176,8 +176,9 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
             _ => parser.expected("end of statement", parser.peek_token()),
         }
     });
-    let statement = Plain::Tree(statement.map_err(|error| syntax_error(sql, tokens, &error))?);
-    Ok(Parsed { text, statement: Tree::new(statement, depth), depth })
+    let statement = statement.map_err(|error| syntax_error(sql, tokens, &error))?;
+    let depth = depth.max(deep(depth, || limits::relations(&statement))?);
+    Ok(Parsed { text, statement: Tree::new(Plain::Tree(statement), depth), depth })
 }
 
 fn syntax_error(sql: &str, tokens: &[TokenWithSpan], error: &ParserError) -> Error {

@@ -29,3 +29,30 @@ fn answers_of_postgresql() {
     assert!(failures.is_empty(), "{} of {count} differ:\n{}", failures.len(), failures.join("\n"));
     assert!(count > 50, "{count} queries");
 }
+
+/// Functions, patterns and arithmetic give what PostgreSQL gives, as a constant of the direct path and in a general query.
+#[test]
+fn functions_of_postgresql() {
+    let mut connection = database().connect();
+    let recorded = include_str!("../../../../testing/compat/answers/functions.tsv");
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for line in recorded.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.split('\t');
+        let (expression, expected) = (fields.next().unwrap(), fields.next().unwrap());
+        let both = fields.next() != Some("direct");
+        // Only the general path has windows.
+        let general = format!("SELECT ({expression})::text FROM (SELECT count(*) OVER ()) AS one");
+        for sql in [format!("SELECT ({expression})::text"), general].into_iter().take(1 + usize::from(both)) {
+            let given = match rows(&mut connection, &sql, &[]) {
+                Ok(rows) => rows.join("\n"),
+                Err(error) => format!("ERROR {}", error.sqlstate()),
+            };
+            if given != expected {
+                wrong.push(format!("{sql}\n    {given:?}\n    {expected:?} in PostgreSQL"));
+            }
+        }
+        count += 1;
+    }
+    assert!(wrong.is_empty(), "{} answers differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 1_000, "{count} expressions");
+}

@@ -9,6 +9,7 @@ use crate::datum::Datum;
 use crate::expr::node::Operator;
 use crate::expr::{Function, Node, builtin};
 use crate::syntax::{ident, last_name};
+use crate::types::name_of;
 
 impl Compiler<'_> {
     pub(super) fn function(&mut self, function: &ast::Function) -> Result<Typed> {
@@ -41,7 +42,11 @@ impl Compiler<'_> {
     }
 
     pub(super) fn call(&mut self, name: &str, arguments: &[&Expr]) -> Result<Typed> {
-        let arguments = arguments.iter().map(|expr| self.compile(expr)).collect::<Result<Vec<_>>>()?;
+        let mut arguments = arguments.iter().map(|expr| self.compile(expr)).collect::<Result<Vec<_>>>()?;
+        if name == "age" && arguments.len() == 1 {
+            // Up to today's midnight.
+            arguments.insert(0, Typed::new(Node::Call(Function::CurrentDate, Vec::new()), Type::Date.into()));
+        }
         match (name, arguments.as_slice()) {
             ("coalesce", [_, ..]) => {
                 let (nodes, kind) = self.same_type(arguments)?;
@@ -55,6 +60,10 @@ impl Compiler<'_> {
             ("nullif", [left, right]) => {
                 let (left, right) = self.unify(left.clone(), right.clone(), "=")?;
                 return Ok(Typed { node: Node::NullIf(Box::new([left.node, right.node])), kind: left.kind });
+            }
+            ("pg_typeof", [typed]) => {
+                let kind = typed.kind.as_ref().map_or("unknown", name_of).to_owned();
+                return Ok(Typed::new(Node::Const(Datum::Text(kind)), Type::Text.into()));
             }
             ("mod", [left, right]) => {
                 return self.operator(Operator::Modulo, "%", left.clone(), right.clone());

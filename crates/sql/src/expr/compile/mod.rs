@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::ast::{self, BinaryOperator, Expr, TrimWhereField
 use crate::expr::cast::rank;
 use crate::expr::literal::{literal, parameter};
 use crate::expr::node::Operator;
-use crate::expr::{Comparison, Node, Scope, is_assignable};
+use crate::expr::{Comparison, Function, Node, Scope, is_assignable};
 use constant::fold;
 
 use crate::datum::Datum;
@@ -70,11 +70,7 @@ pub(crate) struct Compiler<'a> {
 /// The node's value as another type. A moment in UTC says so in its text.
 pub(in crate::expr) fn converted(node: Node, from: &ColumnType, to: &ColumnType) -> Node {
     let operand = match from.is_zoned && to.kind == Type::Text {
-        true => {
-            let text = Node::Cast { operand: Box::new(node), to: Type::Text.into() };
-            let zone = Node::Const(Datum::Text("+00".to_owned()));
-            Node::Binary(Operator::Concat, Box::new([text, zone]))
-        }
+        true => Node::Call(Function::ZonedText, vec![node]),
         false => node,
     };
     Node::Cast { operand: Box::new(operand), to: to.clone() }
@@ -105,7 +101,11 @@ impl<'a> Compiler<'a> {
                 .with_hint("You will need to rewrite or cast the expression.")
                 .into());
         }
-        Ok(typed.node)
+        // Numbers and times are converted when they are put in; that a moment has a zone is known here only.
+        Ok(match from.is_zoned && to.kind == Type::Text {
+            true => converted(typed.node, from, &Type::Text.into()),
+            false => typed.node,
+        })
     }
 
     /// Any expression.

@@ -150,7 +150,8 @@ impl Rewriter<'_> {
                     *expr = remainder;
                     return Ok(());
                 }
-                function(called)
+                function(called);
+                Ok(())
             }
             Expr::Substring { expr: of, substring_from, substring_for, .. } => {
                 let from = substring_from.take().map_or_else(|| number(1), |from| *from);
@@ -362,26 +363,24 @@ fn once(order: &mut Vec<ast::OrderByExpr>) {
 }
 
 /// Gives a function the name that DataFusion has for it.
-///
-/// Errors: 0A000 for those whose patterns are PostgreSQL's own, and which DataFusion has with others.
-fn function(function: &mut Function) -> Result<()> {
+fn function(function: &mut Function) {
     if let Some(ast::WindowType::WindowSpec(window)) = &mut function.over {
         once(&mut window.order_by);
     }
     let name = last_name(&function.name);
-    let count = match &function.args {
-        FunctionArguments::List(list) => list.args.len(),
-        _ => 0,
-    };
-    if matches!((name.as_str(), count), ("to_char" | "to_date" | "to_number", _) | ("to_timestamp", 2..)) {
-        return Err(Error::unsupported(format_args!("the function {name}")));
-    }
     if matches!(function.args, FunctionArguments::None) {
         function.args = FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
             args: Vec::new(),
             clauses: Vec::new(),
         });
+    }
+    // The age of one moment is that up to today's midnight.
+    if let ("age", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
+        && list.args.len() == 1
+    {
+        let today = with_type(call("now", Vec::new()), ast::DataType::Date);
+        list.args.insert(0, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(today)));
     }
     let renamed = match name.as_str() {
         "gen_random_uuid" | "uuid_generate_v4" => "uuid",
@@ -391,8 +390,7 @@ fn function(function: &mut Function) -> Result<()> {
         "every" => "bool_and",
         "json_agg" | "jsonb_agg" => "array_agg",
         "variance" => "var_samp",
-        _ => return Ok(()),
+        _ => return,
     };
     function.name = ObjectName::from(vec![Ident::new(renamed)]);
-    Ok(())
 }

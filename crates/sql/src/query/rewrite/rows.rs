@@ -1,10 +1,16 @@
 //! Rows beside rows: `(a, b) < (c, d)`, column by column. DataFusion compares them as values of their own, for which NULL is one like others.
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, visit_expressions};
 
 use crate::error::{Error, Result};
-use crate::sqlstate::SYNTAX_ERROR;
+use crate::sqlstate::{STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
 use crate::syntax::build::{nested, take};
+use crate::syntax::last_name;
+
+/// Columns of rows that are compared with `<` and its kin: each is a level of a tree.
+const MOST_ORDERED: usize = 100;
 
 /// What is in brackets, however many.
 pub(super) fn bare(expr: &Expr) -> &Expr {
@@ -18,10 +24,37 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     nested(Expr::BinaryOp { left: Box::new(left), op, right: Box::new(right) })
 }
 
-fn joined(op: BinaryOperator, all: impl DoubleEndedIterator<Item = Expr>) -> Result<Expr> {
-    all.rev()
-        .reduce(|rest, first| binary(first, op.clone(), rest))
-        .ok_or_else(|| Error::new(SYNTAX_ERROR, "cannot compare rows of zero length"))
+/// Expressions with an operator between them. As a balanced tree: whoever walks a chain of some thousands by recursion runs out of stack.
+fn joined(op: BinaryOperator, all: impl Iterator<Item = Expr>) -> Result<Expr> {
+    let mut all: Vec<Expr> = all.collect();
+    while all.len() > 1 {
+        let mut rest = all.into_iter();
+        let mut halved = Vec::with_capacity(rest.len().div_ceil(2));
+        while let Some(left) = rest.next() {
+            halved.push(match rest.next() {
+                Some(right) => binary(left, op.clone(), right),
+                None => left,
+            });
+        }
+        all = halved;
+    }
+    all.pop().ok_or_else(|| Error::new(SYNTAX_ERROR, "cannot compare rows of zero length"))
+}
+
+/// Calls a function that may give something else the second time: operands of ordered rows are computed twice.
+fn is_volatile(expr: &Expr) -> bool {
+    let drawn = visit_expressions(expr, |expr| match expr {
+        Expr::Function(called)
+            if matches!(
+                last_name(&called.name).as_str(),
+                "random" | "nextval" | "setval" | "gen_random_uuid" | "uuid_generate_v4" | "clock_timestamp"
+            ) =>
+        {
+            ControlFlow::Break(())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    drawn.is_break()
 }
 
 fn of_one_length(left: &[Expr], right: &[Expr]) -> Result<()> {
@@ -42,6 +75,13 @@ pub(super) fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Re
         Eq => joined(And, pairs().map(|(a, b)| binary(a, Eq, b))),
         NotEq => joined(Or, pairs().map(|(a, b)| binary(a, NotEq, b))),
         Lt | LtEq | Gt | GtEq => {
+            if left.len() > MOST_ORDERED {
+                let what = format!("rows of more than {MOST_ORDERED} columns are not compared in order");
+                return Err(Error::new(STATEMENT_TOO_COMPLEX, what));
+            }
+            if left.iter().chain(right).any(is_volatile) {
+                return Err(Error::unsupported("comparing rows in order whose values are others each time"));
+            }
             let strict = if matches!(op, Lt | LtEq) { Lt } else { Gt };
             let mut pairs = pairs().rev();
             let Some((a, b)) = pairs.next() else {
