@@ -6,6 +6,7 @@ mod ddl;
 mod dml;
 mod foreign;
 mod locks;
+mod statement;
 
 use std::time::Duration;
 
@@ -19,6 +20,8 @@ use crate::mvcc::{Canceller, Ended, Snapshot, State, Write, WriterSlot};
 use crate::storage::{Record, Tree, free_chain};
 use crate::view::{View, long_place};
 use crate::{Error, Result};
+
+use statement::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
 
@@ -36,6 +39,7 @@ pub struct Savepoint {
     old_chains: usize,
     catalogs: usize,
     counts: usize,
+    statement: Mark,
 }
 
 /// Reads and changes that happen together or not at all. Dropping it undoes its changes.
@@ -80,6 +84,8 @@ pub struct Transaction {
     /// Snapshots of earlier statements: a clone of the view may still have one.
     own_snapshots: Vec<Weak<Snapshot>>,
     lock_timeout: Option<Duration>,
+    /// What its changes have left to be done about foreign keys.
+    statement: Statement,
     is_over: bool,
 }
 
@@ -95,7 +101,11 @@ impl Transaction {
         let reads = (isolation == Isolation::Serializable).then(|| Arc::new(Mutex::default()));
         let catalog = db.catalog();
         let view = View { db: Arc::clone(db), catalog, snapshot, own: None, reads, canceller };
-        Ok(Transaction {
+        Ok(Transaction::new(view, isolation, lock_timeout))
+    }
+
+    fn new(view: View, isolation: Isolation, lock_timeout: Option<Duration>) -> Transaction {
+        Transaction {
             view,
             isolation,
             state: None,
@@ -118,8 +128,9 @@ impl Transaction {
             header: Vec::new(),
             own_snapshots: Vec::new(),
             lock_timeout,
+            statement: Statement::default(),
             is_over: false,
-        })
+        }
     }
 
     /// How long it waits for rows that another transaction has changed, and for changes of the schema, from now on; `None` for as long as it takes.
@@ -183,12 +194,14 @@ impl Transaction {
             old_chains: self.old_chains.len(),
             catalogs: self.catalogs.len(),
             counts: self.counts.len(),
+            statement: self.statement.mark(),
         }
     }
 
-    /// Undoes everything since a savepoint, which can be gone back to again. Rows that were locked since stay locked. Errors: the pool's and the log's, and then
-    /// the database has to be opened again.
+    /// Undoes everything since a savepoint, which can be gone back to again. Rows that were locked since stay locked. Errors: [`Error::Invalid`] for a savepoint between
+    /// changes of one statement, when that has ended ([`Transaction::end_changes`]); the pool's and the log's, and then the database has to be opened again.
     pub fn rollback_to(&mut self, savepoint: Savepoint) -> Result<()> {
+        self.statement.go_back(savepoint.statement)?;
         self.epoch += 1;
         let undone = self.undo_since(savepoint.undo).inspect_err(|error| self.view.db.fail(error));
         undone?;
@@ -233,9 +246,11 @@ impl Transaction {
     /// Makes its changes visible to others, and as durable as is asked. Of a serializable transaction that has read what others have changed meanwhile: it is undone, and
     /// [`Error::SerializationFailure`] says so. Cost with [`Durability::Sync`]: a sync of the log, which all share who commit at the same time.
     ///
-    /// Errors: the log's; whether it is committed is known after the database has been opened again then. What fails behind the commit, of giving space and log back, is
-    /// told by the next [`Database::checkpoint`](crate::Database::checkpoint).
+    /// Errors: those of [`Transaction::end_changes`], which is done first where it was not, and then the transaction is undone; the log's, and whether it is committed is known
+    /// after the database has been opened again then. What fails behind the commit, of giving space and log back, is told by the next
+    /// [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
+        self.end_changes()?;
         self.is_over = true;
         let Some(state) = self.state.clone() else { return Ok(()) };
         let lsn = match self.put_in_line(&state)? {

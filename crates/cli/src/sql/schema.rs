@@ -65,7 +65,8 @@ pub fn foreign_key(catalog: &Catalog, def: &TableDef, foreign: &ForeignKeyDef) -
         (qualified(&other.schema, &other.name), names(other, &foreign.references))
     });
     let act = |when: &str, what: Referential| match what {
-        Referential::Restrict => String::new(),
+        Referential::NoAction => String::new(),
+        Referential::Restrict => format!(" ON {when} RESTRICT"),
         Referential::Cascade => format!(" ON {when} CASCADE"),
         Referential::SetNull => format!(" ON {when} SET NULL"),
         Referential::SetDefault => format!(" ON {when} SET DEFAULT"),

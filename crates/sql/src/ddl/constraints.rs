@@ -238,6 +238,7 @@ fn action(action: Option<ReferentialAction>) -> Referential {
         Some(ReferentialAction::Cascade) => Referential::Cascade,
         Some(ReferentialAction::SetNull) => Referential::SetNull,
         Some(ReferentialAction::SetDefault) => Referential::SetDefault,
-        _ => Referential::Restrict,
+        Some(ReferentialAction::Restrict) => Referential::Restrict,
+        Some(ReferentialAction::NoAction) | None => Referential::NoAction,
     }
 }

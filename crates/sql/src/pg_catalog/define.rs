@@ -189,7 +189,8 @@ pub(super) fn constraint(
         let (from, to) =
             (columns(def, key.columns.iter().copied()), columns(there, key.references.iter().copied()));
         let action = |what: &str, action: Referential| match action {
-            Referential::Restrict => String::new(),
+            Referential::NoAction => String::new(),
+            Referential::Restrict => format!(" ON {what} RESTRICT"),
             Referential::Cascade => format!(" ON {what} CASCADE"),
             Referential::SetNull => format!(" ON {what} SET NULL"),
             Referential::SetDefault => format!(" ON {what} SET DEFAULT"),

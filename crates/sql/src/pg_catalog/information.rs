@@ -203,7 +203,8 @@ fn usage(catalog: &Catalog, def: &TableDef, db: &str, to: &mut Vec<Row>) {
 
 fn references(catalog: &Catalog, def: &TableDef, db: &str, to: &mut Vec<Row>) {
     let rule = |action: Referential| match action {
-        Referential::Restrict => "NO ACTION",
+        Referential::NoAction => "NO ACTION",
+        Referential::Restrict => "RESTRICT",
         Referential::Cascade => "CASCADE",
         Referential::SetNull => "SET NULL",
         Referential::SetDefault => "SET DEFAULT",

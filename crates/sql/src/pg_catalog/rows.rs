@@ -346,7 +346,8 @@ fn constraints(catalog: &Catalog) -> Vec<Row> {
 
 fn action(action: Referential) -> &'static str {
     match action {
-        Referential::Restrict => "a",
+        Referential::NoAction => "a",
+        Referential::Restrict => "r",
         Referential::Cascade => "c",
         Referential::SetNull => "n",
         Referential::SetDefault => "d",

@@ -224,7 +224,8 @@ fn delete(
     Ok(Some((count, results)))
 }
 
-/// Locks a row and reads it. False when it is not what the statement sees any more.
+/// Locks a row and reads it. False when it is not what the statement sees any more. That was somebody else then: each row is changed once, and rows that follow because of a
+/// foreign key do so when the statement is through.
 fn is_as_seen(
     transaction: &mut cairn_table::Transaction,
     table: &Arc<Table>,

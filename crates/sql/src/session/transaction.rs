@@ -140,14 +140,18 @@ impl Session {
         if let Some(open) = &mut self.open {
             open.fresh = false;
             open.transaction.set_lock_timeout(self.context.settings.lock_timeout);
+            open.transaction.begin_changes();
         }
         Ok(())
     }
 
     /// Ends what [`Session::begin_statement`] began.
     ///
-    /// Errors: those of committing, if that is what has to be done.
+    /// Errors: 23503 for references that do not hold, and those of committing, if that is what has to be done.
     pub fn end_statement(&mut self, succeeded: bool) -> Result<()> {
+        // What follows from its changes can be stopped as these could.
+        let settled = if succeeded { self.end_changes() } else { Ok(()) };
+        let succeeded = succeeded && settled.is_ok();
         self.stop_timer();
         self.leave_engine();
         let changed = if succeeded {
@@ -157,7 +161,13 @@ impl Session {
             Ok(())
         };
         let ended = self.end_transaction(succeeded && changed.is_ok());
-        changed.and(ended)
+        settled.and(changed).and(ended)
+    }
+
+    fn end_changes(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let ended = open.transaction.end_changes();
+        ended.map_err(|error| self.explain(error.into()))
     }
 
     fn end_transaction(&mut self, succeeded: bool) -> Result<()> {

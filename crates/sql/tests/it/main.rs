@@ -16,6 +16,7 @@ mod dependents;
 mod direct;
 mod general;
 mod records;
+mod references;
 mod session;
 mod support;
 

@@ -166,8 +166,14 @@ fn get_columns(from: &mut Reader<'_>) -> Option<Vec<usize>> {
     from.list(|from| from.u32().map(|column| column as usize))
 }
 
-const ACTIONS: [Referential; 4] =
-    [Referential::Restrict, Referential::Cascade, Referential::SetNull, Referential::SetDefault];
+/// By their numbers in records. The first one used to stand for the last one as well.
+const ACTIONS: [Referential; 5] = [
+    Referential::NoAction,
+    Referential::Cascade,
+    Referential::SetNull,
+    Referential::SetDefault,
+    Referential::Restrict,
+];
 
 fn put_action(to: &mut Writer, action: Referential) {
     to.u8(ACTIONS.iter().position(|other| *other == action).unwrap_or_default() as u8);

@@ -143,8 +143,10 @@ pub struct CheckDef {
 /// What happens to rows that refer to one that goes or gets another key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Referential {
-    /// The change is refused.
+    /// The change is refused if they still refer to nothing when its statement is over.
     #[default]
+    NoAction,
+    /// As [`Referential::NoAction`], even where another row has the key by then that they refer to.
     Restrict,
     /// They go with it, or follow it.
     Cascade,

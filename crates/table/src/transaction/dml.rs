@@ -35,10 +35,10 @@ impl Transaction {
         } else if !table.encode_key(values, &mut key) {
             return Err(key_is_null(table, values));
         }
-        self.check_parents(table, None, values)?;
+        self.check_parents(table, &key, None, values)?;
         self.insert_at(table, &key, values)?;
         self.count(table, 1);
-        Ok(())
+        self.after_change(Vec::new())
     }
 
     /// Puts a row in whose references were looked at.
@@ -134,15 +134,15 @@ impl Transaction {
         } else if !table.encode_key(values, &mut new_key) {
             return Err(key_is_null(table, values));
         }
-        self.check_parents(table, Some(&old), values)?;
-        let children = self.hold_children(table, &old, Some((&new_key, values)))?;
+        self.check_parents(table, &new_key, Some(&old), values)?;
+        let removed = self.hold_key(table, &old, Some(values))?;
         if *new_key != *key {
             self.remove_row(table, &key, &before, &old)?;
             self.insert_at(table, &new_key, values)?;
         } else {
             self.replace(table, &key, &before, &old, values)?;
         }
-        self.follow(children, Some(values))?;
+        self.after_change(removed)?;
         Ok(true)
     }
 
@@ -202,7 +202,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Deletes the row with a key; false when there is none. Rows that refer to it are dealt with as their foreign keys say.
+    /// Deletes the row with a key; false when there is none. Rows that refer to it are dealt with as their foreign keys say, at the end of the statement
+    /// ([`Transaction::begin_changes`]), or here where there is no other change in it. After an error part of it may have been done, as with [`Transaction::insert`].
     ///
     /// Errors: [`Error::ForeignKeyViolation`]; as [`Transaction::lock`]; the pool's and the log's.
     pub fn delete(&mut self, table: &Arc<Table>, key: &[u8]) -> Result<bool> {
@@ -214,10 +215,10 @@ impl Transaction {
         let Some(old) = table.row(&key, long.as_deref().unwrap_or(&before)) else {
             return Err(self.view.db.damaged_record(table.tree.root()));
         };
-        let children = self.hold_children(table, &old, None)?;
+        let removed = self.hold_key(table, &old, None)?;
         self.remove_row(table, &key, &before, &old)?;
         self.count(table, -1);
-        self.follow(children, None)?;
+        self.after_change(removed)?;
         Ok(true)
     }
 
@@ -329,14 +330,18 @@ pub(super) fn duplicate(table: &Table, index: Option<&Index>, values: &[Value<'_
 
 /// Columns and their values: `(a, b)=(1, 2)`.
 pub(super) fn named(table: &Table, columns: &[usize], values: &[Value<'_>]) -> String {
+    shown(table, columns, columns.iter().filter_map(|&column| values.get(column)).copied())
+}
+
+/// As [`named`], with values of these columns only.
+pub(super) fn shown<'v>(table: &Table, columns: &[usize], values: impl Iterator<Item = Value<'v>>) -> String {
     let names: Vec<&str> = columns
         .iter()
         .filter_map(|&column| table.def().columns.get(column))
         .map(|column| column.name.as_str())
         .collect();
-    let shown: Vec<String> =
-        columns.iter().filter_map(|&column| values.get(column)).map(ToString::to_string).collect();
-    format!("({})=({})", names.join(", "), shown.join(", "))
+    let values: Vec<String> = values.map(|value| value.to_string()).collect();
+    format!("({})=({})", names.join(", "), values.join(", "))
 }
 
 fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {

@@ -1,15 +1,16 @@
 //! Foreign keys: rows that refer to others.
 //!
 //! Who puts a reference in keeps the other row's *key* from going, shared; who takes a row out or gives it another key wants the key alone. So neither misses
-//! the other, and changes of other columns of the referenced row wait for nobody.
+//! the other, and changes of other columns of the referenced row wait for nobody. Both are done with the change itself and hold to the end of the transaction; what a
+//! change leaves to be done, and a look that may still come out otherwise, wait for the end of the statement (`statement.rs`).
 
 use std::ops::Bound;
 
 use cairn_vfs::sync::Arc;
 
 use super::Transaction;
-use super::dml::named;
-use crate::catalog::{GHOST, Index, RowRef, Table};
+use super::dml::{named, shown};
+use crate::catalog::{GHOST, Index, OwnedValue, RowRef, Table};
 use crate::mvcc::{Mode, Seen, Snapshot};
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, Referential};
@@ -17,14 +18,33 @@ use crate::storage::{Direction, Tree};
 use crate::view::View;
 use crate::{Error, Result};
 
-/// Rows that have to follow a change of the row that they refer to.
-pub(super) struct Children {
+/// A row that others may refer to has gone, or has other values in the columns that they refer to. Nobody else refers to it from now on: its key is claimed.
+#[derive(Debug)]
+pub(super) struct Removed {
+    parent: Arc<Table>,
+    /// The key that it had in the tree that references are looked up in.
+    key: Vec<u8>,
+    /// Its values there, in the order of the foreign key's columns, and what they are now if it has not gone.
+    old: Vec<OwnedValue>,
+    new: Option<Vec<OwnedValue>>,
+    child: Arc<Table>,
+    constraint: usize,
+}
+
+impl Removed {
+    /// The foreign key, and what it says is to happen.
+    fn action(&self) -> Option<(&ForeignKeyDef, Referential)> {
+        let key = self.child.def().foreign_keys.get(self.constraint)?;
+        Some((key, if self.new.is_some() { key.on_update } else { key.on_delete }))
+    }
+}
+
+/// A row refers to one that was not there when it was changed.
+#[derive(Debug)]
+pub(super) struct Referring {
     table: Arc<Table>,
     constraint: usize,
-    keys: Vec<Vec<u8>>,
-    /// What they refer to: the other table, and the key that the row had in the tree that references are looked up in.
-    parent: Arc<Table>,
-    parent_key: Vec<u8>,
+    key: Vec<u8>,
 }
 
 /// The tree in which referenced rows are found by the columns of a reference: the table, or a unique index.
@@ -75,54 +95,98 @@ fn reference<'v>(
 }
 
 impl Transaction {
-    /// Sees that the rows are there that a new or changed row refers to, and keeps them there. With `old`, references that stay as they are need no look.
+    /// Sees that the rows are there that a new or changed row refers to, and keeps them there. With `old`, references that stay as they are need no look. `row` is the key that
+    /// the row is going to have: in a statement that has further changes it is looked at again when those are through.
     pub(super) fn check_parents(
         &mut self,
         table: &Arc<Table>,
+        row: &[u8],
         old: Option<&RowRef<'_>>,
         values: &[Value<'_>],
     ) -> Result<()> {
-        for key in &table.def().foreign_keys {
+        for (constraint, key) in table.def().foreign_keys.iter().enumerate() {
             let value = |column: usize| values.get(column).copied().unwrap_or(Value::Null);
             let is_same =
                 old.is_some_and(|old| key.columns.iter().all(|&column| old.get(column) == value(column)));
-            if is_same || key.columns.iter().any(|&column| value(column) == Value::Null) {
+            if is_same {
+                // Perhaps it was to be looked at again, under the key that it had.
+                if self.statement.has_referring() && old.is_some_and(|old| old.key() != row) {
+                    self.note_referring(table, constraint, row);
+                }
                 continue;
             }
-            let catalog = Arc::clone(self.view.catalog());
-            let parent = catalog.table_by_id(key.table).ok_or_else(|| dangling(table, key))?;
-            let (tree, index) = referenced(parent, key).ok_or_else(|| dangling(table, key))?;
-            let found = match reference(parent, index, key, |column| Some(value(column))) {
-                None => false,
-                Some(parent_key) => {
-                    self.claim_key(tree.root(), &parent_key, Mode::Shared)?;
-                    self.note_read(tree.root(), &parent_key);
-                    self.has_parent(tree, &parent_key)?
-                }
-            };
-            let refers_to_itself = parent.id() == table.id()
+            let refers_to_itself = key.table == table.id()
                 && key.columns.iter().zip(&key.references).all(|(&here, &there)| value(here) == value(there));
-            if !found && !refers_to_itself {
-                return Err(Error::ForeignKeyViolation {
-                    change: "insert or update",
-                    table: table.def().name.clone(),
-                    constraint: key.name.clone(),
-                    on: String::new(),
-                    detail: format!(
-                        "Key {} is not present in table \"{}\".",
-                        named(table, &key.columns, values),
-                        parent.def().name
-                    ),
-                });
+            if self.refers_to_a_row(table, key, value)? || refers_to_itself {
+                continue;
             }
+            if !self.statement.is_open() {
+                return Err(self.has_no_parent(table, key, values));
+            }
+            self.note_referring(table, constraint, row);
         }
         Ok(())
     }
 
-    /// Whether a row is there to be referred to: committed, or this transaction's own. One that somebody else is putting in is waited for, and looked at again.
-    /// Its key is claimed, so one that is there stays.
-    fn has_parent(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
-        let state = self.known();
+    fn note_referring(&mut self, table: &Arc<Table>, constraint: usize, row: &[u8]) {
+        let (table, key) = (Arc::clone(table), row.to_vec());
+        self.statement.note_referring(Referring { table, constraint, key });
+    }
+
+    /// Looks at a row again that refers to what was not there: as it is now, if it is there itself.
+    pub(super) fn check_again(&mut self, referring: &Referring) -> Result<()> {
+        let Referring { table, constraint, key: row } = referring;
+        let Some(key) = table.def().foreign_keys.get(*constraint) else { return Ok(()) };
+        let Some(bytes) = self.current(&table.tree, row)? else { return Ok(()) };
+        let whole = self.whole(&bytes)?;
+        let Some(row) = table.row(row, whole.as_deref().unwrap_or(&bytes)) else {
+            return Err(self.view.db.damaged_record(table.tree.root()));
+        };
+        if self.refers_to_a_row(table, key, |column| row.get(column))? {
+            return Ok(());
+        }
+        Err(self.has_no_parent(table, key, &row.values()))
+    }
+
+    /// Whether a reference is to a row that is there, or to none; and keeps it so.
+    fn refers_to_a_row<'v>(
+        &mut self,
+        table: &Table,
+        key: &ForeignKeyDef,
+        value: impl Fn(usize) -> Value<'v>,
+    ) -> Result<bool> {
+        if key.columns.iter().any(|&column| value(column) == Value::Null) {
+            return Ok(true);
+        }
+        let catalog = Arc::clone(self.view.catalog());
+        let parent = catalog.table_by_id(key.table).ok_or_else(|| dangling(table, key))?;
+        let (tree, index) = referenced(parent, key).ok_or_else(|| dangling(table, key))?;
+        let Some(parent_key) = reference(parent, index, key, |column| Some(value(column))) else {
+            return Ok(false);
+        };
+        self.claim_key(tree.root(), &parent_key, Mode::Shared)?;
+        self.note_read(tree.root(), &parent_key);
+        self.is_there(tree, &parent_key)
+    }
+
+    fn has_no_parent(&self, table: &Table, key: &ForeignKeyDef, values: &[Value<'_>]) -> Error {
+        let parent = self.view.catalog().table_by_id(key.table).map(|parent| parent.def().name.as_str());
+        Error::ForeignKeyViolation {
+            change: "insert or update",
+            table: table.def().name.clone(),
+            constraint: key.name.clone(),
+            on: String::new(),
+            detail: format!(
+                "Key {} is not present in table \"{}\".",
+                named(table, &key.columns, values),
+                parent.unwrap_or_default()
+            ),
+        }
+    }
+
+    /// Whether a row is there for everybody, or is this transaction's own. One that somebody else is putting in is waited for, and looked at again. It stays if its key
+    /// is claimed.
+    pub(super) fn is_there(&mut self, tree: &Tree, key: &[u8]) -> Result<bool> {
         let db = Arc::clone(&self.view.db);
         let (mut record, mut before) = (Vec::new(), Vec::new());
         loop {
@@ -134,7 +198,7 @@ impl Transaction {
             before.clear();
             let seen = match lsn {
                 Some(lsn) if lsn > snapshot.all_visible => {
-                    db.rows.see(tree.root(), key, snapshot.csn, Some(&state), &mut before)
+                    db.rows.see(tree.root(), key, snapshot.csn, self.state.as_ref(), &mut before)
                 }
                 _ => Seen::InPlace,
             };
@@ -148,24 +212,23 @@ impl Transaction {
             }
             // Put in by somebody who has not ended, or has ended this very moment.
             if let Some(other) = db.rows.owner(tree.root(), key) {
+                let state = self.known();
                 self.wait_for(&state, &[other])?;
             }
         }
     }
 
-    /// Before a row goes, or gets another key and other values: keeps others from referring to it, and finds who does. Errors: [`Error::ForeignKeyViolation`] when they
-    /// keep it from going.
-    pub(super) fn hold_children(
+    /// Before a row goes, or gets other values: keeps others from referring to what it was. Gives what is to be seen to when it has changed.
+    pub(super) fn hold_key(
         &mut self,
         table: &Arc<Table>,
         old: &RowRef<'_>,
-        new: Option<(&[u8], &[Value<'_>])>,
-    ) -> Result<Vec<Children>> {
-        let values = new.map(|(_, values)| values);
+        values: Option<&[Value<'_>]>,
+    ) -> Result<Vec<Removed>> {
         let catalog = Arc::clone(self.view.catalog());
         let mut all = Vec::new();
-        for (child, at) in catalog.references_to(table.id()) {
-            let Some(key) = child.def().foreign_keys.get(at) else { continue };
+        for (child, constraint) in catalog.references_to(table.id()) {
+            let Some(key) = child.def().foreign_keys.get(constraint) else { continue };
             let stays =
                 |column: &usize| values.is_some_and(|values| values.get(*column) == Some(&old.get(*column)));
             if key.references.iter().all(stays) {
@@ -174,65 +237,105 @@ impl Transaction {
             let Some((tree, index)) = referenced(table, key) else { continue };
             let Some(parent_key) = key_of(table, index, |column| Some(old.get(column))) else { continue };
             self.claim_key(tree.root(), &parent_key, Mode::Exclusive)?;
-            let mut keys = self.children_of(child, key, old, &parent_key)?;
-            if child.id() == table.id()
-                && let Some(at) = keys.iter().position(|child| *child == old.key())
-            {
-                // A row that refers to itself goes with itself. One that is going to refer to what it was is like any other, under its new key.
-                let own = keys.swap_remove(at);
-                if let Some((key_then, values)) = new {
-                    let value = |column: usize| values.get(column).copied();
-                    if reference(table, index, key, value).is_some_and(|then| then == parent_key) {
-                        keys.push(if own == key_then { own } else { key_then.to_vec() });
-                    }
-                }
-            }
-            if keys.is_empty() {
-                continue;
-            }
-            let action = if values.is_some() { key.on_update } else { key.on_delete };
-            if action == Referential::Restrict {
-                return Err(Error::ForeignKeyViolation {
-                    change: "update or delete",
-                    table: table.def().name.clone(),
-                    constraint: key.name.clone(),
-                    on: format!(" on table \"{}\"", child.def().name),
-                    detail: format!(
-                        "Key {} is still referenced from table \"{}\".",
-                        named(table, &key.references, &old.values()),
-                        child.def().name
-                    ),
-                });
-            }
-            let parent = Arc::clone(table);
-            all.push(Children { table: Arc::clone(child), constraint: at, keys, parent, parent_key });
+            let owned = |value: Option<Value<'_>>| OwnedValue::from(value.unwrap_or(Value::Null));
+            let new = |values: &[Value<'_>]| {
+                key.references.iter().map(|&column| owned(values.get(column).copied())).collect()
+            };
+            all.push(Removed {
+                parent: Arc::clone(table),
+                key: parent_key,
+                old: key.references.iter().map(|&column| owned(Some(old.get(column)))).collect(),
+                new: values.map(new),
+                child: Arc::clone(child),
+                constraint,
+            });
         }
         Ok(all)
     }
 
-    /// The rows that refer to one, as they are now and not as the snapshot has them. Cost: a look into an index of the columns, or the whole table.
-    fn children_of(
-        &mut self,
-        child: &Arc<Table>,
-        key: &ForeignKeyDef,
-        parent: &RowRef<'_>,
-        parent_key: &[u8],
-    ) -> Result<Vec<Vec<u8>>> {
-        let table = parent.table();
-        let Some((_, by)) = referenced(table, key) else { return Ok(Vec::new()) };
+    /// Deals with rows that refer to a row that has gone, or has other values now.
+    pub(super) fn follow(&mut self, removed: &Removed) -> Result<()> {
+        let Some((key, action)) = removed.action() else { return Ok(()) };
+        if matches!(action, Referential::NoAction | Referential::Restrict) {
+            return self.check_left(removed, key, action);
+        }
+        let table = &removed.child;
+        let Some((_, index)) = referenced(&removed.parent, key) else { return Ok(()) };
+        for child in &self.children_of(removed, key, usize::MAX)? {
+            if self.view.canceller.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            self.claim(table.tree.root(), child, Mode::Exclusive, true)?;
+            let Some(bytes) = self.current(&table.tree, child)? else { continue };
+            let whole = self.whole(&bytes)?;
+            let Some(row) = table.row(child, whole.as_deref().unwrap_or(&bytes)) else {
+                return Err(self.view.db.damaged_record(table.tree.root()));
+            };
+            // Somebody who was waited for may have made it refer to another row.
+            let refers_to = reference(&removed.parent, index, key, |column| Some(row.get(column)));
+            if refers_to.as_ref() != Some(&removed.key) {
+                continue;
+            }
+            if action == Referential::Cascade && removed.new.is_none() {
+                self.delete(table, child)?;
+                continue;
+            }
+            let mut changed = row.values();
+            for (at, &column) in key.columns.iter().enumerate() {
+                let new = removed.new.as_ref().filter(|_| action == Referential::Cascade);
+                if let Some(place) = changed.get_mut(column) {
+                    *place = new.and_then(|new| new.get(at)).map_or(Value::Null, OwnedValue::value);
+                }
+            }
+            self.update(table, child, &changed)?;
+        }
+        Ok(())
+    }
+
+    /// Sees that nobody refers to what has gone.
+    fn check_left(&mut self, removed: &Removed, key: &ForeignKeyDef, action: Referential) -> Result<()> {
+        if self.children_of(removed, key, 1)?.is_empty() {
+            return Ok(());
+        }
+        let (table, child) = (&removed.parent, &removed.child);
+        // Another row may be what they refer to by now.
+        if action == Referential::NoAction
+            && let Some((tree, _)) = referenced(table, key)
+            && self.is_there(tree, &removed.key)?
+        {
+            return Ok(());
+        }
+        Err(Error::ForeignKeyViolation {
+            change: "update or delete",
+            table: table.def().name.clone(),
+            constraint: key.name.clone(),
+            on: format!(" on table \"{}\"", child.def().name),
+            detail: format!(
+                "Key {} is still referenced from table \"{}\".",
+                shown(table, &key.references, removed.old.iter().map(OwnedValue::value)),
+                child.def().name
+            ),
+        })
+    }
+
+    /// The keys of rows that refer to one that has gone, as they are now and not as the snapshot has them, up to so many. Cost: a look into an index of the columns, or the
+    /// whole table.
+    fn children_of(&mut self, removed: &Removed, key: &ForeignKeyDef, most: usize) -> Result<Vec<Vec<u8>>> {
+        let child = &removed.child;
+        let Some((_, by)) = referenced(&removed.parent, key) else { return Ok(Vec::new()) };
         let view = self.view_of_now()?;
-        let parent_of = |column: usize| {
-            let at = key.columns.iter().position(|&other| other == column)?;
-            key.references.get(at).map(|&column| parent.get(column))
-        };
         let index = child.indexes.iter().position(|index| {
             let begins = index.def.columns.get(..key.columns.len());
             begins.is_some_and(|begins| begins.iter().all(|column| key.columns.contains(&column.column)))
         });
         let mut start = Vec::new();
         if let Some(index) = index.and_then(|at| child.indexes.get(at)) {
+            let old = |column: usize| {
+                let at = key.columns.iter().position(|&other| other == column)?;
+                removed.old.get(at).map(OwnedValue::value)
+            };
             let columns = index.def.columns.iter().take(key.columns.len());
-            let values: Vec<Value<'_>> = columns.filter_map(|column| parent_of(column.column)).collect();
+            let values: Vec<Value<'_>> = columns.filter_map(|column| old(column.column)).collect();
             if !index.key.encode(&values, &mut start) {
                 return Err(dangling(child, key));
             }
@@ -245,10 +348,13 @@ impl Transaction {
         };
         let mut keys = Vec::new();
         let mut scan = view.scan(child, index, range, Direction::Forward)?;
-        while let Some(row) = scan.next()? {
+        while keys.len() < most
+            && let Some(row) = scan.next()?
+        {
             // Of an index the range has said it.
             if index.is_some()
-                || reference(table, by, key, |column| Some(row.get(column))).as_deref() == Some(parent_key)
+                || reference(&removed.parent, by, key, |column| Some(row.get(column))).as_ref()
+                    == Some(&removed.key)
             {
                 keys.push(row.key().to_vec());
             }
@@ -266,48 +372,6 @@ impl Transaction {
         // ORDER: whoever lets others see a commit lets go of its claims a moment before.
         self.view.db.commits.settle();
         self.view.db.another_snapshot()
-    }
-
-    /// Deals with rows that refer to a row that has gone, or has other values now.
-    pub(super) fn follow(&mut self, all: Vec<Children>, values: Option<&[Value<'_>]>) -> Result<()> {
-        for children in all {
-            let table = &children.table;
-            let Some(key) = table.def().foreign_keys.get(children.constraint) else { continue };
-            let action = if values.is_some() { key.on_update } else { key.on_delete };
-            let parent = Arc::clone(&children.parent);
-            let Some((_, index)) = referenced(&parent, key) else { continue };
-            for child in &children.keys {
-                self.claim(table.tree.root(), child, Mode::Exclusive, true)?;
-                let Some(bytes) = self.current(&table.tree, child)? else { continue };
-                let whole = self.whole(&bytes)?;
-                let Some(row) = table.row(child, whole.as_deref().unwrap_or(&bytes)) else {
-                    return Err(self.view.db.damaged_record(table.tree.root()));
-                };
-                // Somebody who was waited for may have made it refer to another row.
-                if reference(&parent, index, key, |column| Some(row.get(column)))
-                    != Some(children.parent_key.clone())
-                {
-                    continue;
-                }
-                if action == Referential::Cascade && values.is_none() {
-                    self.delete(table, child)?;
-                    continue;
-                }
-                let mut changed = row.values();
-                for (&column, &reference) in key.columns.iter().zip(&key.references) {
-                    let value = values.and_then(|values| values.get(reference)).copied();
-                    if let Some(place) = changed.get_mut(column) {
-                        *place = if action == Referential::Cascade {
-                            value.unwrap_or(Value::Null)
-                        } else {
-                            Value::Null
-                        };
-                    }
-                }
-                self.update(table, child, &changed)?;
-            }
-        }
-        Ok(())
     }
 }
 

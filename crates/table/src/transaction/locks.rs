@@ -112,8 +112,10 @@ impl Transaction {
         }
     }
 
-    /// Keeps everybody else out until the end, and waits for those who are in. Errors: as [`Transaction::lock`].
+    /// Keeps everybody else out until the end, and waits for those who are in. Errors: as [`Transaction::lock`] and [`Transaction::end_changes`].
     pub(crate) fn lock_schema(&mut self) -> Result<()> {
+        // What was noted is about tables as they are before.
+        self.settle()?;
         if self.has_schema_lock {
             return Ok(());
         }

@@ -21,6 +21,7 @@ mod references;
 mod savepoints;
 mod schema;
 mod sorting;
+mod statements;
 mod upkeep;
 mod waiting;
 mod watch;

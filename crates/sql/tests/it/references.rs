@@ -1,0 +1,132 @@
+//! Goal: foreign keys are looked at when a statement is through, as in PostgreSQL 15, whose answers these are. Method: rows that refer to each other or follow each other, changed by
+//! statements on one table and by those that a query finds rows for.
+
+use cairn_sql::{Connection, Outcome, TransactionStatus};
+
+use crate::support::{ask, database, fails, rows, run};
+
+/// Rows that refer to each other, with an action, and a table of their numbers for queries.
+fn nodes(action: &str) -> Connection {
+    let mut c = database().connect();
+    run(&mut c, &format!("create table n (id int primary key, p int references n {action})"));
+    run(&mut c, "create table some (id int primary key, p int)");
+    run(&mut c, "insert into some values (1, 2), (2, 1)");
+    c
+}
+
+/// Rows refer to rows of the same statement, come in whichever order, and go together.
+#[test]
+fn rows_that_refer_to_each_other() {
+    for action in ["", "on delete no action", "on delete restrict"] {
+        let mut c = nodes(action);
+        for put in ["insert into n values (1, 2), (2, 1)", "insert into n select id, p from some order by id"]
+        {
+            for take in ["delete from n", "delete from n where id in (select id from some)"] {
+                assert_eq!(run(&mut c, put), 2, "{put}");
+                assert_eq!(ask(&mut c, "select * from n order by id"), ["1|2", "2|1"]);
+                assert_eq!(fails(&mut c, "delete from n where id = 1"), "23503");
+                assert_eq!(
+                    fails(&mut c, "delete from n where id in (select id from some where id = 2)"),
+                    "23503"
+                );
+                assert_eq!(run(&mut c, take), 2, "{action} {take}");
+            }
+        }
+        assert_eq!(fails(&mut c, "insert into n values (1, 2), (2, 3)"), "23503");
+        assert_eq!(fails(&mut c, "insert into n select id, p + 1 from some"), "23503");
+        let error = rows(&mut c, "insert into n values (1, 2) returning id", &[]).unwrap_err();
+        assert_eq!(error.detail(), Some("Key (p)=(2) is not present in table \"n\"."));
+        assert_eq!(ask(&mut c, "select count(*) from n"), ["0"]);
+    }
+}
+
+/// Rows that would follow others of the same statement are changed by it, counted and given back; what it has left follows afterwards.
+#[test]
+fn rows_that_follow() {
+    let all = "insert into n values (1, null), (2, 1), (3, 2)";
+    for take in ["delete from n where id < 3", "delete from n where id in (select id from some)"] {
+        let mut c = nodes("on delete cascade");
+        run(&mut c, all);
+        assert_eq!(ask(&mut c, &format!("{take} returning id")), ["1", "2"]);
+        assert_eq!(ask(&mut c, "select count(*) from n"), ["0"]);
+        run(&mut c, all);
+        assert_eq!(run(&mut c, take), 2);
+        let mut c = nodes("on delete set null");
+        run(&mut c, all);
+        assert_eq!(run(&mut c, take), 2);
+        assert_eq!(ask(&mut c, "select * from n"), ["3|NULL"]);
+    }
+    for update in [
+        "update n set id = id + 10",
+        "update n set id = n.id + 10 from some where some.id <= n.id and some.id = 1",
+    ] {
+        let mut c = nodes("on update cascade");
+        run(&mut c, "insert into n values (1, 3), (2, 3), (3, null)");
+        assert_eq!(run(&mut c, update), 3);
+        assert_eq!(ask(&mut c, "select * from n order by id"), ["11|13", "12|13", "13|NULL"]);
+    }
+}
+
+/// A key that one row gives up and another one takes is there for who refers to it, but not for RESTRICT.
+#[test]
+fn keys_that_come_back() {
+    let mut c = database().connect();
+    run(&mut c, "create table q (id int primary key)");
+    run(&mut c, "insert into q values (1), (2)");
+    run(&mut c, "create table c (id int references q on delete restrict)");
+    run(&mut c, "insert into c values (1)");
+    assert_eq!(run(&mut c, "update q set id = id - 1"), 2);
+    assert_eq!(ask(&mut c, "select * from q"), ["0", "1"]);
+    run(&mut c, "create table r (id int references q on update restrict)");
+    run(&mut c, "insert into r values (1)");
+    run(&mut c, "insert into q values (2)");
+    run(&mut c, "delete from q where id = 0");
+    assert_eq!(fails(&mut c, "update q set id = id - 1"), "23503");
+    assert_eq!(
+        ask(
+            &mut c,
+            "select update_rule, delete_rule from information_schema.referential_constraints order by constraint_name"
+        ),
+        ["NO ACTION|RESTRICT", "RESTRICT|NO ACTION"]
+    );
+    assert_eq!(
+        ask(
+            &mut c,
+            "select pg_get_constraintdef(oid), confupdtype, confdeltype from pg_constraint where conname = 'r_id_fkey'"
+        ),
+        ["FOREIGN KEY (id) REFERENCES q(id) ON UPDATE RESTRICT|r|a"]
+    );
+}
+
+/// A statement that does not hold at its end fails its block, and ROLLBACK TO takes it back; so with several statements at once and with COPY.
+#[test]
+fn blocks() {
+    let mut c = nodes("");
+    run(&mut c, "begin");
+    run(&mut c, "insert into n values (5, null)");
+    run(&mut c, "savepoint s");
+    assert_eq!(fails(&mut c, "insert into n values (1, 2)"), "23503");
+    assert_eq!(c.status(), TransactionStatus::Failed);
+    assert_eq!(fails(&mut c, "select 1"), "25P02");
+    run(&mut c, "rollback to s");
+    run(&mut c, "insert into n values (1, 2), (2, 5)");
+    assert_eq!(fails(&mut c, "delete from n where id = 5"), "23503");
+    run(&mut c, "rollback to s");
+    run(&mut c, "insert into n values (1, 5)");
+    run(&mut c, "commit");
+    assert_eq!(ask(&mut c, "select * from n order by id"), ["1|5", "5|NULL"]);
+    // Each of them is a statement.
+    let refused = c.batch("insert into n values (3, 4); insert into n values (4, 3)").unwrap_err();
+    assert_eq!(refused.sqlstate(), "23503");
+    c.batch("insert into n values (3, 4), (4, 3); delete from n where id in (3, 4)").unwrap();
+    for (text, code) in [("6\t7\n7\t6\n", None), ("8\t9\n", Some("23503"))] {
+        let statement = c.prepare("copy n from stdin").unwrap();
+        let Outcome::CopyIn(mut copy) = c.run(&statement, &[]).unwrap() else { panic!() };
+        copy.write(text.as_bytes()).unwrap();
+        assert_eq!(copy.finish().err().map(|error| error.sqlstate()), code);
+    }
+    assert_eq!(ask(&mut c, "select id from n order by id"), ["1", "5", "6", "7"]);
+    // Rows that are only perhaps put in.
+    assert_eq!(run(&mut c, "insert into n values (1, 99), (10, 11), (11, 10) on conflict do nothing"), 2);
+    assert_eq!(fails(&mut c, "insert into n values (1, 0), (12, 99) on conflict do nothing"), "23503");
+}

@@ -1,0 +1,303 @@
+//! Foreign keys and statements of several changes: what counts is how things are when the last change is through.
+
+use std::sync::Arc;
+
+use cairn_table::row::{Type, Value};
+use cairn_table::schema::{ForeignKeyDef, Referential};
+use cairn_table::{Canceller, Database, Durability, Error, Isolation, Result, Table, Transaction};
+
+use crate::watch::Watch;
+use crate::{Fixture, all, def, index, key};
+
+/// A table of nodes that refer to others of them, `id` and `parent`.
+fn nodes(fixture: &Fixture, name: &str, action: Referential) -> Arc<Table> {
+    fixture.run(|transaction| {
+        let mut nodes = def(name, &[("id", Type::Int), ("parent", Type::Int)], &[0]);
+        nodes.indexes = vec![index(&format!("{name}_parent"), &[1], false)];
+        nodes.foreign_keys = vec![refers(&format!("{name}_fkey"), 0, action)];
+        transaction.create_table(nodes).unwrap()
+    })
+}
+
+fn refers(name: &str, table: u32, action: Referential) -> ForeignKeyDef {
+    ForeignKeyDef {
+        name: name.to_owned(),
+        columns: vec![1],
+        table,
+        references: vec![0],
+        on_delete: action,
+        on_update: action,
+    }
+}
+
+fn row(id: i32, parent: Option<i32>) -> [Value<'static>; 2] {
+    [Value::Int(id), parent.map_or(Value::Null, Value::Int)]
+}
+
+fn insert(transaction: &mut Transaction, table: &Arc<Table>, id: i32, parent: i32) -> Result<()> {
+    transaction.insert(table, &row(id, Some(parent)))
+}
+
+fn refused<T: std::fmt::Debug>(result: Result<T>) {
+    assert!(matches!(result, Err(Error::ForeignKeyViolation { .. })), "{result:?}");
+}
+
+/// Goal: a chain of rows that follow each other may be longer than any stack. Method: 30,000 of them, of which the first one goes; a thread has room for some thousand
+/// calls.
+#[test]
+fn long_chains() {
+    let fixture = Fixture::new();
+    let nodes = nodes(&fixture, "n", Referential::Cascade);
+    fixture.run(|transaction| {
+        transaction.insert(&nodes, &row(0, None)).unwrap();
+        (1..30_000).for_each(|id| insert(transaction, &nodes, id, id - 1).unwrap());
+        transaction.insert(&nodes, &row(-1, None)).unwrap();
+    });
+    fixture.run(|transaction| assert!(transaction.delete(&nodes, &key(&nodes, 0)).unwrap()));
+    assert_eq!(all(&fixture.begin(), &nodes, None), ["-1,null"]);
+    assert_eq!(fixture.db.check().unwrap().rows, 1);
+}
+
+/// Goal: a chain that follows can be stopped.
+#[test]
+fn chains_can_be_stopped() {
+    let fixture = Fixture::new();
+    let nodes = nodes(&fixture, "n", Referential::Cascade);
+    fixture.run(|transaction| {
+        transaction.insert(&nodes, &row(0, None)).unwrap();
+        (1..10).for_each(|id| insert(transaction, &nodes, id, id - 1).unwrap());
+    });
+    let canceller = Canceller::new();
+    let mut transaction = fixture.db.begin_with(Isolation::ReadCommitted, &canceller, None).unwrap();
+    transaction.begin_changes();
+    assert!(transaction.delete(&nodes, &key(&nodes, 0)).unwrap());
+    canceller.cancel();
+    let stopped = transaction.end_changes();
+    assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+    canceller.reset();
+    // What was not done is done with the commit.
+    transaction.commit(Durability::Buffered).unwrap();
+    assert!(all(&fixture.begin(), &nodes, None).is_empty());
+}
+
+/// Goal: within a statement rows may refer to rows that come later, and go before those that refer to them; a change that is a statement of its own may not. Method: two rows
+/// that refer to each other, with each action that refuses.
+#[test]
+fn rows_that_refer_to_each_other() {
+    let fixture = Fixture::new();
+    for (name, action) in [("a", Referential::NoAction), ("b", Referential::Restrict)] {
+        let nodes = nodes(&fixture, name, action);
+        fixture.run(|transaction| refused(insert(transaction, &nodes, 1, 2)));
+        fixture.run(|transaction| {
+            transaction.begin_changes();
+            insert(transaction, &nodes, 1, 2).unwrap();
+            insert(transaction, &nodes, 2, 1).unwrap();
+            transaction.end_changes().unwrap();
+        });
+        assert_eq!(all(&fixture.begin(), &nodes, None), ["1,2", "2,1"]);
+        let mut alone = fixture.begin();
+        refused(alone.delete(&nodes, &key(&nodes, 1)));
+        alone.rollback().unwrap();
+        fixture.run(|transaction| {
+            transaction.begin_changes();
+            assert!(transaction.delete(&nodes, &key(&nodes, 1)).unwrap());
+            assert!(transaction.delete(&nodes, &key(&nodes, 2)).unwrap());
+            transaction.end_changes().unwrap();
+        });
+        assert!(all(&fixture.begin(), &nodes, None).is_empty());
+    }
+}
+
+/// Goal: rows of a statement that would follow another row of it are changed by the statement itself, and follow afterwards only where it has left them.
+#[test]
+fn rows_that_would_follow() {
+    let fixture = Fixture::new();
+    let gone = nodes(&fixture, "a", Referential::Cascade);
+    let empty = nodes(&fixture, "b", Referential::SetNull);
+    for nodes in [&gone, &empty] {
+        fixture.run(|transaction| {
+            transaction.insert(nodes, &row(1, None)).unwrap();
+            [2, 3].into_iter().for_each(|id| insert(transaction, nodes, id, 1).unwrap());
+            transaction.begin_changes();
+            for id in [1, 2] {
+                assert!(transaction.delete(nodes, &key(nodes, id)).unwrap(), "{id}");
+            }
+            assert_eq!(all(transaction, nodes, None), ["3,1"]);
+            transaction.end_changes().unwrap();
+        });
+    }
+    assert!(all(&fixture.begin(), &gone, None).is_empty());
+    assert_eq!(all(&fixture.begin(), &empty, None), ["3,null"]);
+}
+
+/// Goal: whoever refers to a key that one row gives up and another one takes has lost nothing, unless the foreign key says RESTRICT.
+#[test]
+fn keys_that_come_back() {
+    let fixture = Fixture::new();
+    let parents = fixture.pairs(&[(1, 0), (2, 0)]);
+    for (name, action) in [("a", Referential::NoAction), ("b", Referential::Restrict)] {
+        let children = fixture.run(|transaction| {
+            let mut children = def(name, &[("id", Type::Int), ("parent", Type::Int)], &[0]);
+            children.foreign_keys = vec![refers(&format!("{name}_fkey"), parents.id(), action)];
+            let children = transaction.create_table(children).unwrap();
+            insert(transaction, &children, 10, 1).unwrap();
+            children
+        });
+        let mut transaction = fixture.begin();
+        transaction.begin_changes();
+        for id in [1, 2] {
+            let moved = transaction.update(&parents, &key(&parents, id), &row(id - 1, None));
+            assert!(moved.unwrap());
+        }
+        match action {
+            Referential::NoAction => transaction.end_changes().unwrap(),
+            _ => refused(transaction.end_changes()),
+        }
+        transaction.rollback().unwrap();
+        fixture.run(|transaction| {
+            assert!(transaction.delete(&children, &key(&children, 10)).unwrap());
+            transaction.drop_table(&children).unwrap();
+        });
+    }
+}
+
+/// Goal: references hold when rows have got other keys meanwhile: those that follow, and those that are still to be looked at.
+#[test]
+fn keys_that_move() {
+    let fixture = Fixture::new();
+    let nodes = nodes(&fixture, "n", Referential::Cascade);
+    fixture.run(|transaction| {
+        transaction.insert(&nodes, &row(3, None)).unwrap();
+        [1, 2].into_iter().for_each(|id| insert(transaction, &nodes, id, 3).unwrap());
+    });
+    fixture.run(|transaction| {
+        transaction.begin_changes();
+        for (id, parent) in [(1, Some(3)), (2, Some(3)), (3, None)] {
+            assert!(transaction.update(&nodes, &key(&nodes, id), &row(id + 10, parent)).unwrap());
+        }
+        transaction.end_changes().unwrap();
+    });
+    assert_eq!(all(&fixture.begin(), &nodes, None), ["11,13", "12,13", "13,null"]);
+    let mut transaction = fixture.begin();
+    transaction.begin_changes();
+    insert(&mut transaction, &nodes, 1, 99).unwrap();
+    assert!(transaction.update(&nodes, &key(&nodes, 1), &row(5, Some(99))).unwrap());
+    let error = transaction.end_changes().unwrap_err();
+    let Error::ForeignKeyViolation { detail, .. } = error else { panic!("{error:?}") };
+    assert_eq!(detail, "Key (parent)=(99) is not present in table \"n\".");
+    transaction.rollback().unwrap();
+    // One that is gone, or refers to another row, needs none any more.
+    fixture.run(|transaction| {
+        transaction.begin_changes();
+        [1, 2].into_iter().for_each(|id| insert(transaction, &nodes, id, 99).unwrap());
+        assert!(transaction.delete(&nodes, &key(&nodes, 1)).unwrap());
+        assert!(transaction.update(&nodes, &key(&nodes, 2), &row(2, Some(13))).unwrap());
+        transaction.end_changes().unwrap();
+    });
+    assert_eq!(all(&fixture.begin(), &nodes, None), ["2,13", "11,13", "12,13", "13,null"]);
+}
+
+/// Goal: nobody commits what was not looked at, or did not hold; and who goes back to before the statement can go on.
+#[test]
+fn what_does_not_hold() {
+    let fixture = Fixture::new();
+    let nodes = nodes(&fixture, "n", Referential::NoAction);
+    fixture.run(|transaction| transaction.insert(&nodes, &row(1, None)).unwrap());
+    fixture.run(|transaction| insert(transaction, &nodes, 2, 1).unwrap());
+    let breaks: [fn(&mut Transaction, &Arc<Table>); 2] = [
+        |transaction, nodes| insert(transaction, nodes, 3, 99).unwrap(),
+        |transaction, nodes| assert!(transaction.delete(nodes, &key(nodes, 1)).unwrap()),
+    ];
+    for change in breaks {
+        for ends in [false, true] {
+            let mut transaction = fixture.begin();
+            transaction.begin_changes();
+            change(&mut transaction, &nodes);
+            if ends {
+                refused(transaction.end_changes());
+            }
+            refused(transaction.commit(Durability::Buffered));
+            // A change of the schema ends the statement as well.
+            let mut transaction = fixture.begin();
+            transaction.begin_changes();
+            change(&mut transaction, &nodes);
+            refused(transaction.create_schema("s"));
+        }
+        fixture.run(|transaction| {
+            let savepoint = transaction.savepoint();
+            transaction.begin_changes();
+            change(transaction, &nodes);
+            refused(transaction.end_changes());
+            transaction.rollback_to(savepoint).unwrap();
+            // Each change is a statement of its own again.
+            refused(insert(transaction, &nodes, 3, 99));
+            transaction.rollback_to(savepoint).unwrap();
+        });
+        assert_eq!(all(&fixture.begin(), &nodes, None), ["1,null", "2,1"]);
+    }
+}
+
+/// Goal: savepoints between the changes of a statement take back what was noted since and nothing else; and cannot be gone back to once the statement has ended, for what
+/// was noted before them is forgotten by then.
+#[test]
+fn savepoints_within_a_statement() {
+    let fixture = Fixture::new();
+    let nodes = nodes(&fixture, "n", Referential::NoAction);
+    fixture.run(|transaction| {
+        transaction.begin_changes();
+        insert(transaction, &nodes, 1, 2).unwrap();
+        let savepoint = transaction.savepoint();
+        insert(transaction, &nodes, 3, 99).unwrap();
+        transaction.rollback_to(savepoint).unwrap();
+        insert(transaction, &nodes, 2, 1).unwrap();
+        transaction.end_changes().unwrap();
+        let refused = transaction.rollback_to(savepoint).unwrap_err();
+        assert!(matches!(refused, Error::Invalid { .. }), "{refused:?}");
+    });
+    assert_eq!(all(&fixture.begin(), &nodes, None), ["1,2", "2,1"]);
+    let mut transaction = fixture.begin();
+    transaction.begin_changes();
+    insert(&mut transaction, &nodes, 4, 99).unwrap();
+    let savepoint = transaction.savepoint();
+    transaction.rollback_to(savepoint).unwrap();
+    refused(transaction.end_changes());
+}
+
+/// Goal: what a statement finds at its end stays until its transaction ends, and so does what is still to be looked at: others that remove it, or refer to it, wait. Method: a
+/// row that refers to one which somebody else puts in afterwards and then wants to remove; a row that goes, and somebody who wants to refer to it before the end of the statement.
+#[test]
+fn others_meanwhile() {
+    let (fixture, watch) = Watch::fixture();
+    let nodes = nodes(&fixture, "n", Referential::NoAction);
+    let other = |work: fn(&mut Transaction, &Arc<Table>) -> Result<()>| {
+        let (db, nodes): (Database, _) = (fixture.db.clone(), Arc::clone(&nodes));
+        watch.start(move || {
+            let mut transaction = db.begin(Isolation::ReadCommitted)?;
+            work(&mut transaction, &nodes)?;
+            transaction.commit(Durability::Buffered)
+        })
+    };
+    let mut first = fixture.begin();
+    first.begin_changes();
+    insert(&mut first, &nodes, 1, 2).unwrap();
+    let puts = other(|transaction, nodes| transaction.insert(nodes, &row(2, None)));
+    puts.join().unwrap().unwrap();
+    first.end_changes().unwrap();
+    let removes =
+        other(|transaction, nodes| transaction.delete(nodes, &key(nodes, 2)).map(|found| assert!(found)));
+    assert!(!removes.is_finished());
+    first.commit(Durability::Buffered).unwrap();
+    refused(removes.join().unwrap());
+    assert_eq!(all(&fixture.begin(), &nodes, None), ["1,2", "2,null"]);
+
+    let mut first = fixture.begin();
+    first.begin_changes();
+    assert!(first.delete(&nodes, &key(&nodes, 2)).unwrap());
+    let refers = other(|transaction, nodes| insert(transaction, nodes, 3, 2));
+    assert!(!refers.is_finished());
+    assert!(first.delete(&nodes, &key(&nodes, 1)).unwrap());
+    first.end_changes().unwrap();
+    first.commit(Durability::Buffered).unwrap();
+    refused(refers.join().unwrap());
+    assert!(all(&fixture.begin(), &nodes, None).is_empty());
+}
