@@ -280,19 +280,27 @@ impl<'a> InsertRun<'a> {
     ) -> Result<bool> {
         let table = &self.insert.table;
         loop {
-            let mut standing = None;
-            for arbiter in &conflict.arbiters {
-                standing = transaction.conflict(table, *arbiter, values)?;
-                if standing.is_some() {
-                    break;
+            if let Some(update) = &conflict.update {
+                let mut standing = None;
+                for arbiter in &conflict.arbiters {
+                    standing = transaction.conflict(table, *arbiter, values)?;
+                    if standing.is_some() {
+                        break;
+                    }
                 }
-            }
-            if let Some(key) = standing {
-                let Some(update) = &conflict.update else { return Ok(false) };
-                if self.update_instead((conflict, update), key, env, transaction)? {
-                    return Ok(false);
+                if let Some(key) = standing {
+                    if self.update_instead((conflict, update), key, env, transaction)? {
+                        return Ok(false);
+                    }
+                    continue;
                 }
-                continue;
+            } else {
+                // What is left alone is not locked.
+                for arbiter in &conflict.arbiters {
+                    if transaction.has_conflict(table, *arbiter, values)? {
+                        return Ok(false);
+                    }
+                }
             }
             let savepoint = transaction.savepoint();
             match transaction.insert(table, values) {

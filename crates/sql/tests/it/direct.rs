@@ -215,3 +215,29 @@ fn kept_statements_of_other_tables() {
         run(&mut c, "drop table t");
     }
 }
+
+/// A row that INSERT leaves alone is not locked: others may change it, and leave it alone, at once.
+#[test]
+fn rows_left_alone() {
+    let database = database();
+    let (mut a, mut b) = (database.connect(), database.connect());
+    run(&mut a, "create table t (id int primary key, v int unique)");
+    run(&mut a, "insert into t values (1, 1), (2, 2)");
+    run(&mut b, "set lock_timeout = 20");
+    for conflict in ["on conflict do nothing", "on conflict (v) do nothing"] {
+        run(&mut a, "begin");
+        run(&mut b, "begin");
+        assert_eq!(run(&mut a, &format!("insert into t values (1, 1), (2, 2) {conflict}")), 0);
+        assert_eq!(run(&mut b, &format!("insert into t values (2, 2), (1, 1) {conflict}")), 0);
+        assert_eq!(run(&mut b, "update t set v = v + 2"), 2);
+        run(&mut b, "rollback");
+        run(&mut a, "commit");
+    }
+    // One's own rows stand in the way as well.
+    assert_eq!(run(&mut a, "insert into t values (3, 3), (3, 4), (4, 3) on conflict do nothing"), 1);
+    // A row that this level of isolation does not see.
+    run(&mut a, "begin isolation level repeatable read");
+    assert_eq!(ask(&mut a, "select count(*) from t"), ["3"]);
+    run(&mut b, "insert into t values (9, 9)");
+    assert_eq!(fails(&mut a, "insert into t values (9, 9) on conflict do nothing"), "40001");
+}

@@ -5,10 +5,11 @@ use cairn_vfs::sync::{Arc, lock};
 
 use super::Transaction;
 use crate::catalog::{Index, LONG, RowRef, Table};
+use crate::database::Isolation;
 use crate::mvcc::Mode;
 use crate::row::{Order, Type, Value};
 use crate::schema::ColumnType;
-use crate::storage::{Direction, write_chain};
+use crate::storage::{Direction, Tree, write_chain};
 use crate::{Error, Result};
 
 /// The entry of a row in an index.
@@ -231,29 +232,37 @@ impl Transaction {
         values: &[Value<'_>],
     ) -> Result<Option<Vec<u8>>> {
         self.check_table(table)?;
-        let Some(at) = arbiter else {
-            let mut key = Vec::new();
-            if table.has_row_number() || !table.encode_key(values, &mut key) {
-                return Ok(None);
-            }
-            let key = self.claim(table.tree.root(), &key, Mode::Exclusive, true)?;
-            return Ok(self.current(&table.tree, &key)?.map(|_| key.to_vec()));
-        };
-        let Some(index) = table.indexes.get(at) else { return Ok(None) };
-        let columns: Vec<Value<'_>> =
-            index.def.columns.iter().filter_map(|key| values.get(key.column)).copied().collect();
-        let mut key = Vec::new();
-        if columns.contains(&Value::Null) || !index.key.encode(&columns, &mut key) {
-            return Ok(None);
-        }
-        let key = self.claim(index.tree.root(), &key, Mode::Exclusive, false)?;
-        let Some(entry) = self.current(&index.tree, &key)? else { return Ok(None) };
-        let Some(row) = table.entry(at, &key, &entry) else {
-            return Err(self.view.db.damaged_record(index.tree.root()));
+        let Some((tree, key)) = place_of(table, arbiter, values) else { return Ok(None) };
+        let key = self.claim(tree.root(), &key, Mode::Exclusive, arbiter.is_none())?;
+        let Some(record) = self.current(tree, &key)? else { return Ok(None) };
+        let Some(at) = arbiter else { return Ok(Some(key.to_vec())) };
+        let Some(row) = table.entry(at, &key, &record) else {
+            return Err(self.view.db.damaged_record(tree.root()));
         };
         let primary = row.key().to_vec();
         self.claim(table.tree.root(), &primary, Mode::Exclusive, true)?;
         Ok(Some(primary))
+    }
+
+    /// Whether a row stands in the way of a new one, as [`Transaction::conflict`] finds it, for who leaves it alone: nothing is locked. Waits for others that are putting such a
+    /// row in. Errors: [`Error::SerializationFailure`] for a row that this transaction does not see; those of waiting ([`Transaction::lock`]).
+    pub fn has_conflict(
+        &mut self,
+        table: &Arc<Table>,
+        arbiter: Option<usize>,
+        values: &[Value<'_>],
+    ) -> Result<bool> {
+        self.check_table(table)?;
+        let Some((tree, key)) = place_of(table, arbiter, values) else { return Ok(false) };
+        self.note_read(tree.root(), &key);
+        if !self.is_there(tree, &key)? {
+            return Ok(false);
+        }
+        if self.isolation != Isolation::ReadCommitted && !self.view.read(tree, &key, &mut Vec::new())? {
+            self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
+            return Err(Error::SerializationFailure { what: "due to concurrent update" });
+        }
+        Ok(true)
     }
 
     /// A number for a row without a primary key. Cost: the first time for a table, a look at its last row.
@@ -295,6 +304,24 @@ fn is_same(a: Value<'_>, b: Value<'_>) -> bool {
         (Value::Double(a), Value::Double(b)) => a.to_bits() == b.to_bits(),
         _ => a == b,
     }
+}
+
+/// Where a row would be that stands in the way of another one: a tree, and its key there. `None` when nothing can.
+fn place_of<'t>(
+    table: &'t Table,
+    arbiter: Option<usize>,
+    values: &[Value<'_>],
+) -> Option<(&'t Tree, Vec<u8>)> {
+    let mut key = Vec::new();
+    let Some(at) = arbiter else {
+        let is_key = !table.has_row_number() && table.encode_key(values, &mut key);
+        return is_key.then_some((&table.tree, key));
+    };
+    let index = table.indexes.get(at)?;
+    let columns = index.def.columns.iter();
+    let columns: Vec<Value<'_>> = columns.filter_map(|key| values.get(key.column)).copied().collect();
+    let is_key = !columns.contains(&Value::Null) && index.key.encode(&columns, &mut key);
+    is_key.then_some((&index.tree, key))
 }
 
 fn entry_of(table: &Table, index: &Index, row: &RowRef<'_>) -> Result<Entry> {

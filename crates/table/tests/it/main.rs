@@ -14,6 +14,7 @@ mod testing;
 mod anomalies;
 mod basics;
 mod blocks;
+mod conflicts;
 mod constraints;
 mod history;
 mod leftovers;

@@ -111,6 +111,7 @@ fn tables_that_are_not_any_more() {
         is_stale(transaction.delete(table, &key(table, 1)).map(|_| ()));
         is_stale(transaction.lock(table, &key(table, 1), &mut Default::default()).map(|_| ()));
         is_stale(transaction.conflict(table, None, &row).map(|_| ()));
+        is_stale(transaction.has_conflict(table, None, &row).map(|_| ()));
         is_stale(transaction.bulk_insert(table).and_then(|mut bulk| bulk.push(&row)));
     };
     let (fixture, table) = filled();

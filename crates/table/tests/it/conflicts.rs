@@ -1,0 +1,87 @@
+//! Rows that stand in the way of others, and are left alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_table::row::{Type, Value};
+use cairn_table::{Canceller, Durability, Error, Isolation, Transaction};
+
+use crate::watch::Watch;
+use crate::{Fixture, def, index, key};
+
+fn row(id: i32, v: i32) -> [Value<'static>; 2] {
+    [Value::Int(id), Value::Int(v)]
+}
+
+/// A transaction that does not wait.
+fn hasty(fixture: &Fixture) -> Transaction {
+    fixture.db.begin_with(Isolation::ReadCommitted, &Canceller::new(), Some(Duration::ZERO)).unwrap()
+}
+
+/// Goal: a row that only stands in the way is not locked: others change it, and find others in their way, without waiting.
+#[test]
+fn rows_in_the_way() {
+    let fixture = Fixture::new();
+    let table = fixture.run(|transaction| {
+        let mut def = def("t", &[("id", Type::Int), ("v", Type::Int)], &[0]);
+        def.indexes = vec![index("t_v", &[1], true)];
+        let table = transaction.create_table(def).unwrap();
+        [1, 2].into_iter().for_each(|id| transaction.insert(&table, &row(id, id)).unwrap());
+        table
+    });
+    let mut first = fixture.begin();
+    let mut other = hasty(&fixture);
+    for arbiter in [None, Some(0)] {
+        for id in [1, 2] {
+            assert!(first.has_conflict(&table, arbiter, &row(id, id)).unwrap());
+            assert!(other.has_conflict(&table, arbiter, &row(3 - id, 3 - id)).unwrap());
+        }
+        assert!(!first.has_conflict(&table, arbiter, &row(3, 3)).unwrap());
+    }
+    assert!(!first.has_written());
+    assert!(other.update(&table, &key(&table, 1), &row(1, 7)).unwrap());
+    // It is there for everybody else until that is committed.
+    for arbiter in [None, Some(0)] {
+        assert!(first.has_conflict(&table, arbiter, &row(1, 1)).unwrap());
+    }
+    other.commit(Durability::Buffered).unwrap();
+    assert!(!first.has_conflict(&table, Some(0), &row(9, 1)).unwrap());
+    // One's own count at once, and nothing that is NULL.
+    first.insert(&table, &row(3, 3)).unwrap();
+    assert!(first.has_conflict(&table, None, &[Value::Int(3), Value::Null]).unwrap());
+    assert!(!first.has_conflict(&table, Some(0), &[Value::Int(3), Value::Null]).unwrap());
+    // Whether another one's will be there nobody knows yet.
+    let mut other = hasty(&fixture);
+    let waits = other.has_conflict(&table, None, &[Value::Int(3), Value::Null]);
+    assert!(matches!(waits, Err(Error::LockTimeout)), "{waits:?}");
+}
+
+/// Goal: whoever finds another row being put in its way waits for what becomes of it; and one that it does not see at its level of isolation is an error, as in PostgreSQL.
+#[test]
+fn rows_that_come_in_the_way() {
+    for commits in [false, true] {
+        let (fixture, watch) = Watch::fixture();
+        let table = fixture.pairs(&[(1, 1)]);
+        let mut sees_nothing = fixture.db.begin(Isolation::Snapshot).unwrap();
+        assert!(sees_nothing.has_conflict(&table, None, &row(1, 0)).unwrap());
+        let mut puts = fixture.begin();
+        puts.insert(&table, &row(2, 2)).unwrap();
+        let (db, there) = (fixture.db.clone(), Arc::clone(&table));
+        let looks = watch.start(move || {
+            let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+            transaction.has_conflict(&there, None, &row(2, 0)).unwrap()
+        });
+        assert!(!looks.is_finished());
+        if commits {
+            puts.commit(Durability::Buffered).unwrap();
+        } else {
+            puts.rollback().unwrap();
+        }
+        assert_eq!(looks.join().unwrap(), commits);
+        let found = sees_nothing.has_conflict(&table, None, &row(2, 0));
+        match commits {
+            true => assert!(matches!(found, Err(Error::SerializationFailure { .. })), "{found:?}"),
+            false => assert!(!found.unwrap()),
+        }
+    }
+}
