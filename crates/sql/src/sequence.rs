@@ -1,8 +1,9 @@
 //! Sequences: what `serial` columns count with.
 //!
 //! A sequence is a row of a table that nobody sees, and a number in memory that all sessions share. The row says where to go on after a restart: it is ahead of
-//! the number by up to [`BLOCK`] values, so that counting writes nothing most of the time and no two transactions wait for each other. Who takes a value that the row is not ahead
-//! of moves the row with their own commit, so a value that was committed is never given again. Closing the database moves the rows back to where the numbers are.
+//! the number by up to [`BLOCK`] values, so that counting writes nothing most of the time. Who takes a value that the row is not ahead of moves the row just before their own
+//! commit, in a transaction beside it, so a value that was committed is never given again; and others who want to move it wait for that moment only, with nothing that anybody
+//! waits for. But whoever has made or altered a sequence has its row up to their own end. Closing the database moves the rows back to where the numbers are.
 
 use std::collections::{HashMap, HashSet};
 
@@ -86,6 +87,20 @@ pub(crate) struct Counter {
     sequence: Sequence,
     /// Values that the row is ahead by.
     left: u32,
+    /// Counts the moves of the row, and the other changes after which it is not known to be ahead.
+    moves: u64,
+}
+
+impl Counter {
+    fn new(sequence: Sequence) -> Self {
+        Counter { sequence, left: 0, moves: 0 }
+    }
+
+    /// The row has to be moved before the next value is committed.
+    fn fall_behind(&mut self) {
+        self.left = 0;
+        self.moves += 1;
+    }
 }
 
 /// What all sessions share.
@@ -101,12 +116,10 @@ pub(crate) struct SessionSequences {
 struct Inner {
     current: HashMap<Name, i64>,
     last: Option<Name>,
-    /// Those whose rows have to be moved with the commit.
+    /// Those whose rows have to be moved before the commit.
     behind: HashSet<Name>,
     /// Those that this transaction has made or dropped: others must not know of them if it does not commit.
     changed: HashSet<Name>,
-    /// Where rows were moved to, until the commit.
-    moved: HashMap<Name, Option<i64>>,
 }
 
 fn undefined(name: &str) -> Error {
@@ -184,7 +197,7 @@ impl SessionSequences {
             return Err(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, what));
         }
         sequence.next = if is_called { sequence.after(value) } else { Some(value) };
-        counter.left = 0;
+        counter.fall_behind();
         let mut inner = lock(&self.inner);
         inner.behind.insert(name.clone());
         if is_called {
@@ -206,7 +219,7 @@ impl SessionSequences {
         let table = table(transaction)?;
         insert(transaction, &table, name, &sequence)?;
         lock(&self.inner).changed.insert(name.clone());
-        lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
+        lock(&shared.sequences).insert(name.clone(), Counter::new(sequence));
         Ok(())
     }
 
@@ -230,7 +243,11 @@ impl SessionSequences {
         let mut sequence = counted.unwrap_or_else(|| of_row(&row.row(&table)));
         change(&mut sequence)?;
         put(transaction, &table, name, &sequence)?;
-        lock(&shared.sequences).insert(name.clone(), Counter { sequence, left: 0 });
+        let mut counters = lock(&shared.sequences);
+        let counter = counters.entry(name.clone()).or_insert_with(|| Counter::new(sequence.clone()));
+        counter.sequence = sequence;
+        counter.fall_behind();
+        drop(counters);
         let mut inner = lock(&self.inner);
         inner.changed.insert(name.clone());
         inner.behind.remove(name);
@@ -256,20 +273,19 @@ impl SessionSequences {
     ///
     /// Errors: those of the table.
     pub fn write_back(&self, shared: &Shared, transaction: &mut Transaction) -> Result<()> {
-        let behind: Vec<Name> = {
+        let behind: Vec<(bool, Name)> = {
             let mut inner = lock(&self.inner);
-            inner.moved.clear();
-            inner.behind.drain().collect()
+            let behind = std::mem::take(&mut inner.behind);
+            let is_own = |name: &Name| inner.changed.contains(name);
+            behind.into_iter().map(|name| (is_own(&name), name)).collect()
         };
-        for name in behind {
-            let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE).cloned() else { continue };
-            let ahead = {
-                let counters = lock(&shared.sequences);
-                let Some(counter) = counters.get(&name) else { continue };
-                Sequence { next: counter.sequence.ahead(BLOCK), ..counter.sequence.clone() }
-            };
-            put(transaction, &table, &name, &ahead)?;
-            lock(&self.inner).moved.insert(name, ahead.next);
+        for (is_own, name) in behind {
+            if is_own {
+                // Its row is this transaction's already. Nobody is told that it is ahead before it is committed, so it is not.
+                advance(shared, transaction, &name, 0)?;
+            } else if let Some(moved) = transaction.beside(|other| advance(shared, other, &name, BLOCK))? {
+                moved.tell(shared, &name);
+            }
         }
         Ok(())
     }
@@ -278,39 +294,71 @@ impl SessionSequences {
     ///
     /// Errors: those of the table.
     pub fn end(&self, shared: &Shared, committed: bool) -> Result<()> {
-        let (moved, changed): (Vec<(Name, Option<i64>)>, Vec<Name>) = {
+        let changed: Vec<Name> = {
             let mut inner = lock(&self.inner);
             inner.behind.clear();
-            (inner.moved.drain().collect(), inner.changed.drain().collect())
+            inner.changed.drain().collect()
         };
-        if !committed && !changed.is_empty() {
-            // Waits for changes of the schema, and nobody may wait for the counters meanwhile.
-            let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
-            let mut counters = lock(&shared.sequences);
-            let mut inner = lock(&self.inner);
-            for name in &changed {
-                inner.current.remove(name);
-            }
-            for name in changed {
-                counters.remove(&name);
-                load_into(&mut counters, &view, &name)?;
-            }
+        if committed || changed.is_empty() {
             return Ok(());
         }
-        if !committed || moved.is_empty() {
-            return Ok(());
-        }
+        // Waits for changes of the schema, and nobody may wait for the counters meanwhile.
+        let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
         let mut counters = lock(&shared.sequences);
-        for (name, to) in moved {
-            let Some(counter) = counters.get_mut(&name) else { continue };
-            // Others may have counted on meanwhile.
-            if let (Some(to), Some(next)) = (to, counter.sequence.next) {
-                let left = (i128::from(to) - i128::from(next)) / i128::from(counter.sequence.increment);
-                counter.left = u32::try_from(left).unwrap_or(0);
-            }
+        let mut inner = lock(&self.inner);
+        for name in &changed {
+            inner.current.remove(name);
+        }
+        for name in changed {
+            counters.remove(&name);
+            load_into(&mut counters, &view, &name)?;
         }
         Ok(())
     }
+}
+
+/// A row that was moved.
+#[derive(Debug)]
+struct Moved {
+    to: i64,
+    /// The number of this move.
+    number: u64,
+}
+
+impl Moved {
+    /// Says how far a row is ahead whose move is in the log. Nothing where it was moved again since: whoever did that has counted further, or says that it is behind.
+    fn tell(&self, shared: &Shared, name: &Name) {
+        let mut counters = lock(&shared.sequences);
+        let Some(counter) = counters.get_mut(name).filter(|counter| counter.moves == self.number) else {
+            return;
+        };
+        // Others may have counted on meanwhile.
+        if let Some(next) = counter.sequence.next {
+            let left = (i128::from(self.to) - i128::from(next)) / i128::from(counter.sequence.increment);
+            counter.left = u32::try_from(left).unwrap_or(0);
+        }
+    }
+}
+
+/// Moves a row ahead of its number. `None` where there is no more to be told: it is ahead because of somebody else, or has no number to be ahead of.
+fn advance(shared: &Shared, transaction: &mut Transaction, name: &Name, by: u32) -> Result<Option<Moved>> {
+    let Some(table) = transaction.view().catalog().table(HIDDEN, TABLE).cloned() else { return Ok(None) };
+    let (key, mut row) = (key_of(&table, name), RowBuf::default());
+    if !transaction.lock(&table, &key, &mut row)? {
+        return Ok(None);
+    }
+    // ORDER: the lock first. Whoever moves the row after this one counts from a later number.
+    let (sequence, number) = {
+        let mut counters = lock(&shared.sequences);
+        let Some(counter) = counters.get_mut(name).filter(|counter| counter.left == 0) else {
+            return Ok(None);
+        };
+        counter.moves += 1;
+        let next = counter.sequence.ahead(by);
+        (Sequence { next, ..counter.sequence.clone() }, counter.moves)
+    };
+    transaction.update(&table, &key, &values(name, &sequence))?;
+    Ok(sequence.next.map(|to| Moved { to, number }))
 }
 
 /// Counts on from where the rows say, in a database that was just opened.
@@ -318,7 +366,7 @@ impl SessionSequences {
 /// Errors: those of the table.
 pub(crate) fn load_all(shared: &Shared) -> Result<()> {
     let view = shared.tables.begin(Isolation::ReadCommitted)?.view().clone();
-    let counter = |(name, sequence)| (name, Counter { sequence, left: 0 });
+    let counter = |(name, sequence)| (name, Counter::new(sequence));
     lock(&shared.sequences).extend(all(&view)?.into_iter().map(counter));
     Ok(())
 }
@@ -372,7 +420,7 @@ fn load_into(counters: &mut Counters, view: &View, name: &Name) -> Result<()> {
     let Some(table) = view.catalog().table(HIDDEN, TABLE) else { return Ok(()) };
     let mut row = RowBuf::default();
     if view.get(table, &key_of(table, name), &mut row)? {
-        counters.insert(name.clone(), Counter { sequence: of_row(&row.row(table)), left: 0 });
+        counters.insert(name.clone(), Counter::new(of_row(&row.row(table))));
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Transactions.
 
+mod beside;
 mod bulk;
 mod change;
 mod ddl;

@@ -52,10 +52,6 @@ impl Transaction {
     /// Waits until one of some others has ended; all of them stand in the way.
     pub(super) fn wait_for(&self, me: &Arc<State>, others: &[Arc<State>]) -> Result<()> {
         self.view.db.check()?;
-        let deadlock = |circle: Vec<u64>| {
-            let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
-            Error::Deadlock { detail: format!("transactions wait in a circle: {}", circle.join(" -> ")) }
-        };
         let Some(other) = others.first() else { return Ok(()) };
         let ids: Vec<u64> = others.iter().map(|other| other.id).collect();
         self.view.db.waits.begin(me.id, &ids).map_err(deadlock)?;
@@ -201,6 +197,11 @@ impl Transaction {
         drop(holder);
         self.view.db.schema.changed.notify_all();
     }
+}
+
+pub(super) fn deadlock(circle: Vec<u64>) -> Error {
+    let circle: Vec<String> = circle.iter().map(u64::to_string).collect();
+    Error::Deadlock { detail: format!("transactions wait in a circle: {}", circle.join(" -> ")) }
 }
 
 impl Inner {

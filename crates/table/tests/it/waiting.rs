@@ -272,3 +272,81 @@ fn circles_of_every_kind() {
     assert!(waits.join().unwrap().unwrap());
     assert_eq!(fixture.db.stats().deadlocks, 4);
 }
+
+/// Goal: what is done beside a transaction holds at once and whatever becomes of that, locks nothing any longer, and is undone where it fails; at any level of isolation.
+#[test]
+fn beside_another() {
+    for isolation in [Isolation::ReadCommitted, Isolation::Snapshot, Isolation::Serializable] {
+        let fixture = Fixture::new();
+        let table = fixture.pairs(&[(1, 1), (2, 2)]);
+        let mut first = fixture.db.begin(isolation).unwrap();
+        assert!(set(&mut first, &table, 1, 10).unwrap());
+        // Whoever looks at the row strictly would find that it was changed since.
+        fixture.run(|transaction| assert!(set(transaction, &table, 2, 20).unwrap()));
+        let found = first.beside(|other| {
+            assert_eq!(crate::get(other, &table, 1), Some(1));
+            set(other, &table, 2, 21)
+        });
+        assert!(found.unwrap());
+        // On this thread: it would wait for ever.
+        fixture.run(|transaction| assert!(set(transaction, &table, 2, 22).unwrap()));
+        let failed: Result<()> = first.beside(|other| {
+            assert!(set(other, &table, 2, 23).unwrap());
+            Err(Error::Cancelled)
+        });
+        assert!(matches!(failed, Err(Error::Cancelled)), "{failed:?}");
+        let own = first.beside(|other| set(other, &table, 1, 11));
+        assert!(matches!(own, Err(Error::Deadlock { .. })), "{own:?}");
+        first.rollback().unwrap();
+        assert_eq!(all(&fixture.begin(), &table, None), ["1,1", "2,22"]);
+    }
+}
+
+/// Goal: a circle that goes through a transaction and what is done beside it is found when it closes, whichever closes it.
+#[test]
+fn circles_beside_another() {
+    for beside_first in [false, true] {
+        let (fixture, watch) = Watch::fixture();
+        let table = fixture.pairs(&[(1, 1), (2, 2)]);
+        let (mut first, mut second) = (fixture.begin(), fixture.begin());
+        assert!(set(&mut first, &table, 1, 10).unwrap());
+        assert!(set(&mut second, &table, 2, 20).unwrap());
+        let there = Arc::clone(&table);
+        let beside = move |mut first: Transaction| {
+            let done = first.beside(|other| set(other, &there, 2, 11));
+            first.rollback().unwrap();
+            done
+        };
+        let there = Arc::clone(&table);
+        let plain = move |mut second: Transaction| {
+            let done = set(&mut second, &there, 1, 21);
+            second.rollback().unwrap();
+            done
+        };
+        let (waits, closes) = match beside_first {
+            true => (watch.start(move || beside(first)), plain(second)),
+            false => (watch.start(move || plain(second)), beside(first)),
+        };
+        assert!(matches!(closes, Err(Error::Deadlock { .. })), "{closes:?}");
+        assert!(waits.join().unwrap().unwrap());
+        assert_eq!(fixture.db.stats().deadlocks, 1);
+    }
+}
+
+/// Goal: what is done beside a transaction does not wait for a change of the schema that waits for that transaction.
+#[test]
+fn beside_a_change_of_the_schema() {
+    let (fixture, watch) = Watch::fixture();
+    let table = fixture.pairs(&[(1, 1)]);
+    let mut first = fixture.begin();
+    let db = fixture.db.clone();
+    let changes = watch.start(move || {
+        let mut changes = db.begin(Isolation::ReadCommitted)?;
+        changes.create_schema("s")?;
+        changes.commit(Durability::Buffered)
+    });
+    assert!(first.beside(|other| set(other, &table, 1, 2)).unwrap());
+    first.commit(Durability::Buffered).unwrap();
+    changes.join().unwrap().unwrap();
+    assert_eq!(all(&fixture.begin(), &table, None), ["1,2"]);
+}
