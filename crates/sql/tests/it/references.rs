@@ -9,8 +9,8 @@ use crate::support::{ask, database, fails, rows, run};
 fn nodes(action: &str) -> Connection {
     let mut c = database().connect();
     run(&mut c, &format!("create table n (id int primary key, p int references n {action})"));
-    run(&mut c, "create table some (id int primary key, p int)");
-    run(&mut c, "insert into some values (1, 2), (2, 1)");
+    run(&mut c, "create table few (id int primary key, p int)");
+    run(&mut c, "insert into few values (1, 2), (2, 1)");
     c
 }
 
@@ -19,21 +19,21 @@ fn nodes(action: &str) -> Connection {
 fn rows_that_refer_to_each_other() {
     for action in ["", "on delete no action", "on delete restrict"] {
         let mut c = nodes(action);
-        for put in ["insert into n values (1, 2), (2, 1)", "insert into n select id, p from some order by id"]
+        for put in ["insert into n values (1, 2), (2, 1)", "insert into n select id, p from few order by id"]
         {
-            for take in ["delete from n", "delete from n where id in (select id from some)"] {
+            for take in ["delete from n", "delete from n where id in (select id from few)"] {
                 assert_eq!(run(&mut c, put), 2, "{put}");
                 assert_eq!(ask(&mut c, "select * from n order by id"), ["1|2", "2|1"]);
                 assert_eq!(fails(&mut c, "delete from n where id = 1"), "23503");
                 assert_eq!(
-                    fails(&mut c, "delete from n where id in (select id from some where id = 2)"),
+                    fails(&mut c, "delete from n where id in (select id from few where id = 2)"),
                     "23503"
                 );
                 assert_eq!(run(&mut c, take), 2, "{action} {take}");
             }
         }
         assert_eq!(fails(&mut c, "insert into n values (1, 2), (2, 3)"), "23503");
-        assert_eq!(fails(&mut c, "insert into n select id, p + 1 from some"), "23503");
+        assert_eq!(fails(&mut c, "insert into n select id, p + 1 from few"), "23503");
         let error = rows(&mut c, "insert into n values (1, 2) returning id", &[]).unwrap_err();
         assert_eq!(error.detail(), Some("Key (p)=(2) is not present in table \"n\"."));
         assert_eq!(ask(&mut c, "select count(*) from n"), ["0"]);
@@ -44,7 +44,7 @@ fn rows_that_refer_to_each_other() {
 #[test]
 fn rows_that_follow() {
     let all = "insert into n values (1, null), (2, 1), (3, 2)";
-    for take in ["delete from n where id < 3", "delete from n where id in (select id from some)"] {
+    for take in ["delete from n where id < 3", "delete from n where id in (select id from few)"] {
         let mut c = nodes("on delete cascade");
         run(&mut c, all);
         assert_eq!(ask(&mut c, &format!("{take} returning id")), ["1", "2"]);
@@ -58,7 +58,7 @@ fn rows_that_follow() {
     }
     for update in [
         "update n set id = id + 10",
-        "update n set id = n.id + 10 from some where some.id <= n.id and some.id = 1",
+        "update n set id = n.id + 10 from few where few.id <= n.id and few.id = 1",
     ] {
         let mut c = nodes("on update cascade");
         run(&mut c, "insert into n values (1, 3), (2, 3), (3, null)");
