@@ -1,6 +1,6 @@
 //! Which stores there are, here and now.
 
-use crate::engine::{ConstantStore, Settings, cairn_sparkey, cairn_table};
+use crate::engine::{ConstantStore, cairn_sparkey, cairn_table};
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
@@ -32,7 +32,7 @@ pub fn all() -> Catalog {
     for (name, make) in makers() {
         match make() {
             Ok(store) => catalog.stores.push(store),
-            Err(error) => catalog.skipped.push(skipped(name, name, &error)),
+            Err(error) => catalog.skipped.push(Contender::left_out(name, name, &error)),
         }
     }
     catalog
@@ -59,18 +59,6 @@ fn add_peers(makers: &mut Vec<(&'static str, Make)>) {
 
 #[cfg(not(feature = "peers"))]
 fn add_peers(_: &mut Vec<(&'static str, Make)>) {}
-
-/// The entry of a contender that cannot run.
-pub fn skipped(name: &str, family: &str, error: &Error) -> Contender {
-    Contender {
-        name: name.to_owned(),
-        family: family.to_owned(),
-        version: String::new(),
-        ours: false,
-        settings: Settings::new(),
-        skipped: Some(error.to_string()),
-    }
-}
 
 #[cfg(test)]
 mod tests {

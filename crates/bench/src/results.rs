@@ -55,6 +55,18 @@ pub struct Probe {
     pub unit: String,
 }
 
+/// What a table has to say of a run that was ended early.
+pub const ENDED_EARLY: &str = "The run was ended early: what is missing was not measured.\n";
+
+impl Run {
+    /// What is missing and why, a line each: who did not run, and that it was ended early.
+    pub fn gaps(&self) -> String {
+        let left_out = self.contenders.iter().filter_map(Contender::why_left_out);
+        let lines: String = left_out.map(|line| line + "\n").collect();
+        if self.stopped { lines + ENDED_EARLY } else { lines }
+    }
+}
+
 /// One engine with one group of settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
@@ -73,6 +85,23 @@ pub struct Contender {
 }
 
 impl Contender {
+    /// One that cannot run.
+    pub fn left_out(name: &str, family: &str, why: &impl std::fmt::Display) -> Contender {
+        Contender {
+            name: name.to_owned(),
+            family: family.to_owned(),
+            version: String::new(),
+            ours: false,
+            settings: BTreeMap::new(),
+            skipped: Some(why.to_string()),
+        }
+    }
+
+    /// What is said of one that did not run.
+    pub fn why_left_out(&self) -> Option<String> {
+        self.skipped.as_ref().map(|why| format!("{} is left out: {why}", self.name))
+    }
+
     /// True when it keeps blocks in memory that it has decompressed: with one that does not, its lookups compare only in
     /// name once all data fits.
     pub fn keeps_blocks(&self) -> bool {

@@ -11,7 +11,7 @@
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
-use crate::results::{Case, Contender, Measurement, PEAK_MEMORY, Run};
+use crate::results::{Case, Contender, ENDED_EARLY, Measurement, PEAK_MEMORY, Run};
 use crate::sizes::size_of_store;
 use crate::suite_index;
 use crate::suite_kv;
@@ -234,7 +234,7 @@ fn notes(run: &Run) -> Vec<String> {
         );
     }
     if run.stopped {
-        notes.push("The run was ended early: what is missing was not measured.\n".to_owned());
+        notes.push(ENDED_EARLY.to_owned());
     }
     notes
 }

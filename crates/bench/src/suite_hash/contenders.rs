@@ -37,11 +37,7 @@ impl<'a> Contenders<'a> {
 
     /// Tells the user who cannot run.
     pub(super) fn note_skipped(&self, progress: &dyn Progress) {
-        for contender in &self.known {
-            if let Some(reason) = &contender.skipped {
-                progress.note(&format!("{} is left out: {reason}", contender.name));
-            }
-        }
+        self.known.iter().filter_map(Contender::why_left_out).for_each(|line| progress.note(&line));
     }
 
     /// Adds a reader that Java offers, once.

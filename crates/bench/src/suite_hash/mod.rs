@@ -28,7 +28,7 @@ use crate::catalog::{self, Catalog};
 use crate::error::{Error, Result};
 use crate::peers::sparkey_java::{self, SparkeyJava};
 use crate::process::Stop;
-use crate::results::Run;
+use crate::results::{Contender, Run};
 use crate::runner::begun::{Begun, Ended};
 
 /// The suite's name in stored runs.
@@ -64,7 +64,7 @@ impl Progress for Silent {
 pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Run> {
     let java = match SparkeyJava::find(stop) {
         Ok(java) => Ok(java),
-        Err(error) => Err(catalog::skipped(sparkey_java::FAMILY, sparkey_java::FAMILY, &error)),
+        Err(error) => Err(Contender::left_out(sparkey_java::FAMILY, sparkey_java::FAMILY, &error)),
     };
     run_with(options, catalog::all(), java.as_ref(), progress, stop)
 }

@@ -23,17 +23,7 @@ pub fn to_text(run: &Run) -> String {
         );
     }
     out += "\nMedians of rounds. Against the best btree, over 1 is in our favour; ~ marks what cannot be told from noise.\n";
-    for contender in run.contenders.iter().filter(|contender| contender.skipped.is_some()) {
-        out += &format!(
-            "{} is left out: {}\n",
-            contender.name,
-            contender.skipped.as_deref().unwrap_or_default()
-        );
-    }
-    if run.stopped {
-        out += "The run was ended early: what is missing was not measured.\n";
-    }
-    out
+    out + &run.gaps()
 }
 
 /// The figures of a set, a row for each case and metric.

@@ -2,7 +2,6 @@
 
 use super::device;
 use super::store::KvStore;
-use crate::engine::Settings;
 use crate::engine::cairn_hash_kv::{self, CairnHashKv};
 use crate::engine::cairn_kv::{self, CairnKv};
 use crate::error::{Error, Result};
@@ -81,7 +80,7 @@ pub fn select(names: &[String]) -> Result<KvCatalog> {
         let Some((known, make)) = all_makers().find(|(known, _)| known == name) else { continue };
         match make() {
             Ok(store) => catalog.stores.push(store),
-            Err(error) => catalog.skipped.push(skipped(known, &error)),
+            Err(error) => catalog.skipped.push(Contender::left_out(known, known, &error)),
         }
     }
     Ok(catalog)
@@ -97,17 +96,6 @@ pub fn store(name: &str) -> Result<Box<dyn KvStore>> {
     let maker = all_makers().find(|(known, _)| *known == name);
     let (_, make) = maker.ok_or_else(|| Error::invalid(format!("no store is called {name:?}")))?;
     make()
-}
-
-fn skipped(name: &str, error: &Error) -> Contender {
-    Contender {
-        name: name.to_owned(),
-        family: name.to_owned(),
-        version: String::new(),
-        ours: name == CAIRN || name == cairn_hash_kv::NAME,
-        settings: Settings::new(),
-        skipped: Some(error.to_string()),
-    }
 }
 
 #[cfg(test)]

@@ -128,10 +128,7 @@ struct Suite<'a> {
 
 impl<'a> Suite<'a> {
     fn new(options: &'a Options, catalog: KvCatalog, progress: &'a dyn Progress, stop: &'a Stop) -> Self {
-        for skipped in &catalog.skipped {
-            let reason = skipped.skipped.as_deref().unwrap_or_default();
-            progress.note(&format!("{} is left out: {reason}", skipped.name));
-        }
+        catalog.skipped.iter().filter_map(Contender::why_left_out).for_each(|line| progress.note(&line));
         let (recorder, rng) = (Recorder::new(options.seed), SeededRng::new(options.seed));
         Suite { options, catalog, progress, stop, recorder, rng, counters: Vec::new() }
     }

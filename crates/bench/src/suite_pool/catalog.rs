@@ -5,7 +5,6 @@ use super::options::Options;
 use super::raw::RawReads;
 use super::store::PageStore;
 use super::textbook::{self, Textbook};
-use crate::engine::Settings;
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
@@ -67,7 +66,7 @@ pub fn select(options: &Options) -> Result<PoolCatalog> {
         let Some((known, make)) = makers().into_iter().find(|(known, _)| known == name) else { continue };
         match make() {
             Ok(store) => catalog.stores.push(store),
-            Err(error) => catalog.skipped.push(skipped(known, &error)),
+            Err(error) => catalog.skipped.push(Contender::left_out(known, known, &error)),
         }
     }
     catalog.stores.push(Box::new(RawReads::pages()));
@@ -78,15 +77,4 @@ pub fn select(options: &Options) -> Result<PoolCatalog> {
     }
     catalog.stores.push(Box::new(RawReads::scanning(1 << 20)));
     Ok(catalog)
-}
-
-fn skipped(name: &str, error: &Error) -> Contender {
-    Contender {
-        name: name.to_owned(),
-        family: name.to_owned(),
-        version: String::new(),
-        ours: false,
-        settings: Settings::new(),
-        skipped: Some(error.to_string()),
-    }
 }

@@ -117,10 +117,7 @@ impl<'a> Suite<'a> {
         scratch: Scratch,
         cases: &[PoolCase],
     ) -> Result<Self> {
-        for skipped in &catalog.skipped {
-            let reason = skipped.skipped.as_deref().unwrap_or_default();
-            progress.note(&format!("{} is left out: {reason}", skipped.name));
-        }
+        catalog.skipped.iter().filter_map(Contender::why_left_out).for_each(|line| progress.note(&line));
         let pages = cases.iter().map(PoolCase::pages).max().unwrap_or(1);
         let file = PageFile::create(&scratch.path().join("pages"), pages, options.page_size, options.direct)?;
         let (recorder, rng) = (Recorder::new(options.seed), SeededRng::new(options.seed));

@@ -11,7 +11,7 @@ use super::plan::name_of;
 use super::text::{cases, cell, find, measured};
 use super::{HIT_RATE, RECOVERY, cairn, textbook, title};
 use crate::error::{Error, Result};
-use crate::results::{Case, Contender, Run};
+use crate::results::{Case, Contender, ENDED_EARLY, Run};
 use crate::suite_hash::recorder::{LATENCY, THROUGHPUT};
 use crate::text::{Align, Table};
 
@@ -71,7 +71,7 @@ pub fn summary(run: &Run) -> String {
         machine(run)
     );
     if run.stopped {
-        out += "The run was ended early: what is missing was not measured.\n";
+        out += ENDED_EARLY;
     }
     out
 }
@@ -95,7 +95,7 @@ pub fn platform_page(run: &Run, platform: &str) -> String {
     out += &environment.to_markdown();
     out += &format!("\n{}; {}\n", run.mode, run.data);
     if run.stopped {
-        out += "\nThe run was ended early: what is missing was not measured.\n";
+        out += &format!("\n{ENDED_EARLY}");
     }
     let everybody = measured(run);
     for phase in 1..=5 {

@@ -170,15 +170,5 @@ fn notes(run: &Run) -> String {
         );
     }
     out += "In brackets the requests whose pages were in memory. Medians of rounds.\n";
-    for contender in run.contenders.iter().filter(|contender| contender.skipped.is_some()) {
-        out += &format!(
-            "{} is left out: {}\n",
-            contender.name,
-            contender.skipped.as_deref().unwrap_or_default()
-        );
-    }
-    if run.stopped {
-        out += "The run was ended early: what is missing was not measured.\n";
-    }
-    out
+    out + &run.gaps()
 }

@@ -2,7 +2,6 @@
 
 use super::options::Options;
 use super::store::SqlStore;
-use crate::engine::Settings;
 use crate::error::{Error, Result};
 use crate::results::Contender;
 
@@ -78,19 +77,8 @@ pub fn select(options: &Options) -> Result<SqlCatalog> {
         }
         match make() {
             Ok(store) => catalog.stores.push(store),
-            Err(error) => catalog.skipped.push(skipped(name, &error)),
+            Err(error) => catalog.skipped.push(Contender::left_out(name, name, &error)),
         }
     }
     Ok(catalog)
-}
-
-fn skipped(name: &str, error: &Error) -> Contender {
-    Contender {
-        name: name.to_owned(),
-        family: name.to_owned(),
-        version: String::new(),
-        ours: false,
-        settings: Settings::new(),
-        skipped: Some(error.to_string()),
-    }
 }

@@ -69,10 +69,7 @@ pub fn run_with(options: &Options, catalog: SqlCatalog, progress: &dyn Progress,
     options.check()?;
     let begun = Begun::new(NAME, &options.work_dir, options.probes)?;
     let scratch = Scratch::in_dir(&options.work_dir, NAME)?;
-    for skipped in &catalog.skipped {
-        let reason = skipped.skipped.as_deref().unwrap_or_default();
-        progress.note(&format!("{} is left out: {reason}", skipped.name));
-    }
+    catalog.skipped.iter().filter_map(Contender::why_left_out).for_each(|line| progress.note(&line));
     let mut suite = Suite {
         options,
         catalog,

@@ -120,13 +120,5 @@ pub fn to_json(run: &Run) -> String {
 }
 
 fn notes(run: &Run) -> String {
-    let mut out = "\nMedians of rounds. Throughput is that of all client threads together.\n".to_owned();
-    for contender in run.contenders.iter().filter(|contender| contender.skipped.is_some()) {
-        let reason = contender.skipped.as_deref().unwrap_or_default();
-        out += &format!("{} is left out: {reason}\n", contender.name);
-    }
-    if run.stopped {
-        out += "The run was ended early: what is missing was not measured.\n";
-    }
-    out
+    "\nMedians of rounds. Throughput is that of all client threads together.\n".to_owned() + &run.gaps()
 }
