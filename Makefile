@@ -16,7 +16,7 @@ demo: ## build a store from a public data set and compare it with its peers on t
 	@$(CAIRN) bench hash --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid \
 		--source "GeoNames, geonames.org, CC BY 4.0"
 
-install: ## put the `cairn` command into PREFIX/bin; PREFIX is ~/.local unless set
+install: ## put the `cairn` command, its man pages and completions below PREFIX; PREFIX is ~/.local unless set
 	@scripts/setup build && scripts/install "$(or $(PREFIX),$(HOME)/.local)"
 
 test: ## run every test, Java compatibility included

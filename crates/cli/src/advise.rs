@@ -101,8 +101,8 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     constraints.memory_bytes = args.memory.or(constraints.memory_bytes);
     constraints.disk_bytes = args.disk.or(constraints.disk_bytes);
     constraints.p99_micros = args.p99.or(constraints.p99_micros);
-    if !args.stores.is_empty() {
-        constraints.stores.clone_from(&args.stores);
+    if !args.dbs.is_empty() {
+        constraints.stores.clone_from(&args.dbs);
     }
     if is_silent {
         if !io::stdin().is_terminal() {

@@ -2,10 +2,13 @@
 
 pub mod advise;
 pub mod bytes;
+pub mod hash;
 pub mod history;
 pub mod index;
 pub mod kv;
+pub mod manual;
 pub mod pool;
+mod promise;
 mod run;
 #[cfg(feature = "sql")]
 pub mod shell;
@@ -16,23 +19,33 @@ pub mod trace;
 use std::path::PathBuf;
 
 use cairn_bench::suite_kv::Benchmark;
-use cairn_bench::workload::{Distribution, Durability};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use cairn_bench::workload::Distribution;
+use clap::{Args, Parser, Subcommand};
 
-use bytes::parse_bytes;
+use bytes::{parse_bytes, parse_size};
+use hash::HashCommand;
 use history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use index::BenchIndexArgs;
 use kv::KvCommand;
 use pool::{BenchPoolArgs, RenderArgs};
-pub use run::RunArgs;
+pub use promise::Promise;
+pub use run::{MemoryArgs, RunArgs};
 use sql::BenchSqlArgs;
 use trace::{BenchReplayArgs, TraceCommand};
 
-const EXIT_CODES: &str = "Exit codes: 0 done or found, 1 error, 2 not found.";
+const HELP: &str = "Examples:
+  cairn kv put places Iceland Reykjavik --create
+  cairn hash build countries.csv -o countries.cairn --key country
+  cairn sim run --hardware hdd --workload zipfian
+  cairn bench kv --n=100000 --dbs cairn,rocksdb
+  cairn help kv scan
+
+Every command says with --help what it takes, with examples; the book has a tutorial for each
+engine. Exit codes: 0 done, found or yes, 1 error, 2 not found or no, 130 ended by Ctrl-C.";
 
 /// Embedded storage engines, and the lab that measures them.
 #[derive(Debug, Parser)]
-#[command(name = "cairn", version, about, long_about = None, after_help = EXIT_CODES)]
+#[command(name = "cairn", version, about, long_about = None, after_help = HELP)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -43,12 +56,21 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// The constant store: built once in bulk, then read at memory speed
+    #[command(after_help = "Examples:
+  cairn hash build countries.csv -o countries.cairn --key country
+  cairn hash get countries.cairn Iceland
+
+A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.")]
     Hash {
         /// What to do with it.
         #[command(subcommand)]
         command: HashCommand,
     },
     /// The ordered key-value store: a log-structured merge tree
+    #[command(after_help = "Example:
+  cairn kv put places Iceland Reykjavik --create && cairn kv scan places --prefix Ice
+
+A STORE is a directory.")]
     Kv {
         /// What to do with it.
         #[command(subcommand)]
@@ -58,6 +80,9 @@ pub enum Command {
     #[cfg(feature = "sql")]
     Sql(Box<shell::SqlArgs>),
     /// Predict what RocksDB or Cairn's kv would do with a workload, options and hardware
+    #[command(after_help = "Examples:
+  cairn sim profiles
+  cairn sim run --hardware nvme --workload zipfian --rate 50")]
     Sim {
         /// What to do.
         #[command(subcommand)]
@@ -66,310 +91,30 @@ pub enum Command {
     /// Which store for a workload: predicted, then run, on this machine
     Advise(Box<advise::AdviseArgs>),
     /// Traces of workloads: record, import, look at
+    #[command(after_help = "Example:
+  cairn trace record -o app.trace -- ./my-program && cairn trace stats app.trace")]
     Trace {
         /// What to do with them.
         #[command(subcommand)]
         command: TraceCommand,
     },
     /// Measure engines against their peers on this machine
+    #[command(after_help = "Examples:
+  cairn bench hash --quick --data places.csv --key id
+  cairn bench kv --n=100000 --dbs cairn,rocksdb
+  cairn bench report")]
     Bench {
         /// What to measure or to make of measurements.
         #[command(subcommand)]
         command: BenchCommand,
     },
+    /// Print the completions of a shell
+    Completions(manual::CompletionsArgs),
+    /// Print the man page, or write those of all commands into a directory
+    Man(manual::ManArgs),
     /// One job on standard input, its result on standard output; started by the lab itself
     #[command(hide = true)]
     BenchWorker,
-}
-
-/// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.
-#[derive(Debug, Subcommand)]
-pub enum HashCommand {
-    /// Build a store from a file or standard input
-    #[command(after_help = "Examples:
-  cairn hash build countries.csv -o countries.cairn --key country
-  cairn hash build users.jsonl -o users.cairn --key id --value name --compression zstd
-  zcat log.tsv.gz | cairn hash build - --format tsv --key 1 -o log.spi
-
-The whole store appears at once: until then, and after an error, the old one serves. Of equal keys the last counts.
-A build that is killed leaves an unfinished file beside the store, which the next build removes.")]
-    Build(BuildArgs),
-    /// Print the value of a key
-    #[command(after_help = "Examples:
-  cairn hash get countries.cairn Iceland
-  cairn hash get users.spi --hex 00ff17 > value.bin
-
-Exit codes: 0 found, 1 error, 2 not found.")]
-    Get(GetArgs),
-    /// Print the values of many keys
-    #[command(after_help = "Examples:
-  cairn hash mget countries.cairn Iceland Andorra --json
-  cut -f1 ids.tsv | cairn hash mget users.cairn --keys -
-
-Prints a line for each key that is there: key, tab, value. Exit codes: 0 all found, 1 error, 2 some not found.")]
-    Mget(MgetArgs),
-    /// List the entries, in the order of the file
-    #[command(after_help = "Examples:
-  cairn hash scan countries.cairn --limit 10
-  cairn hash scan users.spi --binary | cairn hash build - --format binary -o copy.cairn
-
-Without --json or --binary keys and values are printed as they are, with a tab between and a line break after.")]
-    Scan(ScanArgs),
-    /// Say what a store is and how large
-    #[command(after_help = "Example:\n  cairn hash info countries.cairn --json")]
-    Info(StoreArgs),
-    /// Read everything and check it
-    #[command(after_help = "Example:
-  cairn hash verify countries.cairn
-
-Cairn's own format has checksums: any flipped bit is found. Sparkey's has none: counts, positions and hashes are
-checked, but damage within a value cannot be noticed.")]
-    Verify(StoreArgs),
-    /// Add records to a store
-    #[command(after_help = "Example:
-  cairn hash append countries.cairn more.csv --key country
-
-A `.cairn` store gets a delta beside it, which `rewrite` merges in. A Sparkey log is appended to and indexed anew.")]
-    Append(AppendArgs),
-    /// Remove keys from a store
-    #[command(after_help = "Example:
-  cairn hash delete countries.cairn Atlantis
-
-Exit codes: 0 all were there, 1 error, 2 some were not (the others are removed).")]
-    Delete(DeleteArgs),
-    /// Drop what is dead, merge deltas, change the compression
-    #[command(after_help = "Examples:
-  cairn hash rewrite countries.cairn
-  cairn hash rewrite users.spi -o small.spi --compression zstd")]
-    Rewrite(RewriteArgs),
-    /// Write a store in the other format
-    #[command(after_help = "Examples:
-  cairn hash convert users.spi users.cairn
-  cairn hash convert users.cairn users.spl --compression snappy")]
-    Convert(ConvertArgs),
-    /// Measure it against its peers; the same as `cairn bench hash`
-    Bench(BenchHashArgs),
-}
-
-/// Where records come from.
-#[derive(Debug, Args)]
-pub struct InputArgs {
-    /// File to read, or - for standard input
-    pub input: PathBuf,
-    /// What the input is [default: by its extension]
-    #[arg(long, value_enum)]
-    pub format: Option<Format>,
-    /// Column or field with the key: its name, or its number counted from 1 [default: the first column]
-    #[arg(long, value_name = "COLUMN")]
-    pub key: Option<String>,
-    /// Column or field with the value [default: the whole record]
-    #[arg(long, value_name = "COLUMN")]
-    pub value: Option<String>,
-}
-
-/// Formats of records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// Comma-separated, with a header line; fields may be quoted
-    Csv,
-    /// Tab-separated, with a header line; quotes are ordinary characters
-    Tsv,
-    /// One JSON object a line
-    Jsonl,
-    /// Apache Parquet with flat columns; a file, not standard input
-    Parquet,
-    /// u32le key length, u32le value length, key, value
-    Binary,
-}
-
-/// How a store is written.
-#[derive(Debug, Clone, Args)]
-pub struct WriteArgs {
-    /// How values are compressed
-    #[arg(long, value_enum)]
-    pub compression: Option<Codec>,
-    /// Level of zstd
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
-    pub level: i32,
-    /// Sparkey only: records of this size are compressed together [default: as the log has it, 4KiB in a new one]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
-    pub block_bytes: Option<u64>,
-    /// Memory for records waiting to be sorted; what is over goes to a temporary file
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "1GiB")]
-    pub memory: u64,
-    /// Threads that sort and compress [default: all processors]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub threads: Option<u16>,
-}
-
-impl WriteArgs {
-    /// The defaults.
-    pub fn unchanged() -> Self {
-        WriteArgs { compression: None, level: 3, block_bytes: None, memory: 1 << 30, threads: None }
-    }
-}
-
-/// Compressions of values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Codec {
-    /// As they are
-    None,
-    /// Fast; in Cairn's own format each value by itself
-    Snappy,
-    /// Small; in Cairn's own format each value by itself, with a trained dictionary
-    Zstd,
-}
-
-/// The two formats.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// Cairn's own single file
-    Cairn,
-    /// Sparkey's pair of log and index
-    Sparkey,
-}
-
-/// `cairn hash build`.
-#[derive(Debug, Args)]
-pub struct BuildArgs {
-    /// The records.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// Store to write
-    #[arg(short, long, value_name = "STORE")]
-    pub out: PathBuf,
-    /// Format of the store [default: by the extension, .cairn, or .spi or .spl]
-    #[arg(long, value_enum)]
-    pub to: Option<Kind>,
-    /// How.
-    #[command(flatten)]
-    pub write: WriteArgs,
-    /// Say what was built as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `cairn hash get`.
-#[derive(Debug, Args)]
-pub struct GetArgs {
-    /// Store to read
-    pub store: PathBuf,
-    /// Key, as text
-    pub key: String,
-    /// The key is in hexadecimal
-    #[arg(long)]
-    pub hex: bool,
-    /// Print key and value as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `cairn hash mget`.
-#[derive(Debug, Args)]
-pub struct MgetArgs {
-    /// Store to read
-    pub store: PathBuf,
-    /// Keys, as text
-    #[arg(required_unless_present = "keys", conflicts_with = "keys")]
-    pub key: Vec<String>,
-    /// File with one key a line, or - for standard input
-    #[arg(long = "keys", id = "keys", value_name = "FILE")]
-    pub keys_file: Option<PathBuf>,
-    /// Keys are in hexadecimal
-    #[arg(long)]
-    pub hex: bool,
-    /// Print a JSON object a key; the value of one that is absent is null
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `cairn hash scan`.
-#[derive(Debug, Args)]
-pub struct ScanArgs {
-    /// Store to read
-    pub store: PathBuf,
-    /// Stop after this many entries
-    #[arg(long, value_name = "COUNT")]
-    pub limit: Option<u64>,
-    /// Print a JSON object an entry
-    #[arg(long, conflicts_with = "binary")]
-    pub json: bool,
-    /// Print what `--format binary` reads
-    #[arg(long)]
-    pub binary: bool,
-}
-
-/// A store and nothing else.
-#[derive(Debug, Args)]
-pub struct StoreArgs {
-    /// Store to read
-    pub store: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `cairn hash append`.
-#[derive(Debug, Args)]
-pub struct AppendArgs {
-    /// Store to add to
-    pub store: PathBuf,
-    /// The records.
-    #[command(flatten)]
-    pub input: InputArgs,
-    /// How. A compression and a size of blocks that are not said stay as the store has them.
-    #[command(flatten)]
-    pub write: WriteArgs,
-    /// Say what was added as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `cairn hash delete`.
-#[derive(Debug, Args)]
-pub struct DeleteArgs {
-    /// Store to remove from
-    pub store: PathBuf,
-    /// Keys, as text
-    #[arg(required = true)]
-    pub key: Vec<String>,
-    /// Keys are in hexadecimal
-    #[arg(long)]
-    pub hex: bool,
-    /// Say what was removed as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `cairn hash rewrite`.
-#[derive(Debug, Args)]
-pub struct RewriteArgs {
-    /// Store to read
-    pub store: PathBuf,
-    /// Store to write [default: in place]
-    #[arg(short, long, value_name = "STORE")]
-    pub out: Option<PathBuf>,
-    /// How. A compression and a size of blocks that are not said stay as the store has them.
-    #[command(flatten)]
-    pub write: WriteArgs,
-    /// Say what was written as JSON
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// `cairn hash convert`.
-#[derive(Debug, Args)]
-pub struct ConvertArgs {
-    /// Store to read
-    pub from: PathBuf,
-    /// Store to write
-    pub to: PathBuf,
-    /// How.
-    #[command(flatten)]
-    pub write: WriteArgs,
-    /// Say what was written as JSON
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// The lab.
@@ -393,10 +138,10 @@ pub enum BenchCommand {
   cairn bench compare before.json after.json --fail --limit 10
   cairn bench compare after.json --fail
 
-Over 1 is in favour of the second run; ~ marks what cannot be told from noise. With one run the history has the earlier one.
-A regression: a count beyond its limit; a time beyond its limit, its interval and three times what the series does by itself, unless the
-instructions of the same case are known and have not grown.
-Exit codes: 0 compared, 1 error, 2 with --fail: something got worse.")]
+Over 1 is in favour of the second run; ~ marks what cannot be told from noise. With one run the
+history has the earlier one. A regression: a count beyond its limit; a time beyond its limit, its
+interval and three times what the series does by itself, unless the instructions of the same case
+are known and have not grown. Exit codes: 0 compared, 1 error, 2 with --fail: something got worse.")]
     Compare(CompareArgs),
     /// Count instructions an operation with callgrind: figures that do not depend on how busy a machine is
     Counts(CountsArgs),
@@ -418,16 +163,17 @@ With --runs a word is a suite. Exit codes: 0 found, 1 error, 2 nothing found.")]
     #[command(after_help = "Example:
   cairn bench readme --run benchmark-results/stored/hash-20260101T000000Z.json
 
-Replaces what stands between <!-- results:SUITE:begin --> and <!-- results:SUITE:end -->,
-where SUITE is that of the run: hash or kv.")]
+Replaces what stands between <!-- results:SUITE:begin --> and <!-- results:SUITE:end -->, where
+SUITE is that of the run: hash or kv.")]
     Readme(ReadmeArgs),
     /// Write the tables of replacement policies in the documentation from stored raw results
     #[command(after_help = "Example:
   cairn bench pool 100 12 --collect --platform linux
   cairn bench render --platforms linux
 
-Rewrites benchmarks/replacement_policies/PLATFORM_buffer_pool.md and, in engines/pool-benchmark.md, what stands between
-<!-- results:pool-PLATFORM:begin --> and <!-- results:pool-PLATFORM:end -->.")]
+Rewrites benchmarks/replacement_policies/PLATFORM_buffer_pool.md and, in
+engines/pool-benchmark.md, what stands between <!-- results:pool-PLATFORM:begin --> and <!--
+results:pool-PLATFORM:end -->.")]
     Render(RenderArgs),
     /// Write the HTML report of a stored run
     #[command(after_help = "Examples:
@@ -444,8 +190,8 @@ Rewrites benchmarks/replacement_policies/PLATFORM_buffer_pool.md and, in engines
   cairn bench hash 'cairn mmap' --entries 100000
   cairn bench hash --quick --json > dashboard.json
 
-Ctrl-C ends the run with what it has; a second one ends it at once. With --json a run that was ended early exits
-with 1: a dashboard would take its gaps for figures that are gone.")]
+Ctrl-C ends the run with what it has; a second one ends it at once. With --json a run that was
+ended early exits with 1: a dashboard would take its gaps for figures that are gone.")]
 pub struct BenchHashArgs {
     /// Only what contains this: a part of a case's or a contender's name. Ignored with --json
     pub filter: Option<String>,
@@ -489,8 +235,8 @@ pub struct BenchHashArgs {
   cairn bench kv --benchmarks fillrandom,readrandom,readwhilewriting --threads 2
   cairn bench kv --modes overwrite-long,larger-than-cache --dbs cairn,rocksdb,leveldb
 
-Modes: seq, rand, batch, mt, sync-seq, sync-rand (together: dkv); sync-writers; ycsb-a to ycsb-f (together: ycsb);
-db_bench; value-sizes; larger-than-cache; overwrite-long; all of them: all.
+Modes: seq, rand, batch, mt, sync-seq, sync-rand (together: dkv); sync-writers; ycsb-a to ycsb-f
+(together: ycsb); db_bench; value-sizes; larger-than-cache; overwrite-long; all of them: all.
 Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchKvArgs {
     /// Operations of each phase, records of YCSB and db_bench
@@ -528,17 +274,13 @@ pub struct BenchKvArgs {
     #[arg(short, long, value_name = "NAME=VALUE")]
     pub property: Vec<String>,
     /// Bytes of a key: `key` and a number padded with zeros
-    #[arg(long, value_name = "BYTES", default_value_t = 16)]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE", default_value = "16")]
     pub key_size: usize,
     /// Bytes of a value [default: 8; 100 in db_bench and sync-writers, 1000 in YCSB, 1KiB in the long modes]
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub value_size: Option<u64>,
-    /// Cache of every store that has one [default: 256MiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
-    pub cache_size: Option<u64>,
-    /// Write buffer of every store that has one [default: 64MiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
-    pub write_buffer_size: Option<u64>,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// What a write promises outside of the sync modes
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
@@ -556,27 +298,6 @@ pub struct BenchKvArgs {
     pub no_latencies: bool,
     #[command(flatten)]
     pub run: RunArgs,
-}
-
-/// What a write promises when it returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Promise {
-    /// Nothing: it may be lost with the process
-    Memory,
-    /// It is with the kernel: it survives the process, not the power
-    Buffered,
-    /// It is on stable storage
-    Sync,
-}
-
-impl From<Promise> for Durability {
-    fn from(promise: Promise) -> Durability {
-        match promise {
-            Promise::Memory => Durability::Memory,
-            Promise::Buffered => Durability::Buffered,
-            Promise::Sync => Durability::Sync,
-        }
-    }
 }
 
 /// `cairn bench readme`.
@@ -604,14 +325,4 @@ pub struct ReportArgs {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    /// Goal: clap's own checks find no contradiction among the arguments.
-    #[test]
-    fn arguments_are_consistent() {
-        Cli::command().debug_assert();
-    }
-}
+mod tests;

@@ -10,9 +10,10 @@
 //! advise    which store for a workload
 //! trace/    traces of workloads: recording, import, statistics
 //! bench/    runs of the lab, and what can be made of stored ones
+//! manual    man pages and completions
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
 //! ```
-//! Exit codes: 0 done or found, 1 error (usage included), 2 not found, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
+//! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
 //! the command quietly.
 #![forbid(unsafe_code)]
 
@@ -24,6 +25,7 @@ mod hash;
 mod input;
 mod interrupt;
 mod kv;
+mod manual;
 mod output;
 mod progress;
 mod sim;
@@ -90,6 +92,8 @@ fn run(command: Command) -> Result<Outcome> {
             BenchCommand::Sql(args) => bench::sql::run(&fs, &args),
             BenchCommand::Report(args) => bench::stored::report(&fs, &args),
         },
+        Command::Completions(args) => manual::completions(&args),
+        Command::Man(args) => manual::man(&fs, &args),
         Command::BenchWorker => bench::worker(),
     }
 }

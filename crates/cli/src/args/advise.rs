@@ -5,22 +5,27 @@ use std::path::PathBuf;
 use cairn_bench::workload::Distribution;
 use clap::{Args, ValueEnum};
 
-use super::{Promise, parse_bytes};
+use super::Promise;
+use super::bytes::{parse_bytes, parse_size};
 
 /// `cairn advise`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   cairn advise --records 1000000 --read 95 --update 5 --value-size 100
   cairn advise --read 1 --distribution uniform --threads 4 --memory 256MiB
-  cairn advise --update 1 --durability sync --threads 8 --p99 2000 --stores cairn,rocksdb,sqlite
+  cairn advise --update 1 --durability sync --threads 8 --p99 2000 --dbs cairn,rocksdb,sqlite
   cairn advise workload.json --json > advice.json
   cairn advise --write-workload workload.json --read 80 --scan 20
 
-A workload file is JSON: {\"workload\": {...}, \"constraints\": {...}}; --write-workload writes one. What is typed beside it counts over it. Without
-either, on a terminal, it asks.
+A workload file is JSON: {\"workload\": {...}, \"constraints\": {...}}; --write-workload writes
+one. What is typed beside it counts over it. Without either, on a terminal, it asks.
 
-It measures what operations cost here on small stores, predicts every store and setting for the workload, leaves out who breaks a constraint, and runs the best
-few on the workload itself. What it says has been measured. --effort quick takes about a minute, usual some minutes, full a quarter of an hour.")]
+It measures what operations cost here on small stores, predicts every store and setting for the
+workload, leaves out who breaks a constraint, and runs the best few on the workload itself. What
+it says has been measured. --effort quick takes about a minute, usual some minutes, full a quarter
+of an hour.
+
+Exit codes: 0 found, 1 error, 2 nobody keeps to the constraints.")]
 pub struct AdviseArgs {
     /// Workload file
     pub workload: Option<PathBuf>,
@@ -28,7 +33,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "COUNT")]
     pub records: Option<u64>,
     /// Bytes of a key
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, value_parser = parse_size, value_name = "SIZE")]
     pub key_size: Option<usize>,
     /// Bytes of a value
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
@@ -58,7 +63,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "COUNT")]
     pub threads: Option<u32>,
     /// What a write promises when it returns
-    #[arg(long)]
+    #[arg(long, value_enum)]
     pub durability: Option<Promise>,
     /// Most memory that the store may take
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", help_heading = "Constraints")]
@@ -70,16 +75,16 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "MICROSECONDS", help_heading = "Constraints")]
     pub p99: Option<f64>,
     /// The only stores to choose from
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = "Constraints")]
-    pub stores: Vec<String>,
+    #[arg(long, alias = "stores", value_name = "NAMES", value_delimiter = ',', help_heading = "Constraints")]
+    pub dbs: Vec<String>,
     /// How much is run
-    #[arg(long, default_value = "usual")]
+    #[arg(long, value_enum, value_name = "EFFORT", default_value = "usual")]
     pub effort: EffortArg,
     /// Seed of all draws and shuffles
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
     /// Where stores are made: the disk that is meant [default: below CAIRN_CACHE]
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
     /// The answer with everything that it rests on, as JSON
     #[arg(long)]

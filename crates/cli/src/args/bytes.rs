@@ -17,6 +17,11 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(refuse)
 }
 
+/// The same, for what is held in memory.
+pub fn parse_size(text: &str) -> Result<usize, String> {
+    usize::try_from(parse_bytes(text)?).map_err(|_| format!("{text:?}: too large for this machine"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -89,7 +89,8 @@ fn percent(word: &str) -> Result<f64, String> {
   cairn bench counts
   cairn bench counts 'kv ' --n 50000 --json
 
-Needs valgrind. Instructions are the same on a busy machine as on a quiet one, so `cairn bench compare --fail` goes by them first.")]
+Needs valgrind. Instructions are the same on a busy machine as on a quiet one, so `cairn bench
+compare --fail` goes by them first.")]
 pub struct CountsArgs {
     /// Only cases with this in their name: kv put, kv get, kv scan, hash build, hash get, trace record
     pub filter: Option<String>,

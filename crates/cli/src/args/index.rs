@@ -11,13 +11,14 @@ use super::run::RunArgs;
   cairn bench index
   cairn bench index thrash --rounds 5
   cairn bench index quick,ideas --filter Q
-  cairn bench index pressure --warm-only --contenders 'cairn aggregate,cairn scan,btree,btree of all columns'
+  cairn bench index pressure --warm-only --contenders 'cairn aggregate,cairn scan,btree'
 
-Data sets: quick has Q1, Q2 and Q3; thrash and pressure have one of their name; those but Q2 also ', shuffled', with rows in random order.
-ideas has selectivity, key int2 / int8 / uuid / text / numeric / timestamp, 1 / 2 / 4 / 8 INCLUDE columns,
-skew uniform / zipf / heavy tail, mix.
-Contenders: cairn aggregate, cairn scan, btree, btree of all columns, btree without deduplication, brin, hash, sequential scan.
-PostgreSQL is found as by bench sql; its cairn access method is there after make install in bindings/postgres.")]
+Data sets: quick has Q1, Q2 and Q3; thrash and pressure have one of their name; those but Q2 also
+', shuffled', with rows in random order. ideas has selectivity, key int2 / int8 / uuid / text /
+numeric / timestamp, 1 / 2 / 4 / 8 INCLUDE columns, skew uniform / zipf / heavy tail, mix.
+Contenders: cairn aggregate, cairn scan, btree, btree of all columns, btree without deduplication,
+brin, hash, sequential scan. PostgreSQL is found as by bench sql; its cairn access method is there
+after make install in bindings/postgres.")]
 pub struct BenchIndexArgs {
     /// Which data: quick, thrash, pressure, ideas or all; several with commas
     #[arg(value_delimiter = ',', default_value = "quick")]

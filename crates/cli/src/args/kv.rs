@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{BenchKvArgs, Format};
+use super::hash::Format;
+use super::{BenchKvArgs, Promise};
 
 /// Commands on key-value stores. A STORE is a directory.
 #[derive(Debug, Subcommand)]
@@ -25,7 +26,8 @@ Reads beside a program that has the store open. Exit codes: 0 found, 1 error, 2 
     #[command(after_help = "Example:
   cairn kv delete places Atlantis Lemuria
 
-All are removed at once or, after a crash, none. Exit codes: 0 all were there, 1 error, 2 some were not.")]
+All are removed at once or, after a crash, none. Exit codes: 0 all were there, 1 error, 2 some
+were not.")]
     Delete(DeleteArgs),
     /// List entries in the order of their keys
     #[command(after_help = "Examples:
@@ -33,8 +35,8 @@ All are removed at once or, after a crash, none. Exit codes: 0 all were there, 1
   cairn kv scan places --from a --to b --reverse --limit 10 --keys-only
   cairn kv scan events --json | jq -r .key
 
-Shows one moment, whatever is written meanwhile. Without --json, keys and values are printed as they are, with a tab
-between and a line break after; --hex keeps them apart whatever they hold.")]
+Shows one moment, whatever is written meanwhile. Without --json, keys and values are printed as
+they are, with a tab between and a line break after; --hex keeps them apart whatever they hold.")]
     Scan(ScanArgs),
     /// Carry out many writes together or not at all
     #[command(after_help = "Examples:
@@ -43,8 +45,9 @@ between and a line break after; --hex keeps them apart whatever they hold.")]
 
 One write a line; blank lines and lines that begin with # are passed over:
   put KEY VALUE    delete KEY    merge KEY OPERAND    delete-range FROM TO
-A key ends at the first blank, a value at the end of the line; with a tab after the first word, at tabs instead.
-A line that begins with { is a JSON object, whose keyspace is --keyspace where it names none:
+A key ends at the first blank, a value at the end of the line; with a tab after the first word, at
+tabs instead. A line that begins with { is a JSON object, whose keyspace is --keyspace where it
+names none:
   {\"op\": \"put\", \"key\": \"Iceland\", \"value\": \"Reykjavik\", \"keyspace\": \"capitals\"}
   {\"op\": \"delete-range\", \"from\": \"a\", \"to_hex\": \"62ff\"}
 A wrong line fails the whole batch, which is held in memory until its last line.")]
@@ -55,10 +58,10 @@ A wrong line fails the whole batch, which is held in memory until its last line.
   zcat log.jsonl.gz | cairn kv load logs - --format jsonl --key id --create
   cairn kv load copy dump.parquet --create
 
-Without --key and --value it reads what `dump` writes: columns or fields called key and value; in JSON Lines key_hex
-and value_hex for what is no text. With --key alone the value is the whole record.
-Records are written in batches. What was written before an error or Ctrl-C stays. When the command ends well,
-everything is on stable storage, whatever the durability.")]
+Without --key and --value it reads what `dump` writes: columns or fields called key and value; in
+JSON Lines key_hex and value_hex for what is no text. With --key alone the value is the whole
+record. Records are written in batches. What was written before an error or Ctrl-C stays. When the
+command ends well, everything is on stable storage, whatever the durability.")]
     Load(LoadArgs),
     /// Export entries
     #[command(after_help = "Examples:
@@ -66,15 +69,18 @@ everything is on stable storage, whatever the durability.")]
   cairn kv dump places --format jsonl --prefix Ice | gzip > ice.jsonl.gz
   cairn kv dump places --format binary | cairn kv load copy - --format binary --create
 
-Shows one moment, whatever is written meanwhile. `load` reads all four formats back, any bytes in keys and values
-included. The whole file appears at once.")]
+Shows one moment, whatever is written meanwhile. `load` reads all four formats back, any bytes in
+keys and values included. The whole file appears at once.")]
     Dump(DumpArgs),
     /// Say what is in a store and how it is laid out
-    #[command(after_help = "Examples:
+    #[command(
+        alias = "info",
+        after_help = "Examples:
   cairn kv stats places
   cairn kv stats places --json | jq '.keyspaces[].levels'
 
-Reads beside a program that has the store open.")]
+Reads beside a program that has the store open."
+    )]
     Stats(StatsArgs),
     /// Merge tables as far down as they go
     #[command(after_help = "Examples:
@@ -90,6 +96,8 @@ Removes what is deleted, overwritten or expired in the range.")]
 The copy appears at once and is durable.")]
     Checkpoint(CheckpointArgs),
     /// Keep backups: each whole, files that do not change between them stored once
+    #[command(after_help = "Example:
+  cairn kv backup create places backups && cairn kv backup list backups")]
     Backup {
         /// What to do with them.
         #[command(subcommand)]
@@ -102,9 +110,9 @@ The copy appears at once and is durable.")]
     #[command(after_help = "Example:
   cairn kv verify places
 
-Lists all that is damaged, on standard output. A store that a program has open is verified with --read-only; what
-looks missing or damaged there may be a file that the program has just replaced: run it again.
-Exit codes: 0 sound, 1 damaged or error.")]
+Lists all that is damaged, on standard output. A store that a program has open is verified with
+--read-only; what looks missing or damaged there may be a file that the program has just replaced:
+run it again. Exit codes: 0 sound, 1 damaged or error.")]
     Verify(VerifyArgs),
     /// Make a damaged store open again with all that can be read
     #[command(after_help = "Example:
@@ -144,7 +152,8 @@ const RESTORE_HELP: &str = "Examples:
   cairn kv restore backups places-again
   cairn kv backup restore backups places-monday --id 3
 
-The directory must not be there, or be empty. The store appears at once, and checksums are verified on the way.";
+The directory must not be there, or be empty. The store appears at once, and checksums are
+verified on the way.";
 
 /// A keyspace of a store.
 #[derive(Debug, Clone, Args)]
@@ -204,7 +213,7 @@ pub struct ReadArgs {
 /// What a writing command does with a store.
 #[derive(Debug, Clone, Args)]
 pub struct WriteArgs {
-    /// When a write counts as done
+    /// When a write counts as done; with memory, the command writes tables instead of a log before it ends
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,
     /// Make the store and the keyspace where they are missing
@@ -213,27 +222,6 @@ pub struct WriteArgs {
     /// Entries of a keyspace that is made live so long
     #[arg(long, value_name = "SECONDS", requires = "create", value_parser = clap::value_parser!(u64).range(1..))]
     pub ttl: Option<u64>,
-}
-
-/// What a write promises.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Promise {
-    /// Nothing until the command ends, which writes tables instead of a log
-    Memory,
-    /// It is with the kernel: it survives the process, not the power
-    Buffered,
-    /// It is on stable storage
-    Sync,
-}
-
-impl From<Promise> for cairn_kv::Durability {
-    fn from(promise: Promise) -> Self {
-        match promise {
-            Promise::Memory => cairn_kv::Durability::Memory,
-            Promise::Buffered => cairn_kv::Durability::Buffered,
-            Promise::Sync => cairn_kv::Durability::Sync,
-        }
-    }
 }
 
 /// `cairn kv get`.

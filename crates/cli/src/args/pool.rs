@@ -17,10 +17,11 @@ use super::run::RunArgs;
   cairn bench pool --trace sprite.txt.gz multi1.txt --sizes 1%,5%,1000
   cairn bench pool 100 12 --collect --platform linux && cairn bench render --platforms linux
 
-Names of cases hold the filter's words: 'Pin/Unpin (hit)', 'Cold Pin (miss)', 'Dirty Eviction', 'Sequential Scan (', 'Seq Scan MT x4',
-'Repeated Access', 'Random (K=50,', 'Random MT x4 (K=50,', 'Zipfian (80/20)', 'Pool Size (', 'Memory Pressure (', 'Hit Rate (', 'Buffer
-Starvation'. Tokens of phase 5: pin:t8, pin:t8:optimistic, hotset:t8_k4, hotset:t8_k4:optimistic; pin:t2 is not pin:t256.
-Ctrl-C ends the run with what it has; a second one ends it at once.")]
+Names of cases hold the filter's words: 'Pin/Unpin (hit)', 'Cold Pin (miss)', 'Dirty Eviction',
+'Sequential Scan (', 'Seq Scan MT x4', 'Repeated Access', 'Random (K=50,', 'Random MT x4 (K=50,',
+'Zipfian (80/20)', 'Pool Size (', 'Memory Pressure (', 'Hit Rate (', 'Buffer Starvation'. Tokens
+of phase 5: pin:t8, pin:t8:optimistic, hotset:t8_k4, hotset:t8_k4:optimistic; pin:t2 is not
+pin:t256. Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchPoolArgs {
     /// Samples of each case
     #[arg(default_value_t = 50)]

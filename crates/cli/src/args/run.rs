@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::bytes::parse_bytes;
+
 /// How long a run may be, where it is made, and where it goes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
@@ -19,7 +21,21 @@ pub struct RunArgs {
     /// File for the HTML report [default: beside the result file]
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Leave out the probes of memory and disk, which take some seconds
+    #[arg(long)]
+    pub no_probes: bool,
     /// Print the figures as the list that dashboards take: name, unit, value
     #[arg(long)]
     pub json: bool,
+}
+
+/// Memory that stores of `cairn bench kv` and `cairn bench replay` may take.
+#[derive(Debug, Args)]
+pub struct MemoryArgs {
+    /// Cache of every store that has one [default: 256MiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub cache_size: Option<u64>,
+    /// Write buffer of every store that has one [default: 64MiB]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub write_buffer_size: Option<u64>,
 }

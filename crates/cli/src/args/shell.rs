@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::Promise;
 use super::bytes::parse_bytes;
 
 /// A shell on a database, or one of the other things to do with one. A DATABASE is a file, with its log in a folder beside it.
@@ -17,12 +18,13 @@ use super::bytes::parse_bytes;
   cairn sql my.db                          a shell; .help says what it knows
   cairn sql my.db -c 'SELECT count(*) FROM t'
   cairn sql my.db -f schema.sql
-  cairn sql my.db --json -c 'TABLE t' | jq '.[].name'
+  cairn sql my.db --json -c 'SELECT * FROM t' | jq '.[].name'
   cairn sql                                a database in memory
   cairn sql serve my.db                    then: psql -h 127.0.0.1
 
-A file that is absent is made. Statements are read from standard input when that is no terminal, and the first error ends
-them, unless --keep-going is given. Exit codes: 0 done, 1 error, 130 ended by Ctrl-C."
+A file that is absent is made. Statements are read from standard input when that is no terminal,
+and the first error ends them, unless --keep-going is given. Exit codes: 0 done, 1 error, 130
+ended by Ctrl-C."
 )]
 pub struct SqlArgs {
     /// Something else than the shell.
@@ -41,10 +43,12 @@ pub enum SqlCommand {
   cairn sql serve my.db
   cairn sql serve my.db --socket /tmp                      then: psql -h /tmp
   cairn sql passwd users.txt alice
-  cairn sql serve my.db --listen 0.0.0.0:5432 --password-file users.txt --tls-cert cert.pem --tls-key key.pem
+  cairn sql serve my.db --listen 0.0.0.0:5432 --password-file users.txt \\
+      --tls-cert cert.pem --tls-key key.pem
 
-Without a password file everybody on this machine is let in, and nobody else can be. Ctrl-C or SIGTERM ends it: clients are told,
-running statements get some seconds and are cancelled, everything is written to its place.")]
+Without a password file everybody on this machine is let in, and nobody else can be. Ctrl-C or
+SIGTERM ends it: clients are told, running statements get some seconds and are cancelled,
+everything is written to its place.")]
     Serve(Box<ServeArgs>),
     /// Give a user a password, or take it away
     #[command(after_help = "Examples:
@@ -58,41 +62,36 @@ The file keeps a SCRAM-SHA-256 verifier, not the password. A server that uses it
     #[command(after_help = "Example:\n  cairn sql backup my.db copy.db")]
     Backup(BackupArgs),
     /// Read everything and check it
-    #[command(after_help = "Example:\n  cairn sql check my.db")]
-    Check(DatabaseArgs),
+    #[command(
+        alias = "check",
+        after_help = "Example:
+  cairn sql verify my.db
+
+Exit codes: 0 sound, 1 damaged or error."
+    )]
+    Verify(ReportedArgs),
     /// Give back space that is free
     #[command(after_help = "Example:\n  cairn sql vacuum my.db")]
-    Vacuum(DatabaseArgs),
+    Vacuum(ReportedArgs),
     /// Write a database as statements that make it again
     #[command(after_help = "Example:\n  cairn sql dump my.db > my.sql")]
     Dump(DatabaseArgs),
-}
-
-/// What commits wait for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum SyncLevel {
-    /// The disk
-    Sync,
-    /// The operating system: lost with the machine, not with the process
-    Buffered,
-    /// Nothing: lost with the process
-    Memory,
 }
 
 /// How a database is opened.
 #[derive(Debug, Clone, Args)]
 pub struct OpenArgs {
     /// Memory for pages
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "128MiB")]
-    pub cache: u64,
-    /// What commits wait for
+    #[arg(long, alias = "cache", value_parser = parse_bytes, value_name = "SIZE", default_value = "128MiB")]
+    pub cache_size: u64,
+    /// What a commit promises
     #[arg(long, value_enum, default_value = "sync")]
-    pub durability: SyncLevel,
+    pub durability: Promise,
     /// Refuse all changes
     #[arg(long)]
     pub read_only: bool,
     /// Threads of a query [default: all processors]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
     /// Longest time of a statement, such as 30s or 500ms [default: none]
     #[arg(long, value_parser = parse_time, value_name = "TIME")]
@@ -241,6 +240,16 @@ pub struct BackupArgs {
 pub struct DatabaseArgs {
     /// Database file
     pub database: PathBuf,
+}
+
+/// A database, and something to say of it.
+#[derive(Debug, Args)]
+pub struct ReportedArgs {
+    /// Database file
+    pub database: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `30s`, `500ms`, `5min`, `2h`; a bare number is seconds.

@@ -13,34 +13,39 @@ pub enum SimCommand {
     #[command(after_help = "Examples:
   cairn sim run
   cairn sim run --options /var/lib/db/OPTIONS-000007 --hardware nvme --workload uniform --rate 50
-  cairn sim run --set options.max_background_jobs=8 --set options.compaction_style=universal --seconds 7200
+  cairn sim run --set options.compaction_style=universal --seconds 7200
   cairn sim run config.json --json > result.json
   cairn sim run --trace app.trace --kv-options kv.json
 
-Settings come from, in this order, each over the one before: the defaults, CONFIG, --options, --kv-options, --hardware,
---workload or --trace, the other flags, --set. `cairn sim run --show-config` prints them all.
-Exit codes: 0 done, 1 error, 2 the run ended early: out of memory, or writers stopped for good.")]
+Settings come from, in this order, each over the one before: the defaults, CONFIG, --options,
+--kv-options, --hardware, --workload or --trace, the other flags, --set. `cairn sim run
+--show-config` prints them all. Exit codes: 0 done, 1 error, 2 the run ended early: out of memory,
+or writers stopped for good.")]
     Run(RunArgs),
     /// Predict many: a grid or a Latin hypercube over settings
     #[command(after_help = "Examples:
-  cairn sim sweep --vary options.write_buffer_size=16MiB,64MiB,256MiB --vary options.max_background_jobs=2,4,8 -o sweep.csv
-  cairn sim sweep --vary workload.traffic.mb_per_sec=10..200 --vary options.max_bytes_for_level_multiplier=4..12 --samples 200 \\
-      -o sweep.parquet
+  cairn sim sweep --vary options.write_buffer_size=16MiB,64MiB,256MiB -o sweep.csv
+  cairn sim sweep --vary workload.traffic.mb_per_sec=10..200 \\
+      --vary options.max_bytes_for_level_multiplier=4..12 --samples 200 -o sweep.parquet
 
-`A,B,C` are values of a grid; `LOW..HIGH` is a range, which needs --samples. The same seed gives the same file.")]
+`A,B,C` are values of a grid; `LOW..HIGH` is a range, which needs --samples. The same seed gives
+the same file.")]
     Sweep(SweepArgs),
     /// Search for the best settings: the Pareto front over objectives
     #[command(after_help = "Examples:
-  cairn sim optimize --options OPTIONS-000007 --objective write_amp,space_amp --limit stall_secs=0 --export best.OPTIONS
-  cairn sim optimize --objective stall_secs,memory --vary options.write_buffer_size=8MiB..256MiB --samples 300
+  cairn sim optimize --options OPTIONS-000007 --objective write_amp,space_amp \\
+      --limit stall_secs=0 --export best.OPTIONS
+  cairn sim optimize --objective stall_secs,memory \\
+      --vary options.write_buffer_size=8MiB..256MiB --samples 300
 
-Objectives: write_amp, space_amp, read_p99, stall_secs, memory, cost. Exit codes: 0 found, 1 error, 2 no configuration is within the limits.")]
+Objectives: write_amp, space_amp, read_p99, stall_secs, memory, cost. Exit codes: 0 found, 1
+error, 2 no configuration is within the limits.")]
     Optimize(OptimizeArgs),
     /// Compare predictions with real stores, on this machine
     #[command(after_help = "Examples:
   cairn sim validate --quick
   cairn sim validate --timed --page docs/src/benchmarks/simulator.md
-  cairn sim validate --only zipfian --json
+  cairn sim validate --filter zipfian --json
 
 Real RocksDB is Debian's librocksdb, or the library that CAIRN_ROCKSDB_LIB or --library names.
 Exit codes: 0 all predictions are within their limits, 1 error, 2 some are not.")]
@@ -57,7 +62,8 @@ Exit codes: 0 all predictions are within their limits, 1 error, 2 some are not."
   cairn sim ui
   cairn sim ui config.json --port 8090
 
-The page is at http://127.0.0.1:8087 until Ctrl-C; metrics for Prometheus are at /metrics. It listens on this machine only.")]
+The page is at http://127.0.0.1:8087 until Ctrl-C; metrics for Prometheus are at /metrics. It
+listens on this machine only.")]
     Ui(UiArgs),
     /// List built-in profiles of hardware and workloads
     #[command(after_help = "Example:\n  cairn sim profiles --json")]
@@ -95,16 +101,16 @@ pub struct ConfigArgs {
     #[arg(long, value_name = "MB")]
     pub rate: Option<String>,
     /// Different keys
-    #[arg(long)]
+    #[arg(long, value_name = "COUNT")]
     pub keys: Option<u64>,
     /// Virtual seconds
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<f64>,
     /// Size of the block cache, such as 512MiB
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub cache_size: Option<u64>,
     /// Equal seeds give equal results
-    #[arg(long)]
+    #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     /// Any setting by its path, such as options.ttl=3600; can be repeated
     #[arg(long, value_name = "PATH=VALUE")]
@@ -123,7 +129,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Check the cache's hit rate by replaying this many lookups against an LRU
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "COUNT")]
     pub replay_cache: Option<usize>,
     /// Print the results as JSON, with the series over virtual time
     #[arg(long)]
@@ -137,10 +143,10 @@ pub struct VaryArgs {
     #[arg(long, value_name = "PATH=VALUES")]
     pub vary: Vec<String>,
     /// Points of a Latin hypercube over the settings, instead of the whole grid
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "COUNT")]
     pub samples: Option<usize>,
-    /// Threads [default: one a core]
-    #[arg(long)]
+    /// Threads [default: all processors]
+    #[arg(long, value_name = "COUNT")]
     pub threads: Option<usize>,
 }
 
@@ -152,8 +158,8 @@ pub struct SweepArgs {
     #[command(flatten)]
     pub vary: VaryArgs,
     /// A .csv or .parquet file [default: CSV to standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, alias = "output", value_name = "FILE")]
+    pub out: Option<PathBuf>,
     /// Print JSON, a line for each configuration
     #[arg(long)]
     pub json: bool,
@@ -208,8 +214,8 @@ pub struct ValidateArgs {
     #[arg(long)]
     pub timed: bool,
     /// Only cases whose names contain this
-    #[arg(long, value_name = "WORD")]
-    pub only: Option<String>,
+    #[arg(long, alias = "only", value_name = "WORD")]
+    pub filter: Option<String>,
     /// The shared library of RocksDB
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,
@@ -237,14 +243,14 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "PROFILE")]
     pub base: Option<String>,
     /// The profile's name
-    #[arg(long)]
+    #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Where the disk is measured [default: the working directory]
-    #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    #[arg(long, alias = "dir", value_name = "DIR")]
+    pub work_dir: Option<PathBuf>,
     /// Where the profile goes [default: standard output]
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    #[arg(short, long, alias = "output", value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 /// `cairn sim ui`.
@@ -254,6 +260,6 @@ pub struct UiArgs {
     #[command(flatten)]
     pub from: ConfigArgs,
     /// The port on 127.0.0.1; 0 for a free one
-    #[arg(long, default_value_t = 8087)]
+    #[arg(long, value_name = "PORT", default_value_t = 8087)]
     pub port: u16,
 }

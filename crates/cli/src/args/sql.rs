@@ -17,11 +17,12 @@ use super::run::RunArgs;
   cairn bench sql --pgbench 10 --threads 8 --seconds 10
   cairn bench sql 50 'bulk load' --load-rows 10000000 --rounds 1
 
-Names of cases hold the filter's words: 'INSERT (single record)', 'SELECT (table scan)', 'SELECT COUNT(*)', 'UPDATE (single record)',
-'DELETE (single record)', 'SQL Concurrency: SELECT', 'Index Concurrency: LOOKUP', 'point read t8', 'range read of 100 rows', 'index join',
-'insert in a transaction', 'update, autocommitted', 'mixed load', 'commit at sync t16', 'count(*)', 'filtered sum', 'aggregates of groups',
-'bulk load'. Peers that are not here are left out with a line that says why.
-Ctrl-C ends the run with what it has; a second one ends it at once.")]
+Names of cases hold the filter's words: 'INSERT (single record)', 'SELECT (table scan)', 'SELECT
+COUNT(*)', 'UPDATE (single record)', 'DELETE (single record)', 'SQL Concurrency: SELECT', 'Index
+Concurrency: LOOKUP', 'point read t8', 'range read of 100 rows', 'index join', 'insert in a
+transaction', 'update, autocommitted', 'mixed load', 'commit at sync t16', 'count(*)', 'filtered
+sum', 'aggregates of groups', 'bulk load'. Peers that are not here are left out with a line that
+says why. Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchSqlArgs {
     /// Samples of each of the guide's cases, all rounds together
     #[arg(default_value_t = 50)]

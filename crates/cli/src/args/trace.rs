@@ -7,9 +7,7 @@ use cairn_trace::KeyForm;
 use cairn_trace::import::Format;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::Promise;
-use super::bytes::parse_bytes;
-use super::run::RunArgs;
+use super::{MemoryArgs, Promise, RunArgs};
 
 /// Commands on traces.
 #[derive(Debug, Subcommand)]
@@ -20,9 +18,10 @@ pub enum TraceCommand {
   cairn trace record -o app.trace --sample 10 -- ./my-program
   cairn trace record -o load.trace --keys raw -- cairn kv load users.kv users.csv --create
 
-The program must open its stores through cairn_trace's wrappers (features kv and hash), which record where the environment names a file,
-as `cairn kv` does. It gets CAIRN_TRACE, CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1.
-Exit codes: 0 recorded and the program ended well, 1 else.")]
+The program must open its stores through cairn_trace's wrappers (features kv and hash), which
+record where the environment names a file, as `cairn kv` does. It gets CAIRN_TRACE,
+CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1. Exit
+codes: 0 recorded and the program ended well, 1 else.")]
     Record(RecordArgs),
     /// Make a trace of a CSV file, a list of pages, or a trace of RocksDB
     #[command(after_help = "Examples:
@@ -31,15 +30,19 @@ Exit codes: 0 recorded and the program ended well, 1 else.")]
   cairn trace import sprite.txt.gz -o sprite.trace
   zcat cluster.csv.gz | cairn trace import - -o cluster.trace --sample 100
 
-CSV needs a first line that names its columns: key, and any of time (seconds; time_ms, time_us, time_ns), op (get, put, delete, merge,
-scan, delete_range, block, and the words of memcached and YCSB), value_size, key_size (counts with --keys hashed), found, count, end,
-keyspace. Formats are found out by how the input begins; gzip is unpacked.")]
+CSV needs a first line that names its columns: key, and any of time (seconds; time_ms, time_us,
+time_ns), op (get, put, delete, merge, scan, delete_range, block, and the words of memcached and
+YCSB), value_size, key_size (counts with --keys hashed), found, count, end, keyspace. Formats are
+found out by how the input begins; gzip is unpacked.")]
     Import(ImportArgs),
     /// Say what a workload is like: mix, sizes, skew, working set, reuse, arrival
-    #[command(after_help = "Examples:
+    #[command(
+        alias = "info",
+        after_help = "Examples:
   cairn trace stats app.trace
   cairn trace stats app.trace --html app.html
-  cairn trace stats app.trace --json")]
+  cairn trace stats app.trace --json"
+    )]
     Stats(StatsArgs),
     /// Print the operations as CSV, which `import` reads
     #[command(after_help = "Example:
@@ -151,9 +154,10 @@ pub struct DumpArgs {
   cairn bench replay app.trace --speed recorded --dbs cairn
   cairn bench replay app.trace --durability sync --limit 1000000 --json
 
-Every store holds the same before it, answers are checked, and so is the whole store at the end. At recorded speed latencies count from
-when an operation was due. `cairn-hash` stands for the constant store, which takes traces without writes.
-Ctrl-C ends the run with what it has; a second one ends it at once.")]
+Every store holds the same before it, answers are checked, and so is the whole store at the end.
+At recorded speed latencies count from when an operation was due. `cairn-hash` stands for the
+constant store, which takes traces without writes. Ctrl-C ends the run with what it has; a second
+one ends it at once.")]
 pub struct BenchReplayArgs {
     /// The trace: see `cairn trace`
     pub trace: PathBuf,
@@ -175,18 +179,11 @@ pub struct BenchReplayArgs {
     /// Leave out the additional turn that times single operations
     #[arg(long)]
     pub no_latencies: bool,
-    /// Leave out the probes of memory and disk, which take some seconds
-    #[arg(long)]
-    pub no_probes: bool,
     /// Seed of the order in which stores take turns
     #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
     pub seed: u64,
-    /// Cache of every store that has one [default: 256MiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
-    pub cache_size: Option<u64>,
-    /// Write buffer of every store that has one [default: 64MiB]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
-    pub write_buffer_size: Option<u64>,
+    #[command(flatten)]
+    pub memory: MemoryArgs,
     /// What a write promises
     #[arg(long, value_enum, default_value = "buffered")]
     pub durability: Promise,

@@ -53,6 +53,6 @@ fn options(args: &BenchIndexArgs) -> Result<Options> {
         shared_buffers: args.shared_buffers,
         seed: args.seed,
         work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir),
-        probes: defaults.probes,
+        probes: if args.run.no_probes { None } else { defaults.probes },
     })
 }

@@ -57,8 +57,8 @@ fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>
     }
     let mut settings = defaults.settings.clone();
     settings.durability = args.durability.into();
-    settings.cache_bytes = args.cache_size.unwrap_or(settings.cache_bytes);
-    settings.write_buffer_bytes = args.write_buffer_size.unwrap_or(settings.write_buffer_bytes);
+    settings.cache_bytes = args.memory.cache_size.unwrap_or(settings.cache_bytes);
+    settings.write_buffer_bytes = args.memory.write_buffer_size.unwrap_or(settings.write_buffer_bytes);
     let benchmarks = if args.benchmarks.is_empty() { defaults.benchmarks } else { args.benchmarks.clone() };
     let options = Options {
         n: args.n,
@@ -78,6 +78,7 @@ fn options(fs: &Arc<dyn Fs>, args: &BenchKvArgs) -> Result<(Options, Vec<String>
         overwrite_bytes: args.overwrite_size.unwrap_or(defaults.overwrite_bytes),
         rounds: args.rounds,
         latencies: !args.no_latencies,
+        probes: if args.run.no_probes { None } else { defaults.probes },
         work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir),
         worker: Some(Worker::this_program()?),
         ..Options::default()

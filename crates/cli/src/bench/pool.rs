@@ -131,6 +131,7 @@ fn options(args: &BenchPoolArgs) -> Result<Options> {
         seed: args.seed,
         direct: args.direct,
         threads: args.threads.clone(),
+        probes: if args.run.no_probes { None } else { defaults.probes },
         work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir.clone()),
         ..defaults
     })

@@ -25,14 +25,14 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchReplayArgs) -> Result<Outcome> {
     let defaults = Options::default();
     let mut settings = defaults.settings.clone();
     settings.durability = args.durability.into();
-    settings.cache_bytes = args.cache_size.unwrap_or(settings.cache_bytes);
-    settings.write_buffer_bytes = args.write_buffer_size.unwrap_or(settings.write_buffer_bytes);
+    settings.cache_bytes = args.memory.cache_size.unwrap_or(settings.cache_bytes);
+    settings.write_buffer_bytes = args.memory.write_buffer_size.unwrap_or(settings.write_buffer_bytes);
     let options = Options {
         dbs: if args.dbs.is_empty() { defaults.dbs } else { args.dbs.clone() },
         settings,
         rounds: args.rounds,
         latencies: !args.no_latencies,
-        probes: if args.no_probes { None } else { defaults.probes },
+        probes: if args.run.no_probes { None } else { defaults.probes },
         seed: args.seed,
         work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir),
         worker: Some(Worker::this_program()?),

@@ -69,6 +69,9 @@ fn options(args: &BenchHashArgs) -> Result<Options> {
     if let Some(dir) = &args.run.work_dir {
         options.work_dir = dir.clone();
     }
+    if args.run.no_probes {
+        options.probes = None;
+    }
     options.filter = args.filter.clone();
     options.for_dashboard = args.run.json;
     options.worker = Some(Worker::this_program()?);

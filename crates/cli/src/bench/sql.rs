@@ -45,6 +45,7 @@ fn options(args: &BenchSqlArgs) -> Options {
         tpch: args.tpch,
         pgbench: args.pgbench,
         seed: args.seed,
+        probes: if args.run.no_probes { None } else { defaults.probes },
         work_dir: args.run.work_dir.clone().unwrap_or(defaults.work_dir.clone()),
         ..defaults
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::store::same_file;
 use super::writer::{Writer, kind_by_extension};
-use crate::args::{BuildArgs, Codec, Kind};
+use crate::args::hash::{BuildArgs, Codec, Kind};
 use crate::error::{Error, Result};
 use crate::input;
 use crate::output::{Outcome, Output};

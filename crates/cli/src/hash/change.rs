@@ -17,10 +17,10 @@ use super::store::{Store, kind_of, same_file};
 use super::writer::{
     Writer, index_options, kind_by_extension, log_options, rng, summarize_pair, table_options,
 };
-use crate::args::{AppendArgs, Codec, ConvertArgs, DeleteArgs, Kind, RewriteArgs, WriteArgs};
+use crate::args::hash::{AppendArgs, Codec, ConvertArgs, DeleteArgs, Kind, RewriteArgs, WriteArgs};
 use crate::error::{Error, Result};
 use crate::input::{self, Sink};
-use crate::output::{self, Outcome, Output};
+use crate::output::{self, Outcome, Output, counted};
 use crate::progress::BuildBar;
 
 /// Changes to a store that is there: a delta over a table, or more records in a log.
@@ -193,7 +193,11 @@ pub fn delete(fs: &Arc<dyn Fs>, args: &DeleteArgs) -> Result<Outcome> {
         for key in &absent {
             out.line(format!("not there: {}", output::show(key)))?;
         }
-        out.line(format!("deleted {} keys from {}", there.len(), args.store.display()))?;
+        out.line(format!(
+            "deleted {} from {}",
+            counted(there.len() as u64, "key", "keys"),
+            args.store.display()
+        ))?;
     }
     out.finish()?;
     Ok(Outcome::found(absent.is_empty()))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cairn_vfs::Fs;
 
 use super::store::Store;
-use crate::args::{GetArgs, MgetArgs};
+use crate::args::hash::{GetArgs, MgetArgs};
 use crate::error::{Error, Result};
 use crate::input;
 use crate::output::{self, Outcome, Output};

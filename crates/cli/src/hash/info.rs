@@ -8,7 +8,7 @@ use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
 use super::store::Store;
-use crate::args::StoreArgs;
+use crate::args::hash::StoreArgs;
 use crate::error::Result;
 use crate::output::{Outcome, Output};
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use cairn_vfs::Fs;
 
-use crate::args::HashCommand;
+use crate::args::hash::HashCommand;
 use crate::error::Result;
 use crate::output::Outcome;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cairn_vfs::Fs;
 
 use super::store::Store;
-use crate::args::ScanArgs;
+use crate::args::hash::ScanArgs;
 use crate::error::Result;
 use crate::output::{self, Outcome, Output};
 

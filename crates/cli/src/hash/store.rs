@@ -10,7 +10,7 @@ use cairn_hash::sparkey::{self, SparkeyReader};
 use cairn_hash::table;
 use cairn_vfs::Fs;
 
-use crate::args::Kind;
+use crate::args::hash::Kind;
 use crate::error::{Error, Result};
 
 /// Values up to this size are taken in one piece when they are copied.

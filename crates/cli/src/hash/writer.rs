@@ -10,7 +10,7 @@ use cairn_hash::table::{self, BuildOptions};
 use cairn_vfs::{Fs, Operation, SystemRng};
 use serde_json::{Value, json};
 
-use crate::args::{Codec, Kind, WriteArgs};
+use crate::args::hash::{Codec, Kind, WriteArgs};
 use crate::error::{Error, Result};
 use crate::input::Sink;
 use crate::progress::BuildBar;

@@ -3,7 +3,7 @@
 use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder, Writer, WriterBuilder};
 
 use super::{Sink, Source, Stream, find_column};
-use crate::args::InputArgs;
+use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
 
 /// Reads separated values. In CSV fields may be quoted, with separators and line breaks inside; in TSV quotes are

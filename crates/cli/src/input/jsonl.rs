@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::stream::trim_line_break;
 use super::{Sink, Source, Stream};
-use crate::args::InputArgs;
+use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
 use crate::output::from_hex;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use cairn_vfs::{Fs, OpenOptions};
 
-use crate::args::{Format, InputArgs};
+use crate::args::hash::{Format, InputArgs};
 use crate::error::{Error, Result};
 use crate::progress::InputProgress;
 use stream::StdinStream;

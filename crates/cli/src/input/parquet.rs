@@ -15,7 +15,7 @@ use parquet::schema::types::Type;
 use serde_json::{Map, Value};
 
 use super::{Sink, Source, find_column};
-use crate::args::InputArgs;
+use crate::args::hash::InputArgs;
 use crate::error::{Error, Result};
 use crate::output::insert_bytes;
 

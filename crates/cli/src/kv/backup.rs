@@ -8,12 +8,11 @@ use cairn_kv::{BackupInfo, Backups};
 use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
-use super::stats::human;
 use super::store;
 use super::upkeep::{COPY_BESIDE, check_sound, damages};
 use crate::args::kv::{BackupCreateArgs, BackupPurgeArgs, BackupsArgs, RestoreArgs};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, counted};
+use crate::output::{Outcome, Output, counted, human};
 
 /// Backs up a store.
 pub fn create(fs: &Arc<dyn Fs>, args: &BackupCreateArgs) -> Result<Outcome> {

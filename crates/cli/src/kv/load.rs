@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::point::VALUE_BYTES_MAX;
 use super::store::{self, Store};
+use crate::args::hash::{Format, InputArgs};
 use crate::args::kv::LoadArgs;
-use crate::args::{Format, InputArgs};
 use crate::error::{Error, Result};
 use crate::input::{self, Sink};
 use crate::interrupt::Interrupt;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::store;
 use crate::args::kv::StatsArgs;
 use crate::error::Result;
-use crate::output::{Outcome, Output, counted};
+use crate::output::{Outcome, Output, counted, human};
 
 /// Prints what can be said of a store that nobody has open: figures of work done belong to the process that did it.
 pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
@@ -89,19 +89,4 @@ fn describe(out: &mut Output, args: &StatsArgs, stats: &Stats, made: &[KeyspaceI
         out.line(format!("  to compact     {}", human(keyspace.pending_compaction_bytes)))?;
     }
     Ok(())
-}
-
-/// Bytes for people.
-pub fn human(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for next in UNITS {
-        if value < 1024.0 {
-            break;
-        }
-        value /= 1024.0;
-        unit = next;
-    }
-    if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }

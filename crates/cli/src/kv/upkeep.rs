@@ -9,11 +9,10 @@ use cairn_vfs::{ErrorKind, File, Fs, OpenOptions};
 use serde_json::{Value, json};
 
 use super::form::Form;
-use super::stats::human;
 use super::store;
 use crate::args::kv::{CheckpointArgs, CompactArgs, Operator, RepairArgs, VerifyArgs};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, counted};
+use crate::output::{Outcome, Output, counted, human};
 
 /// The file that a process locks while it has a store open.
 const LOCK_NAME: &str = "LOCK";

@@ -10,10 +10,10 @@ use cairn_sim::profiles::HardwareProfile;
 use cairn_sim::{Config, Hardware, import};
 use cairn_vfs::{Fs, thread};
 
+use super::profiles;
 use super::run::tell;
-use super::{profiles, write_file};
 use crate::args::sim::CalibrateArgs;
-use crate::bench::read_text;
+use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 
@@ -24,7 +24,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
         None => Hardware::default(),
     };
     if args.db_bench.is_none() && args.log.is_none() {
-        this_machine(&mut hardware, args.dir.as_deref().unwrap_or(Path::new(".")))?;
+        this_machine(&mut hardware, args.work_dir.as_deref().unwrap_or(Path::new(".")))?;
     }
     let mut notes = Vec::new();
     if let Some(path) = &args.db_bench {
@@ -43,7 +43,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
     let profile = HardwareProfile { compression: None, hardware };
     let json =
         serde_json::to_string_pretty(&profile).map_err(|error| Error::usage(error.to_string()))? + "\n";
-    match &args.output {
+    match &args.out {
         Some(path) => write_file(fs, path, json.as_bytes())?,
         None => {
             let mut out = Output::new();

@@ -20,10 +20,9 @@ mod ui;
 mod validate;
 mod vary;
 
-use std::path::Path;
 use std::sync::Arc;
 
-use cairn_vfs::{Fs, OpenOptions};
+use cairn_vfs::Fs;
 
 use crate::args::sim::SimCommand;
 use crate::error::Result;
@@ -41,23 +40,4 @@ pub fn run(fs: &Arc<dyn Fs>, command: SimCommand) -> Result<Outcome> {
         SimCommand::Ui(args) => ui::run(fs, &args),
         SimCommand::Profiles { json } => profiles::list(json),
     }
-}
-
-/// Writes a file that appears whole, or not at all.
-fn write_file(fs: &Arc<dyn Fs>, path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".unfinished");
-    let unfinished = path.with_file_name(name);
-    let written = (|| {
-        let file = fs.open(&unfinished, OpenOptions::create())?;
-        file.set_len(0)?;
-        file.write_all_at(bytes, 0)?;
-        // ORDER: the bytes are on the disk before the name points at them.
-        file.sync_data()?;
-        fs.rename(&unfinished, path)
-    })();
-    if written.is_err() {
-        let _ = fs.remove(&unfinished);
-    }
-    Ok(written?)
 }

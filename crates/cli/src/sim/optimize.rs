@@ -13,12 +13,11 @@ use serde_json::{Map, Value, json};
 
 use super::run::tell;
 use super::setup::{Setup, setup};
-use super::table::bytes;
 use super::vary::{Axis, Point, points, run_all};
-use super::write_file;
 use crate::args::sim::{Objective, OptimizeArgs, VaryArgs};
+use crate::bench::write_file;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, human};
 
 /// Configurations that are tried when nobody says how many.
 const SAMPLES: usize = 160;
@@ -51,8 +50,8 @@ impl Objective {
 
     fn show(self, value: f64) -> String {
         match self {
-            Objective::Memory => bytes(value),
-            Objective::ReadP99 => format!("{value:.1} us"),
+            Objective::Memory => human(value as u64),
+            Objective::ReadP99 => format!("{value:.1} µs"),
             Objective::StallSecs => format!("{value:.1} s"),
             Objective::Cost => format!("${value:.3}"),
             _ => format!("{value:.3}"),

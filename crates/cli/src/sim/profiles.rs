@@ -81,7 +81,7 @@ pub fn list(as_json: bool) -> Result<Outcome> {
         let codec = profile.compression.map_or("", Compression::name);
         let disk = &profile.hardware.disk;
         out.line(format!(
-            "  {name:18} {}, {} cores, reads {} MB/s, writes {} MB/s, {} us {codec}",
+            "  {name:18} {}, {} cores, reads {} MB/s, writes {} MB/s, {} µs {codec}",
             profile.hardware.name,
             profile.hardware.cores,
             disk.read_mb_per_sec,

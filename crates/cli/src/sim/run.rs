@@ -12,8 +12,9 @@ use cairn_vfs::Fs;
 use serde_json::Value;
 
 use super::setup::{Setup, setup};
-use super::{table, write_file};
+use super::table;
 use crate::args::sim::RunArgs;
+use crate::bench::write_file;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 

@@ -17,8 +17,8 @@ use serde_json::{Map, Value};
 use super::run::tell;
 use super::setup::{Setup, setup};
 use super::vary::{Axis, Point, points, run_all};
-use super::write_file;
 use crate::args::sim::SweepArgs;
+use crate::bench::write_file;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 
@@ -140,14 +140,14 @@ fn is_parquet(path: &Path) -> Result<bool> {
     match path.extension().and_then(|it| it.to_str()) {
         Some("parquet") => Ok(true),
         Some("csv") => Ok(false),
-        _ => Err(Error::usage(format!("--output {}: expected a name with .csv or .parquet", path.display()))),
+        _ => Err(Error::usage(format!("--out {}: expected a name with .csv or .parquet", path.display()))),
     }
 }
 
 /// Runs all configurations and writes the table.
 pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
     // Before the runs, not after them.
-    let parquet = args.output.as_deref().map(is_parquet).transpose()?;
+    let parquet = args.out.as_deref().map(is_parquet).transpose()?;
     let Setup { config, notes } = setup(fs, &args.from)?;
     tell(&notes);
     let (axes, points) = points(&config, &args.vary)?;
@@ -159,7 +159,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
             out.json(&line)?;
         }
     }
-    match (&args.output, parquet) {
+    match (&args.out, parquet) {
         (Some(path), Some(true)) => write_file(fs, path, &sheet.parquet()?)?,
         (Some(path), _) => write_file(fs, path, &sheet.csv()?)?,
         (None, _) if !args.json => out.bytes(&sheet.csv()?)?,

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use cairn_sim::Results;
 use cairn_sim::results::{Bottleneck, Outcome};
 
+use crate::output::{counted, human};
+
 const MIB: f64 = 1048576.0;
 
 /// A resource or a stall, in words.
@@ -15,13 +17,6 @@ pub fn bottleneck(what: Bottleneck) -> String {
         Bottleneck::Resource(resource) => format!("{resource:?} is full"),
         Bottleneck::Stall(cause) => format!("writes stall: {cause:?}"),
     }
-}
-
-/// Bytes for people.
-pub fn bytes(value: f64) -> String {
-    let units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let at = (0..units.len() - 1).find(|&at| value < 1024f64.powi(at as i32 + 1)).unwrap_or(units.len() - 1);
-    format!("{:.1} {}", value / 1024f64.powi(at as i32), units[at])
 }
 
 /// One result.
@@ -76,7 +71,7 @@ pub fn to_text(results: &Results) -> String {
             results.stall_at_end
         ),
     );
-    line("debt at the end", format!("{} to compact", bytes(results.debt_bytes as f64)));
+    line("debt at the end", format!("{} to compact", human(results.debt_bytes)));
     for (what, share) in results.bottlenecks.iter().take(3) {
         line("bottleneck", format!("{:.1} % of the time {}", share * 100.0, bottleneck(*what)));
     }
@@ -95,7 +90,7 @@ pub fn to_text(results: &Results) -> String {
     );
     let us = |it: &cairn_sim::histogram::Percentiles| {
         format!(
-            "p50 {:.1} us, p99 {:.1} us, p99.9 {:.1} us, max {:.0} us",
+            "p50 {:.1} µs, p99 {:.1} µs, p99.9 {:.1} µs, max {:.0} µs",
             it.p50_us, it.p99_us, it.p999_us, it.max_us
         )
     };
@@ -119,18 +114,18 @@ pub fn to_text(results: &Results) -> String {
     if results.scan.max_us > 0.0 {
         line("scan", us(&results.scan));
     }
-    line("memory", bytes(results.memory_bytes as f64));
-    line("tree", format!("{}, {} live keys", bytes(results.tree_bytes as f64), results.live_keys));
+    line("memory", human(results.memory_bytes));
+    line("tree", format!("{}, {} live keys", human(results.tree_bytes), results.live_keys));
     for level in results.levels.iter().filter(|level| level.files > 0) {
         let target =
             level.target_bytes.map_or(String::new(), |bytes| format!(", target {:.0}", bytes as f64 / MIB));
         line(
             &format!("  level {}", level.level),
             format!(
-                "{:.1} MiB{target}; {} files in {} runs; mean {:.1} MiB; {:.1} MiB written",
+                "{:.1} MiB{target}; {} in {}; mean {:.1} MiB; {:.1} MiB written",
                 level.bytes as f64 / MIB,
-                level.files,
-                level.runs,
+                counted(level.files as u64, "file", "files"),
+                counted(level.runs as u64, "run", "runs"),
                 level.mean_bytes / MIB,
                 level.written_bytes as f64 / MIB
             ),

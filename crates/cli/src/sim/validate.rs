@@ -7,9 +7,9 @@ use cairn_bench::suite_hash::Progress;
 use cairn_bench::suite_sim::{self, Options};
 use cairn_vfs::Fs;
 
-use super::write_file;
 use crate::args::sim::ValidateArgs;
 use crate::bench::run::end_on_ctrl_c;
+use crate::bench::write_file;
 use crate::error::Result;
 use crate::output::{Outcome, Output};
 use crate::progress::SuiteBar;
@@ -18,7 +18,7 @@ use crate::progress::SuiteBar;
 pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
     let options = Options {
         quick: args.quick,
-        only: args.only,
+        only: args.filter,
         timed: args.timed,
         library: args.library,
         work_dir: args.work_dir,

@@ -51,7 +51,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: SqlArgs) -> Result<Outcome> {
         Some(SqlCommand::Serve(args)) => serve::serve(fs, &args),
         Some(SqlCommand::Passwd(args)) => serve::passwd(fs, &args),
         Some(SqlCommand::Backup(args)) => upkeep::backup(fs, &args),
-        Some(SqlCommand::Check(args)) => upkeep::check(fs, &args),
+        Some(SqlCommand::Verify(args)) => upkeep::verify(fs, &args),
         Some(SqlCommand::Vacuum(args)) => upkeep::vacuum(fs, &args),
         Some(SqlCommand::Dump(args)) => upkeep::dump(fs, &args),
     }

@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_sql::{Database, Durability};
+use cairn_sql::Database;
 use cairn_vfs::{Fs, MemFs};
 
-use crate::args::shell::{OpenArgs, SyncLevel};
+use crate::args::shell::OpenArgs;
 use crate::error::{Error, Result};
 
 /// Opens a database file, or makes one; without a path, one in memory.
@@ -14,14 +14,10 @@ pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Da
     let fs: Arc<dyn Fs> = if path.is_some() { Arc::clone(fs) } else { Arc::new(MemFs::new()) };
     let mut builder = Database::builder()
         .fs(fs)
-        .cache_bytes(args.cache)
+        .cache_bytes(args.cache_size)
         .read_only(args.read_only)
         .statement_timeout(args.statement_timeout)
-        .durability(match args.durability {
-            SyncLevel::Sync => Durability::Sync,
-            SyncLevel::Buffered => Durability::Buffered,
-            SyncLevel::Memory => Durability::Memory,
-        });
+        .durability(args.durability.into());
     if let Some(threads) = args.threads {
         builder = builder.threads(threads.into());
     }

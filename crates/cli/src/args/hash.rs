@@ -1,0 +1,302 @@
+//! What can be typed after `cairn hash`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::BenchHashArgs;
+use super::bytes::parse_bytes;
+
+/// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.
+#[derive(Debug, Subcommand)]
+pub enum HashCommand {
+    /// Build a store from a file or standard input
+    #[command(after_help = "Examples:
+  cairn hash build countries.csv -o countries.cairn --key country
+  cairn hash build users.jsonl -o users.cairn --key id --value name --compression zstd
+  zcat log.tsv.gz | cairn hash build - --format tsv --key 1 -o log.spi
+
+The whole store appears at once: until then, and after an error, the old one serves. Of equal keys
+the last counts. A build that is killed leaves an unfinished file beside the store, which the next
+build removes.")]
+    Build(BuildArgs),
+    /// Print the value of a key
+    #[command(after_help = "Examples:
+  cairn hash get countries.cairn Iceland
+  cairn hash get users.spi --hex 00ff17 > value.bin
+
+Exit codes: 0 found, 1 error, 2 not found.")]
+    Get(GetArgs),
+    /// Print the values of many keys
+    #[command(after_help = "Examples:
+  cairn hash mget countries.cairn Iceland Andorra --json
+  cut -f1 ids.tsv | cairn hash mget users.cairn --keys -
+
+Prints a line for each key that is there: key, tab, value. Exit codes: 0 all found, 1 error, 2
+some not found.")]
+    Mget(MgetArgs),
+    /// List the entries, in the order of the file
+    #[command(after_help = "Examples:
+  cairn hash scan countries.cairn --limit 10
+  cairn hash scan users.spi --binary | cairn hash build - --format binary -o copy.cairn
+
+Without --json or --binary keys and values are printed as they are, with a tab between and a line
+break after.")]
+    Scan(ScanArgs),
+    /// Say what a store is and how large
+    #[command(alias = "stats", after_help = "Example:\n  cairn hash info countries.cairn --json")]
+    Info(StoreArgs),
+    /// Read everything and check it
+    #[command(after_help = "Example:
+  cairn hash verify countries.cairn
+
+Cairn's own format has checksums: any flipped bit is found. Sparkey's has none: counts, positions
+and hashes are checked, but damage within a value cannot be noticed.")]
+    Verify(StoreArgs),
+    /// Add records to a store
+    #[command(after_help = "Example:
+  cairn hash append countries.cairn more.csv --key country
+
+A `.cairn` store gets a delta beside it, which `rewrite` merges in. A Sparkey log is appended to
+and indexed anew.")]
+    Append(AppendArgs),
+    /// Remove keys from a store
+    #[command(after_help = "Example:
+  cairn hash delete countries.cairn Atlantis
+
+Exit codes: 0 all were there, 1 error, 2 some were not (the others are removed).")]
+    Delete(DeleteArgs),
+    /// Drop what is dead, merge deltas, change the compression
+    #[command(after_help = "Examples:
+  cairn hash rewrite countries.cairn
+  cairn hash rewrite users.spi -o small.spi --compression zstd")]
+    Rewrite(RewriteArgs),
+    /// Write a store in the other format
+    #[command(after_help = "Examples:
+  cairn hash convert users.spi users.cairn
+  cairn hash convert users.cairn users.spl --compression snappy")]
+    Convert(ConvertArgs),
+    /// Measure it against its peers; the same as `cairn bench hash`
+    Bench(BenchHashArgs),
+}
+
+/// Where records come from.
+#[derive(Debug, Args)]
+pub struct InputArgs {
+    /// File to read, or - for standard input
+    pub input: PathBuf,
+    /// What the input is [default: by its extension]
+    #[arg(long, value_enum)]
+    pub format: Option<Format>,
+    /// Column or field with the key: its name, or its number counted from 1 [default: the first column]
+    #[arg(long, value_name = "COLUMN")]
+    pub key: Option<String>,
+    /// Column or field with the value [default: the whole record]
+    #[arg(long, value_name = "COLUMN")]
+    pub value: Option<String>,
+}
+
+/// Formats of records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated, with a header line; fields may be quoted
+    Csv,
+    /// Tab-separated, with a header line; quotes are ordinary characters
+    Tsv,
+    /// One JSON object a line
+    Jsonl,
+    /// Apache Parquet with flat columns; a file, not standard input
+    Parquet,
+    /// u32le key length, u32le value length, key, value
+    Binary,
+}
+
+/// How a store is written.
+#[derive(Debug, Clone, Args)]
+pub struct WriteArgs {
+    /// How values are compressed
+    #[arg(long, value_enum)]
+    pub compression: Option<Codec>,
+    /// Level of zstd
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    pub level: i32,
+    /// Sparkey only: records of this size are compressed together [default: as the log has it, 4KiB in a new one]
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    pub block_bytes: Option<u64>,
+    /// Memory for records waiting to be sorted; what is over goes to a temporary file
+    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "1GiB")]
+    pub memory: u64,
+    /// Threads that sort and compress [default: all processors]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
+}
+
+impl WriteArgs {
+    /// The defaults.
+    pub fn unchanged() -> Self {
+        WriteArgs { compression: None, level: 3, block_bytes: None, memory: 1 << 30, threads: None }
+    }
+}
+
+/// Compressions of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Codec {
+    /// As they are
+    None,
+    /// Fast; in Cairn's own format each value by itself
+    Snappy,
+    /// Small; in Cairn's own format each value by itself, with a trained dictionary
+    Zstd,
+}
+
+/// The two formats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Cairn's own single file
+    Cairn,
+    /// Sparkey's pair of log and index
+    Sparkey,
+}
+
+/// `cairn hash build`.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// The records.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// Store to write
+    #[arg(short, long, value_name = "STORE")]
+    pub out: PathBuf,
+    /// Format of the store [default: by the extension, .cairn, or .spi or .spl]
+    #[arg(long, value_enum)]
+    pub to: Option<Kind>,
+    /// How.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was built as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Key, as text
+    pub key: String,
+    /// The key is in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Print key and value as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash mget`.
+#[derive(Debug, Args)]
+pub struct MgetArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Keys, as text
+    #[arg(required_unless_present = "keys", conflicts_with = "keys")]
+    pub key: Vec<String>,
+    /// File with one key a line, or - for standard input
+    #[arg(long = "keys", id = "keys", value_name = "FILE")]
+    pub keys_file: Option<PathBuf>,
+    /// Keys are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Print a JSON object a key; the value of one that is absent is null
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash scan`.
+#[derive(Debug, Args)]
+pub struct ScanArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Stop after this many entries
+    #[arg(long, value_name = "COUNT")]
+    pub limit: Option<u64>,
+    /// Print a JSON object an entry
+    #[arg(long, conflicts_with = "binary")]
+    pub json: bool,
+    /// Print what `--format binary` reads
+    #[arg(long)]
+    pub binary: bool,
+}
+
+/// A store and nothing else.
+#[derive(Debug, Args)]
+pub struct StoreArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash append`.
+#[derive(Debug, Args)]
+pub struct AppendArgs {
+    /// Store to add to
+    pub store: PathBuf,
+    /// The records.
+    #[command(flatten)]
+    pub input: InputArgs,
+    /// How. A compression and a size of blocks that are not said stay as the store has them.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was added as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash delete`.
+#[derive(Debug, Args)]
+pub struct DeleteArgs {
+    /// Store to remove from
+    pub store: PathBuf,
+    /// Keys, as text
+    #[arg(required = true)]
+    pub key: Vec<String>,
+    /// Keys are in hexadecimal
+    #[arg(long)]
+    pub hex: bool,
+    /// Say what was removed as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash rewrite`.
+#[derive(Debug, Args)]
+pub struct RewriteArgs {
+    /// Store to read
+    pub store: PathBuf,
+    /// Store to write [default: in place]
+    #[arg(short, long, value_name = "STORE")]
+    pub out: Option<PathBuf>,
+    /// How. A compression and a size of blocks that are not said stay as the store has them.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was written as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `cairn hash convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// Store to read
+    pub from: PathBuf,
+    /// Store to write
+    pub to: PathBuf,
+    /// How.
+    #[command(flatten)]
+    pub write: WriteArgs,
+    /// Say what was written as JSON
+    #[arg(long)]
+    pub json: bool,
+}

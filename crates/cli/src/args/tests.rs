@@ -1,0 +1,417 @@
+//! What all commands have in common, held by walking over clap's tree of them; and that everything the documentation tells people to type
+//! is understood, whether or not it is run somewhere.
+#![allow(clippy::disallowed_methods)]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::{Arg, Command, CommandFactory, Parser};
+
+use super::Cli;
+use super::manual::EXIT_CODES;
+use crate::manual::{Behind, pages};
+
+/// Commands that have no `--json`, and why.
+const NO_JSON: [(&str, &str); 14] = [
+    ("cairn bench readme", "writes a page"),
+    ("cairn bench render", "writes pages"),
+    ("cairn bench report", "writes a page"),
+    ("cairn completions", "prints a script"),
+    ("cairn kv put", "prints nothing"),
+    ("cairn man", "prints a page"),
+    ("cairn sim calibrate", "what it prints is JSON"),
+    ("cairn sim ui", "serves a page"),
+    ("cairn sql backup", "prints nothing"),
+    ("cairn sql dump", "what it prints is SQL"),
+    ("cairn sql passwd", "prints nothing"),
+    ("cairn sql serve", "serves clients"),
+    ("cairn trace dump", "what it prints is CSV, which import reads"),
+    ("cairn ui", "serves a page"),
+];
+
+/// Options that take another kind of value in one command than in another, and why.
+const OTHER_VALUES: [(&str, &str); 7] = [
+    ("file", "-f FILE of the SQL shell"),
+    ("key", "a column of a file"),
+    ("keys", "a file with keys, how they are kept, or how many there are"),
+    ("limit", "entries; percent of a regression; the most of an objective"),
+    ("threads", "one number, or several with commas"),
+    ("trace", "a trace to replay or to predict"),
+    ("value", "a column of a file"),
+];
+
+/// Kinds of values.
+const KINDS: [&str; 27] = [
+    "ADDRESS:PORT",
+    "COLUMN",
+    "COUNT",
+    "DIR",
+    "FACTOR",
+    "FILE",
+    "FORMAT",
+    "KEY",
+    "MB",
+    "MICROSECONDS",
+    "NAME",
+    "NAME=VALUE",
+    "NAMES",
+    "NUMBER",
+    "OBJECTIVE=MOST",
+    "PATH=VALUE",
+    "PATH=VALUES",
+    "PERCENT",
+    "PORT",
+    "PROFILE",
+    "SCALE",
+    "SECONDS",
+    "SHARE",
+    "SIZE",
+    "SIZES",
+    "SPEED",
+    "SQL",
+];
+
+/// Kinds with one or two options.
+const RARE_KINDS: [&str; 5] = ["STORE", "TEXT", "TIME", "URL", "WORD"];
+
+/// What clap prints on a line where it does not know the terminal.
+const LINE_MAX: usize = 100;
+
+/// Every command that is not hidden, with all words that lead to it.
+fn commands() -> Vec<(String, Command)> {
+    fn collect(command: &Command, path: &str, found: &mut Vec<(String, Command)>) {
+        found.push((path.to_owned(), command.clone()));
+        for below in
+            command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+        {
+            collect(below, &format!("{path} {}", below.get_name()), found);
+        }
+    }
+    let mut root = Cli::command();
+    root.build();
+    let mut found = Vec::new();
+    collect(&root, "cairn", &mut found);
+    assert!(found.len() > 40, "{}", found.len());
+    found
+}
+
+/// The options of a command but those that every command has.
+fn options(command: &Command) -> impl Iterator<Item = &Arg> {
+    command
+        .get_arguments()
+        .filter(|arg| arg.get_long().is_some_and(|name| name != "help" && name != "version"))
+}
+
+/// Fails with everything that is wrong.
+#[track_caller]
+fn none(wrong: &[String]) {
+    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+}
+
+/// Goal: clap's own checks find no contradiction among the arguments.
+#[test]
+fn arguments_are_consistent() {
+    Cli::command().debug_assert();
+}
+
+/// Goal: every command says what it is for and shows what to type, in one form. Method: the first line is a phrase without a full stop;
+/// the examples come first behind the options, name the command, and are understood; exit codes are a sentence of one form.
+#[test]
+fn every_command_explains_itself() {
+    let mut wrong = Vec::new();
+    for (path, command) in commands() {
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        let is_phrase = about.starts_with(|first: char| first.is_uppercase()) && !about.ends_with('.');
+        if !is_phrase && path != "cairn" || about.is_empty() {
+            wrong.push(format!("{path}: about: {about:?}"));
+        }
+        let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+        let behind = Behind::of(&command);
+        let examples = behind.examples.unwrap_or_default();
+        // `cairn kv bench` is `cairn bench kv`.
+        let shown = path
+            .strip_suffix(" bench")
+            .filter(|it| *it != "cairn")
+            .map_or(path.clone(), |it| it.replacen("cairn", "cairn bench", 1));
+        if !help.starts_with("Example") || !examples.contains(&shown) {
+            wrong.push(format!("{path}: no examples behind its options"));
+        }
+        let joined = examples.replace("\\\n", " ");
+        wrong.extend(joined.lines().flat_map(words_of).filter_map(|words| mistake(&words)));
+        let wide = help.lines().filter(|line| line.chars().count() > LINE_MAX);
+        wrong.extend(wide.map(|line| format!("{path}: a terminal would break {line:?}")));
+        let is_list = |codes: &str| codes.starts_with("0 ") && codes.contains(", 1 ") && codes.ends_with('.');
+        if behind.exit_codes.as_deref().is_some_and(|codes| !is_list(codes)) {
+            wrong.push(format!("{path}: exit codes: {:?}", behind.exit_codes));
+        }
+    }
+    none(&wrong);
+}
+
+/// Goal: every option says what it does, and what its value is in a word that others use for the same.
+#[test]
+fn every_option_explains_itself() {
+    let mut wrong = Vec::new();
+    for (path, command) in commands() {
+        for option in options(&command) {
+            let name = option.get_long().unwrap_or_default();
+            let help = option.get_help().map(ToString::to_string).unwrap_or_default();
+            if help.is_empty() || help.ends_with('.') {
+                wrong.push(format!("{path} --{name}: help: {help:?}"));
+            }
+            let takes = option.get_action().takes_values() && option.get_possible_values().is_empty();
+            let kinds = option.get_value_names().unwrap_or_default();
+            let is_known =
+                kinds.iter().all(|kind| KINDS.iter().chain(&RARE_KINDS).any(|known| kind == known));
+            if takes && (kinds.is_empty() || !is_known) {
+                wrong.push(format!("{path} --{name}: its value is called {kinds:?}"));
+            }
+        }
+    }
+    none(&wrong);
+}
+
+/// Goal: one name means one thing. Method: options of one name take the same kind of value everywhere, and so do letters; exceptions are
+/// listed with their reasons, and are exceptions.
+#[test]
+fn one_name_means_one_thing() {
+    let mut kinds: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
+    let mut letters: BTreeMap<char, BTreeSet<String>> = BTreeMap::new();
+    for (path, command) in commands() {
+        for option in options(&command) {
+            let name = option.get_long().unwrap_or_default().to_owned();
+            let kind = if option.get_action().takes_values() {
+                format!("{:?}", option.get_value_names().unwrap_or_default())
+            } else {
+                String::new()
+            };
+            letters.entry(option.get_short().unwrap_or('-')).or_default().insert(name.clone());
+            kinds.entry(name).or_default().insert(kind, path.clone());
+        }
+    }
+    letters.remove(&'-');
+    let mut wrong: Vec<String> =
+        letters.iter().filter(|(_, names)| names.len() > 1).map(|it| format!("{it:?}")).collect();
+    let excepted = |name: &str| OTHER_VALUES.iter().any(|(known, _)| *known == name);
+    wrong.extend(
+        kinds.iter().filter(|(name, kinds)| kinds.len() > 1 && !excepted(name)).map(|it| format!("{it:?}")),
+    );
+    none(&wrong);
+}
+
+/// Goal: whatever reports something reports it as JSON too. Method: every command that has none below it has `--json`, but for those listed.
+#[test]
+fn every_report_has_json() {
+    let mut wrong = Vec::new();
+    for (path, command) in commands() {
+        let is_leaf = command.get_subcommands().filter(|below| !below.is_hide_set()).count() == 0;
+        let has = options(&command).any(|option| option.get_long() == Some("json"));
+        let excepted = NO_JSON.iter().any(|(known, _)| *known == path);
+        if is_leaf && has == excepted {
+            wrong.push(format!(
+                "{path}: {}",
+                if has { "is listed as without --json and has it" } else { "has no --json" }
+            ));
+        }
+    }
+    none(&wrong);
+}
+
+/// Goal: suites take the same options for the same things. Method: what a run needs is in all of them, by these names.
+#[test]
+fn suites_take_the_same_options() {
+    let mut wrong = Vec::new();
+    for (path, command) in commands()
+        .iter()
+        .filter(|(_, command)| command.get_arguments().any(|arg| arg.get_long() == Some("time-limit")))
+    {
+        for name in ["work-dir", "results", "report", "json"] {
+            if !options(command).any(|option| option.get_long() == Some(name)) {
+                wrong.push(format!("{path} has no --{name}"));
+            }
+        }
+    }
+    none(&wrong);
+}
+
+/// Goal: spellings that were told to people are understood for good. Method: each old one beside the new one.
+#[test]
+fn old_spellings_are_understood() {
+    let lines = [
+        "cairn sim sweep --vary seed=1,2 --output a.csv",
+        "cairn sim calibrate --output a.json --dir .",
+        "cairn sim validate --only fifo",
+        "cairn advise --read 1 --stores cairn",
+        "cairn bench replay a.trace --engines cairn",
+        "cairn bench kv --n=10000000 --batch=50000 --threads=20 --ops-per-threads=500000 --modes=seq,rand,batch,mt,sync-seq,sync-rand --sync-n=1000",
+        "cairn bench kv --n=1000000 --batch=50000 --threads=8 --ops-per-thread=200000 --sync-n=10000 --dbs=cairn,sqlite,leveldb",
+        "cairn bench pool 50 12",
+        "cairn bench pool 50 12 'Random (K=10,'",
+        "cairn bench pool 100 12 pin:t8",
+        "cairn bench pool 200 12 hotset:t8_k4",
+        "cairn bench pool 50 12 --json Random",
+        "cairn bench sql 50",
+        "cairn bench sql 50 INSERT",
+        "cairn bench sql 100 SELECT",
+        "cairn hash bench --quick",
+        "cairn hash bench --full",
+        #[cfg(feature = "sql")]
+        "cairn sql --cache 1GiB a.db",
+        #[cfg(feature = "sql")]
+        "cairn sql check a.db",
+    ];
+    none(&lines.into_iter().flat_map(words_of).filter_map(|words| mistake(&words)).collect::<Vec<_>>());
+}
+
+/// Goal: every command has a man page with all that help says. Method: the pages of all commands, each with its parts.
+#[test]
+fn every_command_has_a_man_page() {
+    let pages = pages().unwrap();
+    let commands = commands();
+    assert_eq!(pages.len(), commands.len());
+    for (path, command) in &commands {
+        let name = path.replace(' ', "-");
+        let page = pages.iter().find(|page| page.name == name).unwrap_or_else(|| panic!("no page {name}"));
+        let text = String::from_utf8(page.text.clone()).unwrap();
+        for part in
+            [".TH", ".SH NAME", ".SH SYNOPSIS", ".SH DESCRIPTION", ".SH EXAMPLES", ".SH \"EXIT STATUS\""]
+        {
+            assert!(text.contains(part), "{name}: no {part}");
+        }
+        for (code, _) in EXIT_CODES {
+            assert!(text.contains(&format!(".TP\n{code}\n")), "{name}: no exit code {code}");
+        }
+        for option in options(command).filter(|option| !option.is_hide_set()) {
+            let long = option.get_long().unwrap_or_default().replace('-', "\\-");
+            assert!(text.contains(&format!("\\-\\-{long}")), "{name}: nothing of --{long}");
+        }
+    }
+}
+
+/// Goal: everything that the documentation shows is understood, also what no test can run. Method: the command lines of all blocks of all
+/// pages, and the code in tables of what shows what, are taken apart as a shell does and given to the parser.
+#[test]
+fn documentation_is_understood() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = markdown(&root.join("docs/src"));
+    files.extend(
+        ["README.md", "bindings/postgres/README.md", "testing/differential/README.md"]
+            .map(|name| root.join(name)),
+    );
+    let mut wrong = Vec::new();
+    let mut lines = 0;
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for words in typed(&text).iter().flat_map(|line| words_of(line)) {
+            lines += 1;
+            wrong.extend(mistake(&words).map(|mistake| format!("{}: {mistake}", file.display())));
+        }
+    }
+    assert!(lines > 150, "{lines}");
+    none(&wrong);
+}
+
+/// What a page tells people to type: lines of blocks, continued by backslashes, and code in the last cells of tables.
+fn typed(page: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut inside = None;
+    for line in page.lines() {
+        if let Some(info) = line.trim_start().strip_prefix("```") {
+            let language = info.split(' ').next().unwrap_or_default().to_owned();
+            inside = if inside.is_some() { None } else { Some(language) };
+            continue;
+        }
+        match inside.as_deref() {
+            Some("sh" | "console") => match found.last_mut().filter(|last| last.ends_with('\\')) {
+                Some(last) => {
+                    last.pop();
+                    last.push_str(line);
+                }
+                None if inside.as_deref() == Some("sh") => found.push(line.to_owned()),
+                None => found.extend(line.strip_prefix("$ ").map(str::to_owned)),
+            },
+            None if line.starts_with('|') => {
+                let codes = line
+                    .split('`')
+                    .skip(1)
+                    .step_by(2)
+                    .filter(|code| code.starts_with("cairn ") && code.contains(['-', '.']));
+                found.extend(
+                    codes.filter(|code| !code.contains("NAME") && !code.contains('…')).map(str::to_owned),
+                );
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The calls of `cairn` in a line of shell, each with its words.
+fn words_of(line: &str) -> Vec<Vec<String>> {
+    let mut calls = vec![Vec::new()];
+    let mut word: Option<String> = None;
+    let mut quote = None;
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        match (quote, character) {
+            (Some(open), _) if character == open => quote = None,
+            (Some(_), _) => word.get_or_insert_default().push(character),
+            (None, '\'' | '"') => {
+                quote = Some(character);
+                word.get_or_insert_default();
+            }
+            (None, '#') if word.is_none() => break,
+            (None, ' ' | '|' | '&' | ';' | '(' | ')') => {
+                if let (Some(word), Some(call)) = (word.take(), calls.last_mut()) {
+                    call.push(word);
+                }
+                if character != ' ' {
+                    calls.push(Vec::new());
+                }
+            }
+            (None, '>' | '<') => {
+                // A number before it is a file descriptor; the name behind it is no argument.
+                word = word.filter(|word| word.parse::<u8>().is_err());
+                if let (Some(word), Some(call)) = (word.take(), calls.last_mut()) {
+                    call.push(word);
+                }
+                while characters.next_if(|next| ">& ".contains(*next)).is_some() {}
+                while characters.next_if(|next| !" |&;".contains(*next)).is_some() {}
+            }
+            (None, _) => word.get_or_insert_default().push(character),
+        }
+    }
+    if let (Some(word), Some(call)) = (word, calls.last_mut()) {
+        call.push(word);
+    }
+    calls.retain(|call| call.first().is_some_and(|first| first == "cairn"));
+    calls
+}
+
+/// What the parser says against a call. Help and version are nothing against it.
+fn mistake(words: &[String]) -> Option<String> {
+    let second = words.get(1).map(String::as_str);
+    let is_built = (cfg!(feature = "sql") || second != Some("sql"))
+        && (cfg!(feature = "ui") || words.get(2).map(String::as_str) != Some("ui"));
+    let error = Cli::try_parse_from(words).err().filter(|error| is_built && error.use_stderr())?;
+    Some(format!("{}: {error}", words.join(" ")))
+}
+
+fn markdown(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| if path.is_dir() { markdown(&path) } else { vec![path] };
+    entries.flat_map(below).filter(|path| path.extension().is_some_and(|it| it == "md")).collect()
+}
+
+/// Goal: command lines are taken apart as a shell does. Method: quotes, comments, pipes, lists, redirections.
+#[test]
+fn lines_are_taken_apart() {
+    let line =
+        "printf 'a b' | cairn kv batch \"x y\" 2>&1 > out; cairn hash get a 'b c' && echo no # cairn kv";
+    let words = |line: &[&str]| line.iter().map(|&word| word.to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        words_of(line),
+        [words(&["cairn", "kv", "batch", "x y"]), words(&["cairn", "hash", "get", "a", "b c"])]
+    );
+}
