@@ -22,4 +22,7 @@ pub use error::{Error, Result};
 mod pages {
     #[doc = include_str!("../../../docs/src/engines/hash.md")]
     struct Engine;
+
+    #[doc = include_str!("../../../docs/src/tutorials/hash.md")]
+    struct Tutorial;
 }

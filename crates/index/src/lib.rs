@@ -30,9 +30,12 @@ pub use leaf::{ColumnStats, Kind, Leaf, MAX_COLUMNS, MAX_ROWS, VERSION};
 pub use packer::{PackError, Packer, Value};
 pub use stream::{Extremes, Run};
 
-/// The Rust on the page for users is compiled by `cargo test --doc`.
+/// The Rust on the pages for users is compiled by `cargo test --doc`.
 #[cfg(doctest)]
 mod pages {
     #[doc = include_str!("../../../docs/src/engines/index.md")]
     struct Engine;
+
+    #[doc = include_str!("../../../docs/src/tutorials/index.md")]
+    struct Tutorial;
 }

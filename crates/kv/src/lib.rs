@@ -55,7 +55,12 @@ pub use version::KeyspaceId;
 #[doc(hidden)]
 pub use version::fuzz as fuzz_version;
 
-/// The Rust on the page for users is compiled by `cargo test --doc`.
+/// The Rust on the pages for users is compiled by `cargo test --doc`.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/src/engines/kv.md")]
-struct Page;
+mod pages {
+    #[doc = include_str!("../../../docs/src/engines/kv.md")]
+    struct Engine;
+
+    #[doc = include_str!("../../../docs/src/tutorials/kv.md")]
+    struct Tutorial;
+}

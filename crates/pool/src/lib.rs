@@ -42,7 +42,12 @@ pub use scan::Scan;
 pub use stats::Stats;
 pub use write_ahead::{Lsn, WriteAhead};
 
-/// The Rust on the page for users is compiled by `cargo test --doc`.
+/// The Rust on the pages for users is compiled by `cargo test --doc`.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/src/engines/pool.md")]
-struct Page;
+mod pages {
+    #[doc = include_str!("../../../docs/src/engines/pool.md")]
+    struct Engine;
+
+    #[doc = include_str!("../../../docs/src/tutorials/pool.md")]
+    struct Tutorial;
+}

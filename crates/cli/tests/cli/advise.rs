@@ -6,7 +6,7 @@ use crate::support::Scratch;
 #[test]
 fn an_answer() {
     let scratch = Scratch::new();
-    let asked = "--records 2000 --read 1 --stores cairn,cairn-hash --distribution uniform";
+    let asked = "--records 2000 --read 1 --dbs cairn,cairn-hash --distribution uniform";
     scratch.run(&format!("advise {asked} --write-workload w.json")).ended(0);
     let written: serde_json::Value = serde_json::from_slice(&scratch.read("w.json")).unwrap();
     assert_eq!(written["workload"]["records"], 2000);
@@ -22,12 +22,12 @@ fn an_answer() {
 fn no_answer() {
     let scratch = Scratch::new();
     let ran = scratch
-        .run("advise --records 2000 --update 1 --stores cairn-hash --effort quick --work-dir work")
+        .run("advise --records 2000 --update 1 --dbs cairn-hash --effort quick --work-dir work")
         .ended(2);
     assert!(ran.text().contains("Nobody") && ran.text().contains("built once"), "{}", ran.text());
     scratch.run("advise").failed(&["--read"]);
     scratch.run("advise --read 1 --records 3").failed(&["records 3"]);
-    scratch.run("advise --read 1 --stores rocksbd").failed(&["rocksbd", "cairn"]);
+    scratch.run("advise --read 1 --dbs rocksbd").failed(&["rocksbd", "cairn"]);
     scratch.run("advise --read 0").failed(&["over 0"]);
     scratch.run("advise --read 1 --p99 0").failed(&["p99"]);
     scratch.write("w.json", "{\"workload\": {\"recrods\": 5}}");

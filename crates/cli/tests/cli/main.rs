@@ -8,6 +8,7 @@ mod changes;
 mod formats;
 mod history;
 mod kv;
+mod manual;
 mod pages;
 mod reading;
 mod sim;

@@ -1,59 +1,66 @@
-//! What the documentation shows of the command is what the command prints.
+//! What the documentation tells people to type is typed here: every command of the book and of the README is run, or says why not.
+//!
+//! [`page`] says how a page is written. `CAIRN_BLESS=1` writes what commands print into the pages.
 
+mod page;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::Scratch;
+use page::{Part, Shown, parse, render, shown_by, stray_commands};
 
-/// Set to write the output into the page instead of holding it against the page.
+/// Set to write the output into a page instead of holding it against the page.
 const BLESS: &str = "CAIRN_BLESS";
 
-/// Part of a page.
-#[derive(Debug, PartialEq, Eq)]
-enum Part {
-    /// Anything that is not run, with its line breaks.
-    Text(String),
-    /// The content of the file that examples begin with.
-    File { name: String, content: String },
-    /// A command and what stands below it.
-    Command { line: String, output: String },
-}
-
-/// Takes a page apart. Blocks fenced as `console` hold commands behind `$ ` and their output; a block fenced as `csv NAME` is
-/// a file.
-fn parse(page: &str) -> Vec<Part> {
-    let mut parts = Vec::new();
-    let mut block = None;
-    for line in page.split_inclusive('\n') {
-        let text = line.trim_end();
-        if let Some(info) = text.strip_prefix("```") {
-            block = if block.is_some() { None } else { Some(info.to_owned()) };
-            parts.push(Part::Text(line.to_owned()));
-            if let Some(name) = info.strip_prefix("csv ") {
-                parts.push(Part::File { name: name.to_owned(), content: String::new() });
+/// The pages with commands, and a test of each.
+macro_rules! pages {
+    ($($name:ident = $path:literal),+ $(,)?) => {
+        const PAGES: &[&str] = &[$($path),+];
+        $(
+            #[test]
+            fn $name() {
+                run_page($path);
             }
-            continue;
-        }
-        let is_console = block.as_deref() == Some("console");
-        match (is_console.then(|| text.strip_prefix("$ ")).flatten(), parts.last_mut()) {
-            (Some(command), _) => {
-                parts.push(Part::Command { line: command.to_owned(), output: String::new() });
-            }
-            (None, Some(Part::Command { output, .. })) if is_console => output.push_str(line),
-            (None, Some(Part::File { content, .. })) if block.is_some() => content.push_str(line),
-            _ => parts.push(Part::Text(line.to_owned())),
-        }
-    }
-    parts
-}
-
-/// The page of its parts.
-fn render(parts: &[Part]) -> String {
-    let text = |part: &Part| match part {
-        Part::Text(text) | Part::File { content: text, .. } => text.clone(),
-        Part::Command { line, output } => format!("$ {line}\n{output}"),
+        )+
     };
-    parts.iter().map(text).collect()
+}
+
+pages! {
+    readme = "README.md",
+    postgres_readme = "bindings/postgres/README.md",
+    tutorial_hash = "docs/src/tutorials/hash.md",
+    tutorial_kv = "docs/src/tutorials/kv.md",
+    tutorial_pool = "docs/src/tutorials/pool.md",
+    tutorial_index = "docs/src/tutorials/index.md",
+    tutorial_sql = "docs/src/tutorials/sql.md",
+    tutorial_simulator = "docs/src/tutorials/simulator.md",
+    tutorial_lab = "docs/src/tutorials/lab.md",
+    choose = "docs/src/choose.md",
+    tuning = "docs/src/tuning.md",
+    command = "docs/src/command.md",
+    comparison_simpledb = "docs/src/comparison/simpledb.md",
+    comparison_smol = "docs/src/comparison/smol.md",
+    comparison_dkv = "docs/src/comparison/dkv.md",
+    comparison_rollingstone = "docs/src/comparison/rollingstone.md",
+    comparison_sparkey = "docs/src/comparison/sparkey.md",
+    hash = "docs/src/engines/hash.md",
+    kv_command = "docs/src/engines/kv-command.md",
+    kv_benchmark = "docs/src/engines/kv-benchmark.md",
+    pool_benchmark = "docs/src/engines/pool-benchmark.md",
+    index_benchmark = "docs/src/engines/index-benchmark.md",
+    simulator = "docs/src/engines/simulator.md",
+    sql = "docs/src/engines/sql.md",
+    sql_server = "docs/src/engines/sql-server.md",
+    sql_benchmark = "docs/src/engines/sql-benchmark.md",
+    advise = "docs/src/engines/advise.md",
+    traces = "docs/src/lab/traces.md",
+    history = "docs/src/lab/history.md",
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 /// Output without what differs from run to run: times of day, and checksums, which cover times.
@@ -71,7 +78,7 @@ fn comparable(output: &str) -> String {
 }
 
 /// What a shell shows: standard output and errors, with a line break at the end.
-fn run(scratch: &Scratch, line: &str) -> String {
+fn printed(scratch: &Scratch, line: &str) -> String {
     let mut output = scratch.shell(&format!("exec 2>&1\n{line}")).text();
     if !output.is_empty() && !output.ends_with('\n') {
         output.push('\n');
@@ -79,43 +86,137 @@ fn run(scratch: &Scratch, line: &str) -> String {
     output
 }
 
-/// Goal: each command on the page of `cairn kv` works and prints what stands there. Method: all commands of the page, one
-/// after the other, in one scratch directory. `CAIRN_BLESS=1` writes what they print into the page.
-#[test]
-fn kv_page_shows_what_is_printed() {
-    let path: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/src/engines/kv-command.md");
-    let page = fs::read_to_string(&path).unwrap();
+/// Runs lines that must end well.
+fn run_well(scratch: &Scratch, path: &str, lines: &str) {
+    let ran = scratch.shell(&format!("set -euo pipefail\n{lines}"));
+    assert_eq!(ran.code, 0, "{path}:\n{lines}\nprinted: {}\n{}", String::from_utf8_lossy(&ran.out), ran.err);
+}
+
+/// True when this build has what the lines are about.
+fn is_built(lines: &str) -> bool {
+    cfg!(feature = "sql") || !(lines.contains("cairn sql") || lines.contains("cairn bench sql"))
+}
+
+/// Goal: each command of a page works, and prints what stands there. Method: all of them, one after the other, in one scratch directory.
+fn run_page(path: &str) {
+    let file = root().join(path);
+    let page = fs::read_to_string(&file).unwrap();
     let mut parts = parse(&page);
     assert_eq!(render(&parts), page);
     let scratch = Scratch::new();
-    let bless = std::env::var_os(BLESS).is_some();
     let mut wrong = Vec::new();
-    let mut commands = 0;
     for part in &mut parts {
         match part {
-            Part::Text(_) => {}
+            Part::Text(_) | Part::NotRun { .. } => {}
             Part::File { name, content } => scratch.write(name, content),
-            Part::Command { line, output } => {
-                commands += 1;
-                let printed = run(&scratch, line);
+            Part::Script(lines) if is_built(lines) => run_well(&scratch, path, lines),
+            Part::Command { line, varies: true, .. } if is_built(line) => run_well(&scratch, path, line),
+            Part::Command { line, output, varies: false } if is_built(line) => {
+                let printed = printed(&scratch, line);
                 if comparable(&printed) != comparable(output) {
                     wrong.push(format!("$ {line}\n{printed}instead of\n{output}"));
                     *output = printed;
                 }
             }
+            Part::Script(_) | Part::Command { .. } => {}
         }
     }
-    if bless {
-        fs::write(&path, render(&parts)).unwrap();
-    } else {
-        assert!(wrong.is_empty(), "run with {BLESS}=1 if this is as it should be:\n{}", wrong.join("\n"));
+    for shown in shown_by(&page) {
+        show(&scratch, path, &shown);
     }
-    // Every command of the group stands on the page.
+    if std::env::var_os(BLESS).is_some() {
+        fs::write(&file, render(&parts)).unwrap();
+    } else {
+        assert!(
+            wrong.is_empty(),
+            "{path}: run with {BLESS}=1 if this is as it should be:\n{}",
+            wrong.join("\n")
+        );
+    }
+}
+
+/// Holds what shows a row of a table: commands of ours are run, tests and files must be there.
+fn show(scratch: &Scratch, path: &str, shown: &Shown) {
+    let words: Vec<&str> = shown.code.split_whitespace().collect();
+    match words.as_slice() {
+        ["!", "cairn", ..] | ["cairn", ..] if shown.is_run && is_built(&shown.code) => {
+            run_well(scratch, path, &shown.code)
+        }
+        ["!", "cairn", ..] | ["cairn", ..] => {}
+        ["cargo", "nextest", "run", "-p", package, rest @ ..] => {
+            let dir = root().join("crates").join(package.strip_prefix("cairn-").unwrap_or("cli"));
+            let (dir, filters) = match rest {
+                ["--test", test, filters @ ..] => (dir.join("tests").join(test), filters),
+                filters => (dir.join("src"), filters),
+            };
+            let sources = if dir.is_dir() {
+                sources(&dir)
+            } else {
+                fs::read_to_string(dir.with_extension("rs")).unwrap()
+            };
+            for filter in filters.iter().flat_map(|filter| filter.split("::")).filter(|name| !name.is_empty())
+            {
+                let is_there =
+                    [format!("mod {filter}"), format!("fn {filter}")].iter().any(|it| sources.contains(it));
+                assert!(is_there, "{path}: no test {filter} in {}", dir.display());
+            }
+        }
+        [file] => assert!(root().join(file).exists(), "{path}: no file {file}"),
+        _ => panic!("{path}: {}: neither a command of ours, a test nor a file", shown.code),
+    }
+}
+
+/// All Rust below a directory.
+fn sources(dir: &Path) -> String {
+    let entries = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| if path.is_dir() { sources(&path) } else { fs::read_to_string(path).unwrap_or_default() })
+        .collect()
+}
+
+/// Pages below a directory, by their paths from the root.
+fn markdown(dir: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root().join(dir)).unwrap() {
+        let entry = entry.unwrap();
+        let path = format!("{dir}/{}", entry.file_name().into_string().unwrap());
+        if entry.path().is_dir() {
+            found.extend(markdown(&path));
+        } else if path.ends_with(".md") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Goal: a new page cannot have commands that nobody runs. Method: all pages of the book: those with blocks or rows that are run are listed
+/// above, and nowhere does a command stand in a block that is neither run nor marked.
+#[test]
+fn no_page_is_forgotten() {
+    let listed: BTreeSet<&str> = PAGES.iter().copied().collect();
+    assert_eq!(listed.len(), PAGES.len(), "a page is listed twice");
+    for path in markdown("docs/src").iter().map(String::as_str).chain(PAGES.iter().copied()) {
+        let page = fs::read_to_string(root().join(path)).unwrap();
+        let parts = parse(&page);
+        let stray = stray_commands(&parts);
+        assert!(stray.is_empty(), "{path}: fence these as sh or console: {stray:?}");
+        let is_run = parts.iter().any(|part| !matches!(part, Part::Text(_) | Part::File { .. }));
+        assert!(!is_run && shown_by(&page).is_empty() || listed.contains(path), "{path} is not in the list");
+    }
+}
+
+/// Goal: the page of a group says something of every command in it.
+#[test]
+fn pages_of_commands_are_complete() {
+    let scratch = Scratch::new();
+    let page = fs::read_to_string(root().join("docs/src/engines/kv-command.md")).unwrap();
     let help = scratch.run("kv --help").ended(0).text();
     let names =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    for name in names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help") {
+    let names: Vec<&str> =
+        names.filter_map(|line| line.split_whitespace().next()).filter(|name| *name != "help").collect();
+    assert!(names.len() > 12, "{names:?}");
+    for name in names {
         assert!(page.contains(&format!("cairn kv {name}")), "the page says nothing of {name}");
     }
-    assert!(commands > 20, "{commands}");
 }

@@ -91,9 +91,9 @@ fn mistakes_are_named() {
     scratch.run("sim sweep --vary options.max_background_jobs=1..4").failed(&["--samples"]);
     scratch.run("sim sweep --vary options.nothing=1,2").failed(&["nothing"]);
     scratch.run("sim optimize --limit width=3").failed(&["width"]);
-    scratch.run("sim validate --only nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
+    scratch.run("sim validate --filter nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
     if cfg!(feature = "peers") {
-        scratch.run("sim validate --library nowhere.so --only fifo").failed(&["nowhere.so"]);
+        scratch.run("sim validate --library nowhere.so --filter fifo").failed(&["nowhere.so"]);
     }
     scratch.write("empty.txt", "readrandom   :  0.5 micros/op 1999 ops/sec; (0 of 100000 found)\n");
     scratch.run("sim calibrate --db-bench empty.txt").failed(&["empty.txt"]);

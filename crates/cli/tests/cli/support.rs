@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
@@ -101,11 +101,15 @@ impl Scratch {
         finish(self.command(line), input)
     }
 
-    /// Runs a shell script in which `cairn` is the program.
+    /// Runs a shell script in which `cairn` is the program, also for the programs that it starts. What the lab would keep for the next time
+    /// stays in this directory.
     pub fn shell(&self, script: &str) -> Ran {
+        let program = Path::new(env!("CARGO_BIN_EXE_cairn"));
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let dirs = program.parent().map(Path::to_owned).into_iter().chain(std::env::split_paths(&path));
         let mut command = Command::new("bash");
-        let script = format!("cairn() {{ {:?} \"$@\"; }}\n{script}", env!("CARGO_BIN_EXE_cairn"));
         command.arg("-c").arg(script).current_dir(self.0.path());
+        command.env("PATH", std::env::join_paths(dirs).unwrap()).env("CAIRN_CACHE", self.path(".cache"));
         finish(command, b"")
     }
 }
