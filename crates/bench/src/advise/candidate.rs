@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::question::Question;
-use crate::suite_kv::{Fit, KvSettings, KvStore, catalog};
+use crate::suite_kv::job::KvWorkload;
+use crate::suite_kv::{Fit, KvSettings, KvStore, catalog, map_bytes};
 
 /// Memory for a store of whom nobody says how much it may take.
 const MEMORY_BYTES: u64 = 512 << 20;
@@ -88,7 +89,7 @@ fn with_settings(store: &dyn KvStore, question: &Question) -> Vec<Candidate> {
             durability: question.workload.durability,
             cache_bytes: cache,
             write_buffer_bytes: buffer,
-            map_bytes: (question.workload.data_bytes().saturating_mul(8)).max(1 << 30),
+            map_bytes: map_bytes(&KvWorkload::Ycsb(question.workload.run(Vec::new())), question.workload.shape()),
             ..KvSettings::default()
         };
         Candidate { name, store: store.name().to_owned(), ours: store.ours(), settings }

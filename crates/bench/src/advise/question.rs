@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::suite_kv::{Mix, YcsbSpec};
+use crate::suite_kv::job::Shape;
+use crate::suite_kv::{Mix, YcsbRun, YcsbSpec};
 use crate::workload::{Distribution, Durability};
 
 /// What is stored, and what is done with it.
@@ -82,6 +83,16 @@ impl Workload {
             value_bytes: self.value_bytes,
             ..YcsbSpec::new(&self.name)
         }
+    }
+
+    /// Lengths of keys and values.
+    pub(super) fn shape(&self) -> Shape {
+        Shape { key_bytes: self.key_bytes, value_bytes: self.value_bytes }
+    }
+
+    /// Some workloads of the suite, one after the other on this one's records.
+    pub(super) fn run(&self, specs: Vec<YcsbSpec>) -> YcsbRun {
+        YcsbRun { records: self.records, operations: 1, threads: self.threads, specs }
     }
 
     /// Errors: [`Error::Invalid`] naming the field.

@@ -11,8 +11,8 @@ use crate::process::Stop;
 use crate::runner::job::{Job, JobResult};
 use crate::runner::worker::Worker;
 use crate::scratch::Scratch;
-use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, Shape, carry_out};
-use crate::suite_kv::{YcsbRun, YcsbSpec};
+use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, carry_out};
+use crate::suite_kv::{KvSettings, YcsbRun, YcsbSpec, map_bytes};
 
 /// Takes turns.
 pub(super) struct Runner<'a> {
@@ -49,13 +49,16 @@ impl Runner<'_> {
         specs: &[YcsbSpec],
     ) -> Result<Measured> {
         let scratch = Scratch::in_dir(self.work_dir, "advise")?;
-        let run = YcsbRun { records, operations: 1, threads: workload.threads, specs: specs.to_vec() };
+        let run = KvWorkload::Ycsb(YcsbRun { records, ..workload.run(specs.to_vec()) });
+        // A turn inserts, and a short one may insert more than its small store held.
+        let settings =
+            KvSettings { map_bytes: map_bytes(&run, workload.shape()), ..candidate.settings.clone() };
         let job = KvJob {
             store: candidate.store.clone(),
             dir: scratch.dir("store")?,
-            settings: candidate.settings.clone(),
-            shape: Shape { key_bytes: workload.key_bytes, value_bytes: workload.value_bytes },
-            workload: KvWorkload::Ycsb(run),
+            settings,
+            shape: workload.shape(),
+            workload: run,
             seed: self.seed,
             timed: false,
         };

@@ -156,3 +156,19 @@ fn workload_files() {
         assert!(error.contains(what) && error.contains("w.json"), "{text}: {error}");
     }
 }
+
+/// Goal: a store that maps its file takes the size that it is given for the map. Method: workloads whose bytes are no whole pages; the map has room for what
+/// is there and is a multiple of any page.
+#[test]
+fn maps_are_whole_pages() {
+    for (records, value_bytes) in [(2_000_001, 101), (12_345_679, 37), (300, 8), (u64::from(u32::MAX), 1 << 24)] {
+        let workload = Workload { records, value_bytes, ..Workload::default() };
+        let question = Question { workload, ..Question::default() };
+        let (candidates, _) = candidate::candidates(&question).unwrap();
+        for candidate in candidates {
+            let map_bytes = candidate.settings.map_bytes;
+            assert!(map_bytes.is_multiple_of(1 << 16) && map_bytes < 1 << 47, "{map_bytes}");
+            assert!(map_bytes >= question.workload.data_bytes().min(1 << 45), "{map_bytes}");
+        }
+    }
+}

@@ -38,6 +38,7 @@ pub use catalog::KvCatalog;
 pub use db_bench::Benchmark;
 pub use device::NAME as DEVICE;
 pub use options::{Mode, Options};
+pub(crate) use plan::map_bytes;
 pub use plan::{KvGroup, plan};
 pub use store::{Fit, Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 pub(crate) use ycsb::YcsbRun;

@@ -44,23 +44,31 @@ const CACHES: u64 = 8;
 const LARGE_READS: u64 = 200_000;
 const LARGE_SCANS: u64 = 10_000;
 
+/// Half of the address space that a process has on the common processors.
+const MAP_BYTES_MAX: u64 = 64 << 40;
+
 impl KvGroup {
-    /// One more than the largest number that a key of it may hold.
+    /// As [`numbers`].
     pub(super) fn numbers(&self) -> u64 {
-        match &self.workload {
-            KvWorkload::Crud(crud) => crud.operations,
-            KvWorkload::Threads(threads) => u64::from(threads.threads) * threads.operations_each,
-            KvWorkload::Writers(writers) => writers.operations + u64::from(writers.writers),
-            KvWorkload::Ycsb(run) => {
-                let inserts = run.specs.iter().map(|spec| spec.operations.unwrap_or(run.operations) * 2);
-                run.records + inserts.sum::<u64>()
-            }
-            KvWorkload::DbBench(bench) => bench.operations,
-            KvWorkload::Large(large) => large.records,
-            KvWorkload::Overwrite(overwrite) => overwrite.records,
-            // Its keys are the trace's own.
-            KvWorkload::Replay(_) => 1,
+        numbers(&self.workload)
+    }
+}
+
+/// One more than the largest number that a key of a workload may hold.
+fn numbers(workload: &KvWorkload) -> u64 {
+    match workload {
+        KvWorkload::Crud(crud) => crud.operations,
+        KvWorkload::Threads(threads) => u64::from(threads.threads) * threads.operations_each,
+        KvWorkload::Writers(writers) => writers.operations + u64::from(writers.writers),
+        KvWorkload::Ycsb(run) => {
+            let inserts = run.specs.iter().map(|spec| spec.operations.unwrap_or(run.operations) * 2);
+            run.records + inserts.sum::<u64>()
         }
+        KvWorkload::DbBench(bench) => bench.operations,
+        KvWorkload::Large(large) => large.records,
+        KvWorkload::Overwrite(overwrite) => overwrite.records,
+        // Its keys are the trace's own.
+        KvWorkload::Replay(_) => 1,
     }
 }
 
@@ -78,20 +86,12 @@ fn group(options: &Options, name: String, value_bytes: usize, workload: KvWorklo
     KvGroup { name, workload, shape, settings, timed: options.latencies, device: false }
 }
 
-/// Address space for a whole file: much more than the data, since trees split and old pages wait for readers.
-fn map_bytes(workload: &KvWorkload, shape: Shape) -> u64 {
-    let probe = KvGroup {
-        name: String::new(),
-        workload: workload.clone(),
-        shape,
-        settings: KvSettings::default(),
-        timed: false,
-        device: false,
-    };
+/// Address space for a whole file: much more than the data, since trees split and old pages wait for readers. Whole pages of any system.
+pub(crate) fn map_bytes(workload: &KvWorkload, shape: Shape) -> u64 {
     // Values over half a page take whole ones of 4 KiB.
     let record =
         (shape.record_bytes() + 64).next_multiple_of(if shape.value_bytes > 1500 { 4096 } else { 64 });
-    (probe.numbers() * record * 8).max(1 << 30).next_multiple_of(1 << 20)
+    (numbers(workload).saturating_mul(record * 8)).clamp(1 << 30, MAP_BYTES_MAX).next_multiple_of(1 << 20)
 }
 
 fn of_mode(options: &Options, mode: Mode) -> Vec<KvGroup> {
