@@ -92,7 +92,8 @@ impl Workload {
 
     /// Some workloads of the suite, one after the other on this one's records.
     pub(super) fn run(&self, specs: Vec<YcsbSpec>) -> YcsbRun {
-        YcsbRun { records: self.records, operations: 1, threads: self.threads, specs }
+        let settled = self.writes() > 0.0;
+        YcsbRun { records: self.records, operations: 1, threads: self.threads, specs, settled }
     }
 
     /// Errors: [`Error::Invalid`] naming the field.

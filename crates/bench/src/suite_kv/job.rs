@@ -82,6 +82,8 @@ pub struct KvJob {
 pub enum KvMetric {
     /// Operations a second, all threads together, from the first start to the last end.
     Throughput,
+    /// Operations a second until buffers are written out and the background is quiet.
+    SettledThroughput,
     /// Operations a second of the thread that took longest.
     WorstThread,
     /// Of single operations.
@@ -109,6 +111,7 @@ impl KvMetric {
         let metric = |name, unit, higher_is_better| Metric { name, unit, higher_is_better };
         match self {
             KvMetric::Throughput => metric("throughput", "ops/s", true),
+            KvMetric::SettledThroughput => metric("throughput until settled", "ops/s", true),
             KvMetric::WorstThread => metric("throughput of the slowest thread", "ops/s", true),
             KvMetric::Latency => metric("latency", "ns", false),
             KvMetric::Time => metric("time", "s", false),

@@ -76,7 +76,7 @@ fn ticks() -> Option<u64> {
 }
 
 /// How long nothing may happen before a process counts as quiet.
-const QUIET: Duration = Duration::from_millis(200);
+pub(crate) const QUIET: Duration = Duration::from_millis(200);
 /// At most this long is waited for quiet. Tests run beside each other, where there is none.
 const QUIET_MAX: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 300 });
 /// Ticks of 10 ms that a quiet process may take for looking around.

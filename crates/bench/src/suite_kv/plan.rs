@@ -215,7 +215,8 @@ fn ycsb(options: &Options) -> Vec<KvGroup> {
         for threads in threads_or(options, 1) {
             let Some(first) = specs.first() else { continue };
             let (records, value_bytes) = (first.records.unwrap_or(options.n), first.value_bytes);
-            let run = YcsbRun { records, operations: options.n, threads, specs: specs.clone() };
+            let run =
+                YcsbRun { records, operations: options.n, threads, specs: specs.clone(), settled: false };
             let mut group =
                 group(options, format!("{name}, {threads} threads"), value_bytes, KvWorkload::Ycsb(run));
             group.shape.value_bytes = value_bytes;

@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -138,6 +139,11 @@ pub trait KvDb: Send + Sync {
     /// Returns once no work goes on in the background.
     fn wait_idle(&self) -> Result<()> {
         Ok(())
+    }
+
+    /// How long [`KvDb::wait_idle`] watches after the last work, where a store does not say when it is done.
+    fn watched(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// The store's own counters, by the names that it gives them.

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::{Arc, RwLock};
+use std::time::Duration;
+
+use cairn_vfs::{Clock, SystemClock};
 
 use super::store::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::engine::Settings;
@@ -35,7 +38,16 @@ pub(crate) enum Fault {
     FlipsBytes,
     /// Fails at the 50th put.
     Fails,
+    /// Leaves work for later: each flush takes a while.
+    SettlesLate,
+    /// A scan of everything takes [`COPY_BYTES`].
+    CopiesInScans,
 }
+
+/// How long a flush of [`Fault::SettlesLate`] takes.
+pub(crate) const SETTLES_IN: Duration = Duration::from_millis(40);
+/// Memory of a scan of [`Fault::CopiesInScans`].
+pub(crate) const COPY_BYTES: usize = 96 << 20;
 
 type Map = BTreeMap<Vec<u8>, Vec<u8>>;
 
@@ -80,6 +92,15 @@ struct Open {
 impl KvDb for Open {
     fn session(&self) -> Result<Box<dyn KvSession + '_>> {
         Ok(Box::new(Session { fault: self.fault, map: self.map.clone(), gets: 0 }))
+    }
+
+    fn flush(&self) -> Result<()> {
+        let clock = SystemClock::new();
+        let start = clock.now();
+        while self.fault == Fault::SettlesLate && clock.now() - start < SETTLES_IN {
+            std::hint::spin_loop();
+        }
+        Ok(())
     }
 
     fn close(self: Box<Self>) -> Result<()> {
@@ -162,6 +183,9 @@ impl KvSession for Session {
 
     fn scan(&mut self, from: &[u8], visit: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()> {
         let (map, _) = &*self.map.read().unwrap();
+        if self.fault == Fault::CopiesInScans && from.is_empty() {
+            std::hint::black_box(vec![1_u8; COPY_BYTES]);
+        }
         let from: &[u8] = from;
         for (place, (key, value)) in
             map.range::<[u8], _>((Bound::Included(from), Bound::Unbounded)).enumerate()

@@ -1,7 +1,7 @@
 //! What all workloads share: the open store, the clock, threads that start together, checks and meters.
 
 use std::ops::ControlFlow;
-use std::sync::Barrier;
+use std::sync::{Barrier, OnceLock};
 use std::time::Duration;
 
 use cairn_vfs::{Clock, SystemClock, thread};
@@ -48,7 +48,7 @@ impl<'a> Turn<'a> {
     pub(super) fn open(&self) -> Result<Open<'_>> {
         let (memory, io) = (PeakMemory::start(), Io::now());
         let db = self.store.open(&self.job.dir, &self.job.settings)?;
-        Ok(Open { turn: self, db, memory, io })
+        Ok(Open { turn: self, db, memory, rise: OnceLock::new(), io })
     }
 
     /// An answer that is not what was written. `number` is that of the key.
@@ -78,16 +78,25 @@ pub(super) struct Open<'a> {
     turn: &'a Turn<'a>,
     pub(super) db: Box<dyn KvDb>,
     memory: Option<PeakMemory>,
+    /// The rise of memory, once it was read.
+    rise: OnceLock<Option<u64>>,
     io: Option<Io>,
 }
 
 impl Open<'_> {
-    /// Writes out buffers and waits until the background is quiet; the time that took, in seconds.
+    /// Writes out buffers and waits until the background is quiet; the time that took, in seconds, without that in which it was only watched.
     pub(super) fn settle(&self) -> Result<f64> {
         let start = self.turn.clock.now();
         self.db.flush()?;
+        let flushed = self.turn.clock.now();
         self.db.wait_idle()?;
-        Ok((self.turn.clock.now() - start).as_secs_f64())
+        let waited = (self.turn.clock.now() - flushed).saturating_sub(self.db.watched());
+        Ok((flushed - start + waited).as_secs_f64())
+    }
+
+    /// How far memory rose since the store was opened. Of several calls the first counts: what comes after it is the lab's own.
+    pub(super) fn memory_rise(&self) -> Option<u64> {
+        *self.rise.get_or_init(|| self.memory.as_ref().and_then(PeakMemory::rise_bytes))
     }
 
     /// What the process has dirtied for the disk since the store was opened.
@@ -139,7 +148,7 @@ impl Open<'_> {
     /// Closes the store, and adds to `outcome` what is known at the end.
     pub(super) fn close(self, done: &Done, outcome: &mut KvOutcome) -> Result<()> {
         outcome.counters.extend(self.db.stats()?);
-        if let Some(bytes) = self.memory.as_ref().and_then(PeakMemory::rise_bytes) {
+        if let Some(bytes) = self.memory_rise() {
             let done = Done { operation: "whole turn".to_owned(), ..done.clone() };
             outcome.add(&done, KvMetric::PeakMemory, bytes as f64);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use fjall::config::{
     BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry,
@@ -10,7 +11,7 @@ use fjall::{CompressionType, Database, Keyspace, KeyspaceCreateOptions, OwnedWri
 
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
-use crate::suite_kv::meters::wait_until_quiet;
+use crate::suite_kv::meters::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
@@ -107,6 +108,10 @@ impl KvDb for Open {
     fn wait_idle(&self) -> Result<()> {
         wait_until_quiet();
         Ok(())
+    }
+
+    fn watched(&self) -> Duration {
+        QUIET
     }
 
     fn stats(&self) -> Result<BTreeMap<String, f64>> {

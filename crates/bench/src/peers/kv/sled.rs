@@ -1,12 +1,13 @@
 //! sled: a lock-free tree over a log, in pure Rust.
 
 use std::path::Path;
+use std::time::Duration;
 
 use sled::{Batch, Config, Db, Mode};
 
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
-use crate::suite_kv::meters::wait_until_quiet;
+use crate::suite_kv::meters::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
@@ -86,6 +87,10 @@ impl KvDb for Open {
     fn wait_idle(&self) -> Result<()> {
         wait_until_quiet();
         Ok(())
+    }
+
+    fn watched(&self) -> Duration {
+        QUIET
     }
 
     fn close(self: Box<Self>) -> Result<()> {

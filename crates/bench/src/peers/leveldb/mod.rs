@@ -8,11 +8,12 @@ use std::ffi::{CString, OsString, c_char};
 use std::path::Path;
 use std::ptr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use self::ffi::{Api, Opaque};
 use crate::engine::{Settings, settings};
 use crate::error::{Error, Result};
-use crate::suite_kv::meters::wait_until_quiet;
+use crate::suite_kv::meters::{QUIET, wait_until_quiet};
 use crate::suite_kv::{Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
 use crate::workload::Durability;
 
@@ -183,6 +184,10 @@ impl KvDb for Open {
     fn wait_idle(&self) -> Result<()> {
         wait_until_quiet();
         Ok(())
+    }
+
+    fn watched(&self) -> Duration {
+        QUIET
     }
 
     fn close(self: Box<Self>) -> Result<()> {

@@ -196,6 +196,10 @@ impl KvDb for Open {
         Ok(())
     }
 
+    fn watched(&self) -> Duration {
+        POLL * QUIET_POLLS
+    }
+
     fn wait_idle(&self) -> Result<()> {
         let clock = SystemClock::new();
         // Between a flush and the compaction that it calls for there is a moment without either.

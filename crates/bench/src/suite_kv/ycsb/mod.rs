@@ -36,6 +36,10 @@ pub struct YcsbRun {
     pub threads: u32,
     /// In the order in which they run.
     pub specs: Vec<Spec>,
+    /// Whether a second throughput counts the time until everything is written out and merged: a turn that ends within the write buffer shows
+    /// none of that work.
+    #[serde(default)]
+    pub settled: bool,
 }
 
 /// What an operation is.
@@ -77,29 +81,39 @@ pub(super) fn run(turn: &Turn<'_>, run: &YcsbRun) -> Result<KvOutcome> {
         })
         .collect();
     let keys = turn.keys(drawing.records())?;
+    // Prepared before the store is opened and kept until its memory was read: they are none of it.
+    let order = Permutation::new(run.records, turn.job.seed);
+    let loaded = Tape::new(keys, (0..run.records).map(|place| order.apply(place)).collect());
+    let passes: Vec<[Vec<Lane<'_>>; 2]> =
+        drawn.iter().map(|passes| passes.each_ref().map(|streams| lanes(keys, streams))).collect();
     let open = turn.open()?;
     let mut outcome = KvOutcome::default();
-    load(turn, &open, run, keys, &mut outcome)?;
+    load(turn, &open, run, &loaded, &mut outcome)?;
     let mut last = done_of(run, "load", "ycsb", "new", 1);
-    for (spec, [plain, timed]) in run.specs.iter().zip(&drawn) {
+    for (spec, [plain, timed]) in run.specs.iter().zip(&passes) {
         open.settle()?;
         let threads = plain.len() as u32;
         let workload = Workload { turn, open: &open, run, spec, keys };
-        let spans = workload.pass(plain, false)?;
+        let spans: Vec<Span> = workload.pass(plain, false)?.into_iter().map(|pass| pass.span).collect();
         let done = workload.done("operations", threads);
-        outcome.add(
-            &done,
-            KvMetric::Throughput,
-            rate(&spans.iter().map(|pass| pass.span.clone()).collect::<Vec<_>>()),
-        );
+        let per_sec = rate(&spans);
+        outcome.add(&done, KvMetric::Throughput, per_sec);
         let passes = workload.pass(timed, true)?;
         for (place, kind) in Kind::ALL.into_iter().enumerate() {
             let mut all = Latencies::new(0);
             passes.iter().for_each(|pass| all.merge(&pass.latencies[place]));
             outcome.add_latencies(&workload.done(kind.name(), threads), &all);
         }
+        if run.settled {
+            let count = |lanes: &[Lane<'_>]| lanes.iter().map(|lane| lane.tape.len()).sum::<usize>() as f64;
+            // Both passes have left work; the one for latencies its part.
+            let part = count(plain) / (count(plain) + count(timed));
+            let seconds = count(plain) / per_sec + open.settle()? * part;
+            outcome.add(&done, KvMetric::SettledThroughput, count(plain) / seconds);
+        }
         last = done;
     }
+    open.memory_rise();
     // With one thread the end is known; with several it depends on who came last.
     if let Some(model) = drawing.model() {
         model.check_all(turn, &mut *open.db.session()?, keys, &last)?;
@@ -122,16 +136,28 @@ fn done_of(run: &YcsbRun, operation: &str, dataset: &str, keys: &str, threads: u
     }
 }
 
+/// One thread's operations with their keys.
+struct Lane<'a> {
+    operations: &'a [draw::Operation],
+    tape: Tape,
+}
+
+fn lanes(keys: KeyMaker, streams: &[Stream]) -> Vec<Lane<'_>> {
+    let lane = |stream: &'_ Stream| Lane {
+        operations: stream.operations(),
+        tape: Tape::new(keys, stream.numbers()),
+    };
+    streams.iter().map(lane).collect()
+}
+
 /// Puts all records, in an order that has nothing to do with that of the keys.
 fn load(
     turn: &Turn<'_>,
     open: &Open<'_>,
     run: &YcsbRun,
-    keys: KeyMaker,
+    tape: &Tape,
     outcome: &mut KvOutcome,
 ) -> Result<()> {
-    let order = Permutation::new(run.records, turn.job.seed);
-    let tape = Tape::new(keys, (0..run.records).map(|place| order.apply(place)).collect());
     let values = turn.values()?;
     let spans = open.run(1, false, |_, hand| {
         let mut values = values.clone();
@@ -168,16 +194,15 @@ impl Workload<'_> {
         Done { distribution, ..done_of(self.run, operation, &self.spec.name, "present", threads) }
     }
 
-    fn pass(&self, streams: &[Stream], timed: bool) -> Result<Vec<Pass>> {
-        let tapes: Vec<Tape> = streams.iter().map(|stream| Tape::new(self.keys, stream.numbers())).collect();
+    fn pass(&self, lanes: &[Lane<'_>], timed: bool) -> Result<Vec<Pass>> {
         let values = self.turn.values()?;
-        let checked = Checked { workload: self, exact: streams.len() == 1 };
-        self.open.run(streams.len() as u32, false, |index, hand| {
+        let checked = Checked { workload: self, exact: lanes.len() == 1 };
+        self.open.run(lanes.len() as u32, false, |index, hand| {
             let mut values = values.clone();
             let mut latencies = std::array::from_fn(|_| Latencies::new(self.turn.clock_overhead_ns));
             let span = hand.span(|hand| {
-                let operations = streams[index].operations();
-                for (operation, (number, key)) in operations.iter().zip(tapes[index].iter()) {
+                let Lane { operations, tape } = &lanes[index];
+                for (operation, (number, key)) in operations.iter().zip(tape.iter()) {
                     let start = if timed { hand.now() } else { std::time::Duration::ZERO };
                     checked.one(hand, &mut values, operation, number, key)?;
                     if timed {

@@ -24,6 +24,11 @@ pub struct Mix {
 }
 
 impl Mix {
+    /// The shares that write.
+    pub(crate) fn writes(&self) -> f64 {
+        self.update + self.insert + self.read_modify_write
+    }
+
     /// The shares in the order of [`super::Kind`].
     pub(super) fn shares(&self) -> [f64; 5] {
         [self.read, self.update, self.scan, self.insert, self.read_modify_write]

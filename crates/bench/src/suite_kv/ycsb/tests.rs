@@ -2,6 +2,10 @@
 
 use super::draw::Drawing;
 use super::*;
+use crate::scratch::Scratch;
+use crate::suite_kv::KvSettings;
+use crate::suite_kv::job::{KvJob, KvWorkload, Shape, carry_out_with};
+use crate::suite_kv::testing::{COPY_BYTES, Fault, Planted, SETTLES_IN};
 use crate::workload::Distribution;
 
 /// Goal: shares are what the workload says, and every operation asks for a record that exists by then. Method: each core
@@ -77,4 +81,42 @@ fn latest_is_latest() {
         }
     }
     assert!(new * 2 > reads, "{new} of {reads}");
+}
+
+fn figure(fault: Fault, metric: KvMetric) -> Option<f64> {
+    let scratch = Scratch::in_dir(&std::env::temp_dir(), "ycsb-test").unwrap();
+    let spec = Spec { operations: Some(400), value_bytes: 20, ..Spec::core('a').unwrap() };
+    let run = YcsbRun { records: 500, operations: 1, threads: 1, specs: vec![spec], settled: true };
+    let job = KvJob {
+        store: "planted".to_owned(),
+        dir: scratch.dir("store").unwrap(),
+        settings: KvSettings::default(),
+        shape: Shape { key_bytes: 16, value_bytes: 20 },
+        workload: KvWorkload::Ycsb(run),
+        seed: 1,
+        timed: false,
+    };
+    let outcome = carry_out_with(&Planted { name: "planted", fault }, &job).unwrap();
+    let found = outcome.figures.into_iter().find(|figure| figure.metric == metric && figure.done.operation != "load");
+    found.map(|figure| figure.values[0])
+}
+
+/// Goal: work that a pass leaves to the background is part of its settled throughput, and of no other. Method: a store whose every flush takes a while;
+/// of the two passes the first has four fifths of the operations.
+#[test]
+fn what_is_left_for_later_counts() {
+    let of = |metric| figure(Fault::SettlesLate, metric).unwrap();
+    let (plain, settled) = (of(KvMetric::Throughput), of(KvMetric::SettledThroughput));
+    let most = 400.0 / (SETTLES_IN.as_secs_f64() * 0.8);
+    assert!(settled <= most * 1.001, "{settled}, at most {most}");
+    assert!(plain > settled, "{plain} {settled}");
+}
+
+/// Goal: what the check at the end takes is not the store's memory. Method: a store that copies everything when all of it is read.
+#[test]
+fn checks_are_not_the_stores_memory() {
+    // Unknown where the process had a higher peak before.
+    if let Some(bytes) = figure(Fault::CopiesInScans, KvMetric::PeakMemory) {
+        assert!(bytes < COPY_BYTES as f64 / 2.0, "{bytes}");
+    }
 }
