@@ -35,6 +35,9 @@ pub struct Discarded {
 /// Who has write buffers to be sized.
 const WITH_BUFFERS: [&str; 4] = ["cairn", "rocksdb", "leveldb", "fjall"];
 
+/// Who has a cache for each of its connections.
+const PER_CONNECTION: &str = "sqlite";
+
 /// The candidates for a question, and those who cannot keep its promise or are not here.
 ///
 /// Errors: a store that is not known.
@@ -82,9 +85,13 @@ fn unfit(store: &dyn KvStore, question: &Question) -> Option<String> {
 
 fn with_settings(store: &dyn KvStore, question: &Question) -> Vec<Candidate> {
     let memory = question.constraints.memory_bytes.unwrap_or(MEMORY_BYTES);
+    let has_buffers = WITH_BUFFERS.contains(&store.name());
+    // SQLite has a cache for each connection, and each thread has one.
+    let caches = if store.name() == PER_CONNECTION { u64::from(question.workload.threads.max(1)) } else { 1 };
     let candidate = |name: String, buffer: u64| {
-        // Two buffers may be full at a time, and the rest of the process needs something.
-        let cache = memory.saturating_sub(2 * buffer + memory / 8).max(MIB);
+        // Two buffers may be full at a time, where there are any, and the rest of the process needs something.
+        let buffers = if has_buffers { 2 * buffer } else { 0 };
+        let cache = (memory.saturating_sub(buffers + memory / 8) / caches).max(MIB);
         let settings = KvSettings {
             durability: question.workload.durability,
             cache_bytes: cache,
@@ -97,7 +104,7 @@ fn with_settings(store: &dyn KvStore, question: &Question) -> Vec<Candidate> {
     let usual = (memory / 8).clamp(MIB, 64 * MIB);
     let mut found = vec![candidate(store.name().to_owned(), usual)];
     let large = (memory / 4).clamp(MIB, 1 << 30);
-    if WITH_BUFFERS.contains(&store.name()) && question.workload.writes() > 0.2 && large > usual {
+    if has_buffers && question.workload.writes() > 0.2 && large > usual {
         found.push(candidate(format!("{}, large buffers", store.name()), large));
     }
     found

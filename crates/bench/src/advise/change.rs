@@ -2,82 +2,135 @@
 
 use std::collections::BTreeMap;
 
+use super::candidate::{Candidate, Discarded};
 use super::costs::Costs;
 use super::predict::seconds_of_mix;
 use super::question::Workload;
 use super::verify::Verified;
-use crate::suite_kv::Mix;
+use crate::suite_kv::{Fit, Mix, catalog};
 
 /// Another candidate has to be this much faster to be called ahead.
 const MARGIN: f64 = 1.1;
+
+/// What the answer rests on.
+pub(super) struct Changing<'a> {
+    pub workload: &'a Workload,
+    /// Entries of the stores that were run.
+    pub records: u64,
+    pub candidates: &'a [Candidate],
+    pub verified: &'a [Verified],
+    pub costs: &'a BTreeMap<String, Vec<Costs>>,
+    pub discarded: &'a [Discarded],
+}
 
 /// One candidate with its costs, and what it did against what its costs say.
 struct Known<'a> {
     name: &'a str,
     costs: &'a [Costs],
-    /// Measured seconds over those of the costs.
-    correction: f64,
+    /// Measured seconds over those of the costs; `None` for who was not run.
+    correction: Option<f64>,
+    /// It promises what the workload asks of writes.
+    may_write: bool,
 }
 
 impl Known<'_> {
+    /// `None` for a mix that it cannot do, or must not.
     fn per_sec(&self, workload: &Workload, mix: Mix, records: u64) -> Option<f64> {
-        Some(1.0 / (seconds_of_mix(self.costs, workload, mix, records)? * self.correction))
+        if mix.writes() > 0.0 && !self.may_write {
+            return None;
+        }
+        let seconds = seconds_of_mix(self.costs, workload, mix, records)?;
+        Some(1.0 / (seconds * self.correction.unwrap_or(1.0)))
     }
 }
 
-/// Sentences such as "above 30 % writes take kv". Found by the costs of single operations, corrected by what was measured.
-pub(super) fn changes(
-    workload: &Workload,
-    records: u64,
-    winner: &str,
-    verified: &[Verified],
-    costs: &BTreeMap<String, Vec<Costs>>,
-) -> Vec<String> {
-    let mut known = Vec::new();
-    for (name, costs) in costs {
-        let measured = verified.iter().find(|verified| verified.name == *name);
-        let of_costs = seconds_of_mix(costs, workload, workload.mix, records);
-        let correction = match (measured, of_costs) {
-            (Some(measured), Some(seconds)) if seconds > 0.0 && measured.median > 0.0 => {
-                1.0 / measured.median / seconds
+/// Where somebody else is ahead.
+struct Turning<'a> {
+    /// The first step at which it is so, and whether the winner can do nothing there at all.
+    step: usize,
+    winner_ends: bool,
+    best: &'a Known<'a>,
+}
+
+impl Turning<'_> {
+    fn take(&self) -> String {
+        let by = if self.best.correction.is_none() { ", by prediction" } else { "" };
+        format!("take {}{by}", self.best.name)
+    }
+}
+
+/// Steps of the share of writes, from the workload's own to all or none.
+const STEPS: usize = 20;
+/// Times as many entries.
+const SIZES: [f64; 3] = [4.0, 16.0, 64.0];
+
+impl Changing<'_> {
+    /// Sentences such as "above 30 % writes take kv". Found by the costs of single operations, corrected by what was measured. Nobody is named who breaks a
+    /// constraint, or promises less than the workload asks for.
+    pub fn from(&self, winner: &str) -> Vec<String> {
+        let known = self.known();
+        let writes = self.workload.writes();
+        let mut found = Vec::new();
+        for (word, to) in [("above", 1.0), ("below", 0.0)] {
+            let share = |step: usize| writes + (to - writes) * step as f64 / STEPS as f64;
+            let mixes = (1..=STEPS).map(|step| (with_share(self.workload, share(step)), self.workload.records));
+            if let Some(turning) = self.first(&known, winner, mixes) {
+                // Who cannot write at all is behind from the first write on, not from the first step.
+                let at = if turning.winner_ends { share(turning.step - 1) } else { share(turning.step) };
+                found.push(format!("{word} {:.0} % writes {}", at * 100.0, turning.take()));
             }
-            _ => 1.0,
-        };
-        known.push(Known { name, costs, correction });
+        }
+        let entries = |factor: f64| self.workload.records as f64 * factor;
+        let sizes = SIZES.map(|factor| (self.workload.mix, entries(factor) as u64));
+        if let Some(turning) = self.first(&known, winner, sizes.into_iter()) {
+            let factor = SIZES.get(turning.step - 1).copied().unwrap_or(1.0);
+            found.push(format!("from about {} entries {}", count(entries(factor)), turning.take()));
+        }
+        if found.is_empty() {
+            found.push("no other share of writes and no store of up to 64 times as many entries changes it, by these costs".to_owned());
+        }
+        found
     }
-    // The first mix of a row, walking away from the workload's own, at which somebody else is ahead.
-    let first = |mixes: Vec<(f64, Mix, u64)>| {
-        mixes.into_iter().find_map(|(at, mix, records)| {
-            let of = |known: &Known<'_>| known.per_sec(workload, mix, records);
-            let own = of(known.iter().find(|known| known.name == winner)?)?;
-            let (best, per_sec) = known
-                .iter()
-                .filter_map(|known| Some((known.name, of(known)?)))
-                .max_by(|a, b| a.1.total_cmp(&b.1))?;
-            (best != winner && per_sec > own * MARGIN).then_some((at, best))
+
+    fn known(&self) -> Vec<Known<'_>> {
+        let is_out = |name: &str| self.discarded.iter().any(|out| out.name == name);
+        let candidates = self.candidates.iter().filter(|candidate| !is_out(&candidate.name));
+        candidates
+            .filter_map(|candidate| {
+                let costs = self.costs.get(&candidate.name)?;
+                let measured = self.verified.iter().find(|verified| verified.name == candidate.name);
+                let of_costs = seconds_of_mix(costs, self.workload, self.workload.mix, self.records);
+                let correction = match (measured, of_costs) {
+                    (Some(measured), Some(seconds)) if seconds > 0.0 && measured.median > 0.0 => {
+                        Some(1.0 / measured.median / seconds)
+                    }
+                    _ => None,
+                };
+                let store = catalog::store(&candidate.store).ok();
+                let durability = self.workload.durability;
+                let may_write = store.is_some_and(|store| store.guarantee(durability).fit != Fit::Weaker);
+                Some(Known { name: &candidate.name, costs, correction, may_write })
+            })
+            .collect()
+    }
+
+    /// The first of some mixes and sizes, walking away from the workload's own, at which somebody else is ahead.
+    fn first<'k>(
+        &self,
+        known: &'k [Known<'k>],
+        winner: &str,
+        steps: impl Iterator<Item = (Mix, u64)>,
+    ) -> Option<Turning<'k>> {
+        let own = known.iter().find(|known| known.name == winner)?;
+        steps.enumerate().find_map(|(at, (mix, records))| {
+            let of = |known: &Known<'_>| known.per_sec(self.workload, mix, records);
+            let winners = of(own);
+            let rates = known.iter().filter_map(|known| Some((known, of(known)?)));
+            let (best, per_sec) = rates.max_by(|a, b| a.1.total_cmp(&b.1))?;
+            let ahead = best.name != winner && per_sec > winners.unwrap_or(0.0) * MARGIN;
+            ahead.then_some(Turning { step: at + 1, winner_ends: winners.is_none(), best })
         })
-    };
-    let mut found = Vec::new();
-    let writes = workload.writes();
-    let steps = |to: f64| {
-        let share = |step: u32| writes + (to - writes) * f64::from(step) / 20.0;
-        (1..=20).map(|step| (share(step), with_share(workload, share(step)), workload.records)).collect()
-    };
-    if let Some((at, best)) = first(steps(1.0)) {
-        found.push(format!("above {:.0} % writes take {best}", at * 100.0));
     }
-    if let Some((at, best)) = first(steps(0.0)) {
-        found.push(format!("below {:.0} % writes take {best}", at * 100.0));
-    }
-    let sizes =
-        [4.0, 16.0, 64.0].map(|factor| (factor, workload.mix, (workload.records as f64 * factor) as u64));
-    if let Some((factor, best)) = first(sizes.to_vec()) {
-        found.push(format!("from about {} entries take {best}", count(workload.records as f64 * factor)));
-    }
-    if found.is_empty() {
-        found.push("no other share of writes and no store of up to 64 times as many entries changes it, by these costs".to_owned());
-    }
-    found
 }
 
 /// The same workload with another share of writes; their kinds among themselves as before, updates where there were none.
@@ -109,6 +162,71 @@ pub(super) fn count(of: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    use crate::advise::costs::Kind;
+    use crate::suite_kv::KvSettings;
+    use crate::workload::Durability;
+
+    fn known(name: &str, store: &str, read: f64, update: Option<f64>) -> (Candidate, (String, Vec<Costs>)) {
+        let mut seconds: BTreeMap<Kind, f64> = [(Kind::Read, read)].into();
+        seconds.extend(update.map(|update| (Kind::Update, update)));
+        let costs = Costs {
+            records: 80_000,
+            seconds,
+            mixed: read,
+            loads_per_sec: 1e6,
+            bytes_per_entry: 100.0,
+            memory_bytes: None,
+        };
+        let settings = KvSettings::default();
+        let candidate = Candidate { name: name.to_owned(), store: store.to_owned(), ours: false, settings };
+        (candidate, (name.to_owned(), vec![costs]))
+    }
+
+    fn changes(
+        known: Vec<(Candidate, (String, Vec<Costs>))>,
+        durability: Durability,
+        out: &[&str],
+    ) -> Vec<String> {
+        let mix = Mix { read: 1.0, ..Mix::default() };
+        let workload = Workload { mix, records: 80_000, durability, ..Workload::default() };
+        let (candidates, costs): (Vec<_>, BTreeMap<_, _>) = known.into_iter().unzip();
+        let discard = |name: &&str| Discarded { name: (*name).to_owned(), reason: String::new() };
+        let discarded: Vec<Discarded> = out.iter().map(discard).collect();
+        let winner = candidates[0].name.clone();
+        let changing = Changing {
+            workload: &workload,
+            records: 80_000,
+            candidates: &candidates,
+            verified: &[],
+            costs: &costs,
+            discarded: &discarded,
+        };
+        changing.from(&winner)
+    }
+
+    /// Goal: a store that cannot write is no answer from the first write on. Method: the constant store ahead of another one in lookups.
+    #[test]
+    fn who_cannot_write_ends_with_the_first_write() {
+        let all = vec![known("cairn-hash", "cairn-hash", 1e-7, None), known("cairn", "cairn", 1e-6, Some(2e-6))];
+        let said = changes(all, Durability::Buffered, &[]);
+        assert_eq!(said, ["above 0 % writes take cairn, by prediction"]);
+    }
+
+    /// Goal: nobody is named who breaks a constraint or promises too little. Method: a fast store that is out; one that keeps its writes in memory, asked for
+    /// writes that survive the process.
+    #[test]
+    fn who_may_not_be_taken_is_not_named() {
+        let all = |fast: &str| {
+            vec![known("cairn", "cairn", 1e-6, Some(9e-6)), known("fast", fast, 1.05e-6, Some(1e-6))]
+        };
+        let said = |fast, out: &[&str]| changes(all(fast), Durability::Buffered, out).join(", ");
+        assert!(said("cairn", &[]).contains("take fast"), "{}", said("cairn", &[]));
+        assert!(said("cairn", &["fast"]).contains("no other share"));
+        if cfg!(feature = "peers") {
+            assert!(said("redb", &[]).contains("no other share"), "{}", said("redb", &[]));
+        }
+    }
 
     /// Goal: another share of writes leaves the rest in proportion. Method: mixes with and without writes.
     #[test]

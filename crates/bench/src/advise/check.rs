@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Adviser, Effort, Options, Question, Workload, choose};
+use super::{Adviser, Effort, Finalist, Options, Question, Workload};
 use crate::error::{Error, Result};
 use crate::process::Stop;
 use crate::stats;
@@ -28,8 +28,8 @@ pub struct Row {
     pub best: String,
     /// What the best did.
     pub best_measured: f64,
-    /// `best_measured / measured - 1`.
-    pub regret: f64,
+    /// `best_measured / measured - 1`; `None` where nobody was advised.
+    pub regret: Option<f64>,
 }
 
 /// Fourteen workloads: of reads, writes, scans and inserts; small and large values; all kinds of keys; with and without waiting for the disk.
@@ -115,13 +115,15 @@ pub fn check(
 fn one(workload: &Workload, options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Option<Row>> {
     let question = Question { workload: workload.clone(), ..Question::default() };
     let adviser = Adviser::new(&question, options, progress, stop)?;
-    let (finalists, predictions, _) = adviser.finalists()?;
-    let advised = choose(&adviser.verified(&finalists, &predictions)?.verified, options.seed);
+    let answer = adviser.answer()?;
+    let advised = answer.choice;
     // Everybody, whatever was predicted; other draws than those that the choice was made by.
-    let everybody: Vec<usize> = (0..adviser.candidates.len()).collect();
-    let effort = Effort { rounds: 3, ..options.effort };
+    let effort = Effort { rounds: options.effort.rounds.max(stats::PAIRS_MIN as u32), ..options.effort };
     let again = Options { seed: options.seed + 1, effort, ..options.clone() };
-    let all = Adviser { options: &again, ..adviser }.verified(&everybody, &predictions)?.verified;
+    let adviser = Adviser { options: &again, ..adviser };
+    let everybody: Vec<Finalist<'_>> =
+        answer.predictions.iter().filter_map(|prediction| adviser.finalist(prediction)).collect();
+    let all = adviser.verified(&everybody)?.verified;
     let Some(best) = all.first() else { return Ok(None) };
     let chosen = advised.name().and_then(|name| all.iter().find(|one| one.name == name));
     let (predicted, measured) = chosen.map_or((0.0, 0.0), |one| (one.predicted, one.median));
@@ -132,38 +134,42 @@ fn one(workload: &Workload, options: &Options, progress: &dyn Progress, stop: &S
         measured,
         best: best.name.clone(),
         best_measured: best.median,
-        regret: best.median / measured.max(f64::MIN_POSITIVE) - 1.0,
+        regret: chosen.map(|one| best.median / one.median - 1.0),
     }))
 }
 
 fn line(row: &Row) -> String {
     use super::change::count;
     format!(
-        "| {} | {} | {}/s | {}/s | {} | {}/s | {:.1} % |\n",
+        "| {} | {} | {}/s | {}/s | {} | {}/s | {} |\n",
         row.workload.name,
         row.advised.as_deref().unwrap_or("nobody"),
         count(row.predicted),
         count(row.measured),
         row.best,
         count(row.best_measured),
-        row.regret * 100.0
+        row.regret.map_or_else(|| "–".to_owned(), |regret| format!("{:.1} %", regret * 100.0))
     )
 }
 
-/// The table, in Markdown, with the median and the worst of all regrets.
+/// The table, in Markdown, with the median and the worst of all regrets, and how far off predictions were.
 pub fn to_markdown(rows: &[Row]) -> String {
     let mut text =
         "| workload | advised | predicted | measured | best | measured | regret |\n|---|---|---:|---:|---|---:|---:|\n"
             .to_owned();
     rows.iter().for_each(|row| text += &line(row));
-    let regrets: Vec<f64> = rows.iter().map(|row| row.regret * 100.0).collect();
+    let regrets: Vec<f64> = rows.iter().filter_map(|row| Some(row.regret? * 100.0)).collect();
+    let ratio = |row: &Row| (row.predicted / row.measured).max(row.measured / row.predicted);
+    let off: Vec<f64> = rows.iter().filter(|row| row.regret.is_some()).map(ratio).collect();
     let worst = regrets.iter().copied().fold(0.0, f64::max);
     // Writing to a string cannot fail.
     let _ = writeln!(
         text,
-        "\nRegret: {:.1} % in the median, {worst:.1} % at worst, of {} workloads.",
+        "\nRegret: {:.1} % in the median, {worst:.1} % at worst, of {} workloads. Predictions are off by a factor of {:.2} in the median, {:.2} at worst.",
         stats::median(&regrets),
-        rows.len()
+        regrets.len(),
+        stats::median(&off),
+        off.iter().copied().fold(1.0, f64::max)
     );
     text
 }

@@ -13,7 +13,9 @@
 mod candidate;
 mod change;
 pub mod check;
+mod choice;
 mod costs;
+mod limits;
 mod paste;
 mod predict;
 mod question;
@@ -28,24 +30,27 @@ use cairn_vfs::{Fs, StdFs};
 use serde::{Deserialize, Serialize};
 
 pub use candidate::{Candidate, Discarded};
+pub use choice::Choice;
 pub use costs::{Costs, Kind};
 pub use predict::{Machine, Prediction};
 pub use question::{Constraints, Question, Workload};
 pub use text::to_text;
 pub use verify::{Effort, Verified};
 
+use self::change::Changing;
+use self::choice::choose;
 use self::run::Runner;
+use self::verify::{Finalist, Verification, Verifier};
 use crate::error::{Error, Result};
 use crate::probe::{self, ProbeEffort};
 use crate::process::Stop;
 use crate::procfs;
 use crate::results::Probe;
 use crate::runner::worker::Worker;
-use crate::stats::{self, Estimate};
 use crate::suite_hash::Progress;
 
-/// A candidate whose median is within this of the best one's cannot be told from it in practice, whatever the interval says.
-const ALIKE: f64 = 1.03;
+/// A prediction of disk is off by less than this.
+const FAR_BEYOND: f64 = 2.0;
 
 /// How the adviser works.
 #[derive(Debug, Clone)]
@@ -62,37 +67,6 @@ pub struct Options {
     pub probes: Option<ProbeEffort>,
 }
 
-/// Who it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Choice {
-    /// One candidate is ahead of all others.
-    Winner {
-        /// Its name.
-        name: String,
-        /// The next one, and how many times as fast the winner is, with the interval; `None` where there was only one.
-        ahead_of: Option<(String, f64, f64, f64)>,
-    },
-    /// These cannot be told apart; the first had the best median.
-    NoClearWinner {
-        /// Their names.
-        names: Vec<String>,
-    },
-    /// Everybody breaks a constraint.
-    Nobody,
-}
-
-impl Choice {
-    /// The one to take: the winner, or of several the one with the best median.
-    pub fn name(&self) -> Option<&str> {
-        match self {
-            Choice::Winner { name, .. } => Some(name),
-            Choice::NoClearWinner { names } => names.first().map(String::as_str),
-            Choice::Nobody => None,
-        }
-    }
-}
-
 /// An answer with everything that it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Advice {
@@ -104,6 +78,8 @@ pub struct Advice {
     pub probes: Vec<Probe>,
     /// Who it is.
     pub choice: Choice,
+    /// What is not certain about it, in sentences without a full stop.
+    pub notes: Vec<String>,
     /// The choice's settings, to be pasted.
     pub settings: String,
     /// What would change the answer.
@@ -131,39 +107,41 @@ pub fn advise(
 ) -> Result<Advice> {
     question.workload.check()?;
     let adviser = Adviser::new(question, options, progress, stop)?;
-    let (finalists, predictions, mut discarded) = adviser.finalists()?;
-    let verification = adviser.verified(&finalists, &predictions)?;
-    discarded.extend(verification.failed.iter().cloned());
-    let mut verified = verification.verified;
-    verified.retain(|one| match adviser.breaks(one, verification.records) {
-        Some(reason) => {
-            discarded.push(Discarded { name: one.name.clone(), reason });
-            false
-        }
-        None => true,
-    });
-    let choice = choose(&verified, options.seed);
+    let Answer { choice, verification, predictions, discarded, notes } = adviser.answer()?;
     let chosen = choice.name().and_then(|name| adviser.candidates.iter().find(|one| one.name == name));
     let settings = chosen.map(|chosen| paste::settings(chosen, &question.workload)).unwrap_or_default();
-    let changes = choice
-        .name()
-        .map(|name| {
-            change::changes(&question.workload, verification.records, name, &verified, &adviser.costs)
-        })
-        .unwrap_or_default();
+    let changing = Changing {
+        workload: &question.workload,
+        records: verification.records,
+        candidates: &adviser.candidates,
+        verified: &verification.verified,
+        costs: &adviser.costs,
+        discarded: &discarded,
+    };
+    let changes = choice.name().map(|name| changing.from(name)).unwrap_or_default();
     Ok(Advice {
         question: question.clone(),
         machine: probe::describe(&options.work_dir),
         probes: adviser.probes,
         choice,
+        notes,
         settings,
         changes,
-        verified,
+        verified: verification.verified,
         verified_records: verification.records,
         predictions,
         discarded,
         costs: adviser.costs,
     })
+}
+
+/// What running somebody came to.
+struct Answer {
+    choice: Choice,
+    verification: Verification,
+    predictions: Vec<Prediction>,
+    discarded: Vec<Discarded>,
+    notes: Vec<String>,
 }
 
 /// Everything that is known before anybody is run at full size.
@@ -251,15 +229,16 @@ impl<'a> Adviser<'a> {
         Ok(())
     }
 
-    /// Who is going to be run, all predictions with the fastest first, and who is out.
-    fn finalists(&self) -> Result<(Vec<usize>, Vec<Prediction>, Vec<Discarded>)> {
+    /// All predictions with the fastest first, and who is out. What would take more disk than there may be is out only where the prediction is far beyond it:
+    /// the rest is measured.
+    fn predictions(&self) -> (Vec<Prediction>, Vec<Discarded>) {
         let mut out = self.out.clone();
         let mut predictions = Vec::new();
         for candidate in &self.candidates {
-            let costs = self.costs.get(&candidate.name).map(Vec::as_slice).unwrap_or_default();
-            let prediction = predict::predict(candidate, costs, &self.question.workload, &self.machine);
+            let prediction =
+                predict::predict(candidate, self.costs_of(&candidate.name), &self.question.workload, &self.machine);
             let room = self.question.constraints.disk_bytes;
-            if let Some(most) = room.filter(|most| prediction.disk_bytes > *most as f64) {
+            if let Some(most) = room.filter(|most| prediction.disk_bytes > FAR_BEYOND * *most as f64) {
                 let reason = format!(
                     "would take {} of disk of the {} that it may",
                     text::bytes(prediction.disk_bytes),
@@ -271,56 +250,79 @@ impl<'a> Adviser<'a> {
             }
         }
         predictions.sort_by(|a, b| b.per_sec.total_cmp(&a.per_sec));
-        // Who could be the best by the range of the prediction, two at least.
-        let least = predictions.first().map_or(0.0, |best| best.range.0);
-        let place =
-            |prediction: &Prediction| self.candidates.iter().position(|one| one.name == prediction.name);
-        let finalists = predictions
-            .iter()
+        (predictions, out)
+    }
+
+    fn costs_of(&self, name: &str) -> &[Costs] {
+        self.costs.get(name).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    fn finalist<'b>(&'b self, prediction: &'b Prediction) -> Option<Finalist<'b>> {
+        let candidate = self.candidates.iter().find(|one| one.name == prediction.name)?;
+        Some(Finalist { candidate, prediction, costs: self.costs_of(&prediction.name) })
+    }
+
+    /// Of those who are left, the fastest first, who could be the best by the range of the prediction, two at least.
+    fn finalists<'b>(&'b self, left: &[&'b Prediction]) -> Vec<Finalist<'b>> {
+        let least = left.first().map_or(0.0, |best| best.range.0);
+        left.iter()
             .enumerate()
             .filter(|(rank, prediction)| *rank < 2 || prediction.range.1 * 1.25 >= least)
-            .take(self.options.effort.finalists)
-            .filter_map(|(_, prediction)| place(prediction))
-            .collect();
-        Ok((finalists, predictions, out))
+            .take(self.options.effort.finalists.max(1))
+            .filter_map(|(_, prediction)| self.finalist(prediction))
+            .collect()
     }
 
-    fn verified(&self, finalists: &[usize], predictions: &[Prediction]) -> Result<verify::Verification> {
+    fn verified(&self, finalists: &[Finalist<'_>]) -> Result<Verification> {
+        let verifier = Verifier {
+            runner: self.runner(),
+            workload: &self.question.workload,
+            effort: self.options.effort,
+            machine: &self.machine,
+            asks_p99: self.question.constraints.p99_micros.is_some(),
+            progress: self.progress,
+        };
+        verifier.run(finalists)
+    }
+
+    /// Runs the best few, and where none of them keeps to the constraints the next ones, until somebody does or nobody is left.
+    fn answer(&self) -> Result<Answer> {
+        let (predictions, mut discarded) = self.predictions();
+        let mut left: Vec<&Prediction> = predictions.iter().collect();
+        let (mut verification, mut notes) = (Verification::default(), Vec::new());
         self.progress.group(1, 2, "the best few on the workload itself");
-        let all: Vec<_> = finalists
-            .iter()
-            .filter_map(|at| {
-                let candidate = self.candidates.get(*at)?;
-                let prediction = predictions.iter().find(|prediction| prediction.name == candidate.name)?;
-                let loads = self.costs.get(&candidate.name)?.last()?.loads_per_sec;
-                Some((candidate, prediction, loads))
-            })
-            .collect();
-        verify::verify(&self.runner(), &all, &self.question.workload, self.options.effort, self.progress)
+        // BOUND: each turn runs one at least, who is not left after it.
+        while verification.verified.is_empty() && !verification.stopped && !left.is_empty() {
+            let finalists = self.finalists(&left);
+            verification = self.verified(&finalists)?;
+            left.retain(|prediction| finalists.iter().all(|one| one.candidate.name != prediction.name));
+            discarded.append(&mut verification.failed);
+            let records = verification.records;
+            verification.verified.retain(|one| match self.broken(one, records) {
+                Some(reason) => {
+                    discarded.push(Discarded { name: one.name.clone(), reason });
+                    false
+                }
+                None => true,
+            });
+        }
+        for one in &verification.verified {
+            notes.extend(limits::unknown(self.question, one));
+        }
+        if verification.stopped {
+            let rounds = verification.verified.first().map_or(0, |one| one.samples.len());
+            notes.push(format!("ended early, after {rounds} of {} rounds", self.options.effort.rounds));
+            if verification.verified.is_empty() {
+                notes.push("not everybody was run".to_owned());
+            }
+        }
+        let choice = choose(&verification.verified, self.options.seed);
+        Ok(Answer { choice, verification, predictions, discarded, notes })
     }
 
-    /// The constraint that a run has broken.
-    fn breaks(&self, one: &Verified, records: u64) -> Option<String> {
-        let constraints = &self.question.constraints;
-        if let Some(most) = constraints.p99_micros
-            && let Some((kind, micros)) = one.p99_micros.iter().find(|(_, micros)| **micros > most)
-        {
-            return Some(format!(
-                "1 of 100 operations of kind {kind} took over {micros:.0} µs; {most:.0} are allowed"
-            ));
-        }
-        if let Some(most) = constraints.memory_bytes
-            && let Some(bytes) = one.memory_bytes.filter(|bytes| *bytes > most as f64)
-        {
-            return Some(format!(
-                "took {} of memory; {} are allowed",
-                text::bytes(bytes),
-                text::bytes(most as f64)
-            ));
-        }
-        let all = one.bytes_per_entry * self.question.workload.records.max(records) as f64;
-        let most = constraints.disk_bytes.filter(|most| all > *most as f64)?;
-        Some(format!("took {} of disk; {} are allowed", text::bytes(all), text::bytes(most as f64)))
+    fn broken(&self, one: &Verified, records: u64) -> Option<String> {
+        let candidate = self.candidates.iter().find(|candidate| candidate.name == one.name)?;
+        limits::broken(self.question, one, candidate, self.costs_of(&one.name), records)
     }
 }
 
@@ -334,26 +336,6 @@ fn machine(probes: &[Probe]) -> Machine {
         write_bytes_per_sec: of("sequential write 1 MiB").map_or(500e6, |mb| mb * 1e6),
         cores: std::thread::available_parallelism().map_or(1, usize::from),
     }
-}
-
-/// The winner among those who were run, the fastest first: whose lead over everybody is more than the noise.
-fn choose(verified: &[Verified], seed: u64) -> Choice {
-    let Some((best, others)) = verified.split_first() else { return Choice::Nobody };
-    let ratio = |other: &Verified| stats::paired_ratio(&best.samples, &other.samples, seed);
-    let is_behind = |other: &&Verified| {
-        let ratio = ratio(other);
-        ratio.is_some_and(|ratio: Estimate| ratio.low > 1.0 && ratio.value >= ALIKE)
-    };
-    let alike: Vec<&Verified> = others.iter().filter(|other| !is_behind(other)).collect();
-    if !alike.is_empty() {
-        let names = std::iter::once(best).chain(alike).map(|one| one.name.clone()).collect();
-        return Choice::NoClearWinner { names };
-    }
-    let ahead_of = others.first().and_then(|second| {
-        let ratio = ratio(second)?;
-        Some((second.name.clone(), ratio.value, ratio.low, ratio.high))
-    });
-    Choice::Winner { name: best.name.clone(), ahead_of }
 }
 
 #[cfg(test)]

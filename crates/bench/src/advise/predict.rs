@@ -64,9 +64,9 @@ pub(super) fn predict(
     machine: &Machine,
 ) -> Prediction {
     let amplification = amplification(candidate, workload, workload.records);
-    let last = costs.last();
-    let (at, bytes) = last.map_or((1, 0.0), |costs| (costs.records, costs.bytes_per_entry));
-    let disk_bytes = bytes * workload.records as f64;
+    let at = costs.last().map_or(1, |costs| costs.records);
+    let disk_bytes = disk_bytes(costs, workload.records);
+    let bytes = disk_bytes / workload.records.max(1) as f64;
     let own = extrapolated(costs, workload.records, |costs| costs.mixed);
     let misses = miss_share(&workload.distribution, machine.cache_bytes, disk_bytes);
     let shares = workload.shares();
@@ -137,6 +137,21 @@ fn extrapolated(costs: &[Costs], records: u64, cost: impl Fn(&Costs) -> f64) -> 
         _ => 0.0,
     };
     (at + slope.max(0.0) * doublings).min(at * 2_f64.powf(doublings / 2.0))
+}
+
+/// Bytes of files: on the line through the last two sizes, since a file has a part that does not grow.
+fn disk_bytes(costs: &[Costs], records: u64) -> f64 {
+    let point = |costs: &Costs| (costs.records as f64, costs.bytes_per_entry * costs.records as f64);
+    match costs {
+        [.., before, last] if last.records > before.records => line(point(before), point(last), records as f64),
+        [.., last] => last.bytes_per_entry * records as f64,
+        [] => 0.0,
+    }
+}
+
+/// Where the line through two points is at `at`; one that falls is taken to be flat.
+pub(super) fn line((x1, y1): (f64, f64), (x2, y2): (f64, f64), at: f64) -> f64 {
+    y2 + ((y2 - y1) / (x2 - x1)).max(0.0) * (at - x2)
 }
 
 /// The share of operations whose entry is not in memory, when the most popular are.

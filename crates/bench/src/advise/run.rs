@@ -28,8 +28,8 @@ pub(super) struct Runner<'a> {
 pub(super) struct Measured {
     /// Operations a second, by the name of the workload; of those that write, until what they wrote is settled.
     pub throughput: BTreeMap<String, f64>,
-    /// Microseconds that 99 of 100 operations took at most, by kind, of the first workload.
-    pub p99: BTreeMap<String, f64>,
+    /// Latencies by kind, of the first workload.
+    pub latencies: BTreeMap<String, Latencies>,
     /// Entries a second of the load.
     pub load: f64,
     pub bytes_per_entry: f64,
@@ -90,7 +90,7 @@ fn read(outcome: KvOutcome, specs: &[YcsbSpec]) -> Measured {
             KvMetric::Latency if first == Some(figure.done.dataset.as_str()) => {
                 let mut latencies = Latencies::new(0);
                 latencies.add_buckets(&figure.buckets);
-                measured.p99.insert(figure.done.operation, latencies.quantile(0.99) / 1e3);
+                measured.latencies.insert(figure.done.operation, latencies);
             }
             KvMetric::BytesPerEntry => measured.bytes_per_entry = value,
             KvMetric::PeakMemory => measured.memory_bytes = Some(value),

@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::suite_hash::Silent;
+use crate::stats::{self, Estimate};
+use crate::suite_hash::{Progress, Silent};
 use crate::suite_kv::{KvSettings, Mix};
 use crate::workload::{Distribution, Durability};
 
 fn options(dir: &std::path::Path) -> Options {
-    let effort = Effort { finalists: 2, rounds: 2, load_secs: 2.0, turn_secs: 0.02 };
+    let effort = Effort { finalists: 2, rounds: 2, load_secs: 2.0, turn_secs: 0.1 };
     Options { work_dir: dir.to_owned(), worker: None, effort, seed: 1, probes: None }
 }
 
@@ -25,6 +26,8 @@ fn verified(name: &str, samples: &[f64]) -> Verified {
         low,
         high,
         predicted: value,
+        growth: 1.0,
+        too_few: BTreeMap::new(),
         p99_micros: BTreeMap::new(),
         bytes_per_entry: 1.0,
         memory_bytes: None,
@@ -89,6 +92,104 @@ fn choices() {
     );
     let names = vec!["fast".to_owned(), "near".to_owned()];
     assert_eq!(of(&[&fast, &near, &slow]), Choice::NoClearWinner { names });
+    // Three rounds hold the truth three times of four, whatever their interval says.
+    let short = |one: &Verified| Verified { samples: one.samples[..3].to_vec(), ..one.clone() };
+    assert!(matches!(of(&[&short(&fast), &short(&slow)]), Choice::NoClearWinner { .. }));
+    assert!(matches!(of(&[&short(&fast)]), Choice::Winner { ahead_of: None, .. }));
+}
+
+/// Goal: a lead on a smaller store is none where the prediction turns the order round. Method: the leader falls behind with the size, or stays ahead.
+#[test]
+fn a_lead_must_last_to_the_full_size() {
+    let of = |growth: [f64; 2]| {
+        let mut all = vec![verified("fast", &[100.0; 5]), verified("slow", &[50.0; 5])];
+        all.iter_mut().zip(growth).for_each(|(one, growth)| one.growth = growth);
+        choose(&all, 1)
+    };
+    assert!(matches!(of([0.8, 0.9]), Choice::Winner { name, ahead_of: Some((_, ratio, ..)) } if name == "fast" && ratio == 2.0));
+    let names = vec!["fast".to_owned(), "slow".to_owned()];
+    assert_eq!(of([0.4, 0.9]), Choice::NoClearWinner { names });
+}
+
+/// Ends the run at a step of the verification.
+struct EndsAt<'a>(&'a Stop, usize);
+
+impl Progress for EndsAt<'_> {
+    fn group(&self, _: usize, _: usize, _: &str) {}
+
+    fn step(&self, done: usize, _: usize, what: &str) {
+        if done == self.1 && what.contains("round") {
+            self.0.ask();
+        }
+    }
+
+    fn note(&self, _: &str) {}
+}
+
+/// Goal: what was ended early compares whole rounds only, names no winner by one of them, and says so. Method: an end in the third turn of two stores, and one in
+/// the first.
+#[test]
+fn an_early_end_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let asked = question(Mix { read: 1.0, ..Mix::default() }, &["cairn", "cairn-hash"]);
+    let stop = Stop::after(None);
+    let advice = advise(&asked, &options(dir.path()), &EndsAt(&stop, 3), &stop).unwrap();
+    assert!(advice.verified.iter().all(|one| one.samples.len() == 1), "{:?}", advice.verified);
+    assert!(matches!(&advice.choice, Choice::NoClearWinner { names } if names.len() == 2));
+    let text = to_text(&advice);
+    assert!(text.contains("ended early, after 1 of 2 rounds"), "{text}");
+    let stop = Stop::after(None);
+    let error = advise(&asked, &options(dir.path()), &EndsAt(&stop, 1), &stop).unwrap_err();
+    assert!(matches!(error, Error::Interrupted), "{error}");
+}
+
+/// Goal: nobody is said to keep to the constraints before everybody was run. Method: one store at a time, and a latency that none of them has.
+#[test]
+fn everybody_is_tried() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut asked = question(Mix { read: 1.0, ..Mix::default() }, &["cairn", "cairn-hash"]);
+    asked.constraints.p99_micros = Some(1e-6);
+    let mut options = options(dir.path());
+    options.effort.finalists = 1;
+    let advice = advise(&asked, &options, &Silent, &Stop::after(None)).unwrap();
+    assert_eq!(advice.choice, Choice::Nobody);
+    let mut out: Vec<&str> = advice.discarded.iter().map(|out| out.name.as_str()).collect();
+    out.sort_unstable();
+    assert_eq!(out, ["cairn", "cairn-hash"]);
+    assert!(advice.discarded.iter().all(|out| out.reason.contains("1 of 100")), "{:?}", advice.discarded);
+}
+
+/// Goal: a percentile is told of enough operations only. Method: a mix with a kind that comes one time in a thousand.
+#[test]
+fn rare_kinds_have_no_percentile() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut asked = question(Mix { read: 0.999, update: 0.001, ..Mix::default() }, &["cairn"]);
+    asked.constraints.p99_micros = Some(1e9);
+    let mut options = options(dir.path());
+    options.effort.turn_secs = 1e-6;
+    let advice = advise(&asked, &options, &Silent, &Stop::after(None)).unwrap();
+    let one = &advice.verified[0];
+    assert!(!one.p99_micros.contains_key("update") && one.too_few["update"] < 1_000, "{one:?}");
+    assert!(advice.notes.iter().any(|note| note.contains("kind update are too few")), "{:?}", advice.notes);
+}
+
+/// Goal: memory is given to caches and buffers where there are such. Method: stores with write buffers, without, and one with a cache for each connection.
+#[test]
+fn memory_is_shared_out() {
+    let mut asked = question(Mix { read: 0.9, update: 0.1, ..Mix::default() }, &[]);
+    asked.workload.threads = 4;
+    asked.workload.durability = Durability::Sync;
+    asked.constraints.memory_bytes = Some(256 << 20);
+    let (candidates, _) = candidate::candidates(&asked).unwrap();
+    for Candidate { store, settings, .. } in &candidates {
+        let mib = settings.cache_bytes >> 20;
+        let expected = match store.as_str() {
+            "cairn" | "rocksdb" | "leveldb" | "fjall" => 160,
+            "sqlite" => 56,
+            _ => 224,
+        };
+        assert_eq!(mib, expected, "{store}");
+    }
 }
 
 fn costs(records: u64, read: f64, update: f64, mixed: f64) -> Costs {

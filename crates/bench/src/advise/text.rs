@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::change::count;
 use super::{Advice, Choice};
+use crate::stats;
 
 /// Everything on a page: the choice, how far ahead it is, its settings, what would change it, who was run and who is out.
 pub fn to_text(advice: &Advice) -> String {
@@ -36,21 +37,8 @@ pub fn to_text(advice: &Advice) -> String {
         if workload.threads == 1 { "" } else { "s" },
         workload.durability
     );
-    let _ = match &advice.choice {
-        Choice::Winner { name, ahead_of: Some((second, ratio, low, high)) } => {
-            writeln!(
-                text,
-                "Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with 95 % confidence)."
-            )
-        }
-        Choice::Winner { name, ahead_of: None } => {
-            writeln!(text, "Take {name}: nobody else keeps to the constraints.")
-        }
-        Choice::NoClearWinner { names } => {
-            writeln!(text, "No clear winner: {} cannot be told apart on this workload.", names.join(" and "))
-        }
-        Choice::Nobody => writeln!(text, "Nobody keeps to the constraints; below is what each breaks."),
-    };
+    text += &headline(advice);
+    advice.notes.iter().for_each(|note| _ = writeln!(text, "Note: {note}."));
     verified(&mut text, advice);
     if !advice.settings.is_empty() {
         let _ = writeln!(text, "\nSettings of {}:\n", advice.choice.name().unwrap_or_default());
@@ -64,6 +52,31 @@ pub fn to_text(advice: &Advice) -> String {
     }
     others(&mut text, advice);
     text
+}
+
+/// The choice, with how certain it is and on what it was measured.
+fn headline(advice: &Advice) -> String {
+    let (all, run) = (advice.question.workload.records, advice.verified_records);
+    let on = if run < all && !advice.verified.is_empty() {
+        format!(" Measured on {} entries; for {} by prediction.", count(run as f64), count(all as f64))
+    } else {
+        String::new()
+    };
+    let choice = match &advice.choice {
+        Choice::Winner { name, ahead_of: Some((second, ratio, low, high)) } => {
+            let rounds = advice.verified.first().map_or(0, |one| one.samples.len());
+            let certain = stats::coverage(rounds) * 100.0;
+            format!("Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with {certain:.0} % confidence).")
+        }
+        Choice::Winner { name, ahead_of: None } => {
+            format!("Take {name}: of those that were run, only it keeps to the constraints.")
+        }
+        Choice::NoClearWinner { names } => {
+            format!("No clear winner: {} cannot be told apart on this workload.", names.join(" and "))
+        }
+        Choice::Nobody => "Nobody keeps to the constraints; below is what each breaks.".to_owned(),
+    };
+    choice + on.as_str() + "\n"
 }
 
 /// What was run, beside what was predicted.
@@ -81,18 +94,20 @@ fn verified(text: &mut String, advice: &Advice) {
         String::new()
     };
     let rounds = advice.verified.first().map_or(0, |one| one.samples.len());
+    let interval = format!("{:.0} % interval", stats::coverage(rounds) * 100.0);
     let _ = writeln!(text, "\nMeasured, {rounds} interleaved rounds{smaller}:\n");
     let _ = writeln!(
         text,
         "  {:<24} {:>12} {:>21} {:>12} {:>7} {:>12} {:>10}",
-        "", "ops/s", "95 % interval", "predicted", "error", "p99 µs", "B/entry"
+        "", "ops/s", interval, "predicted", "error", "p99 µs", "B/entry"
     );
     for one in &advice.verified {
-        let p99 = one.p99_micros.values().fold(0.0_f64, |a, b| a.max(*b));
+        let p99 = one.p99_micros.values().copied().reduce(f64::max);
+        let p99 = p99.map_or_else(|| "–".to_owned(), |p99| format!("{p99:.1}"));
         let interval = format!("{} to {}", count(one.low), count(one.high));
         let _ = writeln!(
             text,
-            "  {:<24} {:>12} {:>21} {:>12} {:>6.0}% {:>12.1} {:>10.1}",
+            "  {:<24} {:>12} {:>21} {:>12} {:>6.0}% {:>12} {:>10.1}",
             one.name,
             count(one.median),
             interval,

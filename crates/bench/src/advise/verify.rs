@@ -6,24 +6,29 @@ use cairn_vfs::SeededRng;
 use serde::{Deserialize, Serialize};
 
 use super::candidate::{Candidate, Discarded};
-use super::predict::Prediction;
+use super::costs::Costs;
+use super::predict::{self, Machine, Prediction};
 use super::question::Workload;
-use super::run::Runner;
+use super::run::{Measured, Runner};
 use crate::error::{Error, Result};
+use crate::histogram::Latencies;
 use crate::stats::{self, Estimate};
 use crate::suite_hash::Progress;
-use crate::suite_kv::YcsbSpec;
-use crate::workload::{Durability, shuffle};
+use crate::suite_kv::{YCSB_TIMED_SHARE, YcsbSpec};
+use crate::workload::shuffle;
 
 /// Operations of a turn.
 const OPERATIONS: (f64, f64) = (2_000.0, 2_000_000.0);
+
+/// Operations of a kind, of all rounds together, that its 99th percentile takes: ten are then beyond it.
+pub(super) const P99_OPERATIONS: u64 = 1_000;
 
 /// How long verifying may take, and how often each candidate runs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
     /// Candidates that are run.
     pub finalists: usize,
-    /// Turns of each.
+    /// Turns of each. With fewer than [`stats::PAIRS_MIN`] nobody is called a winner.
     pub rounds: u32,
     /// Seconds that all loads together may take, about: the store is made smaller where they would take longer.
     pub load_secs: f64,
@@ -43,7 +48,7 @@ impl Default for Effort {
 pub struct Verified {
     /// Its name.
     pub name: String,
-    /// Operations a second of each round.
+    /// Operations a second of each round; of mixes that write, until what they wrote is settled.
     pub samples: Vec<f64>,
     /// The median with its interval.
     pub median: f64,
@@ -51,14 +56,27 @@ pub struct Verified {
     pub low: f64,
     /// Upper end.
     pub high: f64,
-    /// What was predicted.
+    /// What was predicted for as many entries as were run.
     pub predicted: f64,
-    /// Microseconds that 99 of 100 operations took at most, by kind: the median of rounds.
+    /// What is predicted for all of the workload's entries over that; 1 where all of them were run.
+    pub growth: f64,
+    /// Microseconds that 99 of 100 operations took at most, by kind, all rounds together. Without kinds of too few operations.
     pub p99_micros: BTreeMap<String, f64>,
+    /// Kinds whose 99th percentile cannot be told, with the operations that there were.
+    pub too_few: BTreeMap<String, u64>,
     /// Bytes of files for an entry.
     pub bytes_per_entry: f64,
     /// Rise of resident memory, in bytes: the largest of all rounds.
     pub memory_bytes: Option<f64>,
+}
+
+/// Somebody who is run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Finalist<'a> {
+    pub candidate: &'a Candidate,
+    pub prediction: &'a Prediction,
+    /// Not empty.
+    pub costs: &'a [Costs],
 }
 
 /// What verifying found.
@@ -69,113 +87,142 @@ pub(super) struct Verification {
     pub failed: Vec<Discarded>,
     /// Entries of the stores: fewer than the workload has where loading all of them would have taken too long.
     pub records: u64,
+    /// It was ended before all rounds were over.
+    pub stopped: bool,
 }
 
-/// Runs candidates in turns, with a shuffled order in each round.
-///
-/// Errors: [`Error::Interrupted`] before the first round is over. A candidate that fails is left out, with its reason.
-pub(super) fn verify(
-    runner: &Runner<'_>,
-    finalists: &[(&Candidate, &Prediction, f64)],
-    workload: &Workload,
-    effort: Effort,
-    progress: &dyn Progress,
-) -> Result<Verification> {
-    let slowest_load = finalists.iter().map(|(_, _, loads)| *loads).fold(f64::INFINITY, f64::min);
-    let turns = (finalists.len() as f64 * f64::from(effort.rounds)).max(1.0);
-    let affordable = (slowest_load * effort.load_secs / turns).max(20_000.0);
-    let records = workload.records.min(affordable as u64);
-    let fastest = finalists.iter().map(|(_, prediction, _)| prediction.per_sec).fold(0.0, f64::max);
-    let mut found: BTreeMap<&str, Found> = BTreeMap::new();
-    let mut left: Vec<usize> = (0..finalists.len()).collect();
-    let mut verification = Verification { records, ..Verification::default() };
-    let mut rng = SeededRng::new(runner.seed);
-    for round in 0..effort.rounds {
-        let mut order = left.clone();
-        shuffle(&mut order, &mut rng);
-        for (done, at) in order.iter().enumerate() {
-            let Some((candidate, prediction, _)) = finalists.get(*at) else { continue };
-            let step = round as usize * finalists.len() + done;
-            progress.step(step, turns as usize, &format!("{}, round {}", candidate.name, round + 1));
-            // The same work for all, but for those who would take four times as long.
-            let wanted = (fastest * effort.turn_secs).min(prediction.per_sec * effort.turn_secs * 4.0);
-            let operations = wanted.clamp(OPERATIONS.0, OPERATIONS.1) as u64;
-            let spec = YcsbSpec { operations: Some(operations), ..workload.spec() };
-            runner.stop.check()?;
-            match runner.run(candidate, workload, records, &[spec]) {
-                Ok(measured) => found.entry(&candidate.name).or_default().add(&measured, &workload.name),
-                Err(Error::Interrupted) if round > 0 => {
-                    return Ok(verification.with(found, finalists, runner.seed));
-                }
-                Err(Error::Interrupted) => return Err(Error::Interrupted),
-                Err(error) => {
-                    progress.note(&format!("{}: {error}", candidate.name));
-                    found.remove(candidate.name.as_str());
-                    left.retain(|other| other != at);
-                    let reason = format!("failed: {error}");
-                    verification.failed.push(Discarded { name: candidate.name.clone(), reason });
+/// Takes turns.
+pub(super) struct Verifier<'a> {
+    pub runner: Runner<'a>,
+    pub workload: &'a Workload,
+    pub effort: Effort,
+    pub machine: &'a Machine,
+    /// Somebody asks for 99th percentiles: turns are as long as they take.
+    pub asks_p99: bool,
+    pub progress: &'a dyn Progress,
+}
+
+impl Verifier<'_> {
+    /// Runs candidates in turns, with a shuffled order in each round.
+    ///
+    /// Errors: [`Error::Interrupted`] before the first round is over. A candidate that fails is left out, with its reason.
+    pub fn run(&self, finalists: &[Finalist<'_>]) -> Result<Verification> {
+        let records = self.records(finalists);
+        let turns = finalists.len() * self.effort.rounds as usize;
+        let fastest = finalists.iter().map(|finalist| finalist.prediction.per_sec).fold(0.0, f64::max);
+        let mut found: BTreeMap<&str, Found> = BTreeMap::new();
+        let mut left: Vec<usize> = (0..finalists.len()).collect();
+        let mut verification = Verification { records, ..Verification::default() };
+        let mut rng = SeededRng::new(self.runner.seed);
+        'rounds: for round in 0..self.effort.rounds {
+            let mut order = left.clone();
+            shuffle(&mut order, &mut rng);
+            for (done, at) in order.iter().enumerate() {
+                let Some(finalist) = finalists.get(*at) else { continue };
+                let name = finalist.candidate.name.as_str();
+                let step = round as usize * finalists.len() + done;
+                self.progress.step(step, turns, &format!("{name}, round {}", round + 1));
+                let operations = self.operations(finalist.prediction.per_sec, fastest);
+                let spec = YcsbSpec { operations: Some(operations), ..self.workload.spec() };
+                let turn = self.runner.stop.check();
+                let turn =
+                    turn.and_then(|()| self.runner.run(finalist.candidate, self.workload, records, &[spec]));
+                match turn {
+                    Ok(measured) => found.entry(name).or_default().add(&measured, &self.workload.name),
+                    Err(Error::Interrupted) if round > 0 => {
+                        verification.stopped = true;
+                        // Only whole rounds are compared.
+                        found.values_mut().for_each(|found| found.samples.truncate(round as usize));
+                        break 'rounds;
+                    }
+                    Err(Error::Interrupted) => return Err(Error::Interrupted),
+                    Err(error) => {
+                        self.progress.note(&format!("{name}: {error}"));
+                        found.remove(name);
+                        left.retain(|other| other != at);
+                        let reason = format!("failed: {error}");
+                        verification.failed.push(Discarded { name: name.to_owned(), reason });
+                    }
                 }
             }
         }
+        let verified = finalists.iter().filter_map(|finalist| {
+            Some(self.verified(finalist, records, found.remove(finalist.candidate.name.as_str())?))
+        });
+        verification.verified = verified.collect();
+        verification.verified.sort_by(|a, b| b.median.total_cmp(&a.median));
+        Ok(verification)
     }
-    Ok(verification.with(found, finalists, runner.seed))
-}
 
-impl Verification {
-    fn with(
-        mut self,
-        found: BTreeMap<&str, Found>,
-        finalists: &[(&Candidate, &Prediction, f64)],
-        seed: u64,
-    ) -> Verification {
-        for (name, found) in found {
-            let predicted = finalists.iter().find(|(candidate, ..)| candidate.name == name);
-            let predicted = predicted.map_or(0.0, |(_, prediction, _)| prediction.per_sec);
-            let Estimate { value, low, high } = stats::estimate(&found.samples, seed);
-            self.verified.push(Verified {
-                name: name.to_owned(),
-                median: value,
-                low,
-                high,
-                predicted,
-                p99_micros: found.p99.iter().map(|(kind, all)| (kind.clone(), stats::median(all))).collect(),
-                bytes_per_entry: found.bytes_per_entry,
-                memory_bytes: found.memory_bytes,
-                samples: found.samples,
-            });
+    /// Entries that everybody can load in the time there is.
+    fn records(&self, finalists: &[Finalist<'_>]) -> u64 {
+        let loads = finalists.iter().filter_map(|finalist| Some(finalist.costs.last()?.loads_per_sec));
+        let slowest = loads.fold(f64::INFINITY, f64::min);
+        let turns = (finalists.len() as f64 * f64::from(self.effort.rounds)).max(1.0);
+        let affordable = (slowest * self.effort.load_secs / turns).max(20_000.0);
+        self.workload.records.min(affordable as u64)
+    }
+
+    /// The same work for all, but for those who would take four times as long.
+    fn operations(&self, per_sec: f64, fastest: f64) -> u64 {
+        let secs = self.effort.turn_secs;
+        let most = per_sec * secs * 4.0;
+        let least = if self.asks_p99 { self.for_p99() } else { OPERATIONS.0 };
+        (fastest * secs).max(least).min(most).clamp(OPERATIONS.0, OPERATIONS.1) as u64
+    }
+
+    /// Operations of a turn after whose rounds the rarest kind has enough that were timed.
+    fn for_p99(&self) -> f64 {
+        let mix = self.workload.shares();
+        let shares = [mix.read, mix.update, mix.insert, mix.scan, mix.read_modify_write];
+        let rarest = shares.into_iter().filter(|share| *share > 0.0).fold(1.0, f64::min);
+        // A tenth more, since kinds are drawn.
+        1.1 * (P99_OPERATIONS * YCSB_TIMED_SHARE) as f64 / rarest / f64::from(self.effort.rounds.max(1))
+    }
+
+    fn verified(&self, finalist: &Finalist<'_>, records: u64, found: Found) -> Verified {
+        let run = Workload { records, ..self.workload.clone() };
+        let predicted = predict::predict(finalist.candidate, finalist.costs, &run, self.machine).per_sec;
+        let growth =
+            if records < self.workload.records { finalist.prediction.per_sec / predicted } else { 1.0 };
+        let Estimate { value, low, high } = stats::estimate(&found.samples, self.runner.seed);
+        let (enough, too_few): (Vec<_>, Vec<_>) =
+            found.latencies.into_iter().partition(|(_, latencies)| latencies.count() >= P99_OPERATIONS);
+        Verified {
+            name: finalist.candidate.name.clone(),
+            median: value,
+            low,
+            high,
+            predicted,
+            growth,
+            p99_micros: enough.into_iter().map(|(kind, of)| (kind, of.quantile(0.99) / 1e3)).collect(),
+            too_few: too_few.into_iter().map(|(kind, of)| (kind, of.count())).collect(),
+            bytes_per_entry: found.bytes_per_entry,
+            memory_bytes: found.memory_bytes,
+            samples: found.samples,
         }
-        self.verified.sort_by(|a, b| b.median.total_cmp(&a.median));
-        self
     }
 }
 
 #[derive(Debug, Default)]
 struct Found {
     samples: Vec<f64>,
-    p99: BTreeMap<String, Vec<f64>>,
+    latencies: BTreeMap<String, Latencies>,
     bytes_per_entry: f64,
     memory_bytes: Option<f64>,
 }
 
 impl Found {
-    fn add(&mut self, measured: &super::run::Measured, name: &str) {
+    fn add(&mut self, measured: &Measured, name: &str) {
         self.samples.push(measured.throughput.get(name).copied().unwrap_or_default());
-        for (kind, micros) in &measured.p99 {
-            self.p99.entry(kind.clone()).or_default().push(*micros);
+        for (kind, latencies) in &measured.latencies {
+            let all = self.latencies.entry(kind.clone()).or_insert_with(|| Latencies::new(0));
+            all.merge(latencies);
         }
         self.bytes_per_entry = measured.bytes_per_entry;
         self.memory_bytes = match (self.memory_bytes, measured.memory_bytes) {
             (Some(a), Some(b)) => Some(a.max(b)),
             (a, b) => a.or(b),
         };
-    }
-}
-
-/// How a durability is written in Rust.
-pub(super) fn durability_name(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Memory => "Memory",
-        Durability::Buffered => "Buffered",
-        Durability::Sync => "Sync",
     }
 }

@@ -23,7 +23,7 @@ use crate::histogram::Latencies;
 use crate::workload::Permutation;
 
 /// The pass for latencies has this share of a workload's operations.
-const TIMED_SHARE: u64 = 4;
+pub(crate) const TIMED_SHARE: u64 = 4;
 
 /// Some workloads over the same records.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
