@@ -23,6 +23,13 @@ pub struct Candidate {
     pub settings: KvSettings,
 }
 
+impl Candidate {
+    /// Its settings in its own language, as the store itself opens with them. Errors: the store is not here.
+    pub(super) fn code(&self) -> crate::Result<String> {
+        Ok(catalog::store(&self.store)?.code(&self.settings))
+    }
+}
+
 /// A candidate that breaks a constraint, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Discarded {

@@ -16,7 +16,6 @@ pub mod check;
 mod choice;
 mod costs;
 mod limits;
-mod paste;
 mod predict;
 mod question;
 mod run;
@@ -109,7 +108,7 @@ pub fn advise(
     let adviser = Adviser::new(question, options, progress, stop)?;
     let Answer { choice, verification, predictions, discarded, notes } = adviser.answer()?;
     let chosen = choice.name().and_then(|name| adviser.candidates.iter().find(|one| one.name == name));
-    let settings = chosen.map(|chosen| paste::settings(chosen, &question.workload)).unwrap_or_default();
+    let settings = chosen.map_or_else(|| Ok(String::new()), Candidate::code)?;
     let changing = Changing {
         workload: &question.workload,
         records: verification.records,

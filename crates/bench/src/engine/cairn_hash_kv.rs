@@ -44,6 +44,14 @@ impl KvStore for CairnHashKv {
         settings([("mode", "mmap"), ("checksums", "each page when first touched"), ("compression", "none")])
     }
 
+    fn code(&self, _: &KvSettings) -> String {
+        "use cairn_hash::table::{BuildOptions, Builder, Mode, Reader, ReaderOptions};\n\
+         let mut builder = Builder::create(\"store.cairn\", BuildOptions::default())?;\n\
+         // builder.put(key, value)? for each entry, then\nbuilder.finish()?;\n\
+         let reader = Reader::open(\"store.cairn\", ReaderOptions::default().mode(Mode::Mmap))?;\n"
+            .to_owned()
+    }
+
     fn open(&self, dir: &Path, _: &KvSettings) -> Result<Box<dyn KvDb>> {
         let path = dir.join(FILE);
         let builder = Builder::create(&path, BuildOptions::default())?;

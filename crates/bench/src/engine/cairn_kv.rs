@@ -62,6 +62,22 @@ impl KvStore for CairnKv {
         all
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings;
+        let durability = match durability {
+            Durability::Memory => "Memory",
+            Durability::Buffered => "Buffered",
+            Durability::Sync => "Sync",
+        };
+        format!(
+            "let keyspace = cairn_kv::KeyspaceOptions {{\n    memtable_bytes: {write_buffer_bytes},\n    block_bytes: {block_bytes},\n    \
+             filter_bits_per_key: {filter_bits:.1},\n    compression: vec![cairn_kv::Compression::None],\n    ..Default::default()\n}};\n\
+             let db = cairn_kv::Db::builder(\"store\")\n    .cache_bytes({cache_bytes})\n    \
+             .background(cairn_kv::Background::Threads({THREADS}))\n    .durability(cairn_kv::Durability::{durability})\n    \
+             .default_keyspace(keyspace)\n    .open()?;\n"
+        )
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let keyspace = KeyspaceOptions {
             memtable_bytes: settings.write_buffer_bytes,

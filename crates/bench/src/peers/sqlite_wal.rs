@@ -49,30 +49,34 @@ pub(super) fn common_settings(cache_bytes: u64) -> Settings {
 #[derive(Debug)]
 pub(super) struct WalFile {
     pub path: PathBuf,
-    cache_kib: u64,
-    synchronous: &'static str,
+    pragmas: String,
     writing: Mutex<()>,
+}
+
+/// What every connection says first.
+pub(super) fn pragmas(cache_bytes: u64, durability: Durability) -> String {
+    let synchronous = match durability {
+        Durability::Memory => "OFF",
+        Durability::Buffered => "NORMAL",
+        Durability::Sync => "FULL",
+    };
+    let cache_kib = cache_bytes / 1024;
+    format!(
+        "PRAGMA journal_mode = WAL;\nPRAGMA synchronous = {synchronous};\nPRAGMA cache_size = -{cache_kib};\nPRAGMA temp_store = MEMORY;\n"
+    )
 }
 
 impl WalFile {
     pub fn new(dir: &Path, cache_bytes: u64, durability: Durability) -> WalFile {
-        let synchronous = match durability {
-            Durability::Memory => "OFF",
-            Durability::Buffered => "NORMAL",
-            Durability::Sync => "FULL",
-        };
-        WalFile { path: dir.join(FILE), cache_kib: cache_bytes / 1024, synchronous, writing: Mutex::new(()) }
+        let pragmas = pragmas(cache_bytes, durability);
+        WalFile { path: dir.join(FILE), pragmas, writing: Mutex::new(()) }
     }
 
     /// Another connection with all settings made.
     pub fn connect(&self) -> rusqlite::Result<Connection> {
         let connection = Connection::open(&self.path)?;
         connection.busy_timeout(BUSY)?;
-        let WalFile { cache_kib, synchronous, .. } = self;
-        connection.execute_batch(&format!(
-            "PRAGMA journal_mode = WAL; PRAGMA synchronous = {synchronous}; PRAGMA cache_size = -{cache_kib}; \
-             PRAGMA temp_store = MEMORY;"
-        ))?;
+        connection.execute_batch(&self.pragmas)?;
         Ok(connection)
     }
 

@@ -101,6 +101,8 @@ pub fn store(name: &str) -> Result<Box<dyn KvStore>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suite_kv::KvSettings;
+    use crate::workload::Durability;
 
     /// Goal: every store is found by its own name, unknown names are refused with those that are known, and the order asked
     /// for is kept.
@@ -116,5 +118,47 @@ mod tests {
         }
         let error = select(&["dkv".to_owned()]).unwrap_err().to_string();
         assert!(error.contains("dkv") && error.contains(CAIRN), "{error}");
+    }
+
+    /// Goal: the code that is pasted opens a store as the lab does. Method: every store that is here; each setting that it says it is opened with, and each
+    /// promise that means something else, changes the code; fixed settings stand in it.
+    #[test]
+    fn code_says_what_open_does() {
+        let base = KvSettings::default();
+        let others = [
+            KvSettings { cache_bytes: 123 << 20, ..base.clone() },
+            KvSettings { write_buffer_bytes: 17 << 20, ..base.clone() },
+            KvSettings { block_bytes: 8192, ..base.clone() },
+            KvSettings { filter_bits: 7.0, ..base.clone() },
+            KvSettings { durability: Durability::Memory, ..base.clone() },
+            KvSettings { durability: Durability::Sync, ..base.clone() },
+        ];
+        for (name, make) in all_makers() {
+            let Ok(store) = make() else { continue };
+            let code = store.code(&base);
+            assert!(code.ends_with('\n') && code.contains("store"), "{name}: {code}");
+            for other in &others {
+                let says = |settings: &KvSettings| {
+                    (store.settings(settings), store.guarantee(settings.durability).means)
+                };
+                // LevelDB and sled promise the same by another word, the constant store by none.
+                let same_calls = matches!(name, "leveldb" | "sled" | "redb" | "lmdb") && other.durability == Durability::Memory;
+                if says(other) != says(&base) && !same_calls {
+                    assert_ne!(store.code(other), code, "{name}: {other:?}");
+                }
+            }
+            let fixed: &[&str] = match name {
+                CAIRN => &["Compression::None", "Background::Threads(2)", "durability"],
+                CONSTANT => &["Mode::Mmap"],
+                "rocksdb" => &["kNoCompression", "max_open_files=-1", "ratio=0.75", "HyperClock", "level_base=268435456"],
+                "leveldb" => &["kNoCompression", "max_open_files = 1000"],
+                "sqlite" => &["WAL", "temp_store = MEMORY", "WITHOUT ROWID", "every connection"],
+                "lmdb" => &["MDB_NOTLS", "MDB_NORDAHEAD", "68719476736UL", "2048"],
+                "redb" => &["1000th", "Immediate"],
+                "fjall" => &["CompressionType::None", "BitsPerKey(10.0)", "manual_journal_persist(false)"],
+                _ => &["HighThroughput"],
+            };
+            assert!(fixed.iter().all(|part| code.contains(part)), "{name}: {code}");
+        }
     }
 }

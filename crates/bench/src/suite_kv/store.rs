@@ -117,6 +117,9 @@ pub trait KvStore: Debug + Send + Sync {
     /// Every setting that it is opened with, in words; durability is added by the suite.
     fn settings(&self, settings: &KvSettings) -> Settings;
 
+    /// What a program says to open the store as [`KvStore::open`] does: Rust, C, an OPTIONS file, pragmas.
+    fn code(&self, settings: &KvSettings) -> String;
+
     /// Opens the store in the existing directory `dir`, and makes it where there is none.
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>>;
 }

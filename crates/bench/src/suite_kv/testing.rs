@@ -79,6 +79,10 @@ impl KvStore for Planted {
         Settings::new()
     }
 
+    fn code(&self, _: &KvSettings) -> String {
+        String::new()
+    }
+
     fn open(&self, _: &Path, _: &KvSettings) -> Result<Box<dyn KvDb>> {
         Ok(Box::new(Open { fault: self.fault, map: Arc::default() }))
     }

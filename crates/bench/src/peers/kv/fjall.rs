@@ -65,6 +65,24 @@ impl KvStore for FjallKv {
         all
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings;
+        let manual = *durability == Durability::Memory;
+        let persist = match durability {
+            Durability::Sync => "// after each write: db.persist(fjall::PersistMode::SyncData)?\n",
+            _ => "",
+        };
+        format!(
+            "use fjall::config::{{BlockSizePolicy, BloomConstructionPolicy, CompressionPolicy, FilterPolicy, FilterPolicyEntry}};\n\
+             let db = fjall::Database::builder(\"store\").cache_size({cache_bytes}).manual_journal_persist({manual}).open()?;\n\
+             let options = || fjall::KeyspaceCreateOptions::default()\n    .max_memtable_size({write_buffer_bytes})\n    \
+             .manual_journal_persist({manual})\n    .data_block_size_policy(BlockSizePolicy::all({block_bytes}))\n    \
+             .data_block_compression_policy(CompressionPolicy::all(fjall::CompressionType::None))\n    \
+             .filter_policy(FilterPolicy::all(FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey({filter_bits:.1}))));\n\
+             let entries = db.keyspace(\"{KEYSPACE}\", options)?;\n{persist}"
+        )
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         // A keyspace takes this from itself when it is made, batches from the database.
         let manual = settings.durability == Durability::Memory;

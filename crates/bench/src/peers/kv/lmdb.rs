@@ -65,6 +65,15 @@ impl KvStore for LmdbKv {
         ])
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let no_sync = if settings.durability == Durability::Sync { "" } else { " | MDB_NOSYNC" };
+        format!(
+            "mdb_env_set_mapsize(env, {}UL);\nmdb_env_set_maxreaders(env, {READERS_MAX});\n\
+             mdb_env_open(env, \"store\", MDB_NOTLS | MDB_NORDAHEAD{no_sync}, 0644);\n",
+            settings.map_bytes
+        )
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let mut options = EnvOpenOptions::new().read_txn_without_tls();
         options.map_size(settings.map_bytes as usize).max_readers(READERS_MAX);

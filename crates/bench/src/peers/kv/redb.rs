@@ -66,6 +66,19 @@ impl KvStore for RedbKv {
         all
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let commits = if settings.durability == Durability::Sync {
+            "// each write transaction: set_durability(redb::Durability::Immediate)?, the default\n".to_owned()
+        } else {
+            format!(
+                "// each write transaction: set_durability(redb::Durability::None)?, each {COMMITS_PER_SYNC}th redb::Durability::Immediate:\n\
+                 // pages of the others are not used again before that\n"
+            )
+        };
+        let cache_bytes = settings.cache_bytes;
+        format!("let db = redb::Database::builder().set_cache_size({cache_bytes}).create(\"store.redb\")?;\n{commits}")
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let mut builder = Database::builder();
         let db =

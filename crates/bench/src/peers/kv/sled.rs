@@ -57,6 +57,14 @@ impl KvStore for SledKv {
         all
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let flush = if settings.durability == Durability::Sync { "// after each write: db.flush()?\n" } else { "" };
+        let cache_bytes = settings.cache_bytes;
+        format!(
+            "let db = sled::Config::new().path(\"store\").cache_capacity({cache_bytes}).mode(sled::Mode::HighThroughput).open()?;\n{flush}"
+        )
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let config = Config::new().path(dir).cache_capacity(settings.cache_bytes).mode(Mode::HighThroughput);
         let db = config.open().map_err(fail)?;

@@ -55,6 +55,11 @@ impl KvStore for SqliteKv {
         all
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let pragmas = sqlite_wal::pragmas(settings.cache_bytes, settings.durability);
+        format!("-- on every connection, each with a cache of its own\n{pragmas}-- once\n{CREATE};\n")
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let open = Open(WalFile::new(dir, settings.cache_bytes, settings.durability));
         open.connect()?.execute_batch(CREATE).map_err(fail)?;

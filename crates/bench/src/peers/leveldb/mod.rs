@@ -93,6 +93,18 @@ impl KvStore for LevelDb {
         all
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let KvSettings { cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings;
+        let sync = settings.durability == Durability::Sync;
+        format!(
+            "options.create_if_missing = true;\noptions.write_buffer_size = {write_buffer_bytes};\n\
+             options.block_cache = leveldb::NewLRUCache({cache_bytes});\noptions.block_size = {block_bytes};\noptions.max_open_files = 1000;\n\
+             options.filter_policy = leveldb::NewBloomFilterPolicy({:.0});\noptions.compression = leveldb::kNoCompression;\n\
+             write_options.sync = {sync};\n",
+            filter_bits.round()
+        )
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let api = self.api.clone();
         let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;

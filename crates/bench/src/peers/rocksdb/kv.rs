@@ -27,6 +27,12 @@ const QUIET_POLLS: u32 = 3;
 /// good when its picker finds nothing to merge.
 const DUE_POLLS: u32 = 100;
 
+/// RocksDB's defaults for the first sorted level and its files, said all the same.
+const LEVEL_BASE_BYTES: u64 = 256 << 20;
+const FILE_BYTES: u64 = 64 << 20;
+/// Load of the hash index in a data block.
+const HASH_RATIO: f64 = 0.75;
+
 /// RocksDB, once its library is loaded.
 #[derive(Debug)]
 pub struct RocksDbKv {
@@ -81,6 +87,23 @@ impl KvStore for RocksDbKv {
         all
     }
 
+    fn code(&self, settings: &KvSettings) -> String {
+        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings;
+        let write = match durability {
+            Durability::Sync => "WriteOptions::sync = true",
+            Durability::Buffered => "WriteOptions::sync = false",
+            Durability::Memory => "WriteOptions::disableWAL = true",
+        };
+        format!(
+            "[DBOptions]\n  max_background_jobs=2\n  max_open_files=-1\n[CFOptions \"default\"]\n  write_buffer_size={write_buffer_bytes}\n  \
+             max_write_buffer_number=2\n  max_bytes_for_level_base={LEVEL_BASE_BYTES}\n  target_file_size_base={FILE_BYTES}\n  \
+             compression=kNoCompression\n[TableOptions/BlockBasedTable \"default\"]\n  block_size={block_bytes}\n  \
+             filter_policy=bloomfilter:{filter_bits}:false\n  data_block_index_type=kDataBlockBinaryAndHash\n  \
+             data_block_hash_table_util_ratio={HASH_RATIO}\n# block cache, in code: HyperClockCacheOptions({cache_bytes}, 0).MakeSharedCache()\n\
+             # each write: {write}\n"
+        )
+    }
+
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {
         let api = self.api.clone();
         let path = CString::new(dir.as_os_str().as_encoded_bytes()).map_err(fail)?;
@@ -98,14 +121,14 @@ impl KvStore for RocksDbKv {
             (api.options_set_write_buffer_size)(options, settings.write_buffer_bytes as usize);
             (api.options_set_max_write_buffer_number)(options, 2);
             (api.options_set_max_background_jobs)(options, 2);
-            (api.options_set_max_bytes_for_level_base)(options, 256 << 20);
-            (api.options_set_target_file_size_base)(options, 64 << 20);
+            (api.options_set_max_bytes_for_level_base)(options, LEVEL_BASE_BYTES);
+            (api.options_set_target_file_size_base)(options, FILE_BYTES);
             (api.block_based_options_set_block_size)(table, settings.block_bytes as usize);
             let filter = (api.filterpolicy_create_bloom_full)(settings.filter_bits);
             (api.block_based_options_set_filter_policy)(table, filter);
             (api.block_based_options_set_block_cache)(table, cache);
             (api.block_based_options_set_data_block_index_type)(table, 1);
-            (api.block_based_options_set_data_block_hash_ratio)(table, 0.75);
+            (api.block_based_options_set_data_block_hash_ratio)(table, HASH_RATIO);
             (api.options_set_block_based_table_factory)(options, table);
             let db = (api.open)(options, path.as_ptr(), &mut error);
             (api.options_destroy)(options);
