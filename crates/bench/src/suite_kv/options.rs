@@ -223,9 +223,17 @@ impl Options {
     pub fn data_sentence(&self) -> String {
         format!(
             "Keys of {} bytes, `key` and a number padded with zeros; values of random bytes that say which key and \
-             which write they belong to. Writes are {} outside of the sync modes; every store has {} MiB of cache and {} MiB \
-             of write buffer where it has such a thing.",
+             which write they belong to. Batches are of {} writes. Outside of the sync modes {}.",
             self.key_bytes,
+            self.batch,
+            self.stores_sentence()
+        )
+    }
+
+    /// What every store is opened with, without a full stop.
+    pub(super) fn stores_sentence(&self) -> String {
+        format!(
+            "writes are {}; every store has {} MiB of cache and {} MiB of write buffer where it has such a thing",
             self.settings.durability,
             self.settings.cache_bytes >> 20,
             self.settings.write_buffer_bytes >> 20

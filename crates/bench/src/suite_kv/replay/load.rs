@@ -1,10 +1,9 @@
 //! A trace in memory, as operations on numbered keys.
 
-use std::collections::HashMap;
-
 use cairn_trace::{Detail, Event, KeyForm, Trace};
 
-use crate::error::{Error, Result};
+use super::keys::KeyTable;
+use crate::error::Result;
 use crate::suite_kv::keys::KEY_BYTES_MAX;
 
 /// Values over this are cut: what every store takes without a setting of its own.
@@ -40,9 +39,9 @@ pub(super) struct Step {
     pub doing: Doing,
     /// One with the step before it: a batch of writes, a multi-get.
     pub joined: bool,
-    /// The version that a lookup must see or a put writes; 0 is absent.
+    /// The version that a lookup must see or a put writes; 0 is absent. Of a scan, which one it is.
     pub version: u32,
-    /// Bytes of that version's value; of a scan, the entries to read.
+    /// Bytes of that version's value; of a scan, the entries to read, one at least.
     pub amount: u32,
 }
 
@@ -66,15 +65,15 @@ struct Known {
 #[derive(Debug)]
 pub struct Loaded {
     source: String,
-    /// All keys, one after the other.
-    key_bytes: Vec<u8>,
-    key_ends: Vec<usize>,
+    keys: KeyTable,
     /// What is there before.
     pub(super) before: Vec<Held>,
     /// What is there after.
     pub(super) after: Vec<Held>,
     /// Operations, by thread.
     pub(super) steps: Vec<Vec<Step>>,
+    /// Scans among them.
+    pub(super) scans: usize,
     /// Bytes of keys and values that writes hand over.
     pub(super) written_bytes: u64,
     notes: Vec<String>,
@@ -92,13 +91,37 @@ struct Counts {
     cut: u64,
     unknown: u64,
     scans: u64,
+    /// Lookups that found something else than the operations before them leave.
+    contradicted: u64,
+    /// Operations of batches and multi-gets that another thread does than the one before.
+    parted: u64,
+}
+
+/// Operations that can be done as one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Together {
+    Lookups,
+    Writes,
+    /// Never.
+    Scan,
+}
+
+impl Doing {
+    fn together(self) -> Together {
+        match self {
+            Doing::Get => Together::Lookups,
+            Doing::Put | Doing::Delete => Together::Writes,
+            Doing::Scan => Together::Scan,
+        }
+    }
 }
 
 impl Loaded {
     pub(super) fn new(trace: &Trace, limits: Limits) -> Result<Loaded> {
-        let mut loading = Loading::new(trace, limits);
         let most = limits.operations_max.unwrap_or(OPERATIONS_MAX).min(OPERATIONS_MAX);
-        for event in trace.events().take(usize::try_from(most).unwrap_or(usize::MAX)) {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        let mut loading = Loading::new(KeyTable::new(trace, most)?, limits);
+        for event in trace.events().take(most) {
             loading.add(&event?)?;
         }
         Ok(loading.finish(trace))
@@ -116,7 +139,7 @@ impl Loaded {
 
     /// Different keys.
     pub fn keys(&self) -> u64 {
-        self.key_ends.len() as u64
+        self.keys.len() as u64
     }
 
     /// Keys that are there before.
@@ -131,7 +154,7 @@ impl Loaded {
 
     /// The mean length of keys.
     pub fn key_bytes_mean(&self) -> usize {
-        self.key_bytes.len() / self.key_ends.len().max(1)
+        self.keys.bytes() / self.keys.len().max(1)
     }
 
     /// The mean length of the values of all operations that have one.
@@ -147,16 +170,13 @@ impl Loaded {
     /// Bytes that a store holds at most, generously.
     pub fn bytes_max(&self) -> u64 {
         let values: u64 = self.before.iter().map(|held| u64::from(held.bytes)).sum();
-        self.key_bytes.len() as u64 + values + self.written_bytes + 4096 * self.keys() / 16
+        self.keys.bytes() as u64 + values + self.written_bytes + 4096 * self.keys() / 16
     }
 
     /// A key's bytes.
     #[inline]
     pub(super) fn key(&self, number: u32) -> &[u8] {
-        let number = number as usize;
-        let start = if number == 0 { 0 } else { self.key_ends.get(number - 1).copied().unwrap_or(0) };
-        let end = self.key_ends.get(number).copied().unwrap_or(start);
-        self.key_bytes.get(start..end).unwrap_or_default()
+        self.keys.get(number)
     }
 
     /// Bytes of keys and values that are there after the replay.
@@ -167,10 +187,7 @@ impl Loaded {
 }
 
 struct Loading {
-    keys: KeyForm,
-    numbers: HashMap<(u32, Box<[u8]>), u32>,
-    key_bytes: Vec<u8>,
-    key_ends: Vec<usize>,
+    keys: KeyTable,
     known: Vec<Known>,
     steps: Vec<Vec<Step>>,
     counts: Counts,
@@ -179,17 +196,14 @@ struct Loading {
     value_bytes_max: u32,
     /// The last event was not replayed, so what is joined to it begins anew.
     broken: bool,
-    /// The thread of the step before.
-    before: Option<(usize, bool)>,
+    /// The thread of the step before, and what can be joined to it.
+    before: Option<(usize, Together)>,
 }
 
 impl Loading {
-    fn new(trace: &Trace, limits: Limits) -> Loading {
+    fn new(keys: KeyTable, limits: Limits) -> Loading {
         Loading {
-            keys: trace.header().keys,
-            numbers: HashMap::new(),
-            key_bytes: Vec::new(),
-            key_ends: Vec::new(),
+            keys,
             known: Vec::new(),
             steps: vec![Vec::new(); limits.threads.max(1)],
             counts: Counts::default(),
@@ -210,40 +224,6 @@ impl Loading {
         bytes
     }
 
-    /// The number of an event's key, which becomes known.
-    fn number(&mut self, event: &Event<'_>) -> Result<u32> {
-        let name = (event.keyspace, Box::from(event.key));
-        if let Some(number) = self.numbers.get(&name) {
-            return Ok(*number);
-        }
-        let number = u32::try_from(self.key_ends.len())
-            .map_err(|_| Error::invalid("a trace of more than 2^32 keys".to_owned()))?;
-        let start = self.key_bytes.len();
-        if event.keyspace != 0 {
-            self.key_bytes.extend_from_slice(&event.keyspace.to_be_bytes());
-        }
-        self.key_bytes.extend_from_slice(event.key);
-        if self.keys == KeyForm::Hashed {
-            // As long as the real key where that is longer than its hash.
-            let length = (event.key_bytes as usize).max(8) + self.key_bytes.len() - start - 8;
-            self.key_bytes.resize(start + length, b'.');
-        }
-        if self.key_bytes.len() == start {
-            // Some stores take no empty key.
-            self.key_bytes.push(0);
-        }
-        let length = self.key_bytes.len() - start;
-        if length > KEY_BYTES_MAX {
-            return Err(Error::invalid(format!(
-                "a key of {length} bytes: not every store takes more than {KEY_BYTES_MAX}"
-            )));
-        }
-        self.key_ends.push(self.key_bytes.len());
-        self.known.push(Known { now: Held::default(), before: Some(Held::default()), writes: 1 });
-        self.numbers.insert(name, number);
-        Ok(number)
-    }
-
     fn add(&mut self, event: &Event<'_>) -> Result<()> {
         let doing = match event.detail {
             Detail::Get(_) | Detail::Block { .. } => Doing::Get,
@@ -255,7 +235,6 @@ impl Loading {
             Detail::Delete => Doing::Delete,
             Detail::Scan { backwards, .. } => {
                 self.counts.backwards += u64::from(backwards);
-                self.counts.scans += 1;
                 Doing::Scan
             }
             Detail::DeleteRange { .. } => {
@@ -269,17 +248,20 @@ impl Loading {
                 return Ok(());
             }
         };
-        let is_new = self.key_ends.len();
-        let number = self.number(event)?;
-        let is_new = self.key_ends.len() > is_new;
+        let (number, is_new) = self.keys.number(event)?;
         if is_new {
+            self.known.push(Known { now: Held::default(), before: Some(Held::default()), writes: 1 });
             self.first_met(event, number, doing);
         }
         let (version, amount) = self.outcome(event, number, doing);
         let thread = if self.steps.len() == 1 { 0 } else { (event.id() % self.steps.len() as u64) as usize };
-        let joined = event.joined && !self.broken && self.before == Some((thread, doing == Doing::Get));
+        let together = doing.together();
+        let belongs = event.joined && !self.broken;
+        let fits = self.before.filter(|(_, before)| *before == together && together != Together::Scan);
+        let joined = belongs && fits.is_some_and(|(before, _)| before == thread);
+        self.counts.parted += u64::from(belongs && fits.is_some() && !joined);
         self.broken = false;
-        self.before = Some((thread, doing == Doing::Get));
+        self.before = Some((thread, together));
         if let Some(steps) = self.steps.get_mut(thread) {
             steps.push(Step { due_ns: event.time_ns, key: number, doing, joined, version, amount });
         }
@@ -330,8 +312,24 @@ impl Loading {
                 self.written_bytes += key_bytes;
                 (0, 0)
             }
-            (Doing::Scan, Detail::Scan { entries, .. }) => (0, u32::try_from(entries).unwrap_or(u32::MAX)),
-            _ => (known.now.version, known.now.bytes),
+            (Doing::Scan, Detail::Scan { entries, .. }) => {
+                let number = self.counts.scans as u32;
+                self.counts.scans += 1;
+                (number, u32::try_from(entries).unwrap_or(u32::MAX).max(1))
+            }
+            (_, detail) => {
+                let held = known.now;
+                let differs = match detail {
+                    Detail::Get(Some(None)) => held.version > 0,
+                    Detail::Get(Some(Some(bytes))) => {
+                        held.version == 0
+                            || (held.bytes != u32::MAX && u64::from(held.bytes) != bytes.min(VALUE_BYTES_MAX))
+                    }
+                    _ => false,
+                };
+                self.counts.contradicted += u64::from(differs);
+                (held.version, held.bytes)
+            }
         }
     }
 
@@ -348,13 +346,14 @@ impl Loading {
         }
         let before = |known: &Known| known.before.unwrap_or(Held { version: 1, bytes: mean });
         let notes = self.notes(mean, trace);
+        self.keys.close();
         Loaded {
             source: trace.header().source.clone(),
             before: self.known.iter().map(before).collect(),
             after: self.known.iter().map(|known| chosen(known.now)).collect(),
-            key_bytes: std::mem::take(&mut self.key_bytes),
-            key_ends: std::mem::take(&mut self.key_ends),
+            keys: self.keys,
             steps: self.steps,
+            scans: self.counts.scans as usize,
             written_bytes: self.written_bytes,
             notes,
             value_bytes: (sum, count),
@@ -363,7 +362,7 @@ impl Loading {
     }
 
     fn notes(&self, mean: u32, trace: &Trace) -> Vec<String> {
-        let Counts { merges, ranges, backwards, others, cut, unknown, scans } = self.counts;
+        let Counts { merges, ranges, backwards, others, cut, unknown, scans, contradicted, parted } = self.counts;
         let mut notes = Vec::new();
         let mut note = |count: u64, what: String| {
             if count > 0 {
@@ -376,8 +375,18 @@ impl Loading {
         note(others, "statements are left out".to_owned());
         note(cut, format!("values are cut to {VALUE_BYTES_MAX} bytes"));
         note(unknown, format!("keys of unknown content are taken to have held {mean} bytes"));
-        if self.keys == KeyForm::Hashed {
+        note(
+            contradicted,
+            "lookups found something else than the operations before them leave (another program, a removed range, a merge): the replay goes by the operations"
+                .to_owned(),
+        );
+        note(parted, "operations of batches are done apart, since threads share the keys".to_owned());
+        note(self.keys.shortened(), format!("keys are shortened to {KEY_BYTES_MAX} bytes"));
+        if trace.header().keys == KeyForm::Hashed {
             note(scans, "scans begin at made-up keys, whose order is not that of the real ones".to_owned());
+        }
+        if self.keys.is_prefixed() {
+            notes.push("all keys begin with four bytes of keyspace".to_owned());
         }
         if trace.header().sample > 1 {
             notes.push(format!("of one key in {} only", trace.header().sample));

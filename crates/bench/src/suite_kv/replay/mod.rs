@@ -9,8 +9,10 @@
 //! counts from when it was due, so a store that stalls is charged for everybody who waited (what is otherwise left out has the name of
 //! coordinated omission).
 
+mod keys;
 mod load;
 mod play;
+mod scans;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -33,6 +35,8 @@ use crate::results::Run;
 use crate::suite_hash::Progress;
 
 pub use load::{Limits, Loaded};
+
+use self::values::Bodies;
 
 /// The suite's name in stored runs.
 pub const NAME: &str = "replay";
@@ -103,7 +107,8 @@ pub fn run_with(
             replay.trace.display()
         )));
     }
-    loaded.notes().iter().for_each(|note| progress.note(note));
+    let notes = notes(&loaded);
+    notes.iter().for_each(|note| progress.note(note));
     let bytes = loaded.bytes_max();
     let settings = KvSettings {
         map_bytes: (bytes.saturating_mul(8)).max(1 << 30).next_multiple_of(1 << 20),
@@ -129,9 +134,24 @@ pub fn run_with(
         replay.name,
         loaded.initial()
     );
-    loaded.notes().iter().for_each(|note| data += &format!(" {note}."));
+    notes.iter().for_each(|note| data += &format!(" {note}."));
+    data += &format!(" For every store: {}.", options.stores_sentence());
     drop(loaded);
     super::run_planned(options, &Planned { suite: NAME, groups: vec![group], data }, catalog, progress, stop)
+}
+
+/// What is replayed otherwise than it was: of the operations, and of what scans find.
+fn notes(loaded: &Loaded) -> Vec<String> {
+    let mut notes = loaded.notes().to_vec();
+    let expected = scans::expected(loaded, &Bodies::new(loaded.value_bytes_max()));
+    let (recorded, read) = scans::entries(loaded, &expected);
+    if read < recorded {
+        let least = if loaded.steps.len() > 1 { " at least" } else { "" };
+        notes.push(format!(
+            "scans read {read}{least} of the recorded {recorded} entries: the trace does not say what else the store held"
+        ));
+    }
+    notes
 }
 
 /// One turn.

@@ -1,11 +1,13 @@
 //! One turn: what was there before is loaded, the steps are done, the store is held against what it should hold.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use cairn_trace::Kind;
 use cairn_vfs::{Clock, SystemClock};
 
 use super::load::{Doing, Held, Loaded, Step};
+use super::scans::{self, Expected, Seen};
 use super::values::Bodies;
 use super::{KINDS, Replay};
 use crate::digest::Digest;
@@ -17,23 +19,26 @@ use crate::suite_kv::turn::{Hand, Open, Span, Turn, add_spans};
 
 /// Puts of the load in one batch.
 const LOAD_BATCH: usize = 1_000;
-/// A pause of less than this is waited for without sleep, which would take longer.
-const SPIN: Duration = Duration::from_micros(100);
+/// The end of a pause is waited for without sleep, which is late by up to this.
+const SPIN: Duration = Duration::from_micros(200);
 
 /// What one thread found.
 struct Part {
     span: Span,
     /// In the order of [`KINDS`].
     latencies: Vec<Latencies>,
+    /// How late operations began that were waited for: the lab's own part of their latencies.
+    late: Latencies,
 }
 
 pub(super) fn run(turn: &Turn<'_>, replay: &Replay, loaded: &Loaded) -> Result<KvOutcome> {
     let bodies = Bodies::new(loaded.value_bytes_max());
+    let scans = scans::expected(loaded, &bodies);
     let open = turn.open()?;
     load(&open, loaded, &bodies)?;
     open.settle()?;
     let before = open.written_bytes();
-    let player = Player { turn, replay, loaded, bodies: &bodies, start: turn.clock.now() };
+    let player = Player { turn, replay, loaded, bodies: &bodies, scans, start: OnceLock::new() };
     let parts = open.run(replay.threads, false, |index, hand| player.play(index, hand))?;
     let mut outcome = KvOutcome::default();
     let done = player.done("replay");
@@ -46,7 +51,13 @@ pub(super) fn run(turn: &Turn<'_>, replay: &Replay, loaded: &Loaded) -> Result<K
         parts.iter().filter_map(|part| part.latencies.get(at)).for_each(|part| all.merge(part));
         outcome.add_latencies(&player.done(kind.name()), &all);
     }
+    let mut late = Latencies::new(0);
+    parts.iter().for_each(|part| late.merge(&part.late));
+    if late.count() > 0 {
+        outcome.counters.push(("operations that the lab began late, p99, µs".to_owned(), late.quantile(0.99) / 1e3));
+    }
     open.settle()?;
+    open.memory_rise();
     if !turn.job.timed {
         let after = open.written_bytes();
         if let (Some(before), Some(after), true) = (before, after, loaded.written_bytes > 0) {
@@ -85,8 +96,9 @@ struct Player<'a> {
     replay: &'a Replay,
     loaded: &'a Loaded,
     bodies: &'a Bodies,
-    /// When operations at 0 ns are due.
-    start: Duration,
+    scans: Vec<Expected>,
+    /// When operations at 0 ns are due: the moment at which the first thread begins, which is when all of them are ready.
+    start: OnceLock<Duration>,
 }
 
 impl Player<'_> {
@@ -107,13 +119,15 @@ impl Player<'_> {
         let timed = self.turn.job.timed || self.replay.speed.is_some();
         let overhead = if self.turn.job.timed { self.turn.clock_overhead_ns } else { 0 };
         let mut latencies = vec![Latencies::new(overhead); KINDS.len()];
+        let mut late = Latencies::new(0);
+        let start_of_all = *self.start.get_or_init(|| self.turn.clock.now());
         let span = hand.span(|hand| {
             let mut rest = steps;
             while let Some(first) = rest.first() {
                 let more = rest.iter().skip(1).take_while(|step| step.joined).count();
                 let (group, after) = rest.split_at(1 + more);
                 rest = after;
-                let due = self.wait(first);
+                let due = self.wait(first, start_of_all, &mut late);
                 let start = if timed { due.unwrap_or_else(|| self.turn.clock.now()) } else { Duration::ZERO };
                 self.act(group, hand.session)?;
                 if timed {
@@ -125,21 +139,26 @@ impl Player<'_> {
             }
             Ok(steps.len() as u64)
         })?;
-        Ok(Part { span, latencies })
+        Ok(Part { span, latencies, late })
     }
 
     /// Waits until a step is due, and says when that was; `None` at full speed.
-    fn wait(&self, step: &Step) -> Option<Duration> {
+    fn wait(&self, step: &Step, start: Duration, late: &mut Latencies) -> Option<Duration> {
         let speed = self.replay.speed?;
-        let due = self.start + Duration::from_nanos((step.due_ns as f64 / speed) as u64);
+        let due = start + Duration::from_nanos((step.due_ns as f64 / speed) as u64);
         let clock: &SystemClock = &self.turn.clock;
+        let mut waited = false;
         loop {
             let now = clock.now();
             if now >= due {
+                if waited {
+                    late.record(now - due);
+                }
                 return Some(due);
             }
+            waited = true;
             if due - now > SPIN {
-                clock.sleep(due - now - SPIN / 2);
+                clock.sleep(due - now - SPIN);
             } else {
                 std::hint::spin_loop();
             }
@@ -195,24 +214,33 @@ impl Player<'_> {
         }
     }
 
-    /// Entries must ascend from the key on; what they hold is looked at in the end.
+    /// Entries must ascend from the key on, and be those that are there; with several threads, as many as are there all the time.
     fn scan(&self, step: &Step, session: &mut dyn KvSession) -> Result<()> {
         let from = self.loaded.key(step.key);
-        let mut left = step.amount;
+        let mut seen = Seen::default();
         let mut ordered = true;
         let mut before: Vec<u8> = Vec::new();
         session.scan(from, &mut |key, value| {
-            std::hint::black_box(value.last());
+            seen.add(key, value);
             ordered &= key >= from && (before.is_empty() || before.as_slice() < key);
             before.clear();
             before.extend_from_slice(key);
-            left = left.saturating_sub(1);
-            left > 0 && ordered
+            seen.entries < step.amount && ordered
         })?;
-        if ordered {
-            return Ok(());
-        }
-        Err(Error::engine(self.turn.store.name(), "a scan gave keys that do not ascend"))
+        let what = match self.scans.get(step.version as usize) {
+            _ if !ordered => "a scan gave keys that do not ascend".to_owned(),
+            Some(Expected::Exactly(expected)) if seen.entries != expected.entries => {
+                format!("a scan of {} entries gave {}", expected.entries, seen.entries)
+            }
+            Some(Expected::Exactly(expected)) if seen != *expected => {
+                "a scan gave other entries than were written".to_owned()
+            }
+            Some(Expected::AtLeast(least)) if seen.entries < *least => {
+                format!("a scan of {least} entries at least gave {}", seen.entries)
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::engine(self.turn.store.name(), what))
     }
 
     #[inline]
