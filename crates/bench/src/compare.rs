@@ -25,6 +25,8 @@ pub struct Row {
     pub gain: Option<Figure>,
     /// False where the interval of the gain contains 1, or there are too few repetitions to tell.
     pub significant: bool,
+    /// It is counted and comes out the same each time: see [`is_count`].
+    pub counted: bool,
 }
 
 /// A value with its 95 % interval.
@@ -55,12 +57,27 @@ pub struct Comparison {
     pub differences: Vec<(String, String, String)>,
 }
 
+/// True for figures that are counted and come out the same each time, by their suite. Memory, amplification and the files of trees are not of them: they
+/// depend on what the background does when.
+pub fn is_count(suite: &str, metric: &str, unit: &str) -> bool {
+    match suite {
+        "counts" => unit == INSTRUCTIONS,
+        "hash" => metric == "bytes per entry" || metric == "index bytes per entry",
+        "index" => unit == "pages",
+        "pool" => metric == "hit rate",
+        _ => false,
+    }
+}
+
+/// The unit of counted instructions.
+const INSTRUCTIONS: &str = "instructions";
+
 /// Compares run `b` with run `a`, the earlier one.
 pub fn compare(a: &Run, b: &Run) -> Comparison {
     let mut rows = Vec::new();
     for measured in &b.measurements {
         if let Some(before) = a.measurements.iter().find(|before| same(before, measured)) {
-            rows.push(row(before, measured, b.seed));
+            rows.push(row(before, measured, &b.suite, b.seed));
         }
     }
     let gains: Vec<f64> = rows.iter().filter_map(|row| Some(row.gain?.value)).collect();
@@ -79,17 +96,27 @@ fn same(x: &Measurement, y: &Measurement) -> bool {
 
 /// How many of `these` are not among `others`.
 fn missing(these: &[Measurement], others: &[Measurement]) -> usize {
-    these.iter().filter(|one| !others.iter().any(|other| same(one, other))).count()
+    only_in(these, others).count()
 }
 
-fn row(a: &Measurement, b: &Measurement, seed: u64) -> Row {
+fn only_in<'a>(these: &'a [Measurement], others: &'a [Measurement]) -> impl Iterator<Item = &'a Measurement> {
+    these.iter().filter(|one| !others.iter().any(|other| same(one, other)))
+}
+
+/// The figures that run `a` has and run `b` has not, a line each.
+pub fn vanished(a: &Run, b: &Run) -> Vec<String> {
+    let line = |one: &Measurement| format!("{}, {}, {}", text::case(&one.case), one.contender, one.metric);
+    only_in(&a.measurements, &b.measurements).map(line).collect()
+}
+
+fn row(a: &Measurement, b: &Measurement, suite: &str, seed: u64) -> Row {
     let gain = if b.higher_is_better {
         stats::unpaired_ratio(&b.samples, &a.samples, seed)
     } else {
         stats::unpaired_ratio(&a.samples, &b.samples, seed)
     };
-    // Sizes are counted: one is enough, and any difference is one.
-    let counted = b.metric.contains("bytes per entry");
+    // Of what is counted one is enough, and any difference is one.
+    let counted = is_count(suite, &b.metric, &b.unit);
     let enough = counted || a.samples.len().min(b.samples.len()) >= stats::SAMPLES_MIN;
     Row {
         contender: b.contender.clone(),
@@ -100,6 +127,7 @@ fn row(a: &Measurement, b: &Measurement, seed: u64) -> Row {
         b: figure(b),
         gain: gain.map(|Estimate { value, low, high }| Figure { value, low, high, outliers: 0 }),
         significant: enough && gain.is_some_and(|gain| gain.excludes_one()),
+        counted,
     }
 }
 

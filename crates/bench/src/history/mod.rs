@@ -12,15 +12,17 @@ mod text;
 use std::path::Path;
 use std::sync::Arc;
 
+use cairn_codec::checksum::xxh3_64;
 use cairn_kv::{Background, Db, Durability, WriteBatch};
 use cairn_vfs::Fs;
 use serde::{Deserialize, Serialize};
 
+use crate::compare::compare;
 use crate::error::{Error, Result};
 use crate::results::{Measurement, Run};
 use crate::suite_hash::case_name;
 
-pub use noise::{Judged, Limits, Verdict, is_count, judge, regressions};
+pub use noise::{Judged, Limits, Verdict, judge, regressions};
 pub use text::{judged_text, runs_text, trends_text};
 
 /// Where the history is kept, from the working directory.
@@ -39,6 +41,9 @@ pub struct SeriesPoint {
     pub high: f64,
     /// The machine, by [`machine_of`].
     pub machine: String,
+    /// What was measured and with which settings, by [`settings_of`]; empty in points of before it was kept.
+    #[serde(default)]
+    pub settings: String,
     /// The commit that was measured, where the run knows.
     pub commit: String,
     /// Its unit.
@@ -129,7 +134,8 @@ impl History {
         };
         let mut batch = WriteBatch::new();
         batch.put(key, json).map_err(fail)?;
-        let (machine, commit) = (machine_of(run), field(run, "commit").to_owned());
+        let (machine, settings) = (machine_of(run), settings_of(run));
+        let commit = field(run, "commit").to_owned();
         for measurement in run.measurements.iter().filter(|measurement| measurement.median.is_finite()) {
             let point = SeriesPoint {
                 started: run.started.clone(),
@@ -137,6 +143,7 @@ impl History {
                 low: measurement.low,
                 high: measurement.high,
                 machine: machine.clone(),
+                settings: settings.clone(),
                 commit: commit.clone(),
                 unit: measurement.unit.clone(),
                 higher_is_better: measurement.higher_is_better,
@@ -215,15 +222,16 @@ impl History {
         Ok(out)
     }
 
-    /// The run before `run` that it can be held against: of the same suite and mode, from the same machine.
+    /// The run before `run` that it can be held against: of the same suite, mode and settings, from the same machine, with figures that both have.
     pub fn before(&self, run: &Run) -> Result<Option<Run>> {
-        let machine = machine_of(run);
+        let (machine, settings) = (machine_of(run), settings_of(run));
         let runs = self.runs(Some(&run.suite))?.into_iter().map(|(_, kept)| kept);
         let mut earlier = runs.filter(|kept| {
             kept.started < run.started
-                && kept.mode == run.mode
+                && settings_of(kept) == settings
                 && machine_of(kept) == machine
                 && !kept.stopped
+                && !compare(kept, run).rows.is_empty()
         });
         Ok(earlier.next_back())
     }
@@ -249,6 +257,12 @@ fn field<'a>(run: &'a Run, name: &str) -> &'a str {
 /// The machine of a run, in a few words: times of two machines are not compared. Processor, cores and file system.
 pub fn machine_of(run: &Run) -> String {
     ["cpu", "cores", "file system"].map(|name| field(run, name)).join(", ")
+}
+
+/// Stands for what a run measured and with which settings, by its mode and its own description: figures of others have the same names and are not the
+/// same figures.
+pub fn settings_of(run: &Run) -> String {
+    format!("{:016x}", xxh3_64(format!("{}\0{}", run.mode, run.data).as_bytes()))
 }
 
 #[cfg(test)]

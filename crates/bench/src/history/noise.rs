@@ -8,7 +8,9 @@
 use serde::Serialize;
 
 use super::SeriesPoint;
+use super::{machine_of, settings_of};
 use crate::compare::{Comparison, Row};
+use crate::results::Run;
 use crate::stats;
 use crate::text;
 
@@ -19,8 +21,6 @@ const RUNS_MIN: usize = 5;
 const DEVIATIONS: f64 = 3.0;
 /// Makes a median absolute deviation comparable with a standard deviation.
 const NORMAL: f64 = 1.4826;
-/// The metric whose verdict stands for the times of its case.
-pub(crate) const INSTRUCTIONS: &str = "instructions";
 
 /// From when on a change for the worse is a regression.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -47,8 +47,6 @@ pub enum Verdict {
     Better,
     /// A regression.
     Worse,
-    /// A time is worse, and the instructions of the same case, which decide, are not.
-    Outvoted,
 }
 
 /// A row of a comparison with its verdict.
@@ -63,15 +61,10 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
-/// True for figures that are counted and come out the same each time: instructions, sizes of files, hit rates. Memory and amplification are not
-/// of them, as they depend on what the background does when.
-pub fn is_count(metric: &str, unit: &str) -> bool {
-    unit == INSTRUCTIONS || unit == "%" || metric.contains("bytes per entry")
-}
-
-/// What a series does by itself, as a share; `None` where too little is known. Only points of `machine` count.
-fn noise(points: &[SeriesPoint], machine: &str) -> Option<f64> {
-    let own = points.iter().rev().filter(|point| point.machine == machine && point.value > 0.0);
+/// What a series does by itself, as a share; `None` where too little is known. Only points of the same machine and settings count.
+fn noise(points: &[SeriesPoint], machine: &str, settings: &str) -> Option<f64> {
+    let is_like = |point: &&SeriesPoint| point.machine == machine && point.settings == settings && point.value > 0.0;
+    let own = points.iter().rev().filter(is_like);
     let values: Vec<f64> = own.take(RUNS).map(|point| point.value).collect();
     if values.len() < RUNS_MIN {
         return None;
@@ -81,38 +74,24 @@ fn noise(points: &[SeriesPoint], machine: &str) -> Option<f64> {
     Some(NORMAL * stats::median(&deviations) / middle)
 }
 
-/// Judges every row. `points` gives the earlier points of a row's series, where there is a history; `machine` is that of the later run.
+/// Judges every row. `points` gives the earlier points of a row's series, where there is a history; `after` is the later run.
 pub fn judge(
     comparison: &Comparison,
     limits: Limits,
-    machine: &str,
+    after: &Run,
     points: &mut dyn FnMut(&Row) -> Vec<SeriesPoint>,
 ) -> Vec<Judged> {
-    let mut judged: Vec<Judged> = comparison
-        .rows
-        .iter()
-        .map(|row| {
-            let noise = if is_count(&row.metric, &row.unit) { None } else { noise(&points(row), machine) };
-            Judged { row: row.clone(), noise, verdict: verdict(row, limits, noise) }
-        })
-        .collect();
-    let settled: Vec<(String, crate::results::Case)> = judged
-        .iter()
-        .filter(|judged| judged.row.metric == INSTRUCTIONS && judged.verdict != Verdict::Worse)
-        .map(|judged| (judged.row.contender.clone(), judged.row.case.clone()))
-        .collect();
-    for judged in &mut judged {
-        let decided = || settled.contains(&(judged.row.contender.clone(), judged.row.case.clone()));
-        if judged.verdict == Verdict::Worse && !is_count(&judged.row.metric, &judged.row.unit) && decided() {
-            judged.verdict = Verdict::Outvoted;
-        }
-    }
-    judged
+    let (machine, settings) = (machine_of(after), settings_of(after));
+    let judged = comparison.rows.iter().map(|row| {
+        let noise = if row.counted { None } else { noise(&points(row), &machine, &settings) };
+        Judged { row: row.clone(), noise, verdict: verdict(row, limits, noise) }
+    });
+    judged.collect()
 }
 
 fn verdict(row: &Row, limits: Limits, noise: Option<f64>) -> Verdict {
     let Some(gain) = row.gain else { return Verdict::Same };
-    let count = is_count(&row.metric, &row.unit);
+    let count = row.counted;
     let limit = if count { limits.counts } else { limits.times };
     let limit = limit.max(DEVIATIONS * noise.unwrap_or(0.0));
     // A count that was taken once is as good as one that was taken often.

@@ -59,8 +59,8 @@ fn runs_come_back() {
     assert!(runs_text(&runs.iter().map(|(kept, _)| kept.clone()).collect::<Vec<_>>()).lines().count() == 6);
 }
 
-/// Goal: a run is held against the last one that can be compared with it. Method: later ones, ones of another machine, mode or suite, and one
-/// that was ended early.
+/// Goal: a run is held against the last one that can be compared with it. Method: later ones, ones of another machine, mode, suite or
+/// settings, one without any figure, and one that was ended early.
 #[test]
 fn the_run_before() {
     let fs = memory();
@@ -76,6 +76,8 @@ fn the_run_before() {
         Run { mode: "full".to_owned(), ..run_at(&day(7), "time", 1.0) },
         Run { stopped: true, ..run_at(&day(8), "time", 1.0) },
         Run { suite: "kv".to_owned(), ..run_at(&day(9), "time", 1.0) },
+        Run { data: "with other settings".to_owned(), ..run_at(&day(9), "time", 1.0) },
+        Run { measurements: Vec::new(), ..run_at(&day(9), "time", 1.0) },
         run_at(&day(11), "time", 1.0),
     ];
     for other in others.iter().chain([&good, &run]) {
@@ -85,7 +87,7 @@ fn the_run_before() {
 }
 
 fn verdicts(a: &Run, b: &Run, history: &[SeriesPoint]) -> Vec<(String, Verdict)> {
-    let judged = judge(&compare::compare(a, b), Limits::default(), &machine_of(b), &mut |_| history.to_vec());
+    let judged = judge(&compare::compare(a, b), Limits::default(), b, &mut |_| history.to_vec());
     judged.into_iter().map(|judged| (judged.row.metric, judged.verdict)).collect()
 }
 
@@ -116,7 +118,7 @@ fn regressions_are_told() {
         assert!(others.clone().count() > 0 && others.clone().all(|(_, verdict)| *verdict == Verdict::Same));
     }
     let after = run_at(&day(1), "bytes per entry", 1.02);
-    let judged = judge(&compare::compare(&before, &after), Limits::default(), "", &mut |_| Vec::new());
+    let judged = judge(&compare::compare(&before, &after), Limits::default(), &after, &mut |_| Vec::new());
     let said = regressions(&judged);
     assert!(!said.is_empty() && said.iter().all(|line| line.contains("worse by 2.0 %")), "{said:?}");
     assert!(judged_text(&judged, false).contains("WORSE") && judged_text(&judged, true).contains("same"));
@@ -127,7 +129,7 @@ fn regressions_are_told() {
 #[test]
 fn noise_is_learned() {
     let (before, after) = (sample_run(), run_at(&day(30), "throughput", 0.8));
-    let points = |spread: f64, machine: String| -> Vec<SeriesPoint> {
+    let points_of = |spread: f64, machine: String, settings: &str| -> Vec<SeriesPoint> {
         (0..10)
             .map(|number| SeriesPoint {
                 started: day(number + 1),
@@ -135,44 +137,71 @@ fn noise_is_learned() {
                 low: 0.0,
                 high: 0.0,
                 machine: machine.clone(),
+                settings: settings.to_owned(),
                 commit: String::new(),
                 unit: "ops/s".to_owned(),
                 higher_is_better: true,
             })
             .collect()
     };
+    let own = settings_of(&after);
+    let points = |spread: f64, machine: String| points_of(spread, machine, &own);
     let told = |history: &[SeriesPoint]| of(&verdicts(&before, &after, history), "throughput");
     let machine = machine_of(&after);
     assert!(told(&points(0.2, machine.clone())).iter().all(|verdict| *verdict == Verdict::Same));
     assert!(told(&points(0.0, machine.clone())).iter().all(|verdict| *verdict == Verdict::Worse));
+    let other = settings_of(&Run { data: "another workload".to_owned(), ..after.clone() });
+    let elsewhere = points_of(0.2, machine.clone(), &other);
+    assert!(told(&elsewhere).iter().all(|verdict| *verdict == Verdict::Worse));
     assert!(told(&points(0.2, "another".to_owned())).iter().all(|verdict| *verdict == Verdict::Worse));
     assert!(told(&points(0.2, machine)[..4]).iter().all(|verdict| *verdict == Verdict::Worse));
 }
 
-/// Goal: instructions decide where there are any. Method: a slower run of as many instructions, and one of more.
+/// Goal: what comes out the same each time is told apart from what does not. Method: metrics of all suites.
 #[test]
-fn instructions_decide() {
-    let counted = |run: Run, count: f64| {
-        let mut run = run;
-        let timed: Vec<Measurement> =
-            run.measurements.iter().filter(|m| m.metric == "throughput").cloned().collect();
-        run.measurements.extend(timed.into_iter().map(|measurement| Measurement {
-            metric: "instructions".to_owned(),
-            unit: "instructions".to_owned(),
-            higher_is_better: false,
-            samples: vec![count],
-            median: count,
-            low: count,
-            high: count,
-            ..measurement
-        }));
+fn counts_are_known() {
+    use compare::is_count;
+    for (suite, metric, unit, counted) in [
+        ("counts", "instructions", "instructions", true),
+        ("hash", "bytes per entry", "B", true),
+        ("hash", "throughput", "ops/s", false),
+        ("index", "pages hit", "pages", true),
+        ("index", "latency", "ns", false),
+        ("kv", "bytes per entry", "B", false),
+        ("pool", "hit rate", "%", true),
+        ("sql", "bytes per entry", "B", false),
+    ] {
+        assert_eq!(is_count(suite, metric, unit), counted, "{suite} {metric}");
+    }
+}
+
+/// Goal: a count is judged by its own limit, though it was taken once. Method: a run of as many instructions, of a few more, and of many more.
+#[test]
+fn instructions_are_judged_first() {
+    let run = |count: f64| {
+        let mut run = Run { suite: "counts".to_owned(), ..sample_run() };
+        run.measurements.truncate(1);
+        for measurement in &mut run.measurements {
+            measurement.metric = "instructions".to_owned();
+            measurement.unit = "instructions".to_owned();
+            measurement.higher_is_better = false;
+            measurement.samples = vec![count];
+            measurement.median = count;
+        }
         run
     };
-    let before = counted(sample_run(), 1000.0);
-    let slower = |count: f64| counted(run_at(&day(2), "throughput", 0.5), count);
-    let same = verdicts(&before, &slower(1000.0), &[]);
-    assert!(of(&same, "throughput").iter().all(|verdict| *verdict == Verdict::Outvoted), "{same:?}");
-    let more = verdicts(&before, &slower(1100.0), &[]);
-    assert!(of(&more, "instructions").iter().all(|verdict| *verdict == Verdict::Worse));
-    assert!(of(&more, "throughput").iter().all(|verdict| *verdict == Verdict::Worse));
+    for (count, verdict) in [(1000.0, Verdict::Same), (1005.0, Verdict::Same), (1020.0, Verdict::Worse)] {
+        assert_eq!(of(&verdicts(&run(1000.0), &run(count), &[]), "instructions"), [verdict], "{count}");
+    }
+}
+
+/// Goal: figures that are not there any more have names.
+#[test]
+fn what_vanished_is_named() {
+    let before = sample_run();
+    let mut after = before.clone();
+    let gone = after.measurements.remove(0);
+    let lines = compare::vanished(&before, &after);
+    assert!(lines.len() == 1 && lines[0].contains(&gone.contender) && lines[0].contains(&gone.metric), "{lines:?}");
+    assert!(compare::vanished(&after, &before).is_empty());
 }

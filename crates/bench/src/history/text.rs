@@ -90,7 +90,6 @@ pub fn judged_text(judged: &[Judged], everything: bool) -> String {
                 Verdict::Same => "same",
                 Verdict::Better => "better",
                 Verdict::Worse => "WORSE",
-                Verdict::Outvoted => "slower, with the same instructions",
             }
             .to_owned(),
         ]);

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cairn_bench::compare::compare as compare_runs;
-use cairn_bench::history::{self, History, Judged, Limits, Recorded, Verdict, judge, machine_of};
+use cairn_bench::compare::{Comparison, compare as compare_runs, vanished};
+use cairn_bench::history::{self, History, Judged, Limits, Recorded, Verdict, judge};
 use cairn_bench::results::Run;
 use cairn_bench::{dashboard, report, store, suite_counts};
 use cairn_vfs::Fs;
@@ -14,6 +14,9 @@ use super::write_file;
 use crate::args::history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use crate::error::Result;
 use crate::output::{Outcome, Output, counted};
+
+/// Missing figures that are named.
+const MISSING_SHOWN: usize = 10;
 
 /// Adds runs to the history.
 pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
@@ -92,7 +95,7 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
     let compared = compare_runs(&before, &after);
     let limits = Limits { counts: args.limit_counts / 100.0, times: args.limit / 100.0 };
     let mut failed = None;
-    let judged = judge(&compared, limits, &machine_of(&after), &mut |row| {
+    let judged = judge(&compared, limits, &after, &mut |row| {
         let name = format!(
             "{}: {}",
             cairn_bench::suite_hash::case_name(&after.suite, &row.case, &row.contender),
@@ -111,16 +114,25 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
         return Err(error.into());
     }
     let worse = judged.iter().filter(|judged| judged.verdict == Verdict::Worse).count();
+    let missing = vanished(&before, &after);
     // With two runs and nothing to decide it is the table that it always was.
     let plain = args.b.is_some() && !args.fail;
     match (args.json, plain) {
         (true, true) => out.line(compared.to_json().trim_end())?,
-        (true, false) => out.json(&json!({ "before": before.started, "after": after.started, "regressions": worse, "rows": judged }))?,
+        (true, false) => out.json(&json!({
+            "before": before.started, "after": after.started, "regressions": worse, "rows": judged, "missing": missing,
+            "differences": compared.differences,
+        }))?,
         (false, true) => out.line(compared.to_text().trim_end())?,
-        (false, false) => verdict(&mut out, args, (&before, &after), &judged)?,
+        (false, false) => {
+            verdict(&mut out, args, (&before, &after), &judged)?;
+            rest(&mut out, &compared, &missing)?;
+        }
     }
     out.finish()?;
-    Ok(Outcome::found(!(args.fail && worse > 0)))
+    // What cannot be held against anything has not passed.
+    let passed = worse == 0 && missing.is_empty() && !judged.is_empty();
+    Ok(Outcome::found(!args.fail || passed))
 }
 
 fn no_baseline(out: &mut Output, args: &CompareArgs) -> Result<()> {
@@ -128,7 +140,7 @@ fn no_baseline(out: &mut Output, args: &CompareArgs) -> Result<()> {
         return out.json(&json!({ "before": null, "regressions": 0, "rows": [] }));
     }
     out.line(format!(
-        "{}: no earlier run of its suite, mode and machine in {}, so there is nothing to hold it against",
+        "{}: no earlier run of its suite, mode, settings and machine in {}, so there is nothing to hold it against",
         args.a.display(),
         args.at.history.display()
     ))
@@ -156,8 +168,27 @@ fn verdict(
     for line in &regressions {
         out.line(format!("regression: {line}"))?;
     }
-    if regressions.is_empty() {
-        out.line("no regression")?;
+    match (judged.is_empty(), regressions.is_empty()) {
+        (true, _) => out.line("the two have no figure in common, so nothing was held against anything")?,
+        (_, true) => out.line("no regression")?,
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Figures that are gone, and how the runs differ themselves.
+fn rest(out: &mut Output, compared: &Comparison, missing: &[String]) -> Result<()> {
+    for line in missing.iter().take(MISSING_SHOWN) {
+        out.line(format!("missing: {line}"))?;
+    }
+    if missing.len() > MISSING_SHOWN {
+        out.line(format!("missing: {} more", missing.len() - MISSING_SHOWN))?;
+    }
+    if compared.only_in_b > 0 {
+        out.line(format!("{} new", counted(compared.only_in_b as u64, "figure is", "figures are")))?;
+    }
+    for (name, before, after) in &compared.differences {
+        out.line(format!("{name} differs: {before} before, {after} after"))?;
     }
     Ok(())
 }
