@@ -233,6 +233,44 @@ pub(crate) fn encode(
     detail: Detail<'_>,
     end: Option<StoredKey<'_>>,
 ) {
+    match short(frame, key, detail) {
+        // In one piece with zeros behind it, which are cut off again: a store of fixed length instead of a byte at a time.
+        Some((bytes, length)) => {
+            let whole = out.len() + length;
+            out.extend_from_slice(&bytes);
+            out.truncate(whole);
+        }
+        None => encode_long(out, frame, key, detail, end),
+    }
+}
+
+/// The record of a lookup or a write with a hashed key, which nearly all are, where its numbers are small; and its length.
+#[inline]
+fn short(frame: Frame, key: StoredKey<'_>, detail: Detail<'_>) -> Option<([u8; 16], usize)> {
+    let (kind, number) = match detail {
+        Detail::Get(Some(found)) => (0, found.map_or(0, |bytes| bytes.saturating_add(2))),
+        Detail::Put(bytes) => (1, bytes),
+        _ => return None,
+    };
+    let StoredKey::Hash(hash, key_bytes) = key else { return None };
+    if number >= 0x4000 || key_bytes >= 0x80 || frame.delta_ns != 0 || frame.keyspace != 0 {
+        return None;
+    }
+    let head = kind | if frame.joined { JOINED } else { 0 };
+    let (number, length) =
+        if number < 0x80 { (number, 11) } else { ((number & 0x7f) | 0x80 | (number >> 7) << 8, 12) };
+    let word =
+        u128::from(head) | u128::from(hash) << 8 | u128::from(key_bytes) << 72 | u128::from(number) << 80;
+    Some((word.to_le_bytes(), length))
+}
+
+fn encode_long(
+    out: &mut Vec<u8>,
+    frame: Frame,
+    key: StoredKey<'_>,
+    detail: Detail<'_>,
+    end: Option<StoredKey<'_>>,
+) {
     let (kind, number, backwards) = match detail {
         Detail::Get(None) => (0, Some(1), false),
         Detail::Get(Some(None)) => (0, Some(0), false),

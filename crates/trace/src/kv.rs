@@ -18,8 +18,7 @@
 //! # }
 //! ```
 //!
-//! Not recorded: transactions, and reads at a [`Snapshot`] that do not go through these types. What the types that are dereferenced to
-//! hand out is not traced either.
+//! Not recorded: transactions. What the types that are dereferenced to hand out is not traced either.
 
 use std::ops::Deref;
 
@@ -170,10 +169,37 @@ impl TracedKeyspace {
         Ok(())
     }
 
+    /// As [`Keyspace::merge_with`].
+    #[inline]
+    pub fn merge_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        durability: cairn_kv::Durability,
+    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
+        self.keyspace.merge_with(key, operand, durability)?;
+        self.record(key, Detail::Merge(operand.len() as u64));
+        Ok(())
+    }
+
     /// As [`Keyspace::delete_range`].
     pub fn delete_range(&self, start: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         let (start, end) = (start.as_ref(), end.as_ref());
         self.keyspace.delete_range(start, end)?;
+        self.record(start, Detail::DeleteRange { end, end_bytes: end.len() as u32 });
+        Ok(())
+    }
+
+    /// As [`Keyspace::delete_range_with`].
+    pub fn delete_range_with(
+        &self,
+        start: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+        durability: cairn_kv::Durability,
+    ) -> Result<()> {
+        let (start, end) = (start.as_ref(), end.as_ref());
+        self.keyspace.delete_range_with(start, end, durability)?;
         self.record(start, Detail::DeleteRange { end, end_bytes: end.len() as u32 });
         Ok(())
     }
@@ -198,15 +224,29 @@ impl TracedKeyspace {
     /// As [`Keyspace::multi_get`]; the lookups are recorded as belonging together.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let values = self.keyspace.multi_get(keys)?;
-        if let Some(recorder) = &self.recorder {
-            recorder.batch(|records| {
-                for (key, value) in keys.iter().zip(&values) {
-                    let found = value.as_ref().map(|value| value.len() as u64);
-                    records.record(self.number, key.as_ref(), Detail::Get(Some(found)));
-                }
-            });
-        }
+        self.record_gets(keys, &values);
         Ok(values)
+    }
+
+    /// As [`Keyspace::multi_get_at`]; recorded as [`TracedKeyspace::multi_get`].
+    pub fn multi_get_at<K: AsRef<[u8]>>(
+        &self,
+        keys: &[K],
+        snapshot: &Snapshot,
+    ) -> Result<Vec<Option<Value>>> {
+        let values = self.keyspace.multi_get_at(keys, snapshot)?;
+        self.record_gets(keys, &values);
+        Ok(values)
+    }
+
+    fn record_gets<K: AsRef<[u8]>>(&self, keys: &[K], values: &[Option<Value>]) {
+        let Some(recorder) = &self.recorder else { return };
+        recorder.batch(|records| {
+            for (key, value) in keys.iter().zip(values) {
+                let found = value.as_ref().map(|value| value.len() as u64);
+                records.record(self.number, key.as_ref(), Detail::Get(Some(found)));
+            }
+        });
     }
 
     /// As [`Keyspace::cursor`]. What is read from one position on is a scan of the trace, noted when the cursor moves elsewhere or
@@ -229,6 +269,12 @@ impl TracedKeyspace {
     pub fn range(&self, range: impl KeyRange) -> TracedRange {
         let start = range.half_open().0.unwrap_or_default();
         TracedRange { range: self.keyspace.range(range), scan: self.scan(start) }
+    }
+
+    /// As [`Keyspace::range_at`]; recorded as [`TracedKeyspace::range`].
+    pub fn range_at(&self, range: impl KeyRange, snapshot: &Snapshot) -> TracedRange {
+        let start = range.half_open().0.unwrap_or_default();
+        TracedRange { range: self.keyspace.range_at(range, snapshot), scan: self.scan(start) }
     }
 
     /// As [`Keyspace::prefix`].
@@ -403,93 +449,4 @@ impl DoubleEndedIterator for TracedRange {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::Arc;
-
-    use cairn_vfs::{Fs, MemFs};
-
-    use super::*;
-    use crate::{KeyForm, Kind, Options, Trace};
-
-    /// Goal: what a program does with a store is in the trace, one record for each operation, and the store answers as it would
-    /// without. Method: one of each, over two keyspaces.
-    #[test]
-    fn a_program_is_recorded() {
-        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-        let options = Options { keys: KeyForm::Raw, ..Options::default() };
-        let recorder = Recorder::create_in(&fs, Path::new("/t"), options).unwrap();
-        let db =
-            Db::builder("/store").fs(Arc::clone(&fs)).keyspace("other", Default::default()).open().unwrap();
-        let db = TracedDb::new(db, Some(recorder.clone()));
-        db.put("a", "1").unwrap();
-        db.put("b", "22").unwrap();
-        assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
-        assert!(db.get("nothing").unwrap().is_none());
-        let other = db.keyspace("other").unwrap();
-        other.put("c", "333").unwrap();
-        let mut batch = WriteBatch::new();
-        batch.put("d", "4").unwrap();
-        batch.add(other.id(), Operation::Delete { key: b"c" }).unwrap();
-        db.write(&batch).unwrap();
-        assert_eq!(db.multi_get(&["a", "x"]).unwrap().len(), 2);
-        assert_eq!(db.iter().count(), 3);
-        assert_eq!(db.range("b"..).rev().take(2).count(), 2);
-        let mut cursor = db.cursor().unwrap();
-        cursor.seek("b").unwrap();
-        cursor.next().unwrap();
-        assert_eq!(cursor.key(), b"d");
-        drop(cursor);
-        db.delete_range("a", "b").unwrap();
-        db.delete("b").unwrap();
-        db.flush().unwrap();
-        recorder.finish().unwrap();
-
-        let trace = Trace::open(&*fs, Path::new("/t")).unwrap();
-        let seen: Vec<(Kind, u32, bool, String)> = trace
-            .events()
-            .map(|event| event.unwrap())
-            .map(|event| {
-                (event.kind(), event.keyspace, event.joined, String::from_utf8_lossy(event.key).into_owned())
-            })
-            .collect();
-        let expected = [
-            (Kind::Put, 0, false, "a"),
-            (Kind::Put, 0, false, "b"),
-            (Kind::Get, 0, false, "a"),
-            (Kind::Get, 0, false, "nothing"),
-            (Kind::Put, 1, false, "c"),
-            (Kind::Put, 0, false, "d"),
-            (Kind::Delete, 1, true, "c"),
-            (Kind::Get, 0, false, "a"),
-            (Kind::Get, 0, true, "x"),
-            (Kind::Scan, 0, false, ""),
-            (Kind::Scan, 0, false, "d"),
-            (Kind::Scan, 0, false, "b"),
-            (Kind::DeleteRange, 0, false, "a"),
-            (Kind::Delete, 0, false, "b"),
-        ];
-        assert_eq!(
-            seen,
-            expected.map(|(kind, keyspace, joined, key)| (kind, keyspace, joined, key.to_owned()))
-        );
-        let scans: Vec<Detail<'_>> = trace
-            .events()
-            .map(|event| event.unwrap().detail)
-            .filter(|detail| matches!(detail, Detail::Scan { .. }))
-            .collect();
-        assert_eq!(scans[0], Detail::Scan { entries: 3, backwards: false });
-        assert_eq!(scans[1], Detail::Scan { entries: 2, backwards: true });
-        assert_eq!(scans[2], Detail::Scan { entries: 2, backwards: false });
-    }
-
-    /// Goal: without a recorder it is a store like any other.
-    #[test]
-    fn nothing_is_recorded_unasked() {
-        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
-        let db = TracedDb::new(Db::builder("/store").fs(Arc::clone(&fs)).open().unwrap(), None);
-        db.put("a", "1").unwrap();
-        assert_eq!(db.iter().count(), 1);
-        assert_eq!(AsRef::<Db>::as_ref(&db).keyspaces().len(), 1);
-    }
-}
+mod tests;

@@ -1,10 +1,14 @@
 //! Recording while a program runs: lanes, a clock that is read as seldom as it can be, and errors that stay here.
+//!
+//! ```text
+//!   operation ─► staged, by its thread alone ─(32, or one where they are rare)─► lane ─(64 KiB, or a second)─► file
+//!                a look at the clock each 8
+//! ```
 
-use std::cell::RefCell;
 use std::env;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_vfs::sync::{Line, Mutex, lock};
@@ -14,6 +18,10 @@ use crate::error::{Error, Result};
 use crate::event::Detail;
 use crate::format::{self, Frame, Header, KEY_BYTES_MAX, KeyForm, StoredKey};
 use crate::writer::{BLOCK_BYTES, Pending, Tail};
+
+mod staged;
+
+use staged::{STAGED, Staged, staged_for};
 
 /// The environment's word for the file that [`Recorder::from_env`] writes.
 pub const ENV_PATH: &str = "CAIRN_TRACE";
@@ -30,6 +38,8 @@ const AGE_NS: u64 = 1_000_000_000;
 const CLOCK_EVERY: u32 = 8;
 /// They are, where that many take less than this.
 const FREQUENT_NS: u64 = 1_000_000;
+/// Frequent operations that a thread keeps to itself before it takes its lane's lock.
+const STAGED_MAX: u32 = 32;
 
 /// How a program is recorded.
 #[derive(Debug, Clone)]
@@ -73,7 +83,7 @@ pub struct Summary {
 /// Writes a trace of what it is told, from any number of threads. Cheap to clone; the trace ends with
 /// [`Recorder::finish`] or with the last clone.
 ///
-/// An operation costs some 15 ns: a hash of its key and a few bytes in memory of its thread's own, handed over after every eighth. Nothing
+/// An operation costs a hash of its key and a few bytes in memory of its thread's own, handed over after every 32nd. Nothing
 /// that goes wrong is shown to the operation: recording stops, what is not recorded is counted, and [`Recorder::finish`] tells.
 #[derive(Debug, Clone)]
 pub struct Recorder {
@@ -106,34 +116,7 @@ struct End {
     summary: Option<Summary>,
 }
 
-/// What a thread has recorded and not handed over: the operations since its last look at the clock, all at the time of that.
-#[derive(Debug)]
-struct Staged {
-    /// The recorder's number, and where to find it when the thread ends.
-    recorder: u64,
-    inner: Weak<Inner>,
-    records: Vec<u8>,
-    count: u32,
-    /// Records after which they are handed over.
-    group: u32,
-    now_ns: u64,
-}
-
 static RECORDERS: AtomicU64 = AtomicU64::new(1);
-
-thread_local! {
-    static STAGED: RefCell<Staged> = const {
-        RefCell::new(Staged { recorder: 0, inner: Weak::new(), records: Vec::new(), count: 0, group: 1, now_ns: 0 })
-    };
-}
-
-impl Drop for Staged {
-    fn drop(&mut self) {
-        if let Some(inner) = self.inner.upgrade() {
-            inner.hand_over(self);
-        }
-    }
-}
 
 impl Recorder {
     /// Records to a new file on the real disk. Errors: [`Error::Vfs`] where there is a file, [`Error::Invalid`].
@@ -232,7 +215,8 @@ impl Recorder {
                 return false;
             }
             inner.push(staged, (false, keyspace), stored, detail);
-            if staged.count >= staged.group {
+            staged.left -= 1;
+            if staged.left == 0 && (staged.is_rare || staged.count >= STAGED_MAX) {
                 inner.hand_over(staged);
             }
             true
@@ -248,10 +232,7 @@ impl Recorder {
         if staged.recorder != self.inner.number {
             self.adopt(staged);
         }
-        if staged.count == 0 {
-            return self.inner.look_at_clock(staged);
-        }
-        true
+        staged.left > 0 || self.inner.look_at_clock(staged)
     }
 
     /// The thread goes over to this recorder.
@@ -260,9 +241,7 @@ impl Recorder {
         if let Some(other) = staged.inner.upgrade() {
             other.hand_over(staged);
         }
-        staged.records.clear();
-        (staged.count, staged.now_ns) = (0, 0);
-        (staged.recorder, staged.inner) = (self.inner.number, Arc::downgrade(&self.inner));
+        staged.belong_to(self.inner.number, Arc::downgrade(&self.inner));
     }
 
     /// Records operations that belong together: a batch, a multi-get. Within `fill` nothing else is recorded.
@@ -315,8 +294,8 @@ impl Recorder {
         );
     }
 
-    /// Writes what was recorded so far. Not durable. Of other threads that still run, up to seven last operations are missing: they come
-    /// with their next one, or with the thread's end.
+    /// Writes what was recorded so far. Not durable. Of other threads that still run, up to 31 last operations are missing: they come
+    /// with their next ones, or with the thread's end.
     ///
     /// Errors: the one that ended the recording.
     pub fn flush(&self) -> Result<()> {
@@ -330,8 +309,7 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace: what is recorded after this is counted as dropped, and so are the operations that other threads have not handed over,
-    /// seven each at most. Durable when it returns. Further calls return the same.
+    /// Ends the trace. Operations that other threads that still run have not handed over, 31 each at most, are lost and counted as dropped. Durable when it returns. Further calls return the same.
     ///
     /// Errors: the one that ended the recording before; the file then reads as one that was cut.
     pub fn finish(&self) -> Result<Summary> {
@@ -409,8 +387,8 @@ impl Inner {
             return false;
         }
         let now_ns = (self.clock.now().as_nanos() as u64).saturating_sub(self.start_ns);
-        let frequent = now_ns.saturating_sub(staged.now_ns) < FREQUENT_NS;
-        staged.group = if frequent { CLOCK_EVERY } else { 1 };
+        staged.is_rare = now_ns.saturating_sub(staged.now_ns) >= FREQUENT_NS;
+        staged.left = if staged.is_rare { 1 } else { CLOCK_EVERY };
         staged.now_ns = now_ns;
         true
     }
@@ -427,9 +405,9 @@ impl Inner {
             Detail::DeleteRange { end, .. } => Some(self.stored_end(end)),
             _ => None,
         };
-        // The first one's time is put in when they are handed over.
-        format::encode(&mut staged.records, Frame { joined, delta_ns: 0, keyspace }, key, detail, end);
-        staged.count += 1;
+        let delta_ns = staged.step();
+        format::encode(&mut staged.records, Frame { joined, delta_ns, keyspace }, key, detail, end);
+        staged.add_one();
     }
 
     #[cold]
@@ -448,11 +426,24 @@ impl Inner {
         }
         // LANES of them were made, so there is always one.
         let mut pending = lock(&self.lanes[thread::number() % LANES].0);
-        pending.push_group(staged.now_ns, &staged.records, staged.count);
-        staged.records.clear();
-        staged.count = 0;
+        pending.push_group((staged.first_ns, staged.last_ns), &staged.records, staged.count);
+        staged.clear();
         if pending.is_full() || pending.last_ns - pending.first_ns > AGE_NS {
             self.write(&mut pending);
+            let now_ns = pending.last_ns;
+            drop(pending);
+            self.write_old(now_ns);
+        }
+    }
+
+    /// Writes lanes whose threads have gone quiet: nobody else would before the end.
+    #[cold]
+    fn write_old(&self, now_ns: u64) {
+        for lane in &self.lanes {
+            let mut pending = lock(lane);
+            if !pending.is_empty() && now_ns.saturating_sub(pending.first_ns) > AGE_NS {
+                self.write(&mut pending);
+            }
         }
     }
 
@@ -479,6 +470,8 @@ impl Inner {
 
     fn finish(&self) -> Result<Summary> {
         self.on.store(false, Ordering::Relaxed);
+        // What others have staged is not waited for.
+        let staged = staged_for(self.number);
         let mut last_ns = 0;
         for lane in &self.lanes {
             let mut pending = lock(lane);
@@ -492,7 +485,7 @@ impl Inner {
         if let Some(summary) = end.summary {
             return Ok(summary);
         }
-        let dropped = self.dropped.load(Ordering::Relaxed);
+        let dropped = self.dropped.load(Ordering::Relaxed) + staged;
         if let Err(error) = end.tail.finish(last_ns, dropped) {
             end.error = Some(error.clone());
             return Err(error);

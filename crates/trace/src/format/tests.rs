@@ -113,6 +113,25 @@ proptest! {
         prop_assert_eq!((used, event.key, event.key_bytes), (out.len(), &hash.to_le_bytes()[..], 77));
     }
 
+    /// Goal: the short way of encoding and the long one give the same bytes. Method: lookups and writes around the lengths at which numbers take another byte.
+    #[test]
+    fn short_records_are_the_same(
+        joined: bool,
+        hash: u64,
+        key_bytes in 0_u32..300,
+        bytes in prop_oneof![0_u64..300, 0x3ff0_u64..0x4010, any::<u64>()],
+        found: Option<bool>,
+    ) {
+        let frame = Frame { joined, delta_ns: 0, keyspace: 0 };
+        let get = Detail::Get(found.map(|found| found.then_some(bytes)));
+        for detail in [get, Detail::Put(bytes)] {
+            let (mut short, mut long) = (vec![1], vec![1]);
+            encode(&mut short, frame, StoredKey::Hash(hash, key_bytes), detail, None);
+            encode_long(&mut long, frame, StoredKey::Hash(hash, key_bytes), detail, None);
+            prop_assert_eq!(short, long);
+        }
+    }
+
     /// Goal: no bytes are too strange. Method: random ones as a header, as a block, as records.
     #[test]
     fn garbage_is_refused_quietly(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

@@ -6,6 +6,9 @@
 //! 0.002,get,user:17,120,true,
 //! 0.003,scan,user:,,,50
 //! ```
+//!
+//! `key_hex` and `end_hex` instead of `key` and `end` are bytes in hexadecimal, for keys that are no text. `joined` and `backwards` say `true` of what
+//! belongs to the row before, and of scans in descending order.
 
 use csv::{ByteRecord, ReaderBuilder};
 
@@ -26,12 +29,21 @@ const FOUND: &[&str] = &["found", "hit"];
 const COUNT: &[&str] = &["count", "entries", "rows"];
 const KEYSPACE: &[&str] = &["keyspace", "cf_id", "column_family"];
 const END: &[&str] = &["end", "end_key"];
-const KNOWN: [&[&str]; 12] =
-    [TIME, TIME_MS, TIME_US, TIME_NS, OPERATION, KEY, KEY_SIZE, VALUE_SIZE, FOUND, COUNT, KEYSPACE, END];
+const KEY_HEX: &[&str] = &["key_hex"];
+const END_HEX: &[&str] = &["end_hex"];
+const JOINED: &[&str] = &["joined"];
+const BACKWARDS: &[&str] = &["backwards"];
+const KNOWN: [&[&str]; 16] = [
+    TIME, TIME_MS, TIME_US, TIME_NS, OPERATION, KEY, KEY_SIZE, VALUE_SIZE, FOUND, COUNT, KEYSPACE, END, KEY_HEX, END_HEX,
+    JOINED, BACKWARDS,
+];
 
 /// True for a head with a column of keys.
 pub(super) fn has_key(fields: &[&str]) -> bool {
-    fields.iter().any(|field| KEY.contains(&field.trim_matches('"').to_ascii_lowercase().as_str()))
+    fields.iter().any(|field| {
+        let field = field.trim_matches('"').to_ascii_lowercase();
+        KEY.contains(&field.as_str()) || KEY_HEX.contains(&field.as_str())
+    })
 }
 
 /// Where the columns are.
@@ -45,6 +57,10 @@ struct Columns {
     count: Option<usize>,
     keyspace: Option<usize>,
     end: Option<usize>,
+    /// Keys and ends are in hexadecimal.
+    hex: bool,
+    joined: Option<usize>,
+    backwards: Option<usize>,
 }
 
 impl Columns {
@@ -58,13 +74,16 @@ impl Columns {
         Some(Columns {
             time: units.into_iter().find_map(|(known, unit)| Some((find(known)?, unit))),
             operation: find(OPERATION),
-            key: find(KEY)?,
+            key: find(KEY).or_else(|| find(KEY_HEX))?,
             key_size: find(KEY_SIZE),
             value_size: find(VALUE_SIZE),
             found: find(FOUND),
             count: find(COUNT),
             keyspace: find(KEYSPACE),
-            end: find(END),
+            end: find(END).or_else(|| find(END_HEX)),
+            hex: find(KEY).is_none(),
+            joined: find(JOINED),
+            backwards: find(BACKWARDS),
         })
     }
 }
@@ -88,14 +107,37 @@ pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
     sink.header.timed = columns.time.is_some();
     let mut first = None;
     let mut row = ByteRecord::new();
+    let (mut key, mut end) = (Vec::new(), Vec::new());
     while reader
         .read_byte_record(&mut row)
         .map_err(|error| refuse(error.position().map_or(0, csv::Position::line), error.to_string()))?
     {
         let line = row.position().map_or(0, csv::Position::line);
-        let parsed = Row { columns: &columns, row: &row };
+        let mut parsed = Row { columns: &columns, row: &row, key: &[], end: None };
+        let given = row.get(columns.key).ok_or_else(|| refuse(line, "a row without a key".to_owned()))?;
+        parsed.key = given;
+        parsed.end = parsed.field(columns.end);
+        if columns.hex {
+            from_hex(given, &mut key).map_err(|what| refuse(line, what))?;
+            from_hex(parsed.end.unwrap_or_default(), &mut end).map_err(|what| refuse(line, what))?;
+            parsed.key = &key;
+            parsed.end = parsed.end.map(|_| end.as_slice());
+        }
         let event = parsed.event(&mut first).map_err(|what| refuse(line, what))?;
         sink.add(&event)?;
+    }
+    Ok(())
+}
+
+/// The bytes that pairs of digits stand for.
+fn from_hex(text: &[u8], out: &mut Vec<u8>) -> std::result::Result<(), String> {
+    out.clear();
+    for pair in text.trim_ascii().chunks(2) {
+        let digits = std::str::from_utf8(pair).ok().filter(|digits| digits.len() == 2);
+        let byte = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        out.push(byte.ok_or_else(|| {
+            format!("{:?}: expected pairs of hexadecimal digits", String::from_utf8_lossy(text))
+        })?);
     }
     Ok(())
 }
@@ -103,6 +145,8 @@ pub(super) fn read(name: &str, input: &[u8], sink: &mut Sink) -> Result<()> {
 struct Row<'a> {
     columns: &'a Columns,
     row: &'a ByteRecord,
+    key: &'a [u8],
+    end: Option<&'a [u8]>,
 }
 
 impl<'a> Row<'a> {
@@ -117,6 +161,15 @@ impl<'a> Row<'a> {
     fn number(&self, column: Option<usize>, name: &str) -> std::result::Result<Option<u64>, String> {
         let Some(text) = self.text(column) else { return Ok(None) };
         text.parse().map(Some).map_err(|_| format!("{name} {text:?}: expected a number from 0"))
+    }
+
+    fn is_set(&self, column: Option<usize>, name: &str) -> std::result::Result<Option<bool>, String> {
+        match self.text(column).map(|text| text.to_ascii_lowercase()).as_deref() {
+            None => Ok(None),
+            Some("1" | "true" | "t" | "yes" | "hit") => Ok(Some(true)),
+            Some("0" | "false" | "f" | "no" | "miss") => Ok(Some(false)),
+            Some(other) => Err(format!("{name} {other:?}: expected true or false")),
+        }
     }
 
     /// Times count from the first one's.
@@ -134,13 +187,13 @@ impl<'a> Row<'a> {
                 ((time - first) * unit).max(0.0) as u64
             }
         };
-        let key = self.row.get(self.columns.key).ok_or("a row without a key")?;
+        let key = self.key;
         let key_bytes = self.number(self.columns.key_size, "key_size")?.unwrap_or(key.len() as u64);
         let keyspace = self.number(self.columns.keyspace, "keyspace")?.unwrap_or(0);
         Ok(Event {
             time_ns,
             lane: 0,
-            joined: false,
+            joined: self.is_set(self.columns.joined, "joined")?.unwrap_or(false),
             keyspace: u32::try_from(keyspace)
                 .map_err(|_| format!("keyspace {keyspace}: expected 32 bits"))?,
             key,
@@ -157,12 +210,7 @@ impl<'a> Row<'a> {
         })?;
         let size = self.number(self.columns.value_size, "value_size")?;
         let count = self.number(self.columns.count, "count")?;
-        let found = match self.text(self.columns.found).map(|text| text.to_ascii_lowercase()).as_deref() {
-            None => None,
-            Some("1" | "true" | "t" | "yes" | "hit") => Some(true),
-            Some("0" | "false" | "f" | "no" | "miss") => Some(false),
-            Some(other) => return Err(format!("found {other:?}: expected true or false")),
-        };
+        let found = self.is_set(self.columns.found, "found")?;
         Ok(match kind {
             Kind::Get => Detail::Get(match (found, size) {
                 (Some(false), _) => Some(None),
@@ -173,9 +221,12 @@ impl<'a> Row<'a> {
             Kind::Put => Detail::Put(size.unwrap_or(0)),
             Kind::Delete => Detail::Delete,
             Kind::Merge => Detail::Merge(size.unwrap_or(0)),
-            Kind::Scan => Detail::Scan { entries: count.unwrap_or(1), backwards: false },
+            Kind::Scan => {
+                let backwards = self.is_set(self.columns.backwards, "backwards")?.unwrap_or(false);
+                Detail::Scan { entries: count.unwrap_or(1), backwards }
+            }
             Kind::DeleteRange => {
-                let end = self.field(self.columns.end).ok_or("delete_range without an end")?;
+                let end = self.end.ok_or("delete_range without an end")?;
                 Detail::DeleteRange { end, end_bytes: end.len() as u32 }
             }
             Kind::Statement => Detail::Statement(count.unwrap_or(0)),

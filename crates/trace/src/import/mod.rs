@@ -28,8 +28,8 @@ const INPUT_BYTES_MAX: u64 = 16 << 30;
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Rows with a head that names the columns: `key`, and any of `time`, `op`, `key_size`, `value_size`, `found`, `count`,
-    /// `keyspace`, `thread`.
+    /// Rows with a head that names the columns: `key` or `key_hex`, and any of `time`, `op`, `key_size`, `value_size`, `found`, `count`,
+    /// `keyspace`, `end`, `joined`, `backwards`.
     Csv,
     /// One page number a line, as in the traces of papers on replacement.
     Pages,

@@ -234,6 +234,62 @@ fn nothing_is_left_with_threads() {
     assert_eq!((trace.records(), trace.ending()), (5, Ending::Complete { dropped: 0 }));
 }
 
+/// Goal: what another thread has not handed over at the end is counted as lost, and nothing else is. Method: a thread that is still there with three operations,
+/// and one that has recorded for somebody else.
+#[test]
+fn what_others_keep_is_counted() {
+    let fs = memory();
+    let (recorder, _) = recorder(&fs, raw());
+    let other = Recorder::create_in(&fs, Path::new("/other"), raw()).unwrap();
+    let (said, hears) = std::sync::mpsc::channel();
+    cairn_vfs::thread::scope(|scope| {
+        for (recorder, count) in [(recorder.clone(), 3), (other.clone(), 5)] {
+            let said = said.clone();
+            let (end, wait) = std::sync::mpsc::channel::<()>();
+            scope.spawn(move || {
+                (0..count).for_each(|_| recorder.put(0, b"kept", 1));
+                said.send(end).unwrap();
+                let _ = wait.recv();
+            });
+        }
+        let running: Vec<_> = (0..2).map(|_| hears.recv().unwrap()).collect();
+        recorder.put(0, b"own", 1);
+        let summary = recorder.finish().unwrap();
+        assert_eq!((summary.records, summary.dropped), (1, 3));
+        drop(running);
+    });
+    let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+    assert_eq!(trace.ending(), Ending::Complete { dropped: 3 });
+    assert_eq!(other.finish().unwrap().records, 5);
+}
+
+/// Goal: what a thread that has gone quiet has handed over is written by others. Method: a batch by a thread that then waits, two seconds of operations by
+/// another.
+#[test]
+fn quiet_threads_are_written_by_others() {
+    let fs = memory();
+    let (recorder, clock) = recorder(&fs, raw());
+    let (said, hears) = std::sync::mpsc::channel();
+    cairn_vfs::thread::scope(|scope| {
+        let quiet = recorder.clone();
+        scope.spawn(move || {
+            quiet.batch(|batch| batch.record(7, b"quiet", Detail::Delete));
+            let (end, wait) = std::sync::mpsc::channel::<()>();
+            said.send(end).unwrap();
+            let _ = wait.recv();
+        });
+        let running = hears.recv().unwrap();
+        for _ in 0..30 {
+            clock.advance(Duration::from_millis(100));
+            recorder.put(0, b"key", 1);
+        }
+        let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
+        assert!(trace.events().any(|event| event.unwrap().keyspace == 7), "{trace:?}");
+        drop(running);
+    });
+    recorder.finish().unwrap();
+}
+
 /// Goal: options that make no sense and a file that is there are refused.
 #[test]
 fn refusals() {

@@ -1,0 +1,125 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{Fs, MemFs};
+
+use super::*;
+use crate::{KeyForm, Kind, Options, Trace};
+
+/// Goal: what a program does with a store is in the trace, one record for each operation, and the store answers as it would
+/// without. Method: one of each, over two keyspaces.
+#[test]
+fn a_program_is_recorded() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = Options { keys: KeyForm::Raw, ..Options::default() };
+    let recorder = Recorder::create_in(&fs, Path::new("/t"), options).unwrap();
+    let db =
+        Db::builder("/store").fs(Arc::clone(&fs)).keyspace("other", Default::default()).open().unwrap();
+    let db = TracedDb::new(db, Some(recorder.clone()));
+    db.put("a", "1").unwrap();
+    db.put("b", "22").unwrap();
+    assert_eq!(db.get("a").unwrap().as_deref(), Some(&b"1"[..]));
+    assert!(db.get("nothing").unwrap().is_none());
+    let other = db.keyspace("other").unwrap();
+    other.put("c", "333").unwrap();
+    let mut batch = WriteBatch::new();
+    batch.put("d", "4").unwrap();
+    batch.add(other.id(), Operation::Delete { key: b"c" }).unwrap();
+    db.write(&batch).unwrap();
+    assert_eq!(db.multi_get(&["a", "x"]).unwrap().len(), 2);
+    assert_eq!(db.iter().count(), 3);
+    assert_eq!(db.range("b"..).rev().take(2).count(), 2);
+    let mut cursor = db.cursor().unwrap();
+    cursor.seek("b").unwrap();
+    cursor.next().unwrap();
+    assert_eq!(cursor.key(), b"d");
+    drop(cursor);
+    db.delete_range("a", "b").unwrap();
+    db.delete("b").unwrap();
+    db.flush().unwrap();
+    recorder.finish().unwrap();
+
+    let trace = Trace::open(&*fs, Path::new("/t")).unwrap();
+    let seen: Vec<(Kind, u32, bool, String)> = trace
+        .events()
+        .map(|event| event.unwrap())
+        .map(|event| {
+            (event.kind(), event.keyspace, event.joined, String::from_utf8_lossy(event.key).into_owned())
+        })
+        .collect();
+    let expected = [
+        (Kind::Put, 0, false, "a"),
+        (Kind::Put, 0, false, "b"),
+        (Kind::Get, 0, false, "a"),
+        (Kind::Get, 0, false, "nothing"),
+        (Kind::Put, 1, false, "c"),
+        (Kind::Put, 0, false, "d"),
+        (Kind::Delete, 1, true, "c"),
+        (Kind::Get, 0, false, "a"),
+        (Kind::Get, 0, true, "x"),
+        (Kind::Scan, 0, false, ""),
+        (Kind::Scan, 0, false, "d"),
+        (Kind::Scan, 0, false, "b"),
+        (Kind::DeleteRange, 0, false, "a"),
+        (Kind::Delete, 0, false, "b"),
+    ];
+    assert_eq!(
+        seen,
+        expected.map(|(kind, keyspace, joined, key)| (kind, keyspace, joined, key.to_owned()))
+    );
+    let scans: Vec<Detail<'_>> = trace
+        .events()
+        .map(|event| event.unwrap().detail)
+        .filter(|detail| matches!(detail, Detail::Scan { .. }))
+        .collect();
+    assert_eq!(scans[0], Detail::Scan { entries: 3, backwards: false });
+    assert_eq!(scans[1], Detail::Scan { entries: 2, backwards: true });
+    assert_eq!(scans[2], Detail::Scan { entries: 2, backwards: false });
+}
+
+/// Goal: without a recorder it is a store like any other.
+#[test]
+fn nothing_is_recorded_unasked() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let db = TracedDb::new(Db::builder("/store").fs(Arc::clone(&fs)).open().unwrap(), None);
+    db.put("a", "1").unwrap();
+    assert_eq!(db.iter().count(), 1);
+    assert_eq!(AsRef::<Db>::as_ref(&db).keyspaces().len(), 1);
+}
+
+/// Goal: no way to read or write a keyspace goes by the recorder. Method: those that take a durability or a snapshot.
+#[test]
+fn all_ways_are_recorded() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let options = Options { keys: KeyForm::Raw, ..Options::default() };
+    let recorder = Recorder::create_in(&fs, Path::new("/t"), options).unwrap();
+    let keyspace = cairn_kv::KeyspaceOptions {
+        merge_operator: Some(Arc::new(cairn_kv::AddU64)),
+        ..Default::default()
+    };
+    let db = Db::builder("/store").fs(Arc::clone(&fs)).default_keyspace(keyspace).open().unwrap();
+    let db = TracedDb::new(db, Some(recorder.clone()));
+    let buffered = cairn_kv::Durability::Buffered;
+    db.put_with("a", 1_u64.to_le_bytes(), buffered).unwrap();
+    db.merge_with("a", 2_u64.to_le_bytes(), buffered).unwrap();
+    let snapshot = db.as_ref().snapshot();
+    assert!(db.get_at("a", &snapshot).unwrap().is_some());
+    assert_eq!(db.multi_get_at(&["a", "b"], &snapshot).unwrap().len(), 2);
+    assert_eq!(db.range_at("a".., &snapshot).count(), 1);
+    db.delete_range_with("a", "b", buffered).unwrap();
+    db.delete_with("a", buffered).unwrap();
+    recorder.finish().unwrap();
+    let trace = Trace::open(&*fs, Path::new("/t")).unwrap();
+    let kinds: Vec<Kind> = trace.events().map(|event| event.unwrap().kind()).collect();
+    let expected = [
+        Kind::Put,
+        Kind::Merge,
+        Kind::Get,
+        Kind::Get,
+        Kind::Get,
+        Kind::Scan,
+        Kind::DeleteRange,
+        Kind::Delete,
+    ];
+    assert_eq!(kinds, expected);
+}
