@@ -1,5 +1,6 @@
 //! Opening stores that another program may have made.
 
+use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,9 +85,15 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
     Store::new(traced(builder)?, at, &known, hint)
 }
 
-/// Opens a store whose operations are recorded where `cairn trace record` asks for it.
+/// Opens a store whose operations are recorded where `cairn trace record` asks for it. A trace that cannot be written is no reason to refuse the store.
 fn traced(builder: Builder) -> Result<TracedDb> {
-    Ok(TracedDb::new(builder.open()?, Recorder::from_env("cairn kv")?))
+    let db = builder.open()?;
+    let recorder = Recorder::from_env("cairn kv").unwrap_or_else(|error| {
+        // Nobody is left to be told where this fails.
+        let _ = writeln!(io::stderr(), "operations are not recorded: {error}");
+        None
+    });
+    Ok(TracedDb::new(db, recorder))
 }
 
 /// Opens the store in `path` as a whole. `alternative` is what a user may do when somebody else has it open.

@@ -1,4 +1,4 @@
-//! `cairn trace dump`: the operations as CSV, which `cairn trace import` reads.
+//! `cairn trace dump`: the operations as CSV, which `cairn trace import` reads. Threads are told and not read again: an import has one.
 
 use std::sync::Arc;
 
@@ -9,8 +9,24 @@ use crate::args::trace::DumpArgs;
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output, to_hex};
 
-const HEAD: [&str; 10] =
-    ["time_ns", "thread", "op", "keyspace", "key", "key_size", "value_size", "found", "count", "end"];
+/// Columns; those of keys get `_hex` where a key of the trace is no text.
+const HEAD: [&str; COLUMNS] = [
+    "time_ns",
+    "thread",
+    "op",
+    "keyspace",
+    KEY,
+    "key_size",
+    "value_size",
+    "found",
+    "count",
+    END,
+    "joined",
+    "backwards",
+];
+const COLUMNS: usize = 12;
+const KEY: &str = "key";
+const END: &str = "end";
 
 /// Rows that are handed on together.
 const PART: u64 = 1_000;
@@ -18,9 +34,17 @@ const PART: u64 = 1_000;
 /// Prints a trace.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     let trace = Trace::open(&**fs, &args.trace)?;
-    let keys = trace.header().keys;
+    let form = match trace.header().keys {
+        KeyForm::Hashed => Form::Hash,
+        KeyForm::Raw if is_text(&trace, args.limit)? => Form::Text,
+        KeyForm::Raw => Form::Hex,
+    };
     let mut out = Output::new();
-    out.line(HEAD.join(","))?;
+    let head = HEAD.map(|name| match form == Form::Hex && (name == KEY || name == END) {
+        true => format!("{name}_hex"),
+        false => name.to_owned(),
+    });
+    out.line(head.join(","))?;
     let refuse = |error: csv::Error| Error::usage(error.to_string());
     let mut left = args.limit.unwrap_or(u64::MAX);
     let mut events = trace.events();
@@ -28,7 +52,7 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
         let mut rows = csv::WriterBuilder::new().has_headers(false).from_writer(Vec::new());
         let part = left.min(PART);
         for event in events.by_ref().take(part as usize) {
-            rows.write_record(row(&event?, keys)).map_err(refuse)?;
+            rows.write_record(row(&event?, form)).map_err(refuse)?;
         }
         let bytes = rows.into_inner().map_err(|error| Error::usage(error.to_string()))?;
         out.bytes(&bytes)?;
@@ -38,11 +62,40 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn row(event: &Event<'_>, keys: KeyForm) -> [String; 10] {
-    let shown = |key: &[u8]| match (keys, std::str::from_utf8(key)) {
-        (KeyForm::Raw, Ok(text)) => text.to_owned(),
-        _ => to_hex(key),
+/// How keys are shown: all of a trace alike, since one in hexadecimal among others could be the text of another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Text,
+    Hex,
+    /// In hexadecimal, which is taken for the key itself: nobody knows the real one.
+    Hash,
+}
+
+/// True where all keys that are to be shown can be read as text, and are read back as they are.
+fn is_text(trace: &Trace, limit: Option<u64>) -> Result<bool> {
+    let most = usize::try_from(limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
+    let readable = |key: &[u8]| std::str::from_utf8(key).is_ok();
+    for event in trace.events().take(most) {
+        let event = event?;
+        let end = match event.detail {
+            // An end is read without the blanks around it, and not at all where there is nothing else.
+            Detail::DeleteRange { end, .. } => readable(end) && !end.is_empty() && end.trim_ascii() == end,
+            _ => true,
+        };
+        if !end || !readable(event.key) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn row(event: &Event<'_>, form: Form) -> [String; COLUMNS] {
+    let shown = |key: &[u8]| match form {
+        Form::Text => String::from_utf8_lossy(key).into_owned(),
+        Form::Hex | Form::Hash => to_hex(key),
     };
+    let backwards = matches!(event.detail, Detail::Scan { backwards: true, .. });
+    let flag = |is_set: bool| if is_set { "true".to_owned() } else { String::new() };
     let (found, count, end) = match event.detail {
         Detail::Get(Some(found)) => (found.is_some().to_string(), String::new(), String::new()),
         Detail::Block { hit: Some(hit), .. } => (hit.to_string(), String::new(), String::new()),
@@ -62,5 +115,7 @@ fn row(event: &Event<'_>, keys: KeyForm) -> [String; 10] {
         found,
         count,
         end,
+        flag(event.joined),
+        flag(backwards),
     ]
 }

@@ -26,6 +26,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         false => std::env::current_dir().map_err(|error| Error::usage(error.to_string()))?.join(&args.out),
         true => args.out.clone(),
     };
+    let before = all(fs, &args.out)?;
     let status = Command::new(program)
         .args(arguments)
         .env(ENV_PATH, &out)
@@ -33,7 +34,8 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         .env(ENV_SAMPLE, args.sample.to_string())
         .status()
         .map_err(|error| Error::usage(format!("{}: {error}", Path::new(program).display())))?;
-    let traces = written(fs, &args.out)?;
+    let mut traces = all(fs, &args.out)?;
+    traces.retain(|path| !before.contains(path));
     let mut output = Output::new();
     for path in &traces {
         let trace = Trace::open(&**fs, path)?;
@@ -59,15 +61,23 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// The traces that are there: the one that was named, and those of further stores.
-fn written(fs: &Arc<dyn Fs>, first: &Path) -> Result<Vec<PathBuf>> {
+/// The files that are there: by the name that was given, and by those of further stores.
+fn all(fs: &Arc<dyn Fs>, first: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
-    let mut path = first.to_owned();
-    while fs.exists(&path)? {
-        found.push(path);
+    let numbered = |number: usize| {
         let mut name = first.as_os_str().to_owned();
-        name.push(format!(".{}", found.len()));
-        path = PathBuf::from(name);
+        name.push(format!(".{number}"));
+        PathBuf::from(name)
+    };
+    if fs.exists(first)? {
+        found.push(first.to_owned());
+    }
+    for number in 1.. {
+        let path = numbered(number);
+        if !fs.exists(&path)? {
+            break;
+        }
+        found.push(path);
     }
     Ok(found)
 }

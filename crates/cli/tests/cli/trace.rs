@@ -30,7 +30,7 @@ fn programs_are_recorded() {
     assert_eq!((summary["records"].as_u64(), summary["ending"].as_str()), (Some(3), Some("complete")));
     let dump = scratch.run("trace dump t").ended(0).text();
     let rows: Vec<&str> = dump.lines().collect();
-    assert_eq!(rows[0], "time_ns,thread,op,keyspace,key,key_size,value_size,found,count,end");
+    assert_eq!(rows[0], "time_ns,thread,op,keyspace,key,key_size,value_size,found,count,end,joined,backwards");
     let row: Vec<&str> = rows[2].split(',').collect();
     assert_eq!((rows.len(), row[2], row[4], row[6]), (4, "put", "ab", "1"));
     record("-o h -- PROGRAM kv get s a").ended(0);
@@ -67,6 +67,50 @@ fn imports() {
     scratch.run("trace import again.csv -o again").ended(0);
     assert_eq!(scratch.run("trace dump again").ended(0).text(), dump);
     assert_eq!(scratch.run("trace dump t --limit 2").ended(0).text().lines().count(), 3);
+}
+
+/// Goal: a dump is the whole trace: keys that are no text stay apart from those that look like them in hexadecimal, and so do batches and scans downwards. Method:
+/// a trace made of a file in hexadecimal, dumped, imported and dumped again.
+#[test]
+fn dumps_are_whole() {
+    let scratch = Scratch::new();
+    let rows = "op,key_hex,value_size,count,end_hex,joined,backwards\n\
+        put,ff,1,,,,\nput,6666,1,,,true,\nscan,ff00,,7,,,true\ndelete_range,61,,,20,,\n";
+    scratch.write("in.csv", rows);
+    scratch.run("trace import in.csv -o t").ended(0);
+    let dump = scratch.run("trace dump t").ended(0).text();
+    let lines: Vec<&str> = dump.lines().collect();
+    assert!(lines[0].contains("key_hex") && lines[1].contains(",put,0,ff,1,"), "{dump}");
+    assert!(lines[2].contains(",6666,2,") && lines[2].ends_with(",true,"), "{dump}");
+    assert!(lines[3].ends_with(",7,,,true") && lines[4].contains(",20,"), "{dump}");
+    scratch.write("again.csv", &dump);
+    scratch.run("trace import again.csv -o again").ended(0);
+    assert_eq!(scratch.run("trace dump again").ended(0).text(), dump);
+    assert_eq!(scratch.run("trace stats again --json").ended(0).json()[0]["keys"], 3.0);
+    scratch.write("odd.csv", "key_hex\nabc\n");
+    scratch.run("trace import odd.csv -o odd").failed(&["line 2", "abc", "hexadecimal"]);
+}
+
+/// Goal: what was there before is no trace of the program. Method: a file by the name that a second store's trace has; then two stores.
+#[test]
+fn leftovers_are_not_reported() {
+    let scratch = imported();
+    std::fs::rename(scratch.path("t"), scratch.path("r.1")).unwrap();
+    scratch.write("in.tsv", "key\tvalue\na\t1\n");
+    let program = env!("CARGO_BIN_EXE_cairn");
+    let words = format!("trace record --json -o r -- {program} kv load s in.tsv --create");
+    let text = scratch.run(&words).ended(0).text();
+    assert!(text.contains("\"trace\":\"r\"") && !text.contains("r.1"), "{text}");
+}
+
+/// Goal: a store is of use though its trace cannot be written. Method: an environment that names no place.
+#[test]
+fn a_trace_that_cannot_be_written_is_told() {
+    let scratch = Scratch::new();
+    scratch.write("in.tsv", "key\tvalue\na\t1\n");
+    let ran = scratch.shell("CAIRN_TRACE=/no/such/place cairn kv load s in.tsv --create");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(ran.err.contains("not recorded") && ran.err.contains("/no/such/place"), "{}", ran.err);
 }
 
 /// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a trace, one cut, something else.
