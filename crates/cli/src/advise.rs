@@ -63,7 +63,7 @@ fn to_json(of: &impl serde::Serialize) -> Result<String> {
 
 fn options(args: &AdviseArgs) -> Result<Options> {
     let effort = match args.effort {
-        EffortArg::Quick => Effort { finalists: 3, rounds: 3, load_secs: 15.0, turn_secs: 0.4 },
+        EffortArg::Quick => Effort { finalists: 3, rounds: 5, load_secs: 25.0, turn_secs: 0.4 },
         EffortArg::Usual => Effort::default(),
         EffortArg::Full => Effort { finalists: 6, rounds: 9, load_secs: 400.0, turn_secs: 3.0 },
     };
@@ -79,11 +79,12 @@ fn options(args: &AdviseArgs) -> Result<Options> {
 
 /// What is asked: the file, and over it what was typed; answers on a terminal where there is neither.
 fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
-    let mut question = match &args.workload {
-        Some(path) => Question::from_json(&read_text(fs, path)?, &path.display().to_string())?,
-        None => Question::default(),
+    let mut question = match (&args.workload, &args.trace) {
+        (Some(path), _) => Question::from_json(&read_text(fs, path)?, &path.display().to_string())?,
+        (None, Some(path)) => advise::from_trace(path, args.threads)?,
+        (None, None) => Question::default(),
     };
-    let is_silent = args.workload.is_none() && !args.check && shares(args).iter().all(Option::is_none);
+    let is_silent = args.workload.is_none() && args.trace.is_none() && !args.check && shares(args).iter().all(Option::is_none);
     let workload = &mut question.workload;
     let given = shares(args);
     if given.iter().any(Option::is_some) {

@@ -20,6 +20,7 @@ mod predict;
 mod question;
 mod run;
 mod text;
+mod traced;
 mod verify;
 
 use std::collections::BTreeMap;
@@ -34,11 +35,13 @@ pub use costs::{Costs, Kind};
 pub use predict::{Machine, Prediction};
 pub use question::{Constraints, Question, Workload};
 pub use text::to_text;
+pub use traced::from_trace;
 pub use verify::{Effort, Verified};
 
 use self::change::Changing;
 use self::choice::choose;
 use self::run::Runner;
+use self::traced::Traced;
 use self::verify::{Finalist, Verification, Verifier};
 use crate::error::{Error, Result};
 use crate::probe::{self, ProbeEffort};
@@ -154,6 +157,7 @@ struct Adviser<'a> {
     costs: BTreeMap<String, Vec<Costs>>,
     probes: Vec<Probe>,
     machine: Machine,
+    traced: Option<Traced>,
 }
 
 impl<'a> Adviser<'a> {
@@ -165,6 +169,8 @@ impl<'a> Adviser<'a> {
         stop: &'a Stop,
     ) -> Result<Self> {
         let (candidates, out) = candidate::candidates(question)?;
+        let threads = question.workload.threads;
+        let traced = question.trace.as_deref().map(|path| Traced::new(path, threads)).transpose()?;
         StdFs::new().create_dir_all(&options.work_dir)?;
         let probes = match options.probes {
             Some(effort) => probe::measure(&options.work_dir, effort)?,
@@ -181,6 +187,7 @@ impl<'a> Adviser<'a> {
             costs: BTreeMap::new(),
             probes,
             machine,
+            traced,
         };
         adviser.calibrate()?;
         Ok(adviser)
@@ -276,6 +283,7 @@ impl<'a> Adviser<'a> {
         let verifier = Verifier {
             runner: self.runner(),
             workload: &self.question.workload,
+            traced: self.traced.as_ref(),
             effort: self.options.effort,
             machine: &self.machine,
             asks_p99: self.question.constraints.p99_micros.is_some(),
@@ -314,6 +322,12 @@ impl<'a> Adviser<'a> {
             if verification.verified.is_empty() {
                 notes.push("not everybody was run".to_owned());
             }
+        }
+        if let Some(traced) = &self.traced {
+            notes.extend(traced.notes.iter().cloned());
+            let peak = traced.peak_per_sec.unwrap_or(0.0);
+            let slower = verification.verified.iter().filter(|one| one.median < peak);
+            notes.extend(slower.map(|one| format!("{} does not keep up with the trace's busiest moment", one.name)));
         }
         let choice = choose(&verification.verified, self.options.seed);
         Ok(Answer { choice, verification, predictions, discarded, notes })

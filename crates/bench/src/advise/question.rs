@@ -1,5 +1,7 @@
 //! What the adviser is asked: a workload, and what the answer must keep to.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -131,6 +133,9 @@ pub struct Constraints {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
+    /// A trace of it, which those who are run replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<PathBuf>,
     /// What is done.
     pub workload: Workload,
     /// What the answer must keep to.

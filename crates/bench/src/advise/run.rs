@@ -5,13 +5,14 @@ use std::path::Path;
 
 use super::candidate::Candidate;
 use super::question::Workload;
+use super::traced::Traced;
 use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::process::Stop;
 use crate::runner::job::{Job, JobResult};
 use crate::runner::worker::Worker;
 use crate::scratch::Scratch;
-use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, carry_out};
+use crate::suite_kv::job::{KvJob, KvMetric, KvOutcome, KvWorkload, Shape, carry_out};
 use crate::suite_kv::{KvSettings, YcsbRun, YcsbSpec, map_bytes};
 
 /// Takes turns.
@@ -62,21 +63,59 @@ impl Runner<'_> {
             seed: self.seed,
             timed: false,
         };
-        let outcome = match self.worker {
-            None => carry_out(&job)?,
-            Some(worker) => match worker.run(&Job::Kv(Box::new(job)), self.stop)? {
-                JobResult::Kv(outcome) => outcome.map_err(Error::from)?,
-                other => return Err(Error::process("a worker", format!("answered with {other:?}"))),
-            },
+        let writes = |name: &str| specs.iter().any(|spec| spec.name == name && spec.mix.writes() > 0.0);
+        let first = specs.first().map_or("", |spec| spec.name.as_str());
+        Ok(read(self.carry_out(job)?, first, &writes))
+    }
+
+    /// Replays a trace twice, every answer checked: the first so many operations for throughput, then so many for latencies.
+    ///
+    /// Errors: as [`Runner::run`].
+    pub fn replay(
+        &self,
+        candidate: &Candidate,
+        traced: &Traced,
+        (operations, timed): (u64, u64),
+        shape: Shape,
+    ) -> Result<Measured> {
+        let name = traced.replay.name.as_str();
+        let one = |operations: u64, timed: bool| {
+            let scratch = Scratch::in_dir(self.work_dir, "advise")?;
+            let job = KvJob {
+                store: candidate.store.clone(),
+                dir: scratch.dir("store")?,
+                settings: KvSettings { map_bytes: traced.map_bytes, ..candidate.settings.clone() },
+                shape,
+                workload: KvWorkload::Replay(traced.first(operations)),
+                seed: self.seed,
+                timed,
+            };
+            Ok::<_, Error>(read(self.carry_out(job)?, name, &|_| traced.writes))
         };
-        Ok(read(outcome, specs))
+        let measured = one(operations, false)?;
+        let latencies = one(timed, true)?.latencies;
+        Ok(Measured { latencies, ..measured })
+    }
+
+    fn carry_out(&self, job: KvJob) -> Result<KvOutcome> {
+        let Some(worker) = self.worker else { return carry_out(&job) };
+        match worker.run(&Job::Kv(Box::new(job)), self.stop)? {
+            JobResult::Kv(outcome) => outcome.map_err(Error::from),
+            other => Err(Error::process("a worker", format!("answered with {other:?}"))),
+        }
     }
 }
 
-fn read(outcome: KvOutcome, specs: &[YcsbSpec]) -> Measured {
+impl Measured {
+    /// Operations a second of a workload; 0 where there is none of the name.
+    pub fn per_sec(&self, name: &str) -> f64 {
+        self.throughput.get(name).copied().unwrap_or_default()
+    }
+}
+
+/// What of an outcome is of use: latencies of the workload `first`, throughput until settled of those that write.
+fn read(outcome: KvOutcome, first: &str, writes: &dyn Fn(&str) -> bool) -> Measured {
     let mut measured = Measured::default();
-    let writes = |name: &str| specs.iter().any(|spec| spec.name == name && spec.mix.writes() > 0.0);
-    let first = specs.first().map(|spec| spec.name.as_str());
     for figure in outcome.figures {
         let value = figure.values.first().copied().unwrap_or_default();
         match figure.metric {
@@ -87,7 +126,7 @@ fn read(outcome: KvOutcome, specs: &[YcsbSpec]) -> Measured {
             KvMetric::SettledThroughput if writes(&figure.done.dataset) => {
                 measured.throughput.insert(figure.done.dataset, value);
             }
-            KvMetric::Latency if first == Some(figure.done.dataset.as_str()) => {
+            KvMetric::Latency if first == figure.done.dataset => {
                 let mut latencies = Latencies::new(0);
                 latencies.add_buckets(&figure.buckets);
                 measured.latencies.insert(figure.done.operation, latencies);

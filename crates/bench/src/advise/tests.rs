@@ -273,3 +273,79 @@ fn maps_are_whole_pages() {
         }
     }
 }
+
+/// Writes a trace of so many rounds over 300 keys: they are there before, looked up twice and written once; then twenty new ones, and a scan.
+fn make_trace(path: &std::path::Path, rounds: u64) {
+    use cairn_trace::{Detail, Event, Header, KeyForm, Writer};
+    let fs: std::sync::Arc<dyn Fs> = std::sync::Arc::new(StdFs::new());
+    let header = Header {
+        keys: KeyForm::Raw,
+        timed: true,
+        started_ns: 0,
+        file_id: 1,
+        sample: 1,
+        source: "a test".to_owned(),
+    };
+    let mut writer = Writer::create(&fs, path, &header).unwrap();
+    let mut time_ns = 0;
+    let mut add = |key: String, detail: Detail<'_>| {
+        time_ns += 10_000;
+        let (joined, key) = (false, key.as_bytes());
+        let event =
+            Event { time_ns, lane: 0, joined, keyspace: 0, key, key_bytes: key.len() as u32, detail };
+        writer.add(&event).unwrap();
+    };
+    let key = |number: u64| format!("key of a program {number:04}");
+    for round in 0..rounds {
+        for number in 0..300 {
+            add(key(number), Detail::Get(Some(Some(50))));
+            add(key(number), Detail::Get(Some(Some(50))));
+            add(key(number), Detail::Put(50));
+        }
+        (0..20).for_each(|number| add(key(1000 + round * 20 + number), Detail::Put(50)));
+        add(key(0), Detail::Scan { entries: 10, backwards: false });
+    }
+    writer.finish().unwrap();
+}
+
+/// Goal: a trace asks the question that it is: mix, sizes, keys, skew, threads. Method: a trace that was made so.
+#[test]
+fn a_trace_is_a_question() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.trace");
+    make_trace(&path, 10);
+    let Question { trace, workload, .. } = from_trace(&path, None).unwrap();
+    assert_eq!(trace.as_deref(), Some(path.as_path()));
+    let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+    let mix = workload.shares();
+    let all = 10.0 * 921.0;
+    assert!(close(mix.read, 6000.0 / all) && close(mix.update, 3000.0 / all), "{mix:?}");
+    assert!(close(mix.insert, 200.0 / all) && close(mix.scan, 10.0 / all), "{mix:?}");
+    // 300 were there before, and 200 came.
+    assert_eq!((workload.records, workload.key_bytes, workload.value_bytes), (500, 21, 50));
+    assert_eq!((workload.scan_records, workload.threads, workload.name.as_str()), (19, 1, "app"));
+    assert_eq!(workload.distribution, Distribution::Uniform);
+    assert_eq!(from_trace(&path, Some(3)).unwrap().workload.threads, 3);
+    workload.check().unwrap();
+    let missing = from_trace(&dir.path().join("nothing"), None).unwrap_err().to_string();
+    assert!(missing.contains("nothing"), "{missing}");
+}
+
+/// Goal: who is run on a trace replays it, and the answer says how it came. Method: Cairn's own store on a trace with writes.
+#[test]
+fn a_trace_is_replayed() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("app.trace");
+    make_trace(&path, 4);
+    let mut asked = from_trace(&path, None).unwrap();
+    asked.constraints.stores = vec!["cairn".to_owned()];
+    let advice = advise(&asked, &options(dir.path()), &Silent, &Stop::after(None)).unwrap();
+    let one = &advice.verified[0];
+    assert!(one.median > 0.0 && one.growth == 1.0 && one.bytes_per_entry > 0.0, "{one:?}");
+    // Kinds have the names that traces have for them.
+    assert!(one.p99_micros.contains_key("get") || one.too_few.contains_key("get"), "{one:?}");
+    assert!(advice.notes.iter().any(|note| note.contains("operations a second in the mean")), "{:?}", advice.notes);
+    assert_eq!(advice.question.trace, Some(path));
+    let again: Question = serde_json::from_str(&serde_json::to_string(&asked).unwrap()).unwrap();
+    assert_eq!(again, asked);
+}

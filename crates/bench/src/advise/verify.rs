@@ -10,6 +10,7 @@ use super::costs::Costs;
 use super::predict::{self, Machine, Prediction};
 use super::question::Workload;
 use super::run::{Measured, Runner};
+use super::traced::Traced;
 use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::stats::{self, Estimate};
@@ -95,6 +96,8 @@ pub(super) struct Verification {
 pub(super) struct Verifier<'a> {
     pub runner: Runner<'a>,
     pub workload: &'a Workload,
+    /// The trace that is replayed, where there is one; else operations are drawn.
+    pub traced: Option<&'a Traced>,
     pub effort: Effort,
     pub machine: &'a Machine,
     /// Somebody asks for 99th percentiles: turns are as long as they take.
@@ -123,12 +126,8 @@ impl Verifier<'_> {
                 let step = round as usize * finalists.len() + done;
                 self.progress.step(step, turns, &format!("{name}, round {}", round + 1));
                 let operations = self.operations(finalist.prediction.per_sec, fastest);
-                let spec = YcsbSpec { operations: Some(operations), ..self.workload.spec() };
-                let turn = self.runner.stop.check();
-                let turn =
-                    turn.and_then(|()| self.runner.run(finalist.candidate, self.workload, records, &[spec]));
-                match turn {
-                    Ok(measured) => found.entry(name).or_default().add(&measured, &self.workload.name),
+                match self.runner.stop.check().and_then(|()| self.turn(finalist.candidate, records, operations)) {
+                    Ok(measured) => found.entry(name).or_default().add(&measured),
                     Err(Error::Interrupted) if round > 0 => {
                         verification.stopped = true;
                         // Only whole rounds are compared.
@@ -154,8 +153,22 @@ impl Verifier<'_> {
         Ok(verification)
     }
 
-    /// Entries that everybody can load in the time there is.
+    fn turn(&self, candidate: &Candidate, records: u64, operations: u64) -> Result<Turned> {
+        if let Some(traced) = self.traced {
+            let timed = if self.asks_p99 { operations } else { (operations / YCSB_TIMED_SHARE).max(1) };
+            let measured = self.runner.replay(candidate, traced, (operations, timed), self.workload.shape())?;
+            return Ok(Turned { per_sec: measured.per_sec(&traced.replay.name), measured });
+        }
+        let spec = YcsbSpec { operations: Some(operations), ..self.workload.spec() };
+        let measured = self.runner.run(candidate, self.workload, records, &[spec])?;
+        Ok(Turned { per_sec: measured.per_sec(&self.workload.name), measured })
+    }
+
+    /// Entries that everybody can load in the time there is, or those of the trace.
     fn records(&self, finalists: &[Finalist<'_>]) -> u64 {
+        if let Some(traced) = self.traced {
+            return self.workload.records.min(traced.records);
+        }
         let loads = finalists.iter().filter_map(|finalist| Some(finalist.costs.last()?.loads_per_sec));
         let slowest = loads.fold(f64::INFINITY, f64::min);
         let turns = (finalists.len() as f64 * f64::from(self.effort.rounds)).max(1.0);
@@ -204,6 +217,12 @@ impl Verifier<'_> {
     }
 }
 
+/// What a turn found, and its throughput.
+struct Turned {
+    per_sec: f64,
+    measured: Measured,
+}
+
 #[derive(Debug, Default)]
 struct Found {
     samples: Vec<f64>,
@@ -213,8 +232,9 @@ struct Found {
 }
 
 impl Found {
-    fn add(&mut self, measured: &Measured, name: &str) {
-        self.samples.push(measured.throughput.get(name).copied().unwrap_or_default());
+    fn add(&mut self, turned: &Turned) {
+        let measured = &turned.measured;
+        self.samples.push(turned.per_sec);
         for (kind, latencies) in &measured.latencies {
             let all = self.latencies.entry(kind.clone()).or_insert_with(|| Latencies::new(0));
             all.merge(latencies);

@@ -14,6 +14,7 @@ use super::bytes::{parse_bytes, parse_size};
   cairn advise --records 1000000 --read 95 --update 5 --value-size 100
   cairn advise --read 1 --distribution uniform --threads 4 --memory 256MiB
   cairn advise --update 1 --durability sync --threads 8 --p99 2000 --dbs cairn,rocksdb,sqlite
+  cairn advise --trace app.trace --durability sync --memory 512MiB
   cairn advise workload.json --json > advice.json
   cairn advise --write-workload workload.json --read 80 --scan 20
 
@@ -21,14 +22,23 @@ A workload file is JSON: {\"workload\": {...}, \"constraints\": {...}}; --write-
 one. What is typed beside it counts over it. Without either, on a terminal, it asks.
 
 It measures what operations cost here on small stores, predicts every store and setting for the
-workload, leaves out who breaks a constraint, and runs the best few on the workload itself. What
-it says has been measured. --effort quick takes about a minute, usual some minutes, full a quarter
-of an hour.
+workload, leaves out who breaks a constraint, and runs the best few on the workload itself, or on
+the trace. What it says has been measured. --effort quick takes about a minute, usual some minutes,
+full a quarter of an hour.
 
 Exit codes: 0 found, 1 error, 2 nobody keeps to the constraints.")]
 pub struct AdviseArgs {
     /// Workload file
     pub workload: Option<PathBuf>,
+    /// Trace of the workload: its mix, sizes, keys, threads and arrival are the question, and who is run replays it
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "workload", "key_size", "value_size", "read", "update", "insert", "scan", "read_modify_write", "scan_records", "distribution"
+        ]
+    )]
+    pub trace: Option<PathBuf>,
     /// Entries in the store
     #[arg(long, value_name = "COUNT")]
     pub records: Option<u64>,
@@ -93,14 +103,14 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "FILE")]
     pub write_workload: Option<PathBuf>,
     /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about half an hour]
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["workload", "trace", "memory", "disk", "p99", "stores"])]
     pub check: bool,
 }
 
 /// How much is run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum EffortArg {
-    /// Three candidates, three short rounds
+    /// Three candidates, five short rounds
     Quick,
     /// Four candidates, five rounds
     Usual,

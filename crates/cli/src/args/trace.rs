@@ -173,8 +173,8 @@ pub struct BenchReplayArgs {
     /// Replay the first so many operations only
     #[arg(long, value_name = "COUNT")]
     pub limit: Option<u64>,
-    /// Turns of every store
-    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    /// Turns of every store; of fewer than five an interval holds less than it says
+    #[arg(long, value_name = "COUNT", default_value_t = 5)]
     pub rounds: u32,
     /// Leave out the additional turn that times single operations
     #[arg(long)]

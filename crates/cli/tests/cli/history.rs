@@ -84,6 +84,36 @@ fn regressions_fail() {
     scratch.run("bench record nothing.json --history h").failed(&["nothing.json"]);
 }
 
+/// Goal: nothing passes that was not compared. Method: a run without a figure that the earlier one has, one with other settings, and two without anything in common.
+#[test]
+fn what_cannot_be_compared_fails() {
+    let scratch = Scratch::new();
+    write_run(&scratch, "1.json", "2026-01-01T00:00:00Z", 1000.0);
+    let changed = |name: &str, change: &dyn Fn(&mut Value)| {
+        let mut run: Value = serde_json::from_slice(&scratch.read("1.json")).unwrap();
+        run["started"] = "2026-01-02T00:00:00Z".into();
+        change(&mut run);
+        scratch.write(name, run.to_string());
+    };
+    changed("other.json", &|run| run["measurements"][0]["case"]["dataset"] = "u".into());
+    changed("settings.json", &|run| run["data"] = "a test with another durability".into());
+    changed("two.json", &|run| {
+        let mut second = run["measurements"][0].clone();
+        second["metric"] = "latency".into();
+        run["measurements"].as_array_mut().unwrap().push(second);
+    });
+    let text = scratch.run("bench compare 1.json other.json --fail --history h").ended(2).text();
+    assert!(text.contains("no figure in common") && text.contains("missing: "), "{text}");
+    let text = scratch.run("bench compare two.json 1.json --fail --history h").ended(2).text();
+    assert!(text.contains("missing: ") && text.contains("latency"), "{text}");
+    scratch.run("bench compare 1.json two.json --fail --history h").ended(0);
+    let text = scratch.run("bench compare 1.json settings.json --fail --history h").ended(0).text();
+    assert!(text.contains("data differs: a test before"), "{text}");
+    scratch.run("bench record 1.json --history h").ended(0);
+    let text = scratch.run("bench compare settings.json --fail --history h").ended(0).text();
+    assert!(text.contains("nothing to hold it against"), "{text}");
+}
+
 /// The scripts of a workflow's steps, by their names.
 fn steps(workflow: &str) -> Vec<(String, String)> {
     let (mut steps, mut name) = (Vec::new(), String::new());

@@ -75,7 +75,8 @@ pub struct Loaded {
     /// Scans among them.
     pub(super) scans: usize,
     /// Bytes of keys and values that writes hand over.
-    pub(super) written_bytes: u64,
+    pub(crate) written_bytes: u64,
+    inserts: u64,
     notes: Vec<String>,
     value_bytes: (u64, u64),
     value_bytes_max: u32,
@@ -91,6 +92,7 @@ struct Counts {
     cut: u64,
     unknown: u64,
     scans: u64,
+    inserts: u64,
     /// Lookups that found something else than the operations before them leave.
     contradicted: u64,
     /// Operations of batches and multi-gets that another thread does than the one before.
@@ -167,8 +169,23 @@ impl Loaded {
         self.value_bytes_max as usize
     }
 
+    /// Keys that are there after.
+    pub fn left(&self) -> u64 {
+        self.after.iter().filter(|held| held.version > 0).count() as u64
+    }
+
+    /// Writes of keys that were not there.
+    pub fn inserts(&self) -> u64 {
+        self.inserts
+    }
+
+    /// Address space for the file of a store that maps it: much more than it holds, in whole pages of any system.
+    pub fn map_bytes(&self) -> u64 {
+        (self.bytes_max().saturating_mul(8)).max(1 << 30).next_multiple_of(1 << 20)
+    }
+
     /// Bytes that a store holds at most, generously.
-    pub fn bytes_max(&self) -> u64 {
+    fn bytes_max(&self) -> u64 {
         let values: u64 = self.before.iter().map(|held| u64::from(held.bytes)).sum();
         self.keys.bytes() as u64 + values + self.written_bytes + 4096 * self.keys() / 16
     }
@@ -302,6 +319,7 @@ impl Loading {
         let Some(known) = self.known.get_mut(number as usize) else { return (0, 0) };
         match (doing, event.detail) {
             (Doing::Put, _) => {
+                self.counts.inserts += u64::from(known.now.version == 0);
                 known.writes += 1;
                 known.now = Held { version: known.writes, bytes: length };
                 self.written_bytes += key_bytes + u64::from(length);
@@ -354,6 +372,7 @@ impl Loading {
             keys: self.keys,
             steps: self.steps,
             scans: self.counts.scans as usize,
+            inserts: self.counts.inserts,
             written_bytes: self.written_bytes,
             notes,
             value_bytes: (sum, count),
@@ -362,7 +381,7 @@ impl Loading {
     }
 
     fn notes(&self, mean: u32, trace: &Trace) -> Vec<String> {
-        let Counts { merges, ranges, backwards, others, cut, unknown, scans, contradicted, parted } = self.counts;
+        let Counts { merges, ranges, backwards, others, cut, unknown, scans, contradicted, parted, .. } = self.counts;
         let mut notes = Vec::new();
         let mut note = |count: u64, what: String| {
             if count > 0 {

@@ -54,6 +54,9 @@ pub struct Replay {
     pub threads: u32,
     /// Operations to take from the start; `None` for all.
     pub operations_max: Option<u64>,
+    /// Whether a second throughput counts the time until everything is written out and merged, and bytes of an entry are measured.
+    #[serde(default)]
+    pub settled: bool,
 }
 
 impl Replay {
@@ -61,7 +64,7 @@ impl Replay {
     pub fn new(trace: &Path) -> Replay {
         let name =
             trace.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        Replay { trace: trace.to_owned(), name, speed: None, threads: 1, operations_max: None }
+        Replay { trace: trace.to_owned(), name, speed: None, threads: 1, operations_max: None, settled: false }
     }
 
     /// Reads the trace.
@@ -107,13 +110,9 @@ pub fn run_with(
             replay.trace.display()
         )));
     }
-    let notes = notes(&loaded);
+    let notes = loaded.all_notes();
     notes.iter().for_each(|note| progress.note(note));
-    let bytes = loaded.bytes_max();
-    let settings = KvSettings {
-        map_bytes: (bytes.saturating_mul(8)).max(1 << 30).next_multiple_of(1 << 20),
-        ..options.settings.clone()
-    };
+    let settings = KvSettings { map_bytes: loaded.map_bytes(), ..options.settings.clone() };
     let group = KvGroup {
         name: format!("replay of {}", replay.name),
         workload: KvWorkload::Replay(replay.clone()),
@@ -140,18 +139,20 @@ pub fn run_with(
     super::run_planned(options, &Planned { suite: NAME, groups: vec![group], data }, catalog, progress, stop)
 }
 
-/// What is replayed otherwise than it was: of the operations, and of what scans find.
-fn notes(loaded: &Loaded) -> Vec<String> {
-    let mut notes = loaded.notes().to_vec();
-    let expected = scans::expected(loaded, &Bodies::new(loaded.value_bytes_max()));
-    let (recorded, read) = scans::entries(loaded, &expected);
-    if read < recorded {
-        let least = if loaded.steps.len() > 1 { " at least" } else { "" };
-        notes.push(format!(
-            "scans read {read}{least} of the recorded {recorded} entries: the trace does not say what else the store held"
-        ));
+impl Loaded {
+    /// What is replayed otherwise than it was, of the operations and of what scans find, in sentences without a full stop.
+    pub(crate) fn all_notes(&self) -> Vec<String> {
+        let mut notes = self.notes().to_vec();
+        let expected = scans::expected(self, &Bodies::new(self.value_bytes_max()));
+        let (recorded, read) = scans::entries(self, &expected);
+        if read < recorded {
+            let least = if self.steps.len() > 1 { " at least" } else { "" };
+            notes.push(format!(
+                "scans read {read}{least} of the recorded {recorded} entries: the trace does not say what else the store held"
+            ));
+        }
+        notes
     }
-    notes
 }
 
 /// One turn.

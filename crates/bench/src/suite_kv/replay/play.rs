@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::suite_kv::job::{Done, KvMetric, KvOutcome};
 use crate::suite_kv::store::KvSession;
-use crate::suite_kv::turn::{Hand, Open, Span, Turn, add_spans};
+use crate::suite_kv::turn::{Hand, Open, Span, Turn, add_spans, rate};
 
 /// Puts of the load in one batch.
 const LOAD_BATCH: usize = 1_000;
@@ -56,8 +56,14 @@ pub(super) fn run(turn: &Turn<'_>, replay: &Replay, loaded: &Loaded) -> Result<K
     if late.count() > 0 {
         outcome.counters.push(("operations that the lab began late, p99, µs".to_owned(), late.quantile(0.99) / 1e3));
     }
-    open.settle()?;
+    let seconds = open.settle()?;
     open.memory_rise();
+    if !turn.job.timed && replay.settled {
+        let operations = loaded.operations() as f64;
+        outcome.add(&done, KvMetric::SettledThroughput, operations / (operations / rate(&spans) + seconds));
+        let entries = loaded.left().max(1) as f64;
+        outcome.add(&done, KvMetric::BytesPerEntry, open.disk_bytes()? as f64 / entries);
+    }
     if !turn.job.timed {
         let after = open.written_bytes();
         if let (Some(before), Some(after), true) = (before, after, loaded.written_bytes > 0) {

@@ -162,6 +162,8 @@ fn recorded_speed() {
         let throughput = run.measurements.iter().find(|m| m.metric == "throughput").unwrap();
         assert!(throughput.median <= at_most, "{}", throughput.median);
         assert!(run.measurements.iter().any(|m| m.metric == "latency" && m.case.operation == "put"));
+        let late = run.contenders[0].settings.keys().any(|name| name.contains("began late"));
+        assert!(late, "{:?}", run.contenders[0].settings);
     }
 }
 
@@ -224,4 +226,136 @@ fn refusals_and_notes() {
     assert!(error.unwrap_err().to_string().contains("no operation"));
     let first = Replay { operations_max: Some(1), ..Replay::new(&path("pages")) };
     assert_eq!(first.load().unwrap().operations(), 1);
+}
+
+fn event<'a>(keyspace: u32, key: &'a [u8], detail: Detail<'a>) -> Event<'a> {
+    Event { time_ns: 0, lane: 0, joined: false, keyspace, key, key_bytes: key.len() as u32, detail }
+}
+
+fn trace_of(path: &Path, keys: KeyForm, events: &[Event<'_>]) {
+    let mut making = Making::new(path, keys, true);
+    for (number, event) in events.iter().enumerate() {
+        making.writer.add(&Event { time_ns: number as u64 * 1_000, ..*event }).unwrap();
+    }
+    making.writer.finish().unwrap();
+}
+
+fn measured(scratch: &Scratch, replay: &Replay, fault: Fault) -> Run {
+    run_with(&options(scratch), replay, planted(fault), &Silent, &Stop::default()).unwrap()
+}
+
+/// Goal: keys of different keyspaces, and the empty key, are different keys of the store. Method: those that would be the same one after the other, with different
+/// values, each looked up.
+#[test]
+fn keys_stay_apart() {
+    let scratch = scratch();
+    let path = scratch.path().join("t.trace");
+    let found = |bytes| Detail::Get(Some(Some(bytes)));
+    let events = [
+        event(0, b"\0\0\0\x01a", Detail::Put(10)),
+        event(1, b"a", Detail::Put(20)),
+        event(0, b"", Detail::Put(30)),
+        event(0, b"\0", Detail::Put(40)),
+        event(0, b"\0\0\0\x01a", found(10)),
+        event(1, b"a", found(20)),
+        event(0, b"", found(30)),
+        event(0, b"\0", found(40)),
+    ];
+    trace_of(&path, KeyForm::Raw, &events);
+    let loaded = Replay::new(&path).load().unwrap();
+    let keys: std::collections::BTreeSet<&[u8]> = (0..4).map(|number| loaded.key(number)).collect();
+    assert!(keys.len() == 4 && !keys.contains(&b""[..]), "{keys:?}");
+    assert!(loaded.notes().iter().any(|note| note.contains("keyspace")), "{:?}", loaded.notes());
+    assert!(!measured(&scratch, &Replay::new(&path), Fault::None).measurements.is_empty());
+    // Where there is neither, keys are as they were.
+    trace_of(&scratch.path().join("one"), KeyForm::Raw, &events[..1]);
+    assert_eq!(Replay::new(&scratch.path().join("one")).load().unwrap().key(0), b"\0\0\0\x01a");
+}
+
+/// Goal: a trace that claims a length is not believed before it is checked, and one long key does not end everything. Method: a hashed key of 4 GiB, a raw one of
+/// 60 kB and another that differs from it at its end only.
+#[test]
+fn long_keys_are_shortened() {
+    let scratch = scratch();
+    let path = |name: &str| scratch.path().join(name);
+    let claimed = Event { key_bytes: u32::MAX, ..event(0, b"8 bytes.", Detail::Put(1)) };
+    trace_of(&path("hashed"), KeyForm::Hashed, &[claimed]);
+    let loaded = Replay::new(&path("hashed")).load().unwrap();
+    assert_eq!((loaded.key(0).len(), &loaded.key(0)[..8]), (511, &b"8 bytes."[..]));
+    let mut other = vec![7; 60_000];
+    let long = other.clone();
+    *other.last_mut().unwrap() = 8;
+    let events = [event(0, &long, Detail::Put(1)), event(0, &other, Detail::Put(2)), event(0, &long, Detail::Delete)];
+    trace_of(&path("raw"), KeyForm::Raw, &events);
+    let loaded = Replay::new(&path("raw")).load().unwrap();
+    assert!(loaded.keys() == 2 && loaded.key(0).len() == 511 && loaded.key(0) != loaded.key(1));
+    assert!(loaded.notes()[0].contains("2 keys are shortened"), "{:?}", loaded.notes());
+    assert!(!measured(&scratch, &Replay::new(&path("raw")), Fault::None).measurements.is_empty());
+}
+
+/// Goal: entries that a scan leaves out are missed, with one thread and with several, and what the trace's own scans have read more is told. Method: a store with
+/// gaps in its scans, and one that is right; scans that have read more than the trace knows of.
+#[test]
+fn scans_are_counted() {
+    let scratch = scratch();
+    let path = scratch.path().join("t.trace");
+    let keys: Vec<[u8; 8]> = (0..50_u64).map(u64::to_be_bytes).collect();
+    let mut events: Vec<Event<'_>> =
+        keys.iter().map(|key| event(0, key, Detail::Get(Some(Some(20))))).collect();
+    fn scan(key: &[u8], entries: u64) -> Event<'_> {
+        event(0, key, Detail::Scan { entries, backwards: false })
+    }
+    events.extend([scan(&keys[5], 10), scan(&keys[45], 10), scan(&[], 3)]);
+    trace_of(&path, KeyForm::Raw, &events);
+    for threads in [1, 2] {
+        let replay = Replay { threads, ..Replay::new(&path) };
+        let right = measured(&scratch, &replay, Fault::None);
+        assert!(!right.measurements.is_empty(), "{:?}", right.contenders);
+        let told = right.data.contains("of the recorded 23 entries") && right.data.contains("scans read 18");
+        assert!(told, "{}", right.data);
+        // The check at the end of everything would miss the entry as well; the first wrong answer ends a turn before that.
+        let wrong = measured(&scratch, &replay, Fault::ScansWithGaps);
+        let reason = wrong.contenders[0].skipped.clone().unwrap_or_default();
+        let expected = if threads == 1 { "gave other entries" } else { "a scan of" };
+        assert!(wrong.measurements.is_empty() && reason.contains(expected), "{threads}: {reason}");
+    }
+}
+
+/// Goal: what is done otherwise than it was is told with a count. Method: lookups that contradict the writes before them, batches over keys of several threads, a scan
+/// among writes that belong together.
+#[test]
+fn contradictions_are_told() {
+    let scratch = scratch();
+    let path = |name: &str| scratch.path().join(name);
+    let get = |found| Detail::Get(Some(found));
+    let events = [
+        event(0, b"a", Detail::Put(10)),
+        event(0, b"a", get(Some(11))),
+        event(0, b"a", get(None)),
+        event(0, b"a", get(Some(10))),
+        event(0, b"b", get(None)),
+        event(0, b"b", get(Some(3))),
+    ];
+    trace_of(&path("odd"), KeyForm::Raw, &events);
+    let notes = Replay::new(&path("odd")).load().unwrap().notes().to_vec();
+    assert!(notes.len() == 1 && notes[0].starts_with("3 lookups found something else"), "{notes:?}");
+
+    let keys: Vec<[u8; 8]> = (0..100_u64).map(u64::to_be_bytes).collect();
+    let joined = |key, detail| Event { joined: true, ..event(0, key, detail) };
+    let batch: Vec<Event<'_>> = keys.iter().map(|key| joined(key, Detail::Put(1))).collect();
+    trace_of(&path("batch"), KeyForm::Raw, &batch);
+    let notes = |threads| Replay { threads, ..Replay::new(&path("batch")) }.load().unwrap().notes().to_vec();
+    assert!(notes(1).is_empty() && notes(4)[0].contains("operations of batches are done apart"), "{:?}", notes(4));
+
+    let mixed = [
+        event(0, b"a", Detail::Put(1)),
+        joined(b"b", Detail::Put(1)),
+        joined(b"a", Detail::Scan { entries: 2, backwards: false }),
+        joined(b"c", Detail::Put(1)),
+    ];
+    trace_of(&path("mixed"), KeyForm::Raw, &mixed);
+    let loaded = Replay::new(&path("mixed")).load().unwrap();
+    let parts: Vec<bool> = loaded.steps[0].iter().map(|step| step.joined).collect();
+    assert_eq!((parts, loaded.left()), (vec![false, true, false, false], 3));
+    assert!(!measured(&scratch, &Replay::new(&path("mixed")), Fault::None).measurements.is_empty());
 }
