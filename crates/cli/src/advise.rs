@@ -84,7 +84,10 @@ fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
         (None, Some(path)) => advise::from_trace(path, args.threads)?,
         (None, None) => Question::default(),
     };
-    let is_silent = args.workload.is_none() && args.trace.is_none() && !args.check && shares(args).iter().all(Option::is_none);
+    let is_silent = args.workload.is_none()
+        && args.trace.is_none()
+        && !args.check
+        && shares(args).iter().all(Option::is_none);
     let workload = &mut question.workload;
     let given = shares(args);
     if given.iter().any(Option::is_some) {

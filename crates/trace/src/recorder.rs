@@ -7,8 +7,8 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use cairn_codec::checksum::xxh3_64_seeded;
 use cairn_vfs::sync::{Line, Mutex, lock};

@@ -103,7 +103,10 @@ fn with_settings(store: &dyn KvStore, question: &Question) -> Vec<Candidate> {
             durability: question.workload.durability,
             cache_bytes: cache,
             write_buffer_bytes: buffer,
-            map_bytes: map_bytes(&KvWorkload::Ycsb(question.workload.run(Vec::new())), question.workload.shape()),
+            map_bytes: map_bytes(
+                &KvWorkload::Ycsb(question.workload.run(Vec::new())),
+                question.workload.shape(),
+            ),
             ..KvSettings::default()
         };
         Candidate { name, store: store.name().to_owned(), ours: store.ours(), settings }

@@ -73,7 +73,8 @@ impl Changing<'_> {
         let mut found = Vec::new();
         for (word, to) in [("above", 1.0), ("below", 0.0)] {
             let share = |step: usize| writes + (to - writes) * step as f64 / STEPS as f64;
-            let mixes = (1..=STEPS).map(|step| (with_share(self.workload, share(step)), self.workload.records));
+            let mixes =
+                (1..=STEPS).map(|step| (with_share(self.workload, share(step)), self.workload.records));
             if let Some(turning) = self.first(&known, winner, mixes) {
                 // Who cannot write at all is behind from the first write on, not from the first step.
                 let at = if turning.winner_ends { share(turning.step - 1) } else { share(turning.step) };
@@ -208,7 +209,8 @@ mod tests {
     /// Goal: a store that cannot write is no answer from the first write on. Method: the constant store ahead of another one in lookups.
     #[test]
     fn who_cannot_write_ends_with_the_first_write() {
-        let all = vec![known("cairn-hash", "cairn-hash", 1e-7, None), known("cairn", "cairn", 1e-6, Some(2e-6))];
+        let all =
+            vec![known("cairn-hash", "cairn-hash", 1e-7, None), known("cairn", "cairn", 1e-6, Some(2e-6))];
         let said = changes(all, Durability::Buffered, &[]);
         assert_eq!(said, ["above 0 % writes take cairn, by prediction"]);
     }

@@ -65,7 +65,8 @@ pub(super) fn choose(verified: &[Verified], seed: u64) -> Choice {
         (Choice::Nobody, _) | (_, Choice::Nobody) => measured,
         _ => {
             let mut names = measured.names();
-            let others: Vec<String> = grown.names().into_iter().filter(|name| !names.contains(name)).collect();
+            let others: Vec<String> =
+                grown.names().into_iter().filter(|name| !names.contains(name)).collect();
             names.extend(others);
             Choice::NoClearWinner { names }
         }

@@ -28,7 +28,11 @@ pub(super) fn broken(
         ));
     }
     let told = |what: &str, measured: f64, all: f64, most: u64| {
-        let by = if all > measured { format!(", {} with all entries, by its growth", text::bytes(all)) } else { String::new() };
+        let by = if all > measured {
+            format!(", {} with all entries, by its growth", text::bytes(all))
+        } else {
+            String::new()
+        };
         format!("took {} of {what}{by}; {} are allowed", text::bytes(measured), text::bytes(most as f64))
     };
     if let Some(most) = constraints.memory_bytes
@@ -37,7 +41,8 @@ pub(super) fn broken(
         let all = memory_at_full_size(workload, measured, candidate, costs, records);
         if all > most as f64 {
             let is_mapped = MAPPED.contains(&candidate.store.as_str());
-            let mapped = if is_mapped { " (the pages of its mapped file that it touched are part of it)" } else { "" };
+            let mapped =
+                if is_mapped { " (the pages of its mapped file that it touched are part of it)" } else { "" };
             return Some(told("memory", measured, all, most) + mapped);
         }
     }
@@ -55,7 +60,10 @@ pub(super) fn unknown(question: &Question, one: &Verified) -> Vec<String> {
     }
     if question.constraints.p99_micros.is_some() {
         for (kind, count) in &one.too_few {
-            notes.push(format!("{}: {count} operations of kind {kind} are too few to tell their 99th percentile", one.name));
+            notes.push(format!(
+                "{}: {count} operations of kind {kind} are too few to tell their 99th percentile",
+                one.name
+            ));
         }
     }
     notes
@@ -86,7 +94,8 @@ fn disk_at_full_size(workload: &Workload, measured: f64, costs: &[Costs], record
     if records >= workload.records {
         return measured;
     }
-    let small = costs.last().map(|costs| (costs.records as f64, costs.bytes_per_entry * costs.records as f64));
+    let small =
+        costs.last().map(|costs| (costs.records as f64, costs.bytes_per_entry * costs.records as f64));
     match small.filter(|(at, _)| *at < records as f64) {
         Some(small) => line(small, (records as f64, measured), workload.records as f64),
         None => measured / records.max(1) as f64 * workload.records as f64,
@@ -128,7 +137,8 @@ mod tests {
     }
 
     fn candidate(store: &str) -> Candidate {
-        let settings = KvSettings { cache_bytes: 100 << 20, write_buffer_bytes: 1 << 20, ..KvSettings::default() };
+        let settings =
+            KvSettings { cache_bytes: 100 << 20, write_buffer_bytes: 1 << 20, ..KvSettings::default() };
         Candidate { name: store.to_owned(), store: store.to_owned(), ours: false, settings }
     }
 

@@ -241,8 +241,12 @@ impl<'a> Adviser<'a> {
         let mut out = self.out.clone();
         let mut predictions = Vec::new();
         for candidate in &self.candidates {
-            let prediction =
-                predict::predict(candidate, self.costs_of(&candidate.name), &self.question.workload, &self.machine);
+            let prediction = predict::predict(
+                candidate,
+                self.costs_of(&candidate.name),
+                &self.question.workload,
+                &self.machine,
+            );
             let room = self.question.constraints.disk_bytes;
             if let Some(most) = room.filter(|most| prediction.disk_bytes > FAR_BEYOND * *most as f64) {
                 let reason = format!(
@@ -327,7 +331,9 @@ impl<'a> Adviser<'a> {
             notes.extend(traced.notes.iter().cloned());
             let peak = traced.peak_per_sec.unwrap_or(0.0);
             let slower = verification.verified.iter().filter(|one| one.median < peak);
-            notes.extend(slower.map(|one| format!("{} does not keep up with the trace's busiest moment", one.name)));
+            notes.extend(
+                slower.map(|one| format!("{} does not keep up with the trace's busiest moment", one.name)),
+            );
         }
         let choice = choose(&verification.verified, self.options.seed);
         Ok(Answer { choice, verification, predictions, discarded, notes })

@@ -143,7 +143,9 @@ fn extrapolated(costs: &[Costs], records: u64, cost: impl Fn(&Costs) -> f64) -> 
 fn disk_bytes(costs: &[Costs], records: u64) -> f64 {
     let point = |costs: &Costs| (costs.records as f64, costs.bytes_per_entry * costs.records as f64);
     match costs {
-        [.., before, last] if last.records > before.records => line(point(before), point(last), records as f64),
+        [.., before, last] if last.records > before.records => {
+            line(point(before), point(last), records as f64)
+        }
         [.., last] => last.bytes_per_entry * records as f64,
         [] => 0.0,
     }

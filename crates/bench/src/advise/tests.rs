@@ -106,7 +106,9 @@ fn a_lead_must_last_to_the_full_size() {
         all.iter_mut().zip(growth).for_each(|(one, growth)| one.growth = growth);
         choose(&all, 1)
     };
-    assert!(matches!(of([0.8, 0.9]), Choice::Winner { name, ahead_of: Some((_, ratio, ..)) } if name == "fast" && ratio == 2.0));
+    assert!(
+        matches!(of([0.8, 0.9]), Choice::Winner { name, ahead_of: Some((_, ratio, ..)) } if name == "fast" && ratio == 2.0)
+    );
     let names = vec!["fast".to_owned(), "slow".to_owned()];
     assert_eq!(of([0.4, 0.9]), Choice::NoClearWinner { names });
 }
@@ -262,7 +264,9 @@ fn workload_files() {
 /// is there and is a multiple of any page.
 #[test]
 fn maps_are_whole_pages() {
-    for (records, value_bytes) in [(2_000_001, 101), (12_345_679, 37), (300, 8), (u64::from(u32::MAX), 1 << 24)] {
+    for (records, value_bytes) in
+        [(2_000_001, 101), (12_345_679, 37), (300, 8), (u64::from(u32::MAX), 1 << 24)]
+    {
         let workload = Workload { records, value_bytes, ..Workload::default() };
         let question = Question { workload, ..Question::default() };
         let (candidates, _) = candidate::candidates(&question).unwrap();
@@ -291,8 +295,7 @@ fn make_trace(path: &std::path::Path, rounds: u64) {
     let mut add = |key: String, detail: Detail<'_>| {
         time_ns += 10_000;
         let (joined, key) = (false, key.as_bytes());
-        let event =
-            Event { time_ns, lane: 0, joined, keyspace: 0, key, key_bytes: key.len() as u32, detail };
+        let event = Event { time_ns, lane: 0, joined, keyspace: 0, key, key_bytes: key.len() as u32, detail };
         writer.add(&event).unwrap();
     };
     let key = |number: u64| format!("key of a program {number:04}");
@@ -344,7 +347,11 @@ fn a_trace_is_replayed() {
     assert!(one.median > 0.0 && one.growth == 1.0 && one.bytes_per_entry > 0.0, "{one:?}");
     // Kinds have the names that traces have for them.
     assert!(one.p99_micros.contains_key("get") || one.too_few.contains_key("get"), "{one:?}");
-    assert!(advice.notes.iter().any(|note| note.contains("operations a second in the mean")), "{:?}", advice.notes);
+    assert!(
+        advice.notes.iter().any(|note| note.contains("operations a second in the mean")),
+        "{:?}",
+        advice.notes
+    );
     assert_eq!(advice.question.trace, Some(path));
     let again: Question = serde_json::from_str(&serde_json::to_string(&asked).unwrap()).unwrap();
     assert_eq!(again, asked);

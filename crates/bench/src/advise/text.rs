@@ -66,7 +66,9 @@ fn headline(advice: &Advice) -> String {
         Choice::Winner { name, ahead_of: Some((second, ratio, low, high)) } => {
             let rounds = advice.verified.first().map_or(0, |one| one.samples.len());
             let certain = stats::coverage(rounds) * 100.0;
-            format!("Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with {certain:.0} % confidence).")
+            format!(
+                "Take {name}: {ratio:.2}x as fast as {second} ({low:.2} to {high:.2} with {certain:.0} % confidence)."
+            )
         }
         Choice::Winner { name, ahead_of: None } => {
             format!("Take {name}: of those that were run, only it keeps to the constraints.")

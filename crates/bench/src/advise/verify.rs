@@ -126,7 +126,12 @@ impl Verifier<'_> {
                 let step = round as usize * finalists.len() + done;
                 self.progress.step(step, turns, &format!("{name}, round {}", round + 1));
                 let operations = self.operations(finalist.prediction.per_sec, fastest);
-                match self.runner.stop.check().and_then(|()| self.turn(finalist.candidate, records, operations)) {
+                match self
+                    .runner
+                    .stop
+                    .check()
+                    .and_then(|()| self.turn(finalist.candidate, records, operations))
+                {
                     Ok(measured) => found.entry(name).or_default().add(&measured),
                     Err(Error::Interrupted) if round > 0 => {
                         verification.stopped = true;
@@ -156,7 +161,8 @@ impl Verifier<'_> {
     fn turn(&self, candidate: &Candidate, records: u64, operations: u64) -> Result<Turned> {
         if let Some(traced) = self.traced {
             let timed = if self.asks_p99 { operations } else { (operations / YCSB_TIMED_SHARE).max(1) };
-            let measured = self.runner.replay(candidate, traced, (operations, timed), self.workload.shape())?;
+            let measured =
+                self.runner.replay(candidate, traced, (operations, timed), self.workload.shape())?;
             return Ok(Turned { per_sec: measured.per_sec(&traced.replay.name), measured });
         }
         let spec = YcsbSpec { operations: Some(operations), ..self.workload.spec() };

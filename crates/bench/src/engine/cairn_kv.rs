@@ -63,7 +63,8 @@ impl KvStore for CairnKv {
     }
 
     fn code(&self, settings: &KvSettings) -> String {
-        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings;
+        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } =
+            settings;
         let durability = match durability {
             Durability::Memory => "Memory",
             Durability::Buffered => "Buffered",

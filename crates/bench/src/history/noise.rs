@@ -63,7 +63,8 @@ pub struct Judged {
 
 /// What a series does by itself, as a share; `None` where too little is known. Only points of the same machine and settings count.
 fn noise(points: &[SeriesPoint], machine: &str, settings: &str) -> Option<f64> {
-    let is_like = |point: &&SeriesPoint| point.machine == machine && point.settings == settings && point.value > 0.0;
+    let is_like =
+        |point: &&SeriesPoint| point.machine == machine && point.settings == settings && point.value > 0.0;
     let own = points.iter().rev().filter(is_like);
     let values: Vec<f64> = own.take(RUNS).map(|point| point.value).collect();
     if values.len() < RUNS_MIN {

@@ -202,6 +202,9 @@ fn what_vanished_is_named() {
     let mut after = before.clone();
     let gone = after.measurements.remove(0);
     let lines = compare::vanished(&before, &after);
-    assert!(lines.len() == 1 && lines[0].contains(&gone.contender) && lines[0].contains(&gone.metric), "{lines:?}");
+    assert!(
+        lines.len() == 1 && lines[0].contains(&gone.contender) && lines[0].contains(&gone.metric),
+        "{lines:?}"
+    );
     assert!(compare::vanished(&after, &before).is_empty());
 }

@@ -142,7 +142,8 @@ mod tests {
                     (store.settings(settings), store.guarantee(settings.durability).means)
                 };
                 // LevelDB and sled promise the same by another word, the constant store by none.
-                let same_calls = matches!(name, "leveldb" | "sled" | "redb" | "lmdb") && other.durability == Durability::Memory;
+                let same_calls = matches!(name, "leveldb" | "sled" | "redb" | "lmdb")
+                    && other.durability == Durability::Memory;
                 if says(other) != says(&base) && !same_calls {
                     assert_ne!(store.code(other), code, "{name}: {other:?}");
                 }
@@ -150,7 +151,13 @@ mod tests {
             let fixed: &[&str] = match name {
                 CAIRN => &["Compression::None", "Background::Threads(2)", "durability"],
                 CONSTANT => &["Mode::Mmap"],
-                "rocksdb" => &["kNoCompression", "max_open_files=-1", "ratio=0.75", "HyperClock", "level_base=268435456"],
+                "rocksdb" => &[
+                    "kNoCompression",
+                    "max_open_files=-1",
+                    "ratio=0.75",
+                    "HyperClock",
+                    "level_base=268435456",
+                ],
                 "leveldb" => &["kNoCompression", "max_open_files = 1000"],
                 "sqlite" => &["WAL", "temp_store = MEMORY", "WITHOUT ROWID", "every connection"],
                 "lmdb" => &["MDB_NOTLS", "MDB_NORDAHEAD", "68719476736UL", "2048"],

@@ -41,8 +41,8 @@ pub use options::{Mode, Options};
 pub(crate) use plan::map_bytes;
 pub use plan::{KvGroup, plan};
 pub use store::{Fit, Guarantee, KvBatch, KvDb, KvSession, KvSettings, KvStore};
-pub(crate) use ycsb::{TIMED_SHARE as YCSB_TIMED_SHARE, YcsbRun};
 pub use ycsb::{Mix, Spec as YcsbSpec};
+pub(crate) use ycsb::{TIMED_SHARE as YCSB_TIMED_SHARE, YcsbRun};
 
 use self::job::{Figure, KvJob, KvMetric, KvOutcome};
 use crate::error::{Error, Result};

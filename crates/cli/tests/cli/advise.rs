@@ -39,16 +39,24 @@ fn no_answer() {
 #[test]
 fn a_trace_asks() {
     let scratch = Scratch::new();
-    let rows = (0..4_000).map(|number| format!("{},{},50,true\n", if number % 4 > 0 { "get" } else { "put" }, number % 397));
+    let rows = (0..4_000)
+        .map(|number| format!("{},{},50,true\n", if number % 4 > 0 { "get" } else { "put" }, number % 397));
     scratch.write("requests.csv", format!("op,key,value_size,found\n{}", rows.collect::<String>()));
     scratch.run("trace import requests.csv -o app.trace").ended(0);
     scratch.run("advise --trace app.trace --durability sync --write-workload w.json").ended(0);
     let written: serde_json::Value = serde_json::from_slice(&scratch.read("w.json")).unwrap();
-    assert_eq!((written["trace"].as_str(), written["workload"]["durability"].as_str()), (Some("app.trace"), Some("sync")));
+    assert_eq!(
+        (written["trace"].as_str(), written["workload"]["durability"].as_str()),
+        (Some("app.trace"), Some("sync"))
+    );
     assert_eq!(written["workload"]["records"], 397);
-    let ran = scratch.run("advise --trace app.trace --stores cairn --effort quick --work-dir work --json").ended(0);
+    let ran =
+        scratch.run("advise --trace app.trace --stores cairn --effort quick --work-dir work --json").ended(0);
     let advice: serde_json::Value = serde_json::from_str(&ran.text()).unwrap();
-    assert_eq!((advice["choice"]["winner"]["name"].as_str(), &advice["question"]["trace"]), (Some("cairn"), &written["trace"]));
+    assert_eq!(
+        (advice["choice"]["winner"]["name"].as_str(), &advice["question"]["trace"]),
+        (Some("cairn"), &written["trace"])
+    );
     scratch.run("advise --trace app.trace --read 1").failed(&["--trace", "--read"]);
     scratch.run("advise --check --p99 5").failed(&["--check", "--p99"]);
     scratch.run("advise --trace requests.csv").failed(&["requests.csv"]);

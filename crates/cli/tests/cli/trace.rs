@@ -30,7 +30,10 @@ fn programs_are_recorded() {
     assert_eq!((summary["records"].as_u64(), summary["ending"].as_str()), (Some(3), Some("complete")));
     let dump = scratch.run("trace dump t").ended(0).text();
     let rows: Vec<&str> = dump.lines().collect();
-    assert_eq!(rows[0], "time_ns,thread,op,keyspace,key,key_size,value_size,found,count,end,joined,backwards");
+    assert_eq!(
+        rows[0],
+        "time_ns,thread,op,keyspace,key,key_size,value_size,found,count,end,joined,backwards"
+    );
     let row: Vec<&str> = rows[2].split(',').collect();
     assert_eq!((rows.len(), row[2], row[4], row[6]), (4, "put", "ab", "1"));
     record("-o h -- PROGRAM kv get s a").ended(0);

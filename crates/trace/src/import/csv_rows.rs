@@ -34,8 +34,8 @@ const END_HEX: &[&str] = &["end_hex"];
 const JOINED: &[&str] = &["joined"];
 const BACKWARDS: &[&str] = &["backwards"];
 const KNOWN: [&[&str]; 16] = [
-    TIME, TIME_MS, TIME_US, TIME_NS, OPERATION, KEY, KEY_SIZE, VALUE_SIZE, FOUND, COUNT, KEYSPACE, END, KEY_HEX, END_HEX,
-    JOINED, BACKWARDS,
+    TIME, TIME_MS, TIME_US, TIME_NS, OPERATION, KEY, KEY_SIZE, VALUE_SIZE, FOUND, COUNT, KEYSPACE, END,
+    KEY_HEX, END_HEX, JOINED, BACKWARDS,
 ];
 
 /// True for a head with a column of keys.

@@ -13,8 +13,7 @@ fn a_program_is_recorded() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let options = Options { keys: KeyForm::Raw, ..Options::default() };
     let recorder = Recorder::create_in(&fs, Path::new("/t"), options).unwrap();
-    let db =
-        Db::builder("/store").fs(Arc::clone(&fs)).keyspace("other", Default::default()).open().unwrap();
+    let db = Db::builder("/store").fs(Arc::clone(&fs)).keyspace("other", Default::default()).open().unwrap();
     let db = TracedDb::new(db, Some(recorder.clone()));
     db.put("a", "1").unwrap();
     db.put("b", "22").unwrap();
@@ -63,10 +62,7 @@ fn a_program_is_recorded() {
         (Kind::DeleteRange, 0, false, "a"),
         (Kind::Delete, 0, false, "b"),
     ];
-    assert_eq!(
-        seen,
-        expected.map(|(kind, keyspace, joined, key)| (kind, keyspace, joined, key.to_owned()))
-    );
+    assert_eq!(seen, expected.map(|(kind, keyspace, joined, key)| (kind, keyspace, joined, key.to_owned())));
     let scans: Vec<Detail<'_>> = trace
         .events()
         .map(|event| event.unwrap().detail)
@@ -93,10 +89,8 @@ fn all_ways_are_recorded() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let options = Options { keys: KeyForm::Raw, ..Options::default() };
     let recorder = Recorder::create_in(&fs, Path::new("/t"), options).unwrap();
-    let keyspace = cairn_kv::KeyspaceOptions {
-        merge_operator: Some(Arc::new(cairn_kv::AddU64)),
-        ..Default::default()
-    };
+    let keyspace =
+        cairn_kv::KeyspaceOptions { merge_operator: Some(Arc::new(cairn_kv::AddU64)), ..Default::default() };
     let db = Db::builder("/store").fs(Arc::clone(&fs)).default_keyspace(keyspace).open().unwrap();
     let db = TracedDb::new(db, Some(recorder.clone()));
     let buffered = cairn_kv::Durability::Buffered;

@@ -66,7 +66,8 @@ impl KvStore for FjallKv {
     }
 
     fn code(&self, settings: &KvSettings) -> String {
-        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings;
+        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } =
+            settings;
         let manual = *durability == Durability::Memory;
         let persist = match durability {
             Durability::Sync => "// after each write: db.persist(fjall::PersistMode::SyncData)?\n",

@@ -68,7 +68,8 @@ impl KvStore for RedbKv {
 
     fn code(&self, settings: &KvSettings) -> String {
         let commits = if settings.durability == Durability::Sync {
-            "// each write transaction: set_durability(redb::Durability::Immediate)?, the default\n".to_owned()
+            "// each write transaction: set_durability(redb::Durability::Immediate)?, the default\n"
+                .to_owned()
         } else {
             format!(
                 "// each write transaction: set_durability(redb::Durability::None)?, each {COMMITS_PER_SYNC}th redb::Durability::Immediate:\n\
@@ -76,7 +77,9 @@ impl KvStore for RedbKv {
             )
         };
         let cache_bytes = settings.cache_bytes;
-        format!("let db = redb::Database::builder().set_cache_size({cache_bytes}).create(\"store.redb\")?;\n{commits}")
+        format!(
+            "let db = redb::Database::builder().set_cache_size({cache_bytes}).create(\"store.redb\")?;\n{commits}"
+        )
     }
 
     fn open(&self, dir: &Path, settings: &KvSettings) -> Result<Box<dyn KvDb>> {

@@ -58,7 +58,8 @@ impl KvStore for SledKv {
     }
 
     fn code(&self, settings: &KvSettings) -> String {
-        let flush = if settings.durability == Durability::Sync { "// after each write: db.flush()?\n" } else { "" };
+        let flush =
+            if settings.durability == Durability::Sync { "// after each write: db.flush()?\n" } else { "" };
         let cache_bytes = settings.cache_bytes;
         format!(
             "let db = sled::Config::new().path(\"store\").cache_capacity({cache_bytes}).mode(sled::Mode::HighThroughput).open()?;\n{flush}"

@@ -88,7 +88,8 @@ impl KvStore for RocksDbKv {
     }
 
     fn code(&self, settings: &KvSettings) -> String {
-        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } = settings;
+        let KvSettings { durability, cache_bytes, write_buffer_bytes, block_bytes, filter_bits, .. } =
+            settings;
         let write = match durability {
             Durability::Sync => "WriteOptions::sync = true",
             Durability::Buffered => "WriteOptions::sync = false",

@@ -381,7 +381,8 @@ impl Loading {
     }
 
     fn notes(&self, mean: u32, trace: &Trace) -> Vec<String> {
-        let Counts { merges, ranges, backwards, others, cut, unknown, scans, contradicted, parted, .. } = self.counts;
+        let Counts { merges, ranges, backwards, others, cut, unknown, scans, contradicted, parted, .. } =
+            self.counts;
         let mut notes = Vec::new();
         let mut note = |count: u64, what: String| {
             if count > 0 {

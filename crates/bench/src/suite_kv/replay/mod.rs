@@ -64,7 +64,14 @@ impl Replay {
     pub fn new(trace: &Path) -> Replay {
         let name =
             trace.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
-        Replay { trace: trace.to_owned(), name, speed: None, threads: 1, operations_max: None, settled: false }
+        Replay {
+            trace: trace.to_owned(),
+            name,
+            speed: None,
+            threads: 1,
+            operations_max: None,
+            settled: false,
+        }
     }
 
     /// Reads the trace.

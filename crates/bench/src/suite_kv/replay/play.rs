@@ -54,7 +54,9 @@ pub(super) fn run(turn: &Turn<'_>, replay: &Replay, loaded: &Loaded) -> Result<K
     let mut late = Latencies::new(0);
     parts.iter().for_each(|part| late.merge(&part.late));
     if late.count() > 0 {
-        outcome.counters.push(("operations that the lab began late, p99, µs".to_owned(), late.quantile(0.99) / 1e3));
+        outcome
+            .counters
+            .push(("operations that the lab began late, p99, µs".to_owned(), late.quantile(0.99) / 1e3));
     }
     let seconds = open.settle()?;
     open.memory_rise();

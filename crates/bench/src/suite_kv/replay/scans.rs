@@ -29,7 +29,8 @@ impl Seen {
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let lengths = ((key.len() as u64) << 32) | value.len() as u64;
-        let ends = head(key) ^ tail(key).rotate_left(17) ^ head(value).rotate_left(31) ^ tail(value).rotate_left(47);
+        let ends =
+            head(key) ^ tail(key).rotate_left(17) ^ head(value).rotate_left(31) ^ tail(value).rotate_left(47);
         self.digest = (self.digest ^ ends ^ lengths).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
         self.entries += 1;
     }
@@ -78,7 +79,8 @@ fn exactly(loaded: &Loaded, bodies: &Bodies, order: &[u32], ranks: &[u32]) -> Ve
             Doing::Get => {}
             Doing::Put | Doing::Delete => {
                 let is_put = step.doing == Doing::Put;
-                let now = if is_put { Held { version: step.version, bytes: step.amount } } else { Held::default() };
+                let now =
+                    if is_put { Held { version: step.version, bytes: step.amount } } else { Held::default() };
                 if let Some(place) = held.get_mut(step.key as usize) {
                     *place = now;
                 }

@@ -285,7 +285,8 @@ fn long_keys_are_shortened() {
     let mut other = vec![7; 60_000];
     let long = other.clone();
     *other.last_mut().unwrap() = 8;
-    let events = [event(0, &long, Detail::Put(1)), event(0, &other, Detail::Put(2)), event(0, &long, Detail::Delete)];
+    let events =
+        [event(0, &long, Detail::Put(1)), event(0, &other, Detail::Put(2)), event(0, &long, Detail::Delete)];
     trace_of(&path("raw"), KeyForm::Raw, &events);
     let loaded = Replay::new(&path("raw")).load().unwrap();
     assert!(loaded.keys() == 2 && loaded.key(0).len() == 511 && loaded.key(0) != loaded.key(1));
@@ -345,7 +346,11 @@ fn contradictions_are_told() {
     let batch: Vec<Event<'_>> = keys.iter().map(|key| joined(key, Detail::Put(1))).collect();
     trace_of(&path("batch"), KeyForm::Raw, &batch);
     let notes = |threads| Replay { threads, ..Replay::new(&path("batch")) }.load().unwrap().notes().to_vec();
-    assert!(notes(1).is_empty() && notes(4)[0].contains("operations of batches are done apart"), "{:?}", notes(4));
+    assert!(
+        notes(1).is_empty() && notes(4)[0].contains("operations of batches are done apart"),
+        "{:?}",
+        notes(4)
+    );
 
     let mixed = [
         event(0, b"a", Detail::Put(1)),

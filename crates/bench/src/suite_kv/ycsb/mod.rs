@@ -143,21 +143,12 @@ struct Lane<'a> {
 }
 
 fn lanes(keys: KeyMaker, streams: &[Stream]) -> Vec<Lane<'_>> {
-    let lane = |stream: &'_ Stream| Lane {
-        operations: stream.operations(),
-        tape: Tape::new(keys, stream.numbers()),
-    };
-    streams.iter().map(lane).collect()
+    let lane = |stream| (Stream::operations(stream), Tape::new(keys, Stream::numbers(stream)));
+    streams.iter().map(lane).map(|(operations, tape)| Lane { operations, tape }).collect()
 }
 
 /// Puts all records, in an order that has nothing to do with that of the keys.
-fn load(
-    turn: &Turn<'_>,
-    open: &Open<'_>,
-    run: &YcsbRun,
-    tape: &Tape,
-    outcome: &mut KvOutcome,
-) -> Result<()> {
+fn load(turn: &Turn<'_>, open: &Open<'_>, run: &YcsbRun, tape: &Tape, outcome: &mut KvOutcome) -> Result<()> {
     let values = turn.values()?;
     let spans = open.run(1, false, |_, hand| {
         let mut values = values.clone();

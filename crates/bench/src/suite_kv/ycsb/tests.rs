@@ -97,7 +97,8 @@ fn figure(fault: Fault, metric: KvMetric) -> Option<f64> {
         timed: false,
     };
     let outcome = carry_out_with(&Planted { name: "planted", fault }, &job).unwrap();
-    let found = outcome.figures.into_iter().find(|figure| figure.metric == metric && figure.done.operation != "load");
+    let found =
+        outcome.figures.into_iter().find(|figure| figure.metric == metric && figure.done.operation != "load");
     found.map(|figure| figure.values[0])
 }
 
