@@ -103,6 +103,11 @@ fn only_in<'a>(these: &'a [Measurement], others: &'a [Measurement]) -> impl Iter
     these.iter().filter(|one| !others.iter().any(|other| same(one, other)))
 }
 
+/// True where the two have a figure that can be compared.
+pub fn share_figures(a: &Run, b: &Run) -> bool {
+    b.measurements.iter().any(|one| a.measurements.iter().any(|other| same(one, other)))
+}
+
 /// The figures that run `a` has and run `b` has not, a line each.
 pub fn vanished(a: &Run, b: &Run) -> Vec<String> {
     let line = |one: &Measurement| format!("{}, {}, {}", text::case(&one.case), one.contender, one.metric);

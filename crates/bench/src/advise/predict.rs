@@ -22,8 +22,9 @@ use crate::workload::Distribution;
 /// Bytes a second that flushes and compactions move at most on one core: merging, checksums and copying.
 const BACKGROUND_BYTES_PER_SEC: f64 = 250e6;
 
-/// Factor of doubt of a prediction at the size that was measured, and how much of it comes with each doubling of the size.
-const DOUBT: f64 = 1.15;
+/// Factor of doubt of a prediction at the size that was measured, and how much of it comes with each doubling of the size. `--check` says how far off predictions are:
+/// of its first rows four of five were within this.
+const DOUBT: f64 = 1.8;
 const DOUBT_A_DOUBLING: f64 = 0.03;
 
 /// What a machine has that a small store does not show.

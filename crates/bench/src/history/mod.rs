@@ -17,7 +17,7 @@ use cairn_kv::{Background, Db, Durability, WriteBatch};
 use cairn_vfs::Fs;
 use serde::{Deserialize, Serialize};
 
-use crate::compare::compare;
+use crate::compare::share_figures;
 use crate::error::{Error, Result};
 use crate::results::{Measurement, Run};
 use crate::suite_hash::case_name;
@@ -231,7 +231,7 @@ impl History {
                 && settings_of(kept) == settings
                 && machine_of(kept) == machine
                 && !kept.stopped
-                && !compare(kept, run).rows.is_empty()
+                && share_figures(kept, run)
         });
         Ok(earlier.next_back())
     }

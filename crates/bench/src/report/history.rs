@@ -121,6 +121,7 @@ mod tests {
             low: value * 0.9,
             high: value * 1.1,
             machine: "<m>".to_owned(),
+            settings: String::new(),
             commit: "abc".to_owned(),
             unit: "ops/s".to_owned(),
             higher_is_better: true,

@@ -104,7 +104,7 @@ pub(super) fn run(turn: &Turn<'_>, run: &YcsbRun) -> Result<KvOutcome> {
             passes.iter().for_each(|pass| all.merge(&pass.latencies[place]));
             outcome.add_latencies(&workload.done(kind.name(), threads), &all);
         }
-        if run.settled {
+        if run.settled && spec.mix.writes() > 0.0 {
             let count = |lanes: &[Lane<'_>]| lanes.iter().map(|lane| lane.tape.len()).sum::<usize>() as f64;
             // Both passes have left work; the one for latencies its part.
             let part = count(plain) / (count(plain) + count(timed));
