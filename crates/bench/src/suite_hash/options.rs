@@ -116,6 +116,8 @@ pub struct Options {
     pub filter: Option<String>,
     /// The run is for a dashboard with a history, which a filter would leave gaps in: the filter is ignored.
     pub for_dashboard: bool,
+    /// Only groups of these names ([`Group::name`](super::Group::name)); none for all of them.
+    pub groups: Vec<String>,
     /// The dimensions; `None` for the quick run's hand-picked cases.
     pub matrix: Option<Matrix>,
     /// Records of the user's own, measured as a data set beside the synthetic ones.
@@ -147,6 +149,7 @@ impl Options {
             seed: 1,
             filter: None,
             for_dashboard: false,
+            groups: Vec::new(),
             matrix: None,
             data: None,
             distribution: Distribution::Uniform,

@@ -71,6 +71,9 @@ pub fn plan(options: &Options) -> Vec<Group> {
         Some(matrix) => matrix_plan(options, matrix),
         None => quick_plan(options),
     };
+    if !options.groups.is_empty() {
+        groups.retain(|group| options.groups.contains(&group.name()));
+    }
     for cell in groups.iter_mut().flat_map(|group| &mut group.cells) {
         cell.distribution = options.distribution;
     }

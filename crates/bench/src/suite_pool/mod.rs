@@ -129,6 +129,7 @@ impl<'a> Suite<'a> {
         let options = Options {
             filter: Some("Pin/Unpin (hit)".to_owned()),
             for_dashboard: false,
+            phases: vec![1],
             ..self.options.clone()
         };
         let Some(case) = plan(&options).into_iter().next() else { return Ok(None) };

@@ -20,6 +20,8 @@ pub struct Options {
     pub filter: Option<String>,
     /// Whether a dashboard takes the figures: then the filter counts for nothing.
     pub for_dashboard: bool,
+    /// Only these of the five phases.
+    pub phases: Vec<u8>,
     /// Policies of Cairn's pool, each a contender.
     pub policies: Vec<PolicyKind>,
     /// Peers, by name.
@@ -49,6 +51,7 @@ impl Default for Options {
             buffers: 12,
             filter: None,
             for_dashboard: false,
+            phases: (1..=5).collect(),
             policies: usual_policies(),
             peers: catalog::peer_names().into_iter().map(str::to_owned).collect(),
             page_size: MIN_PAGE_SIZE,

@@ -134,6 +134,7 @@ pub fn plan(options: &Options) -> Vec<PoolCase> {
     plan.hit_rates();
     plan.concurrency();
     let mut cases = plan.cases;
+    cases.retain(|case| options.phases.contains(&case.phase));
     if let Some(filter) = options.filter.as_deref().filter(|_| !options.for_dashboard) {
         cases.retain(|case| is_chosen(&case.name, filter));
     }

@@ -2,13 +2,13 @@
 
 use cairn_sim::options::CompactionStyle;
 use cairn_sim::{Distribution, Results};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Case;
 use super::drive::Measured;
 
 /// What a figure is, and by how much a prediction of it may be off.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// (flushed + compacted) / flushed.
@@ -54,7 +54,7 @@ impl Quantity {
 }
 
 /// One figure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
     /// What.
     pub quantity: Quantity,
@@ -85,7 +85,7 @@ impl Verdict {
 }
 
 /// A case.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     /// Its name.
     pub case: String,
@@ -110,7 +110,7 @@ impl Comparison {
 }
 
 /// What one changed setting does to write amplification.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sign {
     /// The case.
     pub case: String,
@@ -133,7 +133,7 @@ impl Sign {
 }
 
 /// How good the predictions of a quantity are.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Figures.
     pub count: usize,

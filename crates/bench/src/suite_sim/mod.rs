@@ -104,6 +104,8 @@ pub struct Options {
     pub quick: bool,
     /// Only cases whose names contain this.
     pub only: Option<String>,
+    /// Only cases of these names; none for all of them.
+    pub names: Vec<String>,
     /// Timed runs too.
     pub timed: bool,
     /// The library of RocksDB; found by itself when absent.
@@ -113,7 +115,7 @@ pub struct Options {
 }
 
 /// All comparisons.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Report {
     /// Versions of the real stores.
     pub versions: Vec<String>,
@@ -134,6 +136,9 @@ pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usiz
     let mut chosen = cases(options.quick);
     if options.timed {
         chosen.extend(timed_cases(options.quick));
+    }
+    if !options.names.is_empty() {
+        chosen.retain(|case| options.names.contains(&case.name));
     }
     if let Some(word) = &options.only {
         chosen.retain(|case| case.name.contains(word.as_str()));

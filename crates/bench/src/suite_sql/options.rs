@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::catalog;
+use super::plan::Group;
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
 use crate::workload::Durability;
@@ -16,6 +17,8 @@ pub struct Options {
     pub filter: Option<String>,
     /// Whether a dashboard takes the figures: then the filter counts for nothing.
     pub for_dashboard: bool,
+    /// Only cases of these groups.
+    pub groups: Vec<Group>,
     /// Cairn's own ways to be asked, by name.
     pub ours: Vec<String>,
     /// Peers, by name.
@@ -56,6 +59,7 @@ impl Default for Options {
             iterations: 50,
             filter: None,
             for_dashboard: false,
+            groups: Group::ALL.to_vec(),
             ours: names(catalog::our_names()),
             peers: names(catalog::peer_names()),
             durability: Durability::Sync,

@@ -171,6 +171,7 @@ pub fn plan(options: &Options) -> Vec<SqlCase> {
     }
     add(Group::Load, "bulk load", 1, Work::Load);
     let filter = options.filter.as_deref().filter(|_| !options.for_dashboard);
+    cases.retain(|case| options.groups.contains(&case.group));
     cases.retain(|case| filter.is_none_or(|filter| case.name.contains(filter)));
     cases
 }
