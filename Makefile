@@ -11,10 +11,10 @@ PEERS := scripts/setup --optional java peers
 # Tests that need these fail without them instead of saying so and passing.
 REQUIRE := CAIRN_REQUIRE_JAVA=1 CAIRN_REQUIRE_LEVELDB=1 CAIRN_REQUIRE_ROCKSDB=1 CAIRN_REQUIRE_SQL_PEERS=1
 
-demo: ## build a store from a public data set and compare it with its peers on this machine
+demo: ## every engine beside its peers on this machine, with a public data set: a quarter of an hour at most once it is built
 	@scripts/setup build data && $(PEERS)
-	@$(CAIRN) bench hash --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid \
-		--source "GeoNames, geonames.org, CC BY 4.0"
+	@$(CAIRN) bench all --quick --data "$$CAIRN_CACHE/data/geonames.csv" --key geonameid \
+		--source "GeoNames, geonames.org, CC BY 4.0" $(ARGS)
 
 install: ## put the `cairn` command, its man pages and completions below PREFIX; PREFIX is ~/.local unless set
 	@scripts/setup build && scripts/install "$(or $(PREFIX),$(HOME)/.local)"
@@ -30,11 +30,11 @@ soak: ## the tests with their counts raised to hours
 	@scripts/setup build java peers tools
 	@$(ENV) CAIRN_SOAK=1 $(REQUIRE) cargo nextest run --profile soak --workspace --cargo-profile release --no-fail-fast $(ARGS)
 
-bench-quick: ## the main cases with few repetitions, some minutes
-	@$(PEERS) && $(CAIRN) bench hash --quick $(ARGS)
+bench-quick: ## every suite with small sizes, a quarter of an hour at most
+	@$(PEERS) && $(CAIRN) bench all --quick $(ARGS)
 
-bench-full: ## the whole matrix with the repetitions that published figures need, hours
-	@$(PEERS) && $(CAIRN) bench hash --full $(ARGS)
+bench-full: ## every suite with all that it has, hours
+	@$(PEERS) && $(CAIRN) bench all --full $(ARGS)
 
 bench-hash: ## the constant store; ARGS="..." goes to `cairn bench hash`
 	@$(PEERS) && $(CAIRN) bench hash $(ARGS)

@@ -47,6 +47,7 @@ pub mod scratch;
 mod sizes;
 pub mod stats;
 pub mod store;
+pub mod suite_all;
 pub mod suite_counts;
 pub mod suite_hash;
 pub mod suite_index;

@@ -37,14 +37,28 @@ impl Stop {
         Stop { asked: Arc::new(AtomicBool::new(false)), clock: SystemClock::new(), limit }
     }
 
+    /// The same, and after `seconds` from now at the latest.
+    #[must_use]
+    pub fn within(&self, seconds: f64) -> Stop {
+        let own = Duration::try_from_secs_f64(seconds.max(0.0)).ok();
+        let own = own.and_then(|own| self.clock.now().checked_add(own));
+        let limit = self.limit.into_iter().chain(own).min();
+        Stop { asked: Arc::clone(&self.asked), clock: self.clock.clone(), limit }
+    }
+
     /// Asks all clones of this to stop.
     pub fn ask(&self) {
         self.asked.store(true, Ordering::Relaxed);
     }
 
+    /// True when somebody asked, whatever the time.
+    pub fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Relaxed)
+    }
+
     /// True when the run should end.
     pub fn is_reached(&self) -> bool {
-        self.asked.load(Ordering::Relaxed) || self.limit.is_some_and(|limit| self.clock.now() >= limit)
+        self.is_asked() || self.limit.is_some_and(|limit| self.clock.now() >= limit)
     }
 
     /// [`Error::Interrupted`] when the run should end.
@@ -197,5 +211,17 @@ mod tests {
         assert!(stop.check().is_ok());
         stop.clone().ask();
         assert!(matches!(stop.check(), Err(Error::Interrupted)));
+    }
+
+    /// Goal: a part of a run ends by its own time, by that of the run, and when the run is asked to; the run does not end with its part.
+    #[test]
+    fn parts_have_limits_of_their_own() {
+        let run = Stop::default();
+        assert!(run.within(0.0).is_reached() && !run.within(1e6).is_reached() && !run.is_reached());
+        assert!(!run.within(f64::INFINITY).is_reached());
+        assert!(Stop::after(Some(Duration::ZERO)).within(1e6).is_reached());
+        let part = run.within(1e6);
+        run.ask();
+        assert!(part.is_reached());
     }
 }

@@ -1,6 +1,7 @@
 //! What can be typed.
 
 pub mod advise;
+pub mod all;
 pub mod bytes;
 pub mod hash;
 pub mod history;
@@ -22,6 +23,7 @@ use cairn_bench::suite_kv::Benchmark;
 use cairn_bench::workload::Distribution;
 use clap::{Args, Parser, Subcommand};
 
+use all::BenchAllArgs;
 use bytes::{parse_bytes, parse_size};
 use hash::HashCommand;
 use history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
@@ -120,6 +122,8 @@ A STORE is a directory.")]
 /// The lab.
 #[derive(Debug, Subcommand)]
 pub enum BenchCommand {
+    /// Every suite in one run, with one report
+    All(Box<BenchAllArgs>),
     /// The constant store against its peers
     Hash(BenchHashArgs),
     /// The ordered key-value store against its peers
@@ -178,7 +182,8 @@ results:pool-PLATFORM:end -->.")]
     /// Write the HTML report of a stored run
     #[command(after_help = "Examples:
   cairn bench report
-  cairn bench report run.json -o run.html --baseline earlier.json")]
+  cairn bench report run.json -o run.html --baseline earlier.json
+  cairn bench report benchmark-results/all-20260101T000000Z")]
     Report(ReportArgs),
 }
 
@@ -314,7 +319,7 @@ pub struct ReadmeArgs {
 /// `cairn bench report`.
 #[derive(Debug, Args)]
 pub struct ReportArgs {
-    /// Stored run [default: the newest in benchmark-results]
+    /// Stored run, or directory of a run over all suites [default: the newest stored run in benchmark-results]
     pub run: Option<PathBuf>,
     /// File to write [default: beside the run]
     #[arg(short, long, value_name = "FILE")]

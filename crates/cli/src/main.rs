@@ -78,6 +78,7 @@ fn run(command: Command) -> Result<Outcome> {
         Command::Sim { command } => sim::run(&fs, *command),
         Command::Trace { command } => trace::run(&fs, command),
         Command::Bench { command } => match command {
+            BenchCommand::All(args) => bench::all::run(&fs, &args),
             BenchCommand::Hash(args) => bench::run::run(&fs, &args),
             BenchCommand::Kv(args) => bench::kv::run(&fs, &args),
             BenchCommand::Pool(args) => bench::pool::run(&fs, &args),

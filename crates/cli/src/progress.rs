@@ -5,6 +5,8 @@ use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cairn_bench::suite_all::text::duration;
+use cairn_bench::suite_all::{Left, SuiteName, Watch};
 use cairn_hash::table::{Progress as BuildProgress, Stage};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -14,6 +16,7 @@ const RECORDS_PER_TICK: u64 = 4096;
 const COUNTED: &str = "{msg:24} {wide_bar} {percent:>3} % {eta}";
 const BYTES: &str = "{msg:24} {wide_bar} {binary_bytes}/{binary_total_bytes} {binary_bytes_per_sec}";
 const STEPS: &str = "      {wide_bar} {pos}/{len} {elapsed} {msg:40}";
+const WHOLE: &str = "      {wide_bar} {elapsed} {msg:60}";
 const ENDLESS: &str = "{msg:24} {spinner} {binary_bytes} {binary_bytes_per_sec}";
 
 /// How much of an input is read, and what happens after that.
@@ -153,6 +156,49 @@ impl Drop for SuiteBar {
     }
 }
 
+/// The bar of a run over all suites: how far its part is, and how long everything will still take. Off a terminal, each part and note is a line on
+/// standard error.
+#[derive(Debug)]
+pub struct AllBar {
+    inner: SuiteBar,
+}
+
+/// Steps of a bar that shows a share.
+const SHARES: f64 = 1000.0;
+
+impl AllBar {
+    /// Shown from the first part on.
+    pub fn new() -> Self {
+        AllBar { inner: SuiteBar::new() }
+    }
+}
+
+impl Watch for AllBar {
+    fn part(&self, (index, count): (usize, usize), suite: SuiteName, name: &str, left: Left) {
+        self.inner.bar.borrow().finish_and_clear();
+        self.inner.say(&format!("[{}/{count}] {}: {name} · {}", index + 1, suite.word(), remaining(left)));
+        if io::stderr().is_terminal() {
+            *self.inner.bar.borrow_mut() = styled(ProgressBar::new(SHARES as u64), WHOLE);
+        }
+    }
+
+    fn step(&self, share: f64, what: &str, left: Left) {
+        let bar = self.inner.bar.borrow();
+        bar.set_position((share * SHARES) as u64);
+        bar.set_message(format!("{} · {what}", remaining(left)));
+    }
+
+    fn note(&self, line: &str) {
+        self.inner.say(&format!("note: {line}"));
+    }
+}
+
+/// `about 6 min 20 s left`; before anything was measured it is called what it is.
+fn remaining(left: Left) -> String {
+    let time = duration(left.seconds);
+    if left.measured { format!("about {time} left") } else { format!("first guess: {time} left") }
+}
+
 fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
     match ProgressStyle::with_template(template) {
         Ok(style) => bar.with_style(style.progress_chars("━╸ ")),
@@ -167,7 +213,7 @@ mod tests {
     /// Goal: every template is one that the library knows; a wrong one would silently be replaced.
     #[test]
     fn templates_are_known() {
-        for template in [COUNTED, BYTES, STEPS, ENDLESS] {
+        for template in [COUNTED, BYTES, STEPS, WHOLE, ENDLESS] {
             ProgressStyle::with_template(template).unwrap();
         }
     }

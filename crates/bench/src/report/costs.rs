@@ -144,12 +144,13 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
         if dots.len() < 2 {
             continue;
         }
-        let table = dots_table(&dots);
+        let x = Axis { title: "bytes for each entry", unit: "B" };
+        let table = dots_table("Lookups a second", x, &dots);
         let scatter = Scatter {
             id: format!("trade-{index}"),
             title: "Throughput against space",
             sense: "up and left is better",
-            x: Axis { title: "bytes for each entry", unit: "B" },
+            x,
             y: Axis { title: "lookups a second", unit: "ops/s" },
             dots,
         };
@@ -170,10 +171,11 @@ pub(super) fn trade_off(model: &Model<'_>) -> Figure<'static> {
     }
 }
 
-fn dots_table(dots: &[Dot]) -> String {
-    let headers = ["Contender", "Lookups a second", "Bytes for each entry"].map(str::to_owned);
+/// The table beside a scatter of speeds against what stands along `x`.
+pub(super) fn dots_table(speed: &str, x: Axis<'_>, dots: &[Dot]) -> String {
+    let headers = ["Contender".to_owned(), speed.to_owned(), sentence_case(x.title)];
     let figure = |value: f64, unit: &str| escape(&format::quantity(value, unit));
-    let row = |dot: &Dot| vec![escape(&dot.label), figure(dot.y, "ops/s"), figure(dot.x, "B")];
+    let row = |dot: &Dot| vec![escape(&dot.label), figure(dot.y, "ops/s"), figure(dot.x, x.unit)];
     table::folded(&headers, &dots.iter().map(row).collect::<Vec<_>>())
 }
 

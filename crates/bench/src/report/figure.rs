@@ -116,6 +116,12 @@ impl Figure<'_> {
         out + "</section>"
     }
 
+    /// Drops every choice but the one that is shown first.
+    pub(super) fn keep_first(&mut self) {
+        let Some(key) = self.first().map(|first| first.key.clone()) else { return };
+        self.variants.retain(|variant| variant.key == key);
+    }
+
     /// The variant shown first.
     pub(super) fn first(&self) -> Option<&Variant> {
         // max_by_key keeps the last of equals; the first reads better.

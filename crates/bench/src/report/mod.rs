@@ -8,6 +8,7 @@
 //! Run ─> model    families, looks, areas          ─> figure   choices of the matrix, one variant each
 //!     ─> verdict  best against best, by ratio                 bars, lines, scatter, forest: svg + scale
 //!     ─> page     sections in order, style.css, script.js, the run as JSON
+//! Whole ─> words  the verdicts in plain words ─> whole: overview, and the sections of each suite's run
 //! ```
 
 mod bars;
@@ -29,6 +30,7 @@ mod pool;
 pub(crate) mod ratio;
 mod scale;
 mod scatter;
+mod scope;
 mod selector;
 mod setup;
 mod shell;
@@ -41,11 +43,20 @@ mod tests;
 mod trace;
 mod verdict;
 mod verdict_page;
+mod whole;
+mod words;
+mod writes;
+
+use std::path::Path;
+
+pub use whole::BYTES_MAX as WHOLE_BYTES_MAX;
+pub(crate) use words::{Claims, Side, claims};
 
 use cairn_trace::stats::Stats;
 
 use crate::history::Series;
 use crate::results::Run;
+use crate::suite_all::Whole;
 
 /// Renders `run` as one self-contained HTML document.
 ///
@@ -57,6 +68,12 @@ use crate::results::Run;
 /// bootstrap of its ratio. A page takes some 2 kB for each measurement.
 pub fn render_html(run: &Run, other: Option<&Run>) -> String {
     page::document(run, other)
+}
+
+/// Renders a run over all suites as one self-contained HTML document of at most [`WHOLE_BYTES_MAX`] bytes: an overview, and what [`render_html`]
+/// has of each suite's run. `dir` is where the run's other files are, for what does not fit.
+pub fn render_whole(whole: &Whole, dir: &Path) -> String {
+    whole::document(whole, dir)
 }
 
 /// Renders the statistics of a trace as one self-contained HTML document, in the style of the reports. `name` is its file's.

@@ -15,6 +15,7 @@ use super::svg::SYMBOLS;
 use super::table;
 use super::verdict::Verdict;
 use super::verdict_page;
+use super::writes;
 use crate::results::Run;
 
 pub(super) const STYLE: &str = include_str!("style.css");
@@ -24,26 +25,61 @@ pub(super) const SCRIPT: &str = include_str!("script.js");
 pub(super) const POLICY: &str =
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:";
 
-/// The whole document.
-pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
+/// One section of a page.
+#[derive(Debug)]
+pub(super) struct Section {
+    /// Unique on the page.
+    pub(super) id: &'static str,
+    /// What the link to it says.
+    pub(super) name: &'static str,
+    /// Markup, the section's own element with that id.
+    pub(super) body: String,
+}
+
+/// How much of a run its sections show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Depth {
+    /// The table of all measurements.
+    pub(super) table: bool,
+    /// Every choice of each figure, not the first alone.
+    pub(super) choices: bool,
+}
+
+impl Depth {
+    /// Everything.
+    pub(super) const ALL: Depth = Depth { table: true, choices: true };
+}
+
+/// The sections about a run's results, in reading order.
+pub(super) fn sections(run: &Run, other: Option<&Run>, depth: Depth) -> Vec<Section> {
     let model = Model::new(run);
     let verdict = Verdict::new(&model);
     let headline = lookups::headline(&model);
     let choice = lookups::plainest(&headline).unwrap_or_default();
 
-    let mut sections: Vec<(&str, &str, String)> =
-        vec![("verdict", "Verdict", verdict_page::section(&model, &verdict, &choice))];
-    if let Some(other) = other {
-        sections.push(("comparison", "Comparison", compare::section(&model, other)));
+    let mut sections: Vec<Section> = Vec::new();
+    let mut add = |id: &'static str, name: &'static str, body: String| {
+        if !body.is_empty() {
+            sections.push(Section { id, name, body });
+        }
+    };
+    // Where nobody can be ahead, as in a replay, there is nothing to be said about it.
+    if run.measurements.is_empty() || !verdict.topics.is_empty() {
+        add("verdict", "Verdict", verdict_page::section(&model, &verdict, &choice));
     }
-    let figures: [(&str, Figure<'_>); 14] = [
+    if let Some(other) = other {
+        add("comparison", "Comparison", compare::section(&model, other));
+    }
+    let figures: [(&'static str, Figure<'static>); 16] = [
         ("Lookups", headline),
         ("Threads", lookups::over_threads(&model)),
+        ("Clients", writes::over_threads(&model)),
         ("Entries", lookups::over_entries(&model)),
         ("Latency", lookups::latency(&model)),
         ("Build", costs::build(&model)),
         ("Space", costs::size(&model)),
         ("Trade-off", costs::trade_off(&model)),
+        ("Writes", writes::trade_off(&model)),
         ("Cold", costs::cold(&model)),
         ("Pages", pool::latencies(&model)),
         ("Over threads", pool::over_threads(&model)),
@@ -52,20 +88,27 @@ pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
         ("Traces", pool::traces(&model)),
         ("Other", costs::other(&model)),
     ];
-    for (name, figure) in &figures {
-        sections.push((figure.id, name, figure.render()));
+    for (name, mut figure) in figures {
+        if !depth.choices {
+            figure.keep_first();
+        }
+        add(figure.id, name, figure.render());
     }
-    sections.push(("all", "All figures", table::everything(&model)));
-    sections.push(("contenders", "Contenders", setup::contenders(&model)));
-    sections.push(("machine", "Machine", setup::machine(run)));
-    sections.push(("repeat", "Repeat", setup::repeat(run)));
-    // Where nobody can be ahead, as in a replay, there is nothing to be said about it.
-    let is_a_match = run.measurements.is_empty() || !verdict.topics.is_empty();
-    sections.retain(|(id, _, body)| !body.is_empty() && (*id != "verdict" || is_a_match));
+    if depth.table {
+        add("all", "All figures", table::everything(&model));
+    }
+    add("contenders", "Contenders", setup::contenders(&model));
+    sections
+}
 
-    let links: String =
-        sections.iter().map(|(id, name, _)| format!("<a href=\"#{id}\">{name}</a>")).collect();
-    let main: String = sections.into_iter().map(|(_, _, body)| body).collect();
+/// The whole document.
+pub(super) fn document(run: &Run, other: Option<&Run>) -> String {
+    let mut sections = sections(run, other, Depth::ALL);
+    sections.push(Section { id: "machine", name: "Machine", body: setup::machine(run) });
+    sections.push(Section { id: "repeat", name: "Repeat", body: setup::repeat(run) });
+    let link = |section: &Section| format!("<a href=\"#{}\">{}</a>", section.id, section.name);
+    let links: String = sections.iter().map(link).collect();
+    let main: String = sections.into_iter().map(|section| section.body).collect();
     let title = escape(&title(run));
     // A run always serialises; should that ever change, the page stays readable and the download says so.
     let json = serde_json::to_string(run)

@@ -99,9 +99,27 @@
     }));
   }
 
-  // The big table: sort by any column, filter by words and by the first columns.
-  const table = document.getElementById("rows");
-  if (table) {
+  // A page about several engines shows one of its articles at a time; without this script all stand below each other.
+  const articles = all("main > article");
+  const open = () => {
+    const asked = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const found = asked && asked.closest("main > article");
+    const shown = found || articles[0];
+    for (const article of articles) article.hidden = article !== shown;
+    for (const link of all("nav .links a")) {
+      const leads = document.getElementById(link.hash.slice(1));
+      const current = leads && leads.closest("main > article") === shown;
+      if (current) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+    }
+    if (found && asked !== found) asked.scrollIntoView(); else scrollTo(0, 0);
+  };
+  if (articles.length) {
+    addEventListener("hashchange", open);
+    open();
+  }
+
+  // The big tables: sort by any column, filter by words and by the first columns.
+  for (const table of all("table.rows")) {
     const body = table.tBodies[0];
     const rows = Array.from(body.rows);
     const heads = Array.from(table.tHead.rows[0].cells);
@@ -127,9 +145,9 @@
       });
     });
 
-    const form = document.querySelector("form.filters");
-    const words = document.getElementById("filter");
-    const count = document.getElementById("shown-rows");
+    const form = table.closest("section").querySelector("form.filters");
+    const words = form.querySelector("input");
+    const count = form.querySelector(".said");
     const pickers = heads.slice(0, 3).map((head, column) => {
       const label = document.createElement("label");
       const select = document.createElement("select");
@@ -167,12 +185,16 @@
   };
   const run = JSON.parse(json);
   const stem = `cairn-${run.suite}-${run.started}`.replace(/[^A-Za-z0-9.-]+/g, "-");
-  document.getElementById("save-json").addEventListener("click", () => {
+  // A page about several suites has their runs in one list.
+  const runs = run.runs || [run];
+  const onClick = (id, action) => document.getElementById(id)?.addEventListener("click", action);
+  onClick("save-json", () => {
     save(`${stem}.json`, "application/json", `${JSON.stringify(run, null, 1)}\n`);
   });
-  document.getElementById("save-csv").addEventListener("click", () => {
-    const flat = run.measurements.map(({ case: point, percentiles, samples, ...rest }) => (
-      { ...rest, ...point, samples: samples.join(" "), ...percentiles }));
+  onClick("save-csv", () => {
+    const flat = runs.flatMap(({ suite, measurements }) => measurements.map(
+      ({ case: point, percentiles, samples, ...rest }) => (
+        { suite, ...rest, ...point, samples: samples.join(" "), ...percentiles })));
     const columns = [...new Set(flat.flatMap(Object.keys))];
     const quote = (value) => {
       const text = String(value ?? "");

@@ -4,7 +4,7 @@ use super::format;
 use super::html::escape;
 use super::model::Model;
 use super::svg;
-use crate::results::{Contender, Run};
+use crate::results::{Contender, Probe, Run};
 
 /// Every engine asked for, those skipped included.
 pub(super) fn contenders(model: &Model<'_>) -> String {
@@ -58,22 +58,28 @@ fn contender_row(model: &Model<'_>, contender: &Contender) -> String {
 /// Machine and probes, side by side. Most probes are taken before the run; the load of the lab's own loop, with its keys,
 /// after each group.
 pub(super) fn machine(run: &Run) -> String {
-    let pair = |name: &str, value: &str| format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
     let fields: String = run.machine.iter().map(|(name, value)| pair(name, value)).collect();
-    let probes: String = run
-        .probes
-        .iter()
-        .map(|probe| pair(&probe.name, &format::quantity(probe.value, &probe.unit)))
-        .collect();
-    let block = |title: &str, rows: String| {
-        let rows = if rows.is_empty() { "<dt>not recorded</dt><dd></dd>".to_owned() } else { rows };
-        format!("<div><h3>{title}</h3><dl>{rows}</dl></div>")
-    };
     format!(
         "<section id=\"machine\"><h2>Machine</h2><div class=\"twin\">{}{}</div></section>",
         block("Hardware, system and build", fields),
-        block("Probes", probes)
+        probes("Probes", run.probes.iter())
     )
+}
+
+/// Readings of the machine, as half of a pair of columns.
+pub(super) fn probes<'p>(title: &str, probes: impl Iterator<Item = &'p Probe>) -> String {
+    block(title, probes.map(|probe| pair(&probe.name, &format::quantity(probe.value, &probe.unit))).collect())
+}
+
+/// Names and values, as half of a pair of columns. `rows` is markup.
+pub(super) fn block(title: &str, rows: String) -> String {
+    let rows = if rows.is_empty() { "<dt>not recorded</dt><dd></dd>".to_owned() } else { rows };
+    format!("<div><h3>{}</h3><dl>{rows}</dl></div>", escape(title))
+}
+
+/// A row of [`block`].
+pub(super) fn pair(name: &str, value: &str) -> String {
+    format!("<dt>{}</dt><dd>{}</dd>", escape(name), escape(value))
 }
 
 /// Seed and command, and the raw results to take away.

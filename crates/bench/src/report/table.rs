@@ -113,7 +113,7 @@ pub(super) fn everything(model: &Model<'_>) -> String {
          <form class=\"pick filters\" autocomplete=\"off\"><label class=\"grow\">Filter\
          <input type=\"search\" placeholder=\"words that a row must contain\" id=\"filter\"></label>\
          <p class=\"said\" role=\"status\" id=\"shown-rows\">{}</p></form>\
-         <div class=\"scroll tall\" tabindex=\"0\"><table class=\"big\" id=\"rows\"><caption class=\"hidden\">All measurements of the run</caption>\
+         <div class=\"scroll tall\" tabindex=\"0\"><table class=\"big rows\" id=\"rows\"><caption class=\"hidden\">All measurements of the run</caption>\
          <thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></section>",
         plural(total, "row"),
     )

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use cairn_vfs::{Fs, OpenOptions, StdFs};
+use serde::{Deserialize, Serialize};
 
 use crate::engine::Compression;
 use crate::error::{Error, Result};
@@ -63,7 +64,7 @@ impl Matrix {
 }
 
 /// The user's own records.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataFile {
     /// A CSV or TSV file with a header line.
     pub path: PathBuf,
@@ -118,6 +119,8 @@ pub struct Options {
     pub for_dashboard: bool,
     /// Only groups of these names ([`Group::name`](super::Group::name)); none for all of them.
     pub groups: Vec<String>,
+    /// Records of the quick run's synthetic stores.
+    pub quick_entries: u64,
     /// The dimensions; `None` for the quick run's hand-picked cases.
     pub matrix: Option<Matrix>,
     /// Records of the user's own, measured as a data set beside the synthetic ones.
@@ -150,6 +153,7 @@ impl Options {
             filter: None,
             for_dashboard: false,
             groups: Vec::new(),
+            quick_entries: 1_000_000,
             matrix: None,
             data: None,
             distribution: Distribution::Uniform,

@@ -119,7 +119,8 @@ fn quick_plan(options: &Options) -> Vec<Group> {
         build_rounds: if thorough { options.rounds } else { 1 },
         openings: thorough,
     };
-    let (short_values, long_values) = (synthetic(1_000_000, 6), synthetic(1_000_000, 56));
+    let entries = options.quick_entries;
+    let (short_values, long_values) = (synthetic(entries, 6), synthetic(entries, 56));
     match file_source(options) {
         Some(file) => vec![
             group(&file, Plain, &main, true),
@@ -133,7 +134,7 @@ fn quick_plan(options: &Options) -> Vec<Group> {
             group(&long_values, Plain, &short, false),
             group(&long_values, Snappy, &one, false),
             group(&long_values, Zstd, &one, false),
-            group(&synthetic(100_000, 6), Plain, &short, false),
+            group(&synthetic((entries / 10).max(1), 6), Plain, &short, false),
         ],
     }
 }

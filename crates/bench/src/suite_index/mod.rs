@@ -34,8 +34,10 @@ pub const NAME: &str = "index";
 /// The sets that a run measures.
 pub fn plan(options: &Options) -> Vec<DataSet> {
     let all = options.suites.iter().flat_map(|suite| sets::sets(*suite, options.scale));
-    let wanted =
-        |set: &DataSet| options.filter.as_ref().is_none_or(|filter| set.name.contains(filter.as_str()));
+    let wanted = |set: &DataSet| {
+        options.filter.as_ref().is_none_or(|filter| set.name.contains(filter.as_str()))
+            && (options.sets.is_empty() || options.sets.contains(&set.name))
+    };
     all.filter(wanted).collect()
 }
 

@@ -17,6 +17,8 @@ pub struct Options {
     pub contenders: Vec<String>,
     /// Only data sets with this in their name.
     pub filter: Option<String>,
+    /// Only data sets of these names; none for all of them.
+    pub sets: Vec<String>,
     /// Times that everybody has a turn with every query.
     pub rounds: u32,
     /// How long a turn asks at least, in seconds; never fewer than three times.
@@ -40,6 +42,7 @@ impl Default for Options {
             scale: 1.0,
             contenders: CONTENDERS.iter().map(|name| (*name).to_owned()).collect(),
             filter: None,
+            sets: Vec::new(),
             rounds: 5,
             seconds: 0.1,
             cold: true,

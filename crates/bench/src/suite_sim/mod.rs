@@ -127,6 +127,37 @@ pub struct Report {
     pub skipped: Vec<String>,
 }
 
+impl Report {
+    /// Several reports as one, with all signs that their cases give together; `None` without any.
+    pub fn merged(reports: Vec<Report>) -> Option<Report> {
+        if reports.is_empty() {
+            return None;
+        }
+        let mut all = Report::default();
+        for report in reports {
+            all.versions.extend(report.versions);
+            all.comparisons.extend(report.comparisons);
+            all.skipped.extend(report.skipped);
+        }
+        all.versions.sort();
+        all.versions.dedup();
+        all.signs = compare::signs(&all.comparisons);
+        Some(all)
+    }
+}
+
+/// Whether RocksDB's library is here. Errors: what to install.
+#[cfg(feature = "peers")]
+pub fn find_rocksdb() -> Result<()> {
+    crate::peers::rocksdb::measured::Library::find(None).map(drop)
+}
+
+/// Whether RocksDB's library is here: not in a build without peers.
+#[cfg(not(feature = "peers"))]
+pub fn find_rocksdb() -> Result<()> {
+    Err(Error::invalid("this program was built without the peers"))
+}
+
 /// Runs all cases. `tell` hears of each before it begins.
 ///
 /// Errors: a store or the disk fails; the run is stopped.

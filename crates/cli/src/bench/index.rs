@@ -47,6 +47,7 @@ fn options(args: &BenchIndexArgs) -> Result<Options> {
         scale: args.scale,
         contenders: if args.contenders.is_empty() { defaults.contenders } else { args.contenders.clone() },
         filter: args.filter.clone(),
+        sets: Vec::new(),
         rounds: args.rounds,
         seconds: args.seconds,
         cold: !args.warm_only,

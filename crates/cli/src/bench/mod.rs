@@ -1,5 +1,6 @@
 //! The lab's commands: a run, and what can be made of stored ones.
 
+pub mod all;
 pub mod history;
 pub mod index;
 pub mod kv;

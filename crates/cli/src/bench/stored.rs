@@ -38,6 +38,17 @@ pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
 
 /// Writes the HTML report of a run.
 pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
+    if let Some(dir) = &args.run
+        && fs.exists(dir)?
+        && fs.metadata(dir)?.is_dir
+    {
+        if args.baseline.is_some() {
+            return Err(Error::usage(
+                "--baseline is for a stored run; those of a directory are in its suites",
+            ));
+        }
+        return written(&super::all::report(fs, dir, args.out.as_deref())?);
+    }
     let suites = [
         suite_hash::NAME,
         suite_index::NAME,
@@ -54,6 +65,11 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
         return Err(Error::usage(format!("{} is the run itself: say -o", target.display())));
     }
     write_file(fs, &target, render_html(&run, baseline.as_ref()).as_bytes())?;
+    written(&target)
+}
+
+/// Says which file was written.
+fn written(target: &Path) -> Result<Outcome> {
     let mut out = Output::new();
     out.line(target.display())?;
     out.finish()?;

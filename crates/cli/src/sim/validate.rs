@@ -19,6 +19,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
     let options = Options {
         quick: args.quick,
         only: args.filter,
+        names: Vec::new(),
         timed: args.timed,
         library: args.library,
         work_dir: args.work_dir,

@@ -3,6 +3,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod advise;
+mod all;
 mod bench;
 mod changes;
 mod formats;

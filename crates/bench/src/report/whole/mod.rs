@@ -1,0 +1,202 @@
+//! The page about a run over all suites: an overview, an article for each engine, and what they share.
+
+mod overview;
+mod sim;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+use super::format;
+use super::html::{escape, plural};
+use super::page::{self, Depth};
+use super::scope;
+use super::setup;
+use super::shell::Shell;
+use crate::results::{Probe, Run};
+use crate::suite_all::text::duration;
+use crate::suite_all::{SuiteResult, Whole};
+
+/// A page is never larger than this.
+pub const BYTES_MAX: usize = 5_000_000;
+
+/// What raw data a page carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Raw {
+    /// Everything, samples included.
+    Samples,
+    /// Medians, intervals and percentiles.
+    Figures,
+    /// None.
+    Nothing,
+}
+
+/// What a page shows and carries: what is given up first when it is too large stands last.
+const FORMS: [(Depth, Raw); 5] = [
+    (Depth::ALL, Raw::Samples),
+    (Depth::ALL, Raw::Figures),
+    (Depth::ALL, Raw::Nothing),
+    (Depth { table: false, choices: true }, Raw::Nothing),
+    (Depth { table: false, choices: false }, Raw::Nothing),
+];
+
+/// The whole document, in the richest form that fits.
+pub(super) fn document(whole: &Whole, dir: &Path) -> String {
+    let mut page = String::new();
+    let mut shown: Option<(Depth, String)> = None;
+    for (depth, raw) in FORMS {
+        // Sections are the costly part, and the same for every form of the raw data.
+        let main = match shown.take() {
+            Some((known, main)) if known == depth => main,
+            _ => articles(whole, depth),
+        };
+        let left_out = left_out(depth, raw, dir);
+        page = render(whole, &main, raw, &left_out);
+        if page.len() <= BYTES_MAX {
+            return page;
+        }
+        shown = Some((depth, main));
+    }
+    page
+}
+
+/// What the page does without, in a sentence with where to find it; empty where it has everything. Markup.
+fn left_out(depth: Depth, raw: Raw, dir: &Path) -> String {
+    let mut missing: Vec<&str> = Vec::new();
+    match raw {
+        Raw::Samples => {}
+        Raw::Figures => missing.push("the samples in its raw data"),
+        Raw::Nothing => missing.push("its raw data"),
+    }
+    if !depth.table {
+        missing.push("the tables of all measurements");
+    }
+    if !depth.choices {
+        missing.push("the choices beside the first of each figure");
+    }
+    if missing.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<p class=\"note\">To stay under {} MB this page does without {}. <code>cairn bench report</code> of a file in <code>{}</code> has \
+         all of a suite.</p>",
+        BYTES_MAX / 1_000_000,
+        missing.join(", "),
+        escape(&dir.join("suites").display().to_string())
+    )
+}
+
+fn render(whole: &Whole, articles: &str, raw: Raw, left_out: &str) -> String {
+    let links: String = std::iter::once(("overview", "Overview"))
+        .chain(
+            whole
+                .suites
+                .iter()
+                .filter(|suite| suite.has_figures())
+                .map(|suite| (suite.suite.word(), suite.suite.title())),
+        )
+        .chain([("machine", "Machine"), ("repeat", "Repeat")])
+        .map(|(id, name)| format!("<a href=\"#{id}\">{name}</a>"))
+        .collect();
+    let main = format!(
+        "<article id=\"overview\">{}{left_out}</article>{articles}<article>{}</article>",
+        overview::sections(whole),
+        overview::machine_and_repeat(whole, raw != Raw::Nothing)
+    );
+    let foot = format!(
+        "Made by the Cairn lab from one run over {}. Intervals are 95 % bootstrap intervals of the median; ratios resample interleaved rounds.",
+        plural(whole.suites.iter().filter(|suite| suite.has_figures()).count(), "suite")
+    );
+    let json = match raw {
+        Raw::Samples => json(whole, &|run| run.clone()),
+        Raw::Figures => json(whole, &|run| {
+            let mut run = run.clone();
+            run.measurements.iter_mut().for_each(|m| m.samples.clear());
+            run
+        }),
+        Raw::Nothing => serde_json::json!({ "suite": "all", "started": whole.head.started }).to_string(),
+    };
+    let header = header(whole);
+    Shell { title: TITLE, header: &header, links: &links, main: &main, foot: &foot, json: &json }.render()
+}
+
+const TITLE: &str = "Storage engines, measured";
+
+fn json(whole: &Whole, of: &dyn Fn(&Run) -> Run) -> String {
+    let runs: Vec<Run> = whole.suites.iter().filter_map(|suite| suite.run.as_ref()).map(of).collect();
+    let sim: Vec<_> = whole.suites.iter().filter_map(|suite| suite.sim.as_ref()).collect();
+    let all = serde_json::json!({ "suite": "all", "started": whole.head.started, "runs": runs, "sim": sim });
+    all.to_string()
+}
+
+fn header(whole: &Whole) -> String {
+    let machine = whole.head.sittings.first().map(|sitting| sitting.machine.as_slice()).unwrap_or_default();
+    let chip = |name: &str, field: &str| {
+        let value = machine.iter().find(|(known, _)| known == field).map(|(_, value)| escape(value));
+        value.map_or_else(String::new, |value| format!("<div><dt>{name}</dt><dd>{value}</dd></div>"))
+    };
+    let own = |name: &str, value: String| format!("<div><dt>{name}</dt><dd>{}</dd></div>", escape(&value));
+    let chips = [
+        own("Started", format::moment(&whole.head.started)),
+        own("Took", duration(whole.seconds())),
+        own("Mode", whole.head.options.mode_word()),
+        chip("Machine", "cpu"),
+        chip("Cores", "cores"),
+        chip("Memory", "memory"),
+        chip("File system", "file system"),
+        chip("Kernel", "kernel"),
+        chip("Commit", "commit"),
+    ]
+    .concat();
+    let measurements: usize =
+        whole.suites.iter().filter_map(|suite| suite.run.as_ref()).map(|run| run.measurements.len()).sum();
+    format!(
+        "<header><p class=\"mark\">Cairn lab</p><h1>{TITLE}</h1><p class=\"data\">Every engine of Cairn beside its peers, on one machine: {}.</p>\
+         <dl class=\"chips\">{chips}</dl></header>",
+        plural(measurements, "measurement")
+    )
+}
+
+fn articles(whole: &Whole, depth: Depth) -> String {
+    let shared = whole.head.sittings.first().map(|sitting| sitting.probes.as_slice()).unwrap_or_default();
+    let measured = whole.suites.iter().filter(|suite| suite.has_figures());
+    measured.map(|suite| article(suite, depth, shared)).collect()
+}
+
+/// The probes that only this suite takes, such as what its own loop costs.
+fn own_probes(run: &Run, shared: &[Probe]) -> String {
+    let own = |probe: &&Probe| !shared.iter().any(|known| known.name == probe.name);
+    let own: Vec<&Probe> = run.probes.iter().filter(own).collect();
+    if own.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section id=\"probes\"><h2>Probes of this suite</h2><div class=\"twin\">{}</div></section>",
+        setup::probes("Taken between its measurements", own.into_iter())
+    )
+}
+
+/// What a page of its own would show of a suite's run.
+fn article(suite: &SuiteResult, depth: Depth, shared: &[Probe]) -> String {
+    let word = suite.suite.word();
+    let (links, body, data) = match (&suite.run, &suite.sim) {
+        (Some(run), _) => {
+            let sections = page::sections(run, None, depth);
+            let links: String = sections
+                .iter()
+                .map(|section| format!("<a href=\"#{}\">{}</a>", section.id, section.name))
+                .collect();
+            let body: String = sections.into_iter().map(|section| section.body).collect();
+            (links, body + &own_probes(run, shared), run.data.clone())
+        }
+        (None, Some(report)) => (String::new(), sim::sections(report), sim::ABOUT.to_owned()),
+        (None, None) => return String::new(),
+    };
+    let links = if links.is_empty() { links } else { format!("<p class=\"subnav\">{links}</p>") };
+    let inner = scope::within(word, &format!("{links}{body}"));
+    format!(
+        "<article id=\"{word}\"><h2 class=\"engine\">{}</h2><p class=\"data\">{}</p>{inner}</article>",
+        suite.suite.title(),
+        escape(&data)
+    )
+}

@@ -1,0 +1,85 @@
+//! What the simulator predicted beside what real stores did.
+
+use crate::report::html::escape;
+use crate::report::model::Look;
+use crate::report::scatter::{Axis, Dot, Scatter};
+use crate::report::table;
+use crate::suite_sim::{Comparison, Quantity, Report, Verdict};
+
+/// In the place of a sentence about data.
+pub(super) const ABOUT: &str = "Real stores got the very writes that the simulator draws; their own statistics stand beside what it predicted.";
+
+/// All sections.
+pub(super) fn sections(report: &Report) -> String {
+    let verdicts = || report.comparisons.iter().flat_map(|comparison| &comparison.verdicts);
+    let limited: Vec<&Verdict> = verdicts().filter(|verdict| verdict.limit.is_some()).collect();
+    let held = limited.iter().filter(|verdict| verdict.holds()).count();
+    let signs = report.signs.iter().filter(|sign| sign.holds()).count();
+    let versions: Vec<String> = report.versions.iter().map(|version| escape(version)).collect();
+    let mut out = format!(
+        "<section id=\"verdict\"><h2>Predicted and measured</h2><p class=\"lead\">Against {}: <b>{held} of {}</b> figures are within their limits, and \
+         <b>{signs} of {}</b> changes of one setting turn the way that was predicted.</p>{}",
+        versions.join(" and "),
+        limited.len(),
+        report.signs.len(),
+        chart(report)
+    );
+    let skipped: String = report.skipped.iter().map(|line| format!("<li>{}</li>", escape(line))).collect();
+    if !skipped.is_empty() {
+        out += &format!("<div class=\"trust\"><h3>Skipped</h3><ul>{skipped}</ul></div>");
+    }
+    out + "</section>" + &figures(report)
+}
+
+/// Write amplification, one point a case: on the line from corner to corner a prediction is exact.
+fn chart(report: &Report) -> String {
+    let dot = |(at, comparison): (usize, &Comparison)| {
+        let verdict = comparison.verdict(Quantity::WriteAmplification)?;
+        let look = Look::line(usize::from(comparison.version.to_lowercase().contains("rocksdb")));
+        Some((at, Dot { label: comparison.case.clone(), look, x: verdict.predicted, y: verdict.measured }))
+    };
+    let dots: Vec<Dot> = report.comparisons.iter().enumerate().filter_map(dot).map(|(_, dot)| dot).collect();
+    if dots.is_empty() {
+        return String::new();
+    }
+    let scatter = Scatter {
+        id: "scatter".to_owned(),
+        title: "Write amplification",
+        sense: "equal is better",
+        x: Axis { title: "predicted", unit: "" },
+        y: Axis { title: "measured", unit: "" },
+        dots,
+    };
+    scatter.render()
+}
+
+fn figures(report: &Report) -> String {
+    let head = ["Case", "Quantity", "Predicted", "Measured", "Error", ""].map(str::to_owned);
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for comparison in &report.comparisons {
+        for verdict in &comparison.verdicts {
+            let mark = match (verdict.limit, verdict.holds()) {
+                (None, _) => "",
+                (_, true) => "within its limit",
+                (_, false) => "<span class=\"bad\">over its limit</span>",
+            };
+            rows.push(vec![
+                escape(&comparison.case),
+                escape(&verdict.quantity.name()),
+                shown(verdict, verdict.predicted),
+                shown(verdict, verdict.measured),
+                format!("{:+.1} %", verdict.error * 100.0),
+                mark.to_owned(),
+            ]);
+        }
+    }
+    format!("<section id=\"figures\"><h2>All figures</h2>{}</section>", table::folded(&head, &rows))
+}
+
+fn shown(verdict: &Verdict, value: f64) -> String {
+    match (value.is_finite(), verdict.quantity.is_share()) {
+        (false, _) => crate::report::format::NONE.to_owned(),
+        (true, true) => format!("{:.1} %", value * 100.0),
+        (true, false) => format!("{value:.3}"),
+    }
+}

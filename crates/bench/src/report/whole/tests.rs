@@ -1,0 +1,158 @@
+//! The page about all suites: sound markup, both directions, what was left out, and its size.
+
+use std::path::Path;
+
+use super::{BYTES_MAX, document};
+use crate::report::markup::{Page, check, parse};
+use crate::results::{Probe, Run};
+use crate::suite_all::{
+    Content, Journal, Options, Part, PartResult, PartState, Sitting, SuiteName, SuitePlan, Whole,
+};
+use crate::suite_sim::Report;
+use crate::testing::sample_run;
+
+const DIR: &str = "results/all-20260101T000000Z";
+
+fn suite(suite: SuiteName, parts: &[&str], missing: Option<&str>) -> SuitePlan {
+    let part = |name: &&str| Part::new(*name, 1.0, |_, _| Err(crate::Error::Interrupted));
+    SuitePlan {
+        suite,
+        parts: parts.iter().map(part).collect(),
+        missing: missing.map(str::to_owned),
+        notes: Vec::new(),
+    }
+}
+
+/// A run of these suites in which each part left this.
+fn whole(plans: &[SuitePlan], left: &dyn Fn(SuiteName, &str) -> (PartState, Option<Content>)) -> Whole {
+    let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
+    let probes = vec![Probe { name: "fdatasync p50".to_owned(), value: 0.1, unit: "ms".to_owned() }];
+    let machine = vec![("cpu".to_owned(), "Test <CPU>".to_owned()), ("cores".to_owned(), "2".to_owned())];
+    let sitting = Sitting::now(machine, probes);
+    let mut journal = Journal::begin(&fs, Path::new("/r"), &Options::quick(), sitting).unwrap();
+    for plan in plans {
+        for part in &plan.parts {
+            let (state, content) = left(plan.suite, &part.name);
+            let result =
+                PartResult { suite: plan.suite, name: part.name.clone(), state, seconds: 61.0, content };
+            journal.keep(result).unwrap();
+        }
+    }
+    Whole::of(plans, &journal)
+}
+
+fn page(whole: &Whole) -> (String, Page) {
+    let html = document(whole, Path::new(DIR));
+    let page = parse(&html);
+    check(&page);
+    assert!(html.len() <= BYTES_MAX, "{} bytes", html.len());
+    (html, page)
+}
+
+fn run_of(suite: SuiteName) -> Run {
+    Run { suite: suite.word().to_owned(), ..sample_run() }
+}
+
+fn simulated() -> Content {
+    let verdict = serde_json::json!({ "quantity": "write_amplification", "predicted": 3.1, "measured": 3.0, "error": 0.033, "limit": 0.03 });
+    let case = serde_json::json!({ "case": "kv leveled", "base": null, "version": "cairn 1", "verdicts": [verdict] });
+    let report =
+        serde_json::json!({ "versions": ["cairn 1"], "comparisons": [case], "signs": [], "skipped": [] });
+    Content::Sim(serde_json::from_value::<Report>(report).unwrap())
+}
+
+/// Goal: one page has an article for each suite with ids of its own, an overview that tells wins and losses, failures and what is missing, probes,
+/// and all raw results. Method: two suites with the same figures, one that was left out, one that failed, and the simulator.
+#[test]
+fn everything_is_on_the_page() {
+    let plans = [
+        suite(SuiteName::Hash, &["a", "b"], None),
+        suite(SuiteName::Kv, &["seq"], None),
+        suite(SuiteName::Pool, &["one"], None),
+        suite(SuiteName::Index, &[], Some("no initdb; install postgresql-15")),
+        suite(SuiteName::Sim, &["kv leveled"], None),
+    ];
+    let whole = whole(&plans, &|suite, part| match (suite, part) {
+        (SuiteName::Pool, _) => (PartState::Failed("the <disk> is full".to_owned()), None),
+        (SuiteName::Sim, _) => (PartState::Done, Some(simulated())),
+        (SuiteName::Hash, "b") => (PartState::Cut, None),
+        _ => (PartState::Done, Some(Content::Run(run_of(suite)))),
+    });
+    let (html, page) = page(&whole);
+    let articles: Vec<&str> = page
+        .tags
+        .iter()
+        .filter(|tag| tag.name == "article")
+        .map(|tag| tag.get("id").unwrap_or_default())
+        .collect();
+    assert_eq!(articles, ["overview", "hash", "kv", "sim", ""]);
+    let ids: Vec<&str> = page.tags.iter().filter(|tag| !tag.inert).filter_map(|tag| tag.get("id")).collect();
+    for id in [
+        "hash-verdict",
+        "kv-verdict",
+        "hash-lookups",
+        "kv-lookups",
+        "hash-rows",
+        "machine",
+        "repeat",
+        "sim-verdict",
+    ] {
+        assert!(ids.contains(&id), "{id}: {ids:?}");
+    }
+    for words in [
+        "Constant store",
+        "done, 1 cut",
+        "Cairn does 2.00 times",
+        "as much as lmdb",
+        "What failed",
+        "the <disk> is full",
+        "no initdb; install postgresql-15",
+        "Key-value store: sqlite",
+        "fdatasync p50",
+        "over its limit",
+        "2 min 2 s",
+    ] {
+        assert!(page.text.contains(words), "{words}: {}", page.text);
+    }
+    let raw: serde_json::Value = serde_json::from_str(&page.scripts[0]).unwrap();
+    assert_eq!(raw["runs"].as_array().unwrap().len(), 2);
+    assert!(raw["runs"][0]["measurements"][0]["samples"].as_array().unwrap().len() == 5);
+    assert_eq!(html, document(&whole, Path::new(DIR)), "equal runs give equal pages");
+}
+
+/// Goal: nothing measured is a page too.
+#[test]
+fn an_empty_run_has_a_page() {
+    let whole = whole(&[suite(SuiteName::Kv, &[], Some("nothing here"))], &|_, _| (PartState::Done, None));
+    let (_, page) = page(&whole);
+    assert!(page.text.contains("nothing here") && page.text.contains("left out"), "{}", page.text);
+}
+
+/// Goal: a page stays under its limit however much was measured, and says what it gave up and where that is. Method: many times the measurements
+/// of a full run, with ever more samples and cases.
+#[test]
+fn pages_have_a_bound() {
+    let plans = [suite(SuiteName::Kv, &["seq"], None)];
+    let mut notes = Vec::new();
+    for (cases, samples) in [(40, 5), (150, 800), (400, 200), (1200, 5)] {
+        let mut run = run_of(SuiteName::Kv);
+        let base = run.measurements.clone();
+        run.measurements.clear();
+        for case in 0..cases {
+            run.measurements.extend(base.iter().cloned().map(|mut m| {
+                m.case.entries = 1000 + case;
+                m.samples = m.samples.iter().copied().cycle().take(samples).collect();
+                // Held against nobody: a bootstrap for each would take minutes.
+                m.verified = false;
+                m
+            }));
+        }
+        let whole = whole(&plans, &|_, _| (PartState::Done, Some(Content::Run(run.clone()))));
+        let (_, page) = page(&whole);
+        let note = page.text.lines().find(|line| line.contains("this page does without")).unwrap_or_default();
+        assert_eq!(note.is_empty(), cases == 40, "{cases}: {note}");
+        assert!(note.is_empty() || page.text.contains(&format!("{DIR}/suites")), "{}", page.text);
+        notes.push(note.len());
+    }
+    assert!(notes.windows(2).all(|pair| pair[0] <= pair[1]), "more is given up the more there is: {notes:?}");
+}

@@ -1,0 +1,214 @@
+//! The verdicts of a run in plain words: who is ahead of whom in what, by how much, with the interval; both directions alike.
+
+use super::format;
+use super::matrix::{Cell, Standing};
+use super::model::{Dim, Model, describe};
+use super::ratio::{Outcome, Pair, Ratio};
+use super::verdict::{Topic, Verdict};
+use crate::results::Run;
+
+/// Who a claim speaks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Side {
+    /// Cairn is ahead.
+    Ours,
+    /// A peer is ahead.
+    Theirs,
+    /// One is ahead in some cases, the other in others.
+    Mixed,
+}
+
+/// One thing that can be said of a peer in a topic.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Claim {
+    /// Whom it speaks for.
+    pub(crate) side: Side,
+    /// The operation and metric, in plain words.
+    pub(crate) topic: String,
+    /// The family of engines that Cairn is held against.
+    pub(crate) peer: String,
+    /// How many times better the side that is ahead is; of mixed ones the worst for Cairn.
+    pub(crate) factor: f64,
+    /// The sentence, without the topic.
+    pub(crate) sentence: String,
+}
+
+/// Everything that can be said of a run, the largest differences first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Claims {
+    /// In all directions.
+    pub(crate) all: Vec<Claim>,
+    /// Comparisons in which nobody is clearly ahead.
+    pub(crate) open: usize,
+}
+
+impl Claims {
+    /// Those for one side.
+    pub(crate) fn of(&self, side: Side) -> Vec<&Claim> {
+        self.all.iter().filter(|claim| claim.side == side).collect()
+    }
+}
+
+/// What can be said of a run.
+pub(crate) fn claims(run: &Run) -> Claims {
+    let model = Model::new(run);
+    let verdict = Verdict::new(&model);
+    let mut claims = Claims::default();
+    for (at, topic) in verdict.topics.iter().enumerate() {
+        for (place, peer) in verdict.peers.iter().enumerate() {
+            let Some(cell) = verdict.cell(at, place) else { continue };
+            match claim(topic, peer.name, cell) {
+                Some(claim) => claims.all.push(claim),
+                None => claims.open += 1,
+            }
+        }
+    }
+    claims.all.sort_by(|a, b| b.factor.total_cmp(&a.factor));
+    claims
+}
+
+/// `None` where nobody is clearly ahead.
+fn claim(topic: &Topic, peer: &str, cell: &Cell<'_>) -> Option<Claim> {
+    let (side, factor, sentence) = match cell.standing() {
+        Standing::Clear(Outcome::Unclear) => return None,
+        Standing::Clear(outcome) => {
+            let (pair, _) = cell.cases().first()?;
+            let cases = match cell.cases().len() {
+                1 => String::new(),
+                count => format!(", over {count} cases"),
+            };
+            let ours = outcome == Outcome::Better;
+            let side = if ours { Side::Ours } else { Side::Theirs };
+            let sentence = format!("{}{cases}", ahead(peer, *pair, cell.ratio(), ours));
+            (side, by(cell.ratio(), ours), sentence)
+        }
+        Standing::Mixed => {
+            let order = |a: &&(Pair<'_>, Ratio), b: &&(Pair<'_>, Ratio)| a.1.point.total_cmp(&b.1.point);
+            let (worst, best) = cell.cases().iter().min_by(order).zip(cell.cases().iter().max_by(order))?;
+            let told = |(pair, ratio): &(Pair<'_>, Ratio), ours: bool| {
+                format!("{} ({})", ahead(peer, *pair, *ratio, ours), describe(&pair.subject.case, &CASE_DIMS))
+            };
+            let sentence = format!("{}; but {}", told(worst, false), told(best, true));
+            (Side::Mixed, by(worst.1, false), sentence)
+        }
+    };
+    Some(Claim { side, topic: topic.label.clone(), peer: peer.to_owned(), factor, sentence })
+}
+
+/// What tells the cases of a topic apart.
+const CASE_DIMS: [Dim; 7] = [
+    Dim::Dataset,
+    Dim::Entries,
+    Dim::ValueBytes,
+    Dim::Compression,
+    Dim::Keys,
+    Dim::Distribution,
+    Dim::Threads,
+];
+
+/// How many times better the side that is ahead is.
+fn by(ratio: Ratio, ours: bool) -> f64 {
+    if ours { ratio.point } else { 1.0 / ratio.point }
+}
+
+/// `lmdb does 2.1 times as much (1.9 to 2.3)`, from the metric's unit and direction.
+fn ahead(peer: &str, pair: Pair<'_>, ratio: Ratio, ours: bool) -> String {
+    let times = times(ratio, ours);
+    let m = pair.subject;
+    let (fast, slow) = if ours { ("Cairn", peer) } else { (peer, "Cairn") };
+    match (m.higher_is_better, m.unit.as_str()) {
+        (true, "ops/s") => format!("{fast} does {times} as much as {slow}"),
+        (true, _) => format!("{fast} has {times} that of {slow}"),
+        (false, "ns" | "s") => format!("{slow} takes {times} as long as {fast}"),
+        (false, "B") => format!("{slow} takes {times} the bytes of {fast}"),
+        (false, _) => format!("{slow} has {times} that of {fast}"),
+    }
+}
+
+/// `2.1 times (1.9 to 2.3)`.
+fn times(ratio: Ratio, ours: bool) -> String {
+    let digits = |value: f64| format::ratio(value).trim_end_matches('×').to_owned();
+    let turned = |value: f64| if ours { value } else { 1.0 / value };
+    let point = digits(turned(ratio.point));
+    match ratio.interval {
+        Some((low, high)) if high / low < 1.0005 => format!("{point} times (exact)"),
+        Some((low, high)) => {
+            let (low, high) = (turned(low), turned(high));
+            format!("{point} times ({} to {})", digits(low.min(high)), digits(low.max(high)))
+        }
+        None => format!("{point} times (no interval)"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::testing::{contender, measurement, run};
+    use crate::results::Measurement;
+
+    fn with_entries(mut m: Measurement, entries: u64) -> Measurement {
+        m.case.entries = entries;
+        m
+    }
+
+    /// Goal: wins and losses are told alike, largest first, in the words of their metric, with intervals; what points both ways is told with both
+    /// ends and not averaged away; what is even is counted. Method: ours is twice as fast as one peer, needs three times the bytes of it, and is
+    /// ahead of another one in small stores and behind in large ones.
+    #[test]
+    fn both_directions_in_words() {
+        let around = |center: f64| [0.99, 1.0, 1.01, 1.0, 0.995].map(|noise| center * noise);
+        let rate = |name: &str, entries: u64, center: f64| {
+            with_entries(measurement(name, "put", "throughput", &around(center)), entries)
+        };
+        let run = run(
+            vec![
+                contender("cairn", "cairn", true),
+                contender("lmdb", "lmdb", false),
+                contender("sled", "sled", false),
+            ],
+            vec![
+                rate("cairn", 10, 2e6),
+                rate("lmdb", 10, 1e6),
+                rate("sled", 10, 1e6),
+                rate("cairn", 1000, 2e6),
+                rate("lmdb", 1000, 1e6),
+                rate("sled", 1000, 5e6),
+                measurement("cairn", "size", "bytes per entry", &[30.0]),
+                measurement("lmdb", "size", "bytes per entry", &[10.0]),
+                measurement("cairn", "scan", "latency", &around(100.0)),
+                measurement("lmdb", "scan", "latency", &around(100.0)),
+            ],
+        );
+        let claims = claims(&run);
+        let told: Vec<(Side, &str, &str)> =
+            claims.all.iter().map(|claim| (claim.side, claim.topic.as_str(), claim.peer.as_str())).collect();
+        assert_eq!(
+            told,
+            [
+                (Side::Theirs, "Bytes per entry", "lmdb"),
+                (Side::Mixed, "put, throughput", "sled"),
+                (Side::Ours, "put, throughput", "lmdb")
+            ]
+        );
+        assert_eq!(claims.of(Side::Theirs)[0].sentence, "Cairn takes 3.00 times (exact) the bytes of lmdb");
+        let win = &claims.of(Side::Ours)[0].sentence;
+        assert!(
+            win.starts_with("Cairn does 2.00 times (1.9") && win.ends_with("as much as lmdb, over 2 cases"),
+            "{win}"
+        );
+        let mixed = &claims.of(Side::Mixed)[0].sentence;
+        assert!(
+            mixed.contains("sled does 2.50 times (")
+                && mixed.contains("1 k entries")
+                && mixed.contains("but Cairn does 2.00"),
+            "{mixed}"
+        );
+        assert_eq!(claims.open, 1);
+    }
+
+    /// Goal: of nothing, nothing can be said.
+    #[test]
+    fn nothing_is_said_of_nothing() {
+        assert_eq!(claims(&run(Vec::new(), Vec::new())), Claims::default());
+    }
+}

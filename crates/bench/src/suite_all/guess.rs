@@ -1,0 +1,104 @@
+//! First guesses of what parts take: turns, times what a turn does, at rates of an ordinary machine.
+//!
+//! They decide how a budget is shared, and are shown as guesses until a part has ended; from then on what was measured scales them. So it matters
+//! little how good a rate is, and that guesses of different parts stand to each other as their work does.
+
+use crate::suite_hash::{self, Group as HashGroup};
+use crate::suite_index::DataSet;
+use crate::suite_kv::job::KvWorkload;
+use crate::suite_kv::{self, KvGroup};
+use crate::suite_pool::{self, PoolCase, Work as PoolWork};
+use crate::suite_sim::Case as SimCase;
+use crate::suite_sql::{self, SqlCase, Work as SqlWork};
+use crate::workload::Durability;
+
+/// Contenders that have a turn, where everything is installed.
+const HASH_READERS: f64 = 16.0;
+const HASH_STORES: f64 = 9.0;
+const POOL_CONTENDERS: f64 = 13.0;
+const SQL_ENGINES: f64 = 5.0;
+const INDEX_FORMS: f64 = 8.0;
+
+/// Seconds of a record in a build, of a process, of a JVM with what it checks.
+const RECORD_BUILT: f64 = 1.5e-6;
+const PROCESS: f64 = 0.15;
+const JVM: f64 = 1.5;
+const JAVA_READERS: f64 = 3.0;
+
+pub(super) fn hash(options: &suite_hash::Options, group: &HashGroup, entries: f64) -> f64 {
+    let (rounds, cells) = (f64::from(options.rounds), group.cells.len() as f64);
+    let effort = options.effort;
+    let builds = HASH_STORES * f64::from(group.build_rounds) * (PROCESS + entries * RECORD_BUILT);
+    let warm = HASH_READERS * effort.warm_up_seconds;
+    let lookups = HASH_READERS * cells * rounds * 2.0 * effort.seconds;
+    let iterations = f64::from(options.java.warm_up + options.java.iterations);
+    let java = JAVA_READERS * cells * (JVM + iterations * options.java.seconds);
+    let openings = if group.openings { HASH_READERS * rounds * 0.1 } else { 0.0 };
+    builds + warm + lookups + java + openings
+}
+
+/// Operations a second of a store in the middle of the field.
+const KV_RATE: f64 = 150_000.0;
+const KV_SYNC_RATE: f64 = 4_000.0;
+
+pub(super) fn kv(options: &suite_kv::Options, group: &KvGroup) -> f64 {
+    let operations = match &group.workload {
+        KvWorkload::Crud(crud) => 5 * crud.operations,
+        KvWorkload::Threads(threads) => 3 * u64::from(threads.threads) * threads.operations_each,
+        KvWorkload::Writers(writers) => writers.operations,
+        KvWorkload::Ycsb(run) => run.records + run.operations * run.specs.len() as u64,
+        KvWorkload::DbBench(bench) => bench.operations * bench.benchmarks.len() as u64,
+        KvWorkload::Large(large) => large.records + large.reads + large.scans,
+        KvWorkload::Overwrite(overwrite) => overwrite.records + overwrite.operations,
+        KvWorkload::Replay(_) => 0,
+    };
+    let rate = if group.settings.durability == Durability::Sync { KV_SYNC_RATE } else { KV_RATE };
+    // Larger values cost their bytes as well.
+    let each = 1.0 / rate + group.shape.value_bytes as f64 / 100e6;
+    let turns = f64::from(options.rounds + u32::from(group.timed)) * options.dbs.len() as f64;
+    turns * (2.0 * PROCESS + operations as f64 * each)
+}
+
+pub(super) fn pool(options: &suite_pool::Options, cases: &[PoolCase]) -> f64 {
+    let one = |case: &PoolCase| {
+        let rounds = if matches!(case.work, PoolWork::Hits { .. }) { 1.0 } else { f64::from(options.rounds) };
+        // Samples are found by trying, which is about as long as taking them.
+        let samples = 2.0 * options.samples_each() as f64 * options.sample_seconds_of(case.threads);
+        rounds * POOL_CONTENDERS * (0.02 + samples)
+    };
+    cases.iter().map(one).sum()
+}
+
+pub(super) fn sql(options: &suite_sql::Options, cases: &[SqlCase]) -> f64 {
+    let rounds = f64::from(options.rounds);
+    let one = |case: &SqlCase| match case.work {
+        SqlWork::Guide(_) => options.samples_each() as f64 * 0.02,
+        SqlWork::Repeat(_) => 0.12 + 1.5 * options.seconds,
+        SqlWork::Load => f64::from(options.load_rows) * 5e-6,
+    };
+    let rows = cases.first().map_or(0, |case| case.group.rows(options));
+    let databases = SQL_ENGINES * (1.0 + f64::from(rows) * 2e-5);
+    databases + SQL_ENGINES * rounds * cases.iter().map(one).sum::<f64>()
+}
+
+pub(super) fn index(options: &crate::suite_index::Options, sets: &[DataSet]) -> f64 {
+    let rounds = f64::from(options.rounds);
+    let one = |set: &DataSet| {
+        let rows = set.rows as f64;
+        let builds = INDEX_FORMS * rounds * (0.02 + rows * 1e-6);
+        let cold = if options.cold { INDEX_FORMS * rounds } else { 0.0 };
+        let scan = rows * 1e-7;
+        let turns = INDEX_FORMS * rounds * set.queries.len() as f64 * (0.05 + options.seconds + 3.0 * scan);
+        rows * 3e-6 + builds + cold + turns
+    };
+    // The server starts and ends.
+    4.0 + sets.iter().map(one).sum::<f64>()
+}
+
+pub(super) fn sim(case: &SimCase) -> f64 {
+    let config = &case.config;
+    if case.is_timed {
+        return 2.0 * config.duration_secs;
+    }
+    1.0 + (config.workload.keys + config.writes) as f64 * 25e-6
+}

@@ -1,0 +1,239 @@
+//! The directory of a run, which is its journal: options before the first part, a file for each part when it ends.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_vfs::{AtomicFile, Clock, ErrorKind, File, Fs, OpenOptions, SystemClock};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::options::{Options, SuiteName};
+use super::part::PartResult;
+use crate::error::{Error, Result};
+use crate::results::{Probe, Run};
+use crate::time::rfc3339;
+
+/// Changes when a field changes its meaning or goes away.
+const SCHEMA_VERSION: u32 = 1;
+const HEAD: &str = "run.json";
+const PARTS: &str = "parts";
+const SUITES: &str = "suites";
+const LOCK: &str = "lock";
+
+/// What must not differ between the sittings of a run: its figures are compared with each other.
+const SAME: [&str; 6] = ["cpu", "cores", "memory", "file system", "commit", "profile"];
+
+/// What a run is, apart from its results.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Head {
+    /// [`SCHEMA_VERSION`] of the writer.
+    schema: u32,
+    /// When it began, RFC 3339, UTC.
+    pub started: String,
+    /// What it measures.
+    pub options: Options,
+    /// The times somebody sat down to it: the first, then those that resumed it.
+    pub sittings: Vec<Sitting>,
+}
+
+impl Head {
+    /// That of a run that begins.
+    pub(super) fn of(options: &Options, sitting: Sitting) -> Head {
+        let started = sitting.started.clone();
+        Head { schema: SCHEMA_VERSION, started, options: options.clone(), sittings: vec![sitting] }
+    }
+}
+
+/// One time that a run was begun or resumed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sitting {
+    /// When, RFC 3339, UTC.
+    pub started: String,
+    /// As in a stored run.
+    pub machine: Vec<(String, String)>,
+    /// Of memory and disk.
+    pub probes: Vec<Probe>,
+}
+
+impl Sitting {
+    /// One that begins now.
+    pub fn now(machine: Vec<(String, String)>, probes: Vec<Probe>) -> Sitting {
+        Sitting { started: rfc3339(SystemClock::new().wall()), machine, probes }
+    }
+}
+
+/// The directory of a run, held by this process alone.
+#[derive(Debug)]
+pub struct Journal {
+    fs: Arc<dyn Fs>,
+    dir: PathBuf,
+    head: Head,
+    results: Vec<PartResult>,
+    notes: Vec<String>,
+    /// Held for its lock.
+    _lock: Box<dyn File>,
+}
+
+impl Journal {
+    /// Makes a directory of its own for a run in `parent`, which is made when missing.
+    pub fn begin(fs: &Arc<dyn Fs>, parent: &Path, options: &Options, sitting: Sitting) -> Result<Journal> {
+        let stamp: String = sitting.started.chars().filter(|c| !matches!(c, '-' | ':')).collect();
+        let mut dir = parent.join(format!("{}-{stamp}", super::NAME));
+        let mut number = 0;
+        while fs.exists(&dir)? {
+            number += 1;
+            dir = parent.join(format!("{}-{stamp}-{number}", super::NAME));
+        }
+        fs.create_dir_all(&dir.join(PARTS))?;
+        let lock = lock(&**fs, &dir)?;
+        let head = Head::of(options, sitting);
+        let journal =
+            Journal { fs: Arc::clone(fs), dir, head, results: Vec::new(), notes: Vec::new(), _lock: lock };
+        journal.write(HEAD, &journal.head)?;
+        Ok(journal)
+    }
+
+    /// Opens the directory of a run as it was left. Errors: it is none, or another process has it.
+    pub fn open(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
+        let path = dir.join(HEAD);
+        if !fs.exists(&path)? {
+            return Err(Error::Input {
+                file: dir.to_owned(),
+                line: None,
+                what: format!("no run of `cairn bench all`: it has no {HEAD}"),
+            });
+        }
+        let head: Head = read(&**fs, &path)?;
+        if head.schema != SCHEMA_VERSION {
+            let what = format!("schema {}, expected {SCHEMA_VERSION}", head.schema);
+            return Err(Error::Input { file: path, line: None, what });
+        }
+        let lock = lock(&**fs, dir)?;
+        let (mut results, mut notes) = (Vec::new(), Vec::new());
+        let mut files = fs.read_dir(&dir.join(PARTS))?;
+        files.sort();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|end| end == "json")) {
+            match read::<PartResult>(&**fs, file) {
+                Ok(result) => results.push(result),
+                // One part is no reason to lose the others.
+                Err(error) => notes.push(format!("{error}; that part counts as not measured")),
+            }
+        }
+        Ok(Journal { fs: Arc::clone(fs), dir: dir.to_owned(), head, results, notes, _lock: lock })
+    }
+
+    /// Checks that this is the machine and the build with which the run began.
+    ///
+    /// Errors: [`Error::Invalid`] naming what differs.
+    pub fn check_machine(&self, machine: &[(String, String)]) -> Result<()> {
+        let field = |machine: &[(String, String)], wanted: &str| {
+            machine
+                .iter()
+                .find(|(name, _)| name == wanted)
+                .map(|(_, value)| value.clone())
+                .unwrap_or_default()
+        };
+        let first = self.head.sittings.first().map(|first| first.machine.as_slice()).unwrap_or_default();
+        for name in SAME {
+            let (before, now) = (field(first, name), field(machine, name));
+            if before != now {
+                return Err(Error::invalid(format!(
+                    "{}: begun with {name} {before:?}, this is {now:?}: figures of both do not belong in one report; begin a new run",
+                    self.dir.display()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes that the run goes on. Errors: as [`Journal::check_machine`].
+    pub fn resume(&mut self, sitting: Sitting) -> Result<()> {
+        self.check_machine(&sitting.machine)?;
+        self.head.sittings.push(sitting);
+        self.write(HEAD, &self.head)
+    }
+
+    /// Keeps what a part left, in place of what it had left before.
+    pub fn keep(&mut self, result: PartResult) -> Result<()> {
+        let file = format!("{PARTS}/{}-{}.json", result.suite.word(), slug(&result.name));
+        self.write(&file, &result)?;
+        self.results.retain(|known| (known.suite, &known.name) != (result.suite, &result.name));
+        self.results.push(result);
+        Ok(())
+    }
+
+    /// Writes the stored run of a suite.
+    pub(super) fn write_result(&self, suite: &str, run: &Run) -> Result<()> {
+        self.fs.create_dir_all(&self.dir.join(SUITES))?;
+        self.write(&format!("{SUITES}/{suite}.json"), run)
+    }
+
+    /// Writes what is no stored run, beside those that are: whoever takes all of `suites` takes runs.
+    pub(super) fn write_report<T: Serialize>(&self, suite: &str, report: &T) -> Result<()> {
+        self.write(&format!("{suite}.json"), report)
+    }
+
+    /// What a part left, if it left something.
+    pub fn result(&self, suite: SuiteName, name: &str) -> Option<&PartResult> {
+        self.results.iter().find(|result| result.suite == suite && result.name == name)
+    }
+
+    /// Options and sittings.
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What could not be read when it was opened.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    fn write<T: Serialize>(&self, name: &str, content: &T) -> Result<()> {
+        let path = self.dir.join(name);
+        let refuse = |error: serde_json::Error| Error::Input {
+            file: path.clone(),
+            line: None,
+            what: error.to_string(),
+        };
+        let mut json = serde_json::to_vec_pretty(content).map_err(refuse)?;
+        json.push(b'\n');
+        let file = AtomicFile::create(&self.fs, &path)?;
+        file.file().write_all_at(&json, 0)?;
+        Ok(file.commit()?)
+    }
+}
+
+/// Takes a directory for this process.
+fn lock(fs: &dyn Fs, dir: &Path) -> Result<Box<dyn File>> {
+    let file = fs.open(&dir.join(LOCK), OpenOptions::create())?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(error) if error.kind() == ErrorKind::Busy => {
+            Err(Error::invalid(format!("{}: another process is at work on this run", dir.display())))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn read<T: DeserializeOwned>(fs: &dyn Fs, path: &Path) -> Result<T> {
+    let map = fs.open(path, OpenOptions::read())?.map()?;
+    serde_json::from_slice(&map[..]).map_err(|error| Error::Input {
+        file: path.to_owned(),
+        line: Some(error.line() as u64),
+        what: error.to_string(),
+    })
+}
+
+/// A name as part of a file's: letters and digits, and a hash so that two names never meet.
+fn slug(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+    let words: Vec<&str> = plain.split('-').filter(|word| !word.is_empty()).collect();
+    let short: String = words.join("-").chars().take(60).collect();
+    format!("{short}-{:08x}", cairn_codec::checksum::xxh3_64(name.as_bytes()) as u32)
+}

@@ -1,0 +1,161 @@
+//! Runs the parts that have no result yet, one after the other.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use cairn_vfs::{Clock, SystemClock};
+
+use super::journal::Journal;
+use super::options::SuiteName;
+use super::part::{Content, Part, PartResult, PartState, SuitePlan};
+use super::schedule::{Left, Schedule};
+use crate::error::{Error, Result};
+use crate::process::Stop;
+use crate::suite_hash::Progress;
+
+/// Hears how a run goes. Called from the thread that runs it.
+pub trait Watch {
+    /// Part `index` of `count` begins.
+    fn part(&self, place: (usize, usize), suite: SuiteName, name: &str, left: Left);
+
+    /// A share of the part is over, and something else of it begins.
+    fn step(&self, share: f64, what: &str, left: Left);
+
+    /// Something the user should know and that the run survives. Each is told once.
+    fn note(&self, line: &str);
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ending {
+    /// Suite, part and error of each part that failed.
+    pub failed: Vec<(SuiteName, String, String)>,
+    /// True when it was ended before all parts had their turn.
+    pub stopped: bool,
+    /// Parts that are over, those of earlier sittings among them, and parts in all.
+    pub over: (usize, usize),
+}
+
+/// Measures every part that the journal has no final result of. A part that fails does not end the others.
+///
+/// Errors: what a part left cannot be kept.
+pub fn measure(plans: &[SuitePlan], journal: &mut Journal, watch: &dyn Watch, stop: &Stop) -> Result<Ending> {
+    let parts: Vec<(SuiteName, &Part)> =
+        plans.iter().flat_map(|plan| plan.parts.iter().map(|part| (plan.suite, part))).collect();
+    let mut schedule = Schedule::new(journal.head().options.budget_seconds);
+    for (suite, part) in &parts {
+        schedule.add(*suite, part.guess_seconds);
+    }
+    for (index, (suite, part)) in parts.iter().enumerate() {
+        if let Some(known) = journal.result(*suite, &part.name).filter(|known| known.is_final()) {
+            schedule.ended(index, known.seconds, known.state == PartState::Done);
+        }
+    }
+    let told = RefCell::new(BTreeSet::new());
+    let note = |line: &str| {
+        if told.borrow_mut().insert(line.to_owned()) {
+            watch.note(line);
+        }
+    };
+    journal.notes().iter().for_each(|line| note(line));
+    for plan in plans {
+        if let Some(missing) = &plan.missing {
+            note(&format!("{} is left out: {missing}", plan.suite.word()));
+        }
+        plan.notes.iter().for_each(|line| note(line));
+    }
+    let mut ending = Ending { over: (0, parts.len()), ..Ending::default() };
+    let clock = SystemClock::new();
+    for (index, (suite, part)) in parts.iter().enumerate() {
+        if journal.result(*suite, &part.name).is_some_and(PartResult::is_final) {
+            ending.over.0 += 1;
+            continue;
+        }
+        if stop.is_reached() {
+            ending.stopped = true;
+            break;
+        }
+        watch.part((index, parts.len()), *suite, &part.name, schedule.left(index, 0.0, 0.0));
+        let own = schedule.limit(index).map_or_else(|| stop.clone(), |limit| stop.within(limit));
+        let begun = clock.now();
+        let steps = Steps {
+            watch,
+            note: &note,
+            schedule: &schedule,
+            index,
+            clock: &clock,
+            begun,
+            groups: Cell::new((0, 1)),
+        };
+        let (state, content) = ended(part.run(&steps, &own), stop);
+        let seconds = (clock.now() - begun).as_secs_f64();
+        match &state {
+            PartState::Done => {}
+            PartState::Cut => note(&format!(
+                "{}, {}: its time was up after {seconds:.0} s; what it has counts",
+                suite.word(),
+                part.name
+            )),
+            PartState::Stopped => ending.stopped = true,
+            PartState::Failed(why) => {
+                note(&format!("{}, {} failed: {why}", suite.word(), part.name));
+                ending.failed.push((*suite, part.name.clone(), why.clone()));
+            }
+        }
+        schedule.ended(index, seconds, state == PartState::Done);
+        journal.keep(PartResult { suite: *suite, name: part.name.clone(), state, seconds, content })?;
+        if ending.stopped {
+            break;
+        }
+        ending.over.0 += 1;
+    }
+    Ok(ending)
+}
+
+/// How a part ended: by its own time, by the user, or by itself.
+fn ended(outcome: Result<Content>, stop: &Stop) -> (PartState, Option<Content>) {
+    let early = if stop.is_reached() { PartState::Stopped } else { PartState::Cut };
+    match outcome {
+        Ok(Content::Run(run)) if run.stopped => (early, Some(Content::Run(run))),
+        Ok(content) => (PartState::Done, Some(content)),
+        Err(Error::Interrupted) => (early, None),
+        Err(error) => (PartState::Failed(error.to_string()), None),
+    }
+}
+
+/// What a suite tells of its part, with what remains of the run.
+struct Steps<'a> {
+    watch: &'a dyn Watch,
+    note: &'a dyn Fn(&str),
+    schedule: &'a Schedule,
+    index: usize,
+    clock: &'a SystemClock,
+    begun: Duration,
+    /// The group that it is at, and how many there are.
+    groups: Cell<(usize, usize)>,
+}
+
+impl Steps<'_> {
+    fn tell(&self, within_group: f64, what: &str) {
+        let (group, count) = self.groups.get();
+        let share = ((group as f64 + within_group) / count.max(1) as f64).clamp(0.0, 1.0);
+        let seconds = (self.clock.now() - self.begun).as_secs_f64();
+        self.watch.step(share, what, self.schedule.left(self.index, share, seconds));
+    }
+}
+
+impl Progress for Steps<'_> {
+    fn group(&self, index: usize, count: usize, name: &str) {
+        self.groups.set((index, count));
+        self.tell(0.0, name);
+    }
+
+    fn step(&self, done: usize, total: usize, what: &str) {
+        self.tell(if total == 0 { 0.0 } else { done as f64 / total as f64 }, what);
+    }
+
+    fn note(&self, line: &str) {
+        (self.note)(line);
+    }
+}

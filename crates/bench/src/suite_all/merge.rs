@@ -1,0 +1,113 @@
+//! The parts of a suite put together into one run, as if they had been measured in one.
+
+use super::journal::Head;
+use super::options::SuiteName;
+use crate::results::{Contender, Probe, Run, SCHEMA_VERSION};
+
+/// The run of a suite; `None` without any part. Parts keep their order.
+pub(super) fn runs(head: &Head, suite: SuiteName, parts: &[&Run]) -> Option<Run> {
+    let first = parts.first()?;
+    let sitting = head.sittings.first();
+    let mut run = Run {
+        schema: SCHEMA_VERSION,
+        suite: suite.word().to_owned(),
+        started: first.started.clone(),
+        mode: head.options.mode_word(),
+        seed: head.options.seed,
+        machine: sitting.map_or_else(|| first.machine.clone(), |sitting| sitting.machine.clone()),
+        probes: sitting.map(|sitting| sitting.probes.clone()).unwrap_or_default(),
+        contenders: Vec::new(),
+        data: String::new(),
+        measurements: Vec::new(),
+        stopped: false,
+    };
+    for part in parts {
+        add_probes(&mut run.probes, &part.probes);
+        part.contenders.iter().for_each(|contender| add_contender(&mut run.contenders, contender));
+        // Each part says what its data are; most say the same.
+        if !run.data.contains(&part.data) {
+            run.data =
+                if run.data.is_empty() { part.data.clone() } else { format!("{} {}", run.data, part.data) };
+        }
+        run.measurements.extend(part.measurements.iter().cloned());
+        run.stopped |= part.stopped;
+    }
+    Some(run)
+}
+
+fn add_probes(all: &mut Vec<Probe>, more: &[Probe]) {
+    for probe in more {
+        if !all.iter().any(|known| known.name == probe.name) {
+            all.push(probe.clone());
+        }
+    }
+}
+
+/// One who ran in any part ran. Why he did not in another one stands among his settings, as it does within a part.
+fn add_contender(all: &mut Vec<Contender>, more: &Contender) {
+    let Some(known) = all.iter_mut().find(|known| known.name == more.name) else {
+        all.push(more.clone());
+        return;
+    };
+    let mut problems: Vec<String> = Vec::new();
+    for (name, value) in known.settings.iter().chain(&more.settings) {
+        if name.starts_with(PROBLEM) && !problems.contains(value) {
+            problems.push(value.clone());
+        }
+    }
+    match (known.skipped.take(), more.skipped.clone()) {
+        (Some(reason), Some(_)) => known.skipped = Some(reason),
+        (Some(reason), None) | (None, Some(reason)) if !problems.contains(&reason) => problems.push(reason),
+        _ => {}
+    }
+    if known.version.is_empty() {
+        known.version.clone_from(&more.version);
+    }
+    known.ours |= more.ours;
+    known.settings.extend(more.settings.clone());
+    known.settings.retain(|name, _| !name.starts_with(PROBLEM));
+    for (at, problem) in problems.into_iter().enumerate() {
+        known.settings.insert(format!("{PROBLEM} {}", at + 1), problem);
+    }
+}
+
+/// How the recorder begins the names of settings that say what could not be measured.
+const PROBLEM: &str = "not measured";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::suite_all::{Options, Sitting};
+    use crate::testing::sample_run;
+
+    fn head() -> Head {
+        let probes = vec![Probe { name: "random read".to_owned(), value: 1.0, unit: "ns".to_owned() }];
+        Head::of(&Options::quick(), Sitting::now(vec![("cpu".to_owned(), "x".to_owned())], probes))
+    }
+
+    /// Goal: a suite in two parts reads like one run: all measurements, every contender once, probes of the sitting first, problems of both.
+    #[test]
+    fn parts_make_one_run() {
+        let (mut one, mut two) = (sample_run(), sample_run());
+        one.probes = vec![Probe { name: "load".to_owned(), value: 1.5, unit: "ns".to_owned() }];
+        let problem = |text: &str| (format!("{PROBLEM} 1"), text.to_owned());
+        one.contenders[0].settings.extend([problem("no space"), ("cache".to_owned(), "1".to_owned())]);
+        two.contenders[0].settings.extend([problem("no time")]);
+        two.contenders[4].skipped = Some("wrong answers".to_owned());
+        two.stopped = true;
+        let run = runs(&head(), SuiteName::Hash, &[&one, &two]).unwrap();
+        assert_eq!(run.measurements.len(), one.measurements.len() + two.measurements.len());
+        assert_eq!(run.contenders.len(), one.contenders.len());
+        let of = |name: &str| run.contenders.iter().find(|known| known.name == name).unwrap();
+        let settings: Vec<&str> = of("cairn").settings.values().map(String::as_str).collect();
+        assert_eq!(settings, ["1", "no space", "no time"]);
+        assert_eq!((of("lmdb").skipped.as_ref(), of("sqlite").skipped.as_deref()), (None, Some("not here")));
+        assert!(of("lmdb").settings.values().any(|value| value == "wrong answers"));
+        assert_eq!(
+            run.probes.iter().map(|probe| probe.name.as_str()).collect::<Vec<_>>(),
+            ["random read", "load"]
+        );
+        assert!(run.stopped && run.mode == "quick" && run.data == one.data && run.machine[0].1 == "x");
+        assert_eq!(runs(&head(), SuiteName::Hash, &[]), None);
+    }
+}

@@ -1,0 +1,160 @@
+//! What the user may choose. Kept with the run, so that it can be resumed without being told again.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use cairn_vfs::{Fs, OpenOptions, StdFs};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::suite_hash::DataFile;
+use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sql};
+
+/// How much is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// A quarter of an hour at most; for a first look.
+    Quick,
+    /// Everything that the suites have, for hours.
+    Full,
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Mode::Quick => "quick",
+            Mode::Full => "full",
+        })
+    }
+}
+
+/// One of the suites.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SuiteName {
+    /// Constant stores.
+    Hash,
+    /// Key-value stores.
+    Kv,
+    /// Buffer pools.
+    Pool,
+    /// SQL engines.
+    Sql,
+    /// Indexes of PostgreSQL.
+    Index,
+    /// The simulator against real stores.
+    Sim,
+}
+
+impl SuiteName {
+    /// All of them, in the order in which they run.
+    pub const ALL: [SuiteName; 6] =
+        [SuiteName::Hash, SuiteName::Kv, SuiteName::Pool, SuiteName::Sql, SuiteName::Index, SuiteName::Sim];
+
+    /// Its word, which is also the name of its stored runs.
+    pub fn word(self) -> &'static str {
+        match self {
+            SuiteName::Hash => suite_hash::NAME,
+            SuiteName::Kv => suite_kv::NAME,
+            SuiteName::Pool => suite_pool::NAME,
+            SuiteName::Sql => suite_sql::NAME,
+            SuiteName::Index => suite_index::NAME,
+            SuiteName::Sim => "sim",
+        }
+    }
+
+    /// What it is about, for headings.
+    pub fn title(self) -> &'static str {
+        match self {
+            SuiteName::Hash => "Constant store",
+            SuiteName::Kv => "Key-value store",
+            SuiteName::Pool => "Buffer pool",
+            SuiteName::Sql => "Relational engine",
+            SuiteName::Index => "Compressed index",
+            SuiteName::Sim => "Simulator",
+        }
+    }
+
+    /// The suite of a word. Errors: [`Error::Invalid`] with the words that are known.
+    pub fn parse(word: &str) -> Result<SuiteName> {
+        let known = SuiteName::ALL.into_iter().find(|suite| suite.word() == word);
+        known.ok_or_else(|| {
+            let words = SuiteName::ALL.map(SuiteName::word);
+            Error::invalid(format!("suite {word:?}: expected {}", words.join(", ")))
+        })
+    }
+}
+
+/// Everything that decides what a run measures.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Options {
+    /// How much.
+    pub mode: Mode,
+    /// The suites, in the order in which they run.
+    pub suites: Vec<SuiteName>,
+    /// Times the usual numbers of records, rows and operations.
+    pub scale: f64,
+    /// Turns of everybody in everything; the mode's own number where none is said.
+    pub rounds: Option<u32>,
+    /// Records of the user's own for the constant store.
+    pub data: Option<DataFile>,
+    /// Seed of all data, draws and shuffles.
+    pub seed: u64,
+    /// Where stores are made: the disk that is measured.
+    pub work_dir: PathBuf,
+    /// Whether memory and disk are probed.
+    pub probes: bool,
+    /// What all parts together may take, in seconds; `None` for as long as it takes.
+    pub budget_seconds: Option<f64>,
+}
+
+/// What a quick run may take, probes and report left aside.
+const QUICK_BUDGET_SECONDS: f64 = 14.0 * 60.0;
+
+impl Options {
+    /// At most a quarter of an hour.
+    pub fn quick() -> Self {
+        Options {
+            mode: Mode::Quick,
+            suites: SuiteName::ALL.to_vec(),
+            scale: 1.0,
+            rounds: None,
+            data: None,
+            seed: 12_345,
+            work_dir: crate::cache_dir().join("work"),
+            probes: true,
+            budget_seconds: Some(QUICK_BUDGET_SECONDS),
+        }
+    }
+
+    /// As long as it takes.
+    pub fn full() -> Self {
+        Options { mode: Mode::Full, budget_seconds: None, ..Options::quick() }
+    }
+
+    /// What is stored as the mode: `custom` where sizes are not the mode's own.
+    pub fn mode_word(&self) -> String {
+        if self.scale == 1.0 && self.rounds.is_none() { self.mode.to_string() } else { "custom".to_owned() }
+    }
+
+    /// Checks that the parts make sense. Errors: [`Error::Invalid`] naming the option.
+    pub fn check(&self) -> Result<()> {
+        if self.suites.is_empty() {
+            return Err(Error::invalid("no suites: expected at least one"));
+        }
+        if !(1e-4..=100.0).contains(&self.scale) {
+            return Err(Error::invalid(format!("scale {}: expected 0.0001 to 100", self.scale)));
+        }
+        if self.rounds.is_some_and(|rounds| rounds == 0 || rounds > 1000) {
+            return Err(Error::invalid(format!("rounds {}: expected 1 to 1000", self.rounds.unwrap_or(0))));
+        }
+        if self.budget_seconds.is_some_and(|budget| !(budget >= 0.0 && budget.is_finite())) {
+            return Err(Error::invalid("a budget that is no time"));
+        }
+        if let Some(data) = &self.data {
+            StdFs::new().open(&data.path, OpenOptions::read())?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! How long parts may take, and how long what remains will.
+
+use super::options::SuiteName;
+
+/// The share of a part's steps from which on its own pace counts for more than its guess.
+const TELLING_SHARE: f64 = 0.1;
+
+/// What remains of a run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Left {
+    /// Seconds.
+    pub seconds: f64,
+    /// False before any part has ended: then it is a guess from the plan alone.
+    pub measured: bool,
+}
+
+/// One part, as the schedule sees it.
+#[derive(Debug, Clone, Copy)]
+struct Planned {
+    suite: SuiteName,
+    guess: f64,
+    took: Option<f64>,
+    /// Whether what it took says something of what the others will take: it was neither cut nor did it fail.
+    telling: bool,
+}
+
+/// All parts of a run.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Schedule {
+    parts: Vec<Planned>,
+    budget: Option<f64>,
+}
+
+impl Schedule {
+    /// Without parts. `budget` is what all of them together may take.
+    pub(super) fn new(budget: Option<f64>) -> Schedule {
+        Schedule { parts: Vec::new(), budget }
+    }
+
+    /// Adds a part behind the others.
+    pub(super) fn add(&mut self, suite: SuiteName, guess_seconds: f64) {
+        // A guess of nothing would have no share of the time.
+        let guess = if guess_seconds.is_finite() { guess_seconds.max(0.1) } else { 0.1 };
+        self.parts.push(Planned { suite, guess, took: None, telling: false });
+    }
+
+    /// A part has ended.
+    pub(super) fn ended(&mut self, index: usize, seconds: f64, telling: bool) {
+        if let Some(part) = self.parts.get_mut(index) {
+            (part.took, part.telling) = (Some(seconds.max(0.0)), telling);
+        }
+    }
+
+    /// What a part may take, as it begins: its share of what is left of the budget.
+    pub(super) fn limit(&self, index: usize) -> Option<f64> {
+        let budget = self.budget?;
+        let taken: f64 = self.parts.iter().filter_map(|part| part.took).sum();
+        let open: f64 = self.parts.iter().filter(|part| part.took.is_none()).map(|part| part.guess).sum();
+        let own = self.parts.get(index)?.guess;
+        Some((budget - taken).max(0.0) * own / open.max(own))
+    }
+
+    /// What remains while part `index` is at work: `share` of its steps are over, after `seconds`.
+    pub(super) fn left(&self, index: usize, share: f64, seconds: f64) -> Left {
+        let measured = self.parts.iter().any(|part| part.telling);
+        let mut sum = 0.0;
+        for (at, part) in self.parts.iter().enumerate().filter(|(_, part)| part.took.is_none()) {
+            let expected = part.guess * self.pace(part.suite);
+            sum += if at != index {
+                expected
+            } else if share >= TELLING_SHARE {
+                seconds / share.min(1.0) * (1.0 - share.min(1.0))
+            } else {
+                (expected - seconds).max(0.0)
+            };
+        }
+        let taken: f64 = self.parts.iter().filter_map(|part| part.took).sum();
+        let most = self.budget.map_or(f64::INFINITY, |budget| (budget - taken - seconds).max(0.0));
+        Left { seconds: sum.min(most), measured }
+    }
+
+    /// What parts of a suite take, as a multiple of their guesses: by its own ended parts, else by all.
+    fn pace(&self, suite: SuiteName) -> f64 {
+        let of = |wanted: &dyn Fn(&Planned) -> bool| {
+            let ended = || self.parts.iter().filter(|part| part.telling && wanted(part));
+            let (took, guess): (f64, f64) = ended().fold((0.0, 0.0), |(took, guess), part| {
+                (took + part.took.unwrap_or_default(), guess + part.guess)
+            });
+            (guess > 0.0).then_some(took / guess)
+        };
+        of(&|part| part.suite == suite).or_else(|| of(&|_| true)).unwrap_or(1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn schedule(budget: Option<f64>, guesses: &[(SuiteName, f64)]) -> Schedule {
+        let mut schedule = Schedule::new(budget);
+        guesses.iter().for_each(|(suite, guess)| schedule.add(*suite, *guess));
+        schedule
+    }
+
+    /// Goal: estimates follow what this run has taken: a suite's own pace where it has one, that of all others where not, a part's own steps
+    /// once there are enough of them. Method: a machine twice as slow as guessed in one suite and three times in another.
+    #[test]
+    fn estimates_follow_the_run() {
+        use SuiteName::{Hash, Kv, Pool};
+        let mut it = schedule(None, &[(Hash, 10.0), (Hash, 20.0), (Kv, 30.0), (Kv, 10.0), (Pool, 5.0)]);
+        assert_eq!(it.left(0, 0.0, 0.0), Left { seconds: 75.0, measured: false });
+        it.ended(0, 20.0, true);
+        assert_eq!(it.left(1, 0.0, 0.0), Left { seconds: 130.0, measured: true });
+        it.ended(1, 40.0, true);
+        it.ended(2, 90.0, true);
+        // Kv by its own pace, the pool by that of all: 150 seconds for a guess of 60.
+        assert_eq!(it.left(3, 0.05, 1.0).seconds, 29.0 + 12.5);
+        assert_eq!(it.left(3, 0.5, 40.0).seconds, 40.0 + 12.5);
+        it.ended(3, 1.0, false);
+        assert_eq!(it.left(4, 1.0, 12.0).seconds, 0.0);
+    }
+
+    /// Goal: who is quick leaves time to the others, and no estimate is over the budget. Method: a budget of twice the guesses.
+    #[test]
+    fn shares_of_the_budget() {
+        use SuiteName::{Hash, Kv};
+        let mut it = schedule(Some(120.0), &[(Hash, 10.0), (Kv, 20.0), (Kv, 30.0)]);
+        assert_eq!(it.limit(0), Some(20.0));
+        it.ended(0, 5.0, true);
+        assert_eq!(it.limit(1), Some(46.0));
+        it.ended(1, 100.0, false);
+        assert_eq!(it.limit(2), Some(15.0));
+        assert!(it.left(2, 0.2, 10.0).seconds <= 5.0);
+        assert_eq!(schedule(None, &[(Hash, 1.0)]).limit(0), None);
+    }
+
+    proptest! {
+        #![proptest_config(crate::test_config::cases(256))]
+
+        /// Goal: whatever the guesses are worth, parts that keep to their limits keep to the budget together. Method: any guesses, parts that
+        /// take any share of what they may.
+        #[test]
+        fn limits_keep_the_budget(parts in proptest::collection::vec((0.0..1e4_f64, 0.0..1.0_f64), 1..30)) {
+            let mut it = schedule(Some(840.0), &parts.iter().map(|(guess, _)| (SuiteName::Kv, *guess)).collect::<Vec<_>>());
+            let mut sum = 0.0;
+            for (index, (_, share)) in parts.iter().enumerate() {
+                let limit = it.limit(index).unwrap();
+                prop_assert!(limit >= 0.0);
+                let took = limit * if index % 3 == 0 { 1.0 } else { *share };
+                it.ended(index, took, true);
+                sum += took;
+                prop_assert!(it.left(index + 1, 0.0, 0.0).seconds <= 840.0 - sum + 1e-6);
+            }
+            prop_assert!(sum <= 840.0 + 1e-6);
+        }
+    }
+}

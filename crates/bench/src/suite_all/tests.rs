@@ -1,0 +1,314 @@
+//! Whole runs of parts that are made up: what is interrupted, what fails, what is cut, and what is left on the disk.
+
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use cairn_vfs::{Fs, MemFs, OpenOptions};
+
+use super::*;
+use crate::error::{Error, Result};
+use crate::process::Stop;
+use crate::results::Run;
+use crate::suite_hash::Progress;
+use crate::testing::sample_run;
+
+/// Notes what it hears.
+#[derive(Default)]
+struct Heard {
+    parts: RefCell<Vec<String>>,
+    notes: RefCell<Vec<String>>,
+    shares: RefCell<Vec<f64>>,
+}
+
+impl Watch for Heard {
+    fn part(&self, _: (usize, usize), suite: SuiteName, name: &str, left: Left) {
+        assert!(left.seconds.is_finite());
+        self.parts.borrow_mut().push(format!("{} {name}", suite.word()));
+    }
+
+    fn step(&self, share: f64, _: &str, _: Left) {
+        self.shares.borrow_mut().push(share);
+    }
+
+    fn note(&self, line: &str) {
+        self.notes.borrow_mut().push(line.to_owned());
+    }
+}
+
+fn options() -> Options {
+    Options { budget_seconds: None, probes: false, ..Options::quick() }
+}
+
+fn sitting() -> Sitting {
+    let machine = [("cpu", "x"), ("commit", "abc"), ("kernel", "6")];
+    Sitting::now(machine.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(), Vec::new())
+}
+
+fn begun(fs: &Arc<dyn Fs>, options: &Options) -> Journal {
+    Journal::begin(fs, Path::new("/results"), options, sitting()).unwrap()
+}
+
+fn resumed(fs: &Arc<dyn Fs>, dir: &Path) -> Journal {
+    let mut journal = Journal::open(fs, dir).unwrap();
+    journal.resume(sitting()).unwrap();
+    journal
+}
+
+fn suite(suite: SuiteName, parts: Vec<Part>) -> SuitePlan {
+    SuitePlan { suite, parts, missing: None, notes: Vec::new() }
+}
+
+/// A run of its suite whose measurements are of a data set with the part's name.
+fn run_of(name: &str, stopped: bool) -> Content {
+    let mut run = Run { stopped, ..sample_run() };
+    run.measurements.iter_mut().for_each(|m| m.case.dataset = name.to_owned());
+    Content::Run(run)
+}
+
+/// A part that works, and counts how often it was run.
+fn good(name: &str, ran: &Rc<Cell<u32>>) -> Part {
+    let (own, ran) = (name.to_owned(), Rc::clone(ran));
+    Part::new(name, 1.0, move |progress: &dyn Progress, _: &Stop| {
+        ran.set(ran.get() + 1);
+        progress.group(1, 2, "second half");
+        progress.step(1, 2, "three quarters");
+        progress.note("rocksdb is left out: no library");
+        Ok(run_of(&own, false))
+    })
+}
+
+fn part(name: &str, work: impl Fn(&Stop) -> Result<Content> + 'static) -> Part {
+    Part::new(name, 1.0, move |_: &dyn Progress, stop: &Stop| work(stop))
+}
+
+fn datasets(whole: &Whole) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for m in whole.suites.iter().filter_map(|suite| suite.run.as_ref()).flat_map(|run| &run.measurements) {
+        if !names.contains(&m.case.dataset) {
+            names.push(m.case.dataset.clone());
+        }
+    }
+    names
+}
+
+/// Goal: Ctrl-C keeps what there is, half of a part included; resuming runs what is not over and nothing else, and the half is replaced. Method:
+/// a part in the middle that is ended the first time.
+#[test]
+fn interrupted_runs_go_on() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let (first, last) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(0)));
+    let stop = Stop::default();
+    let plans = |ctrl_c: bool| {
+        let half = part("half", {
+            let stop = stop.clone();
+            move |_| {
+                if ctrl_c {
+                    stop.ask();
+                }
+                Ok(run_of(if ctrl_c { "begun" } else { "whole" }, ctrl_c))
+            }
+        });
+        vec![
+            suite(SuiteName::Hash, vec![good("one", &first), half]),
+            suite(SuiteName::Kv, vec![good("one", &last)]),
+        ]
+    };
+    let mut journal = begun(&fs, &options());
+    let heard = Heard::default();
+    let ending = measure(&plans(true), &mut journal, &heard, &stop).unwrap();
+    assert_eq!((ending.stopped, ending.over, ending.failed.len()), (true, (1, 3), 0));
+    assert_eq!((first.get(), last.get()), (1, 0));
+    assert_eq!(*heard.shares.borrow(), [0.5, 0.75]);
+    let whole = Whole::of(&plans(true), &journal);
+    assert_eq!(datasets(&whole), ["one", "begun"]);
+    assert_eq!(whole.suites[0].standing(), "1 of 2 parts, 1 stopped");
+    assert!(whole.suites[0].run.as_ref().unwrap().stopped && whole.suites[1].run.is_none());
+    let dir = journal.dir().to_owned();
+    drop(journal);
+
+    let mut journal = resumed(&fs, &dir);
+    let heard = Heard::default();
+    let ending = measure(&plans(false), &mut journal, &heard, &Stop::default()).unwrap();
+    assert_eq!(ending, Ending { over: (3, 3), ..Ending::default() });
+    assert_eq!((first.get(), last.get()), (1, 1), "what was over is not run again");
+    assert_eq!(*heard.parts.borrow(), ["hash half", "kv one"]);
+    let whole = Whole::of(&plans(false), &journal);
+    assert_eq!(datasets(&whole), ["one", "whole"]);
+    assert_eq!((whole.head.sittings.len(), whole.suites[0].standing().as_str()), (2, "done"));
+    assert!(!whole.suites[0].run.as_ref().unwrap().stopped);
+    whole.keep(&journal).unwrap();
+    let kept = crate::store::load(&*fs, &dir.join("suites/hash.json")).unwrap();
+    assert_eq!(Some(&kept), whole.suites[0].run.as_ref(), "a stored run like any other");
+}
+
+/// Goal: a part that fails ends nobody else's, its error is kept, and it is tried again when the run is resumed. Method: one that fails the first
+/// time only.
+#[test]
+fn failures_stay_with_their_part() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let ran = Rc::new(Cell::new(0));
+    let plans = |fails: bool| {
+        let bad = part("bad", move |_| {
+            if fails { Err(Error::engine("the disk", "is on fire")) } else { Ok(run_of("mended", false)) }
+        });
+        vec![suite(SuiteName::Pool, vec![bad, good("good", &ran)])]
+    };
+    let mut journal = begun(&fs, &options());
+    let heard = Heard::default();
+    let ending = measure(&plans(true), &mut journal, &heard, &Stop::default()).unwrap();
+    assert_eq!(ending.failed, [(SuiteName::Pool, "bad".to_owned(), "the disk: is on fire".to_owned())]);
+    assert!(!ending.stopped && ran.get() == 1);
+    assert!(heard.notes.borrow().iter().any(|note| note == "pool, bad failed: the disk: is on fire"));
+    let whole = Whole::of(&plans(true), &journal);
+    assert_eq!(
+        (whole.suites[0].standing().as_str(), datasets(&whole)),
+        ("1 of 2 parts, 1 failed", vec!["good".to_owned()])
+    );
+    let told = text::to_text(&whole);
+    assert!(told.contains("pool, bad failed: the disk: is on fire"), "{told}");
+    let dir = journal.dir().to_owned();
+    drop(journal);
+    let mut journal = resumed(&fs, &dir);
+    let ending = measure(&plans(false), &mut journal, &Heard::default(), &Stop::default()).unwrap();
+    assert_eq!((ending.over, ran.get()), ((2, 2), 1));
+    assert_eq!(Whole::of(&plans(false), &journal).suites[0].standing(), "done");
+}
+
+/// Goal: a part that is slower than its share is cut, says so, keeps what it has, and is final: the others have their time all the same. Method: a
+/// budget of a moment, and a part that goes on until it is told to end.
+#[test]
+fn slow_parts_are_cut() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let ran = Rc::new(Cell::new(0));
+    let endless = |stop: &Stop| {
+        while !stop.is_reached() {
+            std::thread::yield_now();
+        }
+        Ok(run_of("cut", true))
+    };
+    let plans = vec![suite(SuiteName::Kv, vec![part("endless", endless), good("quick", &ran)])];
+    let mut journal = begun(&fs, &Options { budget_seconds: Some(0.02), ..options() });
+    let heard = Heard::default();
+    let ending = measure(&plans, &mut journal, &heard, &Stop::default()).unwrap();
+    assert_eq!((ending.stopped, ending.over, ran.get()), (false, (2, 2), 1));
+    assert!(heard.notes.borrow().iter().any(|note| note.starts_with("kv, endless: its time was up")));
+    let whole = Whole::of(&plans, &journal);
+    assert_eq!(whole.suites[0].standing(), "done, 1 cut");
+    assert_eq!(datasets(&whole), ["cut", "quick"]);
+    assert!(journal.result(SuiteName::Kv, "endless").unwrap().is_final());
+}
+
+/// Goal: what is left out is told once, whoever says it and however often. Method: two parts with the same note, a suite without its needs.
+#[test]
+fn what_is_left_out_is_told_once() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let ran = Rc::new(Cell::new(0));
+    let missing = SuitePlan {
+        missing: Some("install postgresql-15".to_owned()),
+        ..suite(SuiteName::Index, Vec::new())
+    };
+    let plans = vec![suite(SuiteName::Kv, vec![good("a", &ran), good("b", &ran)]), missing];
+    let mut journal = begun(&fs, &options());
+    let heard = Heard::default();
+    measure(&plans, &mut journal, &heard, &Stop::default()).unwrap();
+    assert_eq!(
+        *heard.notes.borrow(),
+        ["index is left out: install postgresql-15", "rocksdb is left out: no library"]
+    );
+    let whole = Whole::of(&plans, &journal);
+    assert_eq!((whole.suites[1].standing().as_str(), whole.suites[1].has_figures()), ("left out", false));
+}
+
+/// Goal: a process that is killed costs the part that it was at, and a damaged file costs its part. Method: the directory as a kill leaves it, with one
+/// part's file cut in half.
+#[test]
+fn damaged_parts_are_measured_again() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let ran = Rc::new(Cell::new(0));
+    let plans = vec![suite(SuiteName::Kv, vec![good("a / b", &ran), good("a : b", &ran)])];
+    let mut journal = begun(&fs, &options());
+    measure(&plans, &mut journal, &Heard::default(), &Stop::default()).unwrap();
+    let dir = journal.dir().to_owned();
+    drop(journal);
+    let files: Vec<PathBuf> = fs.read_dir(&dir.join("parts")).unwrap();
+    assert_eq!(
+        files.len(),
+        2,
+        "names that differ only in what files cannot be called have files of their own"
+    );
+    let file = fs.open(&files[0], OpenOptions::write()).unwrap();
+    file.set_len(file.len().unwrap() / 2).unwrap();
+    drop(file);
+    let mut journal = resumed(&fs, &dir);
+    let heard = Heard::default();
+    measure(&plans, &mut journal, &heard, &Stop::default()).unwrap();
+    assert_eq!(ran.get(), 3);
+    assert!(heard.notes.borrow()[0].contains("counts as not measured"), "{:?}", heard.notes.borrow());
+}
+
+/// Goal: figures of two machines or two builds do not come into one report, nor two processes into one directory; what is no run is refused.
+#[test]
+fn strangers_are_refused() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let mut journal = begun(&fs, &options());
+    let dir = journal.dir().to_owned();
+    let error = Journal::open(&fs, &dir).unwrap_err().to_string();
+    assert!(error.contains("another process"), "{error}");
+    let mut other = sitting();
+    other.machine[2].1 = "7".to_owned();
+    journal.resume(other.clone()).unwrap();
+    other.machine[1].1 = "def".to_owned();
+    let error = journal.resume(other).unwrap_err().to_string();
+    assert!(error.contains("commit \"abc\"") && error.contains("\"def\""), "{error}");
+    drop(journal);
+    let second = begun(&fs, &options());
+    assert_ne!(second.dir(), dir, "a run never goes into another one's directory");
+    let error = Journal::open(&fs, Path::new("/results")).unwrap_err().to_string();
+    assert!(error.contains("/results") && error.contains("run.json"), "{error}");
+}
+
+/// Goal: every suite has parts with names of their own and guesses that can be shared by, quick and full; a quick run's guesses keep within its
+/// budget, so that none is cut on the machine that they were made for. Method: the plans, nothing measured.
+#[test]
+fn plans_are_sound() {
+    for options in [Options::quick(), Options::full(), Options { scale: 0.001, ..Options::quick() }] {
+        options.check().unwrap();
+        let plans = plan(&options, None);
+        let mut sum = 0.0;
+        for plan in &plans {
+            let mut names: Vec<&str> = plan.parts.iter().map(|part| part.name.as_str()).collect();
+            assert_eq!(plan.missing.is_some(), names.is_empty(), "{plan:?}");
+            names.sort_unstable();
+            assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{names:?}");
+            assert!(
+                plan.parts.iter().all(|part| part.guess_seconds > 0.0 && part.guess_seconds.is_finite()),
+                "{plan:?}"
+            );
+            sum += plan.parts.iter().map(|part| part.guess_seconds).sum::<f64>();
+        }
+        assert_eq!(plans.len(), 6);
+        if let Some(budget) = options.budget_seconds {
+            assert!(sum < budget, "{sum} of {budget}: {plans:?}");
+        }
+    }
+    let kept = serde_json::to_string(&Options::full()).unwrap();
+    assert_eq!(serde_json::from_str::<Options>(&kept).unwrap(), Options::full());
+}
+
+/// Goal: what makes no sense is refused with what was expected.
+#[test]
+fn impossible_options_are_refused() {
+    for (options, word) in [
+        (Options { suites: Vec::new(), ..options() }, "suites"),
+        (Options { scale: 0.0, ..options() }, "scale 0"),
+        (Options { scale: f64::NAN, ..options() }, "scale"),
+        (Options { rounds: Some(0), ..options() }, "rounds 0"),
+        (Options { budget_seconds: Some(f64::NAN), ..options() }, "budget"),
+    ] {
+        let error = options.check().unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
+    }
+    assert!(SuiteName::parse("dkv").unwrap_err().to_string().contains("hash, kv, pool"));
+}

@@ -1,0 +1,175 @@
+//! `cairn bench all`: every suite in one run, in a directory of its own, with one report.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use cairn_bench::process::Stop;
+use cairn_bench::report::render_whole;
+use cairn_bench::runner::worker::Worker;
+use cairn_bench::suite_all::{self, Ending, Journal, Options, Sitting, SuiteName, Whole, text};
+use cairn_bench::suite_hash::DataFile;
+use cairn_bench::{dashboard, probe, store};
+use cairn_vfs::Fs;
+
+use super::run::{command_line, end_on_ctrl_c};
+use super::write_file;
+use crate::args::all::BenchAllArgs;
+use crate::error::{Error, Result};
+use crate::output::{Outcome, Output, counted};
+use crate::progress::AllBar;
+
+/// The report's file in a run's directory.
+const REPORT: &str = "report.html";
+
+/// Begins a run, or goes on with one; stores what it measured and shows it.
+pub fn run(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Outcome> {
+    let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
+    end_on_ctrl_c(&stop)?;
+    let mut journal = match &args.resume {
+        Some(dir) => resume(fs, dir)?,
+        None => begin(fs, args)?,
+    };
+    let worker = Worker::this_program()?;
+    let plans = suite_all::plan(&journal.head().options, Some(&worker));
+    let ending = {
+        let bar = AllBar::new();
+        suite_all::measure(&plans, &mut journal, &bar, &stop)?
+    };
+    let whole = Whole::of(&plans, &journal);
+    conclude(fs, args, &journal, &whole, (&ending, stop.is_asked()))
+}
+
+fn begin(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Journal> {
+    let options = options(args)?;
+    options.check()?;
+    store::check_writable(&**fs, &args.run.results)?;
+    let machine = machine(fs, &options)?;
+    let sitting = sitting(&options, machine)?;
+    Ok(Journal::begin(fs, &args.run.results, &options, sitting)?)
+}
+
+fn resume(fs: &Arc<dyn Fs>, dir: &Path) -> Result<Journal> {
+    let mut journal = Journal::open(fs, dir)?;
+    let options = journal.head().options.clone();
+    let machine = machine(fs, &options)?;
+    // Before the probes, which take seconds.
+    journal.check_machine(&machine)?;
+    let sitting = sitting(&options, machine)?;
+    journal.resume(sitting)?;
+    Ok(journal)
+}
+
+fn machine(fs: &Arc<dyn Fs>, options: &Options) -> Result<Vec<(String, String)>> {
+    // A directory that is not there has no file system.
+    fs.create_dir_all(&options.work_dir)?;
+    let mut machine = probe::describe(&options.work_dir);
+    machine.push(("command".to_owned(), command_line(env::args_os())));
+    Ok(machine)
+}
+
+fn sitting(options: &Options, machine: Vec<(String, String)>) -> Result<Sitting> {
+    let probes = if options.probes {
+        probe::measure(&options.work_dir, probe::ProbeEffort::quick())?
+    } else {
+        Vec::new()
+    };
+    Ok(Sitting::now(machine, probes))
+}
+
+/// What was typed, as the run takes it.
+fn options(args: &BenchAllArgs) -> Result<Options> {
+    let usual = if args.full { Options::full() } else { Options::quick() };
+    let mut suites: Vec<SuiteName> = Vec::new();
+    for word in &args.suites {
+        let suite = SuiteName::parse(word)?;
+        if !suites.contains(&suite) {
+            suites.push(suite);
+        }
+    }
+    let data = args.data.as_ref().zip(args.key.as_ref()).map(|(path, column)| DataFile {
+        source: args.source.clone().unwrap_or_default(),
+        ..DataFile::new(path, column)
+    });
+    let options = Options {
+        suites: if suites.is_empty() { usual.suites.clone() } else { suites },
+        scale: args.scale.unwrap_or(usual.scale),
+        rounds: args.rounds,
+        data,
+        seed: args.seed.unwrap_or(usual.seed),
+        work_dir: args.run.work_dir.clone().unwrap_or_else(|| usual.work_dir.clone()),
+        probes: !args.no_probes,
+        ..usual
+    };
+    Ok(options)
+}
+
+/// Writes the results of each suite and the report, prints them, and says how the run ended.
+///
+/// Errors: [`Error::Interrupted`] when the user ended it; a usage error when a part failed, when nothing was measured, or when a dashboard would
+/// get a list with gaps.
+fn conclude(
+    fs: &Arc<dyn Fs>,
+    args: &BenchAllArgs,
+    journal: &Journal,
+    whole: &Whole,
+    (ending, asked): (&Ending, bool),
+) -> Result<Outcome> {
+    let go_on = format!("cairn bench all --resume {}", journal.dir().display());
+    let (over, count) = ending.over;
+    if whole.has_figures() {
+        whole.keep(journal)?;
+        let report = args.run.report.clone().unwrap_or_else(|| journal.dir().join(REPORT));
+        write_file(fs, &report, render_whole(whole, journal.dir()).as_bytes())?;
+        let mut out = Output::new();
+        if args.run.json {
+            out.bytes(to_json(whole)?.as_bytes())?;
+        } else {
+            out.bytes(text::to_text(whole).as_bytes())?;
+            out.line(format!("\nresults: {}", journal.dir().display()))?;
+            out.line(format!("report:  {}", report.display()))?;
+            if ending.stopped {
+                out.line(format!("go on:   {go_on}"))?;
+            }
+        }
+        out.finish()?;
+    }
+    if ending.stopped && asked {
+        return Err(Error::Interrupted(format!("{over} of {count} parts are over; {go_on}")));
+    }
+    if !ending.failed.is_empty() {
+        let names: Vec<String> = ending
+            .failed
+            .iter()
+            .map(|(suite, part, why)| format!("{}, {part}: {why}", suite.word()))
+            .collect();
+        let many = counted(names.len() as u64, "part", "parts");
+        return Err(Error::usage(format!("{many} of {count} failed: {}", names.join("; "))));
+    }
+    if !whole.has_figures() {
+        return Err(Error::usage(format!("nothing was measured; the notes above say why; {go_on}")));
+    }
+    if ending.stopped && args.run.json {
+        return Err(Error::usage("the run was ended early: the list has gaps, no dashboard should take it"));
+    }
+    Ok(Outcome::Done)
+}
+
+/// The list that dashboards take, of all suites.
+fn to_json(whole: &Whole) -> Result<String> {
+    let runs = whole.suites.iter().filter_map(|suite| suite.run.as_ref());
+    let entries: Vec<dashboard::Entry> = runs.flat_map(dashboard::entries).collect();
+    let json = serde_json::to_string_pretty(&entries);
+    Ok(json.map_err(|error| Error::usage(format!("the list is no JSON: {error}")))? + "\n")
+}
+
+/// Writes the report of a run's directory anew, as `cairn bench report DIR` does. Returns where it went.
+pub fn report(fs: &Arc<dyn Fs>, dir: &Path, out: Option<&Path>) -> Result<PathBuf> {
+    let journal = Journal::open(fs, dir)?;
+    let worker = Worker::this_program()?;
+    let whole = Whole::of(&suite_all::plan(&journal.head().options, Some(&worker)), &journal);
+    let target = out.map_or_else(|| dir.join(REPORT), Path::to_owned);
+    write_file(fs, &target, render_whole(&whole, dir).as_bytes())?;
+    Ok(target)
+}

@@ -1,0 +1,164 @@
+//! `cairn bench all`: every suite in one run, with tiny sizes; interrupted, killed and resumed; with suites that fail and suites that cannot run.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Ran, Scratch};
+
+/// Nothing that takes a virtual machine or a server to measure is found.
+const NOTHING_HERE: [&str; 3] =
+    ["CAIRN_SPARKEY_JAR=/none/a.jar", "CAIRN_POSTGRES_BIN=/none/bin", "CAIRN_ROCKSDB_LIB=/none/b.so"];
+
+const TINY: &str = "--scale 0.001 --rounds 1 --no-probes --work-dir w --results runs";
+
+fn run(scratch: &Scratch, line: &str) -> Ran {
+    scratch.shell(&format!("{} cairn bench all {line}", NOTHING_HERE.join(" ")))
+}
+
+/// The directory of the only run.
+fn run_dir(scratch: &Scratch) -> PathBuf {
+    let entries = std::fs::read_dir(scratch.path("runs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut dirs: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    assert_eq!(dirs.len(), 1, "{dirs:?}");
+    dirs.remove(0)
+}
+
+fn parts(scratch: &Scratch) -> Vec<PathBuf> {
+    let Ok(runs) = std::fs::read_dir(scratch.path("runs")) else { return Vec::new() };
+    let dirs = runs.filter_map(|entry| std::fs::read_dir(entry.ok()?.path().join("parts")).ok());
+    let files = dirs.flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    files.filter(|path| path.extension().is_some_and(|end| end == "json")).collect()
+}
+
+/// Goal: one command measures every suite that can run, says in a line what cannot and what to install, and leaves a report and stored runs that the
+/// other commands read. Method: the quick form at a thousandth, without Java, PostgreSQL and RocksDB.
+#[test]
+fn every_suite_in_one_run() {
+    let scratch = Scratch::new();
+    let ran = run(&scratch, &format!("--suites hash,kv,pool,index {TINY}")).ended(0);
+    for line in [
+        "note: index is left out: postgres: no initdb in /none/bin; install postgresql-15",
+        "note: rocksdb is left out:",
+        "note: sparkey-java is left out:",
+    ] {
+        assert_eq!(ran.err.matches(line).count(), 1, "{line}: {}", ran.err);
+    }
+    assert!(
+        ran.err.contains("[1/") && ran.err.contains("first guess") && ran.err.contains("about"),
+        "{}",
+        ran.err
+    );
+    let out = ran.text();
+    for words in ["Where a peer is ahead", "Where Cairn is ahead", "left out", "done"] {
+        assert!(out.contains(words), "{words}: {out}");
+    }
+    let dir = run_dir(&scratch);
+    let report = std::fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(report.len() < 5_000_000, "{}", report.len());
+    for words in [
+        "Wins and losses",
+        "id=\"kv-verdict\"",
+        "id=\"hash-verdict\"",
+        "id=\"pool-all\"",
+        "install postgresql-15",
+    ] {
+        assert!(report.contains(words), "{words}");
+    }
+    let name = dir.file_name().unwrap().to_str().unwrap();
+    let kv = format!("runs/{name}/suites/kv.json");
+    scratch.run(&format!("bench compare {kv} {kv}")).ended(0);
+    scratch.run(&format!("bench record {kv} runs/{name}/suites/pool.json --history h")).ended(0);
+    let again = scratch.run(&format!("bench report runs/{name} -o again.html")).ended(0).text();
+    assert_eq!((again.as_str(), scratch.read("again.html").len() > 100_000), ("again.html\n", true));
+    let ran = run(&scratch, &format!("--suites pool {TINY} --json")).ended(0);
+    let list: Value = serde_json::from_str(&ran.text()).unwrap();
+    assert!(
+        list.as_array().unwrap().iter().any(|entry| entry["name"].as_str().unwrap().starts_with("pool::"))
+    );
+}
+
+/// Goal: neither a kill nor Ctrl-C loses a part that is over; Ctrl-C leaves a report and says how to go on; resuming measures what is missing and
+/// nothing else. Method: both signals to a run that has kept a part, and then the rest.
+#[test]
+fn interrupted_runs_are_resumed() {
+    let scratch = Scratch::new();
+    let start = |line: &str| {
+        let mut command = scratch.command(&format!("bench all {line}"));
+        for pair in NOTHING_HERE {
+            let (name, value) = pair.split_once('=').unwrap();
+            command.env(name, value);
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let wait_for = |count: usize| {
+        while parts(&scratch).len() < count {
+            std::thread::yield_now();
+        }
+    };
+    let mut killed = start(&format!("--suites kv {TINY}"));
+    wait_for(1);
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    let dir = run_dir(&scratch);
+    assert!(!dir.join("report.html").exists());
+    let kept: Vec<PathBuf> = parts(&scratch);
+
+    let resumed = start(&format!("--resume {}", dir.display()));
+    wait_for(kept.len() + 1);
+    Command::new("kill").args(["-INT", &resumed.id().to_string()]).status().unwrap();
+    let output = resumed.wait_with_output().unwrap();
+    let err = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(130), "{err}");
+    assert!(err.contains("parts are over; cairn bench all --resume"), "{err}");
+    assert!(dir.join("report.html").exists());
+    assert!(String::from_utf8_lossy(&output.stdout).contains("go on:   cairn bench all --resume"));
+
+    let before: Vec<(PathBuf, Vec<u8>)> =
+        kept.iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+    let ran = run(&scratch, &format!("--resume {}", dir.display())).ended(0);
+    assert!(!ran.text().contains("go on:") && ran.text().contains("done"), "{}", ran.text());
+    for (path, content) in before {
+        assert_eq!(std::fs::read(&path).unwrap(), content, "{} was measured again", path.display());
+    }
+    let report = std::fs::read_to_string(dir.join("report.html")).unwrap();
+    assert!(report.contains("3 sittings"), "{}", report.len());
+    // Nothing is left to do, and that is no error.
+    assert!(!run(&scratch, &format!("--resume {}", dir.display())).ended(0).err.contains("[1/"));
+}
+
+/// Goal: a part that fails ends nobody else's; its error is in the report and the exit code tells. Method: a data file without the key's column.
+#[test]
+fn a_failing_part_leaves_the_others() {
+    let scratch = Scratch::new();
+    scratch.write("places.csv", "id,name\n1,a\n2,b\n");
+    let ran = run(&scratch, &format!("--suites hash,pool --data places.csv --key nosuch {TINY}")).ended(1);
+    let last = ran.err.lines().last().unwrap_or_default();
+    assert!(last.starts_with("error: ") && last.contains("failed") && last.contains("nosuch"), "{}", ran.err);
+    assert!(ran.text().contains("report:"), "{}", ran.text());
+    let report = std::fs::read_to_string(run_dir(&scratch).join("report.html")).unwrap();
+    for words in ["What failed", "nosuch", "id=\"pool-all\"", "id=\"hash-all\""] {
+        assert!(report.contains(words), "{words}");
+    }
+}
+
+/// Goal: what cannot be run is an error before any work, and time that is up before anything was measured is told.
+#[test]
+fn impossible_runs_are_refused() {
+    let scratch = Scratch::new();
+    for (line, word) in [
+        ("--suites dkv", "hash, kv, pool"),
+        ("--scale 0", "scale 0"),
+        ("--rounds 0", "rounds 0"),
+        ("--quick --full", "--full"),
+        ("--data missing.csv --key id", "missing.csv"),
+        ("--resume nowhere", "nowhere"),
+        ("--resume nowhere --quick", "--resume"),
+    ] {
+        scratch.run(&format!("bench all {line}")).failed(&[word]);
+    }
+    assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+    let ran = run(&scratch, &format!("--suites pool --time-limit 0 {TINY}")).ended(1);
+    assert!(ran.err.contains("nothing was measured") && ran.err.contains("--resume"), "{}", ran.err);
+}
