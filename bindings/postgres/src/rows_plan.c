@@ -4,7 +4,6 @@
  */
 #include "rows.h"
 
-#include "access/xlog.h"
 #include "catalog/pg_am.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
@@ -94,12 +93,19 @@ static Plan *
 plan_rows(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses, List *plans)
 {
 	CustomScan *scan = makeNode(CustomScan);
-	IndexOnlyScan *only = linitial_node(IndexOnlyScan, plans);
+	Plan	   *child = linitial(plans);
+	IndexOnlyScan *only;
 	IndexOptInfo *index = ((IndexPath *) linitial(path->custom_paths))->indexinfo;
 	List	   *vars = NIL;
 	List	   *columns = NIL;
 	ListCell   *cell;
 
+	/* Conditions that need no row, such as two constants that differ, are a node above the child, and will be one above this scan too. */
+	if (IsA(child, Result) && child->lefttree != NULL)
+		child = child->lefttree;
+	if (!IsA(child, IndexOnlyScan))
+		elog(ERROR, "a scan by batches stands for a plan of type %d", (int) nodeTag(child));
+	only = (IndexOnlyScan *) child;
 	/* In the order of the target first, so that rows need no projection if they are not computed with. */
 	if (!add_vars(rel->reltarget->exprs, index, &vars) || !add_vars(only->scan.plan.qual, index, &vars))
 		elog(ERROR, "an index-only scan reads columns that its index does not have");
@@ -108,7 +114,7 @@ plan_rows(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Lis
 	scan->scan.scanrelid = rel->relid;
 	scan->flags = path->flags;
 	scan->methods = &scan_methods;
-	scan->custom_plans = plans;
+	scan->custom_plans = list_make1(only);
 	foreach(cell, vars)
 	{
 		scan->custom_scan_tlist = lappend(scan->custom_scan_tlist,
@@ -139,8 +145,7 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	if (next_hook != NULL)
 		next_hook(root, rel, rti, rte);
 	/* Rows that are locked or looked at again have to come from PostgreSQL's own nodes. */
-	if (!enable_scan || !IS_SIMPLE_REL(rel) || rte->rtekind != RTE_RELATION || rel->indexlist == NIL || root->rowMarks != NIL ||
-		RecoveryInProgress())
+	if (!enable_scan || !IS_SIMPLE_REL(rel) || rte->rtekind != RTE_RELATION || rel->indexlist == NIL || root->rowMarks != NIL)
 		return;
 	am = get_am_oid("cairn", true);
 	if (!OidIsValid(am))
