@@ -2,13 +2,12 @@
  * Plans aggregates over one table as a scan of compressed pages: count, sum, min, max and avg, of all rows or by the first column
  * of the index, with conditions on its columns. Anything else is left to PostgreSQL.
  */
-#include "aggregate.h"
+#include "aggregate_request.h"
 
 #include "access/nbtree.h"
-#include "access/skey.h"
-#include "access/xlog.h"
 #include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
+#include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
 #include "commands/defrem.h"
 #include "nodes/makefuncs.h"
@@ -25,238 +24,12 @@
 #include "parser/parsetree.h"
 #include "utils/builtins.h"
 #include "utils/guc.h"
+#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
 #include "utils/selfuncs.h"
-#include "utils/typcache.h"
 
 static bool enable_aggregate = true;
 static create_upper_paths_hook_type next_hook = NULL;
-
-/* What a query asks for, in terms of an index. */
-typedef struct Request
-{
-	IndexOptInfo *index;
-	Index		varno;
-	List	   *outputs;		/* Aggref and Var, each once */
-	List	   *output_info;	/* three integers each */
-	List	   *keys;			/* six integers each */
-	List	   *arguments;		/* of the conditions */
-	bool		grouped;
-	List	   *having;			/* conditions on groups */
-} Request;
-
-/* The index column that a Var is, or -1. */
-static int
-column_of(Request *request, Node *node)
-{
-	Var		   *var = (Var *) node;
-
-	while (node != NULL && IsA(node, RelabelType))
-	{
-		node = (Node *) ((RelabelType *) node)->arg;
-		var = (Var *) node;
-	}
-	if (node == NULL || !IsA(node, Var) || var->varno != (int) request->varno || var->varlevelsup != 0)
-		return -1;
-	for (int i = 0; i < request->index->ncolumns; i++)
-		if (request->index->indexkeys[i] == var->varattno && var->varattno > 0)
-			return i;
-	return -1;
-}
-
-/* Types whose values the codec orders and adds as integers. */
-static bool
-is_number(Oid type)
-{
-	return type == INT2OID || type == INT4OID || type == INT8OID;
-}
-
-static bool
-is_ordered(Oid type)
-{
-	return is_number(type) || type == DATEOID || type == TIMESTAMPOID || type == TIMESTAMPTZOID;
-}
-
-static bool
-add_output(Request *request, Node *node, CairnAggregateKind kind, int column, Oid type)
-{
-	request->outputs = lappend(request->outputs, node);
-	request->output_info = lappend_int(request->output_info, kind);
-	request->output_info = lappend_int(request->output_info, column);
-	request->output_info = lappend_int(request->output_info, (int) type);
-	return true;
-}
-
-static bool
-take_aggregate(Request *request, Aggref *aggregate)
-{
-	Node	   *argument;
-	int			column;
-	Oid			type;
-	char	   *name;
-
-	if (aggregate->aggorder != NIL || aggregate->aggdistinct != NIL || aggregate->aggfilter != NULL ||
-		aggregate->aggdirectargs != NIL || aggregate->aggvariadic || aggregate->agglevelsup != 0 ||
-		aggregate->aggsplit != AGGSPLIT_SIMPLE || aggregate->aggfnoid >= FirstNormalObjectId)
-		return false;
-	name = get_func_name(aggregate->aggfnoid);
-	if (aggregate->args == NIL)
-		return strcmp(name, "count") == 0 &&
-			add_output(request, (Node *) aggregate, CAIRN_COUNT_ROWS, -1, INT8OID);
-	if (list_length(aggregate->args) != 1)
-		return false;
-	argument = (Node *) ((TargetEntry *) linitial(aggregate->args))->expr;
-	column = column_of(request, argument);
-	if (column < 0 || IsA(argument, RelabelType))
-		return false;
-	type = exprType(argument);
-	if (strcmp(name, "count") == 0)
-		return add_output(request, (Node *) aggregate, CAIRN_COUNT_VALUES, column, type);
-	if (is_number(type) && strcmp(name, "sum") == 0)
-		return add_output(request, (Node *) aggregate, CAIRN_SUM, column, type);
-	if (is_number(type) && strcmp(name, "avg") == 0)
-		return add_output(request, (Node *) aggregate, CAIRN_AVERAGE, column, type);
-	if (is_ordered(type) && strcmp(name, "min") == 0)
-		return add_output(request, (Node *) aggregate, CAIRN_LEAST, column, type);
-	if (is_ordered(type) && strcmp(name, "max") == 0)
-		return add_output(request, (Node *) aggregate, CAIRN_GREATEST, column, type);
-	return false;
-}
-
-/* Whether everything in the target is made of aggregates that can be had here and of the group's column. */
-static bool
-take_target(Request *request, List *exprs)
-{
-	List	   *parts = pull_var_clause((Node *) exprs, PVC_INCLUDE_AGGREGATES | PVC_RECURSE_WINDOWFUNCS |
-										PVC_INCLUDE_PLACEHOLDERS);
-	ListCell   *cell;
-
-	foreach(cell, parts)
-	{
-		Node	   *part = lfirst(cell);
-
-		if (list_member(request->outputs, part))
-			continue;
-		if (IsA(part, Aggref) ? take_aggregate(request, (Aggref *) part)
-			: IsA(part, Var) && request->grouped && column_of(request, part) == 0 &&
-			add_output(request, part, CAIRN_GROUP_KEY, 0, exprType(part)))
-			continue;
-		return false;
-	}
-	return true;
-}
-
-static void
-add_key(Request *request, int flags, int column, int strategy, Oid subtype, Oid collation, Oid function, Node *argument)
-{
-	request->keys = lappend_int(request->keys, flags);
-	request->keys = lappend_int(request->keys, column);
-	request->keys = lappend_int(request->keys, strategy);
-	request->keys = lappend_int(request->keys, (int) subtype);
-	request->keys = lappend_int(request->keys, (int) collation);
-	request->keys = lappend_int(request->keys, (int) function);
-	request->arguments = lappend(request->arguments, argument);
-}
-
-static bool
-is_constant(Node *node)
-{
-	return !contain_var_clause(node) && !contain_volatile_functions(node) && !contain_subplans(node);
-}
-
-static Oid
-column_type(Request *request, int column)
-{
-	return exprType((Node *) list_nth_node(TargetEntry, request->index->indextlist, column)->expr);
-}
-
-/* column op constant, with an operator of the column's family. */
-static bool
-take_operator(Request *request, Oid operator, Oid collation, Node *left, Node *right, bool is_array)
-{
-	int			column = column_of(request, left);
-	int			strategy;
-	Oid			left_type,
-				right_type;
-	Oid			family;
-
-	if (column < 0 || !is_constant(right))
-	{
-		operator = get_commutator(operator);
-		if (is_array || !OidIsValid(operator) || !is_constant(left))
-			return false;
-		column = column_of(request, right);
-		right = left;
-	}
-	if (column < 0)
-		return false;
-	/* A column that is carried along has no order in the index: its values are compared as its type is, whatever the collation. */
-	if (column >= request->index->nkeycolumns)
-		family = lookup_type_cache(column_type(request, column), TYPECACHE_BTREE_OPFAMILY)->btree_opf;
-	else
-	{
-		family = request->index->opfamily[column];
-		if (OidIsValid(request->index->indexcollations[column]) && request->index->indexcollations[column] != collation)
-			return false;
-	}
-	if (!OidIsValid(family) || get_op_opfamily_strategy(operator, family) == 0)
-		return false;
-	get_op_opfamily_properties(operator, family, false, &strategy, &left_type, &right_type);
-	if (is_array && strategy != BTEqualStrategyNumber)
-		return false;
-	add_key(request, is_array ? SK_SEARCHARRAY : 0, column, strategy, right_type, collation, get_opcode(operator), right);
-	return true;
-}
-
-static bool
-take_condition(Request *request, Node *clause)
-{
-	if (IsA(clause, OpExpr) && list_length(((OpExpr *) clause)->args) == 2)
-	{
-		OpExpr	   *expr = (OpExpr *) clause;
-
-		return take_operator(request, expr->opno, expr->inputcollid, linitial(expr->args), lsecond(expr->args), false);
-	}
-	if (IsA(clause, ScalarArrayOpExpr) && ((ScalarArrayOpExpr *) clause)->useOr)
-	{
-		ScalarArrayOpExpr *expr = (ScalarArrayOpExpr *) clause;
-
-		return take_operator(request, expr->opno, expr->inputcollid, linitial(expr->args), lsecond(expr->args), true);
-	}
-	if (IsA(clause, NullTest) && !((NullTest *) clause)->argisrow)
-	{
-		NullTest   *test = (NullTest *) clause;
-		int			column = column_of(request, (Node *) test->arg);
-
-		if (column < 0)
-			return false;
-		add_key(request, SK_ISNULL | (test->nulltesttype == IS_NULL ? SK_SEARCHNULL : SK_SEARCHNOTNULL), column,
-				InvalidStrategy, InvalidOid, InvalidOid, InvalidOid,
-				(Node *) makeNullConst(INT4OID, -1, InvalidOid));
-		return true;
-	}
-	return false;
-}
-
-static bool
-take_conditions(Request *request, RelOptInfo *rel)
-{
-	ListCell   *cell;
-
-	foreach(cell, rel->baserestrictinfo)
-	{
-		RestrictInfo *info = lfirst_node(RestrictInfo, cell);
-
-		if (info->pseudoconstant)
-			return false;
-		/* A condition that the predicate of a partial index implies holds for all of its rows. */
-		if (list_member(request->index->indpred, info->clause))
-			continue;
-		if (!take_condition(request, (Node *) info->clause))
-			return false;
-	}
-	return true;
-}
 
 static Plan *plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, List *clauses, List *plans);
 
@@ -286,7 +59,7 @@ number_parameters(Node *node, void *context)
 
 /* For EXPLAIN, which makes text of them: few plans are shown. */
 static Node *
-conditions_tree(Request *request, RelOptInfo *rel)
+conditions_tree(CairnRequest *request, RelOptInfo *rel)
 {
 	List	   *clauses = extract_actual_clauses(rel->baserestrictinfo, false);
 	Node	   *all;
@@ -299,15 +72,75 @@ conditions_tree(Request *request, RelOptInfo *rel)
 	return all;
 }
 
-/* A path over `request->index`, in `output`. */
+/* What the plan needs to know, for a path of this role. */
+static List *
+private_of(PlannerInfo *root, RelOptInfo *rel, CairnRequest *request, CairnAggregateRole role, List *tlist)
+{
+	RangeTblEntry *rte = planner_rt_fetch(request->varno, root);
+	List	   *shape = list_make3_int(request->grouped, role, request->where_keys);
+
+	return list_make5(list_make2_oid(rte->relid, request->index->indexoid), request->output_info,
+					  list_make2(request->keys, list_concat(shape, request->filter_keys)),
+					  list_make3(tlist, request->arguments, role == CAIRN_PARTIAL ? NIL : request->having),
+					  conditions_tree(request, rel));
+}
+
+/*
+ * The column in which a process hands out its totals. The executor puts them there; this stands for it in the plan, where it has to be
+ * an expression, and is never computed.
+ */
+static Expr *
+totals_column(void)
+{
+	return (Expr *) makeFuncExpr(F_DECODE, BYTEAOID,
+								 list_make2(makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1, CStringGetTextDatum("totals"), false, false),
+											makeConst(TEXTOID, -1, DEFAULT_COLLATION_OID, -1, CStringGetTextDatum("escape"), false, false)),
+								 InvalidOid, InvalidOid, COERCE_EXPLICIT_CALL);
+}
+
+/* `serial` by several processes: each adds up what it reads, and one adds that up. */
 static void
-offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, Request *request, PathTarget *target, double groups)
+offer_parallel(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequest *request, const CustomPath *serial, double pages,
+			   double groups)
+{
+	int			workers = compute_parallel_worker(rel, -1, pages, max_parallel_workers_per_gather);
+	double		processes = workers + (parallel_leader_participation ? Max(1 - 0.3 * workers, 0) : 0);
+	PathTarget *target;
+	CustomPath *part;
+	CustomPath *whole;
+	Path	   *gather;
+
+	if (workers <= 0 || !rel->consider_parallel || !is_parallel_safe(root, (Node *) request->arguments))
+		return;
+	target = create_empty_pathtarget();
+	add_column_to_pathtarget(target, totals_column(), 0);
+	part = makeNode(CustomPath);
+	*part = *serial;
+	part->path.pathtarget = target;
+	part->path.parallel_aware = part->path.parallel_safe = true;
+	part->path.parallel_workers = workers;
+	part->path.rows = groups;
+	part->path.total_cost = serial->path.startup_cost + (serial->path.total_cost - serial->path.startup_cost) / processes;
+	part->path.pathkeys = NIL;
+	part->custom_private = private_of(root, rel, request, CAIRN_PARTIAL, list_make1(makeTargetEntry(totals_column(), 1, NULL, false)));
+	gather = (Path *) create_gather_path(root, output, &part->path, target, NULL, NULL);
+	whole = makeNode(CustomPath);
+	*whole = *serial;
+	whole->custom_paths = list_make1(gather);
+	whole->path.startup_cost = whole->path.total_cost = gather->total_cost + gather->rows * cpu_operator_cost;
+	whole->path.total_cost += groups * cpu_tuple_cost;
+	add_path(output, &whole->path);
+}
+
+/* Paths over `request->index`, in `output`. */
+static void
+offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, CairnRequest *request, PathTarget *target, double groups)
 {
 	CustomPath *path = makeNode(CustomPath);
 	IndexOptInfo *index = request->index;
-	RangeTblEntry *rte = planner_rt_fetch(request->varno, root);
 	double		share = clauselist_selectivity(root, rel->baserestrictinfo, request->varno, JOIN_INNER, NULL);
 	double		rows = share * index->tuples;
+	CustomPath	serial;
 	ListCell   *cell;
 	List	   *tlist = NIL;
 
@@ -339,11 +172,11 @@ offer(PlannerInfo *root, RelOptInfo *rel, RelOptInfo *output, Request *request, 
 		tlist = lappend(tlist, makeTargetEntry(copyObject(lfirst(cell)), list_length(tlist) + 1, NULL, false));
 	path->flags = CUSTOMPATH_SUPPORT_PROJECTION;
 	path->methods = &path_methods;
-	path->custom_private = list_make5(list_make2_oid(rte->relid, index->indexoid), request->output_info,
-									  list_make2(request->keys, list_make1_int(request->grouped)),
-									  list_make3(tlist, request->arguments, request->having),
-									  conditions_tree(request, rel));
+	path->custom_private = private_of(root, rel, request, CAIRN_WHOLE, tlist);
+	/* The planner frees a path that another is better than. */
+	serial = *path;
 	add_path(output, &path->path);
+	offer_parallel(root, rel, output, request, &serial, share * index->pages, groups);
 }
 
 static Plan *
@@ -358,6 +191,7 @@ plan_aggregate(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist
 	scan->methods = &scan_methods;
 	scan->custom_scan_tlist = linitial(trees);
 	scan->custom_exprs = lsecond(trees);
+	scan->custom_plans = plans;
 	scan->scan.plan.qual = lthird(trees);
 	scan->custom_private = list_make4(linitial(path->custom_private), lsecond(path->custom_private),
 									  lthird(path->custom_private), list_nth(path->custom_private, 4));
@@ -387,7 +221,7 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 	ListCell   *cell;
 
 	if (!OidIsValid(am) || !is_plain_table(root, rel) || root->rowMarks != NIL || parse->hasTargetSRFs ||
-		parse->commandType != CMD_SELECT || RecoveryInProgress())
+		parse->commandType != CMD_SELECT)
 		return;
 	if (stage == UPPERREL_GROUP_AGG)
 	{
@@ -410,7 +244,7 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 	exprs = target->exprs;
 	foreach(cell, rel->indexlist)
 	{
-		Request		request = {0};
+		CairnRequest request = {0};
 
 		request.index = lfirst_node(IndexOptInfo, cell);
 		request.varno = rel->relid;
@@ -423,13 +257,13 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 			TargetEntry *entry = get_sortgroupclause_tle(group, root->processed_tlist);
 
 			/* The column's own equality, so that groups are the index's. */
-			if (!IsA(entry->expr, Var) || column_of(&request, (Node *) entry->expr) != 0 || !is_ordered(exprType((Node *) entry->expr)) ||
+			if (!IsA(entry->expr, Var) || cairn_request_column(&request, (Node *) entry->expr) != 0 || !cairn_request_orders(exprType((Node *) entry->expr)) ||
 				get_op_opfamily_strategy(group->eqop, request.index->opfamily[0]) != BTEqualStrategyNumber)
 				continue;
 			if (stage == UPPERREL_DISTINCT && !equal(linitial(exprs), entry->expr))
 				continue;
 		}
-		if (take_target(&request, exprs) && take_target(&request, request.having) && take_conditions(&request, rel))
+		if (cairn_request_conditions(&request, rel) && cairn_request_target(&request, exprs) && cairn_request_target(&request, request.having))
 			offer(root, rel, output, &request, target, group == NULL ? 1 :
 				  estimate_num_groups(root, list_make1(get_sortgroupclause_tle(group, root->processed_tlist)->expr),
 									  Max(rel->rows, 1), NULL, NULL));

@@ -18,10 +18,18 @@ typedef enum CairnAggregateKind
 	CAIRN_GROUP_KEY				/* not an aggregate: the column that is grouped by */
 } CairnAggregateKind;
 
+/* Of several processes each has a part; the plan that is above them has theirs as its child. */
+typedef enum CairnAggregateRole
+{
+	CAIRN_WHOLE,
+	CAIRN_PARTIAL
+} CairnAggregateRole;
+
 /*
  * custom_private of the plan, lists of integers unless said otherwise:
- *   heap oid, index oid (oids) | output: kind, column, result type of each | keys: flags, column, strategy, subtype,
- *   collation, function of each condition | whether rows are grouped | the conditions as a tree, over a table of number 1
+ *   heap oid, index oid (oids) | output: kind, column, result type, FILTER clause of each | keys: flags, column, strategy, subtype,
+ *   collation, function of each condition | whether rows are grouped, role, conditions of WHERE, of each FILTER clause | the conditions
+ *   of WHERE as a tree, over a table of number 1
  */
 extern void cairn_aggregate_init(void);
 extern Node *cairn_aggregate_state(CustomScan *plan);

@@ -4,8 +4,9 @@
  * Rows of pages count without a look into the heap if every page of the heap is all-visible: first, when the scan has ended, and if
  * VACUUM has removed no row from the index in between. The order matters: a row that a page of the index held when it was read and
  * that the map calls visible afterwards is visible to our snapshot, unless VACUUM has taken it away meanwhile, which the sequence in
- * the meta page tells. If any of this fails, the scan starts again and asks the map, or the heap, for each row, with the leaf
- * pinned; then VACUUM waits for us.
+ * the meta page tells. If any of this fails, the scan starts again and asks the map about each leaf's heap pages, with the leaf
+ * pinned; then VACUUM waits for us. Of a leaf that the map does not vouch for, rows are asked about one by one, and those of
+ * pages that are not all-visible are looked up in the heap.
  */
 #include "aggregate_state.h"
 
@@ -50,22 +51,57 @@ static void
 keep_visible(AggregateState *state, uint32 from, uint32 to, uint64 *mask)
 {
 	ItemPointerData tids[CAIRN_BATCH];
+	uint64		vouched[CAIRN_MASK_WORDS(CAIRN_BATCH)];
 
 	for (uint32 start = from; start < to; start += CAIRN_BATCH)
 	{
 		uint32		count = Min(CAIRN_BATCH, to - start);
+		uint64	   *part = mask + (start - from) / 64;
 
 		CHECK_FOR_INTERRUPTS();
 		cairn_aggregate_checked(state, cairn_leaf_tids(state->leaf, start, count, tids));
-		for (uint32 i = 0; i < count; i++)
-		{
-			uint32		bit = start - from + i;
+		cairn_rows_visible(&state->walk, tids, count, state->heap, &state->map, vouched);
+		for (uint32 word = 0; word < CAIRN_MASK_WORDS(count); word++)
+			for (uint64 bits = part[word] & ~vouched[word]; bits != 0; bits &= bits - 1)
+			{
+				int			bit = pg_rightmost_one_pos64(bits);
 
-			if ((mask[bit / 64] & (UINT64CONST(1) << (bit % 64))) == 0)
-				continue;
-			if (!VM_ALL_VISIBLE(state->heap, ItemPointerGetBlockNumber(&tids[i]), &state->map) && !is_visible(state, &tids[i]))
-				mask[bit / 64] &= ~(UINT64CONST(1) << (bit % 64));
-		}
+				if (!is_visible(state, &tids[word * 64 + bit]))
+					part[word] &= ~(UINT64CONST(1) << bit);
+			}
+	}
+}
+
+/* Sets the bits of `count` rows and a word behind them to shift from. */
+static void
+set_all(uint64 *mask, uint32 count)
+{
+	uint32		words = CAIRN_MASK_WORDS(count);
+
+	memset(mask, 0xff, words * sizeof(uint64));
+	mask[words] = 0;
+	if (count % 64 != 0)
+		mask[words - 1] = (UINT64CONST(1) << (count % 64)) - 1;
+}
+
+/* The rows that each FILTER leaves of those in `mask`, or of all. */
+static void
+fill_filters(AggregateState *state, uint32 from, uint32 to, const uint64 *mask)
+{
+	uint32		words = CAIRN_MASK_WORDS(to - from);
+
+	for (int i = 0; i < state->filter_count; i++)
+	{
+		uint64	   *own = state->filters[i].mask;
+
+		if (mask == NULL)
+			set_all(own, to - from);
+		else
+			memcpy(own, mask, (words + 1) * sizeof(uint64));
+		if (state->filters[i].conditions.never)
+			memset(own, 0, words * sizeof(uint64));
+		else
+			cairn_filter_rows(&state->filters[i].conditions, &state->walk, from, to - from, own);
 	}
 }
 
@@ -74,26 +110,47 @@ static void
 add_leaf(AggregateState *state, uint32 from, uint32 to)
 {
 	uint64	   *mask = NULL;
+	bool		look_up = state->careful && !cairn_leaf_visible(&state->walk, from, to, state->heap, &state->map);
 
 	state->leaves++;
 	state->rows += to - from;
-	if (state->conditions.filter_count > 0 || state->careful)
+	if (state->conditions.filter_count > 0 || look_up)
 	{
-		uint32		words = (to - from + 63) / 64;
-
 		mask = state->mask;
-		memset(mask, 0xff, words * sizeof(uint64));
-		mask[words] = 0;
-		if ((to - from) % 64 != 0)
-			mask[words - 1] = (UINT64CONST(1) << ((to - from) % 64)) - 1;
+		set_all(mask, to - from);
 		cairn_filter_rows(&state->conditions, &state->walk, from, to - from, mask);
-		if (state->careful)
+		if (look_up)
 			keep_visible(state, from, to, mask);
 	}
+	fill_filters(state, from, to, mask);
+	state->filter_from = from;
 	if (state->grouped)
 		cairn_groups_add_rows(state, from, to, mask);
 	else
 		cairn_totals_add_rows(state, from, to, mask);
+}
+
+/* The leaves of this process, of those that several go through. */
+static void
+add_units(AggregateState *state)
+{
+	CairnParallel *units = &state->shared->units;
+	CairnWalk  *walk = &state->walk;
+	uint32		unit;
+	bool		more = cairn_parallel_seek(units, walk, &state->conditions.lower, &unit);
+	CairnArrival arrival = unit == 0 ? CAIRN_BY_SEARCH : CAIRN_FROM_BEFORE;
+
+	while (more)
+	{
+		uint32		from;
+		uint32		to;
+
+		cairn_walk_range(walk, &state->conditions.lower, &state->conditions.upper, arrival, &from, &to);
+		if (from < to)
+			add_leaf(state, from, to);
+		more = to == walk->rows && cairn_parallel_next(units, walk, &unit);
+		arrival = CAIRN_FROM_BEFORE;
+	}
 }
 
 static void
@@ -147,17 +204,27 @@ compare_tail(const void *a, const void *b, void *index)
 	return cairn_compare_datums(index, 0, x, a_null, y, b_null);
 }
 
-/* The tree and the tail of one moment, as scans take them. Rows of the tail are looked up in the heap after the lock is gone. */
-static void
+/*
+ * The tree and the tail of one moment, as scans take them. Rows of the tail are looked up in the heap after the lock is gone. False if other
+ * processes read all the leaves.
+ */
+static bool
 take_snapshot(AggregateState *state)
 {
 	Buffer		buffer = cairn_read(state->rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
 	int			kept = 0;
+	bool		rows = true;
+	bool		tail = true;
 
 	state->meta = *cairn_meta(state->rel, BufferGetPage(buffer));
+	if (state->shared != NULL)
+		cairn_aggregate_join(state, &rows, &tail);
 	cairn_walk_begin(&state->walk, state->index, &state->meta, state->leaf);
-	cairn_visit_tail(state->rel, state->meta.frozen_head, take_tail_row, state);
-	cairn_visit_tail(state->rel, state->meta.tail_head, take_tail_row, state);
+	if (tail)
+	{
+		cairn_visit_tail(state->rel, state->meta.frozen_head, take_tail_row, state);
+		cairn_visit_tail(state->rel, state->meta.tail_head, take_tail_row, state);
+	}
 	UnlockReleaseBuffer(buffer);
 	for (int i = 0; i < state->tail_count; i++)
 		if (is_visible(state, &state->tail[i]->t_tid))
@@ -165,6 +232,7 @@ take_snapshot(AggregateState *state)
 	state->tail_count = kept;
 	if (kept > 1)
 		qsort_arg(state->tail, kept, sizeof(IndexTuple), compare_tail, state->index);
+	return rows;
 }
 
 static bool
@@ -177,9 +245,17 @@ all_visible(AggregateState *state)
 	return visible >= blocks;
 }
 
+/* Whether rows that were counted unseen, since VACUUM's sequence was this, are all visible. */
+bool
+cairn_aggregate_holds(AggregateState *state, uint64 vacuum_seq)
+{
+	/* ORDER: the map is asked after the last page has been read. */
+	return all_visible(state) && vacuum_seq % 2 == 0 && cairn_read_meta(state->rel).vacuum_seq == vacuum_seq;
+}
+
 /* One run over the index. False if it has to be done again with care. */
-static bool
-run(AggregateState *state, bool careful)
+bool
+cairn_aggregate_run(AggregateState *state, bool careful)
 {
 	MemoryContext old;
 	bool		sound = true;
@@ -187,24 +263,28 @@ run(AggregateState *state, bool careful)
 	MemoryContextReset(state->context);
 	old = MemoryContextSwitchTo(state->context);
 	state->careful = state->was_careful = careful;
+	state->ran = true;
 	state->tail = NULL;
 	state->tail_count = state->tail_room = state->tail_at = 0;
 	state->open = false;
 	state->mask = palloc(MASK_WORDS * sizeof(uint64));
 	state->part = palloc(2 * MASK_WORDS * sizeof(uint64));
-	if (state->results != NULL)
-		tuplestore_clear(state->results);
-	cairn_conditions_set(&state->conditions, state->index, state->keys, state->key_count, true, state->context);
+	state->kept = palloc(MASK_WORDS * sizeof(uint64));
+	tuplestore_clear(state->results);
+	cairn_conditions_set(&state->conditions, state->index, state->keys, state->key_count, state->shared == NULL, state->context);
+	cairn_filters_set(state);
 	cairn_totals_begin(state);
 	if (!state->conditions.never)
 	{
-		take_snapshot(state);
-		add_ranges(state);
+		bool		rows = take_snapshot(state);
+
+		if (rows && state->shared != NULL)
+			add_units(state);
+		else if (rows)
+			add_ranges(state);
 		cairn_groups_add_tail(state, true, (Datum) 0, false);
-		/* ORDER: the map is asked after the last page has been read. */
-		if (!careful)
-			sound = all_visible(state) && state->meta.vacuum_seq % 2 == 0 &&
-				cairn_read_meta(state->rel).vacuum_seq == state->meta.vacuum_seq;
+		if (!careful && !state->is_part)
+			sound = cairn_aggregate_holds(state, state->meta.vacuum_seq);
 		cairn_walk_release(&state->walk);
 	}
 	if (sound && cairn_group_is_worth_a_row(state))
@@ -241,8 +321,15 @@ begin(CustomScanState *node, EState *estate, int flags)
 	List	   *relations = linitial(plan->custom_private);
 	List	   *info = lsecond(plan->custom_private);
 	List	   *keys = linitial((List *) lthird(plan->custom_private));
+	List	   *shape = lsecond((List *) lthird(plan->custom_private));
 
-	state->grouped = linitial_int((List *) lsecond((List *) lthird(plan->custom_private))) != 0;
+	state->grouped = linitial_int(shape) != 0;
+	state->is_part = lsecond_int(shape) == CAIRN_PARTIAL;
+	if (plan->custom_plans != NIL)
+	{
+		state->parts = ExecInitNode(linitial(plan->custom_plans), estate, flags);
+		node->custom_ps = list_make1(state->parts);
+	}
 	state->condition = lfourth(plan->custom_private);
 	state->heap = table_open(linitial_oid(relations), AccessShareLock);
 	state->rel = index_open(lsecond_oid(relations), AccessShareLock);
@@ -251,18 +338,23 @@ begin(CustomScanState *node, EState *estate, int flags)
 		return;
 	state->index = cairn_index_open(state->rel);
 	state->leaf = cairn_new_leaf(CurrentMemoryContext);
-	state->output_count = list_length(info) / 3;
+	state->output_count = list_length(info) / 4;
 	state->output = palloc(Max(state->output_count, 1) * sizeof(Output));
 	state->totals = palloc0(Max(state->output_count, 1) * sizeof(Total));
 	for (int i = 0; i < state->output_count; i++)
 	{
-		state->output[i].kind = list_nth_int(info, 3 * i);
-		state->output[i].column = list_nth_int(info, 3 * i + 1);
-		state->output[i].type = (Oid) list_nth_int(info, 3 * i + 2);
+		state->output[i].kind = list_nth_int(info, 4 * i);
+		state->output[i].column = list_nth_int(info, 4 * i + 1);
+		state->output[i].type = (Oid) list_nth_int(info, 4 * i + 2);
+		state->output[i].filter = list_nth_int(info, 4 * i + 3);
 	}
-	state->key_count = list_length(keys) / 6;
-	state->keys = palloc0(Max(state->key_count, 1) * sizeof(ScanKeyData));
-	for (int i = 0; i < state->key_count; i++)
+	state->key_count = list_nth_int(shape, 2);
+	state->filter_count = list_length(shape) - 3;
+	state->filters = palloc0(Max(state->filter_count, 1) * sizeof(CairnFilter));
+	for (int i = 0; i < state->filter_count; i++)
+		state->filters[i].key_count = list_nth_int(shape, i + 3);
+	state->keys = palloc0(Max(list_length(keys) / 6, 1) * sizeof(ScanKeyData));
+	for (int i = 0; i < list_length(keys) / 6; i++)
 	{
 		int			key_flags = list_nth_int(keys, 6 * i);
 		Oid			function = (Oid) list_nth_int(keys, 6 * i + 5);
@@ -297,8 +389,16 @@ next_result(CustomScanState *node)
 		PredicateLockRelation(state->rel, node->ss.ps.state->es_snapshot);
 		pgstat_count_index_scan(state->rel);
 		state->leaves = state->rows = state->heap_fetches = 0;
-		if (!all_visible(state) || !run(state, false))
-			run(state, true);
+		if (state->parts != NULL)
+			cairn_aggregate_combine(state);
+		else if (state->is_part)
+		{
+			cairn_aggregate_run(state, !all_visible(state));
+			if (state->shared != NULL)
+				cairn_aggregate_account(state);
+		}
+		else if (!all_visible(state) || !cairn_aggregate_run(state, false))
+			cairn_aggregate_run(state, true);
 		state->done = true;
 	}
 	for (;;)
@@ -308,7 +408,7 @@ next_result(CustomScanState *node)
 		if (!tuplestore_gettupleslot(state->results, true, false, state->stored))
 			return node->ss.ps.ps_ProjInfo ? ExecClearTuple(node->ss.ps.ps_ProjInfo->pi_state.resultslot) : slot;
 		slot_getallattrs(state->stored);
-		for (int i = 0; i < state->output_count; i++)
+		for (int i = 0; i < slot->tts_tupleDescriptor->natts; i++)
 		{
 			slot->tts_values[i] = state->stored->tts_values[i];
 			slot->tts_isnull[i] = state->stored->tts_isnull[i];
@@ -328,6 +428,13 @@ rescan(CustomScanState *node)
 
 	state->done = false;
 	tuplestore_clear(state->results);
+	if (state->parts == NULL)
+		return;
+	if (node->ss.ps.chgParam != NULL)
+		UpdateChangedParamSet(state->parts, node->ss.ps.chgParam);
+	/* With changed parameters it is done when the first row is asked for. */
+	if (state->parts->chgParam == NULL)
+		ExecReScan(state->parts);
 }
 
 static void
@@ -335,6 +442,8 @@ end(CustomScanState *node)
 {
 	AggregateState *state = (AggregateState *) node;
 
+	if (state->parts != NULL)
+		ExecEndNode(state->parts);
 	if (state->fetch != NULL)
 		table_index_fetch_end(state->fetch);
 	if (state->index != NULL)
@@ -365,9 +474,10 @@ explain(CustomScanState *node, List *ancestors, ExplainState *es)
 	}
 	if (state->grouped)
 		ExplainPropertyText("Group", "first column", es);
-	if (es->analyze)
+	/* What several processes do is shown where they do it. */
+	if (es->analyze && (state->parts == NULL || state->ran))
 	{
-		ExplainPropertyText("Visibility", state->was_careful ? "row by row" : "whole table", es);
+		ExplainPropertyText("Visibility", state->was_careful ? "page by page" : "whole table", es);
 		ExplainPropertyInteger("Leaves", NULL, state->leaves, es);
 		ExplainPropertyInteger("Index Rows", NULL, state->rows, es);
 		ExplainPropertyInteger("Heap Fetches", NULL, state->heap_fetches, es);
@@ -380,6 +490,11 @@ static const CustomExecMethods exec_methods = {
 	.ExecCustomScan = next_result,
 	.EndCustomScan = end,
 	.ReScanCustomScan = rescan,
+	.EstimateDSMCustomScan = cairn_aggregate_estimate_shared,
+	.InitializeDSMCustomScan = cairn_aggregate_begin_shared,
+	.ReInitializeDSMCustomScan = cairn_aggregate_begin_shared_again,
+	.InitializeWorkerCustomScan = cairn_aggregate_begin_worker,
+	.ShutdownCustomScan = cairn_aggregate_shut_down,
 	.ExplainCustomScan = explain,
 };
 

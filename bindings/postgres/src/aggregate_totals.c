@@ -92,8 +92,14 @@ void
 cairn_group_put(AggregateState *state)
 {
 	TupleTableSlot *slot = state->css.ss.ss_ScanTupleSlot;
-	MemoryContext old = MemoryContextSwitchTo(state->context);
+	MemoryContext old;
 
+	if (state->is_part)
+	{
+		cairn_part_put(state);
+		return;
+	}
+	old = MemoryContextSwitchTo(state->context);
 	ExecClearTuple(slot);
 	for (int i = 0; i < state->output_count; i++)
 		slot->tts_values[i] = result_of(state, i, &slot->tts_isnull[i]);
@@ -108,6 +114,24 @@ bool
 cairn_group_is_worth_a_row(AggregateState *state)
 {
 	return !state->grouped || state->open;
+}
+
+/* The conditions of FILTER clauses. None of them narrows the range, so all are looked at. */
+void
+cairn_filters_set(AggregateState *state)
+{
+	ScanKey		keys = state->keys + state->key_count;
+
+	for (int i = 0; i < state->filter_count; i++)
+	{
+		CairnFilter *filter = &state->filters[i];
+
+		cairn_conditions_set(&filter->conditions, state->index, keys, filter->key_count, false, state->context);
+		for (int at = 0; at < filter->conditions.count; at++)
+			filter->conditions.list[at].in_bounds = false;
+		filter->mask = MemoryContextAlloc(state->context, MASK_WORDS * sizeof(uint64));
+		keys += filter->key_count;
+	}
 }
 
 static void
@@ -129,7 +153,8 @@ add_tail_row(AggregateState *state, IndexTuple tuple)
 		bool		is_null = false;
 		Datum		datum;
 
-		if (output->kind == CAIRN_GROUP_KEY)
+		if (output->kind == CAIRN_GROUP_KEY ||
+			(output->filter >= 0 && !cairn_conditions_tuple(&state->filters[output->filter].conditions, tuple)))
 			continue;
 		if (output->kind == CAIRN_COUNT_ROWS)
 		{
@@ -156,6 +181,19 @@ count_bits(const uint64 *mask, uint32 count)
 	return bits;
 }
 
+/* Bits `from..from + count` of a mask that has a word behind its last, moved to bit 0. */
+static void
+cut_mask(const uint64 *mask, uint32 from, uint32 count, uint64 *out)
+{
+	uint32		shift = from % 64;
+	const uint64 *words = mask + from / 64;
+
+	for (uint32 word = 0; word < CAIRN_MASK_WORDS(count); word++)
+		out[word] = shift == 0 ? words[word] : (words[word] >> shift) | (words[word + 1] << (64 - shift));
+	if (count % 64 != 0)
+		out[count / 64] &= (UINT64CONST(1) << (count % 64)) - 1;
+}
+
 /* Rows `from..to` of the leaf, those in `mask` if there is one. */
 void
 cairn_totals_add_rows(AggregateState *state, uint32 from, uint32 to, const uint64 *mask)
@@ -172,19 +210,27 @@ cairn_totals_add_rows(AggregateState *state, uint32 from, uint32 to, const uint6
 
 		if (output->kind == CAIRN_GROUP_KEY)
 			continue;
+		if (output->filter >= 0)
+		{
+			cut_mask(state->filters[output->filter].mask, from - state->filter_from, to - from, state->kept);
+			values = state->kept;
+			count = count_bits(values, to - from);
+			if (count == 0)
+				continue;
+		}
 		if (output->kind == CAIRN_COUNT_ROWS)
 		{
-			total->count += all;
+			total->count += count;
 			continue;
 		}
 		nulls = cairn_leaf_has_nulls(state->leaf, output->column);
 		cairn_aggregate_checked(state, nulls);
 		if (nulls > 0)
 		{
-			uint32		words = (to - from + 63) / 64;
+			uint32		words = CAIRN_MASK_WORDS(to - from);
 
-			if (mask != NULL)
-				memcpy(state->part + MASK_WORDS, mask, words * sizeof(uint64));
+			if (values != NULL)
+				memcpy(state->part + MASK_WORDS, values, words * sizeof(uint64));
 			else
 			{
 				memset(state->part + MASK_WORDS, 0xff, words * sizeof(uint64));
@@ -316,16 +362,8 @@ cairn_groups_add_rows(AggregateState *state, uint32 from, uint32 to, const uint6
 		}
 		if (mask != NULL)
 		{
-			/* The group's part of the mask, moved to bit 0. */
-			uint32		shift = (row - from) % 64;
-			const uint64 *words = mask + (row - from) / 64;
-			uint32		count = (end - row + 63) / 64;
-
 			part = state->part;
-			for (uint32 word = 0; word < count; word++)
-				part[word] = shift == 0 ? words[word] : (words[word] >> shift) | (words[word + 1] << (64 - shift));
-			if ((end - row) % 64 != 0)
-				part[count - 1] &= (UINT64CONST(1) << ((end - row) % 64)) - 1;
+			cut_mask(mask, row - from, end - row, part);
 		}
 		if (part == NULL || count_bits(part, end - row) > 0)
 		{

@@ -258,6 +258,7 @@ cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 		make_room(state, CAIRN_BATCH);
 	if (backward)
 		from = to - count;
+	state->vouched_known = false;
 	batch->has_nulls = false;
 	if (batch->with_columns)
 		for (int i = 0; i < state->index->columns; i++)
@@ -355,19 +356,7 @@ cairn_seek_tuple(CairnScan *state, IndexTuple key, bool behind)
 				high;
 	bool		more;
 
-	bound.count = index->keys;
-	bound.or_equal = false;
-	for (int i = 0; i < index->keys; i++)
-	{
-		CairnBoundColumn *at = &bound.column[i];
-
-		at->datum = index_getattr(key, i + 1, index->desc, &at->is_null);
-		at->is_integer = index->column[i].is_integer && !at->is_null;
-		if (at->is_integer)
-			at->integer = (int64) cairn_to_integer(&index->column[i], at->datum);
-		at->compare = index->column[i].compare;
-		at->collation = index->column[i].collation;
-	}
+	cairn_bound_of(index, key, &bound);
 	if (!cairn_walk_seek(&state->walk, &bound))
 		return 0;
 	do

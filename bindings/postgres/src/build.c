@@ -8,25 +8,76 @@
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "storage/lmgr.h"
-#if PG_VERSION_NUM >= 140000
 #include "utils/backend_progress.h"
-#endif
+#include "utils/datum.h"
 
+#include "build.h"
 #include "phases.h"
 
-typedef struct BuildState
+/* The last row that counts in a unique index, and whether the next one has its key. */
+typedef struct Last
 {
-	CairnSort  *sort;
-	double		tuples;
-} BuildState;
+	bool		is_set;
+	Datum		values[INDEX_MAX_KEYS];
+	bool		nulls[INDEX_MAX_KEYS];
+} Last;
 
-static void
-add_row(Relation rel, ItemPointer tid, Datum *values, bool *nulls, bool is_alive, void *state)
+void
+cairn_build_add_row(Relation rel, ItemPointer tid, Datum *values, bool *nulls, bool is_alive, void *state)
 {
-	BuildState *build = state;
+	CairnBuildState *build = state;
 
-	cairn_sort_add(build->sort, tid, values, nulls);
+	cairn_sort_add(build->sort, tid, values, nulls, !is_alive);
 	build->tuples++;
+}
+
+/* Fails if a live row has the key of the live row before it. */
+static void
+check_unique(CairnIndex *index, Relation heap, IndexInfo *info, Last *last, Datum *values, bool *nulls)
+{
+	bool		same = last->is_set;
+	int			nulls_met = 0;
+
+	for (int i = 0; i < index->keys; i++)
+	{
+		nulls_met += nulls[i];
+		same = same && cairn_compare_datums(index, i, last->values[i], last->nulls[i], values[i], nulls[i]) == 0;
+	}
+	/* NULL is not equal to NULL unless the index was made so. */
+	if (nulls_met > 0 && !info->ii_NullsNotDistinct)
+		return;
+	if (same)
+		cairn_unique_built(index, heap, values, nulls);
+	for (int i = 0; i < index->keys; i++)
+	{
+		CairnColumn *column = &index->column[i];
+
+		if (!column->byval && last->is_set && !last->nulls[i])
+			pfree(DatumGetPointer(last->values[i]));
+		last->nulls[i] = nulls[i];
+		last->values[i] = nulls[i] ? (Datum) 0 : datumCopy(values[i], column->byval, column->len);
+	}
+	last->is_set = true;
+}
+
+/* The heap's rows in order, by as many processes as PostgreSQL allows. */
+static CairnSort *
+sort_heap(Relation heap, Relation rel, IndexInfo *info, CairnIndex *index, IndexBuildResult *result, CairnBuildLeader **leader)
+{
+	CairnBuildState build = {0};
+
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, CAIRN_PHASE_SCAN);
+	*leader = cairn_build_parallel(heap, rel, info, index, &build.sort, &result->heap_tuples, &build.tuples);
+	if (*leader == NULL)
+	{
+		build.sort = cairn_sort_begin(index, maintenance_work_mem, NULL);
+		result->heap_tuples = table_index_build_scan(heap, rel, info, true, true, cairn_build_add_row, &build, NULL);
+	}
+	result->index_tuples = build.tuples;
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) build.tuples);
+	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, CAIRN_PHASE_SORT);
+	cairn_sort_perform(build.sort);
+	return build.sort;
 }
 
 IndexBuildResult *
@@ -34,11 +85,14 @@ cairn_build(Relation heap, Relation rel, IndexInfo *info)
 {
 	CairnIndex *index;
 	CairnWriter *writer;
-	BuildState	build = {0};
-	IndexBuildResult *result;
+	CairnSort  *sort;
+	CairnBuildLeader *leader;
+	IndexBuildResult *result = palloc0(sizeof(IndexBuildResult));
+	Last		last = {0};
 	ItemPointerData tid;
 	Datum	   *values;
 	bool	   *nulls;
+	bool		dead;
 	BlockNumber root;
 	Buffer		buffer;
 	GenericXLogState *log;
@@ -56,18 +110,13 @@ cairn_build(Relation heap, Relation rel, IndexInfo *info)
 	UnlockReleaseBuffer(buffer);
 
 	index = cairn_index_open(rel);
-	build.sort = cairn_sort_begin(index, maintenance_work_mem);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, CAIRN_PHASE_SCAN);
-	build.tuples = 0;
-	result = palloc(sizeof(IndexBuildResult));
-	result->heap_tuples = table_index_build_scan(heap, rel, info, true, true, add_row, &build, NULL);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_TOTAL, (int64) build.tuples);
-	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, CAIRN_PHASE_SORT);
-	cairn_sort_perform(build.sort);
+	sort = sort_heap(heap, rel, info, index, result, &leader);
 	pgstat_progress_update_param(PROGRESS_CREATEIDX_SUBPHASE, CAIRN_PHASE_WRITE);
 	writer = cairn_writer_begin(index, 1);
-	while (cairn_sort_next(build.sort, &tid, &values, &nulls))
+	while (cairn_sort_next(sort, &tid, &values, &nulls, &dead))
 	{
+		if (info->ii_Unique && !dead)
+			check_unique(index, heap, info, &last, values, nulls);
 		cairn_writer_add(writer, &tid, values, nulls);
 		if (++done % 8192 == 0)
 			pgstat_progress_update_param(PROGRESS_CREATEIDX_TUPLES_DONE, done);
@@ -84,8 +133,9 @@ cairn_build(Relation heap, Relation rel, IndexInfo *info)
 	UnlockReleaseBuffer(buffer);
 
 	cairn_writer_free(writer);
-	cairn_sort_end(build.sort);
-	result->index_tuples = build.tuples;
+	cairn_sort_end(sort);
+	if (leader != NULL)
+		cairn_build_parallel_end(leader);
 	return result;
 }
 

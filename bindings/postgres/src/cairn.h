@@ -141,6 +141,7 @@ typedef struct CairnWalk
 	BlockNumber root;
 	uint32		generation;
 	bool		copies;
+	uint64		vacuum_seq;		/* of the meta page before the leaf was read; with copies only */
 	Buffer		root_pin;
 	int			depth;
 	CairnStep	step[CAIRN_MAX_DEPTH];
@@ -234,6 +235,7 @@ extern void cairn_walk_range(CairnWalk *walk, const CairnBound *lower, const Cai
 extern uint32 cairn_walk_count_before(CairnWalk *walk, const CairnBound *bound);
 extern bool cairn_walk_key_tuple(CairnWalk *walk, IndexTuple *out);
 extern bool cairn_walk_next_key(CairnWalk *walk, IndexTuple *out);
+extern void cairn_bound_of(CairnIndex *index, IndexTuple key, CairnBound *bound);
 
 /* write.c */
 extern CairnWriter *cairn_writer_begin(CairnIndex *index, uint32 generation);
@@ -247,11 +249,27 @@ extern void cairn_fill_inner(CairnIndex *index, Page page, CairnChild *children,
 
 /* sort.c */
 typedef struct CairnSort CairnSort;
-extern CairnSort *cairn_sort_begin(CairnIndex *index, int kilobytes);
-extern void cairn_sort_add(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls);
+
+/* One of several processes that sort together. */
+typedef struct CairnSortPart
+{
+	int			number;			/* of this one; -1 of the one that reads what the others have sorted */
+	int			participants;	/* those others */
+	int		   *runs;			/* of rows of numbers, of each */
+	struct SharedFileSet *files;	/* for them */
+	Sharedsort *tuples;			/* for other rows */
+} CairnSortPart;
+
+extern CairnSort *cairn_sort_begin(CairnIndex *index, int kilobytes, const CairnSortPart *part);
+extern void cairn_sort_add(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls, bool dead);
 extern void cairn_sort_perform(CairnSort *sort);
-extern bool cairn_sort_next(CairnSort *sort, ItemPointer tid, Datum **values, bool **nulls);
+extern bool cairn_sort_next(CairnSort *sort, ItemPointer tid, Datum **values, bool **nulls, bool *dead);
 extern void cairn_sort_end(CairnSort *sort);
+
+/* unique.c */
+extern void cairn_unique_built(CairnIndex *index, Relation heap, Datum *values, bool *nulls) CAIRN_NORETURN;
+extern bool cairn_insert_unique(Relation rel, Relation heap, IndexTuple tuple, Datum *values, bool *nulls,
+								IndexUniqueCheck check, struct IndexInfo *info);
 
 /* build.c, insert.c, scan.c, vacuum.c, merge.c, sweep.c, handler.c */
 extern IndexBuildResult *cairn_build(Relation heap, Relation index, struct IndexInfo *info);
@@ -285,6 +303,14 @@ extern void cairn_cost_estimate(struct PlannerInfo *root, struct IndexPath *path
 
 /* A tail page's tuples, for scans, VACUUM and merges. */
 typedef void (*CairnTailVisitor) (IndexTuple tuple, void *state);
+typedef struct CairnTailPlace
+{
+	BlockNumber block;
+	OffsetNumber offset;
+} CairnTailPlace;
+
+extern void cairn_visit_tail_from(Relation rel, BlockNumber head, CairnTailPlace *from, CairnTailVisitor visitor, void *state);
+extern void cairn_append(Relation rel, Buffer meta_buffer, IndexTuple tuple, bool exclusive);
 extern void cairn_visit_tail(Relation rel, BlockNumber head, CairnTailVisitor visitor, void *state);
 
 #endif							/* CAIRN_H */

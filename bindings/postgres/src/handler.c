@@ -1,7 +1,6 @@
 /* What PostgreSQL asks an access method for, its options, and its estimates. */
 #include "cairn.h"
 
-#include "access/xlog.h"
 #include "catalog/pg_opclass.h"
 #include "commands/progress.h"
 #include "commands/vacuum.h"
@@ -46,14 +45,11 @@ options(Datum reloptions, bool validate)
 	return (bytea *) build_reloptions(reloptions, validate, cairn_options_kind, sizeof(CairnOptions), table, lengthof(table));
 }
 
-/*
- * Whether index-only scans may be planned. They trust the visibility map, which needs pins that VACUUM waits for. The replay of a
- * standby does not wait, so there scans look into the heap.
- */
+/* Every column is stored as it is. */
 static bool
 can_return(Relation rel, int attribute)
 {
-	return !RecoveryInProgress();
+	return true;
 }
 
 static char *
@@ -168,6 +164,10 @@ cairn_handler(PG_FUNCTION_ARGS)
 	am->amsearchnulls = true;
 	am->amclusterable = true;
 	am->amcanparallel = true;
+	am->amcanunique = true;
+#if PG_VERSION_NUM >= 170000
+	am->amcanbuildparallel = true;
+#endif
 	am->amcaninclude = true;
 	am->amusemaintenanceworkmem = true;
 	am->amparallelvacuumoptions = VACUUM_OPTION_NO_PARALLEL;

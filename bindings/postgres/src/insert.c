@@ -62,16 +62,42 @@ add_page(Relation rel, Buffer meta_buffer, IndexTuple tuple, Size size)
 		UnlockReleaseBuffer(last_buffer);
 }
 
-bool
-cairn_insert(Relation rel, Datum *values, bool *nulls, ItemPointer tid, Relation heap, IndexUniqueCheck check,
-			 bool unchanged, IndexInfo *info)
+/* Hangs the tuple behind the tail. The meta page is locked, exclusively or not, and stays so. */
+void
+cairn_append(Relation rel, Buffer meta_buffer, IndexTuple tuple, bool exclusive)
 {
-	Buffer		meta_buffer;
-	IndexTuple	tuple;
-	Size		size;
-	BlockNumber last;
-	Datum		plain[INDEX_MAX_KEYS];
+	Size		size = IndexTupleSize(tuple);
+	BlockNumber last = cairn_meta(rel, BufferGetPage(meta_buffer))->tail_last;
+
+	while (!BlockNumberIsValid(last) || !add_to_last(rel, last, tuple, size))
+	{
+		BlockNumber now;
+
+		if (!exclusive)
+		{
+			LockBuffer(meta_buffer, BUFFER_LOCK_UNLOCK);
+			LockBuffer(meta_buffer, BUFFER_LOCK_EXCLUSIVE);
+			exclusive = true;
+		}
+		now = cairn_meta(rel, BufferGetPage(meta_buffer))->tail_last;
+		if (now == last)
+		{
+			add_page(rel, meta_buffer, tuple, size);
+			break;
+		}
+		/* Somebody else was faster. The lock is stronger than needed from here on, which harms nobody. */
+		last = now;
+	}
+}
+
+/* The row as the tail holds it. */
+static IndexTuple
+form_tuple(Relation rel, Datum *values, bool *nulls, ItemPointer tid)
+{
 	TupleDesc	desc = RelationGetDescr(rel);
+	Datum		plain[INDEX_MAX_KEYS];
+	IndexTuple	tuple;
+	Size		size = 0;
 
 	/* Values are kept as they are: what PostgreSQL would compress here, a leaf has to hold unpacked. */
 	for (int i = 0; i < desc->natts; i++)
@@ -83,7 +109,6 @@ cairn_insert(Relation rel, Datum *values, bool *nulls, ItemPointer tid, Relation
 	tuple = index_form_tuple(desc, plain, nulls);
 	tuple->t_tid = *tid;
 	/* What the writer of leaves is going to say at the next merge has to be said now. */
-	size = 0;
 	for (int i = 0; i < desc->natts; i++)
 	{
 		Form_pg_attribute attribute = TupleDescAttr(desc, i);
@@ -100,36 +125,45 @@ cairn_insert(Relation rel, Datum *values, bool *nulls, ItemPointer tid, Relation
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index row size %zu exceeds maximum %d for index \"%s\"",
 						size, (int) CAIRN_MAX_ROW_BYTES, RelationGetRelationName(rel))));
-	size = IndexTupleSize(tuple);
-	meta_buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
-	last = cairn_meta(rel, BufferGetPage(meta_buffer))->tail_last;
-	while (!BlockNumberIsValid(last) || !add_to_last(rel, last, tuple, size))
-	{
-		BlockNumber now;
-
-		LockBuffer(meta_buffer, BUFFER_LOCK_UNLOCK);
-		LockBuffer(meta_buffer, BUFFER_LOCK_EXCLUSIVE);
-		now = cairn_meta(rel, BufferGetPage(meta_buffer))->tail_last;
-		if (now == last)
-		{
-			add_page(rel, meta_buffer, tuple, size);
-			break;
-		}
-		/* Somebody else was faster. The lock is stronger than needed from here on, which harms nobody. */
-		last = now;
-	}
-	UnlockReleaseBuffer(meta_buffer);
-	pfree(tuple);
-	return false;
+	return tuple;
 }
 
-/* Shows the tuples of a tail to `visitor`, page by page under a share lock. */
+bool
+cairn_insert(Relation rel, Datum *values, bool *nulls, ItemPointer tid, Relation heap, IndexUniqueCheck check,
+			 bool unchanged, IndexInfo *info)
+{
+	IndexTuple	tuple = form_tuple(rel, values, nulls, tid);
+	Buffer		meta_buffer;
+	bool		is_unique = false;
+
+	if (check != UNIQUE_CHECK_NO)
+		is_unique = cairn_insert_unique(rel, heap, tuple, values, nulls, check, info);
+	else
+	{
+		meta_buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
+		cairn_append(rel, meta_buffer, tuple, false);
+		UnlockReleaseBuffer(meta_buffer);
+	}
+	pfree(tuple);
+	return is_unique;
+}
+
+/*
+ * Shows the tuples of a tail to `visitor`, page by page under a share lock. `from`: those behind this place, which is moved to the last tuple shown; null
+ * for all of them.
+ */
 void
-cairn_visit_tail(Relation rel, BlockNumber head, CairnTailVisitor visitor, void *state)
+cairn_visit_tail_from(Relation rel, BlockNumber head, CairnTailPlace *from, CairnTailVisitor visitor, void *state)
 {
 	BlockNumber steps = 0;
 	BlockNumber blocks = RelationGetNumberOfBlocks(rel);
+	OffsetNumber at = FirstOffsetNumber;
 
+	if (from != NULL && BlockNumberIsValid(from->block))
+	{
+		head = from->block;
+		at = OffsetNumberNext(from->offset);
+	}
 	while (BlockNumberIsValid(head))
 	{
 		Buffer		buffer = cairn_read(rel, head, BUFFER_LOCK_SHARE);
@@ -147,9 +181,18 @@ cairn_visit_tail(Relation rel, BlockNumber head, CairnTailVisitor visitor, void 
 			if (steps > blocks)
 				cairn_page_damaged(rel, head, "the tail goes in a circle");
 		}
-		for (OffsetNumber at = FirstOffsetNumber; at <= count; at++)
+		for (; at <= count; at++)
 			visitor(cairn_item(rel, head, page, at), state);
 		UnlockReleaseBuffer(buffer);
+		if (from != NULL)
+			*from = (CairnTailPlace) {.block = head, .offset = count};
+		at = FirstOffsetNumber;
 		head = next;
 	}
+}
+
+void
+cairn_visit_tail(Relation rel, BlockNumber head, CairnTailVisitor visitor, void *state)
+{
+	cairn_visit_tail_from(rel, head, NULL, visitor, state);
 }

@@ -47,7 +47,7 @@ sort_tail_row(IndexTuple tuple, void *argument)
 	bool		nulls[INDEX_MAX_KEYS];
 
 	index_deform_tuple(tuple, state->index->desc, values, nulls);
-	cairn_sort_add(state->sort, &tuple->t_tid, values, nulls);
+	cairn_sort_add(state->sort, &tuple->t_tid, values, nulls, false);
 }
 
 /* Inserts go to a new tail from here on. Says which tail is to be moved. */
@@ -74,7 +74,9 @@ freeze(Relation rel)
 static void
 next_row(MergeState *state)
 {
-	state->has_row = cairn_sort_next(state->sort, &state->tid, &state->values, &state->nulls);
+	bool		dead;
+
+	state->has_row = cairn_sort_next(state->sort, &state->tid, &state->values, &state->nulls, &dead);
 }
 
 static void
@@ -288,7 +290,7 @@ cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait)
 	meta = freeze(index->rel);
 	state.index = index;
 	state.row = AllocSetContextCreate(context, "cairn merge row", ALLOCSET_DEFAULT_SIZES);
-	state.sort = cairn_sort_begin(index, kilobytes);
+	state.sort = cairn_sort_begin(index, kilobytes, NULL);
 	cairn_visit_tail(index->rel, meta.frozen_head, sort_tail_row, &state);
 	cairn_sort_perform(state.sort);
 	state.writer = cairn_writer_begin(index, meta.generation + 1);

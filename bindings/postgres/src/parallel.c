@@ -100,32 +100,32 @@ claim(CairnParallel *parallel)
 	return unit;
 }
 
-/* To the first unit of ours. Unit 0 is where the range begins. */
+/* To the first unit of ours. Unit 0 is where the range begins, at `lower`. */
 bool
-cairn_parallel_seek(CairnScan *state)
+cairn_parallel_seek(CairnParallel *parallel, CairnWalk *walk, const CairnBound *lower, uint32 *unit)
 {
-	uint32		unit = claim(state->parallel);
+	uint32		claimed = claim(parallel);
 
-	state->unit = 0;
-	if (!cairn_walk_seek(&state->walk, &state->conditions.lower))
+	*unit = 0;
+	if (!cairn_walk_seek(walk, lower))
 		return false;
-	if (unit > 0 && !cairn_walk_skip_units(&state->walk, unit))
+	if (claimed > 0 && !cairn_walk_skip_units(walk, claimed))
 		return false;
-	state->unit = unit;
+	*unit = claimed;
 	return true;
 }
 
 /* To the next leaf of ours: of the same unit, or of the next one that nobody has claimed. */
 bool
-cairn_parallel_next(CairnScan *state)
+cairn_parallel_next(CairnParallel *parallel, CairnWalk *walk, uint32 *unit)
 {
-	uint32		unit;
+	uint32		claimed;
 
-	if (cairn_walk_next_in_unit(&state->walk))
+	if (cairn_walk_next_in_unit(walk))
 		return true;
-	unit = claim(state->parallel);
-	if (!cairn_walk_skip_units(&state->walk, unit - state->unit))
+	claimed = claim(parallel);
+	if (!cairn_walk_skip_units(walk, claimed - *unit))
 		return false;
-	state->unit = unit;
+	*unit = claimed;
 	return true;
 }

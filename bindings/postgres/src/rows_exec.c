@@ -4,6 +4,7 @@
  */
 #include "batch.h"
 #include "rows.h"
+#include "visible.h"
 
 #include "access/genam.h"
 #include "access/tableam.h"
@@ -19,12 +20,6 @@
 #include "storage/predicate.h"
 #include "utils/lsyscache.h"
 #include "utils/ruleutils.h"
-
-/* The visibility map, as visibilitymap.c lays it out: two bits a block, the lower one says that all rows are visible to all. */
-#define MAP_BYTES (BLCKSZ - MAXALIGN(SizeOfPageHeaderData))
-#define BLOCKS_PER_BYTE 4
-#define BLOCKS_PER_MAP_PAGE (MAP_BYTES * BLOCKS_PER_BYTE)
-#define ALL_VISIBLE_BITS 0x55
 
 typedef struct RowsState
 {
@@ -47,68 +42,20 @@ typedef struct RowsState
 	MemoryContext context;		/* of what the batch's datums point to */
 } RowsState;
 
-/* Whether the map says of all blocks `first..=last` that their rows are visible to all. */
-static bool
-blocks_visible(Relation heap, BlockNumber first, BlockNumber last, Buffer *map)
-{
-	StaticAssertStmt(BITS_PER_HEAPBLOCK == 2, "two bits a block");
-	for (;;)
-	{
-		uint32		from = first % BLOCKS_PER_MAP_PAGE;
-		uint32		to = Min(from + (last - first), BLOCKS_PER_MAP_PAGE - 1);
-		const uint8 *bytes;
-		uint32		at = from / BLOCKS_PER_BYTE;
-		uint32		end = to / BLOCKS_PER_BYTE;
-		uint8		head = ALL_VISIBLE_BITS & (0xff << 2 * (from % BLOCKS_PER_BYTE));
-		uint8		tail = ALL_VISIBLE_BITS & (0xff >> 2 * (BLOCKS_PER_BYTE - 1 - to % BLOCKS_PER_BYTE));
-		uint8		missing = 0;
-
-		/* Finds the page of the map and pins it. */
-		if (!VM_ALL_VISIBLE(heap, first, map))
-			return false;
-		bytes = (const uint8 *) PageGetContents(BufferGetPage(*map));
-		if (at == end)
-			missing = (head & tail) & ~bytes[at];
-		else
-		{
-			missing = head & ~bytes[at];
-			for (uint32 i = at + 1; i < end; i++)
-				missing |= ALL_VISIBLE_BITS & ~bytes[i];
-			missing |= tail & ~bytes[end];
-		}
-		if (missing != 0)
-			return false;
-		if (last - first <= to - from)
-			return true;
-		first += to - from + 1;
-	}
-}
-
-/* Whether all rows of the leaf within the range are visible. A table so large that the look takes longer than the rows is asked row by row. */
+/* Whether all rows of the leaf within the range are visible: then their row ids are not unpacked. */
 static bool
 leaf_visible(CairnScan *scan, void *argument)
 {
-	RowsState  *state = argument;
-	uint64_t	blocks[2];
-	int			code;
+	IndexOnlyScanState *only = ((RowsState *) argument)->only;
 
-	if (scan->from >= scan->to)
-		return true;
-	code = cairn_leaf_blocks(scan->leaf, scan->from, scan->to, blocks);
-	if (code < 0)
-		cairn_codec_failed(scan->index->rel, BufferGetBlockNumber(scan->walk.leaf_buffer), scan->leaf, code);
-	if (blocks[1] > MaxBlockNumber || blocks[0] > blocks[1] || blocks[1] - blocks[0] > 1024 + 64 * (uint64) (scan->to - scan->from))
-		return false;
-	return blocks_visible(state->only->ss.ss_currentRelation, (BlockNumber) blocks[0], (BlockNumber) blocks[1], &state->only->ioss_VMBuffer);
+	return cairn_leaf_visible(&scan->walk, scan->from, scan->to, only->ss.ss_currentRelation, &only->ioss_VMBuffer);
 }
 
 static bool
-row_visible(RowsState *state, ItemPointer tid)
+in_heap(RowsState *state, ItemPointer tid)
 {
 	IndexOnlyScanState *only = state->only;
 
-	if (VM_ALL_VISIBLE(only->ss.ss_currentRelation, ItemPointerGetBlockNumber(tid), &only->ioss_VMBuffer))
-		return true;
 	InstrCountTuples2(&state->css, 1);
 	only->ioss_ScanDesc->xs_heaptid = *tid;
 	if (!index_fetch_heap(only->ioss_ScanDesc, only->ioss_TableSlot))
@@ -187,10 +134,13 @@ next_batch(RowsState *state)
 	state->count = batch->count;
 	if (!batch->without_tids)
 	{
+		uint64		mask[CAIRN_MASK_WORDS(CAIRN_BATCH)];
+
 		state->count = 0;
 		state->visible = state->visible_rows;
+		cairn_rows_visible(&scan->walk, batch->tid, batch->count, state->only->ss.ss_currentRelation, &state->only->ioss_VMBuffer, mask);
 		for (int row = 0; row < batch->count; row++)
-			if (row_visible(state, &batch->tid[row]))
+			if ((mask[row / 64] & (UINT64CONST(1) << (row % 64))) != 0 || in_heap(state, &batch->tid[row]))
 				state->visible[state->count++] = row;
 	}
 	state->has_nulls = batch->has_nulls;
@@ -212,6 +162,18 @@ next_batch(RowsState *state)
 	}
 	MemoryContextSwitchTo(old);
 	return true;
+}
+
+/*
+ * Whether a row that came one by one is visible. On a standby the access method has asked already, in the only order that is right there;
+ * asking again changes nothing.
+ */
+static bool
+row_visible(RowsState *state, ItemPointer tid)
+{
+	IndexOnlyScanState *only = state->only;
+
+	return VM_ALL_VISIBLE(only->ss.ss_currentRelation, ItemPointerGetBlockNumber(tid), &only->ioss_VMBuffer) || in_heap(state, tid);
 }
 
 /* A row of a scan that has the tail's among its rows. */

@@ -6,8 +6,6 @@
  */
 #include "scan.h"
 
-#include "access/tableam.h"
-#include "executor/tuptable.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -26,6 +24,7 @@ cairn_begin_scan(Relation rel, int keys, int order_bys)
 	state->row_context = AllocSetContextCreate(CurrentMemoryContext, "cairn row", ALLOCSET_SMALL_SIZES);
 	state->leaf = cairn_new_leaf(CurrentMemoryContext);
 	state->walk.leaf_buffer = state->walk.root_pin = InvalidBuffer;
+	state->map = InvalidBuffer;
 	scan->opaque = state;
 	scan->xs_itupdesc = RelationGetDescr(rel);
 	return scan;
@@ -63,8 +62,7 @@ cairn_end_scan(IndexScanDesc scan)
 	CairnScan  *state = (CairnScan *) scan->opaque;
 
 	forget_position(state);
-	if (state->slot != NULL)
-		ExecDropSingleTupleTableSlot(state->slot);
+	cairn_scan_visible_end(state);
 	MemoryContextDelete(state->context);
 	MemoryContextDelete(state->row_context);
 }
@@ -171,7 +169,7 @@ tree_peek(CairnScan *state, bool backward)
 	{
 		if (!state->placed && state->parallel != NULL)
 		{
-			state->no_rows = !cairn_parallel_seek(state);
+			state->no_rows = !cairn_parallel_seek(state->parallel, &state->walk, &state->conditions.lower, &state->unit);
 			if (state->no_rows)
 				return false;
 			state->placed = true;
@@ -200,7 +198,7 @@ tree_peek(CairnScan *state, bool backward)
 		}
 		else if (state->parallel != NULL)
 		{
-			state->no_rows = state->to < state->walk.rows || !cairn_parallel_next(state);
+			state->no_rows = state->to < state->walk.rows || !cairn_parallel_next(state->parallel, &state->walk, &state->unit);
 			if (state->no_rows)
 				return false;
 			enter_leaf(state, false, CAIRN_FROM_BEFORE);
@@ -260,32 +258,6 @@ choose(CairnScan *state, bool backward)
 	return tree ? CAIRN_FROM_TREE : tail ? CAIRN_FROM_TAIL : CAIRN_FROM_NONE;
 }
 
-/*
- * Whether a row of the tail is visible. An index-only scan trusts the visibility map, which is only right for rows that VACUUM cannot
- * have removed meanwhile. Rows of a leaf are safe while the leaf is pinned; our copy of the tail is not, so the heap is asked.
- */
-static bool
-tail_row_visible(IndexScanDesc scan, IndexTuple tuple)
-{
-	CairnScan  *state = (CairnScan *) scan->opaque;
-	ItemPointerData tid = tuple->t_tid;
-	bool		again = false;
-	bool		visible;
-
-	if (!scan->xs_want_itup || scan->heapRelation == NULL || scan->xs_heapfetch == NULL)
-		return true;
-	if (state->slot == NULL)
-	{
-		MemoryContext old = MemoryContextSwitchTo(GetMemoryChunkContext(state));
-
-		state->slot = table_slot_create(scan->heapRelation, NULL);
-		MemoryContextSwitchTo(old);
-	}
-	visible = table_index_fetch_tuple(scan->xs_heapfetch, &tid, scan->xs_snapshot, state->slot, &again, NULL);
-	ExecClearTuple(state->slot);
-	return visible;
-}
-
 static inline void
 hand_out(IndexScanDesc scan, CairnScan *state, int at)
 {
@@ -318,7 +290,7 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 	scan->xs_recheck = false;
 	/* Most rows: the next of the batch, with nothing to merge. */
 	if (state->last == CAIRN_FROM_TREE && state->tail_count == 0 && state->direction == direction && !backward &&
-		state->gap < state->batch.count)
+		state->gap < state->batch.count && !state->walk.copies)
 	{
 		hand_out(scan, state, state->gap);
 		state->gap++;
@@ -345,15 +317,19 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 			return false;
 		if (state->last == CAIRN_FROM_TREE)
 		{
-			hand_out(scan, state, tree_candidate(state, backward));
+			int			at = tree_candidate(state, backward);
+
 			state->gap += backward ? -1 : 1;
+			if (!cairn_scan_tree_row_visible(scan, at))
+				continue;
+			hand_out(scan, state, at);
 			return true;
 		}
 		else
 		{
 			IndexTuple	tuple = state->tail[backward ? --state->tail_gap : state->tail_gap++];
 
-			if (!tail_row_visible(scan, tuple))
+			if (!cairn_scan_tail_row_visible(scan, tuple))
 				continue;
 			scan->xs_heaptid = tuple->t_tid;
 			/* Somebody whose snapshot does not hold VACUUM off may find another row in this place. */

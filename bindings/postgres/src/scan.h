@@ -136,7 +136,10 @@ typedef struct CairnScan
 	int			tail_room;
 	IndexTuple *tail;			/* rows of the tail that meet the conditions, in order */
 	int			tail_gap;
-	TupleTableSlot *slot;		/* to look whether a row of the tail is visible */
+	TupleTableSlot *slot;		/* to look whether a row is visible */
+	Buffer		map;			/* page of the visibility map asked last, on a standby */
+	bool		vouched_known;	/* the map has been asked about the batch */
+	uint64		vouched[CAIRN_BATCH / 64];
 	CairnSource last;
 	ScanDirection direction;
 	CairnPosition mark;
@@ -151,9 +154,14 @@ typedef struct CairnScan
 extern bool cairn_scan_by_batches(IndexScanDesc scan, bool backward, const bool *wanted, CairnLook look, void *argument);
 extern CairnBatch *cairn_scan_next_batch(IndexScanDesc scan, bool backward);
 
+/* scan_visible.c */
+extern bool cairn_scan_tail_row_visible(IndexScanDesc scan, IndexTuple tuple);
+extern bool cairn_scan_tree_row_visible(IndexScanDesc scan, int at);
+extern void cairn_scan_visible_end(CairnScan *state);
+
 /* parallel.c */
 extern void cairn_parallel_join(IndexScanDesc scan, const CairnMetaData *meta, bool backward, bool *rows, bool *tail);
-extern bool cairn_parallel_seek(CairnScan *state);
-extern bool cairn_parallel_next(CairnScan *state);
+extern bool cairn_parallel_seek(CairnParallel *parallel, CairnWalk *walk, const CairnBound *lower, uint32 *unit);
+extern bool cairn_parallel_next(CairnParallel *parallel, CairnWalk *walk, uint32 *unit);
 
 #endif							/* CAIRN_SCAN_H */

@@ -1,11 +1,9 @@
 /*
- * Rows into the order of the index, within the memory that is allowed.
+ * Rows into the order of the index, within the memory that is allowed, by one process or by several.
  *
- * Rows whose columns are all integers without NULLs, in the order of integers, are kept as such and sorted in memory. Others, and more
- * than fit, go through PostgreSQL's own sort, which spills to its temporary files.
- *
- * The sort for btrees refuses the relations of other access methods before PostgreSQL 18, so rows go through the sort for
- * tuples, by the "<" and ">" operators of the columns and last by the row's place in the heap.
+ * Rows whose columns are all integers, in the order of integers, are sorted as numbers. Others go through PostgreSQL's own sort. The one for
+ * btrees refuses the relations of other access methods before PostgreSQL 18, so rows go through the sort for tuples, by the "<" and ">"
+ * operators of the columns and last by the row's place in the heap.
  */
 #include "cairn.h"
 
@@ -13,57 +11,25 @@
 #include "catalog/pg_operator.h"
 #include "catalog/pg_type.h"
 #include "executor/tuptable.h"
-#include "miscadmin.h"
-#include "utils/fmgroids.h"
 #include "utils/lsyscache.h"
+
+#include "numbers.h"
 
 #define INT8_LESS_OPERATOR 412
 
 struct CairnSort
 {
 	CairnIndex *index;
-	/* Rows of numbers: the key columns made ascending, then tid, then the other columns. */
-	uint64	   *rows;
-	int			width;			/* numbers in a row; 0 once rows go through the tuple sort */
-	size_t		count;
-	size_t		room;
-	size_t		most;
-	size_t		at;
-	int			kilobytes;
+	const CairnSortPart *part;	/* of a sort by several processes; null of one by itself */
+	CairnNumbers *numbers;		/* null: rows are sorted as tuples */
 	Datum		values[INDEX_MAX_KEYS];
 	bool		nulls[INDEX_MAX_KEYS];
 	Tuplesortstate *state;
+	SortCoordinateData coordinate;
 	TupleTableSlot *in;
 	TupleTableSlot *out;
 	MemoryContext scratch;
 };
-
-typedef struct RowOrder
-{
-	int			numbers;		/* that decide */
-} RowOrder;
-
-static inline int
-compare_rows(const void *a, const void *b, RowOrder *order)
-{
-	const uint64 *x = a;
-	const uint64 *y = b;
-
-	for (int i = 0; i < order->numbers; i++)
-		if (x[i] != y[i])
-			return x[i] < y[i] ? -1 : 1;
-	return 0;
-}
-
-#define ST_SORT sort_rows
-#define ST_ELEMENT_TYPE_VOID
-#define ST_COMPARE_ARG_TYPE RowOrder
-#define ST_COMPARE(a, b, order) compare_rows(a, b, order)
-#define ST_CHECK_FOR_INTERRUPTS
-#define ST_SCOPE static
-#define ST_DECLARE
-#define ST_DEFINE
-#include "lib/sort_template.h"
 
 /* A key as an unsigned number that ascends in the order of the index; its own inverse. */
 static inline uint64
@@ -85,7 +51,7 @@ row_desc(CairnIndex *index)
 
 	for (int i = 0; i < index->columns; i++)
 		TupleDescCopyEntry(desc, i + 1, index->desc, i + 1);
-	TupleDescInitEntry(desc, index->columns + 1, "tid", INT8OID, -1, 0);
+	TupleDescInitEntry(desc, index->columns + 1, "place", INT8OID, -1, 0);
 #if PG_VERSION_NUM >= 190000
 	TupleDescFinalize(desc);
 #endif
@@ -98,11 +64,17 @@ is_all_integers(CairnIndex *index)
 	for (int i = 0; i < index->columns; i++)
 		if (!index->column[i].byval || (i < index->keys && !index->column[i].is_integer))
 			return false;
-	return true;
+	return index->columns <= CAIRN_NUMBERS_MOST_COLUMNS;
+}
+
+static bool
+reads_all(const CairnSort *sort)
+{
+	return sort->part != NULL && sort->part->number < 0;
 }
 
 static void
-begin_tuples(CairnSort *sort)
+begin_tuples(CairnSort *sort, int kilobytes)
 {
 	CairnIndex *index = sort->index;
 	TupleDesc	desc = row_desc(index);
@@ -128,101 +100,61 @@ begin_tuples(CairnSort *sort)
 	operators[index->keys] = INT8_LESS_OPERATOR;
 	collations[index->keys] = InvalidOid;
 	nulls_first[index->keys] = false;
-	sort->state = tuplesort_begin_heap(desc, index->keys + 1, columns, operators, collations, nulls_first, sort->kilobytes,
-									   NULL, TUPLESORT_NONE);
+	if (sort->part != NULL)
+	{
+		sort->coordinate.isWorker = !reads_all(sort);
+		sort->coordinate.nParticipants = reads_all(sort) ? sort->part->participants : -1;
+		sort->coordinate.sharedsort = sort->part->tuples;
+	}
+	sort->state = tuplesort_begin_heap(desc, index->keys + 1, columns, operators, collations, nulls_first, kilobytes,
+									   sort->part != NULL ? &sort->coordinate : NULL, TUPLESORT_NONE);
 	sort->in = MakeSingleTupleTableSlot(desc, &TTSOpsVirtual);
 	sort->out = MakeSingleTupleTableSlot(desc, &TTSOpsMinimalTuple);
 	sort->scratch = AllocSetContextCreate(CurrentMemoryContext, "cairn sort", ALLOCSET_DEFAULT_SIZES);
 }
 
 CairnSort *
-cairn_sort_begin(CairnIndex *index, int kilobytes)
+cairn_sort_begin(CairnIndex *index, int kilobytes, const CairnSortPart *part)
 {
 	CairnSort  *sort = palloc0(sizeof(CairnSort));
 
 	sort->index = index;
-	sort->kilobytes = kilobytes;
+	sort->part = part;
 	if (!is_all_integers(index))
-	{
-		begin_tuples(sort);
-		return sort;
-	}
-	sort->width = index->columns + 1;
-	sort->most = Max((size_t) kilobytes * 1024 / (sort->width * sizeof(uint64)), 1024);
-	sort->room = Min(sort->most, 8192);
-	sort->rows = palloc(sort->room * sort->width * sizeof(uint64));
+		begin_tuples(sort, kilobytes);
+	else
+		sort->numbers = cairn_numbers_begin(index, kilobytes, part != NULL ? part->files : NULL, part != NULL ? part->number : 0);
 	return sort;
 }
 
-/* The values of a row of numbers. */
 static void
-unfold(CairnSort *sort, const uint64 *row, ItemPointer tid)
+add_numbers(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls, bool dead)
 {
 	CairnIndex *index = sort->index;
+	uint64	   *row = cairn_numbers_add(sort->numbers);
+	uint64		place = ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 32) |
+		((uint64) ItemPointerGetOffsetNumberNoCheck(tid) << 16) | (dead ? CAIRN_PLACE_DEAD : 0);
 
 	for (int i = 0; i < index->columns; i++)
-		sort->values[i] = i < index->keys ? cairn_from_integer(&index->column[i], from_ascending(&index->column[i], row[i]))
-			: cairn_from_integer(&index->column[i], row[i + 1]);
-	ItemPointerSet(tid, (BlockNumber) (row[index->keys] >> 16), (OffsetNumber) (row[index->keys] & 0xffff));
-}
-
-static void add_tuple(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls);
-
-/* From here on through the tuple sort, with the rows that are here already. */
-static void
-change_over(CairnSort *sort)
-{
-	uint64	   *rows = sort->rows;
-	int			width = sort->width;
-	ItemPointerData tid;
-
-	begin_tuples(sort);
-	sort->width = 0;
-	for (size_t i = 0; i < sort->count; i++)
 	{
-		unfold(sort, rows + i * width, &tid);
-		add_tuple(sort, &tid, sort->values, sort->nulls);
-	}
-	pfree(rows);
-	sort->rows = NULL;
-}
+		CairnColumn *column = &index->column[i];
+		uint64	   *number = i < index->keys ? &row[i] : &row[i + 1];
 
-void
-cairn_sort_add(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls)
-{
-	CairnIndex *index = sort->index;
-	bool		has_null = false;
-	uint64	   *row;
-
-	for (int i = 0; i < index->columns && sort->width > 0; i++)
-		has_null |= nulls[i];
-	if (sort->width > 0 && (has_null || sort->count == sort->most))
-		change_over(sort);
-	if (sort->width == 0)
-	{
-		add_tuple(sort, tid, values, nulls);
-		return;
-	}
-	if (sort->count == sort->room)
-	{
-		sort->room = Min(sort->room * 2, sort->most);
-		sort->rows = repalloc_huge(sort->rows, sort->room * sort->width * sizeof(uint64));
-	}
-	row = sort->rows + sort->count++ * sort->width;
-	for (int i = 0; i < index->columns; i++)
-	{
-		uint64		value = cairn_to_integer(&index->column[i], values[i]);
-
+		if (nulls[i])
+		{
+			place |= UINT64CONST(1) << i;
+			*number = column->nulls_first || i >= index->keys ? 0 : PG_UINT64_MAX;
+			continue;
+		}
+		*number = cairn_to_integer(column, values[i]);
 		if (i < index->keys)
-			row[i] = ascending(&index->column[i], value);
-		else
-			row[i + 1] = value;
+			*number = ascending(column, *number);
 	}
-	row[index->keys] = ((uint64) ItemPointerGetBlockNumberNoCheck(tid) << 16) | ItemPointerGetOffsetNumberNoCheck(tid);
+	row[index->keys] = place;
 }
 
 static void
-add_tuple(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls)
+add_tuple(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls, bool dead)
 {
 	CairnIndex *index = sort->index;
 	TupleTableSlot *slot = sort->in;
@@ -244,8 +176,8 @@ add_tuple(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls)
 			detoasted = true;
 		}
 	}
-	slot->tts_values[index->columns] = Int64GetDatum(((int64) ItemPointerGetBlockNumberNoCheck(tid) << 16) |
-													 ItemPointerGetOffsetNumberNoCheck(tid));
+	slot->tts_values[index->columns] = Int64GetDatum(((int64) ItemPointerGetBlockNumberNoCheck(tid) << 17) |
+													 (ItemPointerGetOffsetNumberNoCheck(tid) << 1) | dead);
 	slot->tts_isnull[index->columns] = false;
 	ExecStoreVirtualTuple(slot);
 	tuplesort_puttupleslot(sort->state, slot);
@@ -253,37 +185,75 @@ add_tuple(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls)
 		MemoryContextReset(sort->scratch);
 }
 
+/* `dead`: no snapshot that comes will see the row, so it may have the key of another. */
+void
+cairn_sort_add(CairnSort *sort, ItemPointer tid, Datum *values, bool *nulls, bool dead)
+{
+	if (sort->numbers != NULL)
+		add_numbers(sort, tid, values, nulls, dead);
+	else
+		add_tuple(sort, tid, values, nulls, dead);
+}
+
+/* Sorts this process's rows, for itself or for the one that reads all. */
 void
 cairn_sort_perform(CairnSort *sort)
 {
-	RowOrder	order = {sort->index->keys + 1};
+	const CairnSortPart *part = sort->part;
 
-	if (sort->width == 0)
+	if (sort->numbers == NULL)
 		tuplesort_performsort(sort->state);
+	else if (reads_all(sort))
+		for (int i = 0; i < part->participants; i++)
+			cairn_numbers_open(sort->numbers, i, part->runs[i]);
+	else if (part != NULL)
+		part->runs[part->number] = cairn_numbers_share(sort->numbers);
 	else
-		sort_rows(sort->rows, sort->count, sort->width * sizeof(uint64), &order);
+		cairn_numbers_sort(sort->numbers);
+}
+
+static bool
+next_numbers(CairnSort *sort, ItemPointer tid, bool *dead)
+{
+	CairnIndex *index = sort->index;
+	const uint64 *row = cairn_numbers_next(sort->numbers);
+	uint64		place;
+
+	if (row == NULL)
+		return false;
+	place = row[index->keys];
+	for (int i = 0; i < index->columns; i++)
+	{
+		CairnColumn *column = &index->column[i];
+
+		sort->nulls[i] = (place >> i) & 1;
+		sort->values[i] = (Datum) 0;
+		if (!sort->nulls[i])
+			sort->values[i] = cairn_from_integer(column, i < index->keys ? from_ascending(column, row[i]) : row[i + 1]);
+	}
+	ItemPointerSet(tid, (BlockNumber) (place >> 32), (OffsetNumber) (place >> 16));
+	*dead = (place & CAIRN_PLACE_DEAD) != 0;
+	return true;
 }
 
 /* The next row in order; the values hold until the next call. */
 bool
-cairn_sort_next(CairnSort *sort, ItemPointer tid, Datum **values, bool **nulls)
+cairn_sort_next(CairnSort *sort, ItemPointer tid, Datum **values, bool **nulls, bool *dead)
 {
 	int64		place;
 
-	if (sort->width > 0)
+	if (sort->numbers != NULL)
 	{
-		if (sort->at == sort->count)
-			return false;
-		unfold(sort, sort->rows + sort->at++ * sort->width, tid);
 		*values = sort->values;
 		*nulls = sort->nulls;
-		return true;
+		return next_numbers(sort, tid, dead);
 	}
 	if (!tuplesort_gettupleslot(sort->state, true, false, sort->out, NULL))
 		return false;
 	slot_getallattrs(sort->out);
 	place = DatumGetInt64(sort->out->tts_values[sort->index->columns]);
-	ItemPointerSet(tid, (BlockNumber) (place >> 16), (OffsetNumber) (place & 0xffff));
+	ItemPointerSet(tid, (BlockNumber) (place >> 17), (OffsetNumber) (place >> 1));
+	*dead = place & 1;
 	*values = sort->out->tts_values;
 	*nulls = sort->out->tts_isnull;
 	return true;
@@ -292,15 +262,14 @@ cairn_sort_next(CairnSort *sort, ItemPointer tid, Datum **values, bool **nulls)
 void
 cairn_sort_end(CairnSort *sort)
 {
-	if (sort->width > 0)
+	if (sort->numbers != NULL)
+		cairn_numbers_end(sort->numbers);
+	else
 	{
-		pfree(sort->rows);
-		pfree(sort);
-		return;
+		ExecDropSingleTupleTableSlot(sort->in);
+		ExecDropSingleTupleTableSlot(sort->out);
+		tuplesort_end(sort->state);
+		MemoryContextDelete(sort->scratch);
 	}
-	ExecDropSingleTupleTableSlot(sort->in);
-	ExecDropSingleTupleTableSlot(sort->out);
-	tuplesort_end(sort->state);
-	MemoryContextDelete(sort->scratch);
 	pfree(sort);
 }

@@ -66,6 +66,9 @@ enter(CairnWalk *walk, BlockNumber block)
 	CairnPageKind kind;
 
 	CHECK_FOR_INTERRUPTS();
+	/* ORDER: before the page is read, for visible.c to tell whether VACUUM came in between. */
+	if (walk->copies)
+		walk->vacuum_seq = cairn_read_meta(rel).vacuum_seq;
 	/* The root is pinned already. */
 	if (block == walk->root && BufferIsValid(buffer))
 		IncrBufferRefCount(buffer);
@@ -177,6 +180,25 @@ choose_child(CairnWalk *walk, CairnStep *step, const CairnBound *bound)
 			high = middle;
 	}
 	return Max(low - 1, 1);
+}
+
+/* The boundary before the rows that have the key columns of a tuple of the index. */
+void
+cairn_bound_of(CairnIndex *index, IndexTuple key, CairnBound *bound)
+{
+	bound->count = index->keys;
+	bound->or_equal = false;
+	for (int i = 0; i < index->keys; i++)
+	{
+		CairnBoundColumn *at = &bound->column[i];
+
+		at->datum = index_getattr(key, i + 1, index->desc, &at->is_null);
+		at->is_integer = index->column[i].is_integer && !at->is_null;
+		if (at->is_integer)
+			at->integer = (int64) cairn_to_integer(&index->column[i], at->datum);
+		at->compare = index->column[i].compare;
+		at->collation = index->column[i].collation;
+	}
 }
 
 /* From the root, or from the lowest step, down to a leaf. */

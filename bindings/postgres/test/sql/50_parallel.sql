@@ -2,7 +2,7 @@
 -- a tail, and an index of one leaf; ordered output through Gather Merge, forward and backward.
 LOAD 'cairn';
 SET jit = off;
-CREATE TABLE t.p AS SELECT (random() * 100000)::int k, g v, 'text ' || g % 1000 s FROM generate_series(1, 200000) g;
+CREATE TABLE t.p AS SELECT CASE WHEN g % 500 = 3 THEN NULL ELSE (random() * 100000)::int END k, g v, 'text ' || g % 1000 s FROM generate_series(1, 200000) g;
 CREATE INDEX p1 ON t.p USING cairn (k) INCLUDE (v) WITH (page_rows = 200);
 CREATE INDEX p2 ON t.p USING cairn (s, v);
 ALTER TABLE t.p SET (parallel_workers = 3);
@@ -34,6 +34,37 @@ BEGIN
     END LOOP;
     COMMIT;
 END $$;
+-- Aggregates by several processes, and by one where they count for nothing.
+CREATE PROCEDURE t.par_agg(query text) LANGUAGE plpgsql AS $$
+DECLARE want text;
+BEGIN
+    PERFORM t.way('heap');
+    SET LOCAL max_parallel_workers_per_gather = 0;
+    want := t.answer(query);
+    SET LOCAL parallel_setup_cost = 0; SET LOCAL parallel_tuple_cost = 0; SET LOCAL min_parallel_index_scan_size = 0; SET LOCAL min_parallel_table_scan_size = 0;
+    SET LOCAL max_parallel_workers_per_gather = 3;
+    SET LOCAL cpu_operator_cost = 1;
+    PERFORM t.way('aggregate');
+    SET LOCAL enable_sort = on;
+    PERFORM t.planned(query, 'Gather.*Parallel Custom Scan .Cairn Aggregate');
+    PERFORM t.expect(query, t.answer(query), want);
+    SET LOCAL parallel_leader_participation = off;
+    PERFORM t.expect(query, t.answer(query), want);
+    SET LOCAL parallel_leader_participation = on;
+    SET LOCAL max_parallel_workers = 0;
+    PERFORM t.expect(query, t.answer(query), want);
+    COMMIT;
+END $$;
+CREATE PROCEDURE t.par_aggs() LANGUAGE plpgsql AS $$
+BEGIN
+    CALL t.par_agg('SELECT count(*), sum(v), min(v), max(k), avg(k), count(*) FILTER (WHERE v IS NOT NULL) FROM t.p');
+    CALL t.par_agg('SELECT count(*), sum(v) FILTER (WHERE v > 5000), avg(v) FROM t.p WHERE k BETWEEN 20000 AND 90000');
+    CALL t.par_agg('SELECT count(*), sum(v) FROM t.p WHERE k BETWEEN 50000 AND 40000');
+    CALL t.par_agg('SELECT count(*), sum(v) FROM t.p WHERE k IN (5, 7, 1000, 2000, 99000)');
+    CALL t.par_agg('SELECT k, count(*), sum(v), max(v) FROM t.p WHERE k > 3 GROUP BY k ORDER BY k');
+    CALL t.par_agg('SELECT k, count(*), min(v) FILTER (WHERE v < 100000) FROM t.p WHERE k > 60000 GROUP BY k HAVING count(*) > 2 ORDER BY k DESC');
+    CALL t.par_agg('SELECT DISTINCT k FROM t.p WHERE k < 50000 ORDER BY k');
+END $$;
 CREATE PROCEDURE t.pars() LANGUAGE plpgsql AS $$
 DECLARE many int[] := ARRAY(SELECT generate_series(1, 99000, 9));
 BEGIN
@@ -46,11 +77,15 @@ BEGIN
     CALL t.par('SELECT count(*), sum(k) FROM t.one WHERE k > 10');
 END $$;
 CALL t.pars();
+CALL t.par_aggs();
 DELETE FROM t.p WHERE v % 11 < 4;
 VACUUM t.p;
 CALL t.pars();
+CALL t.par_aggs();
 INSERT INTO t.p SELECT (random() * 100000)::int, g, 'text ' || g % 1000 FROM generate_series(1, 3000) g;
 CALL t.pars();
+CALL t.par_aggs();
 SELECT cairn_merge('t.p1');
 CALL t.pars();
+CALL t.par_aggs();
 DROP TABLE t.p, t.one;

@@ -1,0 +1,104 @@
+-- Goal: a unique index refuses what a btree refuses and takes what it takes. Method: the same statements on two tables with the same rows, one with
+-- each, over tails, trees, NULLs, deleted and updated rows, types with and without hashes, and statements that fail half-way.
+LOAD 'cairn';
+CREATE TABLE t.ub (k int, s text, n numeric, r int4range, v int);
+CREATE TABLE t.uc (k int, s text, n numeric, r int4range, v int);
+-- Runs a statement on both; %s is the table. Both end alike and hold the same rows then.
+CREATE FUNCTION t.both(statement text) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    b text := 'taken';
+    c text := 'taken';
+    rows_b text;
+    rows_c text;
+BEGIN
+    BEGIN EXECUTE format(statement, 't.ub'); EXCEPTION WHEN unique_violation THEN b := SQLERRM; END;
+    BEGIN EXECUTE format(statement, 't.uc'); EXCEPTION WHEN unique_violation THEN c := replace(SQLERRM, 'uc', 'ub'); END;
+    IF b <> c THEN RAISE EXCEPTION '"%": % instead of %', statement, c, b; END IF;
+    SELECT count(*) || coalesce(md5(string_agg(x::text, '|' ORDER BY x::text)), '') FROM t.ub x INTO rows_b;
+    SELECT count(*) || coalesce(md5(string_agg(x::text, '|' ORDER BY x::text)), '') FROM t.uc x INTO rows_c;
+    PERFORM t.expect(statement, rows_c, rows_b);
+END $$;
+CREATE FUNCTION t.uniques(key text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    DROP INDEX IF EXISTS t.ubx, t.ucx;
+    EXECUTE format('CREATE UNIQUE INDEX ubx ON t.ub %s', key);
+    EXECUTE format('CREATE UNIQUE INDEX ucx ON t.uc USING cairn %s', key);
+END $$;
+CREATE PROCEDURE t.round(rows int) LANGUAGE plpgsql AS $$
+DECLARE
+    i int;
+    a int;
+    b int;
+BEGIN
+    FOR i IN 1..40 LOOP
+        a := floor(random() * rows * 2);
+        b := floor(random() * rows * 2);
+        CASE floor(random() * 9)
+            WHEN 0 THEN PERFORM t.both(format('INSERT INTO %%s VALUES (%s, ''s%s'', %s.0, int4range(%s, %s), %s)', a, b, a, a, a + 5, i));
+            WHEN 1 THEN PERFORM t.both(format('INSERT INTO %%s SELECT g, ''s'' || g, g / 10.0, int4range(g, g + 3), %s FROM generate_series(%s, %s) g', i, a, a + 20));
+            WHEN 2 THEN PERFORM t.both(format('DELETE FROM %%s WHERE k BETWEEN %s AND %s', a, a + 15));
+            WHEN 3 THEN PERFORM t.both(format('UPDATE %%s SET k = %s WHERE k = %s', b, a));
+            WHEN 4 THEN PERFORM t.both(format('UPDATE %%s SET v = v + 1 WHERE k > %s', a));
+            WHEN 5 THEN PERFORM t.both(format('UPDATE %%s SET s = s || ''x'', n = n + 0.00 WHERE k BETWEEN %s AND %s', a, a + 9));
+            WHEN 6 THEN PERFORM t.both(format('INSERT INTO %%s VALUES (NULL, NULL, %s.00, NULL, 1), (%s, NULL, NULL, ''empty'', 2)', b, a));
+            WHEN 7 THEN PERFORM t.both(format('WITH d AS (DELETE FROM %%1$s WHERE k = %s RETURNING *) INSERT INTO %%1$s SELECT * FROM d', a));
+            ELSE PERFORM t.both(format('INSERT INTO %%s SELECT mod(g, %s), ''s'' || g, g, NULL, 0 FROM generate_series(%s, %s) g', a + 1, b, b + 30));
+        END CASE;
+    END LOOP;
+    PERFORM cairn_check('t.ucx');
+END $$;
+-- Every kind of key from an empty table on, the tail first, then the tree.
+DO $$
+DECLARE key text;
+BEGIN
+    FOREACH key IN ARRAY ARRAY['(k)', '(s)', '(n)', '(k DESC NULLS LAST) INCLUDE (v)', '(s, k) INCLUDE (v)', '(r, k)', '(k) NULLS NOT DISTINCT', '(s text_pattern_ops)',
+        '((k / 2), s)', '(k) WHERE v % 2 = 0'] LOOP
+        TRUNCATE t.ub, t.uc;
+        PERFORM t.uniques(key);
+        CALL t.round(60);
+        PERFORM cairn_merge('t.ucx');
+        CALL t.round(60);
+        -- Built from rows, dead ones among them.
+        PERFORM t.uniques(key);
+        CALL t.round(100);
+    END LOOP;
+END $$;
+VACUUM t.ub;
+VACUUM t.uc;
+SELECT t.uniques('(k) WHERE v % 2 = 0');
+CALL t.round(100);
+-- A build over equal keys fails and names them; over equal keys of which one is dead it does not.
+TRUNCATE t.uc;
+DROP INDEX t.ucx;
+INSERT INTO t.uc (k, v) SELECT g % 500, g FROM generate_series(1, 1000) g;
+DO $$ BEGIN
+    CREATE UNIQUE INDEX uc_no ON t.uc USING cairn (k);
+    RAISE EXCEPTION 'built over equal keys';
+EXCEPTION WHEN unique_violation THEN PERFORM t.expect('message', SQLERRM, 'could not create unique index "uc_no"');
+END $$;
+DELETE FROM t.uc WHERE v <= 500;
+CREATE UNIQUE INDEX uc_yes ON t.uc USING cairn (k);
+CREATE UNIQUE INDEX CONCURRENTLY uc_concurrent ON t.uc USING cairn (k, v);
+REINDEX INDEX CONCURRENTLY t.uc_yes;
+DO $$ BEGIN
+    INSERT INTO t.uc (k, v) VALUES (7, 1);
+    RAISE EXCEPTION 'took a key twice';
+EXCEPTION WHEN unique_violation THEN NULL;
+END $$;
+SELECT t.expect('unique', (SELECT bool_and(indisunique AND indisvalid) FROM pg_index WHERE indrelid = 't.uc'::regclass), true);
+-- A row that an open transaction holds is there for itself, and one whose insert was taken back is not.
+BEGIN;
+INSERT INTO t.uc (k, v) VALUES (100000, 1);
+SAVEPOINT a;
+INSERT INTO t.uc (k, v) VALUES (100001, 1);
+ROLLBACK TO a;
+INSERT INTO t.uc (k, v) VALUES (100001, 1);
+DO $$ BEGIN
+    INSERT INTO t.uc (k, v) VALUES (100000, 1);
+    RAISE EXCEPTION 'took a key twice';
+EXCEPTION WHEN unique_violation THEN NULL;
+END $$;
+COMMIT;
+DROP TABLE t.ub, t.uc;
+DROP FUNCTION t.both, t.uniques;
+DROP PROCEDURE t.round;
