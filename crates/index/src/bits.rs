@@ -4,9 +4,11 @@
 //!   width 3:  value 0 | value 1 | value 2        byte 0 = v2(2 low bits) v1 v0, byte 1 = … v3 v2(high bit)
 //! ```
 //!
-//! 64 values of `width` bits fill `width` words exactly, so the unpacker works on groups of 64 with the width as a
-//! compile-time constant: all shifts are known, and a value costs a load, a shift, a mask and a store
-//! (after Lemire and Boytsov, "Decoding billions of integers per second through vectorization", 2015).
+//! 64 values of `width` bits fill `width` words exactly, so the unpacker works on groups of 64: see `group`.
+
+mod group;
+
+use group::{sum_group, unpack_group};
 
 /// Values in one group of the unpacker.
 pub(crate) const GROUP: usize = 64;
@@ -135,66 +137,6 @@ fn with_group(bytes: &[u8], group: usize, width: u32, body: impl FnOnce(&[u8])) 
             body(&filled[..group_bytes]);
         }
     }
-}
-
-/// Each of a group's values by itself: a loop of 64 is too long for the compiler to unroll, and would compute its shifts.
-macro_rules! unrolled {
-    ($words:ident, $out:ident, $width:ident; $($index:literal)*) => {
-        $({
-            let (at, shift) = ($index * $width / 64, $index * $width % 64);
-            let mut bits = $words[at] >> shift;
-            if shift + $width > 64 {
-                bits |= $words[at + 1] << (64 - shift);
-            }
-            $out[$index] = bits & mask($width as u32);
-        })*
-    };
-}
-
-/// One group whose width the compiler knows.
-#[inline(always)]
-fn group_of<const WIDTH: usize>(bytes: &[u8], out: &mut [u64]) {
-    let (Some(bytes), Ok(out)) = (bytes.get(..WIDTH * 8), <&mut [u64; GROUP]>::try_from(out)) else { return };
-    let mut words = [0u64; WIDTH];
-    for (word, eight) in words.iter_mut().zip(bytes.chunks_exact(8)) {
-        let mut buf = [0; 8];
-        buf.copy_from_slice(eight);
-        *word = u64::from_le_bytes(buf);
-    }
-    unrolled!(words, out, WIDTH;
-        0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15
-        16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31
-        32 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47
-        48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63);
-}
-
-/// The sum of one group.
-#[inline(always)]
-fn group_sum<const WIDTH: usize>(bytes: &[u8]) -> u64 {
-    let mut values = [0; GROUP];
-    group_of::<WIDTH>(bytes, &mut values);
-    values.iter().sum()
-}
-
-macro_rules! by_width {
-    ($width:expr, $call:ident $arguments:tt, $other:expr; $($w:literal)*) => {
-        match $width {
-            $($w => $call::<$w> $arguments,)*
-            _ => $other,
-        }
-    };
-}
-
-fn sum_group(bytes: &[u8], width: u32) -> u64 {
-    by_width!(width, group_sum(bytes), 0;
-        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
-        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58)
-}
-
-fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64]) {
-    by_width!(width, group_of(bytes, out), {};
-        1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
-        33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58 59 60 61 62 63 64);
 }
 
 #[cfg(test)]
