@@ -111,6 +111,7 @@ set_array(CairnConditions *conditions, CairnCondition *condition)
 	/* Arrays of a polymorphic or binary-compatible type are compared as the column's. */
 	if (!OidIsValid(condition->key->sk_subtype) || !OidIsValid(get_opfamily_proc(family, type, type, BTORDER_PROC)))
 		type = argument_type(index, condition->column, condition->key);
+	condition->type = type;
 	get_typlenbyvalalign(ARR_ELEMTYPE(array), &len, &byval, &align);
 	deconstruct_array(array, ARR_ELEMTYPE(array), len, byval, align, &condition->elements, &nulls, &count);
 	for (int i = 0; i < count; i++)
@@ -155,6 +156,7 @@ set_comparison(CairnConditions *conditions, CairnCondition *condition)
 	Oid			own;
 
 	(void) cairn_column_family(index, condition->column, &own);
+	condition->type = type;
 	find_compare(index, condition->column, own, type, &condition->compare);
 	if (!argument_integer(&index->column[condition->column], type, key->sk_argument, &integer))
 		return;
@@ -253,21 +255,12 @@ static void
 set_bound(CairnBound *bound, CairnConditions *conditions, int column, CairnCondition *condition)
 {
 	CairnBoundColumn *at = &bound->column[column];
-	Oid			type = argument_type(conditions->index, column, condition->key);
 
 	at->is_null = condition->kind == CAIRN_IS_NULL;
 	if (!at->is_null)
 	{
 		at->datum = condition->kind == CAIRN_IN ? condition->elements[condition->chosen] : condition->key->sk_argument;
-		if (condition->kind == CAIRN_IN)
-		{
-			at->is_integer = condition->integer_elements;
-			type = ARR_ELEMTYPE(DatumGetArrayTypeP(condition->key->sk_argument));
-		}
-		else
-			at->is_integer = condition->is_integer;
-		if (at->is_integer)
-			(void) argument_integer(&conditions->index->column[column], type, at->datum, &at->integer);
+		at->is_integer = argument_integer(&conditions->index->column[column], condition->type, at->datum, &at->integer);
 		at->compare = &condition->compare;
 		at->collation = condition->key->sk_collation;
 	}

@@ -22,6 +22,7 @@ typedef struct CairnCondition
 	int			column;
 	StrategyNumber strategy;
 	ScanKey		key;
+	Oid			type;			/* of the argument, or of its elements, as they are compared */
 	bool		never;			/* a comparison with NULL, or with an empty array */
 	bool		in_bounds;		/* the range of rows sees to it */
 	bool		is_integer;		/* met by rows within least and most */
