@@ -93,6 +93,45 @@ find_compare(CairnIndex *index, int column, Oid left, Oid right, FmgrInfo *out)
 	fmgr_info(function, out);
 }
 
+/* A comparison with `condition->argument`, which is of `condition->type`. */
+static void
+set_comparison(CairnConditions *conditions, CairnCondition *condition)
+{
+	CairnIndex *index = conditions->index;
+	int64		integer;
+	Oid			own;
+
+	(void) cairn_column_family(index, condition->column, &own);
+	find_compare(index, condition->column, own, condition->type, &condition->compare);
+	if (!argument_integer(&index->column[condition->column], condition->type, condition->argument, &integer))
+		return;
+	condition->is_integer = true;
+	condition->least = PG_INT64_MIN;
+	condition->most = PG_INT64_MAX;
+	switch (condition->strategy)
+	{
+		case BTLessStrategyNumber:
+			condition->never = integer == PG_INT64_MIN;
+			condition->most = condition->never ? integer : integer - 1;
+			break;
+		case BTLessEqualStrategyNumber:
+			condition->most = integer;
+			break;
+		case BTEqualStrategyNumber:
+			condition->least = condition->most = integer;
+			break;
+		case BTGreaterEqualStrategyNumber:
+			condition->least = integer;
+			break;
+		case BTGreaterStrategyNumber:
+			condition->never = integer == PG_INT64_MAX;
+			condition->least = condition->never ? integer : integer + 1;
+			break;
+		default:
+			elog(ERROR, "unexpected strategy %d", condition->strategy);
+	}
+}
+
 static void
 set_array(CairnConditions *conditions, CairnCondition *condition)
 {
@@ -130,6 +169,14 @@ set_array(CairnConditions *conditions, CairnCondition *condition)
 		if (compare_elements(&condition->elements[count - 1], &condition->elements[i], condition) != 0)
 			condition->elements[count++] = condition->elements[i];
 	condition->element_count = count;
+	/* Some element is greater than the column if the greatest is; some is less if the least is. */
+	if (condition->strategy != BTEqualStrategyNumber)
+	{
+		condition->kind = CAIRN_COMPARE;
+		condition->argument = condition->elements[condition->strategy < BTEqualStrategyNumber ? count - 1 : 0];
+		set_comparison(conditions, condition);
+		return;
+	}
 	/* From here on elements are compared with the column. */
 	find_compare(index, condition->column, own, type, &condition->compare);
 	condition->integer_elements = true;
@@ -143,47 +190,6 @@ set_array(CairnConditions *conditions, CairnCondition *condition)
 			condition->least = i == 0 ? integer : condition->least;
 		if (condition->integer_elements)
 			condition->most = integer;
-	}
-}
-
-static void
-set_comparison(CairnConditions *conditions, CairnCondition *condition)
-{
-	CairnIndex *index = conditions->index;
-	ScanKey		key = condition->key;
-	Oid			type = argument_type(index, condition->column, key);
-	int64		integer;
-	Oid			own;
-
-	(void) cairn_column_family(index, condition->column, &own);
-	condition->type = type;
-	find_compare(index, condition->column, own, type, &condition->compare);
-	if (!argument_integer(&index->column[condition->column], type, key->sk_argument, &integer))
-		return;
-	condition->is_integer = true;
-	condition->least = PG_INT64_MIN;
-	condition->most = PG_INT64_MAX;
-	switch (key->sk_strategy)
-	{
-		case BTLessStrategyNumber:
-			condition->never = integer == PG_INT64_MIN;
-			condition->most = condition->never ? integer : integer - 1;
-			break;
-		case BTLessEqualStrategyNumber:
-			condition->most = integer;
-			break;
-		case BTEqualStrategyNumber:
-			condition->least = condition->most = integer;
-			break;
-		case BTGreaterEqualStrategyNumber:
-			condition->least = integer;
-			break;
-		case BTGreaterStrategyNumber:
-			condition->never = integer == PG_INT64_MAX;
-			condition->least = condition->never ? integer : integer + 1;
-			break;
-		default:
-			elog(ERROR, "unexpected strategy %d", key->sk_strategy);
 	}
 }
 
@@ -216,13 +222,14 @@ cairn_conditions_set(CairnConditions *conditions, CairnIndex *index, ScanKey key
 		else if (key->sk_flags & SK_SEARCHARRAY)
 		{
 			condition->kind = CAIRN_IN;
-			/* Only "=" has an order of ranges; the planner offers no other, and a filter answers any. */
-			if (key->sk_strategy != BTEqualStrategyNumber)
-				elog(ERROR, "unexpected strategy %d of an array", key->sk_strategy);
 			set_array(conditions, condition);
 		}
 		else
+		{
+			condition->type = argument_type(index, condition->column, key);
+			condition->argument = key->sk_argument;
 			set_comparison(conditions, condition);
+		}
 		conditions->never |= condition->never;
 	}
 	/* An array may stand for a list of ranges if all columns before it have one value. */
@@ -259,7 +266,7 @@ set_bound(CairnBound *bound, CairnConditions *conditions, int column, CairnCondi
 	at->is_null = condition->kind == CAIRN_IS_NULL;
 	if (!at->is_null)
 	{
-		at->datum = condition->kind == CAIRN_IN ? condition->elements[condition->chosen] : condition->key->sk_argument;
+		at->datum = condition->kind == CAIRN_IN ? condition->elements[condition->chosen] : condition->argument;
 		at->is_integer = argument_integer(&conditions->index->column[column], condition->type, at->datum, &at->integer);
 		at->compare = &condition->compare;
 		at->collation = condition->key->sk_collation;
@@ -445,7 +452,7 @@ cairn_condition_met(CairnConditions *conditions, CairnCondition *condition, Datu
 			return !is_null;
 		case CAIRN_COMPARE:
 			return !is_null && DatumGetBool(FunctionCall2Coll(&condition->key->sk_func, condition->key->sk_collation,
-															  datum, condition->key->sk_argument));
+															  datum, condition->argument));
 		case CAIRN_IN:
 			{
 				int			low = 0,

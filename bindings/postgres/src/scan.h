@@ -9,7 +9,7 @@
 /* A condition on a column that rows have to meet. */
 typedef enum CairnConditionKind
 {
-	CAIRN_COMPARE,
+	CAIRN_COMPARE,				/* with a value; `< ANY (array)` is one with the greatest element */
 	CAIRN_IN,					/* = ANY (array) */
 	CAIRN_IS_NULL,
 	CAIRN_IS_NOT_NULL,
@@ -23,6 +23,7 @@ typedef struct CairnCondition
 	StrategyNumber strategy;
 	ScanKey		key;
 	Oid			type;			/* of the argument, or of its elements, as they are compared */
+	Datum		argument;		/* of CAIRN_COMPARE */
 	bool		never;			/* a comparison with NULL, or with an empty array */
 	bool		in_bounds;		/* the range of rows sees to it */
 	bool		is_integer;		/* met by rows within least and most */
