@@ -48,8 +48,13 @@ cairn_index_open(Relation rel)
 	index->desc = RelationGetDescr(rel);
 	index->columns = index->desc->natts;
 	index->keys = IndexRelationGetNumberOfKeyAttributes(rel);
+#if PG_VERSION_NUM >= 180000
+	/* Where the attributes lie depends on how many there are. */
+	index->key_desc = CreateTupleDescTruncatedCopy(index->desc, index->keys);
+#else
 	index->key_desc = CreateTupleDescCopy(index->desc);
 	index->key_desc->natts = index->keys;
+#endif
 	index->is_fixed = true;
 	for (int i = 0; i < index->columns; i++)
 	{
