@@ -46,6 +46,14 @@ drop_leaf(CairnWalk *walk)
 	walk->rows = 0;
 }
 
+static void
+free_copy(Page *copy)
+{
+	if (*copy != NULL)
+		pfree(*copy);
+	*copy = NULL;
+}
+
 void
 cairn_walk_release(CairnWalk *walk)
 {
@@ -54,6 +62,11 @@ cairn_walk_release(CairnWalk *walk)
 	if (BufferIsValid(walk->root_pin))
 		ReleaseBuffer(walk->root_pin);
 	walk->root_pin = InvalidBuffer;
+	/* A query that begins a walk for each row of another table would keep the copies of all of them. */
+	if (walk->copies)
+		free_copy(&walk->leaf_copy);
+	for (int i = 0; i < CAIRN_MAX_DEPTH && walk->copies; i++)
+		free_copy(&walk->step[i].copy);
 }
 
 /* Goes down to `block`: it becomes the leaf (true), or the lowest step. */
