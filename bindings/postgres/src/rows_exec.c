@@ -129,7 +129,12 @@ next_batch(RowsState *state)
 
 	state->at = state->count = 0;
 	if (batch == NULL)
+	{
+		/* The page of the table that was asked last is not to be waited for either. */
+		if (state->only->ioss_ScanDesc->xs_heapfetch != NULL)
+			table_index_fetch_reset(state->only->ioss_ScanDesc->xs_heapfetch);
 		return false;
+	}
 	state->visible = NULL;
 	state->count = batch->count;
 	if (!batch->without_tids)

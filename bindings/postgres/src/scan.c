@@ -34,7 +34,7 @@ static void
 forget_position(CairnScan *state)
 {
 	cairn_walk_release(&state->walk);
-	state->started = state->placed = state->no_rows = false;
+	state->started = state->placed = state->no_rows = state->ended = false;
 	state->last = CAIRN_FROM_NONE;
 	state->tail_count = state->tail_gap = 0;
 	state->tail = NULL;
@@ -128,6 +128,7 @@ start(IndexScanDesc scan, bool backward)
 
 	cairn_parallel_join(scan, &meta, backward, &rows, &tail);
 	state->started = true;
+	state->ended = false;
 	state->batch_rows = CAIRN_FIRST_BATCH;
 	cairn_walk_begin(&state->walk, state->index, &meta, state->leaf);
 	state->no_rows = state->conditions.never || !rows || !BlockNumberIsValid(meta.root);
@@ -270,6 +271,19 @@ hand_out(IndexScanDesc scan, CairnScan *state, int at)
 		scan->xs_itup = cairn_batch_tuple(state, at);
 }
 
+/* Behind the last row: what stays pinned is waited for by VACUUM, for as long as somebody keeps the query open. */
+static void
+end_rows(CairnScan *state)
+{
+	cairn_walk_release(&state->walk);
+	for (int i = 0; i < state->tail_count; i++)
+		pfree(state->tail[i]);
+	state->tail_count = state->tail_gap = 0;
+	state->batch.rows = state->batch.count = state->gap = 0;
+	state->placed = false;
+	state->ended = true;
+}
+
 static void
 begin_rows(IndexScanDesc scan, bool backward)
 {
@@ -296,7 +310,10 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 		state->gap++;
 		return true;
 	}
-	if (!state->started)
+	if (state->ended && state->direction == direction)
+		return false;
+	/* Who turns round at the end begins there as a new scan does: the snapshot sees the same rows. */
+	if (!state->started || state->ended)
 	{
 		cairn_batch_prepare(state, scan->xs_want_itup);
 		begin_rows(scan, backward);
@@ -314,7 +331,12 @@ cairn_get_tuple(IndexScanDesc scan, ScanDirection direction)
 		MemoryContextReset(state->row_context);
 		state->last = choose(state, backward);
 		if (state->last == CAIRN_FROM_NONE)
+		{
+			/* Who has marked a row wants to come back to it. */
+			if (!state->mark.is_set)
+				end_rows(state);
 			return false;
+		}
 		if (state->last == CAIRN_FROM_TREE)
 		{
 			int			at = tree_candidate(state, backward);
@@ -376,8 +398,12 @@ cairn_scan_next_batch(IndexScanDesc scan, bool backward)
 	{
 		CHECK_FOR_INTERRUPTS();
 		MemoryContextReset(state->row_context);
-		if (!tree_peek(state, backward))
+		if (state->ended || !tree_peek(state, backward))
+		{
+			if (!state->ended)
+				end_rows(state);
 			return NULL;
+		}
 	} while (state->batch.count == 0);
 	pgstat_count_index_tuples(scan->indexRelation, state->batch.count);
 	return &state->batch;
@@ -404,7 +430,9 @@ cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	}
 	for (int i = 0; i < state->tail_count; i++)
 		tbm_add_tuples(bitmap, &state->tail[i]->t_tid, 1, false);
-	return rows + state->tail_count;
+	rows += state->tail_count;
+	end_rows(state);
+	return rows;
 }
 
 /* The row before the gap or behind it, in words that hold when the leaf has lost rows: its key and its tid. */

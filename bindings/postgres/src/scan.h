@@ -125,6 +125,7 @@ typedef struct CairnScan
 	MemoryContext row_context;	/* of the row handed out last */
 	bool		started;		/* the meta page has been read, the tail too */
 	bool		placed;			/* the walk is at a leaf of the current range */
+	bool		ended;			/* behind the last row, or before the first, with nothing pinned */
 	bool		no_rows;
 	CairnConditions conditions;
 	CairnWalk	walk;
