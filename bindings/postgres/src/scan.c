@@ -453,7 +453,9 @@ cairn_mark_position(IndexScanDesc scan)
 	for (int i = 0; i < state->conditions.array_count; i++)
 		mark->chosen[i] = state->conditions.arrays[i]->chosen;
 	mark->block = InvalidBlockNumber;
-	if (!state->placed || !BufferIsValid(state->walk.leaf_buffer) || state->walk.rows == 0)
+	/* A walk stops at a leaf without rows, which VACUUM leaves, only if nothing comes after it. */
+	mark->at_end = state->placed && state->walk.rows == 0;
+	if (!state->placed || mark->at_end)
 		return;
 	mark->block = BufferGetBlockNumber(state->walk.leaf_buffer);
 	mark->row = state->gap < state->batch.count
@@ -492,6 +494,14 @@ cairn_restore_position(IndexScanDesc scan)
 	state->direction = mark->direction;
 	/* The gap is where it was, but whether the row before it is in the batch is not known: nothing to turn back over. */
 	state->last = mark->last == CAIRN_FROM_TREE ? CAIRN_FROM_NONE : mark->last;
+	if (mark->at_end)
+	{
+		bool		backward = ScanDirectionIsBackward(mark->direction);
+
+		state->placed = cairn_walk_seek(&state->walk, backward ? &state->conditions.lower : &state->conditions.upper);
+		place_gap(state, backward ? 0 : CAIRN_MAX_ROWS);
+		return;
+	}
 	if (mark->key == NULL)
 	{
 		state->placed = false;

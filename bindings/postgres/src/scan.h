@@ -102,6 +102,7 @@ typedef struct CairnParallel
 typedef struct CairnPosition
 {
 	bool		is_set;
+	bool		at_end;			/* the tree has no more rows in this direction, and nothing else is known of the place */
 	uint32		row;			/* behind the gap, in its leaf */
 	bool		behind;			/* the gap is the leaf's end, and `key` is of the row before it */
 	BlockNumber block;
