@@ -334,6 +334,12 @@ begin(CustomScanState *node, EState *estate, int flags)
 	state->heap = table_open(linitial_oid(relations), AccessShareLock);
 	state->rel = index_open(lsecond_oid(relations), AccessShareLock);
 	state->map = InvalidBuffer;
+	/* As PostgreSQL's own scans do, for which it opens the table. */
+	if ((flags & (EXEC_FLAG_EXPLAIN_ONLY | EXEC_FLAG_WITH_NO_DATA)) == 0 && !RelationIsScannable(state->heap))
+		ereport(ERROR,
+				(errcode(ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE),
+				 errmsg("materialized view \"%s\" has not been populated", RelationGetRelationName(state->heap)),
+				 errhint("Use the REFRESH MATERIALIZED VIEW command.")));
 	if (flags & EXEC_FLAG_EXPLAIN_ONLY)
 		return;
 	state->index = cairn_index_open(state->rel);
