@@ -37,7 +37,7 @@ typedef enum CairnPageKind
 	CAIRN_META = 1,
 	CAIRN_LEAF,					/* compressed rows */
 	CAIRN_INNER,				/* first key of each child */
-	CAIRN_SPLIT,				/* an inner page that a leaf turned into when VACUUM could not fit its rows any more */
+	CAIRN_SPLIT,				/* an inner page that a leaf turned into when VACUUM could not fit its rows any more, or below such a page */
 	CAIRN_TAIL,					/* rows that came after the last merge, as index tuples */
 	CAIRN_FREE,					/* may be used again */
 	CAIRN_RETIRED				/* a list of pages that become free when the scans that know them have ended */
@@ -243,6 +243,7 @@ extern void cairn_writer_add(CairnWriter *writer, ItemPointer tid, Datum *values
 extern void cairn_writer_flush(CairnWriter *writer);
 extern void cairn_writer_put(CairnWriter *writer, const uint8_t *bytes, size_t count);
 extern void cairn_writer_keep(CairnWriter *writer, BlockNumber block, IndexTuple first);
+extern void cairn_writer_level(CairnWriter *writer, CairnPageKind kind);
 extern BlockNumber cairn_writer_finish(CairnWriter *writer);
 extern void cairn_writer_free(CairnWriter *writer);
 extern void cairn_fill_inner(CairnIndex *index, Page page, CairnChild *children, int from, int *to);

@@ -84,7 +84,6 @@ replace_leaf(VacuumState *state, CairnWriter *writer, Buffer buffer)
 {
 	Relation	rel = state->index->rel;
 	GenericXLogState *log;
-	Page		page;
 
 	if (list_length(writer->images) <= 1)
 	{
@@ -110,6 +109,7 @@ replace_leaf(VacuumState *state, CairnWriter *writer, Buffer buffer)
 	}
 	{
 		ListCell   *cell;
+		PGAlignedBlock top;
 		int			to;
 
 		foreach(cell, writer->images)
@@ -118,14 +118,18 @@ replace_leaf(VacuumState *state, CairnWriter *writer, Buffer buffer)
 
 			cairn_writer_put(writer, image->bytes, image->count);
 		}
-		to = writer->child_count;
+		/* Long keys of many parts take more than the page: then it is the top of a tree of its own. */
+		for (;;)
+		{
+			to = writer->child_count;
+			cairn_page_init((Page) top.data, CAIRN_SPLIT, state->walk.generation);
+			cairn_fill_inner(state->index, (Page) top.data, writer->children, 0, &to);
+			if (to == writer->child_count)
+				break;
+			cairn_writer_level(writer, CAIRN_SPLIT);
+		}
 		log = GenericXLogStart(rel);
-		page = GenericXLogRegisterBuffer(log, buffer, GENERIC_XLOG_FULL_IMAGE);
-		cairn_page_init(page, CAIRN_SPLIT, state->walk.generation);
-		cairn_fill_inner(state->index, page, writer->children, 0, &to);
-		if (to < writer->child_count)
-			elog(ERROR, "the parts of block %u of index \"%s\" do not fit a page", BufferGetBlockNumber(buffer),
-				 RelationGetRelationName(rel));
+		memcpy(GenericXLogRegisterBuffer(log, buffer, GENERIC_XLOG_FULL_IMAGE), top.data, BLCKSZ);
 		GenericXLogFinish(log);
 	}
 }

@@ -236,35 +236,40 @@ cairn_fill_inner(CairnIndex *index, Page page, CairnChild *children, int from, i
 	*to = at;
 }
 
-/* Writes inner pages over the children, level by level. The root is returned; invalid without rows. */
+/* Writes inner pages over the children, which become the children. */
+void
+cairn_writer_level(CairnWriter *writer, CairnPageKind kind)
+{
+	int			parents = 0;
+
+	for (int from = 0; from < writer->child_count;)
+	{
+		int			to = writer->child_count;
+		Buffer		buffer = cairn_allocate(writer->index->rel);
+		GenericXLogState *log = GenericXLogStart(writer->index->rel);
+		Page		page = GenericXLogRegisterBuffer(log, buffer, GENERIC_XLOG_FULL_IMAGE);
+
+		cairn_page_init(page, kind, writer->generation);
+		cairn_fill_inner(writer->index, page, writer->children, from, &to);
+		if (to == from)
+			elog(ERROR, "a key of index \"%s\" does not fit a page", RelationGetRelationName(writer->index->rel));
+		GenericXLogFinish(log);
+		/* Parents take the places of children that have been read. */
+		writer->children[parents].first = writer->children[from].first;
+		writer->children[parents].block = BufferGetBlockNumber(buffer);
+		parents++;
+		UnlockReleaseBuffer(buffer);
+		from = to;
+	}
+	writer->child_count = parents;
+}
+
+/* Writes what waits, and inner pages over all of it. The root is returned; invalid without rows. */
 BlockNumber
 cairn_writer_finish(CairnWriter *writer)
 {
 	cut_pages(writer, true);
 	while (writer->child_count > 1)
-	{
-		int			parents = 0;
-
-		for (int from = 0; from < writer->child_count;)
-		{
-			int			to = writer->child_count;
-			Buffer		buffer = cairn_allocate(writer->index->rel);
-			GenericXLogState *log = GenericXLogStart(writer->index->rel);
-			Page		page = GenericXLogRegisterBuffer(log, buffer, GENERIC_XLOG_FULL_IMAGE);
-
-			cairn_page_init(page, CAIRN_INNER, writer->generation);
-			cairn_fill_inner(writer->index, page, writer->children, from, &to);
-			if (to == from)
-				elog(ERROR, "a key of index \"%s\" does not fit a page", RelationGetRelationName(writer->index->rel));
-			GenericXLogFinish(log);
-			/* Parents take the places of children that have been read. */
-			writer->children[parents].first = writer->children[from].first;
-			writer->children[parents].block = BufferGetBlockNumber(buffer);
-			parents++;
-			UnlockReleaseBuffer(buffer);
-			from = to;
-		}
-		writer->child_count = parents;
-	}
+		cairn_writer_level(writer, CAIRN_INNER);
 	return writer->child_count == 0 ? InvalidBlockNumber : writer->children[0].block;
 }
