@@ -23,6 +23,7 @@
 #include "executor/executor.h"
 #include "miscadmin.h"
 #include "nodes/makefuncs.h"
+#include "nodes/nodeFuncs.h"
 #include "pgstat.h"
 #include "port/pg_bitutils.h"
 #include "storage/predicate.h"
@@ -296,6 +297,7 @@ cairn_aggregate_run(AggregateState *state, bool careful)
 static void
 evaluate_arguments(AggregateState *state)
 {
+	ExprContext *context = state->css.ss.ps.ps_ExprContext;
 	ListCell   *cell;
 	int			i = 0;
 
@@ -307,7 +309,15 @@ evaluate_arguments(AggregateState *state)
 
 		if (key->sk_flags & (SK_SEARCHNULL | SK_SEARCHNOTNULL))
 			continue;
-		datum = ExecEvalExprSwitchContext(lfirst(cell), state->css.ss.ps.ps_ExprContext, &is_null);
+		datum = ExecEvalExprSwitchContext(lfirst(cell), context, &is_null);
+		/* Once here instead of in each comparison, as PostgreSQL does for its scans. */
+		if (!is_null && get_typlen(exprType((Node *) ((ExprState *) lfirst(cell))->expr)) == -1)
+		{
+			MemoryContext old = MemoryContextSwitchTo(context->ecxt_per_tuple_memory);
+
+			datum = PointerGetDatum(PG_DETOAST_DATUM(datum));
+			MemoryContextSwitchTo(old);
+		}
 		key->sk_argument = datum;
 		key->sk_flags = (key->sk_flags & ~SK_ISNULL) | (is_null ? SK_ISNULL : 0);
 	}
