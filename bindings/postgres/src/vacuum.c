@@ -180,6 +180,9 @@ vacuum_tail(VacuumState *state, BlockNumber head)
 
 		if (CairnOpaque(page)->kind != CAIRN_TAIL)
 			cairn_page_damaged(rel, head, "the page is not a tail page");
+		/* More than fit are tuples that lie on one another. */
+		if (count > MaxIndexTuplesPerPage)
+			cairn_page_damaged(rel, head, "the page has more tuples than a page holds");
 		for (OffsetNumber at = FirstOffsetNumber; at <= count; at++)
 		{
 			IndexTuple	tuple = cairn_item(rel, head, page, at);
