@@ -380,6 +380,7 @@ begin(CustomScanState *node, EState *estate, int flags)
 	}
 	state->arguments = ExecInitExprList(plan->custom_exprs, &node->ss.ps);
 	state->context = AllocSetContextCreate(CurrentMemoryContext, "cairn aggregate", ALLOCSET_DEFAULT_SIZES);
+	state->group_context = AllocSetContextCreate(CurrentMemoryContext, "cairn group", ALLOCSET_SMALL_SIZES);
 	state->heap_slot = table_slot_create(state->heap, NULL);
 #if PG_VERSION_NUM >= 190000
 	state->fetch = table_index_fetch_begin(state->heap, 0);

@@ -69,6 +69,7 @@ typedef struct AggregateState
 	bool		grouped;
 	Node	   *condition;		/* for EXPLAIN; null if there is none */
 	MemoryContext context;		/* of one run */
+	MemoryContext group_context;	/* of one row of results */
 	CairnConditions conditions;
 	CairnWalk	walk;
 	CairnMetaData meta;

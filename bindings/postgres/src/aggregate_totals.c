@@ -99,7 +99,7 @@ cairn_group_put(AggregateState *state)
 		cairn_part_put(state);
 		return;
 	}
-	old = MemoryContextSwitchTo(state->context);
+	old = MemoryContextSwitchTo(state->group_context);
 	ExecClearTuple(slot);
 	for (int i = 0; i < state->output_count; i++)
 		slot->tts_values[i] = result_of(state, i, &slot->tts_isnull[i]);
@@ -107,6 +107,7 @@ cairn_group_put(AggregateState *state)
 	tuplestore_puttupleslot(state->results, slot);
 	ExecClearTuple(slot);
 	MemoryContextSwitchTo(old);
+	MemoryContextReset(state->group_context);
 }
 
 /* Whether some row has been counted. Without grouping the answer to no rows is a row all the same. */
