@@ -125,6 +125,10 @@ form_tuple(Relation rel, Datum *values, bool *nulls, ItemPointer tid)
 				(errcode(ERRCODE_PROGRAM_LIMIT_EXCEEDED),
 				 errmsg("index row size %zu exceeds maximum %d for index \"%s\"",
 						size, (int) CAIRN_MAX_ROW_BYTES, RelationGetRelationName(rel))));
+	/* An INSERT of many rows would keep the copies of all of them. */
+	for (int i = 0; i < desc->natts; i++)
+		if (!nulls[i] && plain[i] != values[i])
+			pfree(DatumGetPointer(plain[i]));
 	return tuple;
 }
 
