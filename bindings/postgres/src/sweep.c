@@ -128,6 +128,7 @@ cairn_sweep(CairnIndex *index)
 	{
 		Buffer		buffer;
 		Page		page;
+		bool		is_free;
 		bool		suspect;
 
 		if (state.known[block])
@@ -136,9 +137,13 @@ cairn_sweep(CairnIndex *index)
 		buffer = ReadBuffer(index->rel, block);
 		LockBuffer(buffer, BUFFER_LOCK_SHARE);
 		page = BufferGetPage(buffer);
-		suspect = PageIsNew(page) || (CairnOpaque(page)->kind != CAIRN_FREE && CairnOpaque(page)->kind != CAIRN_TAIL);
+		is_free = !PageIsNew(page) && CairnOpaque(page)->kind == CAIRN_FREE;
+		suspect = PageIsNew(page) || (!is_free && CairnOpaque(page)->kind != CAIRN_TAIL);
 		UnlockReleaseBuffer(buffer);
-		if (suspect && free_leaked(&state, block))
+		/* The map of free pages is not logged: after a crash, or on a standby that was promoted, it knows little. Who takes a page from it looks. */
+		if (is_free)
+			RecordFreeIndexPage(index->rel, block);
+		else if (suspect && free_leaked(&state, block))
 			freed++;
 	}
 	pfree(state.known);
