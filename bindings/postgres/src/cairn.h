@@ -70,7 +70,7 @@ typedef struct CairnMetaData
 	BlockNumber retired_head;	/* list of pages of the tree before */
 	BlockNumber retired_root;	/* root of that tree: its scans keep it pinned */
 	uint64		vacuum_seq;		/* odd while VACUUM removes rows */
-	uint64		rows;			/* in the tree when it was written */
+	uint64		rows;			/* in the tree when it was written, or when VACUUM last went through it */
 } CairnMetaData;
 
 /* One column of the index: how its datums become values of the codec, and how they compare. */

@@ -31,23 +31,26 @@ typedef struct VacuumState
 	MemoryContext context;		/* of the leaf at hand */
 } VacuumState;
 
-/* Odd: rows are being removed. An aggregate that saw the same even number before and after has not missed a removal. */
-static uint32
-step_sequence(Relation rel, bool begin)
+/*
+ * Odd: rows are being removed. An aggregate that saw the same even number before and after has not missed a removal. `rows`: what the tree holds at the
+ * end; null to leave the count as it is.
+ */
+static void
+step_sequence(Relation rel, bool begin, const double *rows)
 {
 	Buffer		buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_EXCLUSIVE);
 	GenericXLogState *log = GenericXLogStart(rel);
 	CairnMetaData *meta = cairn_meta(rel, GenericXLogRegisterBuffer(log, buffer, 0));
-	uint32		generation = meta->generation;
 
 	/* A VACUUM that was cut off leaves it odd; the next one goes on from there. */
 	if (begin)
 		meta->vacuum_seq = (meta->vacuum_seq + 2) | 1;
 	else
 		meta->vacuum_seq++;
+	if (rows != NULL)
+		meta->rows = (uint64) *rows;
 	GenericXLogFinish(log);
 	UnlockReleaseBuffer(buffer);
-	return generation;
 }
 
 /* Packs the rows that live. The values of a leaf are copied row by row: the packer takes them as a build does. */
@@ -211,6 +214,7 @@ cairn_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulk
 {
 	VacuumState state = {0};
 	CairnMetaData meta;
+	double		rows;
 
 	if (stats == NULL)
 		stats = palloc0(sizeof(IndexBulkDeleteResult));
@@ -223,7 +227,7 @@ cairn_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulk
 	state.dead = palloc(CAIRN_MAX_ROWS * sizeof(bool));
 	state.context = AllocSetContextCreate(CurrentMemoryContext, "cairn vacuum", ALLOCSET_DEFAULT_SIZES);
 	cairn_free_retired(state.index, true);
-	step_sequence(info->index, true);
+	step_sequence(info->index, true, NULL);
 	meta = cairn_read_meta(info->index);
 	cairn_walk_begin(&state.walk, state.index, &meta, cairn_new_leaf(CurrentMemoryContext));
 	/* The root may be the leaf that has to be free of pins. Nobody but us replaces it meanwhile. */
@@ -237,9 +241,10 @@ cairn_bulk_delete(IndexVacuumInfo *info, IndexBulkDeleteResult *stats, IndexBulk
 			vacuum_delay_point_compat();
 		} while (cairn_walk_next(&state.walk));
 	cairn_walk_release(&state.walk);
+	rows = stats->num_index_tuples;
 	vacuum_tail(&state, meta.frozen_head);
 	vacuum_tail(&state, cairn_read_meta(info->index).tail_head);
-	step_sequence(info->index, false);
+	step_sequence(info->index, false, &rows);
 	MemoryContextDelete(state.context);
 	pfree(state.tids);
 	pfree(state.dead);
