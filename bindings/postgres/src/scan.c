@@ -17,16 +17,20 @@ IndexScanDesc
 cairn_begin_scan(Relation rel, int keys, int order_bys)
 {
 	IndexScanDesc scan = RelationGetIndexScan(rel, keys, order_bys);
+	/* All that the scan has goes with this at its end: a query may open one for each row that it writes. */
+	MemoryContext home = AllocSetContextCreate(CurrentMemoryContext, "cairn scan", ALLOCSET_DEFAULT_SIZES);
+	MemoryContext old = MemoryContextSwitchTo(home);
 	CairnScan  *state = palloc0(sizeof(CairnScan));
 
 	state->index = cairn_index_open(rel);
-	state->context = AllocSetContextCreate(CurrentMemoryContext, "cairn conditions", ALLOCSET_SMALL_SIZES);
-	state->row_context = AllocSetContextCreate(CurrentMemoryContext, "cairn row", ALLOCSET_SMALL_SIZES);
-	state->leaf = cairn_new_leaf(CurrentMemoryContext);
+	state->context = AllocSetContextCreate(home, "cairn conditions", ALLOCSET_SMALL_SIZES);
+	state->row_context = AllocSetContextCreate(home, "cairn row", ALLOCSET_SMALL_SIZES);
+	state->leaf = cairn_new_leaf(home);
 	state->walk.leaf_buffer = state->walk.root_pin = InvalidBuffer;
 	state->map = InvalidBuffer;
 	scan->opaque = state;
 	scan->xs_itupdesc = RelationGetDescr(rel);
+	MemoryContextSwitchTo(old);
 	return scan;
 }
 
@@ -63,8 +67,7 @@ cairn_end_scan(IndexScanDesc scan)
 
 	forget_position(state);
 	cairn_scan_visible_end(state);
-	MemoryContextDelete(state->context);
-	MemoryContextDelete(state->row_context);
+	MemoryContextDelete(GetMemoryChunkContext(state));
 }
 
 static void
