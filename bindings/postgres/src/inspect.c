@@ -149,20 +149,24 @@ cairn_check(PG_FUNCTION_ARGS)
 	Relation	heap;
 	Relation	rel = open_index(PG_GETARG_OID(0), AccessShareLock, AccessShareLock, &heap);
 	CheckState	state = {0};
+	Buffer		buffer;
 	CairnMetaData meta;
 
 	state.index = cairn_index_open(rel);
 	state.now = AllocSetContextCreate(CurrentMemoryContext, "cairn check", ALLOCSET_SMALL_SIZES);
 	state.before = AllocSetContextCreate(CurrentMemoryContext, "cairn check", ALLOCSET_SMALL_SIZES);
-	meta = cairn_read_meta(rel);
+	/* Tree and tail of one moment, as scans take them, or a merge moves rows from one into the other meanwhile. */
+	buffer = cairn_read(rel, CAIRN_META_BLOCK, BUFFER_LOCK_SHARE);
+	meta = *cairn_meta(rel, BufferGetPage(buffer));
 	cairn_walk_begin(&state.walk, state.index, &meta, cairn_new_leaf(CurrentMemoryContext));
+	cairn_visit_tail(rel, meta.frozen_head, count_tuple, &state.rows);
+	cairn_visit_tail(rel, meta.tail_head, count_tuple, &state.rows);
+	UnlockReleaseBuffer(buffer);
 	if (cairn_walk_edge(&state.walk, false))
 		do
 			check_leaf(&state);
 		while (cairn_walk_next(&state.walk));
 	cairn_walk_release(&state.walk);
-	cairn_visit_tail(rel, meta.frozen_head, count_tuple, &state.rows);
-	cairn_visit_tail(rel, meta.tail_head, count_tuple, &state.rows);
 	relation_close(rel, AccessShareLock);
 	table_close(heap, AccessShareLock);
 	PG_RETURN_INT64(state.rows);
