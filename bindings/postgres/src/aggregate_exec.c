@@ -240,10 +240,10 @@ static bool
 all_visible(AggregateState *state)
 {
 	BlockNumber visible;
-	BlockNumber blocks = RelationGetNumberOfBlocks(state->heap);
 
+	/* ORDER: the length after the map. A page that comes in between would stand for one that is not all-visible. */
 	visibilitymap_count(state->heap, &visible, NULL);
-	return visible >= blocks;
+	return visible >= RelationGetNumberOfBlocks(state->heap);
 }
 
 /* Whether rows that were counted unseen, since VACUUM's sequence was this, are all visible. */
