@@ -272,6 +272,9 @@ cairn_vacuum_cleanup(IndexVacuumInfo *info, IndexBulkDeleteResult *stats)
 	meta = cairn_read_meta(info->index);
 	/* VACUUM without work to do is to be quick; whatever was left is found by one that has some. */
 	works = meta.tail_pages > 0 || stats->tuples_removed > 0 || meta.vacuum_seq % 2 != 0;
+	/* One that was cut off removes no more rows: we have the lock of the table that it had. */
+	if (meta.vacuum_seq % 2 != 0)
+		step_sequence(info->index, false, NULL);
 	if (meta.tail_pages > 0)
 		cairn_merge_tail(index, maintenance_work_mem, false);
 	else
