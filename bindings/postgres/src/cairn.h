@@ -123,8 +123,8 @@ typedef struct CairnBound
 	CairnBoundColumn column[INDEX_MAX_KEYS];
 } CairnBound;
 
-/* A position in the tree: the inner pages above a leaf, pinned, and the leaf. */
-#define CAIRN_MAX_DEPTH 16
+/* A position in the tree: the inner pages above a leaf, pinned, and the leaf. With keys so long that two fill a page, all blocks of a file are this deep. */
+#define CAIRN_MAX_DEPTH 32
 
 typedef struct CairnStep
 {

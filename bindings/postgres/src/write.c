@@ -236,6 +236,15 @@ cairn_fill_inner(CairnIndex *index, Page page, CairnChild *children, int from, i
 	*to = at;
 }
 
+/*
+ * BOUND: an inner page has room for two children at least. A key takes CAIRN_MAX_ROW_BYTES and, for each column, a length word and what aligns it; so
+ * each level has at most half of the pages of the one below, and no tree of a file's blocks is deeper than a walk goes.
+ */
+StaticAssertDecl(2 * (sizeof(ItemIdData) + MAXALIGN(CAIRN_MAX_ROW_BYTES + MAXALIGN(sizeof(IndexTupleData) + sizeof(IndexAttributeBitMapData)) +
+													INDEX_MAX_KEYS * (VARHDRSZ + MAXIMUM_ALIGNOF))) <= CAIRN_LEAF_CAPACITY,
+				 "two keys fit an inner page");
+StaticAssertDecl((UINT64CONST(1) << CAIRN_MAX_DEPTH) > MaxBlockNumber, "halves of a file's blocks, level by level, end within the depth of a walk");
+
 /* Writes inner pages over the children, which become the children. */
 void
 cairn_writer_level(CairnWriter *writer, CairnPageKind kind)
