@@ -220,7 +220,9 @@ take_snapshot(AggregateState *state)
 	state->meta = *cairn_meta(state->rel, BufferGetPage(buffer));
 	if (state->shared != NULL)
 		cairn_aggregate_join(state, &rows, &tail);
+	TestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->rel, BufferGetPage(buffer));
 	cairn_walk_begin(&state->walk, state->index, &state->meta, state->leaf);
+	state->walk.snapshot = state->css.ss.ps.state->es_snapshot;
 	if (tail)
 	{
 		cairn_visit_tail(state->rel, state->meta.frozen_head, take_tail_row, state);

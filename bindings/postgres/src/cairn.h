@@ -26,6 +26,11 @@
 /* PostgreSQL 18 moved its own word for this to the front of declarations. */
 #define CAIRN_NORETURN __attribute__((noreturn))
 
+/* Before PostgreSQL 17 VACUUM may remove rows that snapshots older than old_snapshot_threshold see: they are told so where a page has changed since. */
+#if PG_VERSION_NUM >= 170000
+#define TestForOldSnapshot(snapshot, rel, page) ((void) 0)
+#endif
+
 #define CAIRN_MAGIC 0x4E524943	/* "CIRN" on disk */
 #define CAIRN_VERSION 1
 #define CAIRN_PAGE_ID 0xC417
@@ -142,6 +147,7 @@ typedef struct CairnWalk
 	uint32		generation;
 	bool		copies;
 	uint64		vacuum_seq;		/* of the meta page before the leaf was read; with copies only */
+	Snapshot	snapshot;		/* of a scan, to be set after the walk has begun; null if rows are wanted whoever sees them */
 	Buffer		root_pin;
 	int			depth;
 	CairnStep	step[CAIRN_MAX_DEPTH];

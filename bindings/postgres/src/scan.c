@@ -133,7 +133,10 @@ start(IndexScanDesc scan, bool backward)
 	state->started = true;
 	state->ended = false;
 	state->batch_rows = CAIRN_FIRST_BATCH;
+	/* Of the tail the meta page tells, whose sequence VACUUM steps before it removes a row. */
+	TestForOldSnapshot(scan->xs_snapshot, rel, BufferGetPage(buffer));
 	cairn_walk_begin(&state->walk, state->index, &meta, state->leaf);
+	state->walk.snapshot = scan->xs_snapshot;
 	state->no_rows = state->conditions.never || !rows || !BlockNumberIsValid(meta.root);
 	if (!state->conditions.never && tail && meta.tail_pages > 0)
 	{

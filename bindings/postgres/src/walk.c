@@ -90,6 +90,7 @@ enter(CairnWalk *walk, BlockNumber block)
 	LockBuffer(buffer, BUFFER_LOCK_SHARE);
 	page = BufferGetPage(buffer);
 	cairn_check_page(rel, block, page);
+	TestForOldSnapshot(walk->snapshot, rel, page);
 	if (CairnOpaque(page)->generation > walk->generation)
 	{
 		UnlockReleaseBuffer(buffer);
