@@ -54,31 +54,6 @@ filter_values(CairnConditions *conditions, CairnCondition *condition, CairnWalk 
 	}
 }
 
-static void
-filter_row_comparison(CairnConditions *conditions, CairnCondition *condition, CairnWalk *walk, uint32 start,
-					  uint32 count, uint64 *mask)
-{
-	CairnConditions one = *conditions;
-
-	one.list = condition;
-	one.count = 1;
-	for (uint32 i = 0; i < count; i++)
-	{
-		Datum		values[INDEX_MAX_KEYS];
-		bool		nulls[INDEX_MAX_KEYS];
-		IndexTuple	tuple;
-
-		if (!(mask[i / 64] & (UINT64CONST(1) << (i % 64))))
-			continue;
-		for (int column = 0; column < walk->index->columns; column++)
-			nulls[column] = cairn_leaf_datum(walk, column, start + i, &values[column]);
-		tuple = index_form_tuple(walk->index->desc, values, nulls);
-		if (!cairn_conditions_tuple(&one, tuple))
-			mask[i / 64] &= ~(UINT64CONST(1) << (i % 64));
-		pfree(tuple);
-	}
-}
-
 /* Clears the bits of rows `start..start + count` that do not meet the conditions which the range does not see to. */
 void
 cairn_filter_rows(CairnConditions *conditions, CairnWalk *walk, uint32 start, uint32 count, uint64 *mask)
@@ -92,8 +67,6 @@ cairn_filter_rows(CairnConditions *conditions, CairnWalk *walk, uint32 start, ui
 		if (condition->kind == CAIRN_IS_NULL || condition->kind == CAIRN_IS_NOT_NULL)
 			check(walk, cairn_leaf_filter_nulls(walk->leaf, condition->column, start, start + count,
 												condition->kind == CAIRN_IS_NOT_NULL, mask));
-		else if (condition->kind == CAIRN_ROW)
-			filter_row_comparison(conditions, condition, walk, start, count, mask);
 		else
 		{
 			bool		range = condition->is_integer || (condition->kind == CAIRN_IN && condition->integer_elements);

@@ -215,8 +215,6 @@ cairn_conditions_set(CairnConditions *conditions, CairnIndex *index, ScanKey key
 			condition->kind = CAIRN_IS_NULL;
 		else if (key->sk_flags & SK_SEARCHNOTNULL)
 			condition->kind = CAIRN_IS_NOT_NULL;
-		else if (key->sk_flags & SK_ROW_HEADER)
-			condition->kind = CAIRN_ROW;
 		else if (key->sk_flags & SK_ISNULL)
 			condition->never = true;
 		else if (key->sk_flags & SK_SEARCHARRAY)
@@ -405,40 +403,6 @@ cairn_conditions_step(CairnConditions *conditions, bool backward)
 	return false;
 }
 
-/* (a, b) < (x, y): the first column that differs decides. NULL in a column that is looked at meets nothing. */
-static bool
-row_met(CairnConditions *conditions, CairnCondition *condition, IndexTuple tuple)
-{
-	ScanKey		member = (ScanKey) DatumGetPointer(condition->key->sk_argument);
-	CairnIndex *index = conditions->index;
-
-	for (;; member++)
-	{
-		bool		is_null;
-		Datum		datum = index_getattr(tuple, member->sk_attno, index->desc, &is_null);
-		int32		order;
-
-		if (is_null || (member->sk_flags & SK_ISNULL))
-			return false;
-		/* The support function of a row comparison's member is the three-way comparison. */
-		order = DatumGetInt32(FunctionCall2Coll(&member->sk_func, member->sk_collation, datum, member->sk_argument));
-		if (order != 0 || (member->sk_flags & SK_ROW_END))
-		{
-			switch (member->sk_strategy)
-			{
-				case BTLessStrategyNumber:
-					return order < 0;
-				case BTLessEqualStrategyNumber:
-					return order <= 0;
-				case BTGreaterEqualStrategyNumber:
-					return order >= 0;
-				default:
-					return order > 0;
-			}
-		}
-	}
-}
-
 bool
 cairn_condition_met(CairnConditions *conditions, CairnCondition *condition, Datum datum, bool is_null)
 {
@@ -473,8 +437,6 @@ cairn_condition_met(CairnConditions *conditions, CairnCondition *condition, Datu
 				}
 				return false;
 			}
-		default:
-			elog(ERROR, "a row comparison has no single column");
 	}
 	return false;
 }
@@ -489,12 +451,6 @@ cairn_conditions_tuple(CairnConditions *conditions, IndexTuple tuple)
 		bool		is_null;
 		Datum		datum;
 
-		if (condition->kind == CAIRN_ROW)
-		{
-			if (!row_met(conditions, condition, tuple))
-				return false;
-			continue;
-		}
 		datum = index_getattr(tuple, condition->column + 1, conditions->index->desc, &is_null);
 		if (!cairn_condition_met(conditions, condition, datum, is_null))
 			return false;

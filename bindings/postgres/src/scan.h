@@ -12,8 +12,7 @@ typedef enum CairnConditionKind
 	CAIRN_COMPARE,				/* with a value; `< ANY (array)` is one with the greatest element */
 	CAIRN_IN,					/* = ANY (array) */
 	CAIRN_IS_NULL,
-	CAIRN_IS_NOT_NULL,
-	CAIRN_ROW					/* (a, b) < (x, y) */
+	CAIRN_IS_NOT_NULL
 } CairnConditionKind;
 
 typedef struct CairnCondition
