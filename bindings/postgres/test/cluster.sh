@@ -3,6 +3,8 @@
 PG_CONFIG=${PG_CONFIG:-pg_config}
 bin=$("$PG_CONFIG" --bindir)
 work=${CAIRN_TEST_DIR:-$(mktemp -d)}
+# For tests in which another session does something in between: psql's \! runs it.
+export PSQL=$bin/psql
 export PGHOST=$work/s PGUSER=postgres PGDATABASE=postgres PGPORT=5432
 mkdir -p "$work/s"
 chmod 755 "$work"
