@@ -51,7 +51,9 @@ BEGIN
     WHILE clock_timestamp() < until LOOP
         a := random() * 2000;
         BEGIN
-            FOREACH way IN ARRAY ARRAY['plain', 'only', 'batch', 'bitmap', 'aggregate'] LOOP
+            FOREACH way IN ARRAY ARRAY['plain', 'only', 'batch', 'bitmap', 'aggregate'] ||
+                -- Workers take their time to start.
+                CASE WHEN random() < 0.05 THEN ARRAY['parallel'] ELSE '{}' END LOOP
                 IF serialized THEN
                     PERFORM t.way('heap');
                     want := t.one(a);
@@ -73,7 +75,7 @@ BEGIN
         COMMIT;
     END LOOP;
     RAISE INFO '% comparisons at %', rounds, current_setting('default_transaction_isolation');
-    IF rounds < 10 THEN RAISE EXCEPTION 'only % comparisons', rounds; END IF;
+    IF rounds < 5 THEN RAISE EXCEPTION 'only % comparisons', rounds; END IF;
 END $$;
 
 -- Keys that several sessions want at once. What each was told is written down.
