@@ -146,7 +146,7 @@ impl Default for Config {
 }
 
 /// Followed keys that a run may have: 8 bytes each in the tree, some more in its tables.
-const IDS_MAX: u64 = 1 << 24;
+pub(crate) const IDS_MAX: u64 = 1 << 24;
 
 /// Followed entries in a full memtable that a run has at least when it chooses by itself. From 2,000 entries down to 70 the mean of write
 /// amplification of an hour does not move by as much as another seed moves it, half a percent; below that files become too coarse.

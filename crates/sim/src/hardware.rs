@@ -69,6 +69,8 @@ pub struct CpuCosts {
     pub compact_entry_us: f64,
     /// Reading, checking and writing an input byte of a compaction, nanoseconds.
     pub compact_byte_ns: f64,
+    /// What an entry costs a compaction that only reads it, for it is hidden by a newer one, as a share of one that it writes too.
+    pub compact_dropped: f64,
     /// A lookup without filters and blocks, microseconds.
     pub get_us: f64,
     /// Asking one filter, microseconds.
@@ -90,6 +92,7 @@ impl Default for CpuCosts {
             flush_byte_ns: 1.0,
             compact_entry_us: 0.6,
             compact_byte_ns: 1.2,
+            compact_dropped: 0.5,
             get_us: 0.8,
             filter_us: 0.1,
             block_hit_us: 0.5,
@@ -176,6 +179,7 @@ impl Hardware {
         let cpu = &self.cpu;
         within("cpu.put_us", cpu.put_us, 0.001, 1e6)?;
         within("cpu.writers", cpu.writers, 0.01, 4096.0)?;
+        within("cpu.compact_dropped", cpu.compact_dropped, 0.0, 1.0)?;
         for (name, value) in [
             ("cpu.flush_entry_us", cpu.flush_entry_us),
             ("cpu.flush_byte_ns", cpu.flush_byte_ns),

@@ -106,6 +106,8 @@ pub struct CutRule {
     pub compaction_bytes_max: f64,
     /// Ends files early at boundaries of the next level.
     pub at_boundaries: bool,
+    /// Ends a file before this id; 0 for none.
+    pub split: u32,
 }
 
 /// Bytes of entries while a file is written.
@@ -200,9 +202,14 @@ pub fn cut(entries: &[Entry], next_level: &[File], rule: &CutRule, weights: &Wei
     let mut cuts = Vec::new();
     let mut bytes = 0.0;
     let mut boundary = 0;
+    let mut split = if rule.split > 0 { u64::from(rule.split) } else { u64::MAX };
     let mut index = 0;
     while let Some(&entry) = entries.get(index) {
-        let mut ends = bytes >= rule.most_bytes;
+        let is_split = u64::from(entry.id()) >= split;
+        let mut ends = bytes >= rule.most_bytes || is_split;
+        if is_split {
+            split = u64::MAX;
+        }
         if u64::from(entry.id()) >= boundary {
             let before = next.overlapped;
             let crossed = next.advance(entry.id());
@@ -214,8 +221,8 @@ pub fn cut(entries: &[Entry], next_level: &[File], rule: &CutRule, weights: &Wei
             bytes = 0.0;
             next.new_file();
         }
-        let stretch =
-            stretch(entries.get(index..).unwrap_or(&[]), boundary, rule.most_bytes - bytes, weights);
+        let rest = entries.get(index..).unwrap_or(&[]);
+        let stretch = stretch(rest, boundary.min(split), rule.most_bytes - bytes, weights);
         bytes += stretch.1;
         index += stretch.0;
     }
@@ -266,8 +273,8 @@ mod tests {
 
     use super::*;
 
-    fn entries(ids: &[u32], secs: u32) -> Vec<Entry> {
-        ids.iter().map(|&id| Entry::new(id, secs, false)).collect()
+    fn entries(ids: &[u32], seq: u64) -> Vec<Entry> {
+        ids.iter().map(|&id| Entry::new(id, seq, false)).collect()
     }
 
     fn file(from: u32, to: u32, bytes: u64) -> File {
@@ -280,7 +287,7 @@ mod tests {
             tombstones: 0,
             created_secs: 0.0,
             newest_secs: 0.0,
-            flushes: (0, 0),
+            seqs: (0, 0),
             compacting: false,
             ratio: 1.0,
             entries: Arc::new(entries(&[from, to], 0)),
@@ -295,6 +302,7 @@ mod tests {
             most_bytes: 2.0 * target,
             compaction_bytes_max: 1e9,
             at_boundaries: true,
+            split: 0,
         }
     }
 
@@ -316,6 +324,7 @@ mod tests {
         assert_eq!(ends(&next, &wide), vec![400, 800, 1000]);
         let tight = CutRule { compaction_bytes_max: 120.0, ..rule(200.0) };
         assert!(ends(&next, &tight)[0] <= 130);
+        assert_eq!(ends(&[], &CutRule { split: 150, ..rule(200.0) }), vec![150, 550, 950, 1000]);
     }
 
     proptest! {
@@ -327,7 +336,7 @@ mod tests {
             let lists: Vec<Vec<Entry>> = lists
                 .iter()
                 .enumerate()
-                .map(|(age, ids)| ids.iter().map(|&id| Entry::new(id, age as u32, age % 2 == 1)).collect())
+                .map(|(age, ids)| ids.iter().map(|&id| Entry::new(id, age as u64, age % 2 == 1)).collect())
                 .collect();
             let mut expected = std::collections::BTreeMap::new();
             for list in lists.iter().rev() {

@@ -376,6 +376,12 @@ impl Options {
         }
     }
 
+    /// Whether the files of a level are tried in the order of their writes.
+    pub fn goes_by_seq(&self) -> bool {
+        let priority = self.compaction_pri;
+        matches!(priority, CompactionPri::OldestLargestSeqFirst | CompactionPri::OldestSmallestSeqFirst)
+    }
+
     /// Target size of files in a level.
     pub fn target_file_size(&self, level: usize) -> u64 {
         match self.compaction_style {

@@ -6,20 +6,11 @@ use crate::compact::{Job, Kind, base_level, overlap_bytes_max};
 use crate::config::Config;
 use crate::layout;
 use crate::merge::{Cursor, CutRule, Pieces, Weights, cut, union};
-use crate::options::{CompactionStyle, Compression, Engine};
-use crate::tree::{Entry, File, Tree};
+use crate::options::{CompactionPri, CompactionStyle, Compression, Engine};
+use crate::tree::{Entry, File, Tree, seq_range};
 
 /// Tombstones weigh this many times the value that they hide, in RocksDB's compensated size.
 const TOMBSTONE_WEIGHT: f64 = 2.0;
-
-/// When the data of new files was written.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Age {
-    /// Virtual seconds of the oldest flush and of the newest.
-    pub secs: (f64, f64),
-    /// The numbers of those flushes.
-    pub flushes: (u64, u64),
-}
 
 /// What a compaction reads and makes.
 #[derive(Debug, Clone, Default)]
@@ -50,34 +41,40 @@ pub struct Builder {
     next_number: u64,
     /// Real keys a followed one.
     sample: f64,
-    /// Kept from merge to merge.
-    now_secs: f64,
+    /// Writes with smaller numbers have outlived their time; kept from merge to merge.
+    oldest_kept: u64,
 }
 
 impl Builder {
     /// The first file is number 1.
     pub fn new(sample: u64) -> Builder {
-        Builder { next_number: 1, sample: sample as f64, now_secs: 0.0 }
+        Builder { next_number: 1, sample: sample as f64, oldest_kept: 0 }
     }
 
-    /// Sets the time that expiry is measured by.
-    pub fn set_now(&mut self, secs: f64) {
-        self.now_secs = secs;
+    /// Merges of Cairn's leave out the writes before this one.
+    pub fn expire_before(&mut self, seq: u64) {
+        self.oldest_kept = seq;
     }
 
-    /// Files of some entries for a level. `next` is the level below it.
+    /// Files of some entries for a level. `is_last` when nothing older can be below; `age` is when the oldest of them and the newest were
+    /// flushed, in virtual seconds.
     #[allow(clippy::too_many_arguments)]
     pub fn files(
         &mut self,
         config: &Config,
         tree: &Tree,
         level: usize,
-        entries: Vec<Entry>,
+        mut entries: Vec<Entry>,
         target_bytes: u64,
         is_last: bool,
-        age: Age,
+        age: (f64, f64),
     ) -> (Vec<File>, Compression) {
         let options = &config.options;
+        let has_seqs = level == 0 || options.goes_by_seq();
+        if is_last && has_seqs && options.engine == Engine::Rocksdb {
+            // RocksDB forgets numbers that no older entry asks for.
+            entries.iter_mut().for_each(|entry| *entry = entry.without_seq());
+        }
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else {
             return (Vec::new(), Compression::None);
         };
@@ -92,7 +89,11 @@ impl Builder {
         let has_tombstones = entries.iter().any(|entry| entry.is_tombstone());
         let tombstone = if has_tombstones { bytes.tombstone(ratio) * self.sample } else { put };
         let weights = Weights { put, tombstone, file: layout::file_bytes() };
-        let rule = cut_rule(config, level, target_bytes, is_last);
+        let mut rule = cut_rule(config, level, target_bytes, is_last);
+        if options.compaction_pri == CompactionPri::RoundRobin {
+            // The next turn begins with a file.
+            rule.split = tree.level(level).cursor();
+        }
         let next = tree.level(level + 1);
         let next = if next.runs.len() == 1 && level > 0 { next.only() } else { &[] };
         let cuts = cut(&entries, next, &rule, &weights);
@@ -108,44 +109,33 @@ impl Builder {
             };
             from = to;
             let tombstones = if has_tombstones { count_tombstones(&part) } else { 0 };
-            self.file(part, tombstones, bytes, value, ratio, age)
+            let seqs = if has_seqs { seq_range(&part) } else { (0, 0) };
+            let number = self.next_number;
+            self.next_number += 1;
+            let excess = (2 * tombstones).saturating_sub(part.len()) as f64;
+            let bounds = part.first().zip(part.last()).map_or((0, 0), |(a, b)| (a.id(), b.id()));
+            File {
+                number,
+                smallest: bounds.0,
+                largest: bounds.1,
+                bytes,
+                compensated_bytes: bytes + (excess * value * TOMBSTONE_WEIGHT) as u64,
+                tombstones: tombstones as u32,
+                created_secs: age.0,
+                newest_secs: age.1,
+                seqs,
+                compacting: false,
+                ratio,
+                entries: part,
+            }
         });
         (files.collect(), compression)
-    }
-
-    fn file(
-        &mut self,
-        entries: Arc<Vec<Entry>>,
-        tombstones: usize,
-        bytes: u64,
-        value: f64,
-        ratio: f64,
-        age: Age,
-    ) -> File {
-        let excess = (2 * tombstones).saturating_sub(entries.len()) as f64;
-        let bounds = entries.first().zip(entries.last()).map_or((0, 0), |(a, b)| (a.id(), b.id()));
-        let number = self.next_number;
-        self.next_number += 1;
-        File {
-            number,
-            smallest: bounds.0,
-            largest: bounds.1,
-            bytes,
-            compensated_bytes: bytes + (excess * value * TOMBSTONE_WEIGHT) as u64,
-            tombstones: tombstones as u32,
-            created_secs: age.secs.0,
-            newest_secs: age.secs.1,
-            flushes: age.flushes,
-            compacting: false,
-            ratio,
-            entries,
-        }
     }
 
     /// Reads the inputs of a merge, and makes its outputs.
     pub fn merge(&mut self, config: &Config, tree: &Tree, job: &Job) -> Output {
         let mut output = Output::default();
-        let mut age = Age { secs: (f64::INFINITY, 0.0), flushes: (u64::MAX, 0) };
+        let mut age = (f64::INFINITY, 0.0f64);
         let mut runs = Vec::with_capacity(job.inputs.len());
         let mut count = 0;
         let deepest = tree.last_used();
@@ -155,8 +145,7 @@ impl Builder {
                 pieces.push(&file.entries);
                 count += file.entries.len();
                 output.read_bytes += file.bytes;
-                age.secs = (age.secs.0.min(file.created_secs), age.secs.1.max(file.newest_secs));
-                age.flushes = (age.flushes.0.min(file.flushes.0), age.flushes.1.max(file.flushes.1));
+                age = (age.0.min(file.created_secs), age.1.max(file.newest_secs));
                 let raw = self.raw_bytes(config, file, input.level, deepest);
                 output.raw_bytes += raw;
                 if file.ratio < 1.0 {
@@ -200,9 +189,8 @@ impl Builder {
         entries: &mut Vec<Entry>,
     ) {
         let options = &config.options;
-        if options.engine == Engine::CairnKv && options.ttl > 0 {
-            let limit = self.now_secs - options.ttl as f64;
-            entries.retain(|entry| f64::from(entry.secs()) >= limit);
+        if self.oldest_kept > 0 {
+            entries.retain(|entry| entry.seq() >= self.oldest_kept);
         }
         if job.output_level == 0 || !entries.iter().any(|entry| entry.is_tombstone()) {
             return;
@@ -249,6 +237,7 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
             most_bytes: f64::INFINITY,
             compaction_bytes_max: f64::INFINITY,
             at_boundaries: false,
+            split: 0,
         };
     }
     let is_leveled = options.compaction_style == CompactionStyle::Leveled;
@@ -264,6 +253,7 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
                     f64::INFINITY
                 },
                 at_boundaries,
+                split: 0,
             }
         }
         Engine::CairnKv => CutRule {
@@ -275,6 +265,7 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
                 f64::INFINITY
             },
             at_boundaries: false,
+            split: 0,
         },
     }
 }

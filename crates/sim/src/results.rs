@@ -70,7 +70,7 @@ pub struct Point {
     pub sealed: usize,
     /// What writers may do at this moment.
     pub stall: Stall,
-    /// The share of the time since the last point that writers were stopped or delayed.
+    /// The share of the time since the last point that writers were stopped or slept.
     pub stalled: f64,
     /// Use of cores, disk reads and disk writes since the last point, 0 to 1.
     pub cpu: f64,
@@ -167,9 +167,9 @@ pub struct Results {
     pub backlog_mb: f64,
     /// The share of the time that writers were stopped.
     pub stopped: f64,
-    /// The share of the time that writers were delayed.
+    /// The share of the time that delayed writers slept, which is what the engines count: between sleeps they write.
     pub delayed: f64,
-    /// Seconds stopped or delayed, by cause.
+    /// Seconds stopped or slept, by cause.
     pub stall_secs: BTreeMap<Cause, f64>,
     /// Whether writers wait at the end.
     pub stall_at_end: Stall,

@@ -2,31 +2,37 @@
 
 use std::sync::Arc;
 
-/// A followed key in a file: id, seconds of the write, and whether it is a tombstone.
+/// A followed key in a file: its id, the number of its write, and whether it is a tombstone.
 ///
 /// ```text
-/// 63       32 31         1 0
-/// | id       | seconds    |d|
+/// 63      40 39            1 0
+/// | id      | number       |d|
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry(pub u64);
 
+/// Where the id begins: above it stands what [`crate::config::IDS_MAX`] allows.
+const ID_BITS: u32 = 24;
+const ID_SHIFT: u32 = u64::BITS - ID_BITS;
+const SEQ_MASK: u64 = (1 << ID_SHIFT) - 2;
+const _: () = assert!(crate::config::IDS_MAX <= 1 << ID_BITS);
+
 impl Entry {
-    /// An entry written at `secs`.
-    pub fn new(id: u32, secs: u32, is_tombstone: bool) -> Entry {
-        Entry(u64::from(id) << 32 | (u64::from(secs) << 1 & 0xffff_fffe) | u64::from(is_tombstone))
+    /// What the write with number `seq` left.
+    pub fn new(id: u32, seq: u64, is_tombstone: bool) -> Entry {
+        Entry(u64::from(id) << ID_SHIFT | (seq << 1 & SEQ_MASK) | u64::from(is_tombstone))
     }
 
     /// The followed key.
     #[inline]
     pub fn id(self) -> u32 {
-        (self.0 >> 32) as u32
+        (self.0 >> ID_SHIFT) as u32
     }
 
-    /// When it was written, virtual seconds.
+    /// The number of its write among those of followed keys: what RocksDB calls a sequence number. 0 where no older entry can be.
     #[inline]
-    pub fn secs(self) -> u32 {
-        (self.0 as u32) >> 1
+    pub fn seq(self) -> u64 {
+        (self.0 & SEQ_MASK) >> 1
     }
 
     /// Whether it is a tombstone.
@@ -34,6 +40,18 @@ impl Entry {
     pub fn is_tombstone(self) -> bool {
         self.0 & 1 == 1
     }
+
+    /// The same without its number.
+    #[inline]
+    pub fn without_seq(self) -> Entry {
+        Entry(self.0 & !SEQ_MASK)
+    }
+}
+
+/// The oldest and the newest write among some entries.
+pub fn seq_range(entries: &[Entry]) -> (u64, u64) {
+    let seqs = || entries.iter().map(|entry| entry.seq());
+    (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0))
 }
 
 /// A table file.
@@ -55,8 +73,8 @@ pub struct File {
     pub created_secs: f64,
     /// When the newest of its data was flushed.
     pub newest_secs: f64,
-    /// The flushes that its oldest and its newest data came with.
-    pub flushes: (u64, u64),
+    /// The oldest and the newest write among its entries. Below level 0 kept only where `compaction_pri` goes by them.
+    pub seqs: (u64, u64),
     /// A running job reads it.
     pub compacting: bool,
     /// Its data blocks' compressed over uncompressed bytes.
@@ -121,6 +139,8 @@ pub struct Level {
     compensated_bytes: u64,
     /// Compensated bytes of files that running jobs read.
     busy_bytes: u64,
+    /// Where RocksDB's round robin goes on: files before this id have had their turn.
+    cursor: u32,
 }
 
 impl Level {
@@ -137,6 +157,18 @@ impl Level {
     /// Bytes of all files, tombstones weighed.
     pub fn compensated_bytes(&self) -> u64 {
         self.compensated_bytes
+    }
+
+    /// Where the next turn begins; 0 for the start, and where files do not take turns.
+    pub fn cursor(&self) -> u32 {
+        self.cursor
+    }
+
+    /// The file whose turn it is when they go one after another.
+    pub fn next_in_turn(&self) -> usize {
+        let files = self.only();
+        let at = files.partition_point(|file| file.smallest < self.cursor);
+        if at < files.len() { at } else { 0 }
     }
 
     /// All files, run by run.
@@ -207,7 +239,8 @@ impl Tree {
 
     /// A level; the number must be below that of the levels.
     pub fn level(&self, level: usize) -> &Level {
-        static NONE: Level = Level { runs: Vec::new(), bytes: 0, compensated_bytes: 0, busy_bytes: 0 };
+        static NONE: Level =
+            Level { runs: Vec::new(), bytes: 0, compensated_bytes: 0, busy_bytes: 0, cursor: 0 };
         self.levels.get(level).unwrap_or(&NONE)
     }
 
@@ -262,6 +295,14 @@ impl Tree {
                     numbers.next();
                 }
             }
+        }
+    }
+
+    /// Notes that the files of an input have had their turn.
+    pub fn pass(&mut self, input: &Input) {
+        if let Some(level) = self.levels.get_mut(input.level) {
+            let next = level.only().iter().find(|file| file.smallest > input.range.1);
+            level.cursor = next.map_or(0, |file| file.smallest);
         }
     }
 

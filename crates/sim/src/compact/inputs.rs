@@ -1,7 +1,7 @@
 //! From a first file to the whole input of a leveled compaction, as in RocksDB's `SetupOtherInputs`.
 
 use super::{Draft, Job, Kind, Reason};
-use crate::options::Options;
+use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
 /// The range of some files.
@@ -88,7 +88,13 @@ fn widened<'t>(
         // From 7.8 on the limit is not held against inputs by default.
         options.rocksdb_version >= 7 || lower_bytes + bytes < limit
     };
-    let touching = if level == 0 { overlapping_zero(tree, all) } else { overlapping(tree, level, all) };
+    // Round robin does not go back.
+    let from = match options.compaction_pri {
+        CompactionPri::RoundRobin => hull(upper.iter().copied())?.0,
+        _ => all.0,
+    };
+    let touching =
+        if level == 0 { overlapping_zero(tree, all) } else { overlapping(tree, level, (from, all.1)) };
     if touching.len() > upper.len() && !is_taken(&touching) && fits(&touching) {
         let range = hull(touching.iter().copied())?;
         if overlapping(tree, output_level, range).len() == lower.len() {

@@ -4,7 +4,7 @@ use super::inputs::{by_run, complete, hull, overlapping, overlapping_zero};
 use super::order::order;
 use super::targets::Targets;
 use super::{Draft, Job, Kind, Reason};
-use crate::options::Options;
+use crate::options::{CompactionPri, Options};
 use crate::tree::{File, Tree};
 
 /// Fewer files are not worth a merge within level 0.
@@ -25,7 +25,10 @@ pub(super) fn pick(tree: &Tree, options: &Options, now_secs: f64) -> Option<Job>
         if zero_is_blocked && level == targets.base {
             continue;
         }
-        let job = if level == 0 { from_zero(tree, options, &targets) } else { from(tree, options, level) };
+        let job = match level {
+            0 => from_zero(tree, options, &targets),
+            _ => from(tree, options, &targets, level),
+        };
         if job.is_some() {
             return job;
         }
@@ -139,19 +142,21 @@ pub(super) fn zero_job(tree: &Tree, chosen: &[&File]) -> Option<Job> {
 }
 
 /// From a level to the next.
-fn from(tree: &Tree, options: &Options, level: usize) -> Option<Job> {
+fn from(tree: &Tree, options: &Options, targets: &Targets, level: usize) -> Option<Job> {
     let files = tree.level(level).only();
+    let in_turn = options.compaction_pri == CompactionPri::RoundRobin;
     for at in order(tree, options, level) {
         let Some(file) = files.get(at) else { continue };
         let range = (file.smallest, file.largest);
         if file.compacting || tree.is_written(level + 1, range.0, range.1) {
-            if options.compaction_pri == crate::options::CompactionPri::RoundRobin {
+            if in_turn {
                 return None;
             }
             continue;
         }
         let upper = match overlapping(tree, level + 1, range).is_empty() {
             true => moves(tree, options, level, files, at),
+            false if in_turn => row(tree, options, level, files, at, targets.of(level)),
             false => vec![file],
         };
         if let Some(job) = complete(tree, options, level, upper, level + 1, Reason::LevelSize) {
@@ -161,19 +166,51 @@ fn from(tree: &Tree, options: &Options, level: usize) -> Option<Job> {
     None
 }
 
-/// A file that overlaps nothing below, and its right neighbours for which that holds too.
+/// A file that overlaps nothing below, and its neighbours for which that holds too: those to the right, and from 8 on to the left.
 fn moves<'t>(tree: &Tree, options: &Options, level: usize, files: &'t [File], at: usize) -> Vec<&'t File> {
     let mut chosen: Vec<&File> = files.get(at).into_iter().collect();
     let may_extend = options.compression_per_level.is_empty();
     let Some(first) = files.get(at).filter(|_| may_extend) else { return chosen };
     let mut bytes = first.bytes;
-    for file in files.iter().skip(at + 1).take(MOVES_MAX - 1) {
+    let mut fits = |file: &File, range: (u32, u32)| {
+        if file.compacting || !overlapping(tree, level + 1, range).is_empty() {
+            return false;
+        }
         bytes += file.bytes;
+        bytes <= options.compaction_bytes_max()
+    };
+    let right = files.iter().skip(at + 1).take(MOVES_MAX - 1);
+    chosen.extend(right.take_while(|file| fits(file, (first.smallest, file.largest))));
+    if options.rocksdb_version >= 8 && options.compaction_pri != CompactionPri::RoundRobin {
+        let left = files.iter().take(at).rev().take(MOVES_MAX - chosen.len());
+        chosen.extend(left.take_while(|file| fits(file, (file.smallest, first.largest))));
+    }
+    chosen
+}
+
+/// A file and its right neighbours, as many as bring the level down to its target: what round robin takes.
+fn row<'t>(
+    tree: &Tree,
+    options: &Options,
+    level: usize,
+    files: &'t [File],
+    at: usize,
+    target: u64,
+) -> Vec<&'t File> {
+    let free: u64 = files.iter().filter(|file| !file.compacting).map(|file| file.bytes).sum();
+    let excess = free.saturating_sub(target);
+    let Some(first) = files.get(at) else { return Vec::new() };
+    let (mut chosen, mut bytes) = (vec![first], first.bytes);
+    for file in files.iter().skip(at + 1) {
         let range = (first.smallest, file.largest);
-        let is_free = !file.compacting && overlapping(tree, level + 1, range).is_empty();
-        if !is_free || bytes > options.compaction_bytes_max() {
+        let lower = overlapping(tree, level + 1, range);
+        let is_taken = file.compacting || lower.iter().any(|file| file.compacting);
+        let lower_bytes: u64 = lower.iter().map(|file| file.bytes).sum();
+        let is_too_large = bytes + file.bytes + lower_bytes > options.compaction_bytes_max();
+        if bytes >= excess || is_taken || is_too_large || tree.is_written(level + 1, range.0, range.1) {
             break;
         }
+        bytes += file.bytes;
         chosen.push(file);
     }
     chosen

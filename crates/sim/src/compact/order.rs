@@ -14,12 +14,10 @@ pub(super) fn order(tree: &Tree, options: &Options, level: usize) -> impl Iterat
         CompactionPri::ByCompensatedSize => {
             files.iter().map(|file| u64::MAX - file.compensated_bytes).collect()
         }
-        CompactionPri::OldestLargestSeqFirst => files.iter().map(|file| file.flushes.1).collect(),
-        CompactionPri::OldestSmallestSeqFirst => files.iter().map(|file| file.flushes.0).collect(),
+        CompactionPri::OldestLargestSeqFirst => files.iter().map(|file| file.seqs.1).collect(),
+        CompactionPri::OldestSmallestSeqFirst => files.iter().map(|file| file.seqs.0).collect(),
         CompactionPri::RoundRobin => {
-            // The cursor stands behind the file that went last: the one made first is the one not yet passed.
-            let count = files.len();
-            let from = (0..count).min_by_key(|&at| files.get(at).map_or(0, |file| file.number)).unwrap_or(0);
+            let (count, from) = (files.len(), tree.level(level).next_in_turn());
             (0..count).map(|at| ((at + count - from) % count) as u64).collect()
         }
     };

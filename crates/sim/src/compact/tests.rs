@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::options::CompactionPri;
 use crate::tree::Entry;
 
 const MIB: u64 = 1 << 20;
@@ -22,7 +23,7 @@ pub(super) fn file(number: u64, smallest: u32, largest: u32, bytes: u64) -> File
         tombstones: 0,
         created_secs: 0.0,
         newest_secs: 0.0,
-        flushes: (number, number),
+        seqs: (number, number),
         compacting: false,
         ratio: 1.0,
         entries: Arc::new(ids.into_iter().map(|id| Entry::new(id, 0, false)).collect()),
@@ -71,6 +72,23 @@ fn least_overlap_goes_first() {
     assert_eq!(numbers(&job), vec![vec![3], vec![12]]);
     let job = pick(&tree_of(&[(1, one), (2, vec![file(11, 0, 30, 200 * MIB)])]), &options, 0.0).unwrap();
     assert_eq!((numbers(&job), job.kind), (vec![vec![3]], Kind::Move));
+}
+
+/// Goal: `compaction_pri` by age goes by the writes in a file, not by when it was made. Method: three files, the newest of which has the oldest
+/// write, and the one with the oldest newest write in the middle.
+#[test]
+fn age_is_that_of_the_writes() {
+    let with = |number: u64, smallest: u32, seqs: (u64, u64)| File {
+        seqs,
+        ..file(number, smallest, smallest + 9, 60 * MIB)
+    };
+    let one = vec![with(1, 0, (50, 90)), with(2, 20, (40, 70)), with(3, 40, (10, 80))];
+    let tree = tree_of(&[(1, one), (2, vec![file(11, 0, 99, 200 * MIB)])]);
+    let tried = |compaction_pri: CompactionPri| -> Vec<usize> {
+        order::order(&tree, &Options { compaction_pri, ..Options::default() }, 1).collect()
+    };
+    assert_eq!(tried(CompactionPri::OldestSmallestSeqFirst), [2, 1, 0]);
+    assert_eq!(tried(CompactionPri::OldestLargestSeqFirst), [1, 2, 0]);
 }
 
 /// Goal: neighbours that need no more files below come along. Method: two small files of level 1 above one of level 2.

@@ -19,7 +19,7 @@ use crate::layout;
 use crate::options::{Engine, Options};
 use crate::resource::Work;
 use crate::rng::Rng;
-use crate::tree::Tree;
+use crate::tree::{Level, Tree};
 
 /// Lookups that are drawn for the latency distribution.
 const DRAWS: u32 = 4000;
@@ -93,7 +93,7 @@ impl ReadModel {
         let probes = Probes::new(config, tree, &popularity, sample);
         let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
         let block_bytes = bytes.data * bytes.per_block + CACHE_ENTRY_BYTES;
-        let capacity = config.options.block_cache_size as f64 / block_bytes;
+        let capacity = data_cache_bytes(config, tree, sample) / block_bytes;
         let cache = CacheModel::new(cache_policy(&config.options), &probes.classes, capacity);
         let entries = config.workload.reads.scan_entries as f64;
         // Overwritten entries are stepped over.
@@ -205,6 +205,30 @@ impl ReadModel {
             }
         }
         secs
+    }
+}
+
+/// Bytes of the indexes and filters of all files.
+pub fn meta_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
+    let deepest = tree.last_used();
+    let levels = tree.levels.iter().enumerate();
+    let of_level = |(at, level): (usize, &Level)| {
+        let bits = config.options.filter_bits(at, deepest);
+        let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, bits);
+        let entries: usize = level.files().map(|file| file.entries.len()).sum();
+        entries as f64 * sample as f64 * bytes.meta
+    };
+    levels.map(of_level).sum()
+}
+
+/// What a block cache has left for data blocks: Cairn's holds indexes and filters too, RocksDB's when it is told to.
+fn data_cache_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
+    let options = &config.options;
+    let all = options.block_cache_size as f64;
+    if options.engine == Engine::CairnKv || options.cache_index_and_filter_blocks {
+        (all - meta_bytes(config, tree, sample)).max(0.0)
+    } else {
+        all
     }
 }
 

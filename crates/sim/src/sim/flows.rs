@@ -3,6 +3,7 @@
 use super::Simulation;
 use super::jobs::Active;
 use crate::config::Config;
+use crate::options::Engine;
 use crate::resource::{Flow, RESOURCES, Resource, Work, share};
 use crate::results::Bottleneck;
 use crate::stall::Stall;
@@ -27,6 +28,8 @@ pub(super) struct Scratch {
     pub(super) bottleneck: Bottleneck,
     /// Writers would run faster without the delayed rate.
     pub(super) is_delay_felt: bool,
+    /// The share of the time that a delayed writer sleeps: what its writes leave.
+    pub(super) asleep: f64,
     /// A write that waits for nobody, seconds.
     pub(super) put_secs: f64,
     levels: Vec<u64>,
@@ -42,6 +45,7 @@ impl Default for Scratch {
             used: [0.0; RESOURCES],
             bottleneck: Bottleneck::Nothing,
             is_delay_felt: false,
+            asleep: 0.0,
             put_secs: 0.0,
             levels: Vec::new(),
             are_levels_known: false,
@@ -84,7 +88,7 @@ impl Simulation {
     /// Shares disk and cores among jobs, writers and readers. Returns the rate of writers, bytes a second.
     pub(super) fn share_resources(&mut self) -> f64 {
         let wanted = if self.backlog > 0.0 { f64::INFINITY } else { self.traffic.bytes_per_sec };
-        let (rate, limit) = self.writer_rate(wanted);
+        let (rate, limit, able) = self.writer_rate(wanted);
         self.flow.flows.clear();
         self.flow.flows.extend(self.active.iter().map(|job| job.flow));
         let writer = (rate > 0.0).then(|| self.writer_flow(rate));
@@ -101,6 +105,7 @@ impl Simulation {
         let held_job = flow.held.iter().take(at).copied().flatten().next();
         let is_behind = wanted > accepted * (1.0 + 1e-9);
         flow.is_delay_felt = is_behind && limit == Limit::Delay && held_writer.is_none();
+        flow.asleep = if flow.is_delay_felt { 1.0 - accepted / able } else { 0.0 };
         flow.bottleneck = match (is_behind, held_writer, limit) {
             (true, Some(resource), _) => Bottleneck::Resource(resource),
             (true, None, Limit::Stop | Limit::Delay) => match self.controller.stall.cause() {
@@ -116,8 +121,8 @@ impl Simulation {
         accepted
     }
 
-    /// How fast writers may and can write, and what holds them back.
-    fn writer_rate(&self, wanted: f64) -> (f64, Limit) {
+    /// How fast writers may and can write, what holds them back, and how fast they are when nobody does.
+    fn writer_rate(&self, wanted: f64) -> (f64, Limit, f64) {
         let hardware = &self.config.hardware;
         let entry = self.config.entry_bytes() as f64;
         let mut secs = hardware.cpu.put_us * 1e-6;
@@ -129,12 +134,18 @@ impl Simulation {
         match self.controller.stall {
             Stall::None => {}
             Stall::Stopped(_) => (rate, limit) = (0.0, Limit::Stop),
-            Stall::Delayed(_) if self.controller.delayed_rate < rate => {
-                (rate, limit) = (self.controller.delayed_rate, Limit::Delay);
+            Stall::Delayed(_) => {
+                let delayed = match self.config.options.engine {
+                    Engine::Rocksdb => self.controller.delayed_rate,
+                    // Each byte costs Cairn's writers a sleep beside its write.
+                    Engine::CairnKv => 1.0 / (1.0 / self.controller.delayed_rate + 1.0 / able),
+                };
+                if delayed < rate {
+                    (rate, limit) = (delayed, Limit::Delay);
+                }
             }
-            Stall::Delayed(_) => {}
         }
-        (rate, limit)
+        (rate, limit, able)
     }
 
     /// One second of writing at a rate.

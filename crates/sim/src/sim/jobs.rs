@@ -6,7 +6,7 @@ use super::Simulation;
 use crate::compact::{self, Job, Kind, Reason};
 use crate::merge::{Pieces, union};
 use crate::options::{CompactionStyle, Engine};
-use crate::output::{Age, Output};
+use crate::output::Output;
 use crate::resource::{Flow, Work};
 use crate::tree::{Entry, File, Input};
 
@@ -23,6 +23,11 @@ pub struct Active {
     pub(super) write_bytes: f64,
     started_secs: f64,
     dropped: f64,
+}
+
+/// Syncs of a job that makes so many files one after another: theirs, the directory's and the manifest's.
+fn syncs(files: usize) -> f64 {
+    files as f64 + 2.0
 }
 
 /// What runs.
@@ -156,7 +161,8 @@ impl Simulation {
         if let Some(speed) = compressed {
             cpu_secs += user_bytes / (speed * 1e6);
         }
-        let work = Work { write_bytes, cpu_secs, threads: 1.0, ..Work::default() };
+        let work =
+            Work { write_bytes, cpu_secs, threads: 1.0, syncs: syncs(outputs.len()), ..Work::default() };
         let what = What::Flush { user_bytes, memtables: take };
         self.activate(what, outputs, &work, 0.0);
         true
@@ -164,16 +170,14 @@ impl Simulation {
 
     /// The file of a flush, and the codec's speed where there is one.
     pub(super) fn flush_files(&mut self, entries: Vec<Entry>) -> (Vec<File>, Option<f64>) {
-        let flush = self.next_flush;
-        self.next_flush += 1;
-        let age = Age { secs: (self.now, self.now), flushes: (flush, flush) };
+        let age = (self.now, self.now);
         let (files, codec) = self.builder.files(&self.config, &self.tree, 0, entries, u64::MAX, false, age);
         let speed = self.config.hardware.codec(codec).compress_mb_per_sec;
         (files, speed.is_finite().then_some(speed))
     }
 
     fn start_compaction(&mut self, job: Job) {
-        self.builder.set_now(self.now);
+        self.expire();
         let output = self.builder.merge(&self.config, &self.tree, &job);
         let work = self.compaction_work(&job, &output);
         self.tree.mark(&job.inputs, true);
@@ -186,8 +190,11 @@ impl Simulation {
         let (hardware, options) = (&self.config.hardware, &self.config.options);
         let cpu = &hardware.cpu;
         let codec = hardware.codec(output.compression);
-        let mut cpu_secs =
-            output.entries_in * cpu.compact_entry_us * 1e-6 + output.raw_bytes * cpu.compact_byte_ns * 1e-9;
+        let dropped = output.dropped as f64 * self.sample as f64 / output.entries_in.max(1.0);
+        let weight = 1.0 - dropped * (1.0 - cpu.compact_dropped);
+        let mut cpu_secs = weight
+            * (output.entries_in * cpu.compact_entry_us * 1e-6
+                + output.raw_bytes * cpu.compact_byte_ns * 1e-9);
         cpu_secs += output.compressed_bytes / (codec.compress_mb_per_sec * 1e6);
         // Inputs of all levels are taken to be of the codec of the outputs, or of level 0's.
         cpu_secs += output.decompressed_bytes / (codec.decompress_mb_per_sec.min(1e6) * 1e6);
@@ -202,7 +209,9 @@ impl Simulation {
         let read_bytes = output.read_bytes as f64 * (1.0 - hardware.page_cache_hit);
         let write_bytes = output.write_bytes as f64;
         let limited_bytes = if options.rate_limiter_bytes_per_sec > 0 { write_bytes } else { 0.0 };
-        Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads: parts as f64, requests: 0.0 }
+        let threads = parts as f64;
+        let syncs = syncs(output.files.len().div_ceil(parts));
+        Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads, requests: 0.0, syncs }
     }
 
     fn activate(&mut self, what: What, outputs: Vec<File>, work: &Work, dropped: f64) {
@@ -278,7 +287,8 @@ impl Simulation {
         self.counters.flushes += 1;
         for file in outputs {
             self.counters.flush_bytes += file.bytes;
-            let run = file.flushes.1;
+            // The newest write is a number that grows from flush to flush.
+            let run = file.seqs.1;
             self.tree.add(0, run, vec![file]);
         }
         self.flow.forget_levels();
@@ -287,6 +297,7 @@ impl Simulation {
     /// A compaction is done: its inputs go, its outputs come.
     pub(super) fn install_compaction(&mut self, job: &Job, outputs: Vec<File>) {
         let bytes: u64 = outputs.iter().map(|file| file.bytes).sum();
+        self.note_turn(job);
         let removed = self.tree.remove(&job.inputs);
         self.counters.compact_read_bytes += removed.iter().map(|file| file.bytes).sum::<u64>();
         self.counters.compact_write_bytes += bytes;
@@ -299,8 +310,16 @@ impl Simulation {
         self.flow.forget_levels();
     }
 
+    /// Files that went down since their level was full have had their turn.
+    fn note_turn(&mut self, job: &Job) {
+        if let (Reason::LevelSize, Some(input)) = (job.reason, job.inputs.first().filter(|it| it.level > 0)) {
+            self.tree.pass(input);
+        }
+    }
+
     /// A move or a drop: the manifest changes, no bytes move.
     pub(super) fn apply_at_once(&mut self, job: Job) {
+        self.note_turn(&job);
         let mut files = self.tree.remove(&job.inputs);
         *self.counters.reasons.entry(job.reason).or_default() += 1;
         if job.kind == Kind::Move {

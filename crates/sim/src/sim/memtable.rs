@@ -2,8 +2,8 @@
 
 use super::Simulation;
 use crate::config::Config;
-use crate::layout;
 use crate::options::Engine;
+use crate::read::meta_bytes;
 use crate::tree::Entry;
 
 /// What a memtable adds to an entry: sequence number, two lengths, and a node of a skip list with 1.33 pointers on average,
@@ -47,6 +47,9 @@ impl Simulation {
         let count = self.drawn.floor();
         self.drawn -= count;
         let entries = self.draw(count as usize);
+        if self.expires() {
+            self.births.push_back((self.last_seq, self.now));
+        }
         if !entries.is_empty() {
             self.sealed.push_back(Sealed { entries, writes, is_flushing: false });
         }
@@ -60,12 +63,13 @@ impl Simulation {
             order.push(u64::from(id) << 32 | (at as u64) << 1 | u64::from(is_delete));
         }
         order.sort_unstable();
-        self.newest(&order)
+        let entries = self.newest(&order);
+        self.last_seq += count as u64;
+        entries
     }
 
     /// Of sorted draws, the last of each id.
     fn newest(&mut self, order: &[u64]) -> Vec<Entry> {
-        let secs = self.now as u32;
         let mut entries = Vec::with_capacity(order.len());
         for (at, draw) in order.iter().enumerate() {
             let id = (draw >> 32) as u32;
@@ -74,9 +78,24 @@ impl Simulation {
             }
             let is_delete = draw & 1 == 1;
             self.live.set(id, !is_delete);
-            entries.push(Entry::new(id, secs, is_delete));
+            let seq = self.last_seq + 1 + (draw >> 1 & 0x7fff_ffff);
+            entries.push(Entry::new(id, seq, is_delete));
         }
         entries
+    }
+
+    /// Whether merges leave out entries that have outlived their time: those of Cairn's do.
+    fn expires(&self) -> bool {
+        self.config.options.engine == Engine::CairnKv && self.config.options.ttl > 0
+    }
+
+    /// Tells the builder which writes have outlived their time by now.
+    pub(super) fn expire(&mut self) {
+        let limit = self.now - self.config.options.ttl as f64;
+        while let Some((seq, _)) = self.births.front().filter(|(_, secs)| *secs < limit) {
+            self.builder.expire_before(seq + 1);
+            self.births.pop_front();
+        }
     }
 
     /// Memtables that wait for their flush or are being flushed.
@@ -97,14 +116,6 @@ impl Simulation {
 
     /// Bytes of filters and indexes of all files, which stay in memory.
     pub(super) fn meta_memory(&self) -> f64 {
-        let deepest = self.tree.last_used();
-        let mut sum = 0.0;
-        for (at, level) in self.tree.levels.iter().enumerate() {
-            let bits = self.config.options.filter_bits(at, deepest);
-            let bytes = layout::entry_bytes(&self.config.workload, &self.config.options, 1.0, bits);
-            let entries: usize = level.files().map(|file| file.entries.len()).sum();
-            sum += entries as f64 * self.sample as f64 * bytes.meta;
-        }
-        sum
+        meta_bytes(&self.config, &self.tree, self.sample)
     }
 }

@@ -21,6 +21,7 @@ use crate::config::{Config, Mode, Preload};
 use crate::error::Result;
 use crate::histogram::Histogram;
 use crate::keys::WriteStream;
+use crate::options::{CompactionStyle, Engine};
 use crate::output::Builder;
 use crate::read::{ReadCosts, ReadModel};
 use crate::resource::{Capacity, RESOURCES, Resource};
@@ -62,7 +63,10 @@ pub struct Simulation {
     sealed: VecDeque<Sealed>,
     active: Vec<Active>,
     next_job: u64,
-    next_flush: u64,
+    /// The number of the last write of a followed key.
+    last_seq: u64,
+    /// Where entries outlive their time: what `last_seq` was when memtables were sealed, and when that was.
+    births: VecDeque<(u64, f64)>,
     /// Of the last flushes, bytes a second.
     flush_speed: f64,
     /// The tree or the memtables have changed since jobs were last looked for.
@@ -137,7 +141,8 @@ impl Simulation {
             sealed: VecDeque::new(),
             active: Vec::new(),
             next_job: 1,
-            next_flush: 1,
+            last_seq: 0,
+            births: VecDeque::new(),
             flush_speed: f64::INFINITY,
             is_dirty: true,
             backlog: 0.0,
@@ -356,15 +361,12 @@ impl Simulation {
         *self.since.bottlenecks.entry(bottleneck).or_default() += secs;
         if let Some(cause) = self.controller.stall.cause() {
             // A limit that nobody runs into is no stall.
-            let is_felt = self.controller.stall.is_stopped() || self.flow.is_delay_felt;
-            if is_felt && (self.traffic.bytes_per_sec > 0.0 || self.backlog > 0.0) {
-                *self.stall_secs.entry(cause).or_default() += secs;
-                self.since.stalled += secs;
-                if self.controller.stall.is_stopped() {
-                    self.stopped_secs += secs;
-                } else {
-                    self.delayed_secs += secs;
-                }
+            let is_stopped = self.controller.stall.is_stopped();
+            let waited = if is_stopped { secs } else { secs * self.flow.asleep };
+            if waited > 0.0 && (self.traffic.bytes_per_sec > 0.0 || self.backlog > 0.0) {
+                *self.stall_secs.entry(cause).or_default() += waited;
+                self.since.stalled += waited;
+                *(if is_stopped { &mut self.stopped_secs } else { &mut self.delayed_secs }) += waited;
             }
         }
         for (at, used) in self.flow.used.iter().enumerate() {
@@ -407,18 +409,26 @@ impl Simulation {
         }
     }
 
+    /// Files of level 0 as the write controller counts them: RocksDB's takes each lower level of a universal tree for one more.
+    fn level_zero_runs(&self) -> usize {
+        match (self.config.options.engine, self.config.options.compaction_style) {
+            (Engine::Rocksdb, CompactionStyle::Universal) => self.tree.run_count(),
+            _ => self.tree.level(0).runs.len(),
+        }
+    }
+
     /// Tells the write controller how things are.
     fn look_at_pressure(&mut self) {
         let last = self.tree.last_used();
         let signals = Signals {
             sealed: self.sealed_count(),
-            level_zero: self.tree.level(0).runs.len(),
+            level_zero: self.level_zero_runs(),
             debt_bytes: compact::debt_bytes(&self.tree, &self.config.options),
             last_level_bytes: if last > 0 { self.tree.level(last).bytes() } else { 0 },
             flush_speed: self.flush_speed,
         };
         // FIFO's files are all in level 0 and hold nobody up.
-        let is_fifo = self.config.options.compaction_style == crate::options::CompactionStyle::Fifo;
+        let is_fifo = self.config.options.compaction_style == CompactionStyle::Fifo;
         let signals = if is_fifo { Signals { level_zero: 0, ..signals } } else { signals };
         self.controller.update(&self.config.options, signals);
         self.is_dirty = true;

@@ -4,7 +4,6 @@ use super::{Simulation, memtable};
 use crate::compact::{self, Kind, Targets};
 use crate::config::Config;
 use crate::options::{CompactionStyle, Engine};
-use crate::output::Age;
 use crate::results::Outcome;
 use crate::rng::{Permutation, mix};
 use crate::tree::Entry;
@@ -98,11 +97,11 @@ impl Simulation {
         while from < ids {
             due += batch;
             let to = (due as u64).clamp(from + 1, ids);
-            let mut batch: Vec<u32> =
-                (from..to).map(|at| if in_order { at as u32 } else { order.of(at) as u32 }).collect();
-            batch.sort_unstable();
-            batch.iter().for_each(|&id| self.live.set(id, true));
-            let entries = batch.iter().map(|&id| Entry::new(id, 0, false)).collect();
+            let id = |at: u64| if in_order { at as u32 } else { order.of(at) as u32 };
+            let mut entries: Vec<Entry> = (from..to).map(|at| Entry::new(id(at), at + 1, false)).collect();
+            entries.sort_unstable();
+            entries.iter().for_each(|entry| self.live.set(entry.id(), true));
+            self.last_seq = to;
             self.flush_and_settle(entries);
             from = to;
         }
@@ -117,7 +116,7 @@ impl Simulation {
         (0..ids).for_each(|id| self.live.set(id as u32, true));
         let options = &self.config.options;
         let last = options.num_levels - 1;
-        let age = Age { secs: (self.now, self.now), flushes: (0, 0) };
+        let age = (self.now, self.now);
         if options.compaction_style == CompactionStyle::Fifo {
             return self.fill_fifo(entries);
         }
@@ -138,7 +137,10 @@ impl Simulation {
     fn fill_fifo(&mut self, entries: Vec<Entry>) {
         let batch = (writes_per_flush(&self.config) / self.sample).max(1) as usize;
         for part in entries.chunks(batch) {
-            self.flush_and_settle(part.to_vec());
+            let first = self.last_seq + 1;
+            let written = part.iter().zip(first..).map(|(entry, seq)| Entry::new(entry.id(), seq, false));
+            self.last_seq += part.len() as u64;
+            self.flush_and_settle(written.collect());
         }
     }
 }

@@ -128,7 +128,9 @@ impl Simulation {
     fn memory_bytes(&self) -> u64 {
         let options = &self.config.options;
         let most = options.write_buffer_size as f64 * options.max_write_buffer_number as f64;
-        let meta = if options.cache_index_and_filter_blocks { 0.0 } else { self.meta_memory() };
+        // Elsewhere they are part of the block cache.
+        let is_beside = options.engine == Engine::Rocksdb && !options.cache_index_and_filter_blocks;
+        let meta = if is_beside { self.meta_memory() } else { 0.0 };
         (most.max(self.memtable_memory()) + meta) as u64 + options.block_cache_size
     }
 

@@ -6,8 +6,9 @@ use super::*;
 use crate::config::Workload;
 use crate::hardware::Hardware;
 use crate::keys::Distribution;
-use crate::options::{CompactionStyle, Compression, Engine, Options};
+use crate::options::{CompactionPri, CompactionStyle, Compression, Engine, Options};
 use crate::traffic::Traffic;
+use crate::tree::{File, seq_range};
 
 const MIB: u64 = 1 << 20;
 
@@ -34,8 +35,11 @@ fn check(simulation: &Simulation) {
     assert_eq!(simulation.tree.broken_invariant(), None);
     // No key that is alive is lost, and none that is dead is found.
     let mut newest = std::collections::HashMap::new();
-    for level in &simulation.tree.levels {
+    for (at, level) in simulation.tree.levels.iter().enumerate() {
+        let knows_seqs = at == 0 || simulation.config.options.goes_by_seq();
         for run in &level.runs {
+            let is_wrong = |file: &&File| knows_seqs && file.seqs != seq_range(&file.entries);
+            assert!(!run.files.iter().any(|file| is_wrong(&file)), "level {at}: writes of files are wrong");
             for entry in run.files.iter().flat_map(|file| file.entries.iter()) {
                 newest.entry(entry.id()).or_insert(!entry.is_tombstone());
             }
@@ -58,6 +62,39 @@ fn sequential_load_is_moved() {
     let amplification = results.preload.write_amplification();
     assert!(amplification < 1.01, "{amplification}");
     assert!((results.space_amplification - 1.1).abs() < 0.15, "{}", results.space_amplification);
+}
+
+/// Goal: files know the writes of their own entries, and the last level has forgotten them. Method: overwrites, files by the age of their
+/// oldest write; then by nothing that needs it.
+#[test]
+fn files_know_their_writes() {
+    let mut config = small();
+    config.options.compaction_pri = CompactionPri::OldestSmallestSeqFirst;
+    let mut simulation = Simulation::new(&config).unwrap();
+    while simulation.step() {}
+    check(&simulation);
+    let seqs = |level: usize| simulation.tree.level(level).files().map(|file| file.seqs);
+    assert!(seqs(1).all(|(oldest, newest)| 0 < oldest && oldest < newest && newest <= 300_000));
+    assert!(seqs(simulation.tree.last_used()).all(|(_, newest)| newest == 0));
+}
+
+/// Goal: what has outlived its time goes with the next merge of Cairn's. Method: new keys for a minute, that live for five seconds or
+/// for good.
+#[test]
+fn entries_outlive_their_time() {
+    let mut config = Config { mode: Mode::Timed, writes: 0, duration_secs: 60.0, ..small() };
+    config.preload = Preload::None;
+    config.workload.keys = 2_000_000;
+    config.workload.distribution = Distribution::Sequential;
+    config.workload.traffic = Traffic::Constant { mb_per_sec: 2.0 };
+    config.options.engine = Engine::CairnKv;
+    config.options.compaction_style = CompactionStyle::Universal;
+    let kept = Simulation::run(&config).unwrap();
+    config.options.ttl = 5;
+    let expired = Simulation::run(&config).unwrap();
+    assert_eq!(kept.counters.dropped_entries, 0.0);
+    assert!(expired.counters.dropped_entries > 0.5 * expired.counters.writes, "{:?}", expired.counters);
+    assert!(expired.tree_bytes < kept.tree_bytes / 3, "{} {}", expired.tree_bytes, kept.tree_bytes);
 }
 
 /// Goal: FIFO is exact. Method: nothing is rewritten, and the store has its size within a file.
@@ -186,8 +223,16 @@ fn options() -> impl Strategy<Value = Options> {
         Just((Engine::CairnKv, CompactionStyle::Universal)),
         Just((Engine::CairnKv, CompactionStyle::LazyLeveled)),
     ];
-    (styles, any::<bool>(), 2usize..8, 3.0f64..12.0, 1u64..5, 7u32..10).prop_map(
-        |((engine, style), dynamic, trigger, multiplier, base, version)| Options {
+    let priorities = prop_oneof![
+        Just(CompactionPri::MinOverlappingRatio),
+        Just(CompactionPri::ByCompensatedSize),
+        Just(CompactionPri::OldestLargestSeqFirst),
+        Just(CompactionPri::OldestSmallestSeqFirst),
+        Just(CompactionPri::RoundRobin),
+    ];
+    (styles, priorities, any::<bool>(), 2usize..8, 3.0f64..12.0, 1u64..5, 7u32..10).prop_map(
+        |((engine, style), compaction_pri, dynamic, trigger, multiplier, base, version)| Options {
+            compaction_pri,
             engine,
             rocksdb_version: version,
             compaction_style: style,
