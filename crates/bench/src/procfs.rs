@@ -35,6 +35,23 @@ pub fn field(path: &str, name: &str) -> Option<String> {
     })
 }
 
+/// Processor seconds that the threads which this process has now have taken so far; `None` where the kernel does not tell.
+pub fn cpu_secs() -> Option<f64> {
+    let threads = StdFs::new().read_dir(Path::new("/proc/self/task")).ok()?;
+    let nanos = threads.iter().filter_map(|thread| {
+        let times = line(&format!("{}/schedstat", thread.display()))?;
+        times.split_whitespace().next()?.parse::<u64>().ok()
+    });
+    let all: u64 = nanos.sum();
+    (all > 0).then_some(all as f64 * 1e-9)
+}
+
+/// Processor seconds of this thread alone.
+pub fn own_cpu_secs() -> Option<f64> {
+    let nanos: u64 = line("/proc/thread-self/schedstat")?.split_whitespace().next()?.parse().ok()?;
+    Some(nanos as f64 * 1e-9)
+}
+
 /// How far this process's memory rose since a moment.
 #[derive(Debug)]
 pub struct PeakMemory {
@@ -83,6 +100,16 @@ mod tests {
         drop(bytes);
         if let Some(rise) = meter.rise_bytes() {
             assert!(rise >= 60 << 20, "{rise}");
+        }
+    }
+
+    /// Goal: processor time goes on while one works. Method: work until it has moved.
+    #[test]
+    fn processor_time_passes() {
+        let start = cpu_secs().unwrap();
+        let own = own_cpu_secs().unwrap();
+        while cpu_secs().unwrap() < start + 1e-3 || own_cpu_secs().unwrap() <= own {
+            std::hint::black_box(vec![1_u8; 4096]);
         }
     }
 

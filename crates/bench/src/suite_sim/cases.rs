@@ -1,7 +1,7 @@
 //! What is validated: settings and workloads that differ from a base case, mostly in one thing.
 
 use cairn_sim::config::Reads;
-use cairn_sim::options::{CompactionStyle, Compression, Options};
+use cairn_sim::options::{CompactionPri, CompactionStyle, Compression, Options};
 use cairn_sim::traffic::Traffic;
 use cairn_sim::{Config, Distribution, Mode, Preload, Workload};
 
@@ -128,9 +128,11 @@ fn add_sizes(list: &mut List) {
     list.add("trigger 8", Some(BASE), |it| it.options.level0_file_num_compaction_trigger = 8);
     list.add("large files", Some(BASE), |it| it.options.target_file_size_base *= 4);
     list.add("small base", Some(BASE), |it| it.options.max_bytes_for_level_base /= 2);
-    list.add("oldest first", Some(BASE), |it| {
-        it.options.compaction_pri = cairn_sim::options::CompactionPri::OldestSmallestSeqFirst;
-    });
+    let priority = |pri: CompactionPri| move |it: &mut Config| it.options.compaction_pri = pri;
+    list.add("oldest first", Some(BASE), priority(CompactionPri::OldestSmallestSeqFirst));
+    list.add("coldest first", Some(BASE), priority(CompactionPri::OldestLargestSeqFirst));
+    list.add("largest first", Some(BASE), priority(CompactionPri::ByCompensatedSize));
+    list.add("round robin", Some(BASE), priority(CompactionPri::RoundRobin));
     list.add("universal ratio 50", Some("universal"), |it| {
         it.options.compaction_options_universal.size_ratio = 50;
     });
@@ -139,14 +141,16 @@ fn add_sizes(list: &mut List) {
     });
 }
 
+/// Lookups at moments of a shorter run, with a cache of so many bytes.
+fn reads(cache: u64) -> impl Fn(&mut Config) {
+    move |it: &mut Config| {
+        it.options.block_cache_size = cache;
+        it.workload.reads = Reads { gets_per_sec: 1.0, ..Reads::default() };
+        it.writes = it.workload.keys;
+    }
+}
+
 fn add_reads(list: &mut List) {
-    let reads = |cache: u64| {
-        move |it: &mut Config| {
-            it.options.block_cache_size = cache;
-            it.workload.reads = Reads { gets_per_sec: 1.0, ..Reads::default() };
-            it.writes = it.workload.keys;
-        }
-    };
     list.add("reads uniform 8 MiB", None, reads(8 * MIB));
     list.add("reads uniform 32 MiB", Some("reads uniform 8 MiB"), reads(32 * MIB));
     list.add("reads zipfian 2 MiB", None, |it| {
@@ -162,21 +166,25 @@ fn add_reads(list: &mut List) {
     list.add("reads no filter", Some("reads uniform 8 MiB"), |it| it.options.bloom_bits_per_key = 0.0);
 }
 
-fn add_cairn(list: &mut List) {
-    let ours = |it: &mut Config| {
-        let base = it.options.clone();
-        it.options = Options {
-            write_buffer_size: base.write_buffer_size,
-            target_file_size_base: base.target_file_size_base,
-            max_bytes_for_level_base: base.max_bytes_for_level_base,
-            compression: Compression::None,
-            compression_per_level: Vec::new(),
-            max_subcompactions: 4,
-            ..Options::cairn_kv()
-        };
-        it.options.kv.level_zero_bytes = 16 * base.write_buffer_size;
+/// Cairn's own options, with the sizes that the case had.
+fn cairn(it: &mut Config) {
+    let base = it.options.clone();
+    it.options = Options {
+        write_buffer_size: base.write_buffer_size,
+        target_file_size_base: base.target_file_size_base,
+        max_bytes_for_level_base: base.max_bytes_for_level_base,
+        max_background_jobs: base.max_background_jobs,
+        compression: Compression::None,
+        compression_per_level: Vec::new(),
+        max_subcompactions: 4,
+        wal: base.wal,
+        ..Options::cairn_kv()
     };
-    list.add("kv leveled", None, ours);
+    it.options.kv.level_zero_bytes = 16 * base.write_buffer_size;
+}
+
+fn add_cairn(list: &mut List) {
+    list.add("kv leveled", None, cairn);
     list.add("kv lazy leveled", Some("kv leveled"), |it| {
         it.options.compaction_style = CompactionStyle::LazyLeveled;
     });
@@ -192,6 +200,18 @@ fn add_cairn(list: &mut List) {
     list.add("kv lazy zipfian", Some("kv lazy leveled"), |it| {
         it.workload.distribution = Distribution::Zipfian { theta: 0.99 };
     });
+    list.add("kv reads uniform 8 MiB", None, |it| {
+        cairn(it);
+        reads(8 * MIB)(it);
+    });
+    list.add("kv reads uniform 32 MiB", Some("kv reads uniform 8 MiB"), reads(32 * MIB));
+    list.add("kv reads zipfian 8 MiB", Some("kv reads uniform 8 MiB"), |it| {
+        it.workload.distribution = Distribution::Zipfian { theta: 0.99 };
+    });
+    list.add("kv reads zipfian 2 MiB", Some("kv reads zipfian 8 MiB"), reads(2 * MIB));
+    list.add("kv lazy reads zipfian 8 MiB", Some("kv reads zipfian 8 MiB"), |it| {
+        it.options.compaction_style = CompactionStyle::LazyLeveled;
+    });
 }
 
 /// Cases with time: closed loop, and at a limit that the store can take.
@@ -200,7 +220,6 @@ pub fn timed_cases(quick: bool) -> Vec<Case> {
     let mut add = |name: &str, change: &dyn Fn(&mut Config)| {
         let mut config = base(quick);
         config.mode = Mode::Timed;
-        config.writes_per_flush = 0;
         config.writes = 0;
         config.duration_secs = if quick { 5.0 } else { 15.0 };
         let unit = 4 * MIB;
@@ -208,6 +227,8 @@ pub fn timed_cases(quick: bool) -> Vec<Case> {
         config.options.target_file_size_base = unit;
         config.options.max_bytes_for_level_base = 4 * unit;
         config.options.wal = false;
+        // The preload flushes memtables before they are full, in the model and in the store.
+        config.writes_per_flush = unit * 4 / 5 / config.entry_bytes();
         config.name = name.to_owned();
         change(&mut config);
         cases.push(Case { name: name.to_owned(), base: None, is_timed: true, config });
@@ -216,6 +237,15 @@ pub fn timed_cases(quick: bool) -> Vec<Case> {
     add("timed leveled unlimited", &|_| {});
     add("timed dynamic unlimited", &|it| it.options.level_compaction_dynamic_level_bytes = true);
     add("timed universal unlimited", &|it| it.options.compaction_style = CompactionStyle::Universal);
+    add("timed kv leveled at 8 MB/s", &|it| {
+        cairn(it);
+        it.workload.traffic = Traffic::Constant { mb_per_sec: 8.0 };
+    });
+    add("timed kv leveled unlimited", &cairn);
+    add("timed kv lazy unlimited", &|it| {
+        cairn(it);
+        it.options.compaction_style = CompactionStyle::LazyLeveled;
+    });
     cases
 }
 

@@ -1,41 +1,50 @@
-//! What operations of a real store cost on this machine: one at a time, with nothing beside them.
+//! What operations of a real store cost on this machine, in processor time: what else the machine does takes no part in it.
 
 use std::path::Path;
 
-use cairn_sim::Config;
-use cairn_sim::hardware::CpuCosts;
+use cairn_sim::hardware::{CpuCosts, Disk};
 use cairn_sim::options::{Compression, Engine};
 use cairn_sim::rng::Rng;
-use cairn_vfs::{Clock, SystemClock};
+use cairn_sim::{Config, preload_order, writes_per_flush};
+use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock};
 
 use super::{Data, MeasuredStore, Opener, Options};
 use crate::error::{Error, Result};
+use crate::procfs::{cpu_secs, own_cpu_secs};
 use crate::scratch::{Scratch, sweep};
 
-/// Writes of a measurement.
-const WRITES: u32 = 60_000;
+/// Writes of a measurement, at least.
+const WRITES: u64 = 60_000;
 
 /// Lookups of a measurement.
 const LOOKUPS: u32 = 40_000;
 
-/// Memtables, the last of which makes a compaction due.
-const ROUNDS: u32 = 4;
+/// Memtables that make a compaction due, and the fewest of a measurement.
+const ROUNDS: u64 = 4;
+
+/// Writes of a memtable, at most.
+const ROUND_WRITES_MAX: u64 = 30_000;
 
 /// Values of two sizes tell what an entry costs from what its bytes cost.
 const VALUE_BYTES: [u64; 2] = [100, 1000];
+
+/// Files that are made stable one after another.
+const SYNCS: usize = 24;
 
 /// Seconds of operations, each for one entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct EntrySecs {
     put: f64,
     flush: f64,
-    /// For an entry that a compaction reads.
+    /// For an entry that a compaction reads and writes.
     compact: f64,
+    /// The share of it for one that is only read.
+    dropped: f64,
 }
 
 /// Costs of RocksDB where its library is found, else of Cairn's kv; and which of them it was.
 ///
-/// Errors: a store or the disk fails. Cost: some seconds, and a hundred megabytes in the working directory.
+/// Errors: a store or the disk fails. Cost: some seconds, and some hundred megabytes in the working directory.
 pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
     let parent = options.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     sweep(&parent, super::LABEL)?;
@@ -47,16 +56,19 @@ pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
         config.workload.value_bytes = value_bytes;
         config.options.compression = Compression::None;
         config.options.engine = if opener.has_rocksdb() { Engine::Rocksdb } else { Engine::CairnKv };
+        // All that lookups ask for fits.
+        config.options.block_cache_size = 1 << 30;
         config
     };
     let [small, large] = VALUE_BYTES.map(config);
-    let (of_small, _) = writes(&small, &opener, &dir.join("small"))?;
-    let (of_large, store) = writes(&large, &opener, &dir.join("large"))?;
+    let of_small = entry_secs(&small, &opener, &dir.join("small"))?;
+    let of_large = entry_secs(&large, &opener, &dir.join("large"))?;
+    let (_, store) = writes(&large, &opener, &dir.join("hits"), Keys::New)?;
     let version = store.version();
     let hit_secs = lookups(&large, store)?;
     let mut without = large.clone();
     without.options.block_cache_size = 1 << 16;
-    let (_, store) = writes(&without, &opener, &dir.join("misses"))?;
+    let (_, store) = writes(&without, &opener, &dir.join("misses"), Keys::New)?;
     let miss_secs = lookups(&without, store)?;
     let mut costs = costs_of([(&small, of_small), (&large, of_large)]);
     costs.get_us = (hit_secs * 1e6 - costs.filter_us - costs.block_hit_us).max(0.05);
@@ -66,13 +78,48 @@ pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
 
 /// Costs for entries of the size that `config` has, half of them by entry and half by byte, which one size cannot tell apart.
 pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Result<CpuCosts> {
-    let (secs, _) = writes(config, opener, dir)?;
+    let secs = entry_secs(config, opener, dir)?;
     let entry = config.entry_bytes() as f64;
     let split = |secs: f64| (secs * 0.5e6, secs * 0.5e9 / entry);
-    let mut costs = CpuCosts { put_us: secs.put * 1e6, writers: 1.0, ..config.hardware.cpu.clone() };
+    let mut costs = CpuCosts {
+        put_us: secs.put * 1e6,
+        writers: 1.0,
+        compact_dropped: secs.dropped,
+        ..config.hardware.cpu.clone()
+    };
     (costs.flush_entry_us, costs.flush_byte_ns) = split(secs.flush);
     (costs.compact_entry_us, costs.compact_byte_ns) = split(secs.compact);
     Ok(costs)
+}
+
+/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones.
+///
+/// Errors: the disk fails.
+pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()> {
+    const SMALL: u64 = 4096;
+    let large = file_bytes.max(2 * SMALL);
+    let scratch = Scratch::in_dir(dir, super::LABEL)?;
+    let (of_small, of_large) = (sync_secs(scratch.path(), SMALL)?, sync_secs(scratch.path(), large)?);
+    let byte_secs = ((of_large - of_small) / (large - SMALL) as f64).max(1e-12);
+    disk.write_mb_per_sec = (1e-6 / byte_secs).min(1e6);
+    disk.sync_latency_us = of_small * 1e6;
+    Ok(())
+}
+
+/// Mean seconds until a new file is stable.
+fn sync_secs(dir: &Path, bytes: u64) -> Result<f64> {
+    let (fs, clock) = (StdFs::new(), SystemClock::new());
+    let mut rng = Rng::new(bytes);
+    let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
+    let mut secs = 0.0;
+    for at in 0..SYNCS {
+        let file = fs.open(&dir.join(format!("{bytes}-{at}")), OpenOptions::create())?;
+        file.write_all_at(&content, 0)?;
+        let start = clock.now();
+        file.sync_data()?;
+        secs += (clock.now() - start).as_secs_f64();
+    }
+    Ok(secs / SYNCS as f64)
 }
 
 /// A line through two sizes: what an entry costs, and what a byte of it does.
@@ -83,68 +130,133 @@ fn costs_of(measured: [(&Config, EntrySecs); 2]) -> CpuCosts {
         let byte = ((other - one) / (to - from)).max(0.0);
         ((one - byte * from).max(0.0) * 1e6, byte * 1e9)
     };
-    let mut costs = CpuCosts { put_us: of_large.put * 1e6, writers: 1.0, ..CpuCosts::default() };
+    let mut costs = CpuCosts {
+        put_us: of_large.put * 1e6,
+        writers: 1.0,
+        compact_dropped: (of_small.dropped + of_large.dropped) / 2.0,
+        ..CpuCosts::default()
+    };
     (costs.flush_entry_us, costs.flush_byte_ns) = line(of_small.flush, of_large.flush);
     (costs.compact_entry_us, costs.compact_byte_ns) = line(of_small.compact, of_large.compact);
     costs
 }
 
-/// Writes alone; then flushing all of them at once; then, after the last round, merging once. The store is handed on.
-fn writes(config: &Config, opener: &Opener, dir: &Path) -> Result<(EntrySecs, Box<dyn MeasuredStore>)> {
-    let mut config = config.clone();
-    config.options.level0_file_num_compaction_trigger = ROUNDS as usize;
-    let mut data = Data::new(&config)?;
-    let mut store = opener.open(dir, &config, false, config.options.wal)?;
-    let clock = SystemClock::new();
-    let mut key = Vec::new();
-    let each = WRITES / ROUNDS;
-    let (mut put, mut flushes) = (0.0, Vec::new());
-    let mut settled = 0.0;
-    for _ in 0..ROUNDS {
-        let start = clock.now();
-        for at in 0..each {
-            // Every key once a round, in an order of no pattern.
-            data.key((u64::from(at) * 7919 % u64::from(each)) as u32, &mut key);
-            store.put(&key, data.value())?;
-        }
-        let written = clock.now();
-        store.flush()?;
-        let flushed = clock.now();
-        store.settle()?;
-        settled = (clock.now() - flushed).as_secs_f64();
-        put += (written - start).as_secs_f64();
-        flushes.push((flushed - written).as_secs_f64());
+/// Tells processor time, and where there is none to be had the time that passes.
+#[derive(Debug, Default)]
+struct Meter(SystemClock);
+
+impl Meter {
+    fn secs(&self) -> f64 {
+        cpu_secs().unwrap_or_else(|| self.0.now().as_secs_f64())
     }
-    // A store without threads compacts within the last flush.
-    let last = flushes.pop().unwrap_or_default();
-    let flush = flushes.iter().sum::<f64>() / flushes.len().max(1) as f64;
-    let merged = store.totals().compact_read_bytes / config.entry_bytes() as f64;
-    if merged < 1.0 {
-        return Err(Error::invalid("the store did not compact while its costs were measured".to_owned()));
-    }
-    let secs = EntrySecs {
-        put: put / f64::from(WRITES),
-        flush: flush / f64::from(each),
-        compact: (settled + (last - flush).max(0.0)) / merged,
-    };
-    Ok((secs, store))
 }
 
-/// Seconds of a lookup of a present key.
+/// Which keys a memtable gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keys {
+    /// New ones, between those of the memtables before it: a merge writes all that it reads.
+    New,
+    /// Those of the memtables before it: a merge drops most of what it reads.
+    Same,
+}
+
+/// What a store did, and its processor time.
+#[derive(Debug, Clone, Copy, Default)]
+struct Spent {
+    puts: f64,
+    put_secs: f64,
+    flush_secs: f64,
+    /// Entries that compactions have read, and the share that they have written.
+    merged: f64,
+    kept: f64,
+    compact_secs: f64,
+}
+
+/// Costs of one size, by a store whose merges drop nothing and one whose merges drop most.
+fn entry_secs(config: &Config, opener: &Opener, dir: &Path) -> Result<EntrySecs> {
+    let (new, _) = writes(config, opener, &dir.join("new"), Keys::New)?;
+    let (same, _) = writes(config, opener, &dir.join("same"), Keys::Same)?;
+    let compact = new.compact_secs / new.merged;
+    let of_same = same.compact_secs / same.merged;
+    let dropped = (of_same / compact - same.kept) / (1.0 - same.kept).max(1e-3);
+    Ok(EntrySecs {
+        put: new.put_secs / new.puts,
+        flush: new.flush_secs / new.puts,
+        compact,
+        dropped: dropped.clamp(0.0, 1.0),
+    })
+}
+
+/// Writes alone; then flushing them; then merging what that makes due; and again. The store is handed on.
+fn writes(
+    config: &Config,
+    opener: &Opener,
+    dir: &Path,
+    keys: Keys,
+) -> Result<(Spent, Box<dyn MeasuredStore>)> {
+    let mut config = config.clone();
+    config.options.level0_file_num_compaction_trigger = ROUNDS as usize;
+    // One level takes all.
+    config.options.max_bytes_for_level_base = 1 << 40;
+    let mut data = Data::new(&config)?;
+    let mut store = opener.open(dir, &config, false, config.options.wal)?;
+    let mut key = Vec::new();
+    let each = writes_per_flush(&config).min(ROUND_WRITES_MAX);
+    let rounds = WRITES.div_ceil(each).max(ROUNDS).next_multiple_of(ROUNDS);
+    let order = preload_order(each);
+    let mut spent = Spent { puts: (each * rounds) as f64, ..Spent::default() };
+    // Without threads of its own a store compacts within a flush: the cheapest flush has only flushed.
+    let mut flushes = Vec::new();
+    let meter = Meter::default();
+    for round in 0..rounds {
+        let start = meter.secs();
+        for at in 0..each {
+            // Every key once a round, in an order of no pattern.
+            let place = order.of(at) * rounds;
+            let id = if keys == Keys::New { place + round } else { place };
+            data.key(id as u32, &mut key);
+            store.put(&key, data.value())?;
+        }
+        let written = meter.secs();
+        store.flush()?;
+        let (flushed, own) = (meter.secs(), own_cpu_secs());
+        store.settle()?;
+        spent.put_secs += written - start;
+        // Looking whether it is done is no part of it.
+        let looking = own_cpu_secs().zip(own).map_or(0.0, |(now, then)| now - then);
+        spent.compact_secs += (meter.secs() - flushed - looking).max(0.0);
+        flushes.push(flushed - written);
+    }
+    let all: f64 = flushes.iter().sum();
+    flushes.sort_unstable_by(f64::total_cmp);
+    let plain = flushes.get(flushes.len() / 2).copied().unwrap_or_default();
+    spent.flush_secs = plain * rounds as f64;
+    if config.options.engine == Engine::CairnKv {
+        spent.compact_secs += (all - spent.flush_secs).max(0.0);
+    }
+    let totals = store.totals();
+    spent.merged = totals.compact_read_bytes / config.entry_bytes() as f64;
+    spent.kept = totals.compact_write_bytes / totals.compact_read_bytes.max(1.0);
+    if spent.merged < 1.0 {
+        return Err(Error::invalid("the store did not compact while its costs were measured".to_owned()));
+    }
+    Ok((spent, store))
+}
+
+/// Processor seconds of a lookup of a present key.
 fn lookups(config: &Config, mut store: Box<dyn MeasuredStore>) -> Result<f64> {
     let data = Data::new(config)?;
-    let clock = SystemClock::new();
     let mut rng = Rng::new(config.seed);
     let mut key = Vec::new();
-    let mut secs = 0.0;
+    let (meter, mut secs) = (Meter::default(), 0.0);
     // The first pass warms the cache.
     for _ in 0..2 {
-        let start = clock.now();
+        let start = meter.secs();
         for _ in 0..LOOKUPS {
-            data.key(rng.below(u64::from(WRITES / ROUNDS)) as u32, &mut key);
+            data.key(rng.below(ROUND_WRITES_MAX) as u32, &mut key);
             store.get(&key)?;
         }
-        secs = (clock.now() - start).as_secs_f64();
+        secs = meter.secs() - start;
     }
     Ok(secs / f64::from(LOOKUPS))
 }
@@ -164,12 +276,13 @@ mod tests {
         let [small, large] = VALUE_BYTES.map(config);
         let secs = |config: &Config| {
             let secs = 1e-6 + 2e-9 * config.entry_bytes() as f64;
-            EntrySecs { put: 3e-6, flush: secs, compact: 2.0 * secs }
+            EntrySecs { put: 3e-6, flush: secs, compact: 2.0 * secs, dropped: 0.4 }
         };
         let costs = costs_of([(&small, secs(&small)), (&large, secs(&large))]);
         let is = |found: f64, expected: f64| (found - expected).abs() < 1e-6;
         assert!(is(costs.put_us, 3.0) && is(costs.flush_entry_us, 1.0) && is(costs.flush_byte_ns, 2.0));
         assert!(is(costs.compact_entry_us, 2.0) && is(costs.compact_byte_ns, 4.0));
+        assert!(is(costs.compact_dropped, 0.4));
     }
 
     /// Goal: a store is measured and every cost is a figure that a profile may have. Method: Cairn's kv, small values.
@@ -184,5 +297,14 @@ mod tests {
         for cost in [costs.put_us, costs.flush_entry_us, costs.compact_entry_us] {
             assert!(cost > 0.0 && cost < 1000.0, "{costs:?}");
         }
+        assert!(costs.compact_dropped <= 1.0, "{costs:?}");
+    }
+
+    /// Goal: a disk has a bandwidth and a latency. Method: files of a megabyte in the temporary directory.
+    #[test]
+    fn syncs_are_measured() {
+        let mut disk = Disk { write_mb_per_sec: 0.0, sync_latency_us: 0.0, ..Disk::default() };
+        measure_syncs(&mut disk, &std::env::temp_dir(), 1 << 20).unwrap();
+        assert!(disk.write_mb_per_sec > 0.0 && disk.sync_latency_us > 0.0, "{disk:?}");
     }
 }

@@ -115,8 +115,7 @@ impl MeasuredStore for KvMeasured {
     }
 
     fn settle(&mut self) -> Result<()> {
-        // Inline, a flush does all that it makes due.
-        Ok(())
+        self.0.wait_idle().map_err(fail)
     }
 
     fn totals(&self) -> Totals {

@@ -19,17 +19,20 @@ use std::path::{Path, PathBuf};
 
 pub use cases::{Case, cases, timed_cases};
 pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
-pub use costs::measure_costs;
+pub use costs::{measure_costs, measure_syncs};
 pub use data::{Data, codec_ratios, measure_codecs};
 pub use page::{to_page, to_text};
 
 use cairn_sim::options::Engine;
-use cairn_sim::{Config, Simulation};
+use cairn_sim::{Config, Results, Simulation};
 use cairn_vfs::{Fs, StdFs};
 
 use crate::error::{Error, Result};
 use crate::process::Stop;
 use crate::scratch::{Scratch, sweep};
+
+/// Runs of the model that tell what a change is worth that a seed makes.
+const SEEDS: u64 = 5;
 
 /// What scratch directories are called.
 const LABEL: &str = "sim";
@@ -229,8 +232,18 @@ fn one(case: &Case, opener: &Opener, parent: &Path, stop: &Stop) -> Result<Compa
         config.options.rocksdb_version = version;
     }
     let measured = drive::paced(&mut *store, &config, &data, stop)?;
-    let predicted = Simulation::run(&config).map_err(|error| Error::invalid(error.to_string()))?;
-    Ok(compare::paced(case, &store.version(), &measured, &predicted))
+    let predicted = predict(&config)?;
+    let mut amplifications = vec![predicted.write_amplification];
+    for seed in config.seed + 1..config.seed + SEEDS {
+        stop.check()?;
+        amplifications.push(predict(&Config { seed, ..config.clone() })?.write_amplification);
+    }
+    let spread = compare::spread(&amplifications);
+    Ok(compare::paced(case, &store.version(), &measured, &predicted, spread))
+}
+
+fn predict(config: &Config) -> Result<Results> {
+    Simulation::run(config).map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// Opens stores of both engines.

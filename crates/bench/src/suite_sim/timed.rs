@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use cairn_sim::traffic::Traffic;
-use cairn_sim::{Config, Hardware, Simulation, WriteStream};
+use cairn_sim::{Config, Hardware, WriteStream};
 use cairn_vfs::{Clock, SystemClock};
 
-use super::costs::costs_of_size;
+use super::costs::{costs_of_size, measure_syncs};
 use super::{Case, Comparison, Data, Opener, compare, drive};
 use crate::error::{Error, Result};
 use crate::process::Stop;
@@ -17,9 +17,9 @@ fn machine(config: &Config, opener: &Opener, dir: &Path) -> Result<Hardware> {
     let mut hardware = config.hardware.clone();
     hardware.cpu = costs_of_size(config, opener, &dir.join("costs"))?;
     hardware.cores = cairn_vfs::thread::available_parallelism() as f64;
-    // These stores fit into the page cache, which the disk is behind.
+    // These stores fit into the page cache: files are written to the disk, and not read from it.
     hardware.page_cache_hit = 1.0;
-    hardware.disk.write_mb_per_sec = 2000.0;
+    measure_syncs(&mut hardware.disk, dir, config.options.target_file_size_base)?;
     Ok(hardware)
 }
 
@@ -67,7 +67,7 @@ pub(super) fn run(
         stop.check()?;
     }
     let totals = store.totals().since(before);
-    let predicted = Simulation::run(&config).map_err(|error| Error::invalid(error.to_string()))?;
+    let predicted = super::predict(&config)?;
     let speed = done as f64 * config.entry_bytes() as f64 / elapsed / 1e6;
     let stalled = (totals.stall_secs / elapsed).min(1.0);
     let amplification = (totals.flush_bytes + totals.compact_write_bytes) / totals.flush_bytes.max(1.0);

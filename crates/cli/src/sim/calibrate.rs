@@ -54,6 +54,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// The size of files that the disk's writes are measured with.
+const SYNCED_BYTES: u64 = 16 << 20;
+
 /// Disk, cores, codecs and costs of operations of this machine.
 fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     let probes = measure(dir, ProbeEffort::quick())?;
@@ -62,10 +65,9 @@ fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
         found.filter(|value| value.is_finite() && *value > 0.0)
     };
     let disk = &mut hardware.disk;
-    disk.write_mb_per_sec = value("sequential write 1 MiB").unwrap_or(disk.write_mb_per_sec);
     disk.read_mb_per_sec = value("sequential read 1 MiB").unwrap_or(disk.read_mb_per_sec);
     disk.read_latency_us = value("random read 4 KiB p50").unwrap_or(disk.read_latency_us);
-    disk.sync_latency_us = value("fdatasync p50").map_or(disk.sync_latency_us, |ms| ms * 1e3);
+    suite_sim::measure_syncs(disk, dir, SYNCED_BYTES)?;
     hardware.cores = thread::available_parallelism() as f64;
     let mut config = Config::default();
     config.options.compression = Compression::Snappy;
