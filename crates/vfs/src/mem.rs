@@ -40,6 +40,20 @@ impl MemFs {
         MemFs { shared: Arc::new(Mutex::new(State { tree: Tree::new(), open: OpenTable::default() })) }
     }
 
+    /// Adds the file `path` as a shadow of another one, from whichever disk: it reads as that one, and what is written to it stays here. So what would change
+    /// files can be tried on them, at a cost of the pages that it changes. Nobody may change `file` as long as the shadow is there: see [`File::map`].
+    ///
+    /// Errors: `Conflict` when there is such a file; there is no directory for it; the other file cannot be mapped.
+    pub fn add_shadow(&self, path: &Path, file: &dyn File) -> Result<()> {
+        let content = Content::shadow_of(file.map()?);
+        let handle = self.open(path, OpenOptions::create_new())?;
+        let mut state = self.state();
+        let tree = &mut state.tree;
+        let added = tree.file_mut(handle.id().inode).map(|added| *added = content);
+        drop(state);
+        added.ok_or_else(|| Error::new(Operation::Open, path, Errno::BADF.into()))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         // Every change is made whole before anything can panic, so a poisoned state is a consistent one.
         lock(&self.shared)

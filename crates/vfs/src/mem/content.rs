@@ -1,6 +1,7 @@
 //! The bytes of a simulated file: sparse, and copied on write.
 //!
-//! Pages are shared between clones until one of them writes, so that a snapshot of a disk costs a pointer a page.
+//! Pages are shared between clones until one of them writes, so that a snapshot of a disk costs a pointer a page. A file may be the
+//! shadow of another one: what was not written to it reads as that one does.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -18,11 +19,13 @@ pub(crate) const MAX_FILE_BYTES: u64 = (u32::MAX as u64) * PAGE;
 
 type Page = [u8; PAGE as usize];
 
-/// A file's bytes. Pages that are missing read as zeros.
+/// A file's bytes. Pages that are missing read as those of the file that it is a shadow of, or as zeros.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Content {
     len: u64,
     pages: BTreeMap<u64, Arc<Page>>,
+    /// What missing pages read as, as far as it goes; cut where the file was cut.
+    below: Option<Map>,
 }
 
 impl Content {
@@ -30,6 +33,11 @@ impl Content {
         let mut content = Content::default();
         content.write(bytes, 0);
         content
+    }
+
+    /// The shadow of a file that nobody changes meanwhile.
+    pub(crate) fn shadow_of(map: Map) -> Content {
+        Content { len: map.len() as u64, pages: BTreeMap::new(), below: Some(map) }
     }
 
     pub(crate) fn len(&self) -> u64 {
@@ -62,9 +70,10 @@ impl Content {
 
     /// Takes up the pages of a range without changing what it reads as.
     pub(crate) fn reserve(&mut self, offset: u64, len: u64) {
-        let zeros = Arc::new([0; PAGE as usize]);
         for page in pages_of(offset, len) {
-            self.pages.entry(page).or_insert_with(|| Arc::clone(&zeros));
+            if !self.pages.contains_key(&page) {
+                self.pages.insert(page, self.page_below(page));
+            }
         }
     }
 
@@ -84,11 +93,27 @@ impl Content {
             let (piece, tail) = rest.split_at_mut(rest.len().min(PAGE as usize - inside));
             match self.pages.get(&(at / PAGE)) {
                 Some(page) => piece.copy_from_slice(&page[inside..inside + piece.len()]),
-                None => piece.fill(0),
+                None => self.peek_below(piece, at),
             }
             at += piece.len() as u64;
             rest = tail;
         }
+    }
+
+    /// Reads what was never written here.
+    fn peek_below(&self, piece: &mut [u8], at: u64) {
+        let below = self.below.as_deref().unwrap_or_default();
+        let below = usize::try_from(at).ok().and_then(|at| below.get(at..)).unwrap_or_default();
+        let (known, rest) = piece.split_at_mut(piece.len().min(below.len()));
+        known.copy_from_slice(&below[..known.len()]);
+        rest.fill(0);
+    }
+
+    /// A page as it reads before the first write to it.
+    fn page_below(&self, page: u64) -> Arc<Page> {
+        let mut bytes = [0; PAGE as usize];
+        self.peek_below(&mut bytes, page * PAGE);
+        Arc::new(bytes)
     }
 
     /// Writes, growing the file to hold the bytes.
@@ -107,8 +132,13 @@ impl Content {
         while !rest.is_empty() {
             let inside = (at % PAGE) as usize;
             let (piece, tail) = rest.split_at(rest.len().min(PAGE as usize - inside));
-            let page = self.pages.entry(at / PAGE).or_insert_with(|| Arc::new([0; PAGE as usize]));
-            Arc::make_mut(page)[inside..inside + piece.len()].copy_from_slice(piece);
+            let number = at / PAGE;
+            if !self.pages.contains_key(&number) {
+                self.pages.insert(number, self.page_below(number));
+            }
+            if let Some(page) = self.pages.get_mut(&number) {
+                Arc::make_mut(page)[inside..inside + piece.len()].copy_from_slice(piece);
+            }
             at += piece.len() as u64;
             rest = tail;
         }
@@ -136,6 +166,9 @@ impl Content {
         {
             Arc::make_mut(page)[inside..].fill(0);
         }
+        if let Some(below) = self.below.take_if(|below| below.len() as u64 > self.len) {
+            self.below = Some(below.slice(0..self.len as usize));
+        }
     }
 
     pub(crate) fn to_vec(&self) -> Vec<u8> {
@@ -152,6 +185,9 @@ impl Content {
         }
         let len = usize::try_from(self.len).map_err(|_| io::ErrorKind::OutOfMemory)?;
         Map::filled(len, |bytes| {
+            if let Some(below) = &self.below {
+                bytes[..below.len()].copy_from_slice(below);
+            }
             for (&index, page) in &self.pages {
                 let start = (index * PAGE) as usize;
                 let end = (start + PAGE as usize).min(len);
@@ -162,7 +198,7 @@ impl Content {
         })
     }
 
-    /// Feeds length and bytes to `feed` such that equal contents feed equal bytes.
+    /// Feeds length and bytes to `feed` such that equal contents feed equal bytes. Of a shadow, only what was written to it.
     pub(crate) fn digest(&self, mut feed: impl FnMut(&[u8])) {
         feed(&self.len.to_le_bytes());
         for (index, page) in &self.pages {
@@ -223,6 +259,48 @@ mod tests {
                 snapshot = (content.clone(), model.clone());
             }
         }
+    }
+
+    /// Goal: a shadow reads as what it is a shadow of until it is written to or cut, and never changes it. Method: as above, from a `Vec` of three pages and a
+    /// piece of one.
+    #[test]
+    fn shadows_agree_with_a_vec() {
+        let mut rng = SeededRng::new(12);
+        let mut below = vec![0; 13_000];
+        rng.fill(&mut below);
+        let map = Map::from_vec(below.clone());
+        for round in 0..40 {
+            let (mut content, mut model) = (Content::shadow_of(map.clone()), below.clone());
+            assert_eq!((content.len(), content.page_count()), (13_000, 0));
+            for step in 0..20 {
+                let offset = rng.below(20_000) as usize;
+                match rng.below(10) {
+                    0..6 => {
+                        let bytes = vec![step; 1 + rng.below(5_000) as usize];
+                        content.write(&bytes, offset as u64);
+                        model.resize(model.len().max(offset + bytes.len()), 0);
+                        model[offset..offset + bytes.len()].copy_from_slice(&bytes);
+                    }
+                    6..8 => {
+                        content.set_len(offset as u64);
+                        model.resize(offset, 0);
+                    }
+                    _ => content.reserve(offset as u64, 9_000),
+                }
+                assert_eq!(content.to_vec(), model, "round {round}, step {step}");
+            }
+        }
+        assert_eq!(map[..], below[..]);
+    }
+
+    /// Goal: a large shadow maps as it reads. Method: one past the length from which it is put together, written to in the middle.
+    #[test]
+    fn large_shadows_map() {
+        let mut content = Content::shadow_of(Map::from_vec(vec![7; 3 << 20]));
+        content.write(b"middle", 1 << 20);
+        content.grow((3 << 20) + 5);
+        assert_eq!(content.to_map().unwrap()[..], content.to_vec()[..]);
+        assert_eq!(content.to_vec()[(3 << 20) - 1..], [7, 0, 0, 0, 0, 0]);
     }
 
     /// Goal: hidden bytes appear when the length reaches them and are gone after a trim.

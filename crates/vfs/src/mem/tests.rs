@@ -30,3 +30,28 @@ fn clones_share() {
     assert!(fs.clone().exists(Path::new("a")).unwrap());
     assert!(!MemFs::default().exists(Path::new("a")).unwrap());
 }
+
+/// Goal: a shadow is a file like any other, and what it is a shadow of stays as it is. Method: one of a real file, written to, cut, renamed; a second one of the
+/// same name.
+#[test]
+fn shadows_leave_the_file_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("real");
+    let real = crate::StdFs::new().open(&path, OpenOptions::create_new()).unwrap();
+    real.write_all_at(&[7; 10_000], 0).unwrap();
+    let fs = MemFs::new();
+    fs.add_shadow(Path::new("a"), &*real).unwrap();
+    assert_eq!(fs.metadata(Path::new("a")).unwrap().len, 10_000);
+    let shadow = fs.open(Path::new("a"), OpenOptions::write()).unwrap();
+    shadow.write_all_at(b"changed", 5_000).unwrap();
+    fs.rename(Path::new("a"), Path::new("b")).unwrap();
+    let mut expected = vec![7; 10_000];
+    expected[5_000..5_007].copy_from_slice(b"changed");
+    assert_eq!(shadow.map().unwrap()[..], expected[..]);
+    shadow.set_len(3).unwrap();
+    assert_eq!(shadow.map().unwrap()[..], [7; 3]);
+    assert_eq!(real.map().unwrap()[..], [7; 10_000]);
+    let error = fs.add_shadow(Path::new("b"), &*real).unwrap_err();
+    assert_eq!(error.kind(), crate::ErrorKind::Conflict);
+    assert!(fs.add_shadow(Path::new("no/where"), &*real).is_err());
+}
