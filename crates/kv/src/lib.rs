@@ -35,7 +35,7 @@ mod version;
 
 pub use admin::{BackupInfo, Backups, BuiltTable, Damage, IngestOptions, RepairOptions, RepairReport};
 pub use admin::{KeyspaceInfo, list_keyspaces, list_keyspaces_in};
-pub use admin::{TableBuilder, VerifyReport, destroy, destroy_in, repair, verify, verify_in};
+pub use admin::{TableBuilder, TableInfo, VerifyReport, destroy, destroy_in, repair, verify, verify_in};
 pub use batch::{Operation, WriteBatch};
 pub use compaction::strategy;
 pub use compaction::stream::{CompactionFilter, Dropped, FilterDecision};
@@ -48,7 +48,7 @@ pub use merge_operator::{AddU64, Append, MergeOperator};
 pub use options::{Background, Durability, KeyspaceOptions, Options, ReadOptions};
 #[doc(hidden)]
 pub use table::fuzz as fuzz_table;
-pub use table::{Compression, FilterKind, FilterPolicy, PrefixExtractor};
+pub use table::{BlockInfo, Compression, FilterKind, FilterPolicy, PrefixExtractor};
 pub use txn::{Transaction, TransactionOptions, TransactionRange};
 pub use value::Value;
 pub use version::KeyspaceId;

@@ -12,6 +12,7 @@
 //! ```
 
 pub(crate) mod block;
+mod blocks;
 mod bytes;
 mod cursor;
 mod footer;
@@ -32,6 +33,7 @@ mod training;
 mod verify;
 mod writer;
 
+pub use blocks::BlockInfo;
 pub use cairn_codec::filter::{FilterKind, FilterPolicy};
 pub(crate) use cursor::TableCursor;
 pub(crate) use cursor::prefix_end;

@@ -3,6 +3,7 @@
 mod backup;
 mod checkpoint;
 mod ingest;
+mod inspect;
 mod keyspaces;
 mod list;
 mod read_only;
