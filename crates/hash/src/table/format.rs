@@ -35,7 +35,7 @@ pub(crate) const PARTITION_BITS_MAX: u32 = 8;
 /// is within the data.
 pub(crate) const FIXED_BYTES_END: u64 = 2 * BLOB_MIN_BYTES;
 
-const MAGIC: [u8; 8] = *b"CAIRNTBL";
+pub(crate) const MAGIC: [u8; 8] = *b"CAIRNTBL";
 /// Version 1 (lines of 14 slots with offsets of 16 bits) was never in a release.
 const VERSION: u32 = 2;
 const CHECKSUM_AT: usize = PAGE_BYTES as usize - 8;

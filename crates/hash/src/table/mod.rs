@@ -10,6 +10,7 @@ mod build;
 mod compression;
 mod emit;
 mod fast;
+mod fill;
 mod format;
 mod ingest;
 mod line;
@@ -30,6 +31,7 @@ mod verify;
 pub use cairn_codec::compress::Format;
 
 pub use build::{BuildSummary, Builder, Progress, Stage};
+pub use fill::Fill;
 pub use options::{BuildOptions, Compression, Mode, ReaderOptions, Trust};
 pub use reader::Reader;
 pub use scan::{Entry, Scan};
@@ -39,6 +41,7 @@ pub use verify::VerifyReport;
 
 pub(crate) use batch::GROUP;
 pub(crate) use build::remove_leftovers;
+pub use reader::is_table;
 pub(crate) use reader::{Found, read_header};
 pub(crate) use record::Tag;
 

@@ -13,7 +13,7 @@ use cairn_codec::compress::{DecompressionDictionary, Dictionary};
 use cairn_vfs::{Advice, File, Fs, Load, LoadReport, Map, OpenOptions, StdFs};
 
 use super::fast::{Kind, Stored, for_kind};
-use super::format::{Header, LINE_BYTES, PAGE_BYTES, PARTITION_BYTES};
+use super::format::{Header, LINE_BYTES, MAGIC, PAGE_BYTES, PARTITION_BYTES};
 use super::line::LineBytes;
 use super::options::{Mode, ReaderOptions, Trust};
 use super::pages::{PageChecker, Window};
@@ -65,6 +65,13 @@ pub(crate) struct Found {
 /// What the header of the table at `path` says.
 pub(crate) fn read_header(fs: &Arc<dyn Fs>, path: &Path) -> Result<Header> {
     header_of(&*fs.open(path, OpenOptions::read())?, path)
+}
+
+/// Whether the file at `path` begins as a table does. A damaged one may. Errors: the file system's.
+pub fn is_table(fs: &dyn Fs, path: &Path) -> Result<bool> {
+    let file = fs.open(path, OpenOptions::read())?;
+    let mut magic = [0; MAGIC.len()];
+    Ok(file.len()? >= magic.len() as u64 && file.read_exact_at(&mut magic, 0).map(|()| magic == MAGIC)?)
 }
 
 fn header_of(file: &dyn File, path: &Path) -> Result<Header> {

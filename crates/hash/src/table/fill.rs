@@ -1,0 +1,65 @@
+//! How full the index of a table is.
+
+use super::format::LINE_BYTES;
+use super::line::SLOTS;
+use super::probe::line_at;
+use super::reader::Reader;
+use crate::{Error, Result};
+
+/// How the lines of an index are filled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Fill {
+    /// How many lines have 0, 1, 2 ... used slots, up to all [`Fill::SLOTS`].
+    pub lines_by_slots: Vec<u64>,
+    /// Lines that entries are at home in.
+    pub home_lines: u64,
+    /// Lines that take what the last homes of a partition could not hold.
+    pub tail_lines: u64,
+    /// Lines from which entries went on to the next one: what makes a search read a second line.
+    pub passed_on: u64,
+    /// Partitions of the index.
+    pub partitions: u64,
+}
+
+impl Fill {
+    /// Slots of a line.
+    pub const SLOTS: usize = SLOTS;
+
+    /// Used slots of all.
+    pub fn share(&self) -> f64 {
+        let lines: u64 = self.lines_by_slots.iter().sum();
+        let used: u64 = self.lines_by_slots.iter().zip(0..).map(|(lines, slots)| lines * slots).sum();
+        if lines == 0 { 0.0 } else { used as f64 / (lines * SLOTS as u64) as f64 }
+    }
+}
+
+impl Reader {
+    /// Looks at every line of the index. Cost: reads the index, and checks its pages that nobody has touched before.
+    /// Errors: [`Error::Corruption`].
+    pub fn fill(&self) -> Result<Fill> {
+        let partitions = self.partitions.as_slice();
+        let mut fill = Fill {
+            lines_by_slots: vec![0; SLOTS + 1],
+            home_lines: partitions.iter().map(|partition| u64::from(partition.home_lines)).sum(),
+            tail_lines: partitions.iter().map(|partition| u64::from(partition.tail_lines)).sum(),
+            passed_on: 0,
+            partitions: partitions.len() as u64,
+        };
+        for number in 0..self.header.index_lines {
+            let line = line_at(self, number)?;
+            if let Some(what) = line.problem() {
+                return Err(Error::corruption(
+                    &self.path,
+                    self.header.index_offset + LINE_BYTES * number,
+                    what,
+                ));
+            }
+            if let Some(lines) = fill.lines_by_slots.get_mut(line.count()) {
+                *lines += 1;
+            }
+            fill.passed_on += u64::from(!line.is_last());
+        }
+        Ok(fill)
+    }
+}
