@@ -15,6 +15,7 @@ pub mod row;
 pub mod schema;
 mod sorter;
 pub mod storage;
+mod survey;
 #[cfg(test)]
 #[path = "../../../testing/proptest_config.rs"]
 mod test_config;
@@ -24,13 +25,17 @@ mod transaction;
 mod vacuum;
 mod view;
 
+/// An error of the pages below: what is behind [`Error::Pool`].
+pub use cairn_pool::Error as PoolError;
+
 pub use blocks::{Block, BlockScan, ByteValues, ColumnBuf, ColumnValues, Validity};
 pub use catalog::{Catalog, ColumnStatistics, OwnedValue, PUBLIC, RowRef, Table, TableStatistics};
 pub use check::CheckReport;
 pub use database::{Database, Durability, Isolation, Options, Stats};
 pub use error::{Error, Result};
 pub use mvcc::Canceller;
-pub use storage::Direction;
+pub use storage::{Direction, StreamForm};
+pub use survey::{LevelSurvey, Survey, TableSurvey, TreeSurvey};
 pub use transaction::{BulkInsert, BulkLoad, Savepoint, Transaction};
 pub use vacuum::VacuumReport;
 pub use view::{KeyRange, RowBuf, Scan, View};

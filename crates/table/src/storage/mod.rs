@@ -18,11 +18,13 @@ mod wal;
 pub(crate) use chain::{chain_pages, free_chain, read_chain, write_chain};
 pub use log::{Log, Unlogged};
 pub(crate) use node::{GHOST, Node};
+pub use packed::StreamForm;
 #[doc(hidden)]
 pub use packed::fuzz;
 pub(crate) use packed::{CHUNK as UNPACKED_AT_ONCE, Layout, Lead, Packed, Unpacked};
 pub(crate) use record::{Before, Record};
 pub use space::Space;
+pub(crate) use space::page_size_of;
 pub use store::{Store, StoreOptions};
 pub(crate) use tree::{Builder, Edit};
 pub use tree::{Cursor, Direction, Tree, TreeStats};

@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_pool::{Changed, Exclusive, Lsn, PoolFile};
+use cairn_pool::{Changed, Exclusive, Lsn, PAGE_HEADER_LEN, PoolFile};
 use cairn_vfs::File;
 
 use super::change::Change;
@@ -46,6 +46,18 @@ pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
     *payload.first_mut().ok_or(Changed)? = FREE_PAGE;
     payload.get_mut(4..8).ok_or(Changed)?.copy_from_slice(&next.to_le_bytes());
     Ok(())
+}
+
+/// Bytes of a page by what page 0 of a file says; `None` when it is not one of a database. It is not checked: whoever opens the file does that.
+pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
+    let mut bytes = [0; 16];
+    let at = PAGE_HEADER_LEN as u64;
+    if file.len()? < at + bytes.len() as u64 {
+        return Ok(None);
+    }
+    file.read_exact_at(&mut bytes, at)?;
+    let size = Source::u32(&bytes[..], 12).ok();
+    Ok(size.filter(|_| bytes.starts_with(MAGIC)))
 }
 
 /// The pages of a database file, and the log of their changes.

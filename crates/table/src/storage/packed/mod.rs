@@ -36,6 +36,7 @@
 
 mod bits;
 mod columns;
+mod forms;
 pub mod fuzz;
 mod keys;
 mod pack;
@@ -47,6 +48,7 @@ mod symbols;
 mod unpacked;
 mod write;
 
+pub use forms::StreamForm;
 pub(crate) use pack::{Layout, Lead, Packer};
 pub(crate) use read::Packed;
 pub(crate) use unpacked::Unpacked;
