@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use cairn_bench::catalog;
 use cairn_bench::engine::Compression;
 use cairn_bench::process::Stop;
+use cairn_bench::results::Contender;
 use cairn_bench::runner::job::{DataSource, Effort, Job, JobResult};
 use cairn_bench::runner::worker::{Worker, serve};
 use cairn_bench::scratch::Scratch;
@@ -38,7 +39,7 @@ fn every_repetition_has_its_process() {
         threads: vec![1, 2],
         lookups: vec![Lookup::Present, Lookup::Absent],
     });
-    let skipped = catalog::skipped("sparkey-java", "sparkey-java", &cairn_bench::Error::Interrupted);
+    let skipped = Contender::left_out("sparkey-java", "sparkey-java", &cairn_bench::Error::Interrupted);
     let run = run_with(&options, catalog::all(), Err(&skipped), &Silent, &Stop::default()).unwrap();
     let with = |operation: &str, metric: &str| -> BTreeSet<String> {
         let found = run.measurements.iter().filter(|m| m.case.operation == operation && m.metric == metric);

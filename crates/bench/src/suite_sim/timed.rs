@@ -9,7 +9,7 @@ use cairn_vfs::{Clock, SystemClock};
 
 use super::costs::{costs_of_size, measure_syncs};
 use super::{Case, Comparison, Data, Opener, compare, drive};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::process::Stop;
 
 /// This machine, with the costs that operations of this store have on it. No figure of the run that is predicted goes into it.

@@ -23,8 +23,11 @@ fn suite(suite: SuiteName, parts: &[&str], missing: Option<&str>) -> SuitePlan {
     }
 }
 
+/// What a part of a suite has left.
+type Left = (PartState, Option<Content>);
+
 /// A run of these suites in which each part left this.
-fn whole(plans: &[SuitePlan], left: &dyn Fn(SuiteName, &str) -> (PartState, Option<Content>)) -> Whole {
+fn whole(plans: &[SuitePlan], left: &dyn Fn(SuiteName, &str) -> Left) -> Whole {
     let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::MemFs::new());
     let probes = vec![Probe { name: "fdatasync p50".to_owned(), value: 0.1, unit: "ms".to_owned() }];
     let machine = vec![("cpu".to_owned(), "Test <CPU>".to_owned()), ("cores".to_owned(), "2".to_owned())];
