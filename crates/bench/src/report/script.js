@@ -102,7 +102,7 @@
   // A page about several engines shows one of its articles at a time; without this script all stand below each other.
   const articles = all("main > article");
   const open = () => {
-    const asked = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    const asked = document.getElementById(location.hash.slice(1));
     const found = asked && asked.closest("main > article");
     const shown = found || articles[0];
     for (const article of articles) article.hidden = article !== shown;

@@ -38,7 +38,7 @@ pub(super) fn hash(options: &suite_hash::Options, group: &HashGroup, entries: f6
 }
 
 /// Operations a second of a store in the middle of the field.
-const KV_RATE: f64 = 150_000.0;
+const KV_RATE: f64 = 500_000.0;
 const KV_SYNC_RATE: f64 = 4_000.0;
 
 pub(super) fn kv(options: &suite_kv::Options, group: &KvGroup) -> f64 {
@@ -54,7 +54,7 @@ pub(super) fn kv(options: &suite_kv::Options, group: &KvGroup) -> f64 {
     };
     let rate = if group.settings.durability == Durability::Sync { KV_SYNC_RATE } else { KV_RATE };
     // Larger values cost their bytes as well.
-    let each = 1.0 / rate + group.shape.value_bytes as f64 / 100e6;
+    let each = 1.0 / rate + group.shape.value_bytes as f64 / 200e6;
     let turns = f64::from(options.rounds + u32::from(group.timed)) * options.dbs.len() as f64;
     turns * (2.0 * PROCESS + operations as f64 * each)
 }

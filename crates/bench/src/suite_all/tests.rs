@@ -103,7 +103,7 @@ fn interrupted_runs_go_on() {
     let plans = |ctrl_c: bool| {
         let half = part("half", {
             let stop = stop.clone();
-            move |_| {
+            move |_: &Stop| {
                 if ctrl_c {
                     stop.ask();
                 }
@@ -150,7 +150,7 @@ fn failures_stay_with_their_part() {
     let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
     let ran = Rc::new(Cell::new(0));
     let plans = |fails: bool| {
-        let bad = part("bad", move |_| {
+        let bad = part("bad", move |_: &Stop| {
             if fails { Err(Error::engine("the disk", "is on fire")) } else { Ok(run_of("mended", false)) }
         });
         vec![suite(SuiteName::Pool, vec![bad, good("good", &ran)])]

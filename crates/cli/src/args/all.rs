@@ -7,8 +7,20 @@ use clap::Args;
 use super::run::RunArgs;
 
 /// What a run is told when it begins, and keeps.
-const SETTINGS: [&str; 11] =
-    ["quick", "full", "suites", "scale", "rounds", "data", "key", "source", "seed", "no_probes", "work_dir"];
+const SETTINGS: [&str; 12] = [
+    "quick",
+    "full",
+    "suites",
+    "scale",
+    "rounds",
+    "data",
+    "key",
+    "source",
+    "seed",
+    "no_probes",
+    "work_dir",
+    "results",
+];
 
 /// `cairn bench all`.
 #[derive(Debug, Args)]

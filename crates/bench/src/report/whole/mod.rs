@@ -42,7 +42,7 @@ const FORMS: [(Depth, Raw); 5] = [
 
 /// The whole document, in the richest form that fits.
 pub(super) fn document(whole: &Whole, dir: &Path) -> String {
-    let mut page = String::new();
+    let overview = overview::sections(whole);
     let mut shown: Option<(Depth, String)> = None;
     for (depth, raw) in FORMS {
         // Sections are the costly part, and the same for every form of the raw data.
@@ -51,13 +51,28 @@ pub(super) fn document(whole: &Whole, dir: &Path) -> String {
             _ => articles(whole, depth),
         };
         let left_out = left_out(depth, raw, dir);
-        page = render(whole, &main, raw, &left_out);
+        let page =
+            render(whole, &format!("<article id=\"overview\">{overview}{left_out}</article>{main}"), raw);
         if page.len() <= BYTES_MAX {
             return page;
         }
         shown = Some((depth, main));
     }
-    page
+    let stubs: String =
+        whole.suites.iter().filter(|suite| suite.has_figures()).map(|suite| stub(suite, dir)).collect();
+    render(whole, &format!("<article id=\"overview\">{overview}</article>{stubs}"), Raw::Nothing)
+}
+
+/// In the place of an article, where not even its plainest form fits.
+fn stub(suite: &SuiteResult, dir: &Path) -> String {
+    let word = suite.suite.word();
+    let file = dir.join("suites").join(format!("{word}.json"));
+    format!(
+        "<article id=\"{word}\"><section><h2>{}</h2><p class=\"lead\">Too much was measured for this page: <code>cairn bench report {}</code> \
+         has it.</p></section></article>",
+        suite.suite.title(),
+        escape(&file.display().to_string())
+    )
 }
 
 /// What the page does without, in a sentence with where to find it; empty where it has everything. Markup.
@@ -86,7 +101,8 @@ fn left_out(depth: Depth, raw: Raw, dir: &Path) -> String {
     )
 }
 
-fn render(whole: &Whole, articles: &str, raw: Raw, left_out: &str) -> String {
+/// The page around its articles.
+fn render(whole: &Whole, articles: &str, raw: Raw) -> String {
     let links: String = std::iter::once(("overview", "Overview"))
         .chain(
             whole
@@ -98,11 +114,8 @@ fn render(whole: &Whole, articles: &str, raw: Raw, left_out: &str) -> String {
         .chain([("machine", "Machine"), ("repeat", "Repeat")])
         .map(|(id, name)| format!("<a href=\"#{id}\">{name}</a>"))
         .collect();
-    let main = format!(
-        "<article id=\"overview\">{}{left_out}</article>{articles}<article>{}</article>",
-        overview::sections(whole),
-        overview::machine_and_repeat(whole, raw != Raw::Nothing)
-    );
+    let last = overview::machine_and_repeat(whole, raw != Raw::Nothing);
+    let main = format!("{articles}<article>{last}</article>");
     let foot = format!(
         "Made by the Cairn lab from one run over {}. Intervals are 95 % bootstrap intervals of the median; ratios resample interleaved rounds.",
         plural(whole.suites.iter().filter(|suite| suite.has_figures()).count(), "suite")
