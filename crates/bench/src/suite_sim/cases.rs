@@ -200,18 +200,6 @@ fn add_cairn(list: &mut List) {
     list.add("kv lazy zipfian", Some("kv lazy leveled"), |it| {
         it.workload.distribution = Distribution::Zipfian { theta: 0.99 };
     });
-    list.add("kv reads uniform 8 MiB", None, |it| {
-        cairn(it);
-        reads(8 * MIB)(it);
-    });
-    list.add("kv reads uniform 32 MiB", Some("kv reads uniform 8 MiB"), reads(32 * MIB));
-    list.add("kv reads zipfian 8 MiB", Some("kv reads uniform 8 MiB"), |it| {
-        it.workload.distribution = Distribution::Zipfian { theta: 0.99 };
-    });
-    list.add("kv reads zipfian 2 MiB", Some("kv reads zipfian 8 MiB"), reads(2 * MIB));
-    list.add("kv lazy reads zipfian 8 MiB", Some("kv reads zipfian 8 MiB"), |it| {
-        it.options.compaction_style = CompactionStyle::LazyLeveled;
-    });
 }
 
 /// Cases with time: closed loop, and at a limit that the store can take.

@@ -1,6 +1,6 @@
 //! Predicted against measured.
 
-use cairn_sim::options::{CompactionStyle, Engine};
+use cairn_sim::options::CompactionStyle;
 use cairn_sim::{Distribution, Results};
 use serde::{Deserialize, Serialize};
 
@@ -225,10 +225,7 @@ pub(super) fn paced(
     }
     if let (Some((filters, blocks, hit)), Some(costs)) = (measured.lookups, &predicted.reads) {
         let limit = (config.options.bloom_bits_per_key > 0.0).then_some(0.03);
-        // Cairn's kv counts its blocks, and not its filters.
-        if config.options.engine == Engine::Rocksdb {
-            verdicts.push(Verdict::new(Quantity::FiltersSkipping, costs.filters_skipping, filters, limit));
-        }
+        verdicts.push(Verdict::new(Quantity::FiltersSkipping, costs.filters_skipping, filters, limit));
         verdicts.push(Verdict::new(Quantity::Blocks, costs.blocks, blocks, Some(0.03)));
         verdicts.push(Verdict::new(Quantity::CacheHit, costs.cache_hit, hit, Some(0.03)));
     }

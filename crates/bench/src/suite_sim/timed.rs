@@ -33,15 +33,18 @@ pub(super) fn run(
     stop: &Stop,
 ) -> Result<Comparison> {
     config.hardware = machine(&config, opener, dir)?;
-    let mut store = opener.open(&dir.join("run"), &config, true, config.options.wal)?;
-    if let Some(version) = opener.rules_version(&*store, &config) {
-        config.options.rocksdb_version = version;
-    }
     let mut data = data.clone();
     let mut key = Vec::new();
     let keys = config.workload.keys;
-    let mut alive = vec![false; keys as usize];
-    drive::preload(&mut *store, &config, &mut data, &mut alive, stop)?;
+    let (run, logs) = (dir.join("run"), config.options.wal);
+    // Filled without threads that would go on beside the writes, then opened anew for the run.
+    let mut store = opener.open(&run, &config, false, logs)?;
+    drive::preload(&mut *store, &config, &mut data, &mut vec![false; keys as usize], stop)?;
+    drop(store);
+    let mut store = opener.open(&run, &config, true, logs)?;
+    if let Some(version) = opener.rules_version(&*store, &config) {
+        config.options.rocksdb_version = version;
+    }
     let before = store.totals();
     let workload = &config.workload;
     let mut writes = WriteStream::new(&workload.distribution, keys, 1, workload.deletes, config.seed);
