@@ -156,7 +156,7 @@ impl Behind {
                 behind.notes.push(note.trim_end().to_owned());
             }
             if let Some(codes) = codes.strip_prefix(OWN_CODES) {
-                behind.exit_codes = Some(codes.trim().to_owned());
+                behind.exit_codes = Some(codes.split_whitespace().collect::<Vec<_>>().join(" "));
             }
         }
         behind

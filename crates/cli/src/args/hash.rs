@@ -118,7 +118,7 @@ pub struct WriteArgs {
     #[arg(long, value_enum)]
     pub compression: Option<Codec>,
     /// Level of zstd
-    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
     pub level: i32,
     /// Sparkey only: records of this size are compressed together [default: as the log has it, 4KiB in a new one]
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]

@@ -15,12 +15,12 @@ use super::bytes::parse_bytes;
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     after_help = "Examples:
-  cairn sql my.db                          a shell; .help says what it knows
+  cairn sql my.db                          # a shell; .help says what it knows
   cairn sql my.db -c 'SELECT count(*) FROM t'
   cairn sql my.db -f schema.sql
   cairn sql my.db --json -c 'SELECT * FROM t' | jq '.[].name'
-  cairn sql                                a database in memory
-  cairn sql serve my.db                    then: psql -h 127.0.0.1
+  cairn sql                                # a database in memory
+  cairn sql serve my.db                    # then: psql -h 127.0.0.1
 
 A file that is absent is made. Statements are read from standard input when that is no terminal,
 and the first error ends them, unless --keep-going is given. Exit codes: 0 done, 1 error, 130
@@ -41,7 +41,7 @@ pub enum SqlCommand {
     /// Serve it to PostgreSQL's clients
     #[command(after_help = "Examples:
   cairn sql serve my.db
-  cairn sql serve my.db --socket /tmp                      then: psql -h /tmp
+  cairn sql serve my.db --socket /tmp      # then: psql -h /tmp
   cairn sql passwd users.txt alice
   cairn sql serve my.db --listen 0.0.0.0:5432 --password-file users.txt \\
       --tls-cert cert.pem --tls-key key.pem

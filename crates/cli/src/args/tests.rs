@@ -31,12 +31,14 @@ const NO_JSON: [(&str, &str); 14] = [
 ];
 
 /// Options that take another kind of value in one command than in another, and why.
-const OTHER_VALUES: [(&str, &str); 7] = [
+const OTHER_VALUES: [(&str, &str); 9] = [
     ("file", "-f FILE of the SQL shell"),
     ("key", "a column of a file"),
     ("keys", "a file with keys, how they are kept, or how many there are"),
     ("limit", "entries; percent of a regression; the most of an objective"),
+    ("out", "a file, or a store"),
     ("threads", "one number, or several with commas"),
+    ("to", "the format of a store, or where a range ends"),
     ("trace", "a trace to replay or to predict"),
     ("value", "a column of a file"),
 ];
