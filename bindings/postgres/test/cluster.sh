@@ -54,14 +54,20 @@ cluster_start() {
 
 cluster_stop() { as "'$bin/pg_ctl' -D '$work/$1' -m fast -w stop >/dev/null"; }
 
-# As a power cut for the processes: postmaster and all backends at once.
+# As a power cut for the processes: postmaster and all backends at once. It is stopped first, so that it starts none between the count and the end.
 cluster_kill() {
-    local pid
+    local pid children process
     pid=$(head -1 "$work/$1/postmaster.pid")
-    kill -9 "$pid" $(pgrep -P "$pid") 2>/dev/null || true
+    kill -STOP "$pid"
+    children=$(pgrep -P "$pid" || true)
+    # shellcheck disable=SC2086
+    kill -9 "$pid" $children 2>/dev/null || true
+    # The lock of the socket names the postmaster, and counts one that nobody has buried as alive.
     while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+    for process in $children; do
+        while [[ -e /proc/$process/stat && $(cut -d' ' -f3 "/proc/$process/stat" 2>/dev/null) != Z ]]; do sleep 0.05; done
+    done
     rm -f "$work/$1/postmaster.pid"
-    sleep 0.2
 }
 
 cluster_backup() {
