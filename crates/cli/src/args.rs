@@ -16,6 +16,8 @@ pub mod shell;
 pub mod sim;
 pub mod sql;
 pub mod trace;
+#[cfg(feature = "ui")]
+pub mod ui;
 
 use std::path::PathBuf;
 
@@ -114,6 +116,9 @@ A STORE is a directory.")]
     Completions(manual::CompletionsArgs),
     /// Print the man page, or write those of all commands into a directory
     Man(manual::ManArgs),
+    /// One local page over all of it: runs, reports, history, the inside of stores, the simulator
+    #[cfg(feature = "ui")]
+    Ui(Box<ui::UiArgs>),
     /// One job on standard input, its result on standard output; started by the lab itself
     #[command(hide = true)]
     BenchWorker,

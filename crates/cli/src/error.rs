@@ -94,4 +94,4 @@ impl Error {
 }
 
 /// The result of a command or a part of one.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;

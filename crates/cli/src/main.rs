@@ -11,6 +11,7 @@
 //! trace/    traces of workloads: recording, import, statistics
 //! bench/    runs of the lab, and what can be made of stored ones
 //! manual    man pages and completions
+//! ui/       one local page over all of it;  web/  what it has in common with the simulator's
 //! output    standard output, as text or JSON;  progress: bars on a terminal;  error: what goes to standard error
 //! ```
 //! Exit codes: 0 done, found or yes, 1 error (usage included), 2 not found or no, 130 ended by Ctrl-C. A reader that goes away, as `head` does, ends
@@ -32,6 +33,10 @@ mod sim;
 #[cfg(feature = "sql")]
 mod sql;
 mod trace;
+#[cfg(feature = "ui")]
+mod ui;
+#[cfg(feature = "ui")]
+mod web;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -95,6 +100,8 @@ fn run(command: Command) -> Result<Outcome> {
         },
         Command::Completions(args) => manual::completions(&args),
         Command::Man(args) => manual::man(&fs, &args),
+        #[cfg(feature = "ui")]
+        Command::Ui(args) => ui::run(&fs, &args),
         Command::BenchWorker => bench::worker(),
     }
 }

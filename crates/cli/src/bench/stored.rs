@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 
 /// Runs that were kept for good, below the directory of all runs.
-const STORED: &str = "stored";
+pub const STORED: &str = "stored";
 
 /// Puts the table of a run between the markers of a page.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {

@@ -35,7 +35,8 @@ pub fn info(fs: &Arc<dyn Fs>, args: &StoreArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn of_table(table: &TableInfo) -> Value {
+/// A table's header, for scripts.
+pub fn of_table(table: &TableInfo) -> Value {
     json!({
         "file": table.path.display().to_string(),
         "id": format!("{:016x}", table.id),
@@ -60,7 +61,8 @@ fn of_table(table: &TableInfo) -> Value {
     })
 }
 
-fn of_pair(info: &SparkeyInfo) -> Value {
+/// The headers of a pair, for scripts.
+pub fn of_pair(info: &SparkeyInfo) -> Value {
     let SparkeyInfo { log, index, .. } = info;
     json!({
         "format": "sparkey",

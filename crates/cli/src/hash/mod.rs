@@ -15,6 +15,10 @@ use cairn_vfs::Fs;
 use crate::args::hash::HashCommand;
 use crate::error::Result;
 use crate::output::Outcome;
+#[cfg(feature = "ui")]
+pub use info::{of_pair, of_table};
+#[cfg(feature = "ui")]
+pub use store::{Store, kind_of};
 
 /// Carries out one of them.
 pub fn run(fs: &Arc<dyn Fs>, command: HashCommand) -> Result<Outcome> {

@@ -28,6 +28,12 @@ use cairn_vfs::{ErrorKind, Fs};
 use crate::args::kv::{BackupCommand, KvCommand};
 use crate::error::{Error, Result};
 use crate::output::Outcome;
+#[cfg(feature = "ui")]
+pub use {
+    stats::keyspaces,
+    store::whole,
+    upkeep::{damages, is_open_elsewhere},
+};
 
 /// Carries out one of them.
 pub fn run(fs: &Arc<dyn Fs>, command: KvCommand) -> Result<Outcome> {

@@ -32,7 +32,8 @@ fn made_as<'a>(made: &'a [KeyspaceInfo], name: &str) -> Option<&'a KeyspaceInfo>
     made.iter().find(|info| info.name == name)
 }
 
-fn keyspaces(stats: &Stats, made: &[KeyspaceInfo]) -> Vec<Value> {
+/// The keyspaces with their levels, for scripts.
+pub fn keyspaces(stats: &Stats, made: &[KeyspaceInfo]) -> Vec<Value> {
     let keyspaces = stats.keyspaces.iter();
     keyspaces
         .map(|keyspace| {

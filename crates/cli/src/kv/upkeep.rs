@@ -80,7 +80,7 @@ pub fn checkpoint(fs: &Arc<dyn Fs>, args: &CheckpointArgs) -> Result<Outcome> {
 pub fn verify(fs: &Arc<dyn Fs>, args: &VerifyArgs) -> Result<Outcome> {
     store::check_directory(fs, &args.store)?;
     // A writer that replaced files meanwhile would make them look missing.
-    let _lock = if args.read_only { None } else { lock(fs, &args.store)? };
+    let _lock = if args.read_only { Lock::Ours(None) } else { lock(fs, &args.store)? };
     let report = verify_in(fs, &args.store)?;
     let mut out = Output::new();
     if args.json {
@@ -120,20 +120,41 @@ pub fn check_sound(path: &Path, damage: &[Damage]) -> Result<Outcome> {
     }
 }
 
-/// Keeps writers out. A store without the file was never open, or is a copy: nobody can be in it.
-fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Option<Box<dyn File>>> {
+/// Who has a store's lock.
+enum Lock {
+    /// We, or nobody needs one: a store without the file was never open, or is a copy, and nobody can be in it.
+    Ours(#[allow(dead_code, reason = "held")] Option<Box<dyn File>>),
+    /// Somebody who has the store open.
+    Theirs,
+}
+
+fn try_lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
     let file = match fs.open(&store.join(LOCK_NAME), OpenOptions::read()) {
         Ok(file) => file,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Lock::Ours(None)),
         Err(error) => return Err(error.into()),
     };
     match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(error) if error.kind() == ErrorKind::Busy => Err(Error::usage(format!(
+        Ok(()) => Ok(Lock::Ours(Some(file))),
+        Err(error) if error.kind() == ErrorKind::Busy => Ok(Lock::Theirs),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Whether somebody has the store open for writing. Whoever opens it at this very moment finds it busy.
+#[cfg(feature = "ui")]
+pub fn is_open_elsewhere(fs: &Arc<dyn Fs>, store: &Path) -> Result<bool> {
+    Ok(matches!(try_lock(fs, store)?, Lock::Theirs))
+}
+
+/// Keeps writers out.
+fn lock(fs: &Arc<dyn Fs>, store: &Path) -> Result<Lock> {
+    match try_lock(fs, store)? {
+        Lock::Theirs => Err(Error::usage(format!(
             "the store in {} is open already; --read-only verifies it beside",
             store.display()
         ))),
-        Err(error) => Err(error.into()),
+        ours => Ok(ours),
     }
 }
 

@@ -16,7 +16,7 @@ mod sweep;
 mod table;
 mod trace;
 #[cfg(feature = "ui")]
-mod ui;
+pub mod ui;
 mod validate;
 mod vary;
 

@@ -17,3 +17,5 @@ mod sim;
 mod sql;
 mod support;
 mod trace;
+#[cfg(feature = "ui")]
+mod ui;

@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
 use axum::response::sse::{Event, Sse};
-use axum::response::{IntoResponse, Response};
 use cairn_sim::import::{import_rocksdb, rocksdb_changes};
 use cairn_sim::{Config, Options, Results, Simulation, profiles};
 use futures_util::stream::{self, Stream};
@@ -21,6 +19,7 @@ use crate::args::sim::VaryArgs;
 use crate::sim::run::exported;
 use crate::sim::sweep::FIGURES;
 use crate::sim::vary::{points, run_all};
+use crate::web::{Refused, refuse};
 
 /// Runs at the same time; others wait.
 const RUNS_MAX: usize = 4;
@@ -51,19 +50,6 @@ impl Shared {
     pub fn last(&self) -> MutexGuard<'_, Option<Results>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A request that cannot be answered, in words.
-pub struct Refused(StatusCode, String);
-
-impl IntoResponse for Refused {
-    fn into_response(self) -> Response {
-        (self.0, Json(json!({ "error": self.1 }))).into_response()
-    }
-}
-
-fn refuse(error: impl ToString) -> Refused {
-    Refused(StatusCode::BAD_REQUEST, error.to_string())
 }
 
 /// A configuration of a page: checked, and bounded further than one that was typed.

@@ -1,0 +1,44 @@
+//! What can be typed after `cairn ui`.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::history::HistoryAt;
+
+/// `cairn ui`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  cairn ui
+  cairn ui places users.cairn app.db
+  cairn ui /var/lib/stores --allow-run
+  cairn bench kv 2> kv.log & cairn ui --watch kv.log
+
+The address that it prints has a token: whoever has it may look. It listens on this machine only and changes nothing; with
+--allow-run, benchmarks can be started from the page. Stores are opened anew for each view, never for writing.")]
+pub struct UiArgs {
+    /// Stores to look into: kv directories, hash and sql files, Sparkey pairs; or folders that have some directly in them
+    #[arg(value_name = "STORE")]
+    pub stores: Vec<PathBuf>,
+    /// Directory with stored runs
+    #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
+    pub results: PathBuf,
+    #[command(flatten)]
+    pub at: HistoryAt,
+    /// Let the page start benchmarks on this machine
+    #[arg(long)]
+    pub allow_run: bool,
+    /// A file that a run writes its standard error to, to be watched
+    #[arg(long, value_name = "FILE")]
+    pub watch: Option<PathBuf>,
+    /// The port; 0 for a free one
+    #[arg(long, default_value_t = 8088)]
+    pub port: u16,
+    /// The address to listen on; others than this machine's own let the network in
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub listen: IpAddr,
+    /// A further name that the page may be asked for by; can be repeated
+    #[arg(long, value_name = "NAME")]
+    pub host: Vec<String>,
+}

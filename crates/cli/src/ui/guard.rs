@@ -1,0 +1,121 @@
+//! Who may ask: whoever has the token, by a name of this machine, from a page of ours.
+
+use std::sync::Arc;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use cairn_vfs::{Rng, SystemRng};
+
+use crate::error::{Error, Result};
+use crate::output::to_hex;
+use crate::web::{Hosts, POLICY};
+
+/// What requests that change something have to have. No form can send it, and no script of another site without being asked about first.
+const OURS: &str = "x-cairn";
+
+/// The secret of one start of the server, and the names that it is asked by.
+#[derive(Debug)]
+pub struct Guard {
+    token: String,
+    cookie: String,
+    hosts: Hosts,
+}
+
+impl Guard {
+    /// With a token of 128 random bits. Cookies do not know ports: so the port is in the name.
+    pub fn new(hosts: Hosts, port: u16) -> Result<Guard> {
+        let mut rng = SystemRng::new().map_err(|error| Error::usage(format!("no randomness: {error}")))?;
+        let mut bytes = [0; 16];
+        rng.fill(&mut bytes);
+        Ok(Guard { token: to_hex(&bytes), cookie: format!("cairn-ui-{port}"), hosts })
+    }
+
+    /// What is behind the address that is printed.
+    pub fn place(&self) -> String {
+        format!("/?token={}", self.token)
+    }
+
+    fn is_token(&self, word: &str) -> bool {
+        // In a time that does not say how much of it was right.
+        let (right, asked) = (self.token.as_bytes(), word.as_bytes());
+        let differences = right.iter().zip(asked).fold(0, |sum, (a, b)| sum | (a ^ b));
+        right.len() == asked.len() && std::hint::black_box(differences) == 0
+    }
+
+    fn has_cookie(&self, headers: &HeaderMap) -> bool {
+        let cookies = headers.get_all(header::COOKIE).iter().filter_map(|cookies| cookies.to_str().ok());
+        let mut pairs =
+            cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+        pairs.any(|(name, value)| name == self.cookie && self.is_token(value))
+    }
+
+    fn has_bearer(&self, headers: &HeaderMap) -> bool {
+        let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+        value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|word| self.is_token(word))
+    }
+
+    /// The token in the address, which is for the page's first opening only.
+    fn has_token(&self, request: &Request) -> bool {
+        let query = request.uri().query().unwrap_or_default();
+        let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+        request.uri().path() == "/"
+            && request.method() == Method::GET
+            && pairs.any(|(name, value)| name == "token" && self.is_token(value))
+    }
+
+    fn judge(&self, request: &Request) -> Result<Entry, (StatusCode, &'static str)> {
+        let headers = request.headers();
+        if !self.hosts.allows(headers) {
+            return Err((
+                StatusCode::FORBIDDEN,
+                "this page is not asked for by that name; --host adds one\n",
+            ));
+        }
+        let entry = match () {
+            () if self.has_cookie(headers) || self.has_bearer(headers) => Entry::Known,
+            () if self.has_token(request) => Entry::First,
+            () => {
+                return Err((
+                    StatusCode::UNAUTHORIZED,
+                    "open the address that `cairn ui` has printed, with its token\n",
+                ));
+            }
+        };
+        let only_reads = [Method::GET, Method::HEAD].contains(request.method());
+        if !only_reads && !headers.contains_key(OURS) {
+            return Err((StatusCode::FORBIDDEN, "a change is asked for without the header x-cairn\n"));
+        }
+        Ok(entry)
+    }
+}
+
+/// How somebody came in.
+enum Entry {
+    Known,
+    /// By the token in the address: from now on a cookie says so.
+    First,
+}
+
+/// Lets requests through that may be answered, and puts headers on every answer.
+pub async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let (mut response, entry) = match guard.judge(&request) {
+        Ok(entry) => (next.run(request).await, Some(entry)),
+        Err(refused) => (refused.into_response(), None),
+    };
+    let headers = response.headers_mut();
+    let mut fixed = |name, value| {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    };
+    fixed(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    fixed(header::REFERRER_POLICY, "no-referrer");
+    fixed(header::X_FRAME_OPTIONS, "DENY");
+    fixed(header::CACHE_CONTROL, "no-store");
+    fixed(header::CONTENT_SECURITY_POLICY, POLICY);
+    let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", guard.cookie, guard.token);
+    if let (Some(Entry::First), Ok(cookie)) = (entry, HeaderValue::from_str(&cookie)) {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    response
+}

@@ -1,0 +1,146 @@
+//! The inside of stores.
+//!
+//! Each request opens the store anew, for reading, and lets go of it. What is shown is bounded.
+
+mod bytes;
+mod hash;
+mod kv;
+mod sql;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Query, State};
+use cairn_vfs::Fs;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::Shared;
+use super::places::Kind;
+use crate::output::from_hex;
+use crate::web::{Refused, refuse};
+
+/// Keys, rows or blocks of a view.
+const SHOWN_MAX: usize = 200;
+
+type Answer = Result<Json<Value>, Refused>;
+
+/// A place, and what of it.
+#[derive(Debug, Deserialize)]
+pub struct At {
+    place: usize,
+    entry: Option<String>,
+    /// A keyspace of `kv`, a table of `sql` as schema and name with a point between.
+    #[serde(default)]
+    space: String,
+    /// A table's file of `kv`.
+    table: Option<u64>,
+    /// How many blocks come before.
+    #[serde(default)]
+    from: usize,
+    /// A key as text.
+    key: Option<String>,
+    /// A key in hexadecimal.
+    hex: Option<String>,
+}
+
+impl At {
+    /// The key that was asked for.
+    fn key(&self) -> Result<Option<Vec<u8>>, Refused> {
+        match (&self.key, &self.hex) {
+            (_, Some(hex)) => from_hex(hex).map(Some).map_err(refuse),
+            (Some(key), None) => Ok(Some(key.clone().into_bytes())),
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// Does something with a place, on a thread where waiting is allowed.
+async fn look(
+    shared: Arc<Shared>,
+    at: At,
+    work: impl FnOnce(&Arc<dyn Fs>, &Path, Kind, &At) -> Result<Value, Refused> + Send + 'static,
+) -> Answer {
+    let inner = Arc::clone(&shared);
+    shared
+        .blocking(move || {
+            let (path, kind) = inner.places.find(at.place, at.entry.as_deref())?;
+            if kind == Kind::Missing {
+                return Err(Refused::missing(format!("{}: there is nothing", path.display())));
+            }
+            work(&inner.fs, &path, kind, &at).map(Json)
+        })
+        .await
+}
+
+fn not_of(kind: Kind, what: &str) -> Refused {
+    refuse(format!("{what}: not of what is {} here", kind.name()))
+}
+
+/// What a store is: levels, pages, fill, encodings.
+pub async fn summary(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+    look(shared, at, |fs, path, kind, _| {
+        let mut found = match kind {
+            Kind::Kv => kv::summary(fs, path),
+            Kind::Hash | Kind::Sparkey => hash::summary(fs, path),
+            Kind::Sql => sql::summary(fs, path),
+            Kind::Folder => Err(refuse(format!("{} is a folder: choose a store of it", path.display()))),
+            Kind::Other | Kind::Missing => {
+                Err(refuse(format!("{} is no store that is known here", path.display())))
+            }
+        }?;
+        if let Some(found) = found.as_object_mut() {
+            found.insert("kind".to_owned(), kind.name().into());
+            found.insert("path".to_owned(), path.display().to_string().into());
+        }
+        Ok(found)
+    })
+    .await
+}
+
+/// Some entries: keys and values, or rows.
+pub async fn entries(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+    look(shared, at, |fs, path, kind, at| match kind {
+        Kind::Kv => kv::entries(fs, path, &at.space, at.key()?.as_deref()),
+        Kind::Hash | Kind::Sparkey => hash::entries(fs, path),
+        Kind::Sql => sql::rows(fs, path, &at.space),
+        kind => Err(not_of(kind, "entries")),
+    })
+    .await
+}
+
+/// The value of a key.
+pub async fn get(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+    look(shared, at, |fs, path, kind, at| {
+        let key = at.key()?.ok_or_else(|| refuse("no key was asked for"))?;
+        let value = match kind {
+            Kind::Kv => kv::get(fs, path, &at.space, &key)?,
+            Kind::Hash | Kind::Sparkey => hash::get(fs, path, &key)?,
+            kind => return Err(not_of(kind, "lookups of keys")),
+        };
+        Ok(json!({ "key": bytes::shown(&key), "value": value }))
+    })
+    .await
+}
+
+/// The blocks of a table.
+pub async fn blocks(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+    look(shared, at, |fs, path, kind, at| match (kind, at.table) {
+        (Kind::Kv, Some(table)) => kv::blocks(fs, path, &at.space, table, at.from),
+        (Kind::Kv, None) => Err(refuse("no table was asked for")),
+        (kind, _) => Err(not_of(kind, "blocks")),
+    })
+    .await
+}
+
+/// Reads everything and says what is damaged.
+pub async fn verify(State(shared): State<Arc<Shared>>, Query(at): Query<At>) -> Answer {
+    look(shared, at, |fs, path, kind, _| match kind {
+        Kind::Kv => kv::verify(fs, path),
+        Kind::Hash | Kind::Sparkey => hash::verify(fs, path),
+        Kind::Sql => sql::verify(fs, path),
+        kind => Err(not_of(kind, "checks")),
+    })
+    .await
+}

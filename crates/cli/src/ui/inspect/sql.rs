@@ -1,0 +1,188 @@
+//! A database: trees, pages, fill, forms of columns, rows. By the tables' own crate, so without SQL.
+
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_table::{Database, Direction, Isolation, LevelSurvey, Options, Table, TableSurvey, TreeSurvey};
+use cairn_vfs::{ErrorKind, File, Fs, MemFs, OpenOptions};
+use serde_json::{Value, json};
+
+use super::SHOWN_MAX;
+use super::bytes::shown_text;
+use crate::web::Refused;
+
+/// Pages in memory while one looks.
+const FRAMES: usize = 1_024;
+
+/// A database that was opened on shadows of its files: what that writes goes nowhere.
+struct Shadow {
+    database: Database,
+    page_size: u32,
+    /// Keeps others from changing the pages. Let go of last.
+    _lock: Box<dyn File>,
+}
+
+/// Errors: `Busy` when somebody has it open; those of opening it.
+fn open(fs: &Arc<dyn Fs>, path: &Path) -> Result<Shadow, Refused> {
+    let file = fs.open(path, OpenOptions::read())?;
+    file.try_lock().map_err(|error| match error.kind() {
+        ErrorKind::Busy => Refused::of(
+            ErrorKind::Busy,
+            format!("{} is open in another process: its pages change, so they are not shown", path.display()),
+        ),
+        _ => error.into(),
+    })?;
+    let memory = MemFs::new();
+    let named = |suffix: &str| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(suffix);
+        PathBuf::from(name)
+    };
+    if let Some(parent) = path.parent() {
+        memory.create_dir_all(parent)?;
+    }
+    memory.add_shadow(path, &*file)?;
+    let mut beside = vec![named("-pages")];
+    let log = named("-log");
+    if fs.exists(&log)? {
+        memory.create_dir_all(&log)?;
+        beside.extend(fs.read_dir(&log)?);
+    }
+    for part in beside {
+        if fs.exists(&part)? {
+            memory.add_shadow(&part, &*fs.open(&part, OpenOptions::read())?)?;
+        }
+    }
+    let mut options = Options::default();
+    options.store.frames = FRAMES;
+    options.store.background = false;
+    let found = Database::page_size_of(fs, path).map_err(|error| refused(&error, 0))?;
+    let page_size = found.unwrap_or(options.store.page_size as u32);
+    options.store.page_size = page_size as usize;
+    let memory: Arc<dyn Fs> = Arc::new(memory);
+    let database = Database::open(&memory, path, &options).map_err(|error| refused(&error, page_size))?;
+    Ok(Shadow { database, page_size, _lock: file })
+}
+
+/// With file and offset of a damaged page.
+fn refused(error: &cairn_table::Error, page_size: u32) -> Refused {
+    let refused = Refused::of(error.kind(), error.to_string());
+    match place(error, page_size) {
+        Some((file, offset)) => refused.with("file", file).with("offset", offset),
+        None => refused,
+    }
+}
+
+fn place(error: &cairn_table::Error, page_size: u32) -> Option<(String, u64)> {
+    match error {
+        cairn_table::Error::Corruption { file, page, .. } => {
+            Some((file.display().to_string(), u64::from(*page) * u64::from(page_size)))
+        }
+        cairn_table::Error::Pool(cairn_table::PoolError::Corruption { file, offset, .. }) => {
+            Some((file.display().to_string(), *offset))
+        }
+        _ => None,
+    }
+}
+
+/// Tables with their trees.
+pub fn summary(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+    let shadow = open(fs, path)?;
+    let survey = shadow.database.survey().map_err(|error| refused(&error, shadow.page_size))?;
+    let tables = survey.tables.iter().map(|survey| table(survey, shadow.page_size));
+    Ok(json!({
+        "page_size": survey.page_size,
+        "pages": survey.pages,
+        "free_pages": survey.free_pages,
+        "catalog": tree(&survey.catalog, "catalog", shadow.page_size),
+        "tables": tables.collect::<Vec<_>>(),
+    }))
+}
+
+fn table(survey: &TableSurvey, page_size: u32) -> Value {
+    let def = survey.table.def();
+    let names = |columns: &[cairn_table::schema::KeyColumn]| {
+        let names = columns.iter().filter_map(|key| def.columns.get(key.column));
+        names.map(|column| column.name.as_str()).collect::<Vec<_>>()
+    };
+    let columns = def.columns.iter().map(
+        |column| json!({ "name": column.name, "type": column.kind.to_string(), "nullable": column.nullable }),
+    );
+    let indexes = def.indexes.iter().zip(&survey.indexes).map(|(index, found)| {
+        json!({
+            "name": index.name,
+            "unique": index.unique,
+            "columns": names(&index.columns),
+            "tree": tree(found, &index.name, page_size),
+        })
+    });
+    json!({
+        "name": format!("{}.{}", def.schema, def.name),
+        "columns": columns.collect::<Vec<_>>(),
+        "primary_key": names(&def.primary_key),
+        "rows": tree(&survey.rows, "rows", page_size),
+        "indexes": indexes.collect::<Vec<_>>(),
+    })
+}
+
+fn tree(tree: &TreeSurvey, name: &str, page_size: u32) -> Value {
+    let level = |(number, level): (usize, &LevelSurvey)| {
+        json!({
+            "level": number,
+            "pages": level.pages,
+            "packed_pages": level.packed_pages,
+            "records": level.records,
+            "bytes": level.bytes,
+            "free_bytes": level.free_bytes,
+            "fill": level.fill,
+        })
+    };
+    let forms = tree.forms.iter().map(|(form, columns)| json!({ "form": form.name(), "columns": columns }));
+    let damage = tree.damage.as_ref().map(|error| {
+        let (file, offset) = place(error, page_size).unzip();
+        json!({ "error": error.to_string(), "file": file, "offset": offset })
+    });
+    json!({
+        "name": name,
+        "root": tree.root,
+        "levels": tree.levels.iter().enumerate().map(level).collect::<Vec<_>>(),
+        "long_pages": tree.long_pages,
+        "forms": forms.collect::<Vec<_>>(),
+        "damage": damage,
+    })
+}
+
+/// The first rows of a table, by its key.
+pub fn rows(fs: &Arc<dyn Fs>, path: &Path, name: &str) -> Result<Value, Refused> {
+    let shadow = open(fs, path)?;
+    let failed = |error: cairn_table::Error| refused(&error, shadow.page_size);
+    let transaction = shadow.database.begin(Isolation::Snapshot).map_err(failed)?;
+    let view = transaction.view();
+    let found = name.split_once('.').and_then(|(schema, name)| view.catalog().table(schema, name).cloned());
+    let table: Arc<Table> = found.ok_or_else(|| Refused::missing(format!("there is no table {name:?}")))?;
+    let everything = (Bound::Unbounded, Bound::Unbounded);
+    let mut scan = view.scan(&table, None, everything, Direction::Forward).map_err(failed)?;
+    let mut listed: Vec<Vec<String>> = Vec::new();
+    let mut more = false;
+    while let Some(row) = scan.next().map_err(failed)? {
+        if listed.len() == SHOWN_MAX {
+            more = true;
+            break;
+        }
+        listed.push(row.values().iter().map(|value| shown_text(&value.to_string())).collect());
+    }
+    let columns: Vec<&str> = table.def().columns.iter().map(|column| column.name.as_str()).collect();
+    Ok(json!({ "columns": columns, "rows": listed, "more": more }))
+}
+
+/// Everything, read and checked.
+pub fn verify(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value, Refused> {
+    let shadow = open(fs, path)?;
+    let report = shadow.database.check().map_err(|error| refused(&error, shadow.page_size))?;
+    let what = format!(
+        "{} tables, {} rows, {} index entries; {} pages used, {} free, {} lost",
+        report.tables, report.rows, report.entries, report.used_pages, report.free_pages, report.lost_pages
+    );
+    Ok(json!({ "sound": true, "what": what, "damage": [] }))
+}

@@ -1,0 +1,76 @@
+//! What may be started, and how files are followed.
+
+use cairn_vfs::MemFs;
+
+use super::*;
+
+fn arguments(suite: &str, word: &str, seconds: Option<u64>) -> Result<Vec<String>, Refused> {
+    let asked = Asked { suite: suite.to_owned(), word: word.to_owned(), seconds };
+    asked.arguments(Path::new("runs"))
+}
+
+/// Goal: only suites of the list are started, and nothing that the page sends is taken for an option. Method: words that look like options, lists with blanks,
+/// line breaks, limits out of range.
+#[test]
+fn arguments_are_ours() {
+    let all = arguments("hash", " --full ", Some(60)).unwrap().join(" ");
+    assert_eq!(all, "bench hash --quick --results runs --time-limit 60 -- --full");
+    let all = arguments("pool", "", None).unwrap().join(" ");
+    assert_eq!(all, "bench pool 50 12 --results runs");
+    let all = arguments("kv", "cairn,redb", None).unwrap();
+    assert_eq!(all[all.len() - 4..], ["--dbs", "cairn,redb", "--results", "runs"]);
+    assert!(arguments("kv", "", None).unwrap().contains(&KV_DBS.to_owned()));
+    for (suite, word, seconds) in [
+        ("record", "", None),
+        ("", "", None),
+        ("kv", "--work-dir=/", None),
+        ("kv", "cairn redb", None),
+        ("kv", "cairn;rm", None),
+        ("hash", "a\nb", None),
+        ("hash", "", Some(0)),
+        ("hash", "", Some(SECONDS_MAX + 1)),
+    ] {
+        assert!(arguments(suite, word, seconds).is_err(), "{suite} {word:?} {seconds:?}");
+    }
+    assert!(arguments("hash", &"x".repeat(WORD_BYTES_MAX + 1), None).is_err());
+}
+
+/// Goal: every suite of the list has arguments that the command takes. Method: the command's own parser.
+#[test]
+fn suites_can_be_typed() {
+    use clap::Parser;
+    for (name, ..) in SUITES {
+        let word = if *name == "kv" { "cairn" } else { "--word" };
+        let mut typed = vec!["cairn".to_owned()];
+        typed.extend(arguments(name, word, Some(9)).unwrap());
+        if let Err(error) = crate::args::Cli::try_parse_from(&typed) {
+            panic!("{typed:?}: {error}");
+        }
+    }
+}
+
+/// Goal: a file that grows is read line by line, each once; one that is replaced by a shorter one from its beginning; of a large one the end. Method: a file that is
+/// appended to within a line, cut, and grown by more than is read at a time.
+#[test]
+fn files_are_followed() {
+    let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+    let path = Path::new("/log");
+    let mut tail = Tail::default();
+    assert!(tail.read(&fs, path).is_err(), "it is not there yet");
+    let file = fs.open(path, OpenOptions::create_new()).unwrap();
+    let mut end = 0;
+    let mut append = |bytes: &[u8]| {
+        file.write_all_at(bytes, end).unwrap();
+        end += bytes.len() as u64;
+    };
+    append(b"[1/2] one\nha");
+    assert_eq!(tail.read(&fs, path).unwrap(), ["[1/2] one"]);
+    assert!(tail.read(&fs, path).unwrap().is_empty());
+    append(b"lf\n\xff\nrest");
+    assert_eq!(tail.read(&fs, path).unwrap(), ["half", "\u{fffd}"]);
+    append(&b"x\n".repeat(READ_BYTES_MAX as usize));
+    assert_eq!(tail.read(&fs, path).unwrap().len(), READ_BYTES_MAX as usize / 2);
+    file.set_len(0).unwrap();
+    file.write_all_at(b"new\n", 0).unwrap();
+    assert_eq!(tail.read(&fs, path).unwrap(), ["new"]);
+}

@@ -1,0 +1,136 @@
+//! `cairn ui`: one local page over runs, reports, history, the inside of stores, and the simulator.
+//!
+//! Why it is so, and who may do what, is told in `docs/src/design/ui.md`.
+//!
+//! ```text
+//! guard     who may ask                     places    what may be looked into
+//! runs      stored runs, reports, history   inspect/  the inside of stores
+//! jobs      benchmarks that the page starts or watches;  feed  their lines, as they come
+//! ```
+
+mod feed;
+mod guard;
+mod inspect;
+mod jobs;
+mod places;
+mod runs;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::StatusCode;
+use axum::response::Redirect;
+use axum::routing::{get, post};
+use axum::{Json, Router, middleware};
+use cairn_vfs::Fs;
+use serde_json::{Value, json};
+use tokio::sync::Semaphore;
+
+use crate::args::ui::UiArgs;
+use crate::error::Result;
+use crate::output::Outcome;
+use crate::sim::ui as sim;
+use crate::web::{self, BODY_BYTES_MAX, Hosts, Refused, asset, refuse};
+use guard::{Guard, guard};
+use jobs::Jobs;
+use places::Places;
+
+/// Requests that read stores or runs at the same time; others wait.
+const READS_MAX: usize = 4;
+
+/// What all requests share.
+struct Shared {
+    fs: Arc<dyn Fs>,
+    places: Places,
+    results: PathBuf,
+    history: PathBuf,
+    jobs: Jobs,
+    reads: Semaphore,
+}
+
+impl Shared {
+    /// Does something on a thread where waiting for a disk is allowed.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, Refused> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let _turn = self.reads.acquire().await.map_err(refuse)?;
+        let failed = |error| {
+            Refused::new(StatusCode::INTERNAL_SERVER_ERROR, format!("the look at it failed: {error}"))
+        };
+        tokio::task::spawn_blocking(work).await.map_err(failed)?
+    }
+}
+
+/// Serves until Ctrl-C.
+pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
+    let shared = Arc::new(Shared {
+        fs: Arc::clone(fs),
+        places: Places::new(fs, &args.stores),
+        results: args.results.clone(),
+        history: args.at.history.clone(),
+        jobs: Jobs::new(args.allow_run, args.results.clone(), args.watch.clone()),
+        reads: Semaphore::new(READS_MAX),
+    });
+    let told = if args.allow_run { "; benchmarks can be started" } else { "" };
+    let served = web::serve((args.listen, args.port).into(), told, |address| {
+        let guard = Guard::new(Hosts::of(address.ip(), &args.host), address.port())?;
+        let place = guard.place();
+        if let Some(path) = args.watch.clone() {
+            tokio::spawn(jobs::watch(Arc::clone(&shared), path));
+        }
+        Ok((router(Arc::clone(&shared), Arc::new(guard)), place))
+    });
+    shared.jobs.stop_all();
+    served.map(|()| Outcome::Done)
+}
+
+fn router(shared: Arc<Shared>, guarded: Arc<Guard>) -> Router {
+    Router::new()
+        .route("/", get(|| asset(web::HTML, include_str!("../../assets/lab/index.html"))))
+        .route("/app.js", get(|| asset(web::SCRIPT, include_str!("../../assets/lab/app.js"))))
+        .route("/app.css", get(|| asset(web::STYLE, include_str!("../../assets/lab/app.css"))))
+        .route("/shared.css", get(|| asset(web::STYLE, web::SHARED_STYLE)))
+        .route("/api/start", get(start))
+        .route("/api/places", get(places_list))
+        .route("/api/inspect", get(inspect::summary))
+        .route("/api/inspect/entries", get(inspect::entries))
+        .route("/api/inspect/get", get(inspect::get))
+        .route("/api/inspect/blocks", get(inspect::blocks))
+        .route("/api/inspect/verify", get(inspect::verify))
+        .route("/api/runs", get(runs::list))
+        .route("/api/history", get(runs::history))
+        .route("/report", get(runs::report))
+        .route("/trends", get(runs::trends))
+        .route("/api/jobs", get(jobs::list).post(jobs::start))
+        .route("/api/jobs/events", get(jobs::events))
+        .route("/api/jobs/stop", post(jobs::stop))
+        .with_state(shared)
+        .route("/sim", get(|| async { Redirect::permanent("/sim/") }))
+        .merge(sim::routes("/sim", cairn_sim::Config::default()))
+        .route("/sim/shared.css", get(|| asset(web::STYLE, web::SHARED_STYLE)))
+        .fallback(no_such_page)
+        .layer(middleware::from_fn_with_state(guarded, guard))
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
+}
+
+async fn no_such_page() -> Refused {
+    Refused::missing("there is no such page")
+}
+
+/// What the page begins with.
+async fn start(State(shared): State<Arc<Shared>>) -> Json<Value> {
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "results": shared.results.display().to_string(),
+        "history": shared.history.display().to_string(),
+        "may_run": shared.jobs.may_run(),
+        "suites": jobs::suites(),
+    }))
+}
+
+async fn places_list(State(shared): State<Arc<Shared>>) -> Result<Json<Value>, Refused> {
+    let inner = Arc::clone(&shared);
+    shared.blocking(move || Ok(Json(inner.places.list().into()))).await
+}

@@ -1,0 +1,110 @@
+//! A request that is not answered, and why.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use cairn_vfs::ErrorKind;
+use serde_json::{Map, Value};
+
+use crate::error::Error;
+
+/// A request that cannot be answered, in words.
+#[derive(Debug)]
+pub struct Refused {
+    status: StatusCode,
+    what: String,
+    /// What else is known: file, offset.
+    more: Map<String, Value>,
+}
+
+/// A request that makes no sense.
+pub fn refuse(error: impl ToString) -> Refused {
+    Refused::new(StatusCode::BAD_REQUEST, error.to_string())
+}
+
+impl Refused {
+    /// Any.
+    pub fn new(status: StatusCode, what: impl Into<String>) -> Refused {
+        Refused { status, what: what.into(), more: Map::new() }
+    }
+
+    /// Something that is not there.
+    pub fn missing(what: impl Into<String>) -> Refused {
+        Refused::new(StatusCode::NOT_FOUND, what)
+    }
+
+    /// Adds what else is known.
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Refused {
+        self.more.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// An engine's error: its kind says the status and a word for it.
+    pub fn of(kind: ErrorKind, what: impl Into<String>) -> Refused {
+        let (status, word) = match kind {
+            ErrorKind::Corruption => (StatusCode::UNPROCESSABLE_ENTITY, "corruption"),
+            ErrorKind::Busy => (StatusCode::CONFLICT, "busy"),
+            ErrorKind::NotFound => (StatusCode::NOT_FOUND, "missing"),
+            ErrorKind::Unsupported => (StatusCode::UNPROCESSABLE_ENTITY, "unsupported"),
+            ErrorKind::Invalid | ErrorKind::Conflict => (StatusCode::BAD_REQUEST, "invalid"),
+            _ => (StatusCode::INTERNAL_SERVER_ERROR, "failure"),
+        };
+        Refused::new(status, what).with("kind", word)
+    }
+}
+
+impl From<cairn_kv::Error> for Refused {
+    fn from(error: cairn_kv::Error) -> Refused {
+        let refused = Refused::of(error.kind(), error.to_string());
+        match &error {
+            cairn_kv::Error::Corruption { file, offset, .. } => {
+                refused.with("file", file.display().to_string()).with("offset", *offset)
+            }
+            _ => refused,
+        }
+    }
+}
+
+impl From<cairn_hash::Error> for Refused {
+    fn from(error: cairn_hash::Error) -> Refused {
+        let refused = Refused::of(error.kind(), error.to_string());
+        match &error {
+            cairn_hash::Error::Corruption { file, offset, .. } => {
+                refused.with("file", file.display().to_string()).with("offset", *offset)
+            }
+            _ => refused,
+        }
+    }
+}
+
+impl From<cairn_vfs::Error> for Refused {
+    fn from(error: cairn_vfs::Error) -> Refused {
+        Refused::of(error.kind(), error.to_string())
+    }
+}
+
+impl From<cairn_bench::Error> for Refused {
+    fn from(error: cairn_bench::Error) -> Refused {
+        Refused::new(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()).with("kind", "failure")
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        match error {
+            Error::Kv(error) => error.into(),
+            Error::Hash(error) => error.into(),
+            Error::Vfs(error) => error.into(),
+            Error::Bench(error) => error.into(),
+            other => refuse(other),
+        }
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut body = self.more;
+        body.insert("error".to_owned(), self.what.into());
+        (self.status, Json(Value::Object(body))).into_response()
+    }
+}

@@ -1,0 +1,211 @@
+//! The local page's server: who is answered, what paths mean, what damage looks like, what it may change.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use serde_json::Value;
+
+use crate::support::Scratch;
+
+/// A server over a scratch directory.
+struct Server {
+    child: Child,
+    address: String,
+    token: String,
+}
+
+impl Server {
+    fn start(scratch: &Scratch, arguments: &str) -> Server {
+        let mut command = scratch.command(&format!("ui {arguments} --port 0"));
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
+        let url = line.split_whitespace().next().unwrap().strip_prefix("http://").unwrap();
+        let (address, token) = url.split_once("/?token=").unwrap();
+        Server { address: address.to_owned(), token: token.to_owned(), child }
+    }
+
+    /// A request as it is: status, headers and body of the answer.
+    fn send(&self, head: &str, headers: &[(&str, &str)], body: &str) -> (u16, String, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let mut request =
+            format!("{head} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
+        if headers.iter().all(|(name, _)| *name != "Host") {
+            request += &format!("Host: {}\r\n", self.address);
+        }
+        headers.iter().for_each(|(name, value)| request += &format!("{name}: {value}\r\n"));
+        stream.write_all(format!("{request}\r\n{body}").as_bytes()).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let answer = String::from_utf8_lossy(&answer).into_owned();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        (status, head.to_ascii_lowercase(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> (u16, Value) {
+        let bearer = format!("Bearer {}", self.token);
+        let (status, _, body) = self.send(&format!("GET {path}"), &[("Authorization", &bearer)], "");
+        (status, serde_json::from_str(&body).unwrap_or(Value::Null))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A key-value store, a folder with a constant store, a damaged one and something else, and a file beside that was not named.
+fn stores() -> Scratch {
+    let scratch = Scratch::new();
+    let rows = (0..3_000).fold("key,value\n".to_owned(), |csv, n| csv + &format!("key{n:05},value {n}\n"));
+    scratch.write("a.csv", &rows);
+    scratch.run("kv load places a.csv --key key --value value --create").ended(0);
+    std::fs::create_dir(scratch.path("folder")).unwrap();
+    scratch.run("hash build a.csv -o folder/a.cairn --key key --value value").ended(0);
+    scratch.run("hash build a.csv -o secret.cairn --key key --value value").ended(0);
+    let mut bytes = scratch.read("folder/a.cairn");
+    bytes[50] ^= 1;
+    scratch.write("folder/damaged.cairn", &bytes);
+    scratch.write("folder/notes.txt", "no store");
+    std::os::unix::fs::symlink(scratch.path("secret.cairn"), scratch.path("folder/link.cairn")).unwrap();
+    scratch
+}
+
+/// Goal: nobody is answered without the token or by another site's name, and what changes something needs a header more. Method: every route in each way; tokens that are
+/// nearly right; the cookie that the first opening gives.
+#[test]
+fn only_who_has_the_token_is_answered() {
+    let scratch = stores();
+    let server = Server::start(&scratch, "places");
+    let bearer = format!("Bearer {}", server.token);
+    let nearly = format!("Bearer {}0", &server.token[..server.token.len() - 1]);
+    for path in [
+        "/",
+        "/app.js",
+        "/api/start",
+        "/api/inspect?place=0",
+        "/api/jobs",
+        "/report?run=a",
+        "/sim/",
+        "/sim/api/start",
+        "/no",
+    ] {
+        let get = format!("GET {path}");
+        assert_eq!(server.send(&get, &[], "").0, 401, "{path}");
+        assert_eq!(server.send(&get, &[("Authorization", &nearly)], "").0, 401, "{path}");
+        for host in ["evil.example", "localhost.evil.example", ""] {
+            assert_eq!(server.send(&get, &[("Authorization", &bearer), ("Host", host)], "").0, 403, "{path}");
+        }
+    }
+    let (status, head, _) = server.send(&format!("GET /?token={}", server.token), &[], "");
+    assert_eq!(status, 200);
+    for part in
+        ["set-cookie: cairn-ui-", "httponly; samesite=strict", "default-src 'none'", "nosniff", "no-referrer"]
+    {
+        assert!(head.contains(part), "{part}: {head}");
+    }
+    let port = server.address.rsplit(':').next().unwrap();
+    let cookie = format!("other=1; cairn-ui-{port}={}", server.token);
+    assert_eq!(server.send("GET /api/start", &[("Cookie", &cookie)], "").0, 200);
+    assert_eq!(server.send("POST /api/jobs", &[("Cookie", &cookie)], "{}").0, 403);
+    assert_eq!(server.send("POST /sim/api/export", &[("Cookie", &cookie)], "{}").0, 403);
+}
+
+/// Goal: only what was named is looked into. Method: names that lead out of the folder, a link, a file that is not named, runs outside of the results.
+#[test]
+fn no_path_leads_out() {
+    let scratch = stores();
+    scratch.write("a.json", "{}");
+    let server = Server::start(&scratch, "places folder --results runs");
+    let (_, places) = server.get("/api/places");
+    let entries: Vec<&str> =
+        places[1]["entries"].as_array().unwrap().iter().map(|it| it["entry"].as_str().unwrap()).collect();
+    assert_eq!(entries, ["a.cairn", "damaged.cairn"]);
+    for entry in ["../secret.cairn", "..", ".", "link.cairn", "%2Fetc%2Fpasswd", "a.cairn%2F..", "%00"] {
+        let (status, said) = server.get(&format!("/api/inspect?place=1&entry={entry}"));
+        assert_eq!((status, said["error"].is_string()), (404, true), "{entry}");
+    }
+    assert_eq!(server.get("/api/inspect?place=0&entry=CURRENT").0, 400);
+    for (path, status) in
+        [("/api/inspect?place=2", 404), ("/api/inspect?place=-1", 400), ("/api/inspect", 400)]
+    {
+        assert_eq!(server.get(path).0, status, "{path}");
+    }
+    for run in ["../a.json", "a.json", "%2Fetc%2Fpasswd", "stored/../../a.json"] {
+        assert_eq!(server.get(&format!("/report?run={run}")).0, 404, "{run}");
+    }
+}
+
+/// Goal: stores are shown, damage with its file and offset, and nothing in them changes. Method: every view of each, and all files' bytes before and after.
+#[test]
+fn stores_are_shown_and_left_alone() {
+    let scratch = stores();
+    let before = files(&scratch);
+    let server = Server::start(&scratch, "places folder");
+    let (status, store) = server.get("/api/inspect?place=0");
+    assert_eq!(
+        (status, &store["kind"], &store["open_elsewhere"]),
+        (200, &"kv".into(), &Value::Bool(false)),
+        "{store}"
+    );
+    let files_of = store["keyspaces"][0]["files"].as_array().unwrap();
+    let number = files_of[0]["number"].as_u64().unwrap();
+    let (_, blocks) = server.get(&format!("/api/inspect/blocks?place=0&space=default&table={number}"));
+    assert_eq!(blocks["blocks"][0]["first"]["text"], "key00000");
+    let (_, entries) = server.get("/api/inspect/entries?place=0&space=default&key=key01000");
+    assert_eq!(entries["entries"][0]["value"]["text"], "value 1000");
+    assert!(entries["next"].is_string());
+    let (_, store) = server.get("/api/inspect?place=1&entry=a.cairn");
+    assert!(store["generations"][0]["fill"]["share"].as_f64().unwrap() > 0.3, "{store}");
+    let (_, found) = server.get("/api/inspect/get?place=1&entry=a.cairn&hex=6b65793030303037");
+    assert_eq!(found["value"]["text"], "value 7");
+    assert_eq!(server.get("/api/inspect/get?place=1&entry=a.cairn&hex=6").0, 400);
+    let (status, said) = server.get("/api/inspect?place=1&entry=damaged.cairn");
+    assert_eq!((status, &said["kind"], said["offset"].is_u64()), (422, &"corruption".into(), true), "{said}");
+    assert!(said["file"].as_str().unwrap().ends_with("damaged.cairn"));
+    for place in ["place=0", "place=1&entry=a.cairn"] {
+        assert_eq!(server.get(&format!("/api/inspect/verify?{place}")).1["sound"], true);
+    }
+    drop(server);
+    assert!(files(&scratch) == before, "something was written");
+}
+
+/// Every file of the stores with its bytes.
+fn files(scratch: &Scratch) -> Vec<(String, Vec<u8>)> {
+    let mut all = Vec::new();
+    for dir in ["places", "folder"] {
+        let entries = std::fs::read_dir(scratch.path(dir)).unwrap();
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            all.push((path.display().to_string(), std::fs::read(&path).unwrap()));
+        }
+    }
+    all.sort();
+    all
+}
+
+/// Goal: without leave nothing is started; with it only what is on the list. Method: requests to start something, each way.
+#[test]
+fn nothing_is_started_without_leave() {
+    let scratch = Scratch::new();
+    let post = |server: &Server, body: &str| {
+        let bearer = format!("Bearer {}", server.token);
+        server.send("POST /api/jobs", &[("Authorization", &bearer), ("x-cairn", "test")], body).0
+    };
+    let looking = Server::start(&scratch, "");
+    assert_eq!(post(&looking, r#"{"suite":"hash"}"#), 403);
+    let running = Server::start(&scratch, "--allow-run");
+    for body in [
+        "",
+        "[]",
+        r#"{"suite":"record"}"#,
+        r#"{"suite":"kv","word":"--work-dir=/"}"#,
+        r#"{"suite":"hash","more":1}"#,
+    ] {
+        assert_eq!(post(&running, body), 400, "{body}");
+    }
+    assert_eq!(running.get("/api/jobs").1, Value::Array(Vec::new()));
+}
