@@ -1,10 +1,10 @@
 /** The page: two sides on one clock. */
+import { ask, send } from "../../shared/ask";
+import { by } from "../../shared/dom";
 import { build } from "./config";
 import { Side } from "./side";
 import { prepare } from "./sweep";
 import type { Config, Start } from "./types";
-
-const by = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
 
 /** Frames a second at speed 1. */
 const FRAMES_PER_SEC = 12;
@@ -104,9 +104,8 @@ class Page {
     file.onchange = async () => {
       const text = await file.files?.[0]?.text();
       if (text === undefined) return;
-      const answer = await fetch("/api/import", { method: "POST", body: text });
-      const got = await answer.json() as { error?: string; options: Config };
-      if (got.error) { this.fail(got.error); return; }
+      const got = await ask<{ options: Config }>("api/import", text).catch((error: Error) => this.fail(error.message));
+      if (!got) return;
       this.configs[this.chosen] = { ...this.configs[this.chosen]!, options: got.options };
       this.choose(this.chosen);
       this.at = 0;
@@ -125,7 +124,7 @@ class Page {
       URL.revokeObjectURL(link.href);
     };
     give("figures.csv", this.sides.map((side) => side.csv()).join(""));
-    const answer = await fetch("/api/export", { method: "POST", body: JSON.stringify({ config: this.configs[this.chosen] }) });
+    const answer = await send("api/export", { config: this.configs[this.chosen] });
     if (answer.ok) give("OPTIONS", await answer.text());
     else this.fail((await answer.json() as { error: string }).error);
   }
@@ -158,4 +157,6 @@ class Page {
   }
 }
 
-void fetch("/api/start").then(async (answer) => new Page(await answer.json() as Start));
+// Below the lab's page there is a way back to it.
+if (location.pathname !== "/") by("home").hidden = false;
+void ask<Start>("api/start").then((start) => new Page(start));

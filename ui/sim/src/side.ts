@@ -1,31 +1,18 @@
 /** One configuration: its stream, its tree, its figures and charts. */
-import uPlot from "uplot";
+import { Chart } from "../../shared/chart";
+import { ask } from "../../shared/ask";
+import { bytes, micros, percent, svg } from "../../shared/dom";
 import type { Config, Frame, Results } from "./types";
 
-const SVG = "http://www.w3.org/2000/svg";
+interface Figures { title: string; names: string[]; of: (frame: Frame) => number[] }
 
-
-function bytes(value: number): string {
-  const units = ["B", "KB", "MB", "GB", "TB"];
-  let at = 0;
-  while (value >= 1000 && at < units.length - 1) { value /= 1000; at += 1; }
-  return `${value.toFixed(at && value < 10 ? 1 : 0)} ${units[at]}`;
-}
-
-const micros = (us: number): string => us <= 0 ? "–" : us < 1000 ? `${us.toFixed(1)} µs` : `${(us / 1000).toFixed(1)} ms`;
-const percent = (share: number): string => `${(share * 100).toFixed(0)} %`;
-
-interface Chart { title: string; names: string[]; of: (frame: Frame) => number[] }
-
-const CHARTS: Chart[] = [
+const CHARTS: Figures[] = [
   { title: "MB/s: user, flush, compaction", names: ["user", "flush", "compaction"], of: (it) => [it.point.user_mb, it.point.flush_mb, it.point.compact_mb] },
   { title: "Amplification: write, space", names: ["write", "space"], of: (it) => [it.point.write_amp, it.point.space_amp] },
   { title: "Use, %: cores, disk reads, disk writes", names: ["cores", "reads", "writes"], of: (it) => [it.point.cpu * 100, it.point.disk_read * 100, it.point.disk_write * 100] },
   { title: "Stalled, %; debt, GB", names: ["stalled", "debt"], of: (it) => [it.point.stalled * 100, it.point.debt_bytes / 1e9] },
   { title: "p99, µs: put, get", names: ["put", "get"], of: (it) => [it.point.put_us[1], it.point.get_us[1]] },
 ];
-
-const COLOURS = ["#1f5f8b", "#c2661a", "#4b8b5a"];
 
 export class Side {
   readonly element = document.createElement("section");
@@ -36,7 +23,7 @@ export class Side {
   private readonly tree = document.createElement("div");
   private readonly why = document.createElement("p");
   private readonly jobs = document.createElement("ul");
-  private readonly charts: uPlot[] = [];
+  private readonly charts = CHARTS.map(({ title, names }) => new Chart({ title, names, height: 108 }));
   private drawn = -1;
 
   constructor(readonly name: string, private readonly changed: () => void, private readonly failed: (what: string) => void) {
@@ -50,22 +37,7 @@ export class Side {
     const charts = document.createElement("div");
     charts.className = "charts";
     this.element.append(this.keys, this.tree, this.why, this.jobs, charts);
-    for (const chart of CHARTS) {
-      const box = document.createElement("div");
-      box.className = "chart";
-      const title = document.createElement("h3");
-      title.textContent = chart.title;
-      box.append(title);
-      charts.append(box);
-      const colour = (name: string) => getComputedStyle(document.documentElement).getPropertyValue(name);
-      const series = chart.names.map((label, at) => ({ label, stroke: COLOURS[at]!, width: 1.5 }));
-      const axis = { stroke: () => colour("--dim"), grid: { stroke: () => colour("--line"), width: 1 }, size: 34, font: "10px system-ui" };
-      this.charts.push(new uPlot({ width: 230, height: 108, scales: { x: { time: false } }, series: [{}, ...series], axes: [{ ...axis, size: 28 }, axis], cursor: { show: false } }, [[], ...chart.names.map(() => [])] as unknown as uPlot.AlignedData, box));
-    }
-    new ResizeObserver(() => this.charts.forEach((chart) => {
-      const width = chart.root.parentElement!.clientWidth - 12;
-      if (width > 60) chart.setSize({ width, height: 108 });
-    })).observe(charts);
+    charts.append(...this.charts.map((chart) => chart.element));
   }
 
   /** Begins anew with a configuration. */
@@ -74,7 +46,7 @@ export class Side {
     this.frames = [];
     this.results = null;
     this.drawn = -1;
-    const source = new EventSource(`/api/stream?config=${encodeURIComponent(JSON.stringify(config))}`);
+    const source = new EventSource(`api/stream?config=${encodeURIComponent(JSON.stringify(config))}`);
     this.source = source;
     source.addEventListener("frame", (event) => {
       this.frames.push(JSON.parse((event as MessageEvent<string>).data) as Frame);
@@ -92,9 +64,7 @@ export class Side {
     source.onerror = () => {
       source.close();
       // The stream does not show why it was refused; asking again does.
-      void fetch(source.url).then(async (answer) => {
-        if (!answer.ok) this.failed(((await answer.json()) as { error: string }).error);
-      }).catch(() => this.failed("the server does not answer"));
+      void ask(source.url).catch((error: Error) => this.failed(error.message));
     };
   }
 
@@ -108,7 +78,8 @@ export class Side {
     this.showKeys(frame);
     this.showTree(frame);
     const stall = frame.point.stall;
-    this.why.textContent = stall.state === "none" || !frame.explain ? "" : `Writes are ${stall.state}. ${frame.explain}`;
+    const over = this.results !== null && frame === this.frames[this.frames.length - 1] && this.results.outcome !== "done" ? this.results.outcome.replaceAll("_", " ") : null;
+    this.why.textContent = over ? `The run ended early: ${over}. Writes came faster than this store can take them.` : stall.state === "none" || !frame.explain ? "" : `Writes are ${stall.state}. ${frame.explain}`;
     this.jobs.replaceChildren(...frame.jobs.slice(0, 2).map((job) => {
       const line = document.createElement("li");
       line.textContent = `${percent(job.done)} ${job.text} (${job.is_cpu_bound ? "CPU" : "I/O"}-bound)`;
@@ -118,7 +89,7 @@ export class Side {
     const secs = until.map((it) => it.point.secs);
     CHARTS.forEach((chart, index) => {
       const lines = chart.names.map((_, line) => until.map((it) => chart.of(it)[line] ?? 0));
-      this.charts[index]!.setData([secs, ...lines]);
+      this.charts[index]!.draw(secs, lines);
     });
   }
 
@@ -166,15 +137,11 @@ export class Side {
     });
     const rowHeight = rows.length > 12 ? 9 : 15;
     const height = 22 + rows.length * rowHeight + 4;
-    const svg = document.createElementNS(SVG, "svg");
-    svg.setAttribute("viewBox", `0 0 ${LEFT + WIDE + RIGHT} ${Math.max(height, 150)}`);
-    svg.setAttribute("role", "img");
-    svg.setAttribute("aria-label", `Tree at ${frame.point.secs.toFixed(0)} s: ${frame.levels.map((runs, level) => runs.length ? `level ${level} ${bytes(frame.point.levels[level] ?? 0)}` : "").filter(Boolean).join(", ")}`);
+    const label = `Tree at ${frame.point.secs.toFixed(0)} s: ${frame.levels.map((runs, level) => runs.length ? `level ${level} ${bytes(frame.point.levels[level] ?? 0)}` : "").filter(Boolean).join(", ")}`;
+    const picture = svg("svg", { viewBox: `0 0 ${LEFT + WIDE + RIGHT} ${Math.max(height, 150)}`, role: "img", "aria-label": label });
     const add = (name: string, attributes: Record<string, string | number>, text?: string) => {
-      const element = document.createElementNS(SVG, name);
-      for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, String(value));
-      if (text !== undefined) element.textContent = text;
-      svg.append(element);
+      const element = svg(name, attributes, ...(text === undefined ? [] : [text]));
+      picture.append(element);
       return element;
     };
     add("text", { x: LEFT - 6, y: 13, "text-anchor": "end" }, "memtable");
@@ -190,9 +157,7 @@ export class Side {
         const fresh = 1 - Math.min(1, age / oldest);
         const fill = busy ? "var(--busy)" : `color-mix(in srgb, var(--new) ${Math.round(fresh * 100)}%, var(--old))`;
         const bar = add("rect", { x: LEFT + from * WIDE, y: y + 1, width: Math.max(0.8, (to - from) * WIDE - 0.6), height: rowHeight - 3, fill });
-        const title = document.createElementNS(SVG, "title");
-        title.textContent = `${files > 1 ? `${files} files, ` : ""}${bytes(size)}, newest data ${age.toFixed(0)} s old${busy ? ", being compacted" : ""}`;
-        bar.append(title);
+        bar.append(svg("title", {}, `${files > 1 ? `${files} files, ` : ""}${bytes(size)}, newest data ${age.toFixed(0)} s old${busy ? ", being compacted" : ""}`));
       }
     });
     // What flows down: a line from the level that a job reads to the one that it writes.
@@ -204,7 +169,7 @@ export class Side {
       const from = job.from === null ? 10 : middle(job.from), to = middle(job.to);
       if (from !== null && to !== null && from !== to) add("path", { d: `M${LEFT - 2},${from} C${LEFT - 16},${from} ${LEFT - 16},${to} ${LEFT - 2},${to}`, fill: "none", stroke: "var(--busy)", "stroke-width": 1.5 });
     }
-    this.tree.replaceChildren(svg);
+    this.tree.replaceChildren(picture);
   }
 
   /** All figures as CSV. */

@@ -1,4 +1,6 @@
 /** Heat map and Pareto chart over two settings. */
+import { ask } from "../../shared/ask";
+import { by } from "../../shared/dom";
 import type { Config, Json } from "./types";
 
 const AXES: Record<string, string> = {
@@ -14,9 +16,7 @@ const AXES: Record<string, string> = {
 
 const FIGURES = ["write_amp", "space_amp", "user_mb_per_sec", "stall_secs", "put_p99_us", "get_p99_us", "memory_bytes", "cpu", "disk_write"];
 
-interface Answer { axes: string[]; rows: { values: Json[]; figures: Record<string, number> }[]; error?: string }
-
-const by = <T extends HTMLElement>(id: string) => document.getElementById(id) as T;
+interface Answer { axes: string[]; rows: { values: Json[]; figures: Record<string, number> }[] }
 
 export function prepare(config: () => Config, failed: (what: string) => void): void {
   const [x, y, figure] = [by<HTMLSelectElement>("axisX"), by<HTMLSelectElement>("axisY"), by<HTMLSelectElement>("figure")];
@@ -36,13 +36,11 @@ export function prepare(config: () => Config, failed: (what: string) => void): v
     event.preventDefault();
     const axes = x.value === y.value ? [x.value] : [x.value, y.value];
     by("heat").textContent = "running…";
-    const body = JSON.stringify({ config: config(), vary: axes.map((axis) => `${axis}=${AXES[axis]}`) });
-    void fetch("/api/sweep", { method: "POST", body }).then(async (answer) => {
-      const got = (await answer.json()) as Answer;
-      if (got.error) { by("heat").textContent = got.error; failed(got.error); return; }
+    const body = { config: config(), vary: axes.map((axis) => `${axis}=${AXES[axis]}`) };
+    ask<Answer>("api/sweep", body).then((got) => {
       last = got;
       draw();
-    }).catch(() => failed("the server does not answer"));
+    }).catch((error: Error) => { by("heat").textContent = error.message; failed(error.message); });
   };
 }
 
