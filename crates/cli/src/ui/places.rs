@@ -8,7 +8,7 @@ use cairn_table::Database;
 use cairn_vfs::Fs;
 use serde_json::{Value, json};
 
-use crate::args::Kind as Format;
+use crate::args::hash::Kind as Format;
 use crate::error::Result;
 use crate::hash::kind_of;
 use crate::web::{Refused, refuse};
