@@ -63,7 +63,7 @@ fn stores() -> Scratch {
     let scratch = Scratch::new();
     let rows = (0..3_000).fold("key,value\n".to_owned(), |csv, n| csv + &format!("key{n:05},value {n}\n"));
     scratch.write("a.csv", &rows);
-    scratch.run("kv load places a.csv --key key --value value --create").ended(0);
+    scratch.run("kv load places a.csv --key key --value value --create --durability memory").ended(0);
     std::fs::create_dir(scratch.path("folder")).unwrap();
     scratch.run("hash build a.csv -o folder/a.cairn --key key --value value").ended(0);
     scratch.run("hash build a.csv -o secret.cairn --key key --value value").ended(0);
