@@ -165,17 +165,26 @@ pub struct Writer {
     keys: KeyForm,
     timed: bool,
     last_ns: u64,
+    /// The number of the next event, from 0.
+    number: u64,
 }
 
 impl Writer {
     /// Makes the file, which must not exist. Errors: [`Error::Vfs`].
     pub fn create(fs: &Arc<dyn Fs>, path: &Path, header: &Header) -> Result<Writer> {
         let tail = Tail::create(&**fs, path, header)?;
-        Ok(Writer { tail, pending: Pending::new(0), keys: header.keys, timed: header.timed, last_ns: 0 })
+        Ok(Writer {
+            tail,
+            pending: Pending::new(0),
+            keys: header.keys,
+            timed: header.timed,
+            last_ns: 0,
+            number: 0,
+        })
     }
 
     /// Adds an event; its lane does not count. Keys of a hashed trace are hashed already. A time before the last one's
-    /// is taken for that; in a trace without times each event gets the next number.
+    /// is taken for that; in a trace without times each event gets the next number, from 0.
     ///
     /// Errors: [`Error::Invalid`] for a key that is too long or no hash, [`Error::Vfs`].
     pub fn add(&mut self, event: &Event<'_>) -> Result<()> {
@@ -184,8 +193,9 @@ impl Writer {
             Detail::DeleteRange { end, end_bytes } => Some(self.stored(end, end_bytes)?),
             _ => None,
         };
-        let time_ns = if self.timed { event.time_ns.max(self.last_ns) } else { self.last_ns + 1 };
+        let time_ns = if self.timed { event.time_ns.max(self.last_ns) } else { self.number };
         self.last_ns = time_ns;
+        self.number += 1;
         self.pending.push(time_ns, (event.joined, event.keyspace), key, event.detail, end);
         if self.pending.is_full() { self.pending.flush(&mut self.tail) } else { Ok(()) }
     }

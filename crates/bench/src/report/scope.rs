@@ -15,7 +15,7 @@ pub(super) fn within(name: &str, markup: &str) -> String {
     let mut rest = markup;
     while let Some((at, attribute)) = next(rest) {
         let (before, after) = rest.split_at(at + attribute.len());
-        let (value, end) = after.split_once('"').unwrap_or((after, ""));
+        let Some((value, end)) = after.split_once('"') else { break };
         out.push_str(before);
         let named = |word: &str| if own.contains(word) { format!("{name}-{word}") } else { word.to_owned() };
         let words = value.split(' ').map(named);

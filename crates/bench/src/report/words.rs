@@ -23,7 +23,7 @@ pub(crate) enum Side {
 pub(crate) struct Claim {
     /// Whom it speaks for.
     pub(crate) side: Side,
-    /// The operation and metric, in plain words.
+    /// The metric, and the operation where there are several, in plain words.
     pub(crate) topic: String,
     /// The family of engines that Cairn is held against.
     pub(crate) peer: String,
@@ -186,8 +186,8 @@ mod tests {
             told,
             [
                 (Side::Theirs, "Bytes per entry", "lmdb"),
-                (Side::Mixed, "put, throughput", "sled"),
-                (Side::Ours, "put, throughput", "lmdb")
+                (Side::Mixed, "throughput", "sled"),
+                (Side::Ours, "throughput", "lmdb")
             ]
         );
         assert_eq!(claims.of(Side::Theirs)[0].sentence, "Cairn takes 3.00 times (exact) the bytes of lmdb");

@@ -96,6 +96,7 @@ pub struct Comparison {
     /// Its figures.
     pub verdicts: Vec<Verdict>,
     /// By how much other seeds move the predicted write amplification: a relative standard deviation.
+    #[serde(default)]
     pub spread: f64,
 }
 

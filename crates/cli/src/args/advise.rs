@@ -103,7 +103,7 @@ pub struct AdviseArgs {
     #[arg(long, value_name = "FILE")]
     pub write_workload: Option<PathBuf>,
     /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about half an hour]
-    #[arg(long, conflicts_with_all = ["workload", "trace", "memory", "disk", "p99", "stores"])]
+    #[arg(long, conflicts_with_all = ["workload", "trace", "memory", "disk", "p99", "dbs"])]
     pub check: bool,
 }
 

@@ -31,10 +31,13 @@ const SETTINGS: [&str; 12] = [
   cairn bench all --suites hash,kv --scale 0.1
   cairn bench all --resume benchmark-results/all-20260101T000000Z
 
-Suites: hash, kv, pool, sql, index (where PostgreSQL is), sim (the simulator against real stores). What a suite or a peer needs and is
-not here is told in a line, and left out.
-Each run has a directory of its own below --results: report.html, a stored run of each suite for compare, record and report, and what each part
-of it measured. Ctrl-C ends it with what it has; a second one ends it at once. --resume goes on with the parts that are not over.
+Suites: hash, kv, pool, sql, index (where PostgreSQL is), sim (the simulator against real stores).
+What a suite or a peer needs and is not here is told in a line, and left out.
+
+Each run has a directory of its own below --results: report.html, a stored run of each suite for
+compare, record and report, and what each part of it measured. Ctrl-C ends it with what it has; a
+second one ends it at once. --resume goes on with the parts that are not over.
+
 Exit codes: 0 measured, 1 error, or a part failed (the report has the others), 130 ended by Ctrl-C.")]
 pub struct BenchAllArgs {
     /// A quarter of an hour at most: small stores, three rounds [default]
@@ -64,9 +67,6 @@ pub struct BenchAllArgs {
     /// Seed of all data, draws and shuffles [default: 12345]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
-    /// Leave out the probes of memory and disk
-    #[arg(long)]
-    pub no_probes: bool,
     /// Go on with the run in this directory, with its settings
     #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS)]
     pub resume: Option<PathBuf>,

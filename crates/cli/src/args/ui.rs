@@ -15,10 +15,13 @@ use super::history::HistoryAt;
   cairn ui /var/lib/stores --allow-run
   cairn bench kv 2> kv.log & cairn ui --watch kv.log
 
-The address that it prints has a token: whoever has it may look. It listens on this machine only and changes nothing; with
---allow-run, benchmarks can be started from the page. Stores are opened anew for each view, never for writing.")]
+The address that it prints has a token: whoever has it may look. It listens on this machine only
+and changes nothing; with --allow-run, benchmarks can be started from the page. Stores are opened
+anew for each view, never for writing.
+
+Exit codes: 0 ended by Ctrl-C, 1 error.")]
 pub struct UiArgs {
-    /// Stores to look into: kv directories, hash and sql files, Sparkey pairs; or folders that have some directly in them
+    /// Stores to look into: kv directories, hash and sql files, Sparkey pairs; or folders with some in them
     #[arg(value_name = "STORE")]
     pub stores: Vec<PathBuf>,
     /// Directory with stored runs

@@ -99,7 +99,7 @@ fn options(args: &BenchAllArgs) -> Result<Options> {
         data,
         seed: args.seed.unwrap_or(usual.seed),
         work_dir: args.run.work_dir.clone().unwrap_or_else(|| usual.work_dir.clone()),
-        probes: !args.no_probes,
+        probes: !args.run.no_probes,
         ..usual
     };
     Ok(options)
