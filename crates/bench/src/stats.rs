@@ -188,19 +188,19 @@ mod tests {
         assert_eq!((one.value, one.low, one.high), (3.0, 3.0, 3.0));
     }
 
-    /// Goal: what is said of few samples is what their intervals do. Method: 2,000 sets each of 3, 5 and 15 samples around 100.
+    /// Goal: what is said of few samples is what their intervals do. Method: 250 sets each of 3, 5 and 15 samples around 100.
     #[test]
     fn few_samples_cover_less() {
         let mut rng = SeededRng::new(6);
         for (count, said) in [(3, 0.75), (5, 0.94), (15, 0.95)] {
             assert!((coverage(count) - said).abs() < 0.005, "{count}: {}", coverage(count));
-            let covered = (0..2_000)
+            let covered = (0..250)
                 .filter(|&seed| {
                     let interval = estimate(&noisy(&mut rng, 100.0, 0.2, count), seed);
                     interval.low <= 100.0 && 100.0 <= interval.high
                 })
                 .count() as f64;
-            assert!((covered / 2_000.0 - said).abs() < 0.03, "{count}: {covered}");
+            assert!((covered / 250.0 - said).abs() < 0.07, "{count}: {covered}");
         }
     }
 

@@ -31,11 +31,12 @@ const NO_JSON: [(&str, &str); 14] = [
 ];
 
 /// Options that take another kind of value in one command than in another, and why.
-const OTHER_VALUES: [(&str, &str); 9] = [
+const OTHER_VALUES: [(&str, &str); 10] = [
     ("file", "-f FILE of the SQL shell"),
     ("key", "a column of a file"),
     ("keys", "a file with keys, how they are kept, or how many there are"),
     ("limit", "entries; percent of a regression; the most of an objective"),
+    ("listen", "an address with a port, or one beside --port"),
     ("out", "a file, or a store"),
     ("threads", "one number, or several with commas"),
     ("to", "the format of a store, or where a range ends"),
@@ -44,7 +45,8 @@ const OTHER_VALUES: [(&str, &str); 9] = [
 ];
 
 /// Kinds of values.
-const KINDS: [&str; 27] = [
+const KINDS: [&str; 28] = [
+    "ADDRESS",
     "ADDRESS:PORT",
     "COLUMN",
     "COUNT",

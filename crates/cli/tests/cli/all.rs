@@ -1,7 +1,7 @@
 //! `cairn bench all`: every suite in one run, with tiny sizes; interrupted, killed and resumed; with suites that fail and suites that cannot run.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
@@ -89,21 +89,26 @@ fn interrupted_runs_are_resumed() {
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     };
-    let wait_for = |count: usize| {
+    let wait_for = |run: &mut Child, count: usize| {
         while parts(&scratch).len() < count {
+            assert!(
+                run.try_wait().unwrap().is_none(),
+                "it ended by itself, with {} parts",
+                parts(&scratch).len()
+            );
             std::thread::yield_now();
         }
     };
     let mut killed = start(&format!("--suites kv {TINY}"));
-    wait_for(1);
+    wait_for(&mut killed, 1);
     killed.kill().unwrap();
     killed.wait().unwrap();
     let dir = run_dir(&scratch);
     assert!(!dir.join("report.html").exists());
     let kept: Vec<PathBuf> = parts(&scratch);
 
-    let resumed = start(&format!("--resume {}", dir.display()));
-    wait_for(kept.len() + 1);
+    let mut resumed = start(&format!("--resume {}", dir.display()));
+    wait_for(&mut resumed, kept.len() + 1);
     Command::new("kill").args(["-INT", &resumed.id().to_string()]).status().unwrap();
     let output = resumed.wait_with_output().unwrap();
     let err = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -58,6 +58,8 @@ pages! {
     advise = "docs/src/engines/advise.md",
     traces = "docs/src/lab/traces.md",
     history = "docs/src/lab/history.md",
+    lab_all = "docs/src/lab/all.md",
+    lab_ui = "docs/src/lab/ui.md",
 }
 
 fn root() -> PathBuf {

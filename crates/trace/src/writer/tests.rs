@@ -51,7 +51,7 @@ fn orders_and_refusals() {
     writer.finish().unwrap();
     let trace = Trace::open(&*fs, Path::new("/a")).unwrap();
     let times: Vec<u64> = trace.events().map(|event| event.unwrap().time_ns).collect();
-    assert_eq!((times, trace.header().timed), (vec![1, 2], false));
+    assert_eq!((times, trace.header().timed), (vec![0, 1], false));
     let mut writer = Writer::create(&fs, Path::new("/b"), &header(KeyForm::Raw, true)).unwrap();
     assert!(writer.add(&put(0, &vec![0; KEY_BYTES_MAX + 1])).is_err());
     writer.add(&put(0, &vec![0; KEY_BYTES_MAX])).unwrap();

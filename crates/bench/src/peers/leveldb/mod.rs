@@ -100,7 +100,7 @@ impl KvStore for LevelDb {
             "options.create_if_missing = true;\noptions.write_buffer_size = {write_buffer_bytes};\n\
              options.block_cache = leveldb::NewLRUCache({cache_bytes});\noptions.block_size = {block_bytes};\noptions.max_open_files = 1000;\n\
              options.filter_policy = leveldb::NewBloomFilterPolicy({:.0});\noptions.compression = leveldb::kNoCompression;\n\
-             write_options.sync = {sync};\n",
+             leveldb::DB::Open(options, \"store\", &db);\nwrite_options.sync = {sync};\n",
             filter_bits.round()
         )
     }

@@ -128,8 +128,8 @@ impl Player<'_> {
         let overhead = if self.turn.job.timed { self.turn.clock_overhead_ns } else { 0 };
         let mut latencies = vec![Latencies::new(overhead); KINDS.len()];
         let mut late = Latencies::new(0);
-        let start_of_all = *self.start.get_or_init(|| self.turn.clock.now());
         let span = hand.span(|hand| {
+            let start_of_all = *self.start.get_or_init(|| self.turn.clock.now());
             let mut rest = steps;
             while let Some(first) = rest.first() {
                 let more = rest.iter().skip(1).take_while(|step| step.joined).count();

@@ -85,7 +85,12 @@ fn traces_are_replayed() {
         let replay = Replay { threads, ..Replay::new(&path) };
         let loaded = replay.load().unwrap();
         assert_eq!((loaded.operations(), loaded.keys(), loaded.initial()), (800, 200, 100));
-        assert_eq!(loaded.notes().len(), if keys == KeyForm::Raw { 1 } else { 2 }, "{:?}", loaded.notes());
+        assert_eq!(
+            loaded.notes().len(),
+            1 + usize::from(keys == KeyForm::Hashed) + usize::from(threads > 1),
+            "{:?}",
+            loaded.notes()
+        );
         let cairn = KvCatalog {
             stores: vec![
                 Box::new(Planted { name: "planted", fault: Fault::None }),
