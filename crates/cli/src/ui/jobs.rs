@@ -57,7 +57,6 @@ const SUITES: &[Suite] = &[
             "--threads=4",
             "--ops-per-thread=25000",
             "--sync-n=500",
-            "--dbs",
         ],
         "Key-value stores with 100,000 entries; the word says which ones, with commas",
     ),
@@ -65,10 +64,18 @@ const SUITES: &[Suite] = &[
     #[cfg(feature = "sql")]
     ("sql", &["sql", "50"], "SQL engines, small: some minutes"),
     ("counts", &["counts"], "Instructions of small loops, by valgrind"),
+    (
+        "all",
+        &["all", "--quick"],
+        "Every suite in small, and one report: a quarter of an hour; the word says which suites, with commas",
+    ),
 ];
 
-/// Of `kv`, when no word says which.
-const KV_DBS: &str = "cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled";
+/// Suites whose word is a list: the option that takes it, and the list when no word says one.
+const LISTS: &[(&str, &str, Option<&str>)] = &[
+    ("kv", "--dbs", Some("cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled")),
+    ("all", "--suites", None),
+];
 
 /// The suites, for the page.
 pub fn suites() -> Vec<Value> {
@@ -313,12 +320,15 @@ impl Asked {
         }
         let mut arguments = vec!["bench".to_owned()];
         arguments.extend(fixed.iter().map(|argument| (*argument).to_owned()));
-        if *name == "kv" {
+        let list = LISTS.iter().find(|(of, ..)| of == name);
+        if let Some((_, option, usual)) = list {
             let is_list = word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b",-_".contains(&byte));
             if !is_list || word.starts_with('-') {
-                return Err(refuse(format!("{word:?} is no list of stores with commas")));
+                return Err(refuse(format!("{word:?} is no list of names with commas")));
             }
-            arguments.push(if word.is_empty() { KV_DBS } else { word }.to_owned());
+            if let Some(names) = if word.is_empty() { *usual } else { Some(word) } {
+                arguments.extend([(*option).to_owned(), names.to_owned()]);
+            }
         }
         arguments.extend(["--results".to_owned(), results.display().to_string()]);
         if let Some(seconds) = self.seconds {
@@ -327,7 +337,7 @@ impl Asked {
             }
             arguments.extend(["--time-limit".to_owned(), seconds.to_string()]);
         }
-        if *name != "kv" && !word.is_empty() {
+        if list.is_none() && !word.is_empty() {
             arguments.extend(["--".to_owned(), word.to_owned()]);
         }
         Ok(arguments)

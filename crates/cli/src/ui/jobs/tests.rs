@@ -19,13 +19,17 @@ fn arguments_are_ours() {
     assert_eq!(all, "bench pool 50 12 --results runs");
     let all = arguments("kv", "cairn,redb", None).unwrap();
     assert_eq!(all[all.len() - 4..], ["--dbs", "cairn,redb", "--results", "runs"]);
-    assert!(arguments("kv", "", None).unwrap().contains(&KV_DBS.to_owned()));
+    assert!(arguments("kv", "", None).unwrap().join(" ").contains(" --dbs cairn,rocksdb,"));
+    let all = arguments("all", "hash,kv", None).unwrap().join(" ");
+    assert_eq!(all, "bench all --quick --suites hash,kv --results runs");
+    assert_eq!(arguments("all", "", None).unwrap().join(" "), "bench all --quick --results runs");
     for (suite, word, seconds) in [
         ("record", "", None),
         ("", "", None),
         ("kv", "--work-dir=/", None),
         ("kv", "cairn redb", None),
         ("kv", "cairn;rm", None),
+        ("all", "--resume", None),
         ("hash", "a\nb", None),
         ("hash", "", Some(0)),
         ("hash", "", Some(SECONDS_MAX + 1)),
@@ -40,7 +44,11 @@ fn arguments_are_ours() {
 fn suites_can_be_typed() {
     use clap::Parser;
     for (name, ..) in SUITES {
-        let word = if *name == "kv" { "cairn" } else { "--word" };
+        let word = match *name {
+            "kv" => "cairn",
+            "all" => "hash",
+            _ => "--word",
+        };
         let mut typed = vec!["cairn".to_owned()];
         typed.extend(arguments(name, word, Some(9)).unwrap());
         if let Err(error) = crate::args::Cli::try_parse_from(&typed) {
