@@ -5,6 +5,7 @@ use std::ops::Bound;
 
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
+use crate::blocks::packed_columns;
 use crate::catalog::{Catalog, GHOST, LONG, RowRef, Table, WIDE};
 use crate::database::Inner;
 use crate::mvcc::{Canceller, ReadSet, Seen, Snapshot, State};
@@ -129,6 +130,22 @@ impl View {
         let cursor = tree.scan(range, direction);
         let table = Arc::clone(table);
         Ok(Scan { view: self.clone(), table, index, cursor, bytes: Vec::new(), count: 0 })
+    }
+
+    /// As [`View::scan`], for who looks at some columns of the rows only, besides their keys: others may be NULL. Cost: what they take of a packed leaf is neither copied nor unpacked.
+    pub fn scan_columns(
+        &self,
+        table: &Arc<Table>,
+        index: Option<usize>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+        columns: &[usize],
+    ) -> Result<Scan> {
+        let mut scan = self.scan(table, index, range, direction)?;
+        if let Some(own) = packed_columns(table, index, columns) {
+            scan.cursor.read_only(own, true, self.snapshot.all_visible);
+        }
+        Ok(scan)
     }
 
     /// Divides a range into parts of about the same size, for as many threads to scan. There may be fewer. Cost: reads a node or two. Errors: as [`View::get`].

@@ -5,6 +5,7 @@ use cairn_table::row::Order;
 use cairn_table::schema::KeyColumn;
 use cairn_vfs::sync::Arc;
 
+use super::select::slots;
 use crate::expr::{Comparison, Node};
 
 /// How the rows of a table are found.
@@ -19,6 +20,8 @@ pub(crate) struct Access {
     pub backward: bool,
     /// What of the condition the tree does not see to.
     pub residual: Option<Node>,
+    /// Columns of the table that are looked at; those of the condition are among them.
+    pub columns: Vec<usize>,
 }
 
 /// Which part of a tree: where the first columns of its key have these values, and the next one is in this range.
@@ -66,6 +69,10 @@ impl Access {
             }
         }
         let best = best.unwrap_or_else(|| candidate(table, None, &[], wanted));
+        let mut columns = slots(conjuncts.iter());
+        columns.extend(wanted.columns);
+        columns.sort_unstable();
+        columns.dedup();
         let used = &best.used;
         let rest = conjuncts.into_iter().enumerate().filter(|(at, _)| !used.contains(at));
         let residual = Node::all(rest.map(|(_, node)| node).collect());
@@ -76,6 +83,7 @@ impl Access {
             range: best.range,
             backward: best.backward,
             residual,
+            columns,
         };
         (access, best.ordered)
     }

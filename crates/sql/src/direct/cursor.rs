@@ -91,7 +91,10 @@ impl Cursor {
                 let Some((start, end)) = self.ranges.pop() else { return Ok(false) };
                 let range = (borrow(&start), borrow(&end));
                 let direction = if access.backward { Direction::Backward } else { Direction::Forward };
-                self.scan = Some(self.view.scan(&access.table, access.index, range, direction)?);
+                // Of rows that are fetched the index gives the keys only.
+                let columns: &[usize] = if access.fetches { &[] } else { &access.columns };
+                let (table, index) = (&access.table, access.index);
+                self.scan = Some(self.view.scan_columns(table, index, range, direction, columns)?);
                 continue;
             };
             if !scan.advance()? {

@@ -14,6 +14,7 @@ use cairn_vfs::sync::{Arc, lock};
 
 pub use self::buffer::{ByteValues, ColumnBuf, ColumnValues, Validity};
 use self::packed::PackedRows;
+pub(crate) use self::packed::columns as packed_columns;
 use self::rows::{Place, Rows, Unsound};
 use crate::catalog::{GHOST, Table};
 use crate::row::Type;
@@ -63,8 +64,8 @@ impl View {
             lock(reads).range(tree.root(), range);
         }
         let mut cursor = tree.scan(range, direction);
-        if let Some(own) = packed::columns(table, index, columns) {
-            cursor.read_only(own, self.snapshot.all_visible);
+        if let Some(own) = packed_columns(table, index, columns) {
+            cursor.read_only(own, false, self.snapshot.all_visible);
         }
         Ok(BlockScan {
             cursor,

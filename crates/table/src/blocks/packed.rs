@@ -10,7 +10,7 @@ use crate::row::{FixedKey, Interval, KeyFormat, Type, Value};
 use crate::storage::{Packed, UNPACKED_AT_ONCE, Unpacked};
 
 /// Which columns of the rows' own are read for some of the table's, where these and keys are all that is read.
-pub(super) fn columns(table: &Table, index: Option<usize>, columns: &[usize]) -> Option<Vec<usize>> {
+pub(crate) fn columns(table: &Table, index: Option<usize>, columns: &[usize]) -> Option<Vec<usize>> {
     let mut own = Vec::new();
     for &column in columns {
         match table.place(index, column) {
@@ -65,7 +65,7 @@ impl PackedRows<'_> {
         let end = self.range.end;
         for start in self.range.clone().step_by(UNPACKED_AT_ONCE) {
             let range = start..end.min(start + UNPACKED_AT_ONCE);
-            unpacked.fill(self.page, range.clone())?;
+            unpacked.fill(self.page, range.clone(), None)?;
             for at in range {
                 let (key, value) = unpacked.record(at).ok_or(Changed)?;
                 let row = match self.index {

@@ -7,8 +7,14 @@ use super::{ALL_NULL, BYTES, CODES, END, HEADER, HIGH, NO_NULLS, STREAM, TEXTS, 
 use crate::storage::source::Source;
 
 impl<S: Source + ?Sized> Packed<'_, S> {
-    /// Copies the head, the fences, the keys, and what belongs to some columns of the rows' own, each to its place. The rest of `to`, which is as long as a page, stays what it was.
-    pub(crate) fn copy_columns(&self, columns: &[usize], to: &mut [u8]) -> Result<(), Changed> {
+    /// Copies the head, the fences, the keys, and what belongs to some columns of the rows' own, each to its place; with `lead` also what records begin with. The rest of `to`,
+    /// which is as long as a page, stays what it was.
+    pub(crate) fn copy_columns(
+        &self,
+        columns: &[usize],
+        with_lead: bool,
+        to: &mut [u8],
+    ) -> Result<(), Changed> {
         let (streams, lead) = self.shape()?;
         let head = HEADER + streams * STREAM;
         self.copy(0, head, to)?;
@@ -16,9 +22,11 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         let end = usize::from(self.0.u16(END)?);
         self.copy(head, if streams == 0 { end } else { self.begin(0)? }, to)?;
         let (mut column, mut is_wanted) = (0, false);
-        for nth in usize::from(lead > 0)..streams {
+        for nth in 0..streams {
             let width = self.0.u8(HEADER + nth * STREAM)?;
-            if width != HIGH {
+            if nth < usize::from(lead > 0) {
+                is_wanted = with_lead;
+            } else if width != HIGH {
                 is_wanted = columns.contains(&column);
                 column += 1;
             }

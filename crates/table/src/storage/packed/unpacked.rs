@@ -6,7 +6,7 @@ use cairn_pool::Changed;
 
 use super::columns::Column;
 use super::read::{LENGTH, Packed, Stream};
-use super::{BYTES, HIGH, NO_NULLS};
+use super::{ALL_NULL, BYTES, HIGH, NO_NULLS};
 use crate::storage::node::max_record;
 
 /// Records of a packed leaf, put together.
@@ -38,8 +38,13 @@ impl Unpacked {
         Some((self.bytes.get(start..key)?, self.bytes.get(key..value)?))
     }
 
-    /// Puts some records of a page together: their places first, and then column by column.
-    pub(crate) fn fill(&mut self, page: Packed<'_, [u8]>, range: Range<usize>) -> Result<(), Changed> {
+    /// Puts some records of a page together: their places first, and then column by column. Of the rows' own columns only those in `wanted`, if it is said; the others are NULL.
+    pub(crate) fn fill(
+        &mut self,
+        page: Packed<'_, [u8]>,
+        range: Range<usize>,
+        wanted: Option<&[usize]>,
+    ) -> Result<(), Changed> {
         self.range = 0..0;
         self.bytes.clear();
         self.ends.clear();
@@ -47,7 +52,10 @@ impl Unpacked {
             return Err(Changed);
         }
         let (streams, lead) = page.shape()?;
-        let streams: Vec<Stream> = (0..streams).map(|nth| page.stream(nth)).collect::<Result<_, _>>()?;
+        let mut streams: Vec<Stream> = (0..streams).map(|nth| page.stream(nth)).collect::<Result<_, _>>()?;
+        if let Some(wanted) = wanted {
+            leave_out(streams.get_mut(usize::from(lead > 0)..).ok_or(Changed)?, wanted);
+        }
         let texts = streams.iter().filter(|stream| stream.width == BYTES);
         let texts = texts.map(|stream| Texts::of(page, stream, range.clone()));
         let mut texts: Vec<Texts> = texts.collect::<Result<_, _>>()?;
@@ -62,13 +70,17 @@ impl Unpacked {
             self.put_lead(page, stream, lead, range.clone(), &mut texts, &mut starts)?;
         }
         let (mut column, mut offset, mut end) = (0, columns.div_ceil(8), columns.div_ceil(8) + fixed);
-        let mut nulls = Vec::new();
+        let (mut nulls, mut is_absent) = (Vec::new(), false);
+        let mut absent = vec![0; columns.div_ceil(8)];
         let mut texts = texts.into_iter();
         let mut bodies: Vec<usize> = starts.iter().map(|start| start + body).collect();
         for stream in own {
             if stream.width != HIGH {
                 nulls.clear();
-                if stream.nulls != NO_NULLS {
+                is_absent = stream.nulls == ALL_NULL;
+                if is_absent {
+                    *absent.get_mut(column / 8).ok_or(Changed)? |= 1 << (column % 8);
+                } else if stream.nulls != NO_NULLS {
                     let column = Column { stream: *stream, high: None };
                     page.nulls(&column, range.clone(), |is_null| nulls.push(is_null))?;
                 }
@@ -82,9 +94,12 @@ impl Unpacked {
                 continue;
             }
             let width = usize::from(stream.width).min(8);
-            self.put_numbers(page, stream, range.clone(), offset, width, &nulls, &starts)?;
+            if !is_absent {
+                self.put_numbers(page, stream, range.clone(), offset, width, &nulls, &starts)?;
+            }
             offset += width;
         }
+        self.put_absent(&absent, &starts)?;
         self.range = range;
         Ok(())
     }
@@ -158,6 +173,16 @@ impl Unpacked {
         Ok(())
     }
 
+    /// Sets the bits of columns that are NULL in all records.
+    fn put_absent(&mut self, absent: &[u8], starts: &[usize]) -> Result<(), Changed> {
+        for (at, mask) in absent.iter().enumerate().filter(|(_, mask)| **mask != 0) {
+            for start in starts {
+                *self.bytes.get_mut(start + at).ok_or(Changed)? |= mask;
+            }
+        }
+        Ok(())
+    }
+
     #[allow(clippy::too_many_arguments, reason = "what to put, and where")]
     fn put_numbers(
         &mut self,
@@ -206,6 +231,20 @@ impl Unpacked {
             field.copy_from_slice(&len.to_le_bytes());
         }
         Ok(())
+    }
+}
+
+/// Makes all columns NULL that nobody wants: what is NULL is not read.
+fn leave_out(streams: &mut [Stream], wanted: &[usize]) {
+    let (mut column, mut is_wanted) = (0, false);
+    for stream in streams {
+        if stream.width != HIGH {
+            is_wanted = wanted.contains(&column);
+            column += 1;
+        }
+        if !is_wanted {
+            stream.nulls = ALL_NULL;
+        }
     }
 }
 

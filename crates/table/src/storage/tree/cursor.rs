@@ -43,6 +43,8 @@ pub struct Cursor {
     at: usize,
     /// What is copied of a packed leaf; all if nobody said.
     part: Option<Part>,
+    /// Whether no more than that was copied of the leaf it is at.
+    is_partial: bool,
     /// As many records are put together next: more and more, since who has read many will read many.
     chunk: usize,
 }
@@ -54,6 +56,8 @@ const MOST_AT_ONCE: usize = 1024;
 #[derive(Debug, Clone)]
 struct Part {
     columns: Vec<usize>,
+    /// Also what records begin with, so that they can be put together.
+    with_lead: bool,
     all_visible: Lsn,
 }
 
@@ -95,6 +99,7 @@ impl Tree {
             unpacked: Unpacked::default(),
             at: 0,
             part: None,
+            is_partial: false,
             chunk: CHUNK,
         }
     }
@@ -130,7 +135,7 @@ impl Tree {
         let lsn = view.lsn();
         match part {
             Some(part) if lsn <= part.all_visible && self.sound(&view, Node(&view).is_packed())? => {
-                self.sound(&view, Packed(&view).copy_columns(&part.columns, to))?;
+                self.sound(&view, Packed(&view).copy_columns(&part.columns, part.with_lead, to))?;
             }
             _ => view.copy_to(0, to)?,
         }
@@ -201,19 +206,25 @@ impl Cursor {
         if self.unpacked.range().contains(&at) {
             return Ok(());
         }
+        // The last few of a range come together.
+        let left = match self.direction {
+            Direction::Forward => self.records.end.max(at + 1) - at,
+            Direction::Backward => at + 1 - self.records.start.min(at),
+        };
+        let count = if left <= 2 * self.chunk { left } else { self.chunk };
         let range = match self.direction {
-            Direction::Forward => at..self.records.end.max(at + 1).min(at + self.chunk),
-            Direction::Backward => {
-                self.records.start.min(at).max((at + 1).saturating_sub(self.chunk))..at + 1
-            }
+            Direction::Forward => at..at + count,
+            Direction::Backward => (at + 1).saturating_sub(count)..at + 1,
         };
         self.chunk = (self.chunk * 2).min(MOST_AT_ONCE);
-        self.unpacked.fill(Packed(&self.leaf[..]), range).map_err(|Changed| self.damaged())
+        let wanted = self.part.as_ref().filter(|_| self.is_partial).map(|part| &part.columns[..]);
+        self.unpacked.fill(Packed(&self.leaf[..]), range, wanted).map_err(|Changed| self.damaged())
     }
 
-    /// Only these columns are going to be asked for, besides keys, of packed leaves that nobody has changed behind `all_visible`: of such a leaf nothing else may be read.
-    pub(crate) fn read_only(&mut self, columns: Vec<usize>, all_visible: Lsn) {
-        self.part = Some(Part { columns, all_visible });
+    /// Only these columns are going to be asked for, besides keys, of packed leaves that nobody has changed behind `all_visible`: of such a leaf nothing else may be read. `as_records`: by
+    /// records, whose other columns are NULL then; else column by column.
+    pub(crate) fn read_only(&mut self, columns: Vec<usize>, as_records: bool, all_visible: Lsn) {
+        self.part = Some(Part { columns, with_lead: as_records, all_visible });
     }
 
     /// Goes to the next leaf that has records of the range, for who takes them all at once; false after the last. What is left of the leaf it is at is passed over.
@@ -285,6 +296,8 @@ impl Cursor {
         (self.records, self.next) = found;
         self.unpacked.clear();
         self.is_packed = self.leaf().is_packed().map_err(|Changed| self.damaged())?;
+        self.is_partial =
+            self.is_packed && self.part.as_ref().is_some_and(|part| self.lsn <= part.all_visible);
         Ok(())
     }
 

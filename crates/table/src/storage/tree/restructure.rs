@@ -58,7 +58,7 @@ impl Copy {
             // All of its records are put together, so that those that cannot be are found. None is a ghost.
             let (mut unpacked, count) = (Unpacked::default(), self.node().count()?);
             for start in (0..count).step_by(CHUNK) {
-                unpacked.fill(Packed(&self.bytes[..]), start..count.min(start + CHUNK))?;
+                unpacked.fill(Packed(&self.bytes[..]), start..count.min(start + CHUNK), None)?;
             }
             return Ok(0);
         }

@@ -28,7 +28,7 @@ impl Records {
         let count = copy.node().count()?;
         let mut unpacked = Unpacked::default();
         if count > 0 {
-            unpacked.fill(Packed(&copy.bytes[..]), 0..count)?;
+            unpacked.fill(Packed(&copy.bytes[..]), 0..count, None)?;
         }
         Ok(Records { unpacked, count })
     }
