@@ -50,14 +50,7 @@ const SUITES: &[Suite] = &[
     ("hash", &["hash", "--quick"], "Constant stores, the main cases: some minutes"),
     (
         "kv",
-        &[
-            "kv",
-            "--n=100000",
-            "--batch=5000",
-            "--threads=4",
-            "--ops-per-thread=25000",
-            "--sync-n=500",
-        ],
+        &["kv", "--n=100000", "--batch=5000", "--threads=4", "--ops-per-thread=25000", "--sync-n=500"],
         "Key-value stores with 100,000 entries; the word says which ones, with commas",
     ),
     ("pool", &["pool", "50", "12"], "Buffer pools by replacement policy: some minutes"),
@@ -72,10 +65,8 @@ const SUITES: &[Suite] = &[
 ];
 
 /// Suites whose word is a list: the option that takes it, and the list when no word says one.
-const LISTS: &[(&str, &str, Option<&str>)] = &[
-    ("kv", "--dbs", Some("cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled")),
-    ("all", "--suites", None),
-];
+const LISTS: &[(&str, &str, Option<&str>)] =
+    &[("kv", "--dbs", Some("cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled")), ("all", "--suites", None)];
 
 /// The suites, for the page.
 pub fn suites() -> Vec<Value> {

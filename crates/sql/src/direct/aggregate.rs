@@ -20,15 +20,16 @@ use crate::syntax::{ident, last_name};
 /// One aggregate.
 #[derive(Debug, Clone)]
 pub(crate) struct Aggregate {
-    kind: Kind,
+    pub(super) kind: Kind,
     /// `None` for `count(*)`.
     pub input: Option<Node>,
     /// The first row that is not NULL has it.
     pub first_is_enough: bool,
 }
 
+/// Which one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Count,
     Min,
     Max,
@@ -160,7 +161,8 @@ impl Accumulator {
     }
 }
 
-fn one(
+/// The aggregate that a function is; `None` for other functions.
+pub(super) fn one(
     function: &Function,
     scope: &Scope,
     binder: &mut Binder<'_>,

@@ -3,7 +3,9 @@
 mod access;
 mod aggregate;
 mod arbiter;
+mod columnar;
 mod cursor;
+mod grouped;
 mod insert;
 mod join;
 mod ranges;
@@ -16,6 +18,7 @@ pub(crate) use access::{Access, Wanted};
 pub(crate) use aggregate::Aggregate;
 pub(crate) use arbiter::is_default;
 pub(crate) use cursor::Cursor;
+pub(crate) use grouped::{Grouped, cells};
 pub(crate) use insert::{Insert, InsertRun};
 pub(crate) use join::{JoinCursor, Level};
 pub(crate) use ranges::Ranges;

@@ -8,8 +8,9 @@ use datafusion::sql::sqlparser::ast::{
     SelectItem, SetExpr, Value,
 };
 
+use super::columnar::Columnar;
 use super::join::{Level, Tables};
-use super::{Access, Aggregate, Binder, Wanted};
+use super::{Access, Aggregate, Binder, Grouped, Wanted};
 use crate::expr::{Failure, Node, Scope};
 use crate::outcome::Column;
 use crate::syntax::ident;
@@ -36,6 +37,8 @@ pub(crate) struct Select {
     pub offset: Option<Node>,
     /// Whether running it looks at parameters after the bounds are known.
     pub keeps_params: bool,
+    /// How aggregates are made of many rows at once.
+    pub columnar: Option<Columnar>,
 }
 
 /// What is made of a row.
@@ -45,6 +48,8 @@ pub(crate) enum Output {
     Columns(Vec<(usize, u8)>),
     Nodes(Vec<Node>),
     Aggregates(Vec<Aggregate>),
+    /// One row for each group.
+    Groups(Grouped),
 }
 
 /// An order that no tree gives.
@@ -54,13 +59,14 @@ pub(crate) struct Sort {
 }
 
 /// The parts of a query that this path looks at; others are for the general path.
-struct Parts<'a> {
+pub(super) struct Parts<'a> {
     /// FOR UPDATE and the like.
-    locks: bool,
-    select: &'a SelectTree,
-    order: Option<&'a OrderBy>,
-    limit: Option<&'a Expr>,
-    offset: Option<&'a Expr>,
+    pub locks: bool,
+    pub select: &'a SelectTree,
+    pub groups: &'a [Expr],
+    pub order: Option<&'a OrderBy>,
+    pub limit: Option<&'a Expr>,
+    pub offset: Option<&'a Expr>,
 }
 
 fn parts(query: &Query) -> Option<Parts<'_>> {
@@ -79,7 +85,6 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
         && select.lateral_views.is_empty()
         && select.prewhere.is_none()
         && select.connect_by.is_empty()
-        && matches!(&select.group_by, GroupByExpr::Expressions(by, modifiers) if by.is_empty() && modifiers.is_empty())
         && select.cluster_by.is_empty()
         && select.distribute_by.is_empty()
         && select.sort_by.is_empty()
@@ -88,6 +93,10 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
         && select.qualify.is_none()
         && select.value_table_mode.is_none()
         && select.flavor == SelectFlavor::Standard;
+    let groups = match &select.group_by {
+        GroupByExpr::Expressions(groups, modifiers) if modifiers.is_empty() => groups,
+        _ => return None,
+    };
     if !plain_query || !plain_select {
         return None;
     }
@@ -99,7 +108,7 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
         Some(_) => return None,
     };
     let locks = !query.locks.is_empty();
-    Some(Parts { locks, select, order: query.order_by.as_ref(), limit, offset })
+    Some(Parts { locks, select, groups, order: query.order_by.as_ref(), limit, offset })
 }
 
 impl Select {
@@ -108,10 +117,14 @@ impl Select {
     /// Errors: [`Failure::Unknown`] for what this path does not do.
     pub fn plan(query: &Query, binder: &mut Binder<'_>) -> Result<(Select, Vec<Column>)> {
         let parts = parts(query).ok_or(Failure::Unknown)?;
+        let is_single = matches!(&parts.select.from[..], [from] if from.joins.is_empty());
+        if !is_single && !parts.groups.is_empty() {
+            return Err(Failure::Unknown);
+        }
         if parts.select.from.is_empty() {
             return without_table(&parts, binder);
         }
-        if parts.select.from.len() > 1 || parts.select.from.iter().any(|from| !from.joins.is_empty()) {
+        if !is_single {
             return join(&parts, binder);
         }
         let (table, alias) = binder.only_table(&parts.select.from)?;
@@ -122,6 +135,9 @@ impl Select {
         };
         let limit = count(parts.limit, binder)?;
         let offset = count(parts.offset, binder)?;
+        if !parts.groups.is_empty() {
+            return Grouped::plan(&parts, (&table, &scope), conjuncts, (limit, offset), binder);
+        }
         if !parts.locks
             && let Some((aggregates, columns)) = Aggregate::all(&parts.select.projection, &scope, binder)?
         {
@@ -171,6 +187,7 @@ impl Select {
             limit,
             offset,
             keeps_params,
+            columnar: None,
         };
         Ok((select, columns))
     }
@@ -235,6 +252,7 @@ fn without_table(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, 
         limit,
         offset,
         keeps_params: true,
+        columnar: None,
     };
     Ok((select, columns))
 }
@@ -271,7 +289,7 @@ fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Colum
     let looked_at = match &output {
         Output::Nodes(nodes) => slots(nodes.iter().chain(order.iter().map(|(node, _)| node))),
         Output::Aggregates(aggregates) => slots(aggregates.iter().filter_map(|it| it.input.as_ref())),
-        Output::Columns(_) => Vec::new(),
+        Output::Columns(_) | Output::Groups(_) => Vec::new(),
     };
     let ordered = tables.ordered(conditions, &looked_at, binder.params.len())?;
     match &mut output {
@@ -283,7 +301,7 @@ fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Colum
                 aggregate.input = aggregate.input.take().map(|node| ordered.localized(node));
             }
         }
-        Output::Columns(_) => {}
+        Output::Columns(_) | Output::Groups(_) => {}
     }
     let order: Vec<_> = order.into_iter().map(|(node, order)| (ordered.localized(node), order)).collect();
     let select = Select {
@@ -296,6 +314,7 @@ fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Colum
         limit,
         offset,
         keeps_params: true,
+        columnar: None,
     };
     Ok((select, columns))
 }
@@ -313,7 +332,11 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
     let by_end = !order.is_empty() && ordered;
     // Counting looks at the heads of leaves only.
     let counts = access.residual.is_none() && aggregates.iter().all(|aggregate| aggregate.input.is_none());
-    if !by_end && !counts && access.is_full() && table.rows() > LARGE {
+    let columnar = match by_end || counts || access.range.is_point {
+        true => None,
+        false => Columnar::plan(&access, &aggregates, &[]),
+    };
+    if !by_end && !counts && columnar.is_none() && access.is_full() && table.rows() > LARGE {
         return Err(Failure::Unknown);
     }
     let mut aggregates = aggregates;
@@ -330,6 +353,7 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
         limit: None,
         offset: None,
         keeps_params: true,
+        columnar,
     })
 }
 

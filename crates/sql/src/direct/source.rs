@@ -151,7 +151,7 @@ fn all(
     }
 }
 
-fn origin(table: &Table, slot: usize) -> Option<(u32, u16)> {
+pub(super) fn origin(table: &Table, slot: usize) -> Option<(u32, u16)> {
     (slot < table.def().columns.len()).then_some((table.id(), slot as u16))
 }
 

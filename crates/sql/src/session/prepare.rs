@@ -61,6 +61,24 @@ impl Session {
         Ok(planned)
     }
 
+    /// A plan of the general path for a query that the direct path has given up.
+    pub fn replan_general(&mut self, statement: &Statement) -> Result<StdArc<Planned>> {
+        let parsed = one(statement.sql())?;
+        let Plain::Tree(tree) = &*parsed.statement else { return Err(Error::unsupported("preparing this")) };
+        let catalog = self.transaction()?.view().catalog().version();
+        let (query, params, columns) = Query::plan(self, tree, statement.given())?;
+        let planned = StdArc::new(Planned {
+            catalog,
+            settings: self.context.settings.version,
+            plan: Plan::Query(query),
+            parameters: params.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into())).collect(),
+            columns: columns.into(),
+            kind: kind_of(&parsed.statement),
+        });
+        statement.set(&planned);
+        Ok(planned)
+    }
+
     fn utility_plan(&self, parsed: Parsed<'_>, kind: StatementKind) -> Planned {
         let plan = match &*parsed.statement {
             Plain::Empty => Plan::Empty,

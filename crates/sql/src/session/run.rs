@@ -9,7 +9,9 @@ use super::first_rows::FirstRows;
 use super::{Plan, Planned, Session};
 use crate::copy::Started as CopyStarted;
 use crate::datum::{Datum, DatumRef};
-use crate::direct::{Access, Aggregate, Cursor, InsertRun, JoinCursor, Level, Output, Ranges, Select, Sort};
+use crate::direct::{
+    Access, Aggregate, Cursor, Grouped, InsertRun, JoinCursor, Level, Output, Ranges, Select, Sort, cells,
+};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val, assign, is_assignable};
 use crate::outcome::{CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
@@ -86,9 +88,19 @@ impl Session {
         if strict && !statement.is_as_prepared(planned) {
             return Err(Error::new(FEATURE_NOT_SUPPORTED, "cached plan must not change result type"));
         }
-        let params = &*bind(params, &planned.parameters)?;
-        match &planned.plan {
-            Plan::Select(select) => self.select(select, planned, params),
+        let given = params;
+        let bound = StdArc::clone(planned);
+        let params = &*bind(given, &bound.parameters)?;
+        match &bound.plan {
+            Plan::Select(select) => match self.select(select, planned, params)? {
+                Some(started) => Ok(started),
+                None => {
+                    // More than the direct path does in memory; it is not tried again.
+                    let general = self.replan_general(statement)?;
+                    *planned = general;
+                    self.start(statement, planned, given, strict)
+                }
+            },
             Plan::Insert(insert) => {
                 self.check_writable("INSERT")?;
                 let (transaction, context) = self.parts()?;
@@ -149,7 +161,25 @@ impl Session {
         error
     }
 
-    fn select(&mut self, select: &Select, planned: &StdArc<Planned>, params: &[Datum]) -> Result<Started> {
+    /// `None` where only the general path can do it.
+    fn select(
+        &mut self,
+        select: &Select,
+        planned: &StdArc<Planned>,
+        params: &[Datum],
+    ) -> Result<Option<Started>> {
+        if let (Some(access), Output::Groups(groups)) = (&select.access, &select.output) {
+            return self.grouped(select, access, groups, params);
+        }
+        self.select_rows(select, planned, params).map(Some)
+    }
+
+    fn select_rows(
+        &mut self,
+        select: &Select,
+        planned: &StdArc<Planned>,
+        params: &[Datum],
+    ) -> Result<Started> {
         let Some(access) = &select.access else { return self.select_values(select, params) };
         if select.locks {
             return self.locked(select, access, params);
@@ -158,7 +188,7 @@ impl Session {
             return self.joined(select, (levels, access, *count), params);
         }
         if let Output::Aggregates(aggregates) = &select.output {
-            return self.aggregates(access, aggregates, params);
+            return self.aggregates(select, access, aggregates, params);
         }
         if let Some(sort) = &select.sort {
             return self.sorted(select, access, sort, params);
@@ -229,9 +259,21 @@ impl Session {
         Ok(Started::Rows(Source::datums(rows), "SELECT", false))
     }
 
-    fn aggregates(&mut self, access: &Access, aggregates: &[Aggregate], params: &[Datum]) -> Result<Started> {
+    fn aggregates(
+        &mut self,
+        select: &Select,
+        access: &Access,
+        aggregates: &[Aggregate],
+        params: &[Datum],
+    ) -> Result<Started> {
+        let threads = self.shared.threads;
         let (transaction, context) = self.parts()?;
         let env = Env::new(Cells::None, params, context);
+        if let Some(columnar) = &select.columnar
+            && let Some(rows) = columnar.run(access, transaction.view(), &env, threads)?
+        {
+            return Ok(Started::Rows(Source::datums(rows), "SELECT", false));
+        }
         let mut totals: Vec<_> = aggregates.iter().map(Aggregate::begin).collect();
         if access.residual.is_none() && aggregates.iter().all(|aggregate| aggregate.input.is_none()) {
             let count = access.count(transaction.view(), &env)?;
@@ -251,6 +293,31 @@ impl Session {
         }
         let row = Aggregate::end_all(aggregates, totals)?;
         Ok(Started::Rows(Source::datums(vec![row]), "SELECT", false))
+    }
+
+    /// GROUP BY; `None` where there are too many groups.
+    fn grouped(
+        &mut self,
+        select: &Select,
+        access: &Access,
+        groups: &Grouped,
+        params: &[Datum],
+    ) -> Result<Option<Started>> {
+        let (skip, left) = self.limits(select, params)?;
+        let threads = self.shared.threads;
+        let (transaction, context) = self.parts()?;
+        let env = Env::new(Cells::None, params, context);
+        let Some(found) = groups.columnar.run(access, transaction.view(), &env, threads)? else {
+            return Ok(None);
+        };
+        let mut rows = FirstRows::new(select.sort.as_ref(), skip, left);
+        for group in &found {
+            let row = groups.output(group);
+            let cells = cells(&row);
+            let env = Env { row: Cells::Values(&cells), ..env };
+            rows.push(&env, row.clone())?;
+        }
+        Ok(Some(Started::Rows(Source::datums(rows.finish()), "SELECT", false)))
     }
 
     /// FOR UPDATE: rows are given as they are once they are locked.
@@ -328,7 +395,7 @@ impl Session {
                 }
                 rows.finish()
             }
-            Output::Columns(_) => Vec::new(),
+            Output::Columns(_) | Output::Groups(_) => Vec::new(),
         };
         Ok(Started::Rows(Source::datums(rows), "SELECT", false))
     }
@@ -369,7 +436,7 @@ fn values_of(output: &Output, row: cairn_table::RowRef<'_>, env: &Env<'_>) -> Re
             .map(|&(at, scale)| DatumRef::from_value(row.get(at), scale).to_owned())
             .collect()),
         Output::Nodes(nodes) => nodes.iter().map(|node| Ok(node.eval(env)?.into_datum())).collect(),
-        Output::Aggregates(_) => Ok(Vec::new()),
+        Output::Aggregates(_) | Output::Groups(_) => Ok(Vec::new()),
     }
 }
 

@@ -1,0 +1,141 @@
+//! Which rows of a block are chosen: a bit for each.
+
+use cairn_table::Validity;
+
+const BITS: usize = u64::BITS as usize;
+
+/// Rows of a block. The lowest bit of the first word is the first row; behind the last one there are zeros.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Chosen {
+    words: Vec<u64>,
+    rows: usize,
+}
+
+impl Chosen {
+    /// Chooses all of so many rows.
+    pub fn all(&mut self, rows: usize) {
+        self.rows = rows;
+        self.words.clear();
+        self.words.resize(rows / BITS, u64::MAX);
+        if !rows.is_multiple_of(BITS) {
+            self.words.push((1 << (rows % BITS)) - 1);
+        }
+    }
+
+    /// Chooses none any more.
+    pub fn none(&mut self) {
+        self.words.fill(0);
+    }
+
+    /// How many are chosen.
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// Whether any is.
+    pub fn any(&self) -> bool {
+        self.words.iter().any(|word| *word != 0)
+    }
+
+    /// Takes those out whose value does not hold. Words without a chosen row are passed over; of others all values are looked at, which the compiler makes wide comparisons of.
+    pub fn keep<T: Copy>(&mut self, values: &[T], holds: impl Fn(T) -> bool) {
+        for (word, values) in self.words.iter_mut().zip(values.chunks(BITS)).filter(|(word, _)| **word != 0) {
+            let mut mask = 0;
+            for (at, value) in values.iter().enumerate() {
+                mask |= u64::from(holds(*value)) << at;
+            }
+            *word &= mask;
+        }
+    }
+
+    /// As [`Chosen::keep`], for conditions that cost more than looking at a bit.
+    pub fn keep_each(&mut self, mut holds: impl FnMut(usize) -> bool) {
+        for (nth, word) in self.words.iter_mut().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                let bit = left.trailing_zeros() as usize;
+                left &= left - 1;
+                if !holds(nth * BITS + bit) {
+                    *word &= !(1 << bit);
+                }
+            }
+        }
+    }
+
+    /// Takes those out that are NULL, or those that are not.
+    pub fn keep_null(&mut self, validity: &Validity, wants_null: bool) {
+        let Some(bits) = validity.bits() else {
+            if wants_null {
+                self.none();
+            }
+            return;
+        };
+        for (word, bits) in self.words.iter_mut().zip(bits.chunks(BITS / 8)) {
+            let mut valid = [0; BITS / 8];
+            valid.iter_mut().zip(bits).for_each(|(to, from)| *to = *from);
+            let valid = u64::from_le_bytes(valid);
+            *word &= if wants_null { !valid } else { valid };
+        }
+    }
+
+    /// Calls `take` with the number of each chosen row.
+    #[inline]
+    pub fn each(&self, mut take: impl FnMut(usize)) {
+        for (nth, word) in self.words.iter().enumerate() {
+            let first = nth * BITS;
+            if *word == u64::MAX {
+                (first..first + BITS).for_each(&mut take);
+                continue;
+            }
+            let mut left = *word;
+            while left != 0 {
+                take(first + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        }
+    }
+
+    /// Calls `take` with the value of each chosen row.
+    #[inline]
+    pub fn each_of<T: Copy>(&self, values: &[T], mut take: impl FnMut(T)) {
+        for (word, values) in self.words.iter().zip(values.chunks(BITS)) {
+            if *word == u64::MAX {
+                values.iter().for_each(|value| take(*value));
+                continue;
+            }
+            let mut left = *word;
+            while left != 0 {
+                if let Some(value) = values.get(left.trailing_zeros() as usize) {
+                    take(*value);
+                }
+                left &= left - 1;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what is chosen, counted and given is the same, at the ends of words too. Method: all lengths around two words, a condition on values, and one on places.
+    #[test]
+    fn rows_are_chosen() {
+        for rows in [0, 1, 63, 64, 65, 127, 128, 130] {
+            let values: Vec<i64> = (0..rows as i64).collect();
+            let mut chosen = Chosen::default();
+            chosen.all(rows);
+            assert_eq!(chosen.count(), rows);
+            chosen.keep(&values, |value| value % 3 != 0);
+            chosen.keep_each(|at| at % 5 != 0);
+            let expected: Vec<usize> = (0..rows).filter(|at| at % 3 != 0 && at % 5 != 0).collect();
+            let (mut places, mut found) = (Vec::new(), Vec::new());
+            chosen.each(|at| places.push(at));
+            chosen.each_of(&values, |value| found.push(value as usize));
+            assert_eq!((places, found), (expected.clone(), expected.clone()));
+            assert_eq!((chosen.count(), chosen.any()), (expected.len(), !expected.is_empty()));
+            chosen.none();
+            assert!(!chosen.any());
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! Which group each row is in.
+
+use cairn_table::row::Type;
+use cairn_table::schema::ColumnType;
+use cairn_table::{ColumnBuf, ColumnValues};
+use hashbrown::HashMap;
+
+use super::chosen::Chosen;
+use crate::datum::Datum;
+use crate::error::{Error, Result};
+use crate::sqlstate::DATA_CORRUPTED;
+
+/// BOUND: groups beyond these are for the general path, which can write to the disk what does not fit into memory.
+pub(super) const GROUPS_MAX: usize = 1 << 16;
+
+/// Values around the first one of a column whose groups are found without hashing.
+const NEAR: usize = 1 << 14;
+
+/// Nobody knows the group yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// A column that groups are made by.
+#[derive(Debug, Clone)]
+pub(super) struct Key {
+    pub column: usize,
+    pub kind: ColumnType,
+}
+
+/// Groups, numbered as they were met.
+#[derive(Debug)]
+pub(super) struct Groups {
+    keys: Vec<Key>,
+    known: HashMap<Box<[u8]>, u32>,
+    /// What each has in the columns.
+    values: Vec<Vec<Datum>>,
+    /// Of one column of whole numbers: the groups of values from `first` on.
+    near: Vec<u32>,
+    first: i64,
+    /// The group of each chosen row of a block, at the row's number.
+    of_rows: Vec<u32>,
+    bytes: Vec<u8>,
+}
+
+/// There are more groups than this path takes.
+#[derive(Debug)]
+pub(super) struct TooMany;
+
+/// What goes wrong while groups are made.
+#[derive(Debug)]
+pub(super) enum Failed {
+    TooMany,
+    Error(Error),
+}
+
+impl From<TooMany> for Failed {
+    fn from(_: TooMany) -> Self {
+        Failed::TooMany
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Failed::Error(error)
+    }
+}
+
+impl From<cairn_table::Error> for Failed {
+    fn from(error: cairn_table::Error) -> Self {
+        Failed::Error(error.into())
+    }
+}
+
+impl Groups {
+    /// None yet. Without keys there is one group, which has all rows.
+    pub fn new(keys: &[Key]) -> Self {
+        let values = if keys.is_empty() { vec![Vec::new()] } else { Vec::new() };
+        Groups {
+            keys: keys.to_vec(),
+            known: HashMap::new(),
+            values,
+            near: Vec::new(),
+            first: 0,
+            of_rows: Vec::new(),
+            bytes: Vec::new(),
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The groups of a block's rows; `None` where there is only one.
+    pub fn of_rows(&self) -> Option<&[u32]> {
+        (!self.keys.is_empty()).then_some(&self.of_rows[..])
+    }
+
+    /// What each has in the columns.
+    pub fn into_values(self) -> Vec<Vec<Datum>> {
+        self.values
+    }
+
+    /// Finds the groups of the chosen rows. `columns` has a buffer for each key.
+    pub fn assign(&mut self, columns: &[&ColumnBuf], rows: usize, chosen: &Chosen) -> Result<(), Failed> {
+        if self.keys.is_empty() {
+            return Ok(());
+        }
+        let mut of_rows = std::mem::take(&mut self.of_rows);
+        of_rows.clear();
+        of_rows.resize(rows, UNKNOWN);
+        let result = match columns {
+            [one] => match one.values() {
+                ColumnValues::SmallInt(values) => self.near(values, columns, chosen, &mut of_rows),
+                ColumnValues::Int(values) => self.near(values, columns, chosen, &mut of_rows),
+                ColumnValues::BigInt(values) => self.near(values, columns, chosen, &mut of_rows),
+                _ => self.each(columns, chosen, &mut of_rows),
+            },
+            _ => self.each(columns, chosen, &mut of_rows),
+        };
+        self.of_rows = of_rows;
+        result
+    }
+
+    fn each(&mut self, columns: &[&ColumnBuf], chosen: &Chosen, to: &mut [u32]) -> Result<(), Failed> {
+        let mut result = Ok(());
+        chosen.each(|at| {
+            if result.is_err() {
+                return;
+            }
+            match (self.find(columns, at), to.get_mut(at)) {
+                (Ok(group), Some(to)) => *to = group,
+                (Err(failed), _) => result = Err(failed),
+                _ => {}
+            }
+        });
+        result
+    }
+
+    /// By a table of the values near the first one.
+    fn near<T: Copy + Into<i64>>(
+        &mut self,
+        values: &[T],
+        columns: &[&ColumnBuf],
+        chosen: &Chosen,
+        to: &mut [u32],
+    ) -> Result<(), Failed> {
+        if self.near.is_empty() {
+            self.near.resize(NEAR, UNKNOWN);
+            let first = values.first().map_or(0, |value| (*value).into());
+            self.first = first.saturating_sub(NEAR as i64 / 4);
+        }
+        let has_nulls = columns.iter().any(|column| column.validity().nulls() > 0);
+        if has_nulls {
+            return self.each(columns, chosen, to);
+        }
+        let mut result = Ok(());
+        chosen.each(|at| {
+            let (Some(value), Some(to)) = (values.get(at), to.get_mut(at)) else { return };
+            let place = (*value).into().wrapping_sub(self.first) as u64 as usize;
+            match self.near.get(place) {
+                Some(&group) if group != UNKNOWN => *to = group,
+                _ if result.is_err() => {}
+                _ => match self.find(columns, at) {
+                    Ok(group) => {
+                        *to = group;
+                        if let Some(near) = self.near.get_mut(place) {
+                            *near = group;
+                        }
+                    }
+                    Err(failed) => result = Err(failed),
+                },
+            }
+        });
+        result
+    }
+
+    /// The group of a row, which may be a new one.
+    fn find(&mut self, columns: &[&ColumnBuf], at: usize) -> Result<u32, Failed> {
+        self.bytes.clear();
+        for column in columns {
+            write_key(column, at, &mut self.bytes);
+        }
+        if let Some(group) = self.known.get(&self.bytes[..]) {
+            return Ok(*group);
+        }
+        let values = self.keys.iter().zip(columns).map(|(key, column)| datum_of(column, at, &key.kind));
+        let values = values.collect::<Result<Vec<Datum>>>()?;
+        Ok(self.add(values)?)
+    }
+
+    /// Adds the group whose key is in the buffer.
+    fn add(&mut self, values: Vec<Datum>) -> Result<u32, TooMany> {
+        if self.values.len() >= GROUPS_MAX {
+            return Err(TooMany);
+        }
+        let group = self.values.len() as u32;
+        self.values.push(values);
+        self.known.insert(self.bytes.clone().into_boxed_slice(), group);
+        Ok(group)
+    }
+
+    /// Takes the groups of another one in. Gives the numbers that they have here.
+    pub fn merge(&mut self, other: Groups) -> Result<Vec<u32>, TooMany> {
+        if self.keys.is_empty() {
+            return Ok(vec![0]);
+        }
+        let mut numbers = vec![UNKNOWN; other.values.len()];
+        let mut keys: Vec<(Box<[u8]>, u32)> = other.known.into_iter().collect();
+        // In the order in which they were met, so that results come in the same one whenever the same parts are read.
+        keys.sort_unstable_by_key(|(_, group)| *group);
+        let mut values = other.values.into_iter();
+        for (key, group) in keys {
+            let values = values.next().unwrap_or_default();
+            let own = match self.known.get(&key) {
+                Some(own) => *own,
+                None => {
+                    self.bytes.clear();
+                    self.bytes.extend_from_slice(&key);
+                    self.add(values)?
+                }
+            };
+            if let Some(number) = numbers.get_mut(group as usize) {
+                *number = own;
+            }
+        }
+        Ok(numbers)
+    }
+}
+
+/// Appends the bytes by which a value is told from others.
+fn write_key(column: &ColumnBuf, at: usize, to: &mut Vec<u8>) {
+    let is_valid = column.validity().is_valid(at);
+    to.push(is_valid.into());
+    if !is_valid {
+        return;
+    }
+    fn put<const WIDTH: usize>(bytes: Option<[u8; WIDTH]>, to: &mut Vec<u8>) {
+        to.extend_from_slice(&bytes.unwrap_or([0; WIDTH]));
+    }
+    match column.values() {
+        ColumnValues::Boolean(values) => put(values.get(at).map(|value| [u8::from(*value)]), to),
+        ColumnValues::SmallInt(values) => put(values.get(at).map(|value| value.to_le_bytes()), to),
+        ColumnValues::Int(values) => put(values.get(at).map(|value| value.to_le_bytes()), to),
+        ColumnValues::BigInt(values) => put(values.get(at).map(|value| value.to_le_bytes()), to),
+        ColumnValues::Decimal(values) => put(values.get(at).map(|value| value.to_le_bytes()), to),
+        ColumnValues::Uuid(values) => put(values.get(at).copied(), to),
+        ColumnValues::Bytes(values) => {
+            let value = values.get(at).unwrap_or_default();
+            put(Some((value.len() as u64).to_le_bytes()), to);
+            to.extend_from_slice(value);
+        }
+        // `is_key` lets no others in.
+        ColumnValues::Real(_) | ColumnValues::Double(_) | ColumnValues::Interval(_) => {}
+    }
+}
+
+/// Whether groups can be made by columns of a type: equal values have equal bytes.
+pub(super) fn is_key(kind: Type) -> bool {
+    !matches!(kind, Type::Real | Type::Double | Type::Interval)
+}
+
+/// A value of a column.
+///
+/// Errors: a text that is not UTF-8, which no sound file has.
+fn datum_of(column: &ColumnBuf, at: usize, kind: &ColumnType) -> Result<Datum> {
+    if !column.validity().is_valid(at) {
+        return Ok(Datum::Null);
+    }
+    let datum = match column.values() {
+        ColumnValues::Boolean(values) => values.get(at).map(|value| Datum::Boolean(*value)),
+        ColumnValues::SmallInt(values) => values.get(at).map(|value| Datum::SmallInt(*value)),
+        ColumnValues::Int(values) => values.get(at).map(|value| whole_datum((*value).into(), kind)),
+        ColumnValues::BigInt(values) => values.get(at).map(|value| whole_datum((*value).into(), kind)),
+        ColumnValues::Decimal(values) => values.get(at).map(|value| whole_datum(*value, kind)),
+        ColumnValues::Uuid(values) => values.get(at).map(|value| Datum::Uuid(*value)),
+        ColumnValues::Bytes(values) if kind.kind == Type::Blob => {
+            values.get(at).map(|value| Datum::Blob(value.to_vec()))
+        }
+        ColumnValues::Bytes(values) => match values.get(at).map(std::str::from_utf8) {
+            Some(Ok(text)) => Some(Datum::Text(text.to_owned())),
+            Some(Err(_)) => {
+                return Err(Error::new(DATA_CORRUPTED, "a text in a table is not UTF-8"));
+            }
+            None => None,
+        },
+        ColumnValues::Real(_) | ColumnValues::Double(_) | ColumnValues::Interval(_) => None,
+    };
+    Ok(datum.unwrap_or(Datum::Null))
+}
+
+/// A whole number as a value of a column's type.
+pub(super) fn whole_datum(value: i128, kind: &ColumnType) -> Datum {
+    match kind.kind {
+        Type::SmallInt => Datum::SmallInt(value as i16),
+        Type::Int => Datum::Int(value as i32),
+        Type::BigInt => Datum::BigInt(value as i64),
+        Type::Date => Datum::Date(value as i32),
+        Type::Time => Datum::Time(value as i64),
+        Type::Timestamp => Datum::Timestamp(value as i64),
+        _ => Datum::Decimal { unscaled: value, scale: kind.decimal.map_or(0, |(_, scale)| scale) },
+    }
+}
