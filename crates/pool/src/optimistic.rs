@@ -37,6 +37,13 @@ pub struct Optimistic<'p> {
     len: usize,
 }
 
+/// A page as it was seen: who looks at it again can tell whether it is what it was, also if it has left memory meanwhile, or its number is another page's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    frame: Frame,
+    version: Version,
+}
+
 /// A value as it lies in a page, at any address.
 #[derive(Clone, Copy)]
 #[repr(C, packed)]
@@ -54,6 +61,12 @@ impl<'p> Optimistic<'p> {
     /// The page.
     pub fn id(&self) -> PageId {
         PageId::new(self.file.number, self.page)
+    }
+
+    /// What tells it from the same page after a change. A page that comes back into memory is another one, though it may be unchanged.
+    #[inline]
+    pub fn seen(&self) -> Seen {
+        Seen { frame: self.frame, version: self.version }
     }
 
     /// The log record that changed the page last: of this page, if [`Optimistic::validate`] says so afterwards.

@@ -8,7 +8,7 @@ use cairn_vfs::sync::Arc;
 use super::{Column, CommandTag};
 use crate::batch::{BATCH_ROWS, BatchReader, Columns, schema_of};
 use crate::datum::{Datum, DatumRef, FromDatum, rescale};
-use crate::direct::{Cursor, Output, Select};
+use crate::direct::{Cursor, LeafRows, Output, Select};
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env};
 use crate::query::Batches;
@@ -47,6 +47,8 @@ pub(crate) enum Source {
         left: u64,
         current: Vec<Datum>,
     },
+    /// Columns of a table's rows, a leaf at a time.
+    Leaves { planned: Arc<Planned>, rows: Box<LeafRows>, skip: u64, left: u64 },
     /// Of the general path.
     Batches { batches: Batches, reader: Option<BatchReader>, row: usize },
 }
@@ -151,6 +153,19 @@ impl<'c> Rows<'c> {
                     }
                 }
             }
+            Source::Leaves { planned, rows, skip, left } => {
+                let Some(access) = &select(planned)?.access else { return Ok(false) };
+                loop {
+                    if *left == 0 || !rows.advance(access)? {
+                        return Ok(false);
+                    }
+                    if *skip == 0 {
+                        break;
+                    }
+                    *skip -= 1;
+                }
+                *left -= 1;
+            }
             // The row is that of the reader that comes next; past the last one, another batch is needed.
             Source::Batches { batches, reader, row } => loop {
                 if let Some(reader) = reader
@@ -190,6 +205,7 @@ impl<'c> Rows<'c> {
                     _ => Kind::Datums(current),
                 }
             }
+            Source::Leaves { rows, .. } => Kind::Leaves(rows),
             Source::Batches { reader: Some(reader), row, .. } => Kind::Batch(reader, *row),
             Source::Batches { .. } => Kind::Datums(&[]),
         };
@@ -266,6 +282,7 @@ pub struct RowView<'r> {
 enum Kind<'r> {
     Datums(&'r [Datum]),
     Row(RowRef<'r>, &'r [(usize, u8)]),
+    Leaves(&'r LeafRows),
     Batch(&'r BatchReader, usize),
 }
 
@@ -279,6 +296,7 @@ impl<'r> RowView<'r> {
                 Some(&(column, scale)) => DatumRef::from_value(row.get(column), scale),
                 None => DatumRef::Null,
             },
+            Kind::Leaves(rows) => rows.get(column),
             Kind::Batch(batch, row) => batch.get(row, column),
         }
     }
@@ -298,6 +316,7 @@ impl<'r> RowView<'r> {
         match self.kind {
             Kind::Datums(datums) => datums.len(),
             Kind::Row(_, columns) => columns.len(),
+            Kind::Leaves(rows) => rows.columns(),
             Kind::Batch(batch, _) => batch.columns(),
         }
     }

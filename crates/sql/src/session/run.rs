@@ -10,7 +10,8 @@ use super::{Plan, Planned, Session};
 use crate::copy::Started as CopyStarted;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{
-    Access, Aggregate, Cursor, Grouped, InsertRun, JoinCursor, Level, Output, Ranges, Select, Sort, cells,
+    Access, Aggregate, Cursor, Grouped, InsertRun, JoinCursor, LeafRows, Level, Output, Ranges, Select, Sort,
+    cells,
 };
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val, assign, is_assignable};
@@ -204,10 +205,19 @@ impl Session {
             let goes_on = !matches!(select.output, Output::Columns(_));
             return Ok(Started::Rows(source, "SELECT", goes_on));
         }
-        let key = std::mem::take(&mut self.key);
         let env = Env::new(Cells::None, params, &self.context);
         let open = self.open.as_ref().ok_or_else(|| Error::new(INTERNAL_ERROR, "there is no transaction"))?;
-        let cursor = Cursor::new(access, open.transaction.view(), &env, key, Default::default())?;
+        let view = open.transaction.view();
+        if let Some(rows) = LeafRows::new(select, access, view, &env, skip.saturating_add(left))? {
+            let planned = StdArc::clone(planned);
+            return Ok(Started::Rows(
+                Source::Leaves { planned, rows: Box::new(rows), skip, left },
+                "SELECT",
+                true,
+            ));
+        }
+        let key = std::mem::take(&mut self.key);
+        let cursor = Cursor::new(access, view, &env, key, Default::default())?;
         let params = if select.keeps_params { params.to_vec() } else { Vec::new() };
         let source =
             Source::Scan { planned: StdArc::clone(planned), cursor, params, skip, left, current: Vec::new() };

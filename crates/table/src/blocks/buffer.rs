@@ -280,6 +280,44 @@ impl ColumnBuf {
         true
     }
 
+    /// An empty one for the same type.
+    pub(super) fn like(&self) -> ColumnBuf {
+        let values = match &self.values {
+            ColumnValues::Boolean(_) => ColumnValues::Boolean(Vec::new()),
+            ColumnValues::SmallInt(_) => ColumnValues::SmallInt(Vec::new()),
+            ColumnValues::Int(_) => ColumnValues::Int(Vec::new()),
+            ColumnValues::BigInt(_) => ColumnValues::BigInt(Vec::new()),
+            ColumnValues::Real(_) => ColumnValues::Real(Vec::new()),
+            ColumnValues::Double(_) => ColumnValues::Double(Vec::new()),
+            ColumnValues::Decimal(_) => ColumnValues::Decimal(Vec::new()),
+            ColumnValues::Interval(_) => ColumnValues::Interval(Vec::new()),
+            ColumnValues::Uuid(_) => ColumnValues::Uuid(Vec::new()),
+            ColumnValues::Bytes(_) => ColumnValues::Bytes(ByteValues::default()),
+        };
+        ColumnBuf { values, validity: Validity::default() }
+    }
+
+    /// Appends a value of another one for the same type, if it is there.
+    pub(super) fn push_of(&mut self, other: &ColumnBuf, at: usize) {
+        fn put<T: Copy>(from: &[T], at: usize, to: &mut Vec<T>) {
+            to.extend(from.get(at));
+        }
+        match (&other.values, &mut self.values) {
+            (ColumnValues::Boolean(from), ColumnValues::Boolean(to)) => put(from, at, to),
+            (ColumnValues::SmallInt(from), ColumnValues::SmallInt(to)) => put(from, at, to),
+            (ColumnValues::Int(from), ColumnValues::Int(to)) => put(from, at, to),
+            (ColumnValues::BigInt(from), ColumnValues::BigInt(to)) => put(from, at, to),
+            (ColumnValues::Real(from), ColumnValues::Real(to)) => put(from, at, to),
+            (ColumnValues::Double(from), ColumnValues::Double(to)) => put(from, at, to),
+            (ColumnValues::Decimal(from), ColumnValues::Decimal(to)) => put(from, at, to),
+            (ColumnValues::Interval(from), ColumnValues::Interval(to)) => put(from, at, to),
+            (ColumnValues::Uuid(from), ColumnValues::Uuid(to)) => put(from, at, to),
+            (ColumnValues::Bytes(from), ColumnValues::Bytes(to)) => to.push(from.get(at).unwrap_or_default()),
+            _ => return,
+        }
+        self.validity.push(other.validity.is_valid(at));
+    }
+
     /// Turns the values from `start` on around.
     pub(super) fn reverse_from(&mut self, start: usize) {
         self.values.reverse_from(start);

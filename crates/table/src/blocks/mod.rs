@@ -262,6 +262,51 @@ impl Block<'_> {
         read.map_err(|Unsound| scan.damaged())
     }
 
+    /// Takes rows out whose value in a column of whole numbers, decimals, dates or times is NULL or not from the first bound to the second, in the unit that the column is kept in. `rows` has a bit for
+    /// each row of the block, from the lowest of the first word on, and none behind the last. False, and nothing, where [`Block::column`] has to be asked for that. Cost: less than decoding the column. Errors: as
+    /// [`Block::column`].
+    pub fn keep_within(&self, column: usize, bounds: (i128, i128), rows: &mut [u64]) -> Result<bool> {
+        match self.packed_rows(column)? {
+            Some((packed, kind)) => {
+                packed.keep_within((column, kind), bounds, rows).map_err(|Changed| self.scan.damaged())
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// As [`Block::column`], of some rows, with bits as [`Block::keep_within`] has them. Cost: of packed numbers, that of these rows; else that of all of them. Errors: as [`Block::column`].
+    pub fn column_of(&self, column: usize, rows: &[u64], to: &mut ColumnBuf) -> Result<()> {
+        if let Some((packed, kind)) = self.packed_rows(column)?
+            && packed.chosen((column, kind), rows, to).map_err(|Changed| self.scan.damaged())?
+        {
+            return Ok(());
+        }
+        let mut all = to.like();
+        self.column(column, &mut all)?;
+        for (nth, word) in rows.iter().enumerate() {
+            let mut left = *word;
+            while left != 0 {
+                to.push_of(&all, 64 * nth + left.trailing_zeros() as usize);
+                left &= left - 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a packed leaf, forward, and the type of a column.
+    fn packed_rows(&self, column: usize) -> Result<Option<(PackedRows<'_>, Type)>> {
+        let scan = self.scan;
+        if !scan.columns.contains(&column) {
+            return Err(no_column(&scan.table, column));
+        }
+        let Some(def) = scan.table.def().columns.get(column) else { return Ok(None) };
+        if scan.packed.is_empty() || scan.cursor.direction() == Direction::Backward {
+            return Ok(None);
+        }
+        let (page, range) = (Packed(scan.cursor.leaf().0), scan.packed.clone());
+        Ok(Some((PackedRows { table: &scan.table, index: scan.index, page, range }, def.kind.kind)))
+    }
+
     fn packed_column(
         &self,
         column: usize,

@@ -7,7 +7,7 @@ use cairn_pool::Changed;
 use super::buffer::{ColumnBuf, ColumnValues};
 use crate::catalog::{Place as TablePlace, RowRef, Table};
 use crate::row::{FixedKey, Interval, KeyFormat, Type, Value};
-use crate::storage::{Packed, UNPACKED_AT_ONCE, Unpacked};
+use crate::storage::{Column, Packed, UNPACKED_AT_ONCE, Unpacked};
 
 /// Which columns of the rows' own are read for some of the table's, where these and keys are all that is read.
 pub(crate) fn columns(table: &Table, index: Option<usize>, columns: &[usize]) -> Option<Vec<usize>> {
@@ -47,6 +47,73 @@ impl PackedRows<'_> {
             }
             _ => self.each(|row| to.push(row.get(column))),
         }
+    }
+
+    /// The column of whole numbers of the rows' own that a column of the table is, if it is one.
+    fn whole(&self, column: usize, kind: Type) -> Result<Option<Column>, Changed> {
+        let is_whole = matches!(
+            kind,
+            Type::SmallInt
+                | Type::Int
+                | Type::BigInt
+                | Type::Decimal
+                | Type::Date
+                | Type::Time
+                | Type::Timestamp
+        );
+        match self.table.place(self.index, column) {
+            Some(TablePlace::Row(at)) if is_whole => {
+                self.page.column(at, kind.width().unwrap_or_default() as u8).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// See [`Block::keep_within`](super::Block::keep_within).
+    pub(super) fn keep_within(
+        &self,
+        (column, kind): (usize, Type),
+        bounds: (i128, i128),
+        rows: &mut [u64],
+    ) -> Result<bool, Changed> {
+        match self.whole(column, kind)? {
+            Some(column) => self.page.keep_within(&column, self.range.clone(), bounds, rows),
+            None => Ok(false),
+        }
+    }
+
+    /// Appends the values of chosen rows. False, and nothing, where all have to be decoded for that.
+    pub(super) fn chosen(
+        &self,
+        (column, kind): (usize, Type),
+        rows: &[u64],
+        to: &mut ColumnBuf,
+    ) -> Result<bool, Changed> {
+        let Some(column) = self.whole(column, kind)? else { return Ok(false) };
+        if self.page.has_nulls(&column) {
+            return Ok(false);
+        }
+        let (page, range) = (self.page, self.range.clone());
+        let ColumnBuf { values, validity } = to;
+        let is_read = match values {
+            ColumnValues::SmallInt(to) => {
+                page.numbers_of_chosen(&column, range, rows, |number| to.push(number as i16))?
+            }
+            ColumnValues::Int(to) => {
+                page.numbers_of_chosen(&column, range, rows, |number| to.push(number as i32))?
+            }
+            ColumnValues::BigInt(to) => {
+                page.numbers_of_chosen(&column, range, rows, |number| to.push(number))?
+            }
+            ColumnValues::Decimal(to) => {
+                page.numbers_of_chosen(&column, range, rows, |number| to.push(number.into()))?
+            }
+            _ => false,
+        };
+        if is_read {
+            validity.push_valid(rows.iter().map(|word| word.count_ones() as usize).sum());
+        }
+        Ok(is_read)
     }
 
     /// The keys of the rows in their table.

@@ -8,13 +8,11 @@ const BITS: usize = u64::BITS as usize;
 #[derive(Debug, Default, Clone)]
 pub(super) struct Chosen {
     words: Vec<u64>,
-    rows: usize,
 }
 
 impl Chosen {
     /// Chooses all of so many rows.
     pub fn all(&mut self, rows: usize) {
-        self.rows = rows;
         self.words.clear();
         self.words.resize(rows / BITS, u64::MAX);
         if !rows.is_multiple_of(BITS) {
@@ -35,6 +33,16 @@ impl Chosen {
     /// Whether any is.
     pub fn any(&self) -> bool {
         self.words.iter().any(|word| *word != 0)
+    }
+
+    /// The bits, for who reads blocks.
+    pub fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    /// The bits, to be taken out.
+    pub fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
     }
 
     /// Takes those out whose value does not hold. Words without a chosen row are passed over; of others all values are looked at, which the compiler makes wide comparisons of.

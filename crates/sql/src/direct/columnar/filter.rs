@@ -74,20 +74,19 @@ impl Filter {
         let (column, test) = match conjunct {
             Node::Compare(comparison, pair) => {
                 let [left, right] = &**pair;
-                match (left, right) {
-                    (Node::Slot { slot, .. }, value) if is_value(value) => {
-                        (*slot, Test::Compare(*comparison, value.clone()))
+                match (column_of(left, &kind_of), column_of(right, &kind_of)) {
+                    (Some(column), None) if is_value(right) => {
+                        (column, Test::Compare(*comparison, right.clone()))
                     }
-                    (value, Node::Slot { slot, .. }) if is_value(value) => {
-                        (*slot, Test::Compare(comparison.flipped(), value.clone()))
+                    (None, Some(column)) if is_value(left) => {
+                        (column, Test::Compare(comparison.flipped(), left.clone()))
                     }
                     _ => return None,
                 }
             }
-            Node::In { operand, list, negated: false } if list.iter().all(is_value) => match &**operand {
-                Node::Slot { slot, .. } => (*slot, Test::OneOf(list.clone())),
-                _ => return None,
-            },
+            Node::In { operand, list, negated: false } if list.iter().all(is_value) => {
+                (column_of(operand, &kind_of)?, Test::OneOf(list.clone()))
+            }
             Node::IsNull { operand, negated } => match &**operand {
                 Node::Slot { slot, .. } => (*slot, Test::Null { wanted: !negated }),
                 _ => return None,
@@ -158,6 +157,23 @@ impl Filter {
     }
 }
 
+/// The column that one side of a comparison is: also one of whole numbers that is made wider for it, as its numbers stay the same.
+fn column_of(node: &Node, kind_of: &impl Fn(usize) -> Option<ColumnType>) -> Option<usize> {
+    let is_integer = |kind: Type| matches!(kind, Type::SmallInt | Type::Int | Type::BigInt);
+    match node {
+        Node::Slot { slot, .. } => Some(*slot),
+        Node::Cast { operand, to } => match &**operand {
+            Node::Slot { slot, .. } => {
+                let from = kind_of(*slot)?.kind;
+                let widens = is_integer(from) && is_integer(to.kind) && from.width() <= to.kind.width();
+                widens.then_some(*slot)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// What does not depend on the row, and is the same for all.
 fn is_value(node: &Node) -> bool {
     node.is_free() && !node.is_volatile()
@@ -213,6 +229,28 @@ impl Place {
 }
 
 impl Bound {
+    /// The values that meet it, from the first to the second, where it is that kind of condition.
+    pub fn range(&self) -> Option<(i128, i128)> {
+        match self.check {
+            Check::Range { low, high, inside: true } => Some((low, high)),
+            _ => None,
+        }
+    }
+
+    /// Takes another condition in, if both together are one range of a column; else gives it back.
+    pub fn narrow(&mut self, other: Bound) -> Option<Bound> {
+        match (&mut self.check, &other.check) {
+            (
+                Check::Range { low, high, inside: true },
+                Check::Range { low: other_low, high: other_high, inside: true },
+            ) if self.column == other.column => {
+                (*low, *high) = ((*low).max(*other_low), (*high).min(*other_high));
+                None
+            }
+            _ => Some(other),
+        }
+    }
+
     /// Takes those out of the chosen rows that do not meet it.
     pub fn keep(&self, column: &ColumnBuf, chosen: &mut Chosen) {
         if let Check::Null { wanted } = self.check {

@@ -15,7 +15,7 @@ mod totals;
 use std::ops::Bound::{Excluded, Included};
 
 use cairn_table::schema::ColumnType;
-use cairn_table::{ColumnBuf, Direction, KeyRange, View};
+use cairn_table::{Block, ColumnBuf, Direction, KeyRange, View};
 use cairn_vfs::thread;
 
 use self::chosen::Chosen;
@@ -24,11 +24,15 @@ use self::groups::{Failed, Groups, Key, is_key};
 use self::totals::{Aggregated, Totals};
 use super::{Access, Aggregate, Ranges};
 use crate::datum::Datum;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::{Env, Node};
+use crate::sqlstate::INTERNAL_ERROR;
 
 /// Rows that are worth another thread: what starting one takes.
 const ROWS_FOR_A_THREAD: u64 = 32_768;
+
+/// Of a block with more than so many rows for each chosen one, the chosen ones are read alone.
+const FEW: usize = 4;
 
 /// Aggregates of the rows of an access.
 #[derive(Debug)]
@@ -36,7 +40,9 @@ pub(crate) struct Columnar {
     filters: Vec<Filter>,
     keys: Vec<Key>,
     aggregates: Vec<Aggregated>,
-    /// All columns that are looked at, and where each of the above finds its own among them.
+    /// Columns of groups and aggregates, each once.
+    needed: Vec<usize>,
+    /// All columns that are looked at, in order.
     read: Vec<(usize, ColumnType)>,
 }
 
@@ -68,13 +74,16 @@ impl Columnar {
             of.is_known().then_some(of)
         };
         let aggregates = aggregates.iter().map(aggregated).collect::<Option<Vec<_>>>()?;
+        let mut needed: Vec<usize> = keys.iter().map(|key| key.column).collect();
+        needed.extend(aggregates.iter().filter_map(|of| of.column.as_ref().map(|(column, _)| *column)));
+        needed.sort_unstable();
+        needed.dedup();
         let mut read: Vec<usize> = filters.iter().map(|filter| filter.column).collect();
-        read.extend(keys.iter().map(|key| key.column));
-        read.extend(aggregates.iter().filter_map(|of| of.column.as_ref().map(|(column, _)| *column)));
+        read.extend(&needed);
         read.sort_unstable();
         read.dedup();
         let read = read.into_iter().map(|column| Some((column, kind_of(column)?))).collect::<Option<_>>()?;
-        Some(Columnar { filters, keys, aggregates, read })
+        Some(Columnar { filters, keys, aggregates, needed, read })
     }
 
     /// The rows that it comes to, each a group with its totals; without groups there is one. `None` where this path cannot say: values of types that it does not compare, or more groups than it
@@ -88,11 +97,17 @@ impl Columnar {
         env: &Env<'_>,
         threads: usize,
     ) -> Result<Option<Vec<GroupRow>>> {
-        let mut bounds = Vec::with_capacity(self.filters.len());
+        let mut bounds: Vec<Bound> = Vec::with_capacity(self.filters.len());
         let mut is_empty = false;
         for filter in &self.filters {
             match filter.bind(env)? {
-                Meaning::Check(bound) => bounds.push(bound),
+                Meaning::Check(bound) => {
+                    let left = bounds.iter_mut().try_fold(bound, |bound, other| match other.narrow(bound) {
+                        Some(bound) => Ok(bound),
+                        None => Err(()),
+                    });
+                    bounds.extend(left);
+                }
                 Meaning::Never => is_empty = true,
                 Meaning::Unknown => return Ok(None),
             }
@@ -177,13 +192,33 @@ impl Columnar {
                 buffers.clear();
                 chosen.all(rows);
                 for bound in bounds {
+                    let is_kept = match bound.range() {
+                        Some(range) => block.keep_within(bound.column, range, chosen.words_mut())?,
+                        None => false,
+                    };
+                    if !is_kept {
+                        bound.keep(buffers.read(&block, bound.column)?, &mut chosen);
+                    }
                     if !chosen.any() {
                         break;
                     }
-                    bound.keep(buffers.read(&block, bound.column)?, &mut chosen);
                 }
-                if chosen.any() {
-                    part.take(self, &mut buffers, &block, &chosen)?;
+                let count = chosen.count();
+                if count == 0 {
+                    continue;
+                }
+                if count * FEW < rows {
+                    // The few are read alone, and are all that there is then.
+                    for column in &self.needed {
+                        buffers.read_chosen(&block, *column, &chosen)?;
+                    }
+                    chosen.all(count);
+                    part.take(self, &buffers, count, &chosen)?;
+                } else {
+                    for column in &self.needed {
+                        buffers.read(&block, *column)?;
+                    }
+                    part.take(self, &buffers, rows, &chosen)?;
                 }
             }
         }
@@ -235,19 +270,28 @@ impl Buffers {
         }
     }
 
-    fn read(&mut self, block: &cairn_table::Block<'_>, column: usize) -> Result<&ColumnBuf> {
+    fn place(&mut self, column: usize) -> Result<&mut (usize, ColumnBuf, bool)> {
         let found = self.columns.binary_search_by_key(&column, |(column, ..)| *column);
-        let Some((_, buffer, is_read)) = found.ok().and_then(|at| self.columns.get_mut(at)) else {
-            return Err(crate::error::Error::new(
-                crate::sqlstate::INTERNAL_ERROR,
-                format!("column {column} is looked at, and is not read"),
-            ));
-        };
+        found.ok().and_then(|at| self.columns.get_mut(at)).ok_or_else(|| {
+            Error::new(INTERNAL_ERROR, format!("column {column} is looked at, and is not read"))
+        })
+    }
+
+    /// The values of all rows.
+    fn read(&mut self, block: &Block<'_>, column: usize) -> Result<&ColumnBuf> {
+        let (_, buffer, is_read) = self.place(column)?;
         if !*is_read {
             block.column(column, buffer)?;
             *is_read = true;
         }
         Ok(buffer)
+    }
+
+    /// Reads the values of chosen rows, and no others.
+    fn read_chosen(&mut self, block: &Block<'_>, column: usize, chosen: &Chosen) -> Result<()> {
+        let (_, buffer, _) = self.place(column)?;
+        buffer.clear();
+        Ok(block.column_of(column, chosen.words(), buffer)?)
     }
 
     /// A column that was read.
@@ -268,25 +312,13 @@ impl Part {
         Part { groups: Groups::new(&of.keys), totals: of.aggregates.iter().map(Totals::new).collect() }
     }
 
-    /// Takes the chosen rows of a block in.
-    fn take(
-        &mut self,
-        of: &Columnar,
-        buffers: &mut Buffers,
-        block: &cairn_table::Block<'_>,
-        chosen: &Chosen,
-    ) -> Result<(), Failed> {
-        for key in &of.keys {
-            buffers.read(block, key.column)?;
-        }
-        for (column, _) in of.aggregates.iter().filter_map(|of| of.column.as_ref()) {
-            buffers.read(block, *column)?;
-        }
-        let keys: Vec<&ColumnBuf> = of.keys.iter().filter_map(|key| buffers.get(key.column)).collect();
-        self.groups.assign(&keys, block.rows(), chosen)?;
+    /// Takes the chosen ones of some rows in, whose columns were read.
+    fn take(&mut self, of: &Columnar, columns: &Buffers, rows: usize, chosen: &Chosen) -> Result<(), Failed> {
+        let keys: Vec<&ColumnBuf> = of.keys.iter().filter_map(|key| columns.get(key.column)).collect();
+        self.groups.assign(&keys, rows, chosen)?;
         let groups = (self.groups.len(), self.groups.of_rows());
         for (total, of) in self.totals.iter_mut().zip(&of.aggregates) {
-            let column = of.column.as_ref().and_then(|(column, _)| buffers.get(*column));
+            let column = of.column.as_ref().and_then(|(column, _)| columns.get(*column));
             total.take(column, chosen, groups)?;
         }
         Ok(())

@@ -81,3 +81,35 @@ pub(super) fn each(
     }
     Ok(())
 }
+
+/// Takes bits out of `rows`, one for each number from the lowest of the first word on: those of numbers that are not within `span` above `least`. Words without a bit are passed over.
+pub(super) fn keep_within(
+    from: &[u8],
+    place: u16,
+    bits: u8,
+    range: Range<usize>,
+    (least, span): (u64, u64),
+    rows: &mut [u64],
+) -> Result<(), Changed> {
+    let mask = mask(bits)?;
+    if mask == 0 {
+        if 0u64.wrapping_sub(least) > span {
+            rows.fill(0);
+        }
+        return Ok(());
+    }
+    let Some(last) = range.end.checked_sub(1).filter(|_| !range.is_empty()) else { return Ok(()) };
+    let (place, bits) = (usize::from(place), usize::from(bits));
+    let from = from.get(place..place + last * bits / 8 + 8).ok_or(Changed)?;
+    for (rows, start) in rows.iter_mut().zip(range.clone().step_by(64)).filter(|(rows, _)| **rows != 0) {
+        let (mut kept, mut bit) = (0, start * bits);
+        for nth in 0..64.min(range.end - start) {
+            let word = from.get(bit / 8..).and_then(<[u8]>::first_chunk).copied().unwrap_or_default();
+            let number = u64::from_le_bytes(word) >> (bit % 8) & mask;
+            kept |= u64::from(number.wrapping_sub(least) <= span) << nth;
+            bit += bits;
+        }
+        *rows &= kept;
+    }
+    Ok(())
+}

@@ -44,10 +44,12 @@ mod partial;
 mod plan;
 mod read;
 mod repack;
+mod select;
 mod symbols;
 mod unpacked;
 mod write;
 
+pub(crate) use columns::Column;
 pub use forms::StreamForm;
 pub(crate) use pack::{Layout, Lead, Packer};
 pub(crate) use read::Packed;

@@ -42,6 +42,7 @@ impl Cursor {
             let Some(stride) = stride else { return Ok(rows) };
             rows += stride.rows;
             self.next = stride.upper.map(Seek::Beyond);
+            self.parent = None;
         }
     }
 }

@@ -1,0 +1,126 @@
+//! Choosing records of a packed leaf by a column, and reading columns of the chosen ones: what is not chosen is not decoded.
+//!
+//! Rows are chosen by bits, the lowest of the first word for the first record of a range.
+
+use std::ops::Range;
+
+use cairn_pool::Changed;
+
+use super::columns::Column;
+use super::read::{Packed, Stream};
+use super::{NUMBERS, VALUES, bits};
+
+impl Packed<'_, [u8]> {
+    /// Takes records out whose number in a column is NULL or not from `least` to `most`. False, and nothing, where the numbers have to be decoded for that. Cost: numbers are compared as they are
+    /// packed, and not at all where all that the column can hold here is within, or outside.
+    pub(crate) fn keep_within(
+        &self,
+        column: &Column,
+        range: Range<usize>,
+        (least, most): (i128, i128),
+        rows: &mut [u64],
+    ) -> Result<bool, Changed> {
+        let stream = &column.stream;
+        if !self.is_narrow(column)? {
+            return Ok(false);
+        }
+        if self.has_nulls(column) {
+            let mut at = 0;
+            self.nulls(column, range.clone(), |is_null| {
+                if let Some(word) = rows.get_mut(at / 64).filter(|_| is_null) {
+                    *word &= !(1 << (at % 64));
+                }
+                at += 1;
+            })?;
+        }
+        let (Ok(least), Ok(most)) =
+            (i64::try_from(least.max(i64::MIN.into())), i64::try_from(most.min(i64::MAX.into())))
+        else {
+            rows.fill(0);
+            return Ok(true);
+        };
+        if least > most {
+            rows.fill(0);
+            return Ok(true);
+        }
+        match stream.form {
+            NUMBERS if most < stream.base => rows.fill(0),
+            NUMBERS => {
+                let from = least.max(stream.base).wrapping_sub(stream.base) as u64;
+                let to = most.wrapping_sub(stream.base) as u64;
+                let (place, bits) = (stream.place, stream.bits);
+                bits::keep_within(self.0, place, bits, range, (from, to - from), rows)?;
+            }
+            VALUES => {
+                let is_within: Vec<bool> = self
+                    .values(stream)?
+                    .iter()
+                    .map(|value| (least..=most).contains(&i64::from_le_bytes(*value)))
+                    .collect();
+                if is_within.iter().all(|is_within| *is_within) {
+                    return Ok(true);
+                }
+                let mut at = 0;
+                bits::each(self.0, stream.place, stream.bits, range, |nth| {
+                    let keeps = is_within.get(nth as usize) == Some(&true);
+                    if let Some(word) = rows.get_mut(at / 64).filter(|_| !keeps) {
+                        *word &= !(1 << (at % 64));
+                    }
+                    at += 1;
+                })?;
+            }
+            _ => return Err(Changed),
+        }
+        Ok(true)
+    }
+
+    /// Gives the numbers of chosen records in a column of up to 16 bytes. False, and nothing, where both halves of them count.
+    pub(crate) fn numbers_of_chosen(
+        &self,
+        column: &Column,
+        range: Range<usize>,
+        rows: &[u64],
+        mut each: impl FnMut(i64),
+    ) -> Result<bool, Changed> {
+        if !self.is_narrow(column)? {
+            return Ok(false);
+        }
+        let stream = &column.stream;
+        let values = if stream.form == VALUES { self.values(stream)? } else { &[] };
+        for (word, start) in rows.iter().zip(range.step_by(64)) {
+            let mut left = *word;
+            while left != 0 {
+                let at = start + left.trailing_zeros() as usize;
+                left &= left - 1;
+                let number = bits::get(self.0, stream.place, stream.bits, at)?;
+                each(match stream.form {
+                    NUMBERS => stream.base.wrapping_add_unsigned(number),
+                    _ => i64::from_le_bytes(*values.get(number as usize).ok_or(Changed)?),
+                });
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether 64 bits with a sign say all that numbers of the column can be here.
+    fn is_narrow(&self, column: &Column) -> Result<bool, Changed> {
+        let stream = &column.stream;
+        let Some(high) = &column.high else { return Ok(matches!(stream.form, NUMBERS | VALUES)) };
+        if stream.form != NUMBERS || high.form != NUMBERS || high.bits != 0 || stream.bits > 56 {
+            return Ok(false);
+        }
+        // The high half is the same everywhere, and only the sign of the low one.
+        let most = stream.base.checked_add_unsigned((1 << stream.bits) - 1);
+        Ok(match high.base {
+            0 => stream.base >= 0 && most.is_some(),
+            -1 => most.is_some_and(|most| most < 0),
+            _ => false,
+        })
+    }
+
+    /// The values that packed numbers say which of.
+    fn values(&self, stream: &Stream) -> Result<&[[u8; 8]], Changed> {
+        let (start, len) = (usize::from(stream.heap), 8 * usize::from(stream.len));
+        Ok(self.0.get(start..start + len).ok_or(Changed)?.as_chunks::<8>().0)
+    }
+}
