@@ -90,6 +90,15 @@ impl FileState {
         self.optimistic_slow(page)
     }
 
+    #[inline]
+    pub(crate) fn hint(&self, page: u32, bytes: std::ops::Range<usize>) {
+        if let Some(frame) = self.translation.frame(page) {
+            let skip = self.format.payload_offset();
+            let end = bytes.end.saturating_add(skip).min(self.pool.arena.page_size());
+            self.pool.arena.prefetch_range(frame, bytes.start.saturating_add(skip).min(end)..end);
+        }
+    }
+
     #[cold]
     fn optimistic_slow(&self, page: u32) -> Result<Optimistic<'_>> {
         let frame = self.fetch(page, Mode::Shared, Origin::Disk)?;

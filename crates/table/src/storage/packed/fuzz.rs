@@ -31,7 +31,7 @@ pub fn packed_leaf(data: &[u8]) {
     }
     let mut copy = vec![0; page.len()];
     let wanted = [0, 2];
-    let _ = packed.copy_columns(&wanted, true, &mut copy);
+    let _ = packed.copy_columns(&wanted, true, &mut copy, &mut Vec::new());
     let mut some = Unpacked::default();
     let _ = some.fill(packed, 0..count, Some(&wanted));
     // What a broken page says about its places need not be what was copied.

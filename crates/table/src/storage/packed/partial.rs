@@ -1,5 +1,7 @@
 //! Copying what some columns need of a packed leaf: the others are not even brought from memory.
 
+use std::ops::Range;
+
 use cairn_pool::Changed;
 
 use super::read::{Packed, Stream};
@@ -14,13 +16,19 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         columns: &[usize],
         with_lead: bool,
         to: &mut [u8],
+        copied: &mut Vec<Range<usize>>,
     ) -> Result<(), Changed> {
         let (streams, lead) = self.shape()?;
         let head = HEADER + streams * STREAM;
-        self.copy(0, head, to)?;
-        self.copy(self.0.u16(4)?.into(), to.len(), to)?;
+        copied.clear();
+        let mut copy = |start: usize, end: usize, to: &mut [u8]| {
+            copied.push(start..end);
+            self.copy(start, end, to)
+        };
+        copy(0, head, to)?;
+        copy(self.0.u16(4)?.into(), to.len(), to)?;
         let end = usize::from(self.0.u16(END)?);
-        self.copy(head, if streams == 0 { end } else { self.begin(0)? }, to)?;
+        copy(head, if streams == 0 { end } else { self.begin(0)? }, to)?;
         let (mut column, mut is_wanted) = (0, false);
         for nth in 0..streams {
             let width = self.0.u8(HEADER + nth * STREAM)?;
@@ -32,7 +40,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
             }
             if is_wanted {
                 let last = if nth + 1 == streams { end } else { self.begin(nth + 1)? };
-                self.copy(self.begin(nth)?, last, to)?;
+                copy(self.begin(nth)?, last, to)?;
             }
         }
         Ok(())

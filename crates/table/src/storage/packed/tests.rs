@@ -242,7 +242,7 @@ fn some_columns_come_back() {
         let wanted: Vec<usize> = (0..columns).filter(|_| case.rng.below(2) == 0).collect();
         few += usize::from(wanted.len() < columns);
         let mut copy: Vec<u8> = (0..page.len()).map(|_| case.rng.below(256) as u8).collect();
-        Packed(&page[..]).copy_columns(&wanted, true, &mut copy).unwrap();
+        Packed(&page[..]).copy_columns(&wanted, true, &mut copy, &mut Vec::new()).unwrap();
         copied += copy.iter().zip(&page).filter(|(copy, page)| copy == page).count() * 100 / page.len();
         let start = case.rng.below(count as u64) as usize;
         for page in [&page, &copy] {

@@ -70,6 +70,8 @@ struct Part {
     /// Also what records begin with, so that they can be put together.
     with_lead: bool,
     all_visible: Lsn,
+    /// Where these were in the leaf before: the one after it is likely to have them there too.
+    places: Vec<Range<usize>>,
 }
 
 /// Where a leaf is sought.
@@ -122,11 +124,14 @@ impl Tree {
         seek: &Seek,
         direction: Direction,
         parent: &mut Option<Parent>,
-        part: Option<&Part>,
+        part: Option<&mut Part>,
         to: &mut Vec<u8>,
     ) -> Attempt<Lsn> {
         let beside = match parent.take() {
-            Some(parent) => self.beside(parent, direction)?,
+            Some(parent) => {
+                let places = part.as_ref().map(|part| &part.places[..]);
+                self.beside(parent, direction, places.unwrap_or_default())?
+            }
             None => None,
         };
         let (view, above) = match beside {
@@ -137,7 +142,10 @@ impl Tree {
         let lsn = view.lsn();
         match part {
             Some(part) if lsn <= part.all_visible && self.sound(&view, Node(&view).is_packed())? => {
-                self.sound(&view, Packed(&view).copy_columns(&part.columns, part.with_lead, to))?;
+                self.sound(
+                    &view,
+                    Packed(&view).copy_columns(&part.columns, part.with_lead, to, &mut part.places),
+                )?;
             }
             _ => view.copy_to(0, to)?,
         }
@@ -146,8 +154,13 @@ impl Tree {
         Ok(lsn)
     }
 
-    /// The leaf beside the one whose parent this is; `None` where the parent has changed, or has no more.
-    fn beside(&self, parent: Parent, direction: Direction) -> Attempt<Option<(Optimistic<'_>, Parent)>> {
+    /// The leaf beside the one whose parent this is; `None` where the parent has changed, or has no more. Of the one beside that, `places` are brought near: they come while this one is worked on.
+    fn beside(
+        &self,
+        parent: Parent,
+        direction: Direction,
+        places: &[Range<usize>],
+    ) -> Attempt<Option<(Optimistic<'_>, Parent)>> {
         // Its page may be anything by now, or be cut off the file: the walk from the root tells what is wrong, if anything is.
         let Ok(view) = self.space.file.optimistic(parent.page) else { return Ok(None) };
         let at = match direction {
@@ -160,6 +173,11 @@ impl Tree {
         }
         let child = self.sound(&view, Node(&view).child(at))?;
         let leaf = self.below(&view, 1, child)?;
+        if direction == Direction::Forward
+            && let Ok(next) = Node(&view).child(at + 1)
+        {
+            places.iter().for_each(|place| self.space.file.hint(next, place.clone()));
+        }
         Ok(Some((leaf, Parent { at, ..parent })))
     }
 
@@ -270,7 +288,7 @@ impl Cursor {
     /// Only these columns are going to be asked for, besides keys, of packed leaves that nobody has changed behind `all_visible`: of such a leaf nothing else may be read. `as_records`: by
     /// records, whose other columns are NULL then; else column by column.
     pub(crate) fn read_only(&mut self, columns: Vec<usize>, as_records: bool, all_visible: Lsn) {
-        self.part = Some(Part { columns, with_lead: as_records, all_visible });
+        self.part = Some(Part { columns, with_lead: as_records, all_visible, places: Vec::new() });
     }
 
     /// Goes to the next leaf that has records of the range, for who takes them all at once; false after the last. What is left of the leaf it is at is passed over.
@@ -336,9 +354,9 @@ impl Cursor {
 
     /// Copies the leaf of `seek`, and finds the records in it that belong to the range, and where to go on.
     fn load(&mut self, seek: &Seek) -> Result<()> {
-        let (tree, direction, part) = (&self.tree, self.direction, self.part.as_ref());
-        let (parent, leaf) = (&mut self.parent, &mut self.leaf);
-        self.lsn = tree.attempt(|| tree.copy_leaf(seek, direction, parent, part, leaf))?;
+        let (tree, direction) = (&self.tree, self.direction);
+        let (parent, part, leaf) = (&mut self.parent, &mut self.part, &mut self.leaf);
+        self.lsn = tree.attempt(|| tree.copy_leaf(seek, direction, parent, part.as_mut(), leaf))?;
         let found = self.place(seek).map_err(|Changed| self.damaged())?;
         (self.records, self.next) = found;
         self.unpacked.clear();
