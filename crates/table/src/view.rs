@@ -6,10 +6,10 @@ use std::ops::Bound;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 
 use crate::blocks::packed_columns;
-use crate::catalog::{Catalog, GHOST, LONG, RowRef, Table, WIDE};
+use crate::catalog::{Catalog, GHOST, LONG, Place, RowRef, Table, WIDE};
 use crate::database::Inner;
 use crate::mvcc::{Canceller, ReadSet, Seen, Snapshot, State};
-use crate::storage::{Cursor, Direction, Store, Tree};
+use crate::storage::{ColumnSet, Cursor, Direction, Store, Tree};
 use crate::{Error, Result};
 
 /// A range of keys that owns its ends.
@@ -71,8 +71,27 @@ impl View {
     /// Reads the row with a key, as [`Table::key_format`] makes them; false when there is none. Cost: a walk down the tree without a latch, some hundred
     /// nanoseconds. Errors: [`Error::Corruption`], the pool's.
     pub fn get(&self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool> {
+        self.get_wanted(table, key, ColumnSet::ALL, row)
+    }
+
+    /// As [`View::get`], for who looks at some columns of the row only, besides its key: others may be NULL. Cost: what they take of a packed leaf is not looked at.
+    pub fn get_columns(
+        &self,
+        table: &Table,
+        key: &[u8],
+        columns: &[usize],
+        row: &mut RowBuf,
+    ) -> Result<bool> {
+        let own = columns.iter().filter_map(|column| match table.place(None, *column) {
+            Some(Place::Row(at)) => Some(at),
+            _ => None,
+        });
+        self.get_wanted(table, key, ColumnSet::these(own), row)
+    }
+
+    fn get_wanted(&self, table: &Table, key: &[u8], wanted: ColumnSet, row: &mut RowBuf) -> Result<bool> {
         row.clear();
-        let found = self.read(&table.tree, key, &mut row.bytes)?;
+        let found = self.read_wanted(&table.tree, key, wanted, &mut row.bytes)?;
         if found {
             row.key.extend(key);
         }
@@ -81,11 +100,15 @@ impl View {
 
     /// Reads the record that is seen at a key of any tree; false when there is none.
     pub(crate) fn read(&self, tree: &Tree, key: &[u8], bytes: &mut Vec<u8>) -> Result<bool> {
+        self.read_wanted(tree, key, ColumnSet::ALL, bytes)
+    }
+
+    fn read_wanted(&self, tree: &Tree, key: &[u8], wanted: ColumnSet, bytes: &mut Vec<u8>) -> Result<bool> {
         self.db.check()?;
         if let Some(reads) = &self.reads {
             lock(reads).key(tree.root(), key);
         }
-        let Some(lsn) = tree.get_with_lsn(key, bytes)? else { return Ok(false) };
+        let Some(lsn) = tree.get_with_lsn(key, wanted, bytes)? else { return Ok(false) };
         if lsn > self.snapshot.all_visible {
             self.look_back(tree.root(), key, bytes);
         }

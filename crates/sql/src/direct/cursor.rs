@@ -84,7 +84,7 @@ impl Cursor {
     fn step(&mut self, access: &Access) -> Result<bool> {
         if self.point {
             self.point = false;
-            return Ok(self.view.get(&access.table, &self.key, &mut self.buffer)?);
+            return Ok(self.view.get_columns(&access.table, &self.key, &access.columns, &mut self.buffer)?);
         }
         loop {
             let Some(scan) = &mut self.scan else {
@@ -107,7 +107,7 @@ impl Cursor {
             }
             self.key.clear();
             self.key.extend(scan.row()?.key());
-            if self.view.get(&access.table, &self.key, &mut self.buffer)? {
+            if self.view.get_columns(&access.table, &self.key, &access.columns, &mut self.buffer)? {
                 return Ok(true);
             }
         }

@@ -231,7 +231,8 @@ impl Session {
         if access.ranges(&env, &mut self.key)? != Ranges::Point {
             return Ok(false);
         }
-        if !open.transaction.view().get(&access.table, &self.key, &mut self.row)? {
+        let view = open.transaction.view();
+        if !view.get_columns(&access.table, &self.key, &access.columns, &mut self.row)? {
             return Ok(false);
         }
         match &access.residual {

@@ -21,7 +21,7 @@ pub(crate) use node::{GHOST, Node};
 pub use packed::StreamForm;
 #[doc(hidden)]
 pub use packed::fuzz;
-pub(crate) use packed::{CHUNK as UNPACKED_AT_ONCE, Column, Layout, Lead, Packed, Unpacked};
+pub(crate) use packed::{CHUNK as UNPACKED_AT_ONCE, Column, ColumnSet, Layout, Lead, Packed, Unpacked};
 pub(crate) use record::{Before, Record};
 pub use space::Space;
 pub(crate) use space::page_size_of;

@@ -26,7 +26,7 @@ use std::ops::Range;
 
 use cairn_pool::Changed;
 
-use super::packed::{PACKED, Packed};
+use super::packed::{ColumnSet, PACKED, Packed};
 use super::source::Source;
 
 pub(crate) const LEAF: u8 = 1;
@@ -246,8 +246,13 @@ impl<S: Source + ?Sized> Node<'_, S> {
     /// Appends the value of a record to a buffer.
     #[inline]
     pub(crate) fn value(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+        self.value_of(at, ColumnSet::ALL, to)
+    }
+
+    /// As [`Node::value`], for who looks at some columns of a packed leaf only: the others are NULL.
+    pub(crate) fn value_of(&self, at: usize, wanted: ColumnSet, to: &mut Vec<u8>) -> Result<(), Changed> {
         if self.is_packed()? {
-            return Packed(self.0).value(at, to);
+            return Packed(self.0).value(at, wanted, to);
         }
         let slot = self.slot(at)?;
         self.0.append_to(slot.place + slot.key, slot.value, to)

@@ -20,7 +20,7 @@ pub use self::restructure::TreeStats;
 use super::change::{Change, change_page};
 use super::node::{Bounds, INNER, LEAF, Node, NodeMut, SLOT, max_record};
 use super::ops::{Op, image};
-use super::packed::PACKED;
+use super::packed::{ColumnSet, PACKED};
 use super::space::Space;
 use crate::{Error, Result, hook};
 
@@ -120,12 +120,17 @@ impl Tree {
 
     /// Appends the value of a key to a buffer; false when there is none. Errors: the pool's, [`Error::Corruption`].
     pub fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        Ok(self.get_with_lsn(key, value)?.is_some())
+        Ok(self.get_with_lsn(key, ColumnSet::ALL, value)?.is_some())
     }
 
-    /// As [`Tree::get`], and tells the last change of the page that has the record.
+    /// As [`Tree::get`], and tells the last change of the page that has the record. Of a record in a packed leaf, columns that are not wanted are NULL.
     #[inline]
-    pub(crate) fn get_with_lsn(&self, key: &[u8], value: &mut Vec<u8>) -> Result<Option<Lsn>> {
+    pub(crate) fn get_with_lsn(
+        &self,
+        key: &[u8],
+        wanted: ColumnSet,
+        value: &mut Vec<u8>,
+    ) -> Result<Option<Lsn>> {
         let start = value.len();
         self.attempt(|| {
             value.truncate(start);
@@ -133,7 +138,7 @@ impl Tree {
             let node = Node(&leaf);
             let (at, is_there) = self.sound(&leaf, node.search(key))?;
             if is_there {
-                self.sound(&leaf, node.value(at, value))?;
+                self.sound(&leaf, node.value_of(at, wanted, value))?;
             }
             let lsn = leaf.lsn();
             leaf.validate()?;

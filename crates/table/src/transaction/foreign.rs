@@ -14,7 +14,7 @@ use crate::catalog::{GHOST, Index, OwnedValue, RowRef, Table};
 use crate::mvcc::{Mode, Seen, Snapshot};
 use crate::row::Value;
 use crate::schema::{ForeignKeyDef, Referential};
-use crate::storage::{Direction, Tree};
+use crate::storage::{ColumnSet, Direction, Tree};
 use crate::view::View;
 use crate::{Error, Result};
 
@@ -192,7 +192,7 @@ impl Transaction {
         loop {
             let snapshot = self.snapshot_of_now()?;
             record.clear();
-            let lsn = tree.get_with_lsn(key, &mut record)?;
+            let lsn = tree.get_with_lsn(key, ColumnSet::ALL, &mut record)?;
             let is_row = |record: &[u8]| record.first().is_some_and(|flags| flags & GHOST == 0);
             let in_place = lsn.is_some() && is_row(&record);
             before.clear();

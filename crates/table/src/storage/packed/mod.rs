@@ -52,7 +52,7 @@ mod write;
 pub(crate) use columns::Column;
 pub use forms::StreamForm;
 pub(crate) use pack::{Layout, Lead, Packer};
-pub(crate) use read::Packed;
+pub(crate) use read::{ColumnSet, Packed};
 pub(crate) use unpacked::Unpacked;
 
 /// As many records are put together at once where nobody knows how many are wanted.

@@ -74,6 +74,25 @@ impl Stream {
     }
 }
 
+/// Columns of the rows' own that somebody looks at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ColumnSet(u64);
+
+impl ColumnSet {
+    /// All of them.
+    pub(crate) const ALL: ColumnSet = ColumnSet(u64::MAX);
+
+    /// These; beyond the first 64 of a row all are wanted.
+    pub(crate) fn these(columns: impl Iterator<Item = usize>) -> ColumnSet {
+        ColumnSet(columns.filter(|column| *column < 64).fold(0, |mask, column| mask | 1 << column))
+    }
+
+    #[inline]
+    fn has(self, column: usize) -> bool {
+        column >= 64 || self.0 >> column & 1 == 1
+    }
+}
+
 /// What records begin with.
 pub(super) const LENGTH: u8 = 1;
 pub(super) const LENGTH_AND_BYTES: u8 = 2;
@@ -178,9 +197,16 @@ impl<S: Source + ?Sized> Packed<'_, S> {
 
     /// Looks at a byte of each thing that a record is put together from. They lie on lines of their own, and the processor waits for all of them at once instead of for one after
     /// the other.
-    fn touch(&self, streams: usize, at: usize) {
+    fn touch(&self, streams: usize, first: usize, at: usize, wanted: ColumnSet) {
+        let mut column = 0;
         for nth in 0..streams {
             let Ok(stream) = self.stream(nth) else { continue };
+            if nth >= first {
+                column += usize::from(stream.width != HIGH);
+                if !wanted.has(column - 1) {
+                    continue;
+                }
+            }
             let _ = self.0.u8(usize::from(stream.place) + at * usize::from(stream.bits) / 8);
             if stream.width == BYTES {
                 let steady = (at as u64 * u64::from(stream.ends().slope)) >> 8;
@@ -190,13 +216,13 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
     }
 
-    /// Appends the value of a record: put together from the columns.
-    pub(crate) fn value(&self, at: usize, to: &mut Vec<u8>) -> Result<(), Changed> {
+    /// Appends the value of a record: put together from the columns, of which those that nobody wants are NULL.
+    pub(crate) fn value(&self, at: usize, wanted: ColumnSet, to: &mut Vec<u8>) -> Result<(), Changed> {
         if at >= self.count()? {
             return Err(Changed);
         }
         let (streams, lead) = self.shape()?;
-        self.touch(streams, at);
+        self.touch(streams, usize::from(lead > 0), at, wanted);
         let (begin, most) = (to.len(), max_record(self.0.len()));
         to.push(0);
         if lead > 0 {
@@ -209,7 +235,7 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         for nth in first..streams {
             let stream = self.stream(nth)?;
             if stream.width != HIGH {
-                is_null = self.is_null(&stream, at)?;
+                is_null = !wanted.has(column) || self.is_null(&stream, at)?;
                 let bits = to.get_mut(start + column / 8).ok_or(Changed)?;
                 *bits |= u8::from(is_null) << (column % 8);
                 column += 1;
@@ -223,11 +249,15 @@ impl<S: Source + ?Sized> Packed<'_, S> {
         }
         let mut end = to.len();
         to.resize(end + 2 * variable, 0);
-        let body = to.len();
+        let (body, mut column) = (to.len(), 0);
         for nth in first..streams {
             let stream = self.stream(nth)?;
+            column += usize::from(stream.width != HIGH);
             if stream.width == BYTES {
-                self.bytes(&stream, at, to)?;
+                // That of NULL is empty.
+                if wanted.has(column - 1) {
+                    self.bytes(&stream, at, to)?;
+                }
                 let len = u16::try_from(to.len() - body).map_err(|_| Changed)?;
                 to.get_mut(end..end + 2).ok_or(Changed)?.copy_from_slice(&len.to_le_bytes());
                 end += 2;
