@@ -129,6 +129,12 @@ impl std::error::Error for Error {
 impl From<cairn_table::Error> for Error {
     fn from(source: cairn_table::Error) -> Self {
         use cairn_table::Error as E;
+        // Ours, on its way through the tables.
+        if let E::Refused { cause } = &source
+            && let Some(error) = cause.downcast_ref::<Error>()
+        {
+            return error.clone();
+        }
         let (sqlstate, detail) = match &source {
             E::UniqueViolation { key, .. } => {
                 (sqlstate::UNIQUE_VIOLATION, Some(format!("Key {key} already exists.")))

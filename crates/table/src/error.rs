@@ -99,6 +99,12 @@ pub enum Error {
         /// The columns and values, and what is with them.
         detail: String,
     },
+    /// A row that follows another one, and may not be: whoever makes the rules for rows said so ([`Rules`](crate::Rules)).
+    #[error("{cause}")]
+    Refused {
+        /// What they said.
+        cause: Arc<dyn std::error::Error + Send + Sync>,
+    },
     /// A text that is longer than its column says.
     #[error("value too long for type {kind} in column \"{column}\"")]
     TooWide {
@@ -196,6 +202,7 @@ impl Error {
             | Error::UniqueViolation { .. }
             | Error::NotNull { .. }
             | Error::ForeignKeyViolation { .. }
+            | Error::Refused { .. }
             | Error::TooWide { .. }
             | Error::OutOfRange { .. }
             | Error::WrongType { .. }

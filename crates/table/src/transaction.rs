@@ -7,6 +7,7 @@ mod ddl;
 mod dml;
 mod foreign;
 mod locks;
+mod rules;
 mod statement;
 
 use std::time::Duration;
@@ -25,6 +26,7 @@ use crate::{Error, Result};
 use statement::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
+pub use rules::Rules;
 
 /// How many ended transactions one that ends cleans up after: more than one, so that they do not pile up.
 const CLEAN: usize = 16;

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use cairn_table::Table;
+use cairn_table::row::Type;
 use cairn_table::schema::TableDef;
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
@@ -397,17 +398,16 @@ impl Session {
         let view = transaction.view().clone();
         let Some(key) = table.def().foreign_keys.get(at) else { return Ok(()) };
         let Some(parent) = view.catalog().table_by_id(key.table).cloned() else { return Ok(()) };
-        let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<usize>> {
+        // Columns that refer, in the order of the key that they refer to, and what types they have there.
+        let own = |columns: &[cairn_table::schema::KeyColumn]| -> Option<Vec<(usize, Type)>> {
             if columns.len() != key.references.len() {
                 return None;
             }
             columns
                 .iter()
                 .map(|column| {
-                    key.references
-                        .iter()
-                        .position(|&other| other == column.column)
-                        .and_then(|at| key.columns.get(at).copied())
+                    let at = key.references.iter().position(|&other| other == column.column)?;
+                    Some((*key.columns.get(at)?, parent.def().columns.get(column.column)?.kind.kind))
                 })
                 .collect()
         };
@@ -432,12 +432,14 @@ impl Session {
         let Some(format) = format else { return Ok(()) };
         let mut scan = view.scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
         while let Some(row) = scan.next()? {
-            let values: Vec<_> = columns.iter().map(|&column| row.get(column)).collect();
+            let values: Vec<_> = columns.iter().map(|&(column, _)| row.get(column)).collect();
             if values.contains(&cairn_table::row::Value::Null) {
                 continue;
             }
+            let there = values.iter().zip(&columns).map(|(value, &(_, kind))| value.with_type(kind));
+            let there: Option<Vec<_>> = there.collect();
             let mut start = Vec::new();
-            let mut found = format.encode(&values, &mut start);
+            let mut found = there.is_some_and(|there| format.encode(&there, &mut start));
             if found {
                 let end = [&start[..], &[0xff]].concat();
                 let mut there = view.scan(

@@ -142,7 +142,7 @@ impl Constraints<'_> {
             let (Some(own), Some(other)) = (self.def.columns.get(own), parent.columns.get(other)) else {
                 continue;
             };
-            if own.kind.kind != other.kind.kind || own.kind.decimal != other.kind.decimal {
+            if !own.kind.may_refer_to(&other.kind) {
                 let what = format!("foreign key constraint \"{name}\" cannot be implemented");
                 let detail = format!(
                     "Key columns \"{}\" and \"{}\" are of incompatible types: {} and {}.",

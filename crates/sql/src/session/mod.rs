@@ -5,6 +5,7 @@ mod first_rows;
 mod notice;
 mod plan;
 mod prepare;
+mod rules;
 mod run;
 mod settings;
 mod transaction;

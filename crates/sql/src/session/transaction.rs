@@ -2,6 +2,7 @@
 
 use cairn_table::{Isolation, Savepoint, Transaction};
 
+use super::rules::Rules;
 use super::{Session, Settings};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
@@ -166,7 +167,7 @@ impl Session {
 
     fn end_changes(&mut self) -> Result<()> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        let ended = open.transaction.end_changes();
+        let ended = open.transaction.end_changes_by(&Rules::new(&self.context));
         ended.map_err(|error| self.explain(error.into()))
     }
 

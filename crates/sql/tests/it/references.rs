@@ -130,3 +130,109 @@ fn blocks() {
     assert_eq!(run(&mut c, "insert into n values (1, 99), (10, 11), (11, 10) on conflict do nothing"), 2);
     assert_eq!(fails(&mut c, "insert into n values (1, 0), (12, 99) on conflict do nothing"), "23503");
 }
+
+/// Goal: rows that follow another fulfil what their table says of its rows. Method: CHECK, NOT NULL and narrower columns in tables that refer to one, changed with and without a query; what
+/// they are by default comes from an expression, and has to be there.
+#[test]
+fn rows_that_follow_are_checked() {
+    let mut c = database().connect();
+    run(&mut c, "create table p (id bigint primary key)");
+    run(&mut c, "create table few (id bigint primary key)");
+    run(&mut c, "insert into few values (1)");
+    run(&mut c, "insert into p values (1), (7), (9)");
+    for (columns, change, code) in [
+        ("p bigint references p on delete set null check (p is not null)", "delete from p", "23514"),
+        ("p bigint not null references p on delete set null", "delete from p", "23502"),
+        ("p bigint references p on update cascade check (p < 5)", "update p set id = 5", "23514"),
+        (
+            "p bigint references p on update cascade check (10 / (p - 5) < 100)",
+            "update p set id = 5",
+            "22012",
+        ),
+        ("p smallint references p on update cascade", "update p set id = 40000", "22003"),
+        ("p int default 3 + 4 references p on delete set default check (p <> 7)", "delete from p", "23514"),
+        ("p int default 3 + 5 references p on delete set default", "delete from p", "23503"),
+        ("p int default 1 references p on delete set default", "delete from p", "23503"),
+        ("p int default 1 references p on update set default", "update p set id = 5", "23503"),
+        ("p int not null references p on update set default", "update p set id = 5", "23502"),
+    ] {
+        run(&mut c, &format!("create table t (id int primary key, {columns})"));
+        run(&mut c, "insert into t values (1, 1)");
+        for condition in ["where id = 1", "where id in (select id from few)"] {
+            let error = c.execute(&format!("{change} {condition}"), &[]).unwrap_err();
+            assert_eq!(error.sqlstate(), code, "{columns}: {change} {condition}: {error}");
+            if code == "23514" {
+                assert!(error.detail().unwrap().starts_with("Failing row contains (1, "), "{error:?}");
+            }
+        }
+        assert_eq!(ask(&mut c, "select * from t"), ["1|1"]);
+        run(&mut c, "drop table t");
+    }
+    for (columns, change, then) in [
+        ("p bigint references p on delete set null check (p < 5)", "delete from p", "1|NULL"),
+        ("p int default 3 + 4 references p on delete set default", "delete from p", "1|7"),
+        ("p int references p on delete set default", "delete from p", "1|NULL"),
+        ("p smallint default 9 references p on update set default", "update p set id = 5", "1|9"),
+        ("p int references p on update cascade check (p < 6)", "update p set id = 5", "1|5"),
+    ] {
+        run(&mut c, &format!("create table t (id int primary key, {columns})"));
+        run(&mut c, "insert into t values (1, 1)");
+        run(&mut c, "begin");
+        run(&mut c, &format!("{change} where id = 1"));
+        assert_eq!(ask(&mut c, "select * from t"), [then], "{columns}: {change}");
+        run(&mut c, "rollback");
+        assert_eq!(ask(&mut c, "select * from t"), ["1|1"]);
+        run(&mut c, "drop table t");
+    }
+}
+
+/// Goal: integers refer to integers of any width, and to nothing that their own width has not. Method: each pair of types both ways, by a primary key and by a unique index, with an index on
+/// what refers and without, and constraints that come later; other types are refused.
+#[test]
+fn references_between_integers() {
+    let mut c = database().connect();
+    for (here, there) in [
+        ("smallint", "bigint"),
+        ("bigint", "smallint"),
+        ("int", "bigint"),
+        ("bigint", "int"),
+        ("int", "smallint"),
+    ] {
+        for (key, index) in [("primary key", ""), ("unique", "create index on t (p)")] {
+            run(&mut c, &format!("create table p (x text, id {there} {key})"));
+            run(
+                &mut c,
+                &format!(
+                    "create table t (id int primary key, p {here} references p (id) on update cascade on delete cascade)"
+                ),
+            );
+            if !index.is_empty() {
+                run(&mut c, index);
+            }
+            run(&mut c, "insert into p values ('', 1), ('', 300)");
+            run(&mut c, "insert into t values (1, 1), (2, 300), (3, null)");
+            assert_eq!(fails(&mut c, "insert into t values (4, 2)"), "23503");
+            if here == "bigint" {
+                assert_eq!(fails(&mut c, "insert into t values (4, 4294967297)"), "23503");
+            }
+            run(&mut c, "update p set id = 301 where id = 300");
+            assert_eq!(ask(&mut c, "select p from t order by id"), ["1", "301", "NULL"]);
+            run(&mut c, "delete from p where id = 301");
+            assert_eq!(ask(&mut c, "select p from t order by id"), ["1", "NULL"]);
+            run(&mut c, &format!("create table u (p {here})"));
+            run(&mut c, "insert into u values (1)");
+            run(&mut c, "alter table u add foreign key (p) references p (id)");
+            assert_eq!(fails(&mut c, "delete from p"), "23503");
+            run(&mut c, "insert into u select null");
+            run(&mut c, "create table v (p bigint)");
+            run(&mut c, "insert into v values (65537)");
+            assert_eq!(fails(&mut c, "alter table v add foreign key (p) references p (id)"), "23503");
+            for table in ["v", "u", "t", "p"] {
+                run(&mut c, &format!("drop table {table}"));
+            }
+        }
+    }
+    run(&mut c, "create table p (id bigint primary key, t text unique)");
+    assert_eq!(fails(&mut c, "create table t (p text references p)"), "42804");
+    assert_eq!(fails(&mut c, "create table t (p int references p (t))"), "42804");
+}

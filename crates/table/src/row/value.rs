@@ -39,6 +39,11 @@ pub enum Type {
 }
 
 impl Type {
+    /// Whether it is a whole number.
+    pub const fn is_integer(self) -> bool {
+        matches!(self, Type::SmallInt | Type::Int | Type::BigInt)
+    }
+
     /// Bytes of a value in a row; `None` where that depends on the value.
     pub const fn width(self) -> Option<usize> {
         match self {
@@ -97,6 +102,25 @@ pub enum Value<'a> {
     Timestamp(i64),
     Interval(Interval),
     Uuid([u8; 16]),
+}
+
+impl<'a> Value<'a> {
+    /// The same number as an integer of another width, and what has the type already as it is: what a reference to a column of that type looks for. `None` where there is no such
+    /// number.
+    pub fn with_type(self, kind: Type) -> Option<Value<'a>> {
+        let number: i64 = match self {
+            Value::SmallInt(number) => number.into(),
+            Value::Int(number) => number.into(),
+            Value::BigInt(number) => number,
+            other => return other.type_of().is_none_or(|own| own == kind).then_some(other),
+        };
+        match kind {
+            Type::SmallInt => number.try_into().ok().map(Value::SmallInt),
+            Type::Int => number.try_into().ok().map(Value::Int),
+            Type::BigInt => Some(Value::BigInt(number)),
+            _ => None,
+        }
+    }
 }
 
 impl Value<'_> {

@@ -50,6 +50,13 @@ impl ColumnType {
         ColumnType { is_zoned: true, ..ColumnType::new(Type::Timestamp) }
     }
 
+    /// Whether a foreign key may have a column of this type for one of the other: the same numbers are integers of any width, but no decimals of another scale.
+    pub fn may_refer_to(&self, other: &ColumnType) -> bool {
+        let scale = |kind: &ColumnType| kind.decimal.map(|(_, scale)| scale);
+        let is_same = self.kind == other.kind && scale(self) == scale(other);
+        is_same || (self.kind.is_integer() && other.kind.is_integer())
+    }
+
     /// JSON, kept as text.
     pub const fn json() -> Self {
         ColumnType { kind: Type::Text, length: None, decimal: None, is_json: true, is_zoned: false }

@@ -7,7 +7,7 @@ use super::dml::{can_be_key, duplicate};
 use crate::catalog::{Catalog, LONG, PUBLIC, ROOT, Record as CatalogRecord, Table, TableStatistics};
 use crate::mvcc::Mode;
 use crate::row::Value;
-use crate::schema::{IndexDef, KeyColumn, Referential, TableDef, ViewDef};
+use crate::schema::{IndexDef, KeyColumn, TableDef, ViewDef};
 use crate::sorter::Sorter;
 use crate::storage::{Direction, Record, Tree, write_chain};
 use crate::{Error, Result};
@@ -276,26 +276,17 @@ impl Transaction {
                     ),
                 });
             }
-            // Keys of other types have other bytes, and decimals of other scales other numbers: nothing would ever be found.
-            let kind = |def: &TableDef, at: &usize| {
-                def.columns
-                    .get(*at)
-                    .map(|column| (column.kind.kind, column.kind.decimal.map(|(_, scale)| scale)))
+            let fits = |(here, there): (&usize, &usize)| {
+                let here = table.def().columns.get(*here);
+                let there = parent.and_then(|parent| parent.def().columns.get(*there));
+                here.zip(there).is_some_and(|(here, there)| here.kind.may_refer_to(&there.kind))
             };
-            let is_same = |(here, there): (&usize, &usize)| {
-                parent.is_some_and(|parent| kind(table.def(), here) == kind(parent.def(), there))
-            };
-            if !key.columns.iter().zip(&key.references).all(is_same) {
+            if !key.columns.iter().zip(&key.references).all(fits) {
                 return Err(Error::Invalid {
                     what: format!(
                         "the columns of constraint \"{}\" are of other types than those that they refer to",
                         key.name
                     ),
-                });
-            }
-            if [key.on_delete, key.on_update].contains(&Referential::SetDefault) {
-                return Err(Error::Invalid {
-                    what: format!("constraint \"{}\" asks for SET DEFAULT, which is not supported", key.name),
                 });
             }
         }

@@ -8,6 +8,7 @@ use std::ops::Bound;
 
 use cairn_vfs::sync::Arc;
 
+use super::Rules;
 use super::Transaction;
 use super::dml::{named, shown};
 use crate::catalog::{GHOST, Index, OwnedValue, RowRef, Table};
@@ -60,7 +61,7 @@ fn referenced<'t>(parent: &'t Table, key: &ForeignKeyDef) -> Option<(&'t Tree, O
     Some((&index.tree, Some(index)))
 }
 
-/// The key of a referenced row, from values of its columns. `None` when one is NULL.
+/// The key of a referenced row, from values of its columns or of those that refer to them. `None` when one is NULL, or a number that its column cannot have.
 fn key_of<'v>(
     parent: &Table,
     index: Option<&Index>,
@@ -72,10 +73,8 @@ fn key_of<'v>(
     };
     let mut values = Vec::with_capacity(columns.len());
     for column in columns {
-        match value(column.column) {
-            None | Some(Value::Null) => return None,
-            Some(value) => values.push(value),
-        }
+        let value = value(column.column).filter(|value| *value != Value::Null)?;
+        values.push(value.with_type(parent.def().columns.get(column.column)?.kind.kind)?);
     }
     let mut key = Vec::new();
     format.encode(&values, &mut key).then_some(key)
@@ -115,8 +114,12 @@ impl Transaction {
                 }
                 continue;
             }
-            let refers_to_itself = key.table == table.id()
-                && key.columns.iter().zip(&key.references).all(|(&here, &there)| value(here) == value(there));
+            let is_its_own = |(&here, &there): (&usize, &usize)| {
+                let there = value(there);
+                there.type_of().and_then(|kind| value(here).with_type(kind)) == Some(there)
+            };
+            let refers_to_itself =
+                key.table == table.id() && key.columns.iter().zip(&key.references).all(is_its_own);
             if self.refers_to_a_row(table, key, value)? || refers_to_itself {
                 continue;
             }
@@ -254,7 +257,7 @@ impl Transaction {
     }
 
     /// Deals with rows that refer to a row that has gone, or has other values now.
-    pub(super) fn follow(&mut self, removed: &Removed) -> Result<()> {
+    pub(super) fn follow(&mut self, removed: &Removed, rules: &dyn Rules) -> Result<()> {
         let Some((key, action)) = removed.action() else { return Ok(()) };
         if matches!(action, Referential::NoAction | Referential::Restrict) {
             return self.check_left(removed, key, action);
@@ -262,9 +265,7 @@ impl Transaction {
         let table = &removed.child;
         let Some((_, index)) = referenced(&removed.parent, key) else { return Ok(()) };
         for child in &self.children_of(removed, key, usize::MAX)? {
-            if self.view.canceller.is_cancelled() {
-                return Err(Error::Cancelled);
-            }
+            self.go_on()?;
             self.claim(table.tree.root(), child, Mode::Exclusive, true)?;
             let Some(bytes) = self.current(&table.tree, child)? else { continue };
             let whole = self.whole(&bytes)?;
@@ -280,16 +281,52 @@ impl Transaction {
                 self.delete(table, child)?;
                 continue;
             }
+            let new = self.followed(removed, key, action, rules)?;
             let mut changed = row.values();
-            for (at, &column) in key.columns.iter().enumerate() {
-                let new = removed.new.as_ref().filter(|_| action == Referential::Cascade);
+            for (&column, new) in key.columns.iter().zip(&new) {
                 if let Some(place) = changed.get_mut(column) {
-                    *place = new.and_then(|new| new.get(at)).map_or(Value::Null, OwnedValue::value);
+                    *place = new.value();
                 }
             }
+            // Who refers by default to what has gone has not changed, and refers to nothing.
+            if action == Referential::SetDefault
+                && key.columns.iter().all(|&at| changed.get(at) == Some(&row.get(at)))
+            {
+                self.note_referring(table, removed.constraint, child);
+                continue;
+            }
+            super::dml::check_values(table, &changed)?;
+            rules.check(table, &changed).map_err(|cause| Error::Refused { cause })?;
             self.update(table, child, &changed)?;
         }
         Ok(())
+    }
+
+    /// What the columns of a row become that follows.
+    fn followed(
+        &self,
+        removed: &Removed,
+        key: &ForeignKeyDef,
+        action: Referential,
+        rules: &dyn Rules,
+    ) -> Result<Vec<OwnedValue>> {
+        let table = &removed.child;
+        let value = |(at, &column): (usize, &usize)| match (action, &removed.new) {
+            (Referential::Cascade, Some(new)) => {
+                let Some(def) = table.def().columns.get(column) else {
+                    return Ok(OwnedValue::Plain(Value::Null));
+                };
+                let new = new.get(at).map_or(Value::Null, OwnedValue::value);
+                new.with_type(def.kind.kind)
+                    .map(OwnedValue::from)
+                    .ok_or_else(|| Error::OutOfRange { column: def.name.clone(), kind: def.kind.to_string() })
+            }
+            (Referential::SetDefault, _) => {
+                rules.default_of(table, column).map_err(|cause| Error::Refused { cause })
+            }
+            _ => Ok(OwnedValue::Plain(Value::Null)),
+        };
+        key.columns.iter().enumerate().map(value).collect()
     }
 
     /// Sees that nobody refers to what has gone.
@@ -332,10 +369,13 @@ impl Transaction {
         if let Some(index) = index.and_then(|at| child.indexes.get(at)) {
             let old = |column: usize| {
                 let at = key.columns.iter().position(|&other| other == column)?;
-                removed.old.get(at).map(OwnedValue::value)
+                let kind = child.def().columns.get(column)?.kind.kind;
+                removed.old.get(at)?.value().with_type(kind)
             };
             let columns = index.def.columns.iter().take(key.columns.len());
-            let values: Vec<Value<'_>> = columns.filter_map(|column| old(column.column)).collect();
+            let values: Option<Vec<Value<'_>>> = columns.map(|column| old(column.column)).collect();
+            // A number that their columns cannot have.
+            let Some(values) = values else { return Ok(Vec::new()) };
             if !index.key.encode(&values, &mut start) {
                 return Err(dangling(child, key));
             }

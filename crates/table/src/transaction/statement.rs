@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 
 use super::Transaction;
 use super::foreign::{Referring, Removed};
+use super::rules::{NoRules, Rules};
 use crate::{Error, Result};
 
 /// What the changes of a statement have left to be done.
@@ -87,8 +88,15 @@ impl Transaction {
     ///
     /// Errors: [`Error::ForeignKeyViolation`], those of changes. Go back to a savepoint from before the statement then: without that there is no commit.
     pub fn end_changes(&mut self) -> Result<()> {
+        self.end_changes_by(&NoRules)
+    }
+
+    /// As [`Transaction::end_changes`], with rules for the rows that follow.
+    ///
+    /// Errors: as [`Transaction::end_changes`], and [`Error::Refused`].
+    pub fn end_changes_by(&mut self, rules: &dyn Rules) -> Result<()> {
         self.statement.is_open = false;
-        self.settle()
+        self.settle_by(rules)
     }
 
     /// Notes what a change asks for that is through, and does it at once where the change is a statement of its own.
@@ -99,6 +107,10 @@ impl Transaction {
 
     /// Does what is noted.
     pub(super) fn settle(&mut self) -> Result<()> {
+        self.settle_by(&NoRules)
+    }
+
+    fn settle_by(&mut self, rules: &dyn Rules) -> Result<()> {
         if self.statement.removed.is_empty() && self.statement.referring.is_empty() {
             return Ok(());
         }
@@ -106,25 +118,30 @@ impl Transaction {
         self.statement.rounds += 1;
         // What follows belongs to the statement.
         let was_open = std::mem::replace(&mut self.statement.is_open, true);
-        let settled = self.settle_all();
+        let settled = self.settle_all(rules);
         self.statement.is_open = was_open;
         settled
     }
 
-    fn settle_all(&mut self) -> Result<()> {
+    fn settle_all(&mut self, rules: &dyn Rules) -> Result<()> {
         // What cannot be done is still to be done: nobody commits without it.
         while let Some(removed) = self.statement.removed.pop_front() {
-            if let Err(error) = self.follow(&removed) {
+            if let Err(error) = self.go_on().and_then(|()| self.follow(&removed, rules)) {
                 self.statement.removed.push_front(removed);
                 return Err(error);
             }
         }
         while let Some(referring) = self.statement.referring.pop_front() {
-            if let Err(error) = self.check_again(&referring) {
+            if let Err(error) = self.go_on().and_then(|()| self.check_again(&referring)) {
                 self.statement.referring.push_front(referring);
                 return Err(error);
             }
         }
         Ok(())
+    }
+
+    /// Errors: [`Error::Cancelled`].
+    pub(super) fn go_on(&self) -> Result<()> {
+        if self.view.canceller.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::{ForeignKeyDef, Referential};
-use cairn_table::{Canceller, Database, Durability, Error, Isolation, Result, Table, Transaction};
+use cairn_table::{
+    Canceller, Database, Durability, Error, Isolation, OwnedValue, Result, Rules, Table, Transaction,
+};
 
 use crate::watch::Watch;
 use crate::{Fixture, all, def, index, key};
@@ -300,4 +302,80 @@ fn others_meanwhile() {
     first.commit(Durability::Buffered).unwrap();
     refused(refers.join().unwrap());
     assert!(all(&fixture.begin(), &nodes, None).is_empty());
+}
+
+/// Rules that say what a parent is by default, and that refuse one.
+#[derive(Debug)]
+struct Parents {
+    default: Value<'static>,
+    refused: i32,
+}
+
+impl Rules for Parents {
+    fn default_of(&self, _: &Table, _: usize) -> Result<OwnedValue, Refusal> {
+        Ok(self.default.into())
+    }
+
+    fn check(&self, _: &Table, values: &[Value<'_>]) -> Result<(), Refusal> {
+        match values[1] == Value::Int(self.refused) {
+            true => Err(Arc::new(Error::Invalid { what: "not this one".to_owned() })),
+            false => Ok(()),
+        }
+    }
+}
+
+type Refusal = Arc<dyn std::error::Error + Send + Sync>;
+
+/// Goal: whoever ends a statement says which rows may follow, and what columns are by default. Method: each action, with rules that let the row be and with such that do not; a default that is
+/// not there, and that is the row which has gone; without rules the default is NULL.
+#[test]
+fn rules_for_rows_that_follow() {
+    for (action, default, then) in [
+        (Referential::SetDefault, Value::Int(2), Some("5,2")),
+        (Referential::SetDefault, Value::Null, Some("5,null")),
+        (Referential::SetDefault, Value::Int(9), None),
+        (Referential::SetDefault, Value::Int(1), None),
+        (Referential::SetNull, Value::Int(2), Some("5,null")),
+        (Referential::Cascade, Value::Int(2), Some("5,7")),
+    ] {
+        let fixture = Fixture::new();
+        let nodes = nodes(&fixture, "n", action);
+        fixture.run(|transaction| {
+            [(1, None), (2, None), (5, Some(1))]
+                .into_iter()
+                .for_each(|(id, parent)| transaction.insert(&nodes, &row(id, parent)).unwrap());
+        });
+        let change = |rules: &dyn Rules| {
+            let mut transaction = fixture.begin();
+            transaction.begin_changes();
+            let one = key(&nodes, 1);
+            match action {
+                Referential::Cascade => transaction.update(&nodes, &one, &row(7, None)).map(|_| ()),
+                _ => transaction.delete(&nodes, &one).map(|_| ()),
+            }?;
+            transaction.end_changes_by(rules)?;
+            let rows = all(&transaction, &nodes, None);
+            transaction.rollback()?;
+            Ok::<_, Error>(rows)
+        };
+        let changed = change(&Parents { default, refused: 0 });
+        match then {
+            Some(then) => assert!(changed.unwrap().contains(&then.to_owned()), "{action:?} {then}"),
+            None => refused(changed),
+        }
+        if let Some(new) = then.and_then(|then| then.split(',').nth(1)?.parse().ok()) {
+            let error = change(&Parents { default, refused: new }).unwrap_err();
+            assert!(matches!(error, Error::Refused { .. }), "{error:?}");
+            assert_eq!(error.to_string(), "not this one");
+        }
+        assert_eq!(all(&fixture.begin(), &nodes, None), ["1,null", "2,null", "5,1"]);
+    }
+    let fixture = Fixture::new();
+    let nodes = nodes(&fixture, "n", Referential::SetDefault);
+    fixture.run(|transaction| {
+        transaction.insert(&nodes, &row(1, None)).unwrap();
+        insert(transaction, &nodes, 5, 1).unwrap();
+        assert!(transaction.delete(&nodes, &key(&nodes, 1)).unwrap());
+    });
+    assert_eq!(all(&fixture.begin(), &nodes, None), ["5,null"]);
 }
