@@ -13,7 +13,7 @@ use cairn_table::schema::ColumnType;
 
 use super::decode::{Cell, bad, utf8};
 use super::fields::Span;
-use crate::datum::{Datum, DatumRef, pow10, rescale};
+use crate::datum::{Datum, DatumRef, kept, pow10};
 use crate::sqlstate::{INVALID_BINARY_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE};
 use crate::{Error, Result};
 
@@ -157,12 +157,8 @@ fn numeric(bytes: &[u8], kind: &ColumnType) -> Result<DatumRef<'static>> {
     }
     let unscaled = if sign == NEGATIVE { -unscaled } else { unscaled };
     let scale = u8::try_from(scale).map_err(|_| overflow())?;
-    let (precision, to) = kind.decimal.unwrap_or((38, display.min(38) as u8));
-    let unscaled = rescale(unscaled, scale, to).ok_or_else(overflow)?;
-    if pow10(precision.into()).is_some_and(|most| unscaled.unsigned_abs() >= most.unsigned_abs()) {
-        return Err(overflow());
-    }
-    Ok(DatumRef::Decimal { unscaled, scale: to })
+    let digits = kind.decimal.unwrap_or((38, display.min(38) as u8));
+    Ok(DatumRef::Decimal { unscaled: kept(unscaled, scale, digits)?, scale: digits.1 })
 }
 
 /// Appends a value with its length.

@@ -9,7 +9,7 @@ use cairn_vfs::sync::Arc;
 
 use super::{ParquetReader, ParquetWriter};
 use crate::batch::{BatchReader, conform, data_type};
-use crate::datum::{Datum, DatumRef};
+use crate::datum::{Datum, DatumRef, OPEN, kept};
 use crate::direct::{Insert, InsertRun};
 use crate::error::{Error, Result};
 use crate::outcome::Column;
@@ -81,9 +81,10 @@ fn sources(insert: &Insert, file: &Schema) -> Result<Vec<Source>> {
             (Type::Uuid, DataType::FixedSizeBinary(16)) => (Type::Blob.into(), Some(kind.clone())),
             (Type::Uuid | Type::Interval, _) => (Type::Text.into(), Some(kind.clone())),
             (Type::Text, _) if kind.is_json => (Type::Text.into(), Some(kind.clone())),
-            // Its own precision is seen to when the row is put in.
+            // Its own precision is seen to when the row is put in, but no digits are lost where the column does not say so.
             (Type::Decimal, DataType::Decimal128(_, scale)) => {
-                (ColumnType::decimal(38, (*scale).clamp(0, 38) as u8), None)
+                let is_open = kind.decimal == Some(OPEN);
+                (ColumnType::decimal(38, (*scale).clamp(0, 38) as u8), is_open.then(|| kind.clone()))
             }
             _ => (kind.clone(), None),
         };
@@ -98,6 +99,9 @@ fn made<'r>(sources: &[Source], value: impl Fn(usize) -> DatumRef<'r>) -> Result
         let Some(kind) = &source.kind else { return Ok(None) };
         Ok(match value(at) {
             DatumRef::Text(text) => Some(Datum::parse(text, kind)?),
+            DatumRef::Decimal { unscaled, scale } => {
+                Some(Datum::Decimal { unscaled: kept(unscaled, scale, OPEN)?, scale: OPEN.1 })
+            }
             DatumRef::Blob(bytes) => bytes.try_into().ok().map(Datum::Uuid),
             _ => None,
         })

@@ -9,7 +9,7 @@ mod text;
 
 pub(crate) use calendar::{civil_from_days, days_from_civil, days_in_month};
 pub use convert::FromDatum;
-pub(crate) use number::{pow10, rescale, rescale_exact};
+pub(crate) use number::{OPEN, kept, pow10, rescale, rescale_exact};
 pub(crate) use parse::{parse_decimal, parse_decimal_exactly};
 
 use cairn_table::row::{Interval, Type, Value};

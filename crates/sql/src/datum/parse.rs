@@ -4,7 +4,8 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::calendar::{days_from_civil, days_in_month};
-use super::{Datum, pow10, rescale, rescale_exact};
+use super::number::too_fine;
+use super::{Datum, OPEN, kept, pow10, rescale, rescale_exact};
 use crate::sqlstate::{
     DATETIME_FIELD_OVERFLOW, INVALID_DATETIME_FORMAT, INVALID_TEXT_REPRESENTATION, NUMERIC_VALUE_OUT_OF_RANGE,
 };
@@ -32,14 +33,12 @@ impl Datum {
             Type::Real => Datum::Real(float(trimmed).ok_or_else(invalid)? as f32),
             Type::Double => Datum::Double(float(trimmed).ok_or_else(invalid)?),
             Type::Decimal => {
-                let (unscaled, scale) = parse_decimal(trimmed).ok_or_else(invalid)?;
-                let (precision, to) = kind.decimal.unwrap_or((38, scale));
-                let fits = |value: &i128| {
-                    pow10(precision.into()).is_none_or(|most| value.unsigned_abs() < most.unsigned_abs())
-                };
-                let unscaled = rescale(unscaled, scale, to).filter(fits);
-                let overflow = || Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric field overflow");
-                Datum::Decimal { unscaled: unscaled.ok_or_else(overflow)?, scale: to }
+                let (unscaled, scale, is_exact) = digits_of(trimmed).ok_or_else(invalid)?;
+                let digits = kind.decimal.unwrap_or((38, scale));
+                if !is_exact && kind.decimal.is_none_or(|digits| digits == OPEN) {
+                    return Err(too_fine());
+                }
+                Datum::Decimal { unscaled: kept(unscaled, scale, digits)?, scale: digits.1 }
             }
             Type::Text if kind.is_json => {
                 check_json(text).map_err(|what| {

@@ -175,7 +175,7 @@ impl<'a> InsertRun<'a> {
         for nodes in insert.rows.iter().flatten() {
             let mut row = Assigned(Vec::with_capacity(nodes.len()));
             for (node, column) in nodes.iter().zip(&insert.table.def().columns) {
-                row.push(node.eval(&env)?, column)?;
+                row.push_node(node, &env, column)?;
             }
             self.row(&row, transaction)?;
         }
@@ -243,6 +243,9 @@ impl<'a> InsertRun<'a> {
     }
 
     fn row(&mut self, row: &Assigned<'_>, transaction: &mut Transaction) -> Result<()> {
+        if transaction.canceller().is_cancelled() {
+            return Err(Error::from(cairn_table::Error::Cancelled));
+        }
         let insert = self.insert;
         let values = row.values();
         let env = Env::new(Cells::Values(&values), self.params, self.context);
@@ -406,7 +409,7 @@ pub(super) fn changed<'v>(
     let mut row = Assigned(Vec::with_capacity(columns.len()));
     for (at, column) in columns.iter().enumerate() {
         match sets.iter().find(|(set, _)| *set == at) {
-            Some((_, node)) => row.push(node.eval(env)?, column)?,
+            Some((_, node)) => row.push_node(node, env, column)?,
             None => {
                 let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
                 row.0.push(Val::Ref(DatumRef::from_value(env.row.get(at), scale)));

@@ -6,7 +6,7 @@ use cairn_table::schema::{ColumnDef, TableDef};
 use datafusion::sql::sqlparser::ast::SelectItem;
 
 use super::Binder;
-use crate::datum::{Datum, DatumRef};
+use crate::datum::{Datum, DatumRef, kept};
 use crate::error::{Error, Result};
 use crate::expr::{Compiler, Env, Failure, Node, Scope, Val, assign};
 use crate::outcome::Column;
@@ -37,6 +37,19 @@ impl<'a> Assigned<'a> {
         };
         self.0.push(value);
         Ok(())
+    }
+
+    /// Takes what an expression gives for the next column. A parameter is what somebody has written: it loses no digits without a word.
+    ///
+    /// Errors: as [`Assigned::push`], and those of the expression.
+    pub fn push_node(&mut self, node: &'a Node, env: &Env<'a>, column: &ColumnDef) -> Result<()> {
+        let value = node.eval(env)?;
+        if let (Node::Param(_), DatumRef::Decimal { unscaled, scale }, Some(digits)) =
+            (node, value.get(), column.kind.decimal)
+        {
+            kept(unscaled, scale, digits)?;
+        }
+        self.push(value, column)
     }
 
     pub fn values(&self) -> Vec<Value<'_>> {

@@ -5,11 +5,10 @@ use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
 
 use super::last_name;
+use crate::datum::OPEN;
 use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_PARAMETER_VALUE, UNDEFINED_OBJECT};
 
-/// Digits after the point of a decimal that says nothing about them: PostgreSQL keeps as many as there are, here a column has a fixed number.
-const DEFAULT_SCALE: u8 = 10;
 const MOST_DIGITS: u64 = 38;
 
 /// The type that columns and values of this name have. `char(n)` is `varchar(n)`; times with a zone are kept in UTC.
@@ -91,7 +90,7 @@ pub(crate) fn is_serial(kind: &DataType) -> bool {
 
 fn decimal(info: &ExactNumberInfo) -> Result<ColumnType> {
     let (precision, scale) = match *info {
-        ExactNumberInfo::None => return Ok(ColumnType::decimal(MOST_DIGITS as u8, DEFAULT_SCALE)),
+        ExactNumberInfo::None => return Ok(ColumnType::decimal(OPEN.0, OPEN.1)),
         ExactNumberInfo::Precision(precision) => (precision, 0),
         ExactNumberInfo::PrecisionAndScale(precision, scale) => (precision, scale),
     };

@@ -304,3 +304,89 @@ fn literals() {
         assert_eq!(ask(&mut c, sql), [rows], "{sql}");
     }
 }
+
+/// Goal: a text goes into no column of another type without a cast, wherever it comes from; what is only in quotes and parameters do. Method: INSERT and UPDATE by queries, beside what the
+/// direct path says of the same.
+#[test]
+fn texts_into_columns() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, n int, d date, v varchar(3))");
+    run(&mut c, "create table s (id int primary key, x text)");
+    run(&mut c, "insert into s values (1, '5'), (2, '6')");
+    for refused in [
+        "insert into t (id, n) select id, x from s",
+        "insert into t (id, n) select id, x || '' from s",
+        "insert into t (id, n) select 1, '5' union select 2, '6'",
+        "insert into t (id, n) select distinct 1, '5' from s",
+        "insert into t (id, n) select id, y from (select id, '5' as y from s) q",
+        "insert into t (id, n) values (1, (select x from s where id = 1))",
+        "insert into t (id, d) select id, case when id = 1 then '2024-01-01' end from s",
+        "update t set n = x from s where s.id = t.id",
+        "update t set n = (select x from s where s.id = t.id)",
+    ] {
+        assert_eq!(fails(&mut c, refused), "42804", "{refused}");
+    }
+    run(&mut c, "insert into t (id, n, d) select id, '5', '2024-01-01' from s");
+    run(&mut c, "insert into t select 3, null, '2024-01-02', x from s where id = 1");
+    run(&mut c, "insert into t (id, v, n) select s.*, ('7') from (select id + 3, x from s) s");
+    let insert = "insert into t (id, n, d) select id + 5, $1, $2 from s where id = 1";
+    let given = [Datum::Int(8), Datum::Text("2024-01-03".to_owned())];
+    assert_eq!(c.execute(insert, &given).unwrap(), 1);
+    assert_eq!(
+        ask(&mut c, "select * from t order by id"),
+        [
+            "1|5|2024-01-01|NULL",
+            "2|5|2024-01-01|NULL",
+            "3|NULL|2024-01-02|5",
+            "4|7|NULL|5",
+            "5|7|NULL|6",
+            "6|8|2024-01-03|NULL"
+        ]
+    );
+    assert_eq!(run(&mut c, "update t set n = '9', d = null from s where s.id = t.id"), 2);
+    assert_eq!(ask(&mut c, "select n, d from t where id < 3"), ["9|NULL", "9|NULL"]);
+    assert_eq!(fails(&mut c, "insert into t (id, n) select 9, 'nine'"), "22P02");
+    assert_eq!(fails(&mut c, "insert into t (id, v) select 9, 'long text' from s"), "22001");
+}
+
+/// Goal: digits that somebody has written are kept or refused, not rounded away without a word, where a column does not say how many it has. Method: each way in; what is computed
+/// is rounded, and columns that say how many digits they have round.
+#[test]
+fn digits_of_numerics() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, n numeric, m numeric(12, 3))");
+    for (at, kept) in
+        ["1.1234567890", "1.12345678900000", "-9999999999999999999999999999.5", "1e-10"].iter().enumerate()
+    {
+        run(&mut c, &format!("insert into t (id, n) values ({at}, {kept})"));
+        run(&mut c, &format!("insert into t (id, n) select {}, '{kept}'", at + 10));
+    }
+    assert_eq!(
+        ask(&mut c, "select n from t where id < 10 order by id"),
+        ["1.1234567890", "1.1234567890", "-9999999999999999999999999999.5000000000", "0.0000000001"]
+    );
+    for refused in [
+        "insert into t (id, n) values (20, 1.12345678901)",
+        "insert into t (id, n) values (20, -1.12345678901)",
+        "insert into t (id, n) values (20, '1.12345678901')",
+        "insert into t (id, n) select 20, '1.12345678901'",
+        "insert into t (id, n) select id + 20, '1e-11' from t",
+        "update t set n = 0.00000000001 where id = 1",
+    ] {
+        assert_eq!(fails(&mut c, refused), "22003", "{refused}");
+    }
+    let decimal = Datum::Decimal { unscaled: 112_345_678_901, scale: 11 };
+    for refused in ["insert into t (id, n) values (20, $1)", "update t set n = $1 where id = 1"] {
+        let error = c.execute(refused, std::slice::from_ref(&decimal)).unwrap_err();
+        assert_eq!(error.sqlstate(), "22003", "{refused}");
+        assert!(error.hint().unwrap().contains("numeric(precision, scale)"), "{error:?}");
+    }
+    c.execute("insert into t (id, m) values (20, $1)", std::slice::from_ref(&decimal)).unwrap();
+    run(&mut c, "insert into t (id, m) values (21, 1.12345678901), (22, '1.12345678901')");
+    run(&mut c, "insert into t (id, n) values (23, 1.0 / 3)");
+    run(&mut c, "insert into t (id, n) select 24, id / 3.0::double precision from t where id = 1");
+    assert_eq!(
+        ask(&mut c, "select n, m from t where id >= 20 order by id"),
+        ["NULL|1.123", "NULL|1.123", "NULL|1.123", "0.3333333333|NULL", "0.3333333333|NULL"]
+    );
+}

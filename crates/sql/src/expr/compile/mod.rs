@@ -17,7 +17,7 @@ use crate::expr::node::Operator;
 use crate::expr::{Comparison, Function, Node, Scope, is_assignable};
 use constant::fold;
 
-use crate::datum::Datum;
+use crate::datum::{Datum, kept};
 use crate::error::Error;
 use crate::sqlstate::{DATATYPE_MISMATCH, UNDEFINED_FUNCTION};
 use crate::syntax::{column_type, ident};
@@ -76,6 +76,16 @@ pub(in crate::expr) fn converted(node: Node, from: &ColumnType, to: &ColumnType)
     Node::Cast { operand: Box::new(operand), to: to.clone() }
 }
 
+/// Whether a number is written there, and not computed.
+fn is_literal(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(_) => true,
+        Expr::Nested(inner) => is_literal(inner),
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => is_literal(expr),
+        _ => false,
+    }
+}
+
 impl<'a> Compiler<'a> {
     pub fn new(scope: &'a Scope, params: &'a mut Vec<Option<ColumnType>>) -> Self {
         Compiler { scope, params }
@@ -100,6 +110,11 @@ impl<'a> Compiler<'a> {
             return Err(Error::new(DATATYPE_MISMATCH, what)
                 .with_hint("You will need to rewrite or cast the expression.")
                 .into());
+        }
+        if let (Node::Const(Datum::Decimal { unscaled, scale }), Some(digits), true) =
+            (&typed.node, to.decimal, is_literal(expr))
+        {
+            kept(*unscaled, *scale, digits)?;
         }
         // Numbers and times are converted when they are put in; that a moment has a zone is known here only.
         Ok(match from.is_zoned && to.kind == Type::Text {
