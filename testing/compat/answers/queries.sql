@@ -409,7 +409,6 @@ select to_char(id, '999') from t;
 --    4
 
 select max(i) from (select interval '1 month' as i union all select interval '40 days') y;
--- refused 0A000
 -- 40 days
 
 select id from t where null::int not in (select a from t) order by id;
@@ -438,10 +437,411 @@ select iv = '30 days', iv in ('720 hours', '1 day'), iv is distinct from interva
 -- t|t|f|same
 
 select iv from (values (interval '1 mon'), (interval '30 days')) s (iv) group by iv;
--- refused 0A000
+-- 1 mon
 
 select (a.iv = b.iv)::text from (values (interval '1 mon')) a (iv) join (values (interval '30 days')) b (iv) using (iv);
 -- true
 
 select count(*) from t where (id, 1) in ((1, 1), (2, 2), (3, 1));
 -- 2
+
+select id from t where (a, id) in (select v / 10, tid from u) order by id;
+-- 1
+
+select id from t where (a, id) in (select 10, tid from u) order by id;
+-- 1
+
+select id from t where (a, id) not in (select 10, tid from u where tid is not null) order by id;
+-- 2
+-- 3
+-- 4
+
+select id from t where (a, id) not in (select 10, tid from u) order by id;
+-- 2
+
+select id from t where (a, id) not in (select v, tid from u where v < 0) order by id;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select id from t where (id, a) in (select tid, 10 from u where u.v > t.id) order by id;
+-- 1
+
+select id from t where not (a, id) in (select 10, 1) order by id;
+-- 2
+-- 3
+-- 4
+
+select id from t where (a, id) in (select 10, 1) or s = 'z' order by id;
+-- 1
+-- 3
+
+select id from t where (a, id) = any (select 10, tid from u) order by id;
+-- 1
+
+select id from t where (a, id) <> all (select 10, 1) order by id;
+-- 2
+-- 3
+-- 4
+
+select id from t where (a, id, b) in (select 10, 1) order by id;
+-- fails 42601
+
+select id from t where id = any (select tid from u) order by id;
+-- 1
+-- 2
+
+select id from t where id = some (select tid from u) order by id;
+-- 1
+-- 2
+
+select id from t where id <> all (select tid from u where tid is not null) order by id;
+-- 3
+-- 4
+
+select id from t where id <> all (select tid from u) order by id;
+
+select id from t where id <> all (select tid from u where tid > 9) order by id;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select id, id = any (select tid from u), id <> all (select tid from u) from t order by id;
+-- 1|t|f
+-- 2|t|f
+-- 3|NULL|NULL
+-- 4|NULL|NULL
+
+select id from t where a < any (select v from u) order by id;
+-- 1
+-- 2
+-- 4
+
+select id from t where a > all (select v from u where v < 10) order by id;
+-- 1
+-- 2
+-- 4
+
+select id from t where a > all (select v from u) order by id;
+
+select id from t where a > all (select v from u where v > 1000) order by id;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select id from t where a >= any (select a from t) order by id;
+-- 1
+-- 2
+-- 4
+
+select id from t where a <> any (select a from t) order by id;
+-- 1
+-- 2
+-- 4
+
+select id from t where a = all (select 10) order by id;
+-- 1
+-- 4
+
+select id from t where a = all (select a from t where a is not null) order by id;
+
+select id from t where not a <= all (select a from t where a is not null) order by id;
+-- 2
+
+select id, a < any (select v from u), a < all (select v from u), a < any (select v from u where v > 1000), a < all (select v from u where v > 1000) from t order by id;
+-- 1|t|f|f|t
+-- 2|t|f|f|t
+-- 3|NULL|NULL|f|t
+-- 4|t|f|f|t
+
+select id, a <> any (select v from u where v is not null), a = all (select 10), a <= all (select v from u where v is not null) from t order by id;
+-- 1|t|t|f
+-- 2|t|f|f
+-- 3|NULL|NULL|NULL
+-- 4|t|t|f
+
+select id from t where a < any (select v from u where u.tid = t.id) order by id;
+-- 1
+
+select id from t where a < all (select v from u where u.tid = t.id) order by id;
+-- 1
+-- 3
+-- 4
+
+select id, s > any (select s from t), s >= all (select s from t where s is not null) from t order by id;
+-- 1|NULL|f
+-- 2|t|f
+-- 3|t|t
+-- 4|NULL|NULL
+
+select id from t where id between symmetric 3 and 2 order by id;
+-- 2
+-- 3
+
+select id from t where id not between symmetric 3 and 2 order by id;
+-- 1
+-- 4
+
+select id from t where id between asymmetric 3 and 2 order by id;
+
+select id from t x where x.id + 1 between symmetric x.a / 4 + 1 and 2 - 1 order by id;
+-- 1
+-- 2
+
+select 2 between symmetric 3 and 1, 2 not between symmetric 3 and 1, null between symmetric 1 and 2, 5 between symmetric 3 and null, 'b' between symmetric 'c' || '' and 'a';
+-- t|f|NULL|NULL|t
+
+select count(*) from t x join u y on x.id between symmetric y.tid and 2;
+-- 5
+
+select a, s, count(*) from t group by rollup (a, a, s) order by 1, 2, 3;
+-- 10|x|1
+-- 10|NULL|1
+-- 10|NULL|2
+-- 10|NULL|2
+-- 20|y|1
+-- 20|NULL|1
+-- 20|NULL|1
+-- NULL|z|1
+-- NULL|NULL|1
+-- NULL|NULL|1
+-- NULL|NULL|4
+
+select a, count(*) from t group by cube (a, a) order by 1, 2;
+-- 10|2
+-- 10|2
+-- 10|2
+-- 20|1
+-- 20|1
+-- 20|1
+-- NULL|1
+-- NULL|1
+-- NULL|1
+-- NULL|4
+
+select a, s, count(*) from t group by grouping sets ((a, s), (a, a), (a), ()) order by 1, 2, 3;
+-- 10|x|1
+-- 10|NULL|1
+-- 10|NULL|2
+-- 10|NULL|2
+-- 20|y|1
+-- 20|NULL|1
+-- 20|NULL|1
+-- NULL|z|1
+-- NULL|NULL|1
+-- NULL|NULL|1
+-- NULL|NULL|4
+
+select a, count(*) from t group by grouping sets ((a), (a), ()) order by 1, 2;
+-- 10|2
+-- 10|2
+-- 20|1
+-- 20|1
+-- NULL|1
+-- NULL|1
+-- NULL|4
+
+select a, s, count(*) from t group by a, rollup (a, s) order by 1, 2, 3;
+-- 10|x|1
+-- 10|NULL|1
+-- 10|NULL|2
+-- 10|NULL|2
+-- 20|y|1
+-- 20|NULL|1
+-- 20|NULL|1
+-- NULL|z|1
+-- NULL|NULL|1
+-- NULL|NULL|1
+
+select a, s, count(*) from t group by a, grouping sets ((s), ()) order by 1, 2, 3;
+-- 10|x|1
+-- 10|NULL|1
+-- 10|NULL|2
+-- 20|y|1
+-- 20|NULL|1
+-- NULL|z|1
+-- NULL|NULL|1
+
+select a, a, count(*) from t group by a, a order by 1, 2, 3;
+-- 10|10|2
+-- 20|20|1
+-- NULL|NULL|1
+
+select a, grouping(a), grouping(s), count(*) from t group by rollup (a, s) order by 1, 2, 3, 4;
+-- 10|0|0|1
+-- 10|0|0|1
+-- 10|0|1|2
+-- 20|0|0|1
+-- 20|0|1|1
+-- NULL|0|0|1
+-- NULL|0|1|1
+-- NULL|1|1|4
+
+select min(x), max(x), count(distinct x) from iv where id > 2;
+-- -1 days|1 mon|3
+
+select min(x)::text, max(x)::text from iv where id in (6, 7, 8);
+-- -1 days|2 days
+
+select min(x), max(x) from iv where x is null;
+-- NULL|NULL
+
+select extract(epoch from x)::int as e, count(*), min(id), max(id) from iv group by x order by e;
+-- -86400|1|6|6
+-- 86400|2|1|2
+-- 172800|1|7|7
+-- 2592000|2|3|4
+-- NULL|2|5|8
+
+select count(*) from iv group by x order by 1;
+-- 1
+-- 1
+-- 2
+-- 2
+-- 2
+
+select count(*) from (select distinct x from iv) d;
+-- 5
+
+select extract(epoch from x)::int from (select distinct x from iv) d order by 1;
+-- -86400
+-- 86400
+-- 172800
+-- 2592000
+-- NULL
+
+select distinct on (x) id from iv order by x, id;
+-- 6
+-- 1
+-- 7
+-- 3
+-- 5
+
+select id from iv order by x desc, id;
+-- 5
+-- 8
+-- 3
+-- 4
+-- 7
+-- 1
+-- 2
+-- 6
+
+select count(*) from (select x from iv union select x from iv) q;
+-- 5
+
+select count(*) from (select x from iv where id < 3 intersect select x from iv where id = 2) q;
+-- 1
+
+select count(*) from (select x from iv except select '24 hours'::interval) q;
+-- 4
+
+select id, rank() over (order by x, id), count(*) over (partition by x) from iv order by id;
+-- 1|2|2
+-- 2|3|2
+-- 3|5|2
+-- 4|6|2
+-- 5|7|2
+-- 6|1|1
+-- 7|4|1
+-- 8|8|2
+
+select id, extract(epoch from min(x) over (order by id))::int, extract(epoch from max(x) over (order by id))::int from iv order by id;
+-- 1|86400|86400
+-- 2|86400|86400
+-- 3|86400|2592000
+-- 4|86400|2592000
+-- 5|86400|2592000
+-- 6|-86400|2592000
+-- 7|-86400|2592000
+-- 8|-86400|2592000
+
+select id from iv where x in (select y.x from iv y where y.id = 2) order by id;
+-- 1
+-- 2
+
+select id from iv where x not in (select y.x from iv y where y.id in (2, 4)) order by id;
+-- 6
+-- 7
+
+select id from iv where x = any (select y.x from iv y where y.id in (2, 4)) order by id;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select id from iv where x < all (select y.x from iv y where y.id in (2, 4)) order by id;
+-- 6
+
+select id, nullif(x, '24:00:00'), greatest(x, interval '2 days'), least(x, interval '24:00:00', null) from (select * from iv) q where id <> 1 order by id;
+-- 2|NULL|2 days|24:00:00
+-- 3|30 days|30 days|24:00:00
+-- 4|1 mon|1 mon|24:00:00
+-- 5|NULL|2 days|24:00:00
+-- 6|-1 days|2 days|-1 days
+-- 7|2 days|2 days|24:00:00
+-- 8|NULL|2 days|24:00:00
+
+select greatest(interval '1 day', interval '24:00:00'), least(interval '1 day', interval '24:00:00');
+-- 1 day|1 day
+
+select a.id, b.id from iv a join iv b on a.x = b.x and a.id < b.id order by 1, 2;
+-- 1|2
+-- 3|4
+
+select extract(epoch from x)::int, sum(id) from iv group by x having max(x) > '1 hour' and count(*) > 1 order by 1;
+-- 86400|3
+-- 2592000|7
+
+select sum(n) from (select x, count(*) as n from iv group by x) q where x > '0';
+-- 5
+
+select x, count(*) from iv group by rollup (x);
+-- refused 0A000
+-- NULL|8
+-- NULL|2
+-- 1 day|2
+-- -1 days|1
+-- 2 days|1
+-- 30 days|2
+
+select encode('abc', 'hex'), encode('\x6162', 'base64'), encode('a\\b', 'escape'), encode(null, 'hex');
+-- 616263|YWI=|a\\b|NULL
+
+select encode('abc' || '', 'hex');
+-- fails 42883
+
+select encode(s::bytea, 'hex') from t where id = 1;
+-- 78
+
+select extract(year from date '2024-01-01' + id), sum(id) from t group by id order by 1, 2;
+-- 2024|1
+-- 2024|2
+-- 2024|3
+-- 2024|4
+
+select length(s), count(*) from t group by s order by 1 desc nulls last, 2;
+-- 1|1
+-- 1|1
+-- 1|1
+-- NULL|1
+
+select s || 'x', a + 1, max(id) from t group by s, a having max(id) > 1 order by 2, 1;
+-- NULL|11|4
+-- yx|21|2
+-- zx|NULL|3
+
+select nullif(date '2024-01-01' + id, '2024-01-02') from (select id from t) q order by 1;
+-- 2024-01-03
+-- 2024-01-04
+-- 2024-01-05
+-- NULL
+
+select nullif(s, 'x'), nullif(id, '2') from (select s, id from t) q order by 2;
+-- NULL|1
+-- z|3
+-- NULL|4
+-- y|NULL

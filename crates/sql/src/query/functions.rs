@@ -237,7 +237,8 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for name in own::FUNCTIONS {
         state.register_udf(Arc::new(own::function(name)))?;
     }
-    for function in [own::to_time(), own::to_varchar(), own::span(), encode(), to_hex()] {
+    state.register_udf(own::span())?;
+    for function in [own::to_time(), own::to_varchar(), encode(), to_hex()] {
         state.register_udf(Arc::new(function))?;
     }
     state.register_expr_planner(Arc::new(own::Times))?;

@@ -69,14 +69,14 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     }
     let around: Vec<DFSchema> = outer.iter().cloned().chain([schema.clone()]).collect();
     let plan = plan.map_subqueries(|plan| subquery(plan, &around).map(Transformed::yes))?.data;
-    let plan = spans::in_plan(plan, &schema)?;
+    let plan = spans::in_plan(plan, &schema);
     let names = NamePreserver::new(&plan);
     let changed = plan.map_expressions(|expr| {
         let name = names.save(&expr);
         let done = expr.transform_up(|expr| in_expr(expr, &schema, outer))?;
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
-    changed.data.recompute_schema()
+    spans::in_groups(changed.data.recompute_schema()?)
 }
 
 /// A subquery, with what it refers to around it.

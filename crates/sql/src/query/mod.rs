@@ -4,6 +4,7 @@ mod batches;
 mod change;
 mod engine;
 mod errors;
+mod extremes;
 mod filter;
 mod functions;
 mod literals;

@@ -9,7 +9,7 @@ use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::{Arc, OnceLock};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::expr::ScalarFunction;
@@ -134,17 +134,24 @@ pub(super) fn to_time() -> ScalarUDF {
 }
 
 /// How long a span of time is, as it is compared: a month has thirty days, a day 24 hours.
-pub(super) fn span() -> ScalarUDF {
-    RowFunction::new(SPAN, &[1], DataType::Decimal128(38, 0), |values| {
-        let length = match values.first() {
-            Some(ScalarValue::IntervalMonthDayNano(Some(span))) => {
-                let days = i128::from(span.months) * 30 + i128::from(span.days);
-                Some(days * 86_400_000_000 + i128::from(span.nanoseconds / 1_000))
-            }
-            _ => None,
-        };
-        Ok(ScalarValue::Decimal128(length, 38, 0))
-    })
+///
+/// There is one of it: who compares two expressions with it looks whether it is the same.
+pub(super) fn span() -> Arc<ScalarUDF> {
+    static SPAN_OF: OnceLock<Arc<ScalarUDF>> = OnceLock::new();
+    let made = || {
+        RowFunction::new(SPAN, &[1], DataType::Decimal128(38, 0), |values| {
+            let length = values.first().and_then(length_of_span);
+            Ok(ScalarValue::Decimal128(length, 38, 0))
+        })
+    };
+    Arc::clone(SPAN_OF.get_or_init(|| Arc::new(made())))
+}
+
+/// The length of a span of time in microseconds; `None` for NULL.
+pub(super) fn length_of_span(value: &ScalarValue) -> Option<i128> {
+    let ScalarValue::IntervalMonthDayNano(Some(span)) = value else { return None };
+    let days = i128::from(span.months) * 30 + i128::from(span.days);
+    Some(days * 86_400_000_000 + i128::from(span.nanoseconds / 1_000))
 }
 
 fn kind_given(field: &FieldRef) -> Option<ColumnType> {
@@ -277,7 +284,7 @@ pub(super) fn cast(expr: Expr, from: ColumnType, kind: ColumnType) -> Expr {
 
 /// The length of a span of time, to be compared.
 pub(super) fn span_of(expr: Expr) -> Expr {
-    Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(span()), vec![expr]))
+    Expr::ScalarFunction(ScalarFunction::new_udf(span(), vec![expr]))
 }
 
 /// Arithmetic with dates and times, and comparing spans of them.

@@ -1,18 +1,30 @@
 //! Spans of time beside each other, by their lengths: a month is thirty days, as PostgreSQL has it. Arrow orders them by months, then days, then nanoseconds.
 
 use arrow::datatypes::{DataType, IntervalUnit};
+use cairn_vfs::sync::Arc;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, Sort};
-use datafusion::logical_expr::{Cast, Distinct, Expr, ExprSchemable, LogicalPlan, Operator};
+use datafusion::logical_expr::{
+    Aggregate, Cast, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
+    WindowFunctionDefinition, when,
+};
 
 use super::errors::external;
+use super::extremes::{extreme, extreme_of};
 use super::own::span_of;
 use crate::error::Error;
 
+const SPAN: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+fn is_interval(kind: &DataType) -> bool {
+    matches!(kind, DataType::Interval(_))
+}
+
 fn is_span(expr: &Expr, schema: &DFSchema) -> bool {
-    matches!(expr.get_type(schema), Ok(DataType::Interval(_)))
+    expr.get_type(schema).is_ok_and(|kind| is_interval(&kind))
 }
 
 fn refused(what: &str) -> DataFusionError {
@@ -29,19 +41,10 @@ pub(super) fn in_order(order: &mut [Sort], schema: &DFSchema) {
 }
 
 /// Orders and joins of a plan.
-///
-/// Errors: 0A000 where rows with equal spans would have to be one: which of them is shown could not be said.
-pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
-    let has_spans = |plan: &LogicalPlan| {
-        plan.schema().fields().iter().any(|field| matches!(field.data_type(), DataType::Interval(_)))
-    };
-    Ok(match plan {
+pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
+    match plan {
         LogicalPlan::Sort(mut sort) => {
-            for by in &mut sort.expr {
-                if is_span(&by.expr, schema) {
-                    by.expr = span_of(std::mem::take(&mut by.expr));
-                }
-            }
+            in_order(&mut sort.expr, schema);
             LogicalPlan::Sort(sort)
         }
         LogicalPlan::Join(mut join) => {
@@ -53,15 +56,65 @@ pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPla
             }
             LogicalPlan::Join(join)
         }
-        LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(|by| is_span(by, schema)) => {
-            return Err(refused("GROUP BY"));
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            for by in &mut on.on_expr {
+                if is_span(by, schema) {
+                    *by = span_of(std::mem::take(by));
+                }
+            }
+            in_order(on.sort_expr.as_deref_mut().unwrap_or_default(), schema);
+            LogicalPlan::Distinct(Distinct::On(on))
         }
-        LogicalPlan::Distinct(Distinct::On(on)) if on.on_expr.iter().any(|by| is_span(by, schema)) => {
-            return Err(refused("DISTINCT ON"));
-        }
-        LogicalPlan::Distinct(Distinct::All(input)) if has_spans(&input) => return Err(refused("DISTINCT")),
         other => other,
-    })
+    }
+}
+
+/// Groups by spans of time, and rows that are there once, by the spans' lengths. What is shown of a group is the span of one of its rows.
+///
+/// Errors: 0A000 for grouping sets.
+pub(super) fn in_groups(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let aggregate = match plan {
+        LogicalPlan::Aggregate(aggregate) => aggregate,
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let has_spans = input.schema().fields().iter().any(|field| is_interval(field.data_type()));
+            if !has_spans {
+                return Ok(LogicalPlan::Distinct(Distinct::All(input)));
+            }
+            let all = input.schema().columns().into_iter().map(Expr::Column).collect();
+            Aggregate::try_new(input, all, Vec::new())?
+        }
+        other => return Ok(other),
+    };
+    let schema = Arc::clone(aggregate.input.schema());
+    if let [Expr::GroupingSet(sets)] = aggregate.group_expr.as_slice() {
+        return match sets.distinct_expr().into_iter().any(|by| is_span(by, &schema)) {
+            true => Err(refused("grouping sets")),
+            false => Ok(LogicalPlan::Aggregate(aggregate)),
+        };
+    }
+    if !aggregate.group_expr.iter().any(|by| is_span(by, &schema)) {
+        return Ok(LogicalPlan::Aggregate(aggregate));
+    }
+    let Aggregate { input, group_expr, aggr_expr, schema: shown, .. } = aggregate;
+    let (mut groups, mut firsts, mut results) = (Vec::new(), Vec::new(), Vec::new());
+    let mut fields = shown.iter();
+    for (at, (by, (table, field))) in group_expr.into_iter().zip(fields.by_ref()).enumerate() {
+        if is_span(&by, &schema) {
+            let first = format!("cairn span {at}");
+            let of_one = first_value_udaf().call(vec![by.clone()]).alias(&first);
+            firsts.push(of_one);
+            let result = Expr::Column(Column::new_unqualified(first));
+            results.push(result.alias_qualified(table.cloned(), field.name()));
+            groups.push(span_of(by).alias(format!("cairn length {at}")));
+        } else {
+            groups.push(by);
+            results.push(Expr::Column(Column::new(table.cloned(), field.name())));
+        }
+    }
+    results.extend(fields.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))));
+    let all = aggr_expr.into_iter().chain(firsts).collect();
+    let grouped = LogicalPlan::Aggregate(Aggregate::try_new(input, groups, all)?);
+    Ok(LogicalPlan::Projection(Projection::try_new(results, Arc::new(grouped))?))
 }
 
 /// Comparisons.
@@ -91,17 +144,55 @@ pub(super) fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>
                 else_expr,
             }))
         }
-        Expr::InSubquery(within) if is(&within.expr) => return Err(refused("IN (SELECT ...)")),
-        Expr::ScalarFunction(call)
-            if matches!(call.name(), "nullif" | "greatest" | "least") && call.args.iter().any(is) =>
-        {
-            return Err(refused(call.name()));
+        Expr::InSubquery(mut within) if is(&within.expr) => {
+            let plan = Arc::unwrap_or_clone(within.subquery.subquery);
+            let lengths =
+                plan.schema().columns().into_iter().map(|column| length(Expr::Column(column), plan.schema()));
+            let lengths: Vec<Expr> = lengths.collect();
+            within.subquery.subquery = Arc::new(LogicalPlanBuilder::from(plan).project(lengths)?.build()?);
+            within.expr = Box::new(span_of(*within.expr));
+            Transformed::yes(Expr::InSubquery(within))
         }
-        Expr::AggregateFunction(function)
-            if function.params.args.first().is_some_and(is)
-                && (matches!(function.func.name(), "min" | "max") || function.params.distinct) =>
-        {
-            return Err(refused("min, max and aggregates of distinct values"));
+        Expr::ScalarFunction(mut call) if call.args.iter().any(is) => match call.name() {
+            "nullif" => {
+                let mut args = call.args.into_iter();
+                let (of, other) = (args.next().unwrap_or_default(), args.next().unwrap_or_default());
+                let same = length(of.clone(), schema).eq(length(other, schema));
+                Transformed::yes(when(same, Expr::Literal(ScalarValue::Null, None)).otherwise(of)?)
+            }
+            "greatest" | "least" => {
+                let (is_max, count) = (call.name() == "greatest", call.args.len());
+                let args = call.args.into_iter().map(|arg| as_span(arg, schema)).collect();
+                call.args = args;
+                call.func = Arc::new(extreme_of(is_max, count));
+                Transformed::yes(Expr::ScalarFunction(call))
+            }
+            _ => Transformed::no(Expr::ScalarFunction(call)),
+        },
+        Expr::AggregateFunction(mut function) if function.params.args.first().is_some_and(is) => {
+            match function.func.name() {
+                name @ ("min" | "max") => function.func = Arc::new(extreme(name == "max")),
+                "count" if function.params.distinct => {
+                    let args = std::mem::take(&mut function.params.args);
+                    function.params.args = args.into_iter().map(|arg| length(arg, schema)).collect();
+                }
+                _ if function.params.distinct => return Err(refused("aggregates of distinct values")),
+                _ => {}
+            }
+            Transformed::yes(Expr::AggregateFunction(function))
+        }
+        Expr::WindowFunction(mut function) => {
+            let by = std::mem::take(&mut function.params.partition_by);
+            function.params.partition_by =
+                by.into_iter().map(|by| if is(&by) { span_of(by) } else { by }).collect();
+            if let WindowFunctionDefinition::AggregateUDF(of) = &function.fun
+                && let name @ ("min" | "max") = of.name()
+                && function.params.args.first().is_some_and(is)
+            {
+                let extreme = Arc::new(extreme(name == "max"));
+                function.fun = WindowFunctionDefinition::AggregateUDF(extreme);
+            }
+            Transformed::yes(Expr::WindowFunction(function))
         }
         other => Transformed::no(other),
     })
@@ -112,13 +203,15 @@ fn compares(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// How long something is that is a span, or is to be read as one.
-fn length(expr: Expr, schema: &DFSchema) -> Expr {
+/// What is to be read as a span, as one.
+fn as_span(expr: Expr, schema: &DFSchema) -> Expr {
     let is_open =
         matches!(expr, Expr::Literal(ScalarValue::Utf8(_) | ScalarValue::Null, _) | Expr::Placeholder(_));
-    if is_open {
-        let span = DataType::Interval(IntervalUnit::MonthDayNano);
-        return span_of(Expr::Cast(Cast::new(Box::new(expr), span)));
-    }
+    if is_open && !is_span(&expr, schema) { Expr::Cast(Cast::new(Box::new(expr), SPAN)) } else { expr }
+}
+
+/// How long something is that is a span, or is to be read as one.
+fn length(expr: Expr, schema: &DFSchema) -> Expr {
+    let expr = as_span(expr, schema);
     if is_span(&expr, schema) { span_of(expr) } else { expr }
 }

@@ -7,6 +7,7 @@ mod parse;
 mod precedence;
 pub(crate) mod shape;
 mod switches;
+mod symmetric;
 mod types;
 mod words;
 

@@ -9,7 +9,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use super::limits::{self, MOST_BRACKETS, deep};
-use super::precedence;
+use super::{precedence, symmetric};
 use crate::error::{Error, Result};
 use crate::sqlstate::{STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
 
@@ -112,6 +112,9 @@ pub(crate) fn expression(text: &str) -> Result<Expr> {
         _ => parser.expected("end of expression", parser.peek_token()),
     });
     let mut expr = expr.map_err(|error| syntax_error(text, &tokens, &error))?;
+    if symmetric::is_in(&tokens) {
+        symmetric::correct(&mut expr);
+    }
     let _ = visit_expressions_mut(&mut expr, |expr| {
         precedence::correct_expr(expr);
         ControlFlow::<()>::Continue(())
@@ -126,6 +129,7 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
         Error::new(SYNTAX_ERROR, error.message.clone()).at(offset_in_chars(sql, error.location))
     })?;
     super::switches::spell_out(&mut tokens);
+    symmetric::spell_out(&mut tokens);
     Ok(tokens)
 }
 
@@ -170,6 +174,9 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
             .any(|token| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::DISTINCT))
         {
             precedence::correct(&mut statement);
+        }
+        if symmetric::is_in(tokens) {
+            symmetric::correct(&mut statement);
         }
         match parser.peek_token().token {
             Token::EOF => Ok(statement),

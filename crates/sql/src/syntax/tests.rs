@@ -1,6 +1,6 @@
 //! Goal: texts are cut where statements end, and hostile ones end in an error. Method: examples.
 
-use super::parse::{Plain, one, parse, split};
+use super::parse::{Plain, expression, one, parse, split};
 
 /// Semicolons in quotes, dollars and comments do not count.
 #[test]
@@ -69,4 +69,30 @@ fn words_only() {
     );
     assert!(matches!(&*one("checkpoint;").unwrap().statement, Plain::Checkpoint));
     assert!(matches!(&*one("-- nothing").unwrap().statement, Plain::Empty));
+}
+
+/// Goal: BETWEEN SYMMETRIC is what it stands for, and nothing else changes. Method: statements as the parser has them in the end.
+#[test]
+fn symmetric_bounds() {
+    for (sql, expected) in [
+        ("SELECT a BETWEEN SYMMETRIC 3 AND 1", "SELECT (a BETWEEN 3 AND 1 OR a BETWEEN 1 AND 3)"),
+        (
+            "SELECT a NOT between  symmetric b + 1 * 2 AND -1 AND c",
+            "SELECT (a NOT BETWEEN b + 1 * 2 AND -1 AND a NOT BETWEEN -1 AND b + 1 * 2) AND c",
+        ),
+        (
+            "SELECT a BETWEEN SYMMETRIC b || c AND (d BETWEEN SYMMETRIC 1 AND 2)::text",
+            "SELECT (a BETWEEN b || c AND ((d BETWEEN 1 AND 2 OR d BETWEEN 2 AND 1))::TEXT OR a BETWEEN ((d BETWEEN 1 AND 2 OR d BETWEEN 2 AND 1))::TEXT AND b || c)",
+        ),
+        ("SELECT a BETWEEN ASYMMETRIC 3 AND 1", "SELECT a BETWEEN 3 AND 1"),
+        ("SELECT a BETWEEN \"symmetric\" AND 1", "SELECT a BETWEEN \"symmetric\" AND 1"),
+        ("SELECT 'between symmetric' AS x", "SELECT 'between symmetric' AS x"),
+    ] {
+        let parsed = one(sql).unwrap();
+        let Plain::Tree(tree) = &*parsed.statement else { panic!("{sql}") };
+        assert_eq!(tree.to_string(), expected);
+    }
+    let check = expression("a BETWEEN SYMMETRIC 3 AND 1").unwrap();
+    assert_eq!(check.to_string(), "(a BETWEEN 3 AND 1 OR a BETWEEN 1 AND 3)");
+    assert!(one("SELECT a BETWEEN SYMMETRIC").is_err());
 }

@@ -1,7 +1,9 @@
 //! What PostgreSQL says and DataFusion does not understand, said otherwise.
 
+mod groups;
 mod names;
 mod notation;
+mod quantified;
 mod rows;
 mod scope;
 mod subqueries;
@@ -33,7 +35,7 @@ use super::read::{NUMERIC, ZONED};
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
 use crate::sqlstate::UNDEFINED_OBJECT;
-use crate::syntax::build::{call, nested, number, string, take, text, with_type};
+use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
 
 /// Rewrites a statement whose parameters have these types, as far as they are known.
@@ -71,6 +73,7 @@ impl VisitorMut for Rewriter<'_> {
         }
         if let Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(order), .. }) = &mut query.order_by {
             once(order);
+            groups::name_ordered(&mut query.body, order);
         }
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             names::name_results(&mut cte.query.body);
@@ -127,14 +130,15 @@ impl VisitorMut for Rewriter<'_> {
 impl Rewriter<'_> {
     /// Sees to the subqueries of a SELECT.
     fn select(&self, select: &mut ast::Select) -> Result<()> {
+        groups::spell_out(&mut select.group_by);
         let around = Around { lookup: self.lookup, tables: self.lookup.tables(select) };
         for item in &mut select.projection {
             let (ast::SelectItem::UnnamedExpr(expr) | ast::SelectItem::ExprWithAlias { expr, .. }) = item
             else {
                 continue;
             };
-            subqueries::maybe(expr, self.lookup);
             subqueries::values(expr, &around)?;
+            subqueries::maybe(expr, self.lookup);
             subqueries::each_own(expr, count_instead_of_exists);
         }
         for condition in select.selection.iter_mut().chain(&mut select.having) {
@@ -146,8 +150,8 @@ impl Rewriter<'_> {
     fn expr(&self, expr: &mut Expr) -> Result<()> {
         match expr {
             Expr::Function(called) => {
-                if let Some(remainder) = remainder(called) {
-                    *expr = remainder;
+                if let Some(other) = remainder(called).or_else(|| null_if(called)) {
+                    *expr = other;
                     return Ok(());
                 }
                 function(called);
@@ -350,6 +354,25 @@ fn remainder(function: &mut Function) -> Option<Expr> {
     }
 }
 
+/// `nullif(a, 'b')` as a CASE, in which what is in quotes gets the type of the other.
+fn null_if(function: &mut Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    if last_name(&function.name) != "nullif" {
+        return None;
+    }
+    match list.args.as_mut_slice() {
+        [
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(of)),
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(other)),
+        ] if string(other).is_some() && string(of).is_none() && !rows::is_volatile(of) => {
+            let (left, right) = (Box::new(nested(of.clone())), Box::new(take(other)));
+            let same = Expr::BinaryOp { left, op: BinaryOperator::Eq, right };
+            Some(subqueries::case(vec![(same, null())], take(of)))
+        }
+        _ => None,
+    }
+}
+
 /// Leaves out what something is sorted by for the second time: DataFusion's operators cannot count then.
 fn once(order: &mut Vec<ast::OrderByExpr>) {
     let mut seen: Vec<Expr> = Vec::with_capacity(order.len());
@@ -381,6 +404,13 @@ fn function(function: &mut Function) {
     {
         let today = with_type(call("now", Vec::new()), ast::DataType::Date);
         list.args.insert(0, ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(today)));
+    }
+    // What is only in quotes is read as the bytes that it takes.
+    if let ("encode", FunctionArguments::List(list)) = (name.as_str(), &mut function.args)
+        && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(bytes))) = list.args.first_mut()
+        && string(bytes).is_some()
+    {
+        *bytes = call("cairn_bytea", vec![take(bytes)]);
     }
     let renamed = match name.as_str() {
         "gen_random_uuid" | "uuid_generate_v4" => "uuid",

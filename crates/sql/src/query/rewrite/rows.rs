@@ -42,7 +42,7 @@ fn joined(op: BinaryOperator, all: impl Iterator<Item = Expr>) -> Result<Expr> {
 }
 
 /// Calls a function that may give something else the second time: operands of ordered rows are computed twice.
-fn is_volatile(expr: &Expr) -> bool {
+pub(super) fn is_volatile(expr: &Expr) -> bool {
     let drawn = visit_expressions(expr, |expr| match expr {
         Expr::Function(called)
             if matches!(

@@ -4,6 +4,9 @@
 //! |---------------------------------------------|----------------------------------------------------------------------------|
 //! | `x NOT IN (Q)` as a condition               | `NOT EXISTS (SELECT FROM (Q) s(y) WHERE y = x OR y IS NULL OR x IS NULL)`  |
 //! | `x IN (Q)` where NULL is not as good as false | what counts of the rows of Q say                                         |
+//! | `(x, y) IN (Q)` as a condition                | `EXISTS (SELECT FROM (Q) s(a, b) WHERE a = x AND b = y)`                 |
+//! | `x = ANY (Q)`, `x <> ALL (Q)`                 | `x IN (Q)`, `x NOT IN (Q)`                                               |
+//! | `x < ANY (Q)`, `x >= ALL (Q)` ...             | what the least or the greatest of Q says, and counts (`quantified.rs`)   |
 //! | `(Q)` of one value that looks outside       | `cairn_one((SELECT array_agg(..) ..))`, which refuses a second row         |
 //! | `(Q ORDER BY b LIMIT 1)` that looks outside | `(SELECT first_value(.. ORDER BY b) ..)`                                   |
 //!
@@ -19,8 +22,11 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut,
 };
 
+use super::quantified;
+use super::rows;
 use super::scope::{From, Lookup};
 use crate::error::{Error, Result};
+use crate::sqlstate::SYNTAX_ERROR;
 use crate::syntax::build::{call, nested, null, number, take};
 use crate::syntax::shape::{groups, is_aggregate};
 use crate::syntax::{Plain, ident, one};
@@ -35,20 +41,24 @@ pub(in crate::query) const MAYBE: &str = "cairn_maybe";
 const TABLE: &str = "cairn subquery";
 const COLUMN: &str = "cairn value";
 
-fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
+pub(super) fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
     Expr::BinaryOp { left: Box::new(nested(left)), op, right: Box::new(nested(right)) }
 }
 
-fn or(left: Expr, right: Expr) -> Expr {
+pub(super) fn or(left: Expr, right: Expr) -> Expr {
     binary(left, BinaryOperator::Or, right)
 }
 
-fn is_null(expr: Expr) -> Expr {
+pub(super) fn is_null(expr: Expr) -> Expr {
     Expr::IsNull(Box::new(nested(expr)))
 }
 
-fn value() -> Expr {
-    Expr::CompoundIdentifier(vec![Ident::with_quote('"', TABLE), Ident::with_quote('"', COLUMN)])
+/// A column of a subquery, by its place.
+fn value(at: usize) -> Expr {
+    Expr::CompoundIdentifier(vec![
+        Ident::with_quote('"', TABLE),
+        Ident::with_quote('"', format!("{COLUMN} {at}")),
+    ])
 }
 
 /// A query around subqueries: what names in it mean.
@@ -80,47 +90,68 @@ impl Around<'_> {
     }
 
     /// The expression as it may stand beside a subquery's own columns, or where there are none.
-    fn named(&self, expr: &Expr, beside: bool) -> Option<Expr> {
+    pub(super) fn named(&self, expr: &Expr, beside: bool) -> Option<Expr> {
         if beside { self.qualified(expr) } else { Some(expr.clone()) }
     }
 
-    /// What is `result` of the rows of a subquery for which a condition on their value holds. `None` where that cannot be said.
-    fn of_rows(
+    /// What is `result` of the values of a subquery for which a condition holds. `None` where that cannot be said.
+    pub(super) fn of_rows(
         &self,
         query: &ast::Query,
-        result: Expr,
+        result: impl Fn(Expr) -> Expr,
         condition: impl Fn(Expr) -> Option<Expr>,
     ) -> Option<Box<ast::Query>> {
+        let only = |values: &[Expr]| values.first().cloned().unwrap_or_else(null);
+        self.of_all(query, 1, |values| result(only(values)), |values| condition(only(values)))
+    }
+
+    /// As [`Around::of_rows`], of rows of so many columns.
+    fn of_all(
+        &self,
+        query: &ast::Query,
+        columns: usize,
+        result: impl Fn(&[Expr]) -> Expr,
+        condition: impl Fn(&[Expr]) -> Option<Expr>,
+    ) -> Option<Box<ast::Query>> {
         if !self.lookup.looks_outside(query) {
-            return over(query, result, condition(value()));
+            let values: Vec<Expr> = (0..columns).map(value).collect();
+            return over(query, columns, result(&values), condition(&values));
         }
         let plain = query.with.is_none() && query.limit_clause.is_none() && query.fetch.is_none();
         let mut query = Box::new(query.clone());
         query.order_by = None;
         let ast::SetExpr::Select(select) = &mut *query.body else { return None };
         let plain = plain && !groups(select) && select.having.is_none();
-        let [ast::SelectItem::UnnamedExpr(item) | ast::SelectItem::ExprWithAlias { expr: item, .. }] =
-            select.projection.as_mut_slice()
-        else {
-            return None;
+        let item = |item: &ast::SelectItem| match item {
+            ast::SelectItem::UnnamedExpr(item) | ast::SelectItem::ExprWithAlias { expr: item, .. } => {
+                Some(item.clone())
+            }
+            _ => None,
         };
-        if !plain || is_aggregate(item) {
+        let items = select.projection.iter().map(item).collect::<Option<Vec<Expr>>>()?;
+        if !plain || items.len() != columns || items.iter().any(is_aggregate) {
             return None;
         }
-        let wanted = condition(take(item));
+        let wanted = condition(&items);
         select.selection = match (select.selection.take(), wanted) {
             (Some(own), Some(wanted)) => Some(binary(own, BinaryOperator::And, wanted)),
             (own, wanted) => own.or(wanted),
         };
         select.distinct = None;
-        select.projection = vec![ast::SelectItem::UnnamedExpr(result)];
+        select.projection = vec![ast::SelectItem::UnnamedExpr(result(&items))];
         Some(query)
     }
 }
 
-/// `SELECT result FROM (query) s(y) WHERE condition`.
-fn over(query: &ast::Query, result: Expr, condition: Option<Expr>) -> Option<Box<ast::Query>> {
-    let sql = format!("SELECT 1 FROM (SELECT 1) AS \"{TABLE}\" (\"{COLUMN}\")");
+/// `SELECT result FROM (query) s(y, z) WHERE condition`.
+fn over(
+    query: &ast::Query,
+    columns: usize,
+    result: Expr,
+    condition: Option<Expr>,
+) -> Option<Box<ast::Query>> {
+    let names: Vec<String> = (0..columns).map(|at| format!("\"{COLUMN} {at}\"")).collect();
+    let sql = format!("SELECT 1 FROM (SELECT 1) AS \"{TABLE}\" ({})", names.join(", "));
     let parsed = one(&sql).ok()?;
     let Plain::Tree(ast::Statement::Query(parsed)) = &*parsed.statement else { return None };
     let mut over = parsed.clone();
@@ -180,6 +211,7 @@ fn refused() -> Error {
 ///
 /// Errors: 0A000 where the rows would be wrong.
 pub(super) fn condition(expr: &mut Expr, around: &Around<'_>) -> Result<()> {
+    quantified::as_in(expr);
     part(expr, around, true)
 }
 
@@ -206,6 +238,17 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
             *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(nested(inner)) };
             Ok(())
         }
+        Expr::InSubquery { expr: row, subquery, negated } if matches!(rows::bare(row), Expr::Tuple(_)) => {
+            if let (Expr::Tuple(row), Some(width)) = (rows::bare(row), width(&subquery.body))
+                && row.len() != width
+            {
+                let what = if width < row.len() { "few" } else { "many" };
+                return Err(Error::new(SYNTAX_ERROR, format!("subquery has too {what} columns")));
+            }
+            let subquery = of_row(rows::bare(row), subquery, *negated, around).ok_or_else(refused)?;
+            *expr = Expr::Exists { subquery, negated: *negated };
+            Ok(())
+        }
         Expr::InSubquery { negated: false, .. } | Expr::Exists { .. } => Ok(()),
         Expr::InSubquery { expr: outer, subquery, negated: true } => {
             let looks_outside = around.lookup.looks_outside(subquery);
@@ -213,15 +256,12 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
             if alone && !looks_outside && has_columns(outer) {
                 return Ok(());
             }
-            if matches!(**outer, Expr::Tuple(_)) {
-                return Err(refused());
-            }
             let outer = around.named(outer, looks_outside).ok_or_else(refused)?;
             let matches = |value: Expr| {
                 let equal = binary(value.clone(), BinaryOperator::Eq, outer.clone());
                 Some(or(or(equal, is_null(value)), is_null(outer.clone())))
             };
-            let subquery = around.of_rows(subquery, number(1), matches).ok_or_else(refused)?;
+            let subquery = around.of_rows(subquery, |_| number(1), matches).ok_or_else(refused)?;
             *expr = Expr::Exists { subquery, negated: true };
             Ok(())
         }
@@ -234,25 +274,66 @@ fn part(expr: &mut Expr, around: &Around<'_>, alone: bool) -> Result<()> {
 /// Errors: 0A000 where the value would be wrong.
 pub(super) fn values(expr: &mut Expr, around: &Around<'_>) -> Result<()> {
     let mut result = Ok(());
+    quantified::as_in(expr);
     each_own(expr, |expr| {
-        if let Expr::InSubquery { expr: outer, subquery, negated } = expr {
-            match counted(outer, subquery, *negated, around) {
-                Some(counted) => *expr = counted,
-                None => result = Err(refused()),
+        let counted = match expr {
+            Expr::InSubquery { expr: outer, subquery, negated } => counted(outer, subquery, *negated, around),
+            Expr::AnyOp { .. } | Expr::AllOp { .. } if quantified::is_of_subquery(expr) => {
+                quantified::compared(expr, around)
             }
+            _ => return,
+        };
+        match counted {
+            Some(counted) => *expr = counted,
+            None => result = Err(refused()),
         }
     });
     result
 }
 
+/// How many columns a query gives; `None` where its text does not tell.
+fn width(body: &ast::SetExpr) -> Option<usize> {
+    match body {
+        ast::SetExpr::Select(select) => {
+            let is_one = |item: &ast::SelectItem| {
+                matches!(item, ast::SelectItem::UnnamedExpr(_) | ast::SelectItem::ExprWithAlias { .. })
+            };
+            select.projection.iter().all(is_one).then_some(select.projection.len())
+        }
+        ast::SetExpr::SetOperation { left, .. } => width(left),
+        ast::SetExpr::Query(query) => width(&query.body),
+        ast::SetExpr::Values(values) => values.rows.first().map(|row| row.len()),
+        _ => None,
+    }
+}
+
+/// The rows of a subquery that are the same as another row, or may be the same where `maybe`: a value of theirs is not known.
+fn of_row(row: &Expr, query: &ast::Query, maybe: bool, around: &Around<'_>) -> Option<Box<ast::Query>> {
+    let Expr::Tuple(row) = row else { return None };
+    let beside = around.lookup.looks_outside(query);
+    let row: Vec<Expr> = row.iter().map(|item| around.named(item, beside)).collect::<Option<_>>()?;
+    let same = |(value, item): (&Expr, &Expr)| {
+        let equal = binary(value.clone(), BinaryOperator::Eq, item.clone());
+        match maybe {
+            true => or(or(equal, is_null(value.clone())), is_null(item.clone())),
+            false => equal,
+        }
+    };
+    let all = |values: &[Expr]| {
+        let each = values.iter().zip(&row).map(same);
+        each.reduce(|all, one| binary(all, BinaryOperator::And, one))
+    };
+    around.of_all(query, row.len(), |_| number(1), all)
+}
+
 /// `x IN (Q)` with its three values.
 fn counted(outer: &Expr, query: &ast::Query, negated: bool, around: &Around<'_>) -> Option<Expr> {
-    if matches!(outer, Expr::Tuple(_)) {
+    if matches!(rows::bare(outer), Expr::Tuple(_)) {
         return None;
     }
     let outer = around.named(outer, around.lookup.looks_outside(query))?;
     let some = |condition: &dyn Fn(Expr) -> Option<Expr>| {
-        let count = around.of_rows(query, call("count", vec![number(1)]), condition)?;
+        let count = around.of_rows(query, |_| call("count", vec![number(1)]), condition)?;
         Some(binary(Expr::Subquery(count), BinaryOperator::Gt, number(0)))
     };
     let found = some(&|value| Some(binary(value, BinaryOperator::Eq, outer.clone())))?;
@@ -260,17 +341,25 @@ fn counted(outer: &Expr, query: &ast::Query, negated: bool, around: &Around<'_>)
         some(&|value| Some(is_null(value)))?,
         binary(is_null(outer.clone()), BinaryOperator::And, some(&|_| None)?),
     );
+    Some(three_valued(found, unknown, !negated))
+}
+
+/// What is known when something has been found, and the opposite when nothing was; NULL when nobody can know.
+pub(super) fn three_valued(found: Expr, unknown: Expr, value: bool) -> Expr {
     let boolean = |value: bool| Expr::Value(Value::Boolean(value).into());
-    Some(Expr::Case {
+    case(vec![(found, boolean(value)), (unknown, null())], boolean(!value))
+}
+
+/// CASE with conditions and their results.
+pub(super) fn case(when: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
+    let when = when.into_iter().map(|(condition, result)| ast::CaseWhen { condition, result });
+    Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: vec![
-            ast::CaseWhen { condition: found, result: boolean(!negated) },
-            ast::CaseWhen { condition: unknown, result: null() },
-        ],
-        else_result: Some(Box::new(boolean(negated))),
-    })
+        conditions: when.collect(),
+        else_result: Some(Box::new(otherwise)),
+    }
 }
 
 /// A subquery of one value among results: it may give none, which DataFusion forgets where its column cannot be NULL.

@@ -1,0 +1,74 @@
+//! BETWEEN SYMMETRIC, which the parser does not know.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Ident, VisitMut, visit_expressions_mut};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Word};
+
+use super::build::{nested, null, take};
+
+/// What stands for the word while it is parsed. No text can have it: that would be a byte that texts have not.
+const MARK: &str = "\0symmetric";
+
+/// Puts `mark ||` in the place of the word, which the parser takes for a part of the first bound. ASYMMETRIC says nothing.
+pub(super) fn spell_out(tokens: &mut Vec<TokenWithSpan>) {
+    let is = |token: &Token, said: &str| {
+        matches!(token, Token::Word(word)
+            if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(said))
+    };
+    let mut after_between = false;
+    let mut at = 0;
+    while let Some(TokenWithSpan { token, span }) = tokens.get(at) {
+        if matches!(token, Token::Whitespace(_)) {
+            at += 1;
+            continue;
+        }
+        let (is_mark, is_nothing) = (is(token, "symmetric"), is(token, "asymmetric"));
+        if after_between && (is_mark || is_nothing) {
+            let mark = Word { value: MARK.to_owned(), quote_style: Some('"'), keyword: Keyword::NoKeyword };
+            let span = *span;
+            let put = [Token::Word(mark), Token::StringConcat].map(|token| TokenWithSpan { token, span });
+            tokens.splice(at..=at, put.into_iter().filter(|_| is_mark));
+            after_between = false;
+        } else {
+            after_between = is(token, "between");
+            at += 1;
+        }
+    }
+}
+
+/// Whether something is there to be put right.
+pub(super) fn is_in(tokens: &[TokenWithSpan]) -> bool {
+    tokens.iter().any(|token| matches!(&token.token, Token::Word(word) if word.value == MARK))
+}
+
+/// Puts bounds right that are marked: whichever is the lower one.
+pub(super) fn correct(tree: &mut impl VisitMut) {
+    let _ = visit_expressions_mut(tree, |expr| {
+        if let Expr::Between { expr: of, negated, low, high } = expr
+            && unmark(low)
+        {
+            let (of, negated, low, high) = (take(of), *negated, take(low), take(high));
+            let between = |low: &Expr, high: &Expr| {
+                let (low, high) = (Box::new(low.clone()), Box::new(high.clone()));
+                Box::new(Expr::Between { expr: Box::new(of.clone()), negated, low, high })
+            };
+            let op = if negated { BinaryOperator::And } else { BinaryOperator::Or };
+            let (left, right) = (between(&low, &high), between(&high, &low));
+            *expr = nested(Expr::BinaryOp { left, op, right });
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// Takes the mark away, which is the first operand of all.
+fn unmark(expr: &mut Expr) -> bool {
+    let Expr::BinaryOp { left, op, right } = expr else { return false };
+    let is_mark = matches!(&**left, Expr::Identifier(Ident { value, .. }) if value == MARK);
+    if is_mark && *op == BinaryOperator::StringConcat {
+        *expr = std::mem::replace(right, null());
+        return true;
+    }
+    unmark(left)
+}
