@@ -1,5 +1,6 @@
 //! The general path: DataFusion plans and runs what the direct path does not, over our tables.
 
+mod aside;
 mod batches;
 mod change;
 mod engine;

@@ -6,8 +6,9 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
@@ -17,9 +18,11 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::sql::sqlparser::ast::Statement as Tree;
 
+use super::aside::aside;
 use super::errors::datafusion_error;
 use super::functions::NOW;
 use super::names::Names;
+use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
 use super::sequences::Counting;
 use super::stream::Batches;
@@ -123,6 +126,17 @@ impl Query {
     ///
     /// Errors: what planning the operators meets; the rest comes with the rows.
     pub fn run(&self, session: &mut Session, params: &[Datum]) -> Result<Batches> {
+        self.run_with(session, params, false)
+    }
+
+    /// As [`Query::run`], but when the first batch comes it has read all that it reads.
+    ///
+    /// Errors: as there.
+    pub(super) fn run_aside(&self, session: &mut Session, params: &[Datum]) -> Result<Batches> {
+        self.run_with(session, params, true)
+    }
+
+    fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
         let physical = self.physical(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
@@ -130,7 +144,9 @@ impl Query {
         session.leave_engine();
         let stream = {
             let _within = handle.enter();
-            execute_stream(physical, context).map_err(datafusion_error)?
+            let runtime = context.runtime_env();
+            let stream = execute_stream(physical, context).map_err(datafusion_error)?;
+            if is_aside { aside(stream, runtime) } else { stream }
         };
         let timers = session.shared.timers()?;
         Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone(), timers))
@@ -161,6 +177,21 @@ impl Query {
 
     pub fn verb(&self) -> &'static str {
         self.verb
+    }
+
+    /// Whether it reads a table.
+    pub(super) fn reads(&self, table: u32) -> bool {
+        let mut reads = false;
+        let looked = self.plan.apply_with_subqueries(|plan| {
+            if let LogicalPlan::TableScan(scan) = plan {
+                reads |= source_as_provider(&scan.source)?
+                    .downcast_ref::<Provider>()
+                    .is_some_and(|provider| provider.table_id() == table);
+            }
+            Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        });
+        // Who cannot tell what it reads has to expect everything.
+        reads || looked.is_err()
     }
 }
 

@@ -129,6 +129,10 @@ impl TableProvider for Provider {
 }
 
 impl Provider {
+    pub fn table_id(&self) -> u32 {
+        self.table.id()
+    }
+
     fn kind(&self, column: usize) -> ColumnType {
         self.table.def().columns.get(column).map_or_else(|| Type::Blob.into(), |column| column.kind.clone())
     }

@@ -1,0 +1,171 @@
+//! Changes whose rows a query finds: INSERT ... SELECT, UPDATE ... FROM, DELETE ... USING, and conditions with subqueries.
+//!
+//! A query gives the keys of the rows and what they become; then each row is locked and changed. With read committed a row may be another one by then than the
+//! query saw: then everything is taken back and done again on what there is now. The locks stay, so that this comes to an end.
+//!
+//! Rows are changed as the query gives them, and only those are in memory that are on their way. A query that reads the table would come across what has been
+//! changed: of such a one all rows are put aside first, in memory or in a file (`aside.rs`).
+
+//! Changes whose rows a query finds: INSERT ... SELECT, UPDATE ... FROM, DELETE ... USING, and conditions with subqueries.
+//!
+//! A query gives the keys of the rows and what they become; then each row is locked and changed. With read committed a row may be another one by then than the
+//! query saw: then everything is taken back and done again on what there is now. The locks stay, so that this comes to an end.
+//!
+//! Rows are changed as the query gives them, and no more of them are in memory than are on their way. A query that reads the table it changes would come across what
+//! it has changed: of such a one all rows are put aside first, in memory or in a file (`aside.rs`).
+
+mod open;
+mod plan;
+mod rows;
+
+use cairn_table::schema::ColumnType;
+use datafusion::sql::sqlparser::ast::Statement as Tree;
+
+use self::rows::Rows;
+use super::plan::Query;
+use crate::datum::{Datum, DatumRef};
+use crate::direct::{Assigned, Checks, Insert, InsertRun, Returning};
+use crate::error::{Error, Result};
+use crate::expr::{Cells, Env, Val};
+use crate::outcome::Column;
+use crate::session::Session;
+use crate::sqlstate::SERIALIZATION_FAILURE;
+
+/// Times that a statement is done again because others were faster.
+const MOST_TRIES: usize = 100;
+
+/// A planned change.
+#[derive(Debug)]
+pub(crate) struct Change {
+    query: Query,
+    kind: Kind,
+}
+
+#[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each statement")]
+enum Kind {
+    Insert(Insert),
+    Update { rows: Rows, columns: Vec<usize>, checks: Checks, returning: Option<Returning> },
+    Delete { rows: Rows, returning: Option<Returning> },
+}
+
+/// What a change gives: rows changed, and what they give back.
+type Changed = (u64, Vec<Vec<Datum>>);
+
+impl Change {
+    /// Plans a change.
+    ///
+    /// Errors: whatever is wrong with it.
+    pub fn plan(
+        session: &mut Session,
+        tree: &Tree,
+        types: &[Option<ColumnType>],
+    ) -> Result<(Change, Vec<Option<ColumnType>>, Vec<Column>)> {
+        match tree {
+            Tree::Insert(insert) => plan::insert(session, insert, types),
+            Tree::Update(update) => plan::update(session, update, types),
+            Tree::Delete(delete) => plan::delete(session, delete, types),
+            other => Err(Error::unsupported(other)),
+        }
+    }
+
+    pub fn verb(&self) -> &'static str {
+        match self.kind {
+            Kind::Insert(_) => "INSERT",
+            Kind::Update { .. } => "UPDATE",
+            Kind::Delete { .. } => "DELETE",
+        }
+    }
+
+    pub fn tag(&self) -> &'static str {
+        match self.kind {
+            Kind::Insert(_) => "INSERT 0",
+            _ => self.verb(),
+        }
+    }
+
+    pub fn returns(&self) -> bool {
+        match &self.kind {
+            Kind::Insert(insert) => insert.returning.is_some(),
+            Kind::Update { returning, .. } | Kind::Delete { returning, .. } => returning.is_some(),
+        }
+    }
+
+    /// Runs it.
+    ///
+    /// Errors: those of the query, and of the rows.
+    pub fn run(&self, session: &mut Session, params: &[Datum]) -> Result<Changed> {
+        for _ in 0..MOST_TRIES {
+            let savepoint = session.transaction()?.savepoint();
+            if let Some(changed) = self.once(session, params)? {
+                return Ok(changed);
+            }
+            let transaction = session.transaction()?;
+            transaction.rollback_to(savepoint)?;
+            transaction.begin_statement()?;
+        }
+        Err(Error::new(SERIALIZATION_FAILURE, "could not serialize access due to concurrent update"))
+    }
+
+    /// `None` when somebody has changed a row since the query has seen it.
+    fn once(&self, session: &mut Session, params: &[Datum]) -> Result<Option<Changed>> {
+        match &self.kind {
+            Kind::Insert(insert) => {
+                // What is changed is not to be seen by what finds it.
+                let mut batches = match self.query.reads(insert.table.id()) {
+                    true => self.query.run_aside(session, params)?,
+                    false => self.query.run(session, params)?,
+                };
+                let (transaction, context) = session.parts()?;
+                let mut run = InsertRun::new(insert, params, context);
+                while let Some(batch) = batches.next()? {
+                    let reader = batches.reader(&batch)?;
+                    for row in 0..reader.rows() {
+                        run.given(|at| reader.get(row, at), transaction)?;
+                    }
+                }
+                Ok(Some((run.count, run.results)))
+            }
+            Kind::Update { rows, columns, checks, returning } => {
+                let batches = self.query.run_aside(session, params)?;
+                let mut results = Vec::new();
+                let count = rows.each(session, batches, |transaction, context, row| {
+                    let table = &rows.table;
+                    let mut new = Assigned(Vec::with_capacity(table.def().columns.len()));
+                    for (at, column) in table.def().columns.iter().enumerate() {
+                        let value = match columns.iter().position(|&other| other == at) {
+                            // The row's key comes before what is set.
+                            Some(place) => row.given.get(row.at, place + 1),
+                            None => {
+                                let scale = column.kind.decimal.map_or(0, |(_, scale)| scale);
+                                DatumRef::from_value(row.now.get(at), scale)
+                            }
+                        };
+                        new.push(Val::Ref(value), column)?;
+                    }
+                    let values = new.values();
+                    let env = Env::new(Cells::Values(&values), params, context);
+                    checks.hold(table, &env)?;
+                    let is_there = transaction.update(table, row.key, &values)?;
+                    if is_there && let Some(returning) = returning {
+                        results.push(returning.row(&env)?);
+                    }
+                    Ok(is_there)
+                })?;
+                Ok(count.map(|count| (count, results)))
+            }
+            Kind::Delete { rows, returning } => {
+                let batches = self.query.run_aside(session, params)?;
+                let mut results = Vec::new();
+                let count = rows.each(session, batches, |transaction, context, row| {
+                    if let Some(returning) = returning {
+                        let env = Env::new(Cells::Row(row.now), params, context);
+                        results.push(returning.row(&env)?);
+                    }
+                    Ok(transaction.delete(&rows.table, row.key)?)
+                })?;
+                Ok(count.map(|count| (count, results)))
+            }
+        }
+    }
+}
