@@ -1,0 +1,109 @@
+"""The two servers, and what is different between two answers."""
+
+import decimal
+
+import psycopg
+from psycopg import pq
+
+
+class Side:
+    def __init__(self, folder, name):
+        self.info = f"host={folder} user=postgres dbname=t"
+        self.name = name
+        self.open()
+
+    def open(self):
+        self.connection = psycopg.connect(self.info, autocommit=True)
+        self.run("set timezone = 'UTC'")
+        if self.name == "postgres":
+            self.run("set jit = off")
+        self.run("set statement_timeout = '20s'")
+
+    def run(self, sql, params=None, fmt=0):
+        """("rows", tag, names, kinds, rows) or ("error", code, message)."""
+        connection = self.connection.pgconn
+        if params is None:
+            result = connection.exec_(sql.encode())
+        else:
+            values, kinds, formats = params
+            result = connection.exec_params(sql.encode(), values, kinds, formats, fmt)
+        status = result.status
+        if status in (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK):
+            names = [(result.fname(c) or b"").decode() for c in range(result.nfields)]
+            kinds = [result.ftype(c) for c in range(result.nfields)]
+            rows = [tuple(None if (v := result.get_value(r, c)) is None else v.decode("utf8", "backslashreplace") for c in range(result.nfields)) for r in range(result.ntuples)]
+            return ("rows", (result.command_status or b"").decode(), names, kinds, rows)
+        code = result.error_field(pq.DiagnosticField.SQLSTATE)
+        message = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY)
+        if code is None:
+            text = connection.error_message.decode(errors="replace") if isinstance(connection.error_message, bytes) else str(connection.error_message)
+            self.open()
+            return ("error", "LOST", text.strip())
+        return ("error", code.decode(), (message or b"").decode(errors="replace"))
+
+
+def near(one, other, kind):
+    if one == other:
+        return True
+    if one is None or other is None:
+        return False
+    if kind in (700, 701):
+        try:
+            a, b = float(one), float(other)
+            return a == b or (a != a and b != b) or abs(a - b) <= 1e-5 * max(abs(a), abs(b))
+        except ValueError:
+            return False
+    if kind == 1700:
+        try:
+            a, b = decimal.Decimal(one), decimal.Decimal(other)
+            digits = min(-min(a.as_tuple().exponent, 0), -min(b.as_tuple().exponent, 0)) if a.is_finite() and b.is_finite() else 0
+            return a == b or abs(a - b) <= decimal.Decimal(1).scaleb(-digits)
+        except (decimal.InvalidOperation, TypeError):
+            return False
+    return False
+
+
+def compare(pg, mine, ordered):
+    """What is different, in a few words; None for nothing."""
+    if mine[0] == "error" and mine[1] == "0A000" and pg[:2] != ("error", "0A000"):
+        return "unsupported"
+    if pg[0] == "error" and mine[0] == "error":
+        if mine[1] in ("XX000", "LOST"):
+            return "crash"
+        return None if pg[1] == mine[1] else f"sqlstate {pg[1]} {mine[1]}"
+    if mine[0] == "error":
+        return "crash" if mine[1] in ("XX000", "LOST") else f"refused {mine[1]}"
+    if pg[0] == "error":
+        return f"answered where {pg[1]}"
+    if pg[1] != mine[1]:
+        return "tag"
+    if len(pg[2]) != len(mine[2]):
+        return "columns"
+    # A moment in UTC, with or without its zone.
+    zoned = [a == 1184 and b == 1114 for a, b in zip(pg[3], mine[3])]
+    if any(zoned):
+        plain = [tuple(v[:-3] if z and v else v for v, z in zip(row, zoned)) for row in pg[4]]
+        inner = compare((*pg[:3], [1114 if z else k for k, z in zip(pg[3], zoned)], plain), mine, ordered)
+        return inner or "type"
+    key = lambda row: tuple((v is None, v or "") for v in row)
+    one, other = (pg[4], mine[4]) if ordered else (sorted(pg[4], key=key), sorted(mine[4], key=key))
+    if one != other:
+        if len(one) != len(other):
+            return "rows"
+        if all(near(a, b, k) for x, y in zip(one, other) for a, b, k in zip(x, y, pg[3])):
+            return "format" if pg[3] == mine[3] else "type"
+        if not ordered:
+            # Sorting as texts may have put rows with other digits in another order.
+            rest = list(other)
+            for x in one:
+                found = next((at for at, y in enumerate(rest) if all(near(a, b, k) for a, b, k in zip(x, y, pg[3]))), None)
+                if found is None:
+                    return "rows"
+                rest.pop(found)
+            return "format"
+        return "rows"
+    if pg[3] != mine[3]:
+        return "type"
+    if pg[2] != mine[2]:
+        return "names"
+    return None
