@@ -83,9 +83,8 @@ fn check_types(table: &Table, columns: &[usize], given: &[Column], open: &[Open]
         let Some(column) = table.def().columns.get(at) else { continue };
         // What is only in quotes is read as what it goes into.
         let is_open = matches!(open.get(place), Some(Open::Literal | Open::Parameter(_)));
-        if !(is_open && given.kind.kind == Type::Text)
-            && !crate::expr::is_assignable(&given.kind, &column.kind)
-        {
+        let is_read = is_open && given.kind.kind == Type::Text;
+        if !is_read && !crate::expr::is_assignable(&given.kind, &column.kind) {
             let what = format!(
                 "column \"{}\" is of type {} but expression is of type {}",
                 column.name,
