@@ -70,50 +70,6 @@ cairn_end_scan(IndexScanDesc scan)
 	MemoryContextDelete(GetMemoryChunkContext(state));
 }
 
-static void
-take_tail_row(IndexTuple tuple, void *argument)
-{
-	CairnScan  *state = argument;
-	IndexTuple	copy;
-	MemoryContext old;
-
-	if (!cairn_conditions_tuple(&state->conditions, tuple))
-		return;
-	old = MemoryContextSwitchTo(state->context);
-	if (state->tail_count == state->tail_room)
-	{
-		state->tail_room = Max(state->tail_room * 2, 64);
-		state->tail = state->tail == NULL ? palloc(state->tail_room * sizeof(IndexTuple))
-			: repalloc_huge(state->tail, state->tail_room * sizeof(IndexTuple));
-	}
-	copy = CopyIndexTuple(tuple);
-	state->tail[state->tail_count++] = copy;
-	MemoryContextSwitchTo(old);
-}
-
-static int
-compare_tuples(CairnIndex *index, IndexTuple a, IndexTuple b)
-{
-	for (int i = 0; i < index->keys; i++)
-	{
-		bool		a_null,
-					b_null;
-		Datum		x = index_getattr(a, i + 1, index->desc, &a_null);
-		Datum		y = index_getattr(b, i + 1, index->desc, &b_null);
-		int			order = cairn_compare_datums(index, i, x, a_null, y, b_null);
-
-		if (order != 0)
-			return order;
-	}
-	return ItemPointerCompare(&a->t_tid, &b->t_tid);
-}
-
-static int
-compare_tail(const void *a, const void *b, void *index)
-{
-	return compare_tuples(index, *(IndexTuple const *) a, *(IndexTuple const *) b);
-}
-
 /*
  * Fixes what the scan is going to see: the tree and the tail as they are under one lock of the meta page. A row that moves from the tail
  * into a newer tree afterwards is still in our copy of the tail, and our tree stays while its root is pinned.
@@ -139,19 +95,15 @@ start(IndexScanDesc scan, bool backward)
 	state->walk.snapshot = scan->xs_snapshot;
 	state->no_rows = state->conditions.never || !rows || !BlockNumberIsValid(meta.root);
 	if (!state->conditions.never && tail && meta.tail_pages > 0)
-	{
-		cairn_visit_tail(rel, meta.frozen_head, take_tail_row, state);
-		cairn_visit_tail(rel, meta.tail_head, take_tail_row, state);
-	}
+		cairn_scan_copy_tail(state, &meta);
 	UnlockReleaseBuffer(buffer);
-	if (state->tail_count > 1)
-		qsort_arg(state->tail, state->tail_count, sizeof(IndexTuple), compare_tail, state->index);
+	cairn_scan_sort_tail(state);
 	pgstat_count_index_scan(rel);
 }
 
 /* Which rows of the leaf are within the range. The batch is empty, before them or behind. */
-static void
-enter_leaf(CairnScan *state, bool backward, CairnArrival arrival)
+void
+cairn_scan_enter_leaf(CairnScan *state, bool backward, CairnArrival arrival)
 {
 	MemoryContext old = MemoryContextSwitchTo(state->row_context);
 
@@ -180,14 +132,14 @@ tree_peek(CairnScan *state, bool backward)
 			if (state->no_rows)
 				return false;
 			state->placed = true;
-			enter_leaf(state, false, state->unit == 0 ? CAIRN_BY_SEARCH : CAIRN_FROM_BEFORE);
+			cairn_scan_enter_leaf(state, false, state->unit == 0 ? CAIRN_BY_SEARCH : CAIRN_FROM_BEFORE);
 		}
 		else if (!state->placed)
 		{
 			if (!cairn_walk_seek(&state->walk, backward ? &state->conditions.upper : &state->conditions.lower))
 				return false;
 			state->placed = true;
-			enter_leaf(state, backward, CAIRN_BY_SEARCH);
+			cairn_scan_enter_leaf(state, backward, CAIRN_BY_SEARCH);
 		}
 		if (backward ? state->gap > 0 : state->gap < batch->count)
 			return true;
@@ -208,11 +160,11 @@ tree_peek(CairnScan *state, bool backward)
 			state->no_rows = state->to < state->walk.rows || !cairn_parallel_next(state->parallel, &state->walk, &state->unit);
 			if (state->no_rows)
 				return false;
-			enter_leaf(state, false, CAIRN_FROM_BEFORE);
+			cairn_scan_enter_leaf(state, false, CAIRN_FROM_BEFORE);
 		}
 		else if (backward ? state->from == 0 && cairn_walk_previous(&state->walk)
 				 : state->to == state->walk.rows && cairn_walk_next(&state->walk))
-			enter_leaf(state, backward, backward ? CAIRN_FROM_BEHIND : CAIRN_FROM_BEFORE);
+			cairn_scan_enter_leaf(state, backward, backward ? CAIRN_FROM_BEHIND : CAIRN_FROM_BEFORE);
 		else if (cairn_conditions_step(&state->conditions, backward))
 			state->placed = false;
 		else
@@ -227,26 +179,6 @@ tree_candidate(CairnScan *state, bool backward)
 	return backward ? state->gap - 1 : state->gap;
 }
 
-static int
-compare_with_tail(CairnScan *state, int at, IndexTuple tuple)
-{
-	CairnIndex *index = state->index;
-	uint32		row = state->batch.start + cairn_batch_row(&state->batch, at);
-
-	for (int i = 0; i < index->keys; i++)
-	{
-		bool		b_null;
-		Datum		a;
-		bool		a_null = cairn_leaf_datum(&state->walk, i, row, &a);
-		Datum		b = index_getattr(tuple, i + 1, index->desc, &b_null);
-		int			order = cairn_compare_datums(index, i, a, a_null, b, b_null);
-
-		if (order != 0)
-			return order;
-	}
-	return ItemPointerCompare(&state->batch.tid[at], &tuple->t_tid);
-}
-
 static CairnSource
 choose(CairnScan *state, bool backward)
 {
@@ -257,7 +189,7 @@ choose(CairnScan *state, bool backward)
 	{
 		IndexTuple	tuple = state->tail[backward ? state->tail_gap - 1 : state->tail_gap];
 		MemoryContext old = MemoryContextSwitchTo(state->row_context);
-		int			order = compare_with_tail(state, tree_candidate(state, backward), tuple);
+		int			order = cairn_scan_compare_tail(state, tree_candidate(state, backward), tuple);
 
 		MemoryContextSwitchTo(old);
 		return (order < 0) != backward ? CAIRN_FROM_TREE : CAIRN_FROM_TAIL;
@@ -439,92 +371,4 @@ cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 	rows += state->tail_count;
 	end_rows(state);
 	return rows;
-}
-
-/* The row before the gap or behind it, in words that hold when the leaf has lost rows: its key and its tid. */
-void
-cairn_mark_position(IndexScanDesc scan)
-{
-	CairnScan  *state = (CairnScan *) scan->opaque;
-	CairnPosition *mark = &state->mark;
-	MemoryContext old;
-
-	if (mark->key != NULL)
-		pfree(mark->key);
-	mark->key = NULL;
-	mark->is_set = true;
-	mark->tail_gap = state->tail_gap;
-	mark->last = state->last;
-	mark->direction = state->direction;
-	for (int i = 0; i < state->conditions.array_count; i++)
-		mark->chosen[i] = state->conditions.arrays[i]->chosen;
-	mark->block = InvalidBlockNumber;
-	/* A walk stops at a leaf without rows, which VACUUM leaves, only if nothing comes after it. */
-	mark->at_end = state->placed && state->walk.rows == 0;
-	if (!state->placed || mark->at_end)
-		return;
-	mark->block = BufferGetBlockNumber(state->walk.leaf_buffer);
-	mark->row = state->gap < state->batch.count
-		? state->batch.start + cairn_batch_row(&state->batch, state->gap)
-		: state->batch.start + state->batch.rows;
-	old = MemoryContextSwitchTo(state->context);
-	mark->behind = mark->row >= state->walk.rows;
-	mark->key = cairn_row_tuple(state, Min(mark->row, state->walk.rows - 1));
-	MemoryContextSwitchTo(old);
-}
-
-/* The gap before `row` of the leaf. */
-static void
-place_gap(CairnScan *state, uint32 row)
-{
-	enter_leaf(state, false, CAIRN_BY_SEARCH);
-	state->batch.start = Min(Max(row, state->from), state->to);
-}
-
-void
-cairn_restore_position(IndexScanDesc scan)
-{
-	CairnScan  *state = (CairnScan *) scan->opaque;
-	CairnPosition *mark = &state->mark;
-	bool		same_range = true;
-
-	if (!mark->is_set)
-		return;
-	for (int i = 0; i < state->conditions.array_count; i++)
-	{
-		same_range &= state->conditions.arrays[i]->chosen == mark->chosen[i];
-		state->conditions.arrays[i]->chosen = mark->chosen[i];
-	}
-	cairn_conditions_bound(&state->conditions);
-	state->tail_gap = mark->tail_gap;
-	state->direction = mark->direction;
-	/* The gap is where it was, but whether the row before it is in the batch is not known: nothing to turn back over. */
-	state->last = mark->last == CAIRN_FROM_TREE ? CAIRN_FROM_NONE : mark->last;
-	if (mark->at_end)
-	{
-		bool		backward = ScanDirectionIsBackward(mark->direction);
-
-		state->placed = cairn_walk_seek(&state->walk, backward ? &state->conditions.lower : &state->conditions.upper);
-		place_gap(state, backward ? 0 : CAIRN_MAX_ROWS);
-		return;
-	}
-	if (mark->key == NULL)
-	{
-		state->placed = false;
-		return;
-	}
-	if (state->placed && same_range && BufferIsValid(state->walk.leaf_buffer) &&
-		BufferGetBlockNumber(state->walk.leaf_buffer) == mark->block)
-	{
-		/* Pinned ever since, so its rows are the same. Batch and gap may be, too. */
-		uint32		start = state->batch.start;
-
-		if (state->batch.all && mark->row >= start && mark->row <= start + state->batch.rows)
-			state->gap = mark->row - start;
-		else
-			place_gap(state, mark->row);
-	}
-	else
-		place_gap(state, cairn_seek_tuple(state, mark->key, mark->behind));
-	state->placed = true;
 }

@@ -157,6 +157,13 @@ typedef struct CairnScan
 extern bool cairn_scan_by_batches(IndexScanDesc scan, bool backward, const bool *wanted, CairnLook look, void *argument);
 extern CairnBatch *cairn_scan_next_batch(IndexScanDesc scan, bool backward);
 
+extern void cairn_scan_enter_leaf(CairnScan *state, bool backward, CairnArrival arrival);
+
+/* scan_tail.c */
+extern void cairn_scan_copy_tail(CairnScan *state, const CairnMetaData *meta);
+extern void cairn_scan_sort_tail(CairnScan *state);
+extern int	cairn_scan_compare_tail(CairnScan *state, int at, IndexTuple tuple);
+
 /* scan_visible.c */
 extern bool cairn_scan_tail_row_visible(IndexScanDesc scan, IndexTuple tuple);
 extern bool cairn_scan_tree_row_visible(IndexScanDesc scan, int at);
