@@ -57,11 +57,10 @@ number_parameters(Node *node, void *context)
 	return expression_tree_mutator(node, number_parameters, context);
 }
 
-/* For EXPLAIN, which makes text of them: few plans are shown. */
+/* For EXPLAIN, which makes text of them: few plans are shown. Null if there are none. */
 static Node *
-conditions_tree(CairnRequest *request, RelOptInfo *rel)
+conditions_tree(CairnRequest *request, List *clauses)
 {
-	List	   *clauses = extract_actual_clauses(rel->baserestrictinfo, false);
 	Node	   *all;
 
 	if (clauses == NIL)
@@ -70,6 +69,17 @@ conditions_tree(CairnRequest *request, RelOptInfo *rel)
 	/* The context that it is shown in knows one table, as number 1. */
 	ChangeVarNodes(all, request->varno, 1, 0);
 	return all;
+}
+
+static List *
+conditions_trees(CairnRequest *request, RelOptInfo *rel)
+{
+	List	   *trees = list_make1(conditions_tree(request, extract_actual_clauses(rel->baserestrictinfo, false)));
+	ListCell   *cell;
+
+	foreach(cell, request->filters)
+		trees = lappend(trees, conditions_tree(request, list_make1(lfirst(cell))));
+	return trees;
 }
 
 /* What the plan needs to know, for a path of this role. */
@@ -82,7 +92,7 @@ private_of(PlannerInfo *root, RelOptInfo *rel, CairnRequest *request, CairnAggre
 	return list_make5(list_make2_oid(rte->relid, request->index->indexoid), request->output_info,
 					  list_make2(request->keys, list_concat(shape, request->filter_keys)),
 					  list_make3(tlist, request->arguments, role == CAIRN_PARTIAL ? NIL : request->having),
-					  conditions_tree(request, rel));
+					  conditions_trees(request, rel));
 }
 
 /*

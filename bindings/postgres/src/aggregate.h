@@ -28,8 +28,8 @@ typedef enum CairnAggregateRole
 /*
  * custom_private of the plan, lists of integers unless said otherwise:
  *   heap oid, index oid (oids) | output: kind, column, result type, FILTER clause of each | keys: flags, column, strategy, subtype,
- *   collation, function of each condition | whether rows are grouped, role, conditions of WHERE, of each FILTER clause | the conditions
- *   of WHERE as a tree, over a table of number 1
+ *   collation, function of each condition | whether rows are grouped, role, conditions of WHERE, of each FILTER clause | for EXPLAIN,
+ *   trees over a table of number 1: the conditions of WHERE, or null, then those of each FILTER clause
  */
 extern void cairn_aggregate_init(void);
 extern Node *cairn_aggregate_state(CustomScan *plan);

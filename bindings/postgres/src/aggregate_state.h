@@ -67,7 +67,8 @@ typedef struct AggregateState
 	uint32		filter_from;
 	List	   *arguments;		/* ExprState */
 	bool		grouped;
-	Node	   *condition;		/* for EXPLAIN; null if there is none */
+	Node	   *where;			/* for EXPLAIN; null if there is none */
+	List	   *filter_trees;	/* for EXPLAIN: the condition of each FILTER clause */
 	MemoryContext context;		/* of one run */
 	MemoryContext group_context;	/* of one row of results */
 	CairnConditions conditions;
@@ -101,7 +102,8 @@ typedef struct AggregateState
 	bool		ran;			/* itself, not only its parts */
 } AggregateState;
 
-/* aggregate_exec.c */
+/* aggregate_run.c */
+extern bool cairn_aggregate_all_visible(AggregateState *state);
 extern bool cairn_aggregate_run(AggregateState *state, bool careful);
 extern bool cairn_aggregate_holds(AggregateState *state, uint64 vacuum_seq);
 

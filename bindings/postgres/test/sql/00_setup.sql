@@ -55,15 +55,15 @@ BEGIN
     END IF;
 END $$;
 
+CREATE FUNCTION t.lines(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
+BEGIN
+    RETURN QUERY EXECUTE 'EXPLAIN (COSTS OFF) ' || query;
+END $$;
+
 -- The plan must name what is expected of it, or the test tests nothing.
 CREATE FUNCTION t.planned(query text, pattern text) RETURNS void LANGUAGE plpgsql AS $$
-DECLARE
-    line text;
-    plan text := '';
+DECLARE plan text := (SELECT string_agg(line || E'\n', '') FROM t.lines(query) line);
 BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        plan := plan || line || E'\n';
-    END LOOP;
     IF plan !~ pattern THEN
         RAISE EXCEPTION 'the plan of "%" has no "%": %', query, pattern, plan;
     END IF;

@@ -92,5 +92,16 @@ SELECT t.planned('EXECUTE p(5)', 'Cairn Aggregate');
 SELECT t.planned('SELECT x, (SELECT sum(v) FROM t.a WHERE k = x) FROM generate_series(-5, 5) x', 'Cairn Aggregate');
 SELECT t.expect('repeated', (SELECT string_agg(x || ':' || (SELECT sum(v) FROM t.a WHERE k = x), ' ' ORDER BY x) FROM generate_series(-5, 5) x),
     (SELECT string_agg(k || ':' || s, ' ' ORDER BY k) FROM (SELECT k, sum(v + 0) s FROM t.a WHERE k BETWEEN -5 AND 5 GROUP BY k) y));
--- An older snapshot does not see what came later, although the pages have it.
+-- EXPLAIN shows the condition of each FILTER clause, once if several aggregates have it, with parameters, and where several processes do the work.
+SELECT t.planned('SELECT count(*) FILTER (WHERE v > 5) FROM t.a WHERE k > 1', 'Cairn Aggregate.+Index Cond: .k > 1.\n +Aggregate Filter: .v > 5.\n');
+SELECT t.planned('SELECT k, sum(v) FILTER (WHERE d > ''2021-01-01'' AND k IS NULL), avg(v) FILTER (WHERE i2 IN (3, 4)), max(v) FILTER (WHERE i2 IN (3, 4)) FROM t.a GROUP BY k',
+    'Aggregate Filter: ..d > ''2021-01-01''::date. AND .k IS NULL.., .i2 = ANY [^,]+,[^,]+\n');
+PREPARE f (int) AS SELECT count(*) FILTER (WHERE v < $1) FROM t.a;
+SELECT t.planned('EXECUTE f(5)', 'Aggregate Filter: .v < \$1.\n');
+SELECT t.planned('SELECT x, (SELECT sum(v) FILTER (WHERE i2 = x::int2) FROM t.a WHERE k > 7) FROM generate_series(-5, 5) x', 'Aggregate Filter: .i2 = ');
+SELECT t.expect('no filter, no line', (SELECT count(*) FROM t.lines('SELECT count(*) FROM t.a WHERE k > 1') l WHERE l LIKE '%Filter%'), 0::bigint);
+BEGIN;
+SELECT t.way('parallel');
+SELECT t.planned('SELECT count(*) FILTER (WHERE v > 5) FROM t.a WHERE k > 1', 'Parallel Custom Scan .Cairn Aggregate.+Aggregate Filter: .v > 5.\n');
+ROLLBACK;
 DROP TABLE t.a;
