@@ -16,6 +16,7 @@
 #define BLOCKS_PER_BYTE 4
 #define BLOCKS_PER_MAP_PAGE (MAP_BYTES * BLOCKS_PER_BYTE)
 #define ALL_VISIBLE_BITS 0x55
+#define ALL_VISIBLE_WORD UINT64CONST(0x5555555555555555)
 
 /* Whether what the map has just said holds for rows of the walk's leaf. */
 static bool
@@ -28,6 +29,25 @@ leaf_is_current(CairnWalk *walk)
 	/* ORDER: the map has been read, then the meta page is. */
 	meta = cairn_read_meta(walk->index->rel);
 	return meta.vacuum_seq == walk->vacuum_seq && meta.vacuum_seq % 2 == 0 && meta.generation == walk->generation;
+}
+
+/* Whether a bit is missing in bytes `from..to` of the map: eight at a time, for the compiler makes no vectors of such a loop at -O2. */
+static uint8
+bits_missing(const uint8 *bytes, uint32 from, uint32 to)
+{
+	uint64		words = 0;
+	uint8		rest = 0;
+
+	for (; from + sizeof(uint64) <= to; from += sizeof(uint64))
+	{
+		uint64		word;
+
+		memcpy(&word, bytes + from, sizeof(word));
+		words |= ~word & ALL_VISIBLE_WORD;
+	}
+	for (; from < to; from++)
+		rest |= ALL_VISIBLE_BITS & ~bytes[from];
+	return words != 0 ? ALL_VISIBLE_BITS : rest;
 }
 
 /* Whether the map says of all blocks `first..=last` that their rows are visible to all. */
@@ -55,8 +75,7 @@ blocks_visible(Relation heap, BlockNumber first, BlockNumber last, Buffer *map)
 		else
 		{
 			missing = head & ~bytes[at];
-			for (uint32 i = at + 1; i < end; i++)
-				missing |= ALL_VISIBLE_BITS & ~bytes[i];
+			missing |= bits_missing(bytes, at + 1, end);
 			missing |= tail & ~bytes[end];
 		}
 		if (missing != 0)

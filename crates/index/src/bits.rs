@@ -8,6 +8,7 @@
 
 mod group;
 
+pub(crate) use group::extremes;
 use group::{sum_group, unpack_group};
 
 /// Values in one group of the unpacker.
@@ -47,7 +48,7 @@ pub(crate) fn pack(values: impl Iterator<Item = u64>, width: u32, out: &mut Vec<
 }
 
 /// The lowest `width` bits set.
-const fn mask(width: u32) -> u64 {
+pub(crate) const fn mask(width: u32) -> u64 {
     if width == 64 { u64::MAX } else { (1 << width) - 1 }
 }
 

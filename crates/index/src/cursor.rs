@@ -20,14 +20,17 @@ impl<'a> Cursor<'a> {
         Ok(Cursor { page, at, end })
     }
 
+    #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
+    #[inline]
     pub(crate) fn end(&self) -> usize {
         self.end
     }
 
+    #[inline]
     pub(crate) fn take(&mut self, count: usize) -> Checked<&'a [u8]> {
         match self.at.checked_add(count) {
             Some(next) if next <= self.end => {
@@ -39,10 +42,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    #[inline]
     pub(crate) fn u8(&mut self) -> Checked<u8> {
         Ok(self.take(1)?[0])
     }
 
+    #[inline]
     pub(crate) fn u16(&mut self) -> Checked<u16> {
         let bytes = self.take(2)?;
         Ok(u16::from_le_bytes([bytes[0], bytes[1]]))
@@ -60,12 +65,14 @@ impl<'a> Cursor<'a> {
     }
 
     /// A signed integer, small magnitudes short.
+    #[inline]
     pub(crate) fn zigzag(&mut self) -> Checked<u64> {
         let raw = self.varint()?;
         Ok((raw >> 1) ^ (raw & 1).wrapping_neg())
     }
 
     /// The next `len` bytes as a part of their own.
+    #[inline]
     pub(crate) fn part(&mut self, len: usize) -> Checked<Cursor<'a>> {
         let at = self.at;
         self.take(len)?;

@@ -46,6 +46,14 @@ fn group_sum<const WIDTH: usize>(bytes: &[u8]) -> u64 {
     values.iter().sum()
 }
 
+/// The least and the greatest of some values, as signed integers. Of none, the other way round.
+#[inline(always)]
+fn extremes_of(values: &[u64]) -> (i64, i64) {
+    values
+        .iter()
+        .fold((i64::MAX, i64::MIN), |(least, most), &value| (least.min(value as i64), most.max(value as i64)))
+}
+
 macro_rules! by_width {
     ($width:expr, $call:ident $arguments:tt, $other:expr; $($w:literal)*) => {
         match $width {
@@ -55,7 +63,7 @@ macro_rules! by_width {
     };
 }
 
-/// Both functions, for the processors that `$target` names.
+/// All functions, for the processors that `$target` names.
 macro_rules! groups {
     ($(#[$target:meta])*) => {
         $(#[$target])*
@@ -63,6 +71,11 @@ macro_rules! groups {
             by_width!(width, group_sum(bytes), 0;
                 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
                 33 34 35 36 37 38 39 40 41 42 43 44 45 46 47 48 49 50 51 52 53 54 55 56 57 58)
+        }
+
+        $(#[$target])*
+        pub(super) fn extremes(values: &[u64]) -> (i64, i64) {
+            extremes_of(values)
         }
 
         $(#[$target])*
@@ -75,14 +88,14 @@ macro_rules! groups {
 }
 
 mod plain {
-    use super::{group_of, group_sum};
+    use super::{extremes_of, group_of, group_sum};
 
     groups!();
 }
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::{group_of, group_sum};
+    use super::{extremes_of, group_of, group_sum};
 
     groups!(#[target_feature(enable = "avx2")]);
 }
@@ -107,6 +120,16 @@ pub(super) fn unpack_group(bytes: &[u8], width: u32, out: &mut [u64]) {
     plain::unpack(bytes, width, out);
 }
 
+/// The least and the greatest of `values`, as signed integers. Of none, the other way round.
+pub(crate) fn extremes(values: &[u64]) -> (i64, i64) {
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has AVX2.
+        return unsafe { wide::extremes(values) };
+    }
+    plain::extremes(values)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -126,6 +149,10 @@ mod tests {
             out = [0; GROUP];
             unpack_group(&bytes, width, &mut out);
             assert_eq!(&out[..], values, "as this processor has it, width {width}");
+            let signed = values.iter().map(|value| *value as i64);
+            let want = signed.clone().min().zip(signed.max());
+            assert_eq!(Some(plain::extremes(&values)), want, "plain, width {width}");
+            assert_eq!(Some(extremes(&values)), want, "as this processor has it, width {width}");
             if width <= 58 {
                 let sum: u64 = values.iter().sum();
                 assert_eq!(

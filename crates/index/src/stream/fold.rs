@@ -34,15 +34,29 @@ fn clear(mask: &mut [u64], from: usize, to: usize) {
     }
 }
 
+fn last_of(run: &Run) -> i64 {
+    run.base.wrapping_add(run.step.wrapping_mul((run.end - run.start) as u64 - 1)) as i64
+}
+
+/// Of bounds that nothing has widened, none.
+fn extremes(least: i64, most: i64) -> Option<Extremes> {
+    (least <= most).then_some(Extremes { least, most })
+}
+
 /// Sum of a line, without overflow: values are 64 bits, rows far fewer than 2^32.
 fn sum_of_run(run: &Run) -> i128 {
     let rows = (run.end - run.start) as i128;
-    let last = run.base.wrapping_add(run.step.wrapping_mul(rows as u64 - 1)) as i64;
-    (i128::from(run.base as i64) + i128::from(last)) * rows / 2
+    if run.step == 0 {
+        return i128::from(run.base as i64) * rows;
+    }
+    (i128::from(run.base as i64) + i128::from(last_of(run))) * rows / 2
 }
 
 /// True when the line's values climb or fall without wrapping, so that its ends are its extremes.
 fn is_straight(run: &Run) -> bool {
+    if run.step == 0 {
+        return true;
+    }
     let rows = (run.end - run.start) as i128;
     let last = i128::from(run.base as i64) + i128::from(run.step as i64) * (rows - 1);
     i64::try_from(last).is_ok()
@@ -123,11 +137,8 @@ impl Stream<'_> {
 
     /// Least and greatest of rows `from..to` (with `mask`, of those that it has); `None` of no rows.
     pub(crate) fn extremes(&self, from: usize, to: usize, mask: Option<&[u64]>) -> Checked<Option<Extremes>> {
-        let mut found: Option<Extremes> = None;
-        let mut take = |value: i64| {
-            let old = found.unwrap_or(Extremes { least: value, most: value });
-            found = Some(Extremes { least: old.least.min(value), most: old.most.max(value) });
-        };
+        let (mut low, mut high) = (i64::MAX, i64::MIN);
+        let mut take = |least: i64, most: i64| (low, high) = (low.min(least), high.max(most));
         let mut bent = false;
         if mask.is_none()
             && self.walk_runs(
@@ -136,25 +147,29 @@ impl Stream<'_> {
                 |_| false,
                 |run| {
                     bent |= !is_straight(&run);
-                    take(run.base as i64);
-                    take(
-                        run.base.wrapping_add(run.step.wrapping_mul((run.end - run.start) as u64 - 1)) as i64
-                    );
+                    let (first, last) = (run.base as i64, last_of(&run));
+                    take(first.min(last), first.max(last));
                 },
             )?
             && !bent
         {
-            return Ok(found);
+            return Ok(extremes(low, high));
         }
-        self.walk_blocks(from, to, |row, values| {
-            for (index, value) in values.iter().enumerate() {
-                let at = row - from + index;
-                if mask.is_none_or(|mask| (mask[at / 64] >> (at % 64)) & 1 == 1) {
-                    take(*value as i64);
+        self.walk_blocks(from, to, |row, values| match mask {
+            None => {
+                let (least, most) = crate::bits::extremes(values);
+                take(least, most);
+            }
+            Some(mask) => {
+                for (index, value) in values.iter().enumerate() {
+                    let at = row - from + index;
+                    if (mask[at / 64] >> (at % 64)) & 1 == 1 {
+                        take(*value as i64, *value as i64);
+                    }
                 }
             }
         })?;
-        Ok(found)
+        Ok(extremes(low, high))
     }
 
     /// Clears in `mask` the bits of those of rows `from..to` whose value is not within `least..=most`. Bit 0 is row `from`.
@@ -199,6 +214,16 @@ impl Stream<'_> {
         if by_runs {
             clear(mask, failing, to - from);
             return Ok(());
+        }
+        // The column's zone map: most filters that a page has nothing for end here, and those that all of its rows meet.
+        if let Some((low, high)) = self.hull()? {
+            if high < least || most < low {
+                clear(mask, 0, to - from);
+                return Ok(());
+            }
+            if least <= low && high <= most {
+                return Ok(());
+            }
         }
         self.walk_blocks(from, to, |row, values| {
             let mut at = row - from;

@@ -223,6 +223,18 @@ impl<'a> Stream<'a> {
         }
     }
 
+    /// Bounds of all values, as signed integers, for encodings that tell them in some nanoseconds.
+    fn hull(&self) -> Checked<Option<(i64, i64)>> {
+        match &self.kind {
+            Kind::Basic(basic) => Ok(basic.hull()),
+            Kind::Dictionary { count, values, .. } if *count > 0 => {
+                // In ascending order, as it was written.
+                Ok(Some((values.get(0)? as i64, values.get(*count - 1)? as i64)))
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// Values `start..start + out.len()`, all below the number of rows. 0.3 to 2 ns a value.
     pub(crate) fn decode(&self, start: usize, out: &mut [u64]) -> Checked<()> {
         match &self.kind {

@@ -13,6 +13,8 @@ use crate::damage::{Checked, Damage};
 use cairn_codec::varint;
 
 pub(crate) const RUNS: u8 = 3;
+/// So many runs are walked through at once, more by the chunk.
+const FEW: usize = 32;
 
 /// Values cut into runs.
 pub(crate) struct Segments {
@@ -182,16 +184,32 @@ impl<'a> Runs<'a> {
         from: usize,
         to: usize,
         idle: impl Fn(&[u64]) -> bool,
+        each: impl FnMut(Run),
+    ) -> Checked<()> {
+        // Clearing room for a whole chunk would take longer than a few runs do.
+        if self.count <= FEW {
+            self.walk_by::<FEW>(from, to, idle, each)
+        } else {
+            self.walk_by::<CHUNK>(from, to, idle, each)
+        }
+    }
+
+    /// [`Runs::walk_some`], `AHEAD` runs at a time.
+    fn walk_by<const AHEAD: usize>(
+        &self,
+        from: usize,
+        to: usize,
+        idle: impl Fn(&[u64]) -> bool,
         mut each: impl FnMut(Run),
     ) -> Checked<()> {
         let mut index = self.run_of(from)?;
         let mut start = self.start_of(index)?;
         let mut row = from;
-        let (mut ends, mut bases, mut steps) = ([0; CHUNK], [0; CHUNK], [0; CHUNK]);
+        let (mut ends, mut bases, mut steps) = ([0; AHEAD], [0; AHEAD], [0; AHEAD]);
         let constant = matches!(self.steps, Basic::Line { base: 0, step: 0 });
         while row < to {
             // Whole chunks, so that none is unpacked twice; but a range of few rows needs few runs.
-            let ahead = (CHUNK - index % CHUNK).min(self.count.saturating_sub(index)).min(to - row);
+            let ahead = (AHEAD - index % AHEAD).min(self.count.saturating_sub(index)).min(to - row);
             if ahead == 0 {
                 return Err(Damage::at(self.at, "a run for every row"));
             }
@@ -205,7 +223,10 @@ impl<'a> Runs<'a> {
                 continue;
             }
             self.ends.decode(index, &mut ends[..ahead])?;
-            self.steps.decode(index, &mut steps[..ahead])?;
+            // They are 0 already.
+            if !constant {
+                self.steps.decode(index, &mut steps[..ahead])?;
+            }
             for at in 0..ahead {
                 let end = ends[at].min(self.rows as u64) as usize;
                 if end <= start {

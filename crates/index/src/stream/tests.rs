@@ -98,6 +98,19 @@ proptest! {
             if kept { sum += i128::from(*value as i64); }
         }
         prop_assert_eq!(stream.sum_masked(from, to, &mask).unwrap(), sum);
+        // Bounds that all rows are within, or none, by a hair: what the head of the stream says of its values may not say too much.
+        if let Some((low, high)) = extremes {
+            for (least, most) in [(i64::MIN, i64::MAX), (low, high), (low.saturating_add(1), high), (low, high.saturating_sub(1)),
+                (high, i64::MAX), (high.saturating_add(1), i64::MAX), (i64::MIN, low), (i64::MIN, low.saturating_sub(1))]
+            {
+                let mut mask = vec![u64::MAX; part.len().div_ceil(64)];
+                stream.filter(from, to, least, most, &mut mask).unwrap();
+                for (index, value) in part.iter().enumerate() {
+                    let kept = mask[index / 64] >> (index % 64) & 1 == 1;
+                    prop_assert_eq!(kept, (least..=most).contains(&(*value as i64)), "{} of {} in {}..={}", index, stream.encoding(), least, most);
+                }
+            }
+        }
         let kept: Vec<i64> = part.iter().map(|v| *v as i64).filter(|v| (least..=most).contains(v)).collect();
         let want = kept.iter().min().zip(kept.iter().max()).map(|(a, b)| (*a, *b));
         prop_assert_eq!(stream.extremes(from, to, Some(&mask)).unwrap().map(|e| (e.least, e.most)), want);
@@ -117,6 +130,7 @@ proptest! {
             let _ = stream.decode(0, &mut out);
             let _ = stream.sum(0, rows);
             let _ = stream.extremes(0, rows, None);
+            let _ = stream.filter(0, rows, -7, 7, &mut vec![u64::MAX; rows.div_ceil(64)]);
             for row in (0..rows).step_by(17) {
                 let _ = stream.get(row);
             }
