@@ -17,7 +17,7 @@ fi
 
 cluster_end() {
     local name
-    for name in primary standby; do
+    for name in primary standby old new; do
         [[ -e $work/$name/postmaster.pid ]] && as "'$bin/pg_ctl' -D '$work/$name' -m immediate stop >/dev/null" || true
     done
     [[ -n ${CAIRN_TEST_DIR:-} ]] || rm -rf "$work"
