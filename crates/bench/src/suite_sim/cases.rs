@@ -200,6 +200,31 @@ fn add_cairn(list: &mut List) {
     list.add("kv lazy zipfian", Some("kv lazy leveled"), |it| {
         it.workload.distribution = Distribution::Zipfian { theta: 0.99 };
     });
+    add_cairn_reads(list);
+}
+
+fn add_cairn_reads(list: &mut List) {
+    list.add("kv reads uniform 8 MiB", None, |it| {
+        cairn(it);
+        reads(8 * MIB)(it);
+    });
+    list.add("kv reads uniform 32 MiB", Some("kv reads uniform 8 MiB"), reads(32 * MIB));
+    list.add("kv reads zipfian 2 MiB", None, |it| {
+        cairn(it);
+        it.workload.distribution = Distribution::Zipfian { theta: 0.99 };
+        reads(2 * MIB)(it);
+    });
+    list.add("kv reads zipfian 8 MiB", Some("kv reads zipfian 2 MiB"), reads(8 * MIB));
+    list.add("kv reads zipfian 32 MiB", Some("kv reads zipfian 2 MiB"), reads(32 * MIB));
+    list.add("kv reads hot set 8 MiB", None, |it| {
+        cairn(it);
+        it.workload.distribution = Distribution::HotSet { keys: 0.1, writes: 0.9 };
+        reads(8 * MIB)(it);
+    });
+    list.add("kv reads lazy 8 MiB", Some("kv reads uniform 8 MiB"), |it| {
+        it.options.compaction_style = CompactionStyle::LazyLeveled;
+    });
+    list.add("kv reads no filter", Some("kv reads uniform 8 MiB"), |it| it.options.bloom_bits_per_key = 0.0);
 }
 
 /// Cases with time: closed loop, and at a limit that the store can take.

@@ -126,9 +126,9 @@ impl MeasuredStore for KvMeasured {
             flush_bytes: stats.flushes.1 as f64,
             compact_read_bytes: stats.compaction_bytes.0 as f64,
             compact_write_bytes: stats.compaction_bytes.1 as f64,
-            filters_skipping: 0.0,
-            block_hits: stats.cache_hits_misses.0 as f64,
-            block_misses: stats.cache_hits_misses.1 as f64,
+            filters_skipping: stats.filters_skipping as f64,
+            block_hits: stats.data_hits_misses.0 as f64,
+            block_misses: stats.data_hits_misses.1 as f64,
             stall_secs: (stalls.memtables + stalls.level_zero + stalls.pending_compaction).as_secs_f64(),
         }
     }

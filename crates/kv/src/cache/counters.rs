@@ -5,12 +5,39 @@ use cairn_vfs::thread;
 
 const STRIPES: usize = 64;
 
-/// Hits and misses of some threads, on a cache line of their own.
+/// What some threads have counted, on a cache line of their own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Stripe {
+    data: Lookups,
+    meta: Lookups,
+    filters_skipping: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct Lookups {
     hits: AtomicU64,
     misses: AtomicU64,
+}
+
+impl Stripe {
+    fn of(&self, is_data: bool) -> &Lookups {
+        if is_data { &self.data } else { &self.meta }
+    }
+}
+
+/// Lookups of blocks that were in the cache, and that were not.
+pub(super) type HitsMisses = (u64, u64);
+
+/// All that was counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Sums {
+    /// Of data blocks.
+    pub(super) data: HitsMisses,
+    /// Of index partitions and filters.
+    pub(super) meta: HitsMisses,
+    /// Filters that said no.
+    pub(super) filters_skipping: u64,
 }
 
 #[derive(Debug)]
@@ -30,22 +57,42 @@ impl Counters {
 
     /// A load and a store, not one atomic step, which would cost five times as much: two threads of one stripe may
     /// lose a count.
-    #[inline]
-    pub(super) fn add_hits(&self, hits: u64) {
+    #[inline(always)]
+    pub(super) fn add_hit(&self, is_data: bool) {
         if let Some(stripe) = self.stripe() {
-            stripe.hits.store(stripe.hits.load(Ordering::Relaxed).wrapping_add(hits), Ordering::Relaxed);
+            add_one(&stripe.of(is_data).hits);
         }
     }
 
-    pub(super) fn add_miss(&self) {
+    pub(super) fn add_miss(&self, is_data: bool) {
         if let Some(stripe) = self.stripe() {
-            stripe.misses.fetch_add(1, Ordering::Relaxed);
+            stripe.of(is_data).misses.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    pub(super) fn sum(&self) -> (u64, u64) {
-        self.stripes.iter().fold((0, 0), |(hits, misses), stripe| {
-            (hits + stripe.hits.load(Ordering::Relaxed), misses + stripe.misses.load(Ordering::Relaxed))
-        })
+    /// As exact as hits are.
+    #[inline(always)]
+    pub(super) fn add_filter_skipping(&self) {
+        if let Some(stripe) = self.stripe() {
+            add_one(&stripe.filters_skipping);
+        }
     }
+
+    pub(super) fn sum(&self) -> Sums {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let mut sums = Sums::default();
+        for stripe in &self.stripes {
+            for (sum, lookups) in [(&mut sums.data, &stripe.data), (&mut sums.meta, &stripe.meta)] {
+                sum.0 += get(&lookups.hits);
+                sum.1 += get(&lookups.misses);
+            }
+            sums.filters_skipping += get(&stripe.filters_skipping);
+        }
+        sums
+    }
+}
+
+#[inline(always)]
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
 }

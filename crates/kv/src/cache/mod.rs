@@ -57,6 +57,12 @@ pub struct CacheStats {
     pub hits: u64,
     /// Lookups that did not.
     pub misses: u64,
+    /// Of the hits, those of data blocks; as exact.
+    pub data_hits: u64,
+    /// Of the misses, those of data blocks.
+    pub data_misses: u64,
+    /// Filters that said that a key is not in their table, pinned ones counted; as exact as `hits`.
+    pub filters_skipping: u64,
     /// Blocks put in.
     pub inserts: u64,
     /// Blocks taken out to make room.
@@ -91,15 +97,21 @@ impl Cache {
         Arc::new(Slots::new(self.next_id.fetch_add(1, Ordering::Relaxed), count))
     }
 
-    /// Counts lookups that found their block. Once for several of them, since counting costs as much as looking.
-    #[inline]
-    pub(crate) fn count_hits(&self, hits: u64) {
-        self.counters.add_hits(hits);
+    /// Counts a lookup that found its block: one of data, or of an index partition or filter.
+    #[inline(always)]
+    pub(crate) fn count_hit(&self, is_data: bool) {
+        self.counters.add_hit(is_data);
     }
 
     /// Counts a lookup that did not.
-    pub(crate) fn count_miss(&self) {
-        self.counters.add_miss();
+    pub(crate) fn count_miss(&self, is_data: bool) {
+        self.counters.add_miss(is_data);
+    }
+
+    /// Counts a filter that said no.
+    #[inline(always)]
+    pub(crate) fn count_filter_skipping(&self) {
+        self.counters.add_filter_skipping();
     }
 
     /// Puts a block in, and returns the one that is there now: another thread's, if that was faster. A block larger than
@@ -146,10 +158,13 @@ impl Cache {
 
     /// What it has done and holds.
     pub(crate) fn stats(&self) -> CacheStats {
-        let (hits, misses) = self.counters.sum();
+        let sums = self.counters.sum();
         let mut stats = CacheStats {
-            hits,
-            misses,
+            hits: sums.data.0 + sums.meta.0,
+            misses: sums.data.1 + sums.meta.1,
+            data_hits: sums.data.0,
+            data_misses: sums.data.1,
+            filters_skipping: sums.filters_skipping,
             pinned_bytes: self.pinned.load(Ordering::Relaxed),
             capacity_bytes: self.capacity.load(Ordering::Relaxed),
             ..CacheStats::default()

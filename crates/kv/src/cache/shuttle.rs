@@ -18,11 +18,11 @@ fn ask(cache: &Cache, slots: &Arc<Slots>, index: usize) {
     let found = slots.get(index).and_then(|guard| guard.as_ref().map(Arc::clone));
     let block = match found {
         Some(block) => {
-            cache.count_hits(1);
+            cache.count_hit(true);
             block
         }
         None => {
-            cache.count_miss();
+            cache.count_miss(true);
             cache.insert(slots, index, block())
         }
     };

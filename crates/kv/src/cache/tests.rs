@@ -17,10 +17,10 @@ fn weight(len: usize) -> u64 {
 /// Asks for a block as a table does: puts it in when it is not there. True when it was.
 fn ask(cache: &Cache, slots: &Arc<Slots>, index: usize, len: usize) -> bool {
     if slots.get(index).is_some() {
-        cache.count_hits(1);
+        cache.count_hit(true);
         return true;
     }
-    cache.count_miss();
+    cache.count_miss(true);
     cache.insert(slots, index, block(len));
     false
 }
@@ -40,6 +40,20 @@ fn hits_and_misses() {
     let stats = cache.stats();
     assert_eq!((stats.hits, stats.misses, stats.inserts, stats.evictions), (1, 1, 2, 0));
     assert_eq!(stats.used_bytes, 2 * weight(100));
+}
+
+/// Goal: lookups of data are told from those of indexes and filters, and sums are of both. Method: counts by hand.
+#[test]
+fn counters_know_what_was_asked_for() {
+    let cache = Cache::new(1 << 20);
+    (0..3).for_each(|_| cache.count_hit(true));
+    (0..5).for_each(|_| cache.count_hit(false));
+    (0..7).for_each(|_| cache.count_miss(true));
+    cache.count_miss(false);
+    (0..2).for_each(|_| cache.count_filter_skipping());
+    let stats = cache.stats();
+    assert_eq!((stats.hits, stats.misses), (8, 8));
+    assert_eq!((stats.data_hits, stats.data_misses, stats.filters_skipping), (3, 7, 2));
 }
 
 /// Goal: a capacity of nothing keeps nothing, and a block beyond the room is only returned. Method: both.

@@ -166,6 +166,8 @@ impl Inner {
             snapshots: self.snapshots.len(),
             cache_bytes: (cache.capacity_bytes, cache.used_bytes),
             cache_hits_misses: (cache.hits, cache.misses),
+            data_hits_misses: (cache.data_hits, cache.data_misses),
+            filters_skipping: cache.filters_skipping,
             stalls: self.controller.stalls(),
             ..Stats::default()
         };

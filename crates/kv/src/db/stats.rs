@@ -67,6 +67,10 @@ pub struct Stats {
     pub cache_bytes: (u64, u64),
     /// Block cache: lookups that found their block, and that did not.
     pub cache_hits_misses: (u64, u64),
+    /// Of these, lookups of data blocks; the others are of index partitions and filters.
+    pub data_hits_misses: (u64, u64),
+    /// Filters that point lookups asked and that said no, so that nothing of their tables was read.
+    pub filters_skipping: u64,
     /// Flushes and the bytes they wrote.
     pub flushes: (u64, u64),
     /// Compactions that merged, and trivial moves.
@@ -133,6 +137,11 @@ impl fmt::Display for Stats {
         let (capacity, used) = self.cache_bytes;
         let (hits, misses) = self.cache_hits_misses;
         writeln!(f, "block cache    {} of {}, {hits} hits, {misses} misses", human(used), human(capacity))?;
+        writeln!(
+            f,
+            "  data blocks  {} hits, {} misses; {} tables skipped by their filters",
+            self.data_hits_misses.0, self.data_hits_misses.1, self.filters_skipping
+        )?;
         writeln!(f, "flushes        {}, {}", self.flushes.0, human(self.flushes.1))?;
         let (read, written) = self.compaction_bytes;
         let (merges, moves) = self.compactions;

@@ -170,11 +170,11 @@ impl TableCursor {
         let cached = self.table.slots.get(slot).and_then(|guard| guard.as_ref().map(Arc::clone));
         self.data = Some(match cached {
             Some(block) => {
-                self.table.cache.count_hits(1);
+                self.table.cache.count_hit(true);
                 block
             }
             None => {
-                self.table.cache.count_miss();
+                self.table.cache.count_miss(true);
                 let block = self.window.block(
                     &self.table,
                     value.ordinal,

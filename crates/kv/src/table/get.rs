@@ -31,7 +31,7 @@ impl Table {
             return Ok(());
         }
         let Some(partition) = self.partition_of(key) else { return Ok(()) };
-        if !self.filter_passes(partition, hash)? {
+        if !self.key_passes(partition, hash)? {
             return Ok(());
         }
         self.get_from(partition, 0, key, at, &mut visit)
@@ -52,6 +52,16 @@ impl Table {
         let top = self.top.as_ref()?;
         let value = top.entries()?.value_at_or_after(key)?;
         partition_ordinal(&top.bytes()[value]).map(|ordinal| ordinal as usize)
+    }
+
+    /// As `filter_passes`, counted: for lookups of whole keys.
+    #[inline(always)]
+    pub(super) fn key_passes(&self, partition: usize, hash: u64) -> Result<bool> {
+        let passes = self.filter_passes(partition, hash)?;
+        if !passes {
+            self.cache.count_filter_skipping();
+        }
+        Ok(passes)
     }
 
     #[inline(always)]

@@ -65,7 +65,7 @@ impl Table {
         let mut passed = Vec::with_capacity(queries.len());
         for (query, Query { key, hash }) in queries.iter().enumerate() {
             if let Some(partition) = self.partition_of(key)
-                && self.filter_passes(partition, *hash)?
+                && self.key_passes(partition, *hash)?
             {
                 passed.push((query, partition));
             }
@@ -135,7 +135,7 @@ impl Table {
         for group in groups {
             let Some(Candidate { handle, ordinal, .. }) = group.first().copied() else { continue };
             let from = (handle.offset - start) as usize;
-            self.cache.count_miss();
+            self.cache.count_miss(true);
             let block = self.block_of_frame(&frames[from..from + handle.len as usize], handle, Role::Data)?;
             let block = self.cache.insert(&self.slots, ordinal as usize, block);
             self.get_group(&block, group, queries, at, visit)?;

@@ -153,7 +153,7 @@ impl Table {
         role: Role,
         fill: bool,
     ) -> Result<BlockRef> {
-        self.cache.count_miss();
+        self.cache.count_miss(role == Role::Data);
         let block = self.read_block(handle, role)?;
         Ok(if fill { self.cache.insert(&self.slots, slot, block) } else { block })
     }
@@ -171,7 +171,7 @@ impl Table {
         let loaded;
         let block = match cached.as_ref().and_then(|guard| guard.as_ref()) {
             Some(block) => {
-                self.cache.count_hits(1);
+                self.cache.count_hit(role == Role::Data);
                 block
             }
             None => {
@@ -186,7 +186,7 @@ impl Table {
     pub(super) fn block(&self, slot: usize, handle: Handle, role: Role, fill: bool) -> Result<BlockRef> {
         match self.slots.get(slot).and_then(|guard| guard.as_ref().map(Arc::clone)) {
             Some(block) => {
-                self.cache.count_hits(1);
+                self.cache.count_hit(role == Role::Data);
                 Ok(block)
             }
             None => self.load_missing(slot, handle, role, fill),
