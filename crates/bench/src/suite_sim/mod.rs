@@ -11,6 +11,7 @@ mod data;
 mod drive;
 mod kv;
 mod page;
+mod share;
 #[cfg(test)]
 mod tests;
 mod timed;
@@ -19,9 +20,11 @@ use std::path::{Path, PathBuf};
 
 pub use cases::{Case, cases, timed_cases};
 pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
+
 pub use costs::{measure_costs, measure_syncs};
 pub use data::{Data, codec_ratios, measure_codecs};
 pub use page::{to_page, to_text};
+pub use share::Share;
 
 use cairn_sim::options::Engine;
 use cairn_sim::{Config, Results, Simulation};
@@ -111,6 +114,8 @@ pub struct Options {
     pub names: Vec<String>,
     /// Timed runs too.
     pub timed: bool,
+    /// Only this part of the cases that are left; all of them when absent.
+    pub part: Option<Share>,
     /// The library of RocksDB; found by itself when absent.
     pub library: Option<PathBuf>,
     /// Where stores are made; the system's temporary directory when absent.
@@ -184,6 +189,10 @@ pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usiz
                 known.join(", ")
             )));
         }
+    }
+    if let Some(part) = options.part {
+        let mut at = 0..;
+        chosen.retain(|_| at.next().is_some_and(|at| part.has(at)));
     }
     let opener = Opener::new(options)?;
     let mut report =

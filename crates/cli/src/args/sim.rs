@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cairn_bench::suite_sim::Share;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::bytes::parse_bytes;
@@ -46,6 +47,8 @@ error, 2 no configuration is within the limits.")]
   cairn sim validate --quick
   cairn sim validate --timed --page docs/src/benchmarks/simulator.md
   cairn sim validate --filter zipfian --json
+  cairn sim validate --part 2/6 --json > part-2.json
+  cairn sim validate --merge part-1.json part-2.json --page simulator.md
 
 Real RocksDB is Debian's librocksdb, or the library that CAIRN_ROCKSDB_LIB or --library names.
 Exit codes: 0 all predictions are within their limits, 1 error, 2 some are not.")]
@@ -216,6 +219,12 @@ pub struct ValidateArgs {
     /// Only cases whose names contain this
     #[arg(long, alias = "only", value_name = "WORD")]
     pub filter: Option<String>,
+    /// Only the Kth of N parts, each of every Nth case
+    #[arg(long, value_name = "K/N")]
+    pub part: Option<Share>,
+    /// Run nothing: put together what --json has printed of several parts
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "timed", "filter", "part"])]
+    pub merge: Vec<PathBuf>,
     /// The shared library of RocksDB
     #[arg(long, value_name = "FILE")]
     pub library: Option<PathBuf>,

@@ -1,46 +1,62 @@
 //! `cairn sim validate`: predictions against real stores.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cairn_bench::process::Stop;
 use cairn_bench::suite_hash::Progress;
-use cairn_bench::suite_sim::{self, Options};
+use cairn_bench::suite_sim::{self, Options, Report};
 use cairn_vfs::Fs;
 
 use crate::args::sim::ValidateArgs;
 use crate::bench::run::end_on_ctrl_c;
-use crate::bench::write_file;
-use crate::error::Result;
+use crate::bench::{read_text, write_file};
+use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 use crate::progress::SuiteBar;
 
-/// Runs all cases, and tells whether predictions were within their limits.
+/// Runs all cases, or takes what runs have told, and tells whether predictions were within their limits.
 pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
-    let options = Options {
-        quick: args.quick,
-        only: args.filter,
-        names: Vec::new(),
-        timed: args.timed,
-        library: args.library,
-        work_dir: args.work_dir,
+    let report = match Report::merged(read(fs, &args.merge)?) {
+        Some(report) => report,
+        None => measured(&args)?,
     };
-    let stop = Stop::default();
-    end_on_ctrl_c(&stop)?;
-    let bar = SuiteBar::new();
-    let report = suite_sim::validate(&options, &stop, &mut |at, count, name| bar.group(at, count, name))?;
-    drop(bar);
     if let Some(page) = &args.page {
         write_file(fs, page, suite_sim::to_page(&report).as_bytes())?;
     }
     let mut out = Output::new();
     if args.json {
-        out.json(
-            &serde_json::to_value(&report).map_err(|error| crate::error::Error::usage(error.to_string()))?,
-        )?;
+        out.json(&serde_json::to_value(&report).map_err(|error| Error::usage(error.to_string()))?)?;
     } else {
         out.bytes(suite_sim::to_text(&report).as_bytes())?;
     }
     out.finish()?;
     let holds = report.comparisons.iter().all(|it| it.holds()) && report.signs.iter().all(|it| it.holds());
     Ok(Outcome::found(holds))
+}
+
+fn measured(args: &ValidateArgs) -> Result<Report> {
+    let options = Options {
+        quick: args.quick,
+        only: args.filter.clone(),
+        names: Vec::new(),
+        timed: args.timed,
+        part: args.part,
+        library: args.library.clone(),
+        work_dir: args.work_dir.clone(),
+    };
+    let stop = Stop::default();
+    end_on_ctrl_c(&stop)?;
+    let bar = SuiteBar::new();
+    Ok(suite_sim::validate(&options, &stop, &mut |at, count, name| bar.group(at, count, name))?)
+}
+
+/// Reports as `--json` prints them.
+fn read(fs: &Arc<dyn Fs>, files: &[PathBuf]) -> Result<Vec<Report>> {
+    let one = |file: &PathBuf| {
+        let text = read_text(fs, file)?;
+        serde_json::from_str(&text)
+            .map_err(|error| Error::usage(format!("{}: no report of sim validate: {error}", file.display())))
+    };
+    files.iter().map(one).collect()
 }

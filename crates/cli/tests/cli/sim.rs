@@ -1,6 +1,6 @@
 //! The simulator's commands.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::Scratch;
 
@@ -95,8 +95,42 @@ fn mistakes_are_named() {
     if cfg!(feature = "peers") {
         scratch.run("sim validate --library nowhere.so --filter fifo").failed(&["nowhere.so"]);
     }
+    for (words, word) in [("--part 7/6", "2/6"), ("--part two", "2/6"), ("--merge a.json --quick", "--quick")]
+    {
+        scratch.run(&format!("sim validate {words}")).failed(&[word]);
+    }
+    scratch.run("sim validate --merge nowhere.json").failed(&["nowhere.json"]);
     scratch.write("empty.txt", "readrandom   :  0.5 micros/op 1999 ops/sec; (0 of 100000 found)\n");
     scratch.run("sim calibrate --db-bench empty.txt").failed(&["empty.txt"]);
+}
+
+/// Goal: a validation in parts is one report, with the signs that its cases give together. Method: reports of two cases by hand, one
+/// of them outside of its limit.
+#[test]
+fn parts_of_a_validation_are_one_report() {
+    let scratch = Scratch::new();
+    let write = |name: &str, case: &str, base: Value, predicted: f64| {
+        let verdict = json!({ "quantity": "write_amplification", "predicted": predicted, "measured": 10.0,
+            "error": predicted / 10.0 - 1.0, "limit": 0.03 });
+        let comparison = json!({ "case": case, "base": base, "version": "RocksDB 0", "verdicts": [verdict], "spread": 0.0 });
+        let report =
+            json!({ "versions": ["RocksDB 0"], "comparisons": [comparison], "signs": [], "skipped": [] });
+        scratch.write(name, report.to_string());
+    };
+    write("one.json", "plain", Value::Null, 10.1);
+    write("two.json", "changed", json!("plain"), 12.0);
+    let ran = scratch.run("sim validate --merge one.json two.json --page page.md --json").ended(2);
+    let report: Value = serde_json::from_str(&ran.text()).unwrap();
+    assert_eq!(report["comparisons"].as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&report["signs"][0]["case"], &report["signs"][0]["base"]),
+        (&json!("changed"), &json!("plain"))
+    );
+    let page = String::from_utf8(scratch.read("page.md")).unwrap();
+    assert!(page.contains("| changed | write amp | 12.000 | 10.000 | +20.0 % | off |"), "{page}");
+    scratch.run("sim validate --merge one.json").ended(0);
+    scratch.write("other.json", "{\"a\":1}");
+    scratch.run("sim validate --merge other.json").failed(&["other.json"]);
 }
 
 /// Goal: overload is a result with an exit code of its own, in no time. Method: an old disk under a load that it cannot take.
