@@ -77,7 +77,8 @@ fn unshared_bytes(workload: &Workload, gap: f64) -> f64 {
 pub fn entry_bytes(workload: &Workload, options: &Options, gap: f64, filter_bits: f64) -> EntryBytes {
     let key = workload.key_bytes as f64 + INTERNAL_BYTES;
     let value = workload.value_bytes as f64;
-    let unshared = unshared_bytes(workload, gap) + INTERNAL_BYTES;
+    let differing = unshared_bytes(workload, gap);
+    let unshared = differing + INTERNAL_BYTES;
     let lengths = 2.0 + varint_bytes(workload.value_bytes);
     let block = options.block_size as f64;
     // The mean over a restart interval; a block shorter than one has its first key whole too.
@@ -87,7 +88,7 @@ pub fn entry_bytes(workload: &Workload, options: &Options, gap: f64, filter_bits
     let restarts = (full / RESTART_INTERVAL).ceil();
     let overhead = restarts * 4.0 + 4.0 + TRAILER_BYTES;
     let data = (restarts * first + (full - restarts) * next + overhead) / full;
-    let index = separator_bytes(workload, gap) + handle_bytes(options);
+    let index = separator_bytes(workload, differing) + handle_bytes(options);
     let tombstone_data = data - value;
     EntryBytes { data, tombstone_data, meta: index / full + filter_bits / 8.0, per_block: full }
 }
@@ -110,8 +111,8 @@ fn block_entries(first: f64, next: f64, block: f64) -> f64 {
 }
 
 /// The shortest key between two blocks ends after the first byte that differs.
-fn separator_bytes(workload: &Workload, gap: f64) -> f64 {
-    (workload.key_bytes as f64 - unshared_bytes(workload, gap) + 1.0).clamp(1.0, workload.key_bytes as f64)
+fn separator_bytes(workload: &Workload, differing: f64) -> f64 {
+    (workload.key_bytes as f64 - differing + 1.0).clamp(1.0, workload.key_bytes as f64)
 }
 
 /// The chance that a lookup of an absent key reads two blocks of a file whose keys are `gap` apart.

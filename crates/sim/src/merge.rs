@@ -240,7 +240,8 @@ fn stretch(entries: &[Entry], boundary: u64, room: f64, weights: &Weights) -> (u
     let fits = (room / weights.put).ceil().clamp(1.0, entries.len() as f64) as usize;
     let within = entries.get(1..fits).unwrap_or(&[]);
     let is_within = within.last().is_none_or(|entry| u64::from(entry.id()) < boundary);
-    let count = 1 + if is_within { within.len() } else { count_below(within, boundary as u32) };
+    let below = |entry: &Entry| u64::from(entry.id()) < boundary;
+    let count = 1 + if is_within { within.len() } else { within.partition_point(below) };
     (count, count as f64 * weights.put)
 }
 
@@ -267,8 +268,6 @@ fn stops_at_boundary(
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -290,7 +289,7 @@ mod tests {
             seqs: (0, 0),
             compacting: false,
             ratio: 1.0,
-            entries: Arc::new(entries(&[from, to], 0)),
+            entries: entries(&[from, to], 0).into(),
         }
     }
 

@@ -64,10 +64,27 @@ impl Builder {
         config: &Config,
         tree: &Tree,
         level: usize,
+        entries: Vec<Entry>,
+        target_bytes: u64,
+        is_last: bool,
+        age: (f64, f64),
+    ) -> (Vec<File>, Compression) {
+        let has_tombstones = entries.iter().any(|entry| entry.is_tombstone());
+        self.files_of(config, tree, level, entries, target_bytes, is_last, age, has_tombstones)
+    }
+
+    /// As `files`, for who knows whether there are tombstones.
+    #[allow(clippy::too_many_arguments)]
+    fn files_of(
+        &mut self,
+        config: &Config,
+        tree: &Tree,
+        level: usize,
         mut entries: Vec<Entry>,
         target_bytes: u64,
         is_last: bool,
         age: (f64, f64),
+        has_tombstones: bool,
     ) -> (Vec<File>, Compression) {
         let options = &config.options;
         let has_seqs = level == 0 || options.goes_by_seq();
@@ -86,7 +103,6 @@ impl Builder {
         let compression = options.compression_at(level, base, is_last);
         let ratio = config.hardware.codec(compression).ratio;
         let put = bytes.put(ratio) * self.sample;
-        let has_tombstones = entries.iter().any(|entry| entry.is_tombstone());
         let tombstone = if has_tombstones { bytes.tombstone(ratio) * self.sample } else { put };
         let weights = Weights { put, tombstone, file: layout::file_bytes() };
         let mut rule = cut_rule(config, level, target_bytes, is_last);
@@ -99,17 +115,11 @@ impl Builder {
         let cuts = cut(&entries, next, &rule, &weights);
         let value = config.workload.value_bytes as f64 * self.sample * ratio.min(1.0);
         let mut from = 0;
-        let count = cuts.len();
-        let whole = Arc::new(entries);
         let files = cuts.into_iter().map(|(to, bytes)| {
-            let part = if count == 1 {
-                Arc::clone(&whole)
-            } else {
-                Arc::new(whole.get(from..to).unwrap_or(&[]).to_vec())
-            };
+            let part = entries.get(from..to).unwrap_or(&[]);
             from = to;
-            let tombstones = if has_tombstones { count_tombstones(&part) } else { 0 };
-            let seqs = if has_seqs { seq_range(&part) } else { (0, 0) };
+            let tombstones = if has_tombstones { count_tombstones(part) } else { 0 };
+            let seqs = if has_seqs { seq_range(part) } else { (0, 0) };
             let number = self.next_number;
             self.next_number += 1;
             let excess = (2 * tombstones).saturating_sub(part.len()) as f64;
@@ -126,7 +136,7 @@ impl Builder {
                 seqs,
                 compacting: false,
                 ratio,
-                entries: part,
+                entries: Arc::from(part),
             }
         });
         (files.collect(), compression)
@@ -137,13 +147,14 @@ impl Builder {
         let mut output = Output::default();
         let mut age = (f64::INFINITY, 0.0f64);
         let mut runs = Vec::with_capacity(job.inputs.len());
-        let mut count = 0;
+        let (mut count, mut tombstones) = (0, 0);
         let deepest = tree.last_used();
         for input in &job.inputs {
             let mut pieces: Pieces<'_> = Vec::with_capacity(input.files.len());
             for file in tree.files_of(input) {
-                pieces.push(&file.entries);
+                pieces.push(&file.entries[..]);
                 count += file.entries.len();
+                tombstones += file.tombstones;
                 output.read_bytes += file.bytes;
                 age = (age.0.min(file.created_secs), age.1.max(file.newest_secs));
                 let raw = self.raw_bytes(config, file, input.level, deepest);
@@ -156,12 +167,19 @@ impl Builder {
         }
         output.entries_in = count as f64 * self.sample;
         let mut entries = union(&runs);
+        if self.oldest_kept > 0 {
+            entries.retain(|entry| entry.seq() >= self.oldest_kept);
+        }
         let is_bottommost = is_bottommost(tree, job);
-        self.drop_dead(config, tree, job, is_bottommost, &mut entries);
+        if tombstones > 0 {
+            drop_tombstones(config, tree, job, is_bottommost, &mut entries);
+        }
         output.dropped = (count - entries.len()) as u64;
         let kept = entries.len() as f64 / count.max(1) as f64;
+        let (level, target) = (job.output_level, job.target_bytes);
+        let has_tombstones = tombstones > 0 && entries.iter().any(|entry| entry.is_tombstone());
         let (files, compression) =
-            self.files(config, tree, job.output_level, entries, job.target_bytes, is_bottommost, age);
+            self.files_of(config, tree, level, entries, target, is_bottommost, age, has_tombstones);
         output.write_bytes = files.iter().map(|file| file.bytes).sum();
         output.compression = compression;
         if compression != Compression::None {
@@ -178,33 +196,23 @@ impl Builder {
         let puts = file.entries.len() as f64 - f64::from(file.tombstones);
         (puts * bytes.put(1.0) + f64::from(file.tombstones) * bytes.tombstone(1.0)) * self.sample
     }
+}
 
-    /// Takes out tombstones that hide nothing below, and expired entries of Cairn's.
-    fn drop_dead(
-        &self,
-        config: &Config,
-        tree: &Tree,
-        job: &Job,
-        is_bottommost: bool,
-        entries: &mut Vec<Entry>,
-    ) {
-        let options = &config.options;
-        if self.oldest_kept > 0 {
-            entries.retain(|entry| entry.seq() >= self.oldest_kept);
-        }
-        if job.output_level == 0 || !entries.iter().any(|entry| entry.is_tombstone()) {
-            return;
-        }
-        if is_bottommost {
-            entries.retain(|entry| !entry.is_tombstone());
-        } else if options.engine == Engine::Rocksdb && options.compaction_style == CompactionStyle::Leveled {
-            let below = tree.levels.iter().skip(job.output_level + 1);
-            let mut below: Vec<Cursor<'_>> =
-                below.flat_map(|level| &level.runs).map(|run| Cursor::new(&run.files)).collect();
-            entries.retain(|entry| {
-                !entry.is_tombstone() || below.iter_mut().any(|cursor| cursor.covers(entry.id()))
-            });
-        }
+/// Takes out tombstones that hide nothing below.
+fn drop_tombstones(config: &Config, tree: &Tree, job: &Job, is_bottommost: bool, entries: &mut Vec<Entry>) {
+    let options = &config.options;
+    if job.output_level == 0 {
+        return;
+    }
+    if is_bottommost {
+        entries.retain(|entry| !entry.is_tombstone());
+    } else if options.engine == Engine::Rocksdb && options.compaction_style == CompactionStyle::Leveled {
+        let below = tree.levels.iter().skip(job.output_level + 1);
+        let mut below: Vec<Cursor<'_>> =
+            below.flat_map(|level| &level.runs).map(|run| Cursor::new(&run.files)).collect();
+        entries.retain(|entry| {
+            !entry.is_tombstone() || below.iter_mut().any(|cursor| cursor.covers(entry.id()))
+        });
     }
 }
 

@@ -54,8 +54,9 @@ pub fn seq_range(entries: &[Entry]) -> (u64, u64) {
     (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0))
 }
 
-/// A table file.
+/// A table file. What rules look at comes first: they go over thousands of files, and it is half of what a file takes.
 #[derive(Debug, Clone)]
+#[repr(C)]
 pub struct File {
     /// Higher numbers were made later.
     pub number: u64,
@@ -69,18 +70,18 @@ pub struct File {
     pub compensated_bytes: u64,
     /// Followed tombstones.
     pub tombstones: u32,
+    /// A running job reads it.
+    pub compacting: bool,
     /// When the oldest of its data was flushed, virtual seconds.
     pub created_secs: f64,
     /// When the newest of its data was flushed.
     pub newest_secs: f64,
     /// The oldest and the newest write among its entries. Below level 0 kept only where `compaction_pri` goes by them.
     pub seqs: (u64, u64),
-    /// A running job reads it.
-    pub compacting: bool,
     /// Its data blocks' compressed over uncompressed bytes.
     pub ratio: f64,
     /// What it holds, ids ascending.
-    pub entries: Arc<Vec<Entry>>,
+    pub entries: Arc<[Entry]>,
 }
 
 impl File {

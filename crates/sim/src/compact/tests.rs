@@ -1,7 +1,5 @@
 //! Trees made by hand, and what the rules pick from them.
 
-use std::sync::Arc;
-
 use super::*;
 use crate::options::CompactionPri;
 use crate::tree::Entry;
@@ -26,7 +24,7 @@ pub(super) fn file(number: u64, smallest: u32, largest: u32, bytes: u64) -> File
         seqs: (number, number),
         compacting: false,
         ratio: 1.0,
-        entries: Arc::new(ids.into_iter().map(|id| Entry::new(id, 0, false)).collect()),
+        entries: ids.into_iter().map(|id| Entry::new(id, 0, false)).collect(),
     }
 }
 

@@ -38,22 +38,25 @@ const BINS_PER_E: f64 = 32.0;
 pub(super) struct Bins {
     /// By the logarithm of popularity: the sum of popularities, and how many.
     bins: HashMap<i64, (f64, f64)>,
-    /// Neighbours are often equal: one look-up serves all of them.
-    last: BlockClass,
+    /// The popularities seen last, which are often those of the next block too: one look-up serves all of them.
+    recent: [BlockClass; 2],
 }
 
 impl Bins {
     pub(super) fn new() -> Bins {
-        Bins { bins: HashMap::new(), last: BlockClass { popularity: 0.0, count: 0.0 } }
+        Bins { bins: HashMap::new(), recent: [BlockClass { popularity: 0.0, count: 0.0 }; 2] }
     }
 
     #[inline]
     pub(super) fn add(&mut self, block: BlockClass) {
-        if block.popularity == self.last.popularity {
-            self.last.count += block.count;
-        } else {
-            let last = std::mem::replace(&mut self.last, block);
-            self.put(last);
+        let known = self.recent.iter_mut().find(|recent| recent.popularity == block.popularity);
+        match known {
+            Some(recent) => recent.count += block.count,
+            None => {
+                let [newer, older] = self.recent;
+                self.put(older);
+                self.recent = [block, newer];
+            }
         }
     }
 
@@ -73,7 +76,7 @@ impl Bins {
 
     /// The least popular first.
     pub(super) fn finish(mut self) -> Vec<BlockClass> {
-        self.put(self.last);
+        self.recent.into_iter().for_each(|class| self.put(class));
         let mut bins: Vec<(i64, (f64, f64))> = self.bins.into_iter().collect();
         bins.sort_unstable_by_key(|(key, _)| *key);
         let class = |(sum, count): (f64, f64)| BlockClass { popularity: sum / count, count };
