@@ -61,6 +61,8 @@ pub struct CpuCosts {
     pub put_us: f64,
     /// Writers that run side by side.
     pub writers: f64,
+    /// How much longer than it asks for a thread sleeps, microseconds.
+    pub sleep_extra_us: f64,
     /// Flushing an entry, microseconds.
     pub flush_entry_us: f64,
     /// Flushing a byte of entry, nanoseconds.
@@ -88,6 +90,7 @@ impl Default for CpuCosts {
         CpuCosts {
             put_us: 2.5,
             writers: 1.0,
+            sleep_extra_us: 60.0,
             flush_entry_us: 0.5,
             flush_byte_ns: 1.0,
             compact_entry_us: 0.6,
@@ -181,6 +184,7 @@ impl Hardware {
         within("cpu.writers", cpu.writers, 0.01, 4096.0)?;
         within("cpu.compact_dropped", cpu.compact_dropped, 0.0, 1.0)?;
         for (name, value) in [
+            ("cpu.sleep_extra_us", cpu.sleep_extra_us),
             ("cpu.flush_entry_us", cpu.flush_entry_us),
             ("cpu.flush_byte_ns", cpu.flush_byte_ns),
             ("cpu.compact_entry_us", cpu.compact_entry_us),

@@ -1,4 +1,4 @@
-//! Sharing: flows that need disk and cores at the same time, by max-min fairness.
+//! Sharing: flows that need disk and cores at the same time, by the fairness of dominant resources (Ghodsi and others, NSDI 2011).
 
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +66,21 @@ pub struct Flow {
     pub cpu_secs: f64,
     /// Share of each resource at full speed.
     pub share: [f64; RESOURCES],
+    /// Threads among which the processor time of it is divided.
+    pub threads: f64,
+}
+
+impl Flow {
+    /// How fast its speed rises beside that of others. A scheduler gives all threads the same time, and a disk all streams the same
+    /// bandwidth: so who asks for little of what is short runs as if alone, and who has many threads gets the time of many.
+    fn weight(&self) -> f64 {
+        let largest = self.share.iter().enumerate().map(|(at, share)| match at {
+            at if at == Resource::Cpu as usize => share / self.threads.max(1.0),
+            _ => *share,
+        });
+        // A flow that needs nothing is at its full speed at once.
+        1.0 / largest.fold(0.0, f64::max).max(1e-9)
+    }
 }
 
 /// Capacities.
@@ -121,33 +136,42 @@ impl Capacity {
             io_secs.max(cpu_secs)
         };
         let alone_secs = alone_secs.max(1e-9);
-        Flow { alone_secs, io_secs, cpu_secs, share: secs.map(|secs| secs / alone_secs) }
+        let share = secs.map(|secs| secs / alone_secs);
+        Flow { alone_secs, io_secs, cpu_secs, share, threads: work.threads }
     }
 }
 
 /// Speeds of flows, 1 for a flow that runs as if alone, and which resource holds back each that does not.
 ///
-/// All speeds rise together; when a resource is full, the flows that use it stay where they are.
+/// All speeds rise together, each by its weight; when a resource is full, the flows that use it stay where they are.
 pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resource>>) -> [f64; RESOURCES] {
     speeds.clear();
     speeds.resize(flows.len(), 0.0);
     held.clear();
     held.resize(flows.len(), None);
     let mut used = [0.0f64; RESOURCES];
-    let mut is_fixed = vec![false; flows.len()];
-    let mut level = 0.0;
+    for flow in flows {
+        used.iter_mut().zip(flow.share).for_each(|(used, share)| *used += share);
+    }
+    if used.iter().all(|used| *used <= 1.0) {
+        // Nothing is short.
+        speeds.fill(1.0);
+        return used;
+    }
+    used.fill(0.0);
+    // Of flows that may rise: place and weight.
+    let mut rising: Vec<(usize, f64)> = flows.iter().map(Flow::weight).enumerate().collect();
     // BOUND: each round fixes at least one flow.
-    while is_fixed.iter().any(|fixed| !fixed) {
+    while !rising.is_empty() {
         let mut need = [0.0f64; RESOURCES];
-        for (flow, fixed) in flows.iter().zip(&is_fixed) {
-            if !fixed {
-                for (sum, share) in need.iter_mut().zip(flow.share) {
-                    *sum += share;
-                }
+        // How far all can rise until one runs as if alone, or a resource is full.
+        let mut rise = f64::INFINITY;
+        for &(at, weight) in &rising {
+            for (sum, share) in need.iter_mut().zip(flows[at].share) {
+                *sum += share * weight;
             }
+            rise = rise.min((1.0 - speeds[at]) / weight);
         }
-        // How far all can rise until a resource is full, or all run as if alone.
-        let mut rise = 1.0 - level;
         let mut full = None;
         for at in 0..RESOURCES {
             if need[at] > 1e-12 {
@@ -157,21 +181,21 @@ pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resour
                 }
             }
         }
-        level += rise;
         for at in 0..RESOURCES {
             used[at] += need[at] * rise;
         }
-        for (index, flow) in flows.iter().enumerate() {
-            let stays = match full {
-                None => true,
-                Some(at) => flow.share[at] > 1e-12,
-            };
-            if !is_fixed[index] && stays {
-                is_fixed[index] = true;
-                speeds[index] = level;
-                held[index] = full.and_then(|at| ALL.get(at).copied());
+        rising.retain(|&(at, weight)| {
+            speeds[at] += weight * rise;
+            if speeds[at] >= 1.0 - 1e-9 {
+                speeds[at] = 1.0;
+                return false;
             }
-        }
+            let stays = full.is_some_and(|full| flows[at].share[full] > 1e-12);
+            if stays {
+                held[at] = full.and_then(|full| ALL.get(full).copied());
+            }
+            !stays
+        });
     }
     used
 }
@@ -216,6 +240,24 @@ mod tests {
         let flow = capacity.flow(&work);
         assert!((flow.alone_secs - 2.004).abs() < 1e-9, "{flow:?}");
         assert!((flow.share[Resource::DiskWrite as usize] - 1.0 / 2.004).abs() < 1e-9);
+    }
+
+    /// Goal: cores are shared by thread, and who needs little gets it. Method: on two cores a job of four threads beside two of one, then a
+    /// light flow beside two that would fill the cores; by hand.
+    #[test]
+    fn threads_share_cores_evenly() {
+        let capacity = capacity();
+        let (mut speeds, mut held) = (Vec::new(), Vec::new());
+        let work = |cpu_secs, threads| capacity.flow(&Work { cpu_secs, threads, ..Work::default() });
+        share(&[work(2.0, 4.0), work(1.0, 1.0), work(1.0, 1.0)], &mut speeds, &mut held);
+        let cores = [2.0 * speeds[0], speeds[1], speeds[2]];
+        for (found, expected) in cores.iter().zip([4.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0]) {
+            assert!((found - expected).abs() < 1e-9, "{cores:?}");
+        }
+        let light = Flow { share: [0.0, 0.0, 0.0, 0.0, 0.1, 0.0], ..work(1.0, 1.0) };
+        share(&[light, work(1.0, 1.0), work(1.0, 1.0)], &mut speeds, &mut held);
+        assert!((speeds[0] - 1.0).abs() < 1e-9 && (speeds[1] - 0.9).abs() < 1e-9, "{speeds:?}");
+        assert_eq!(held, [None, Some(Resource::Cpu), Some(Resource::Cpu)]);
     }
 
     proptest! {

@@ -6,6 +6,7 @@
 
 mod cases;
 mod compare;
+mod cores;
 mod costs;
 mod data;
 mod drive;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use cases::{Case, cases, timed_cases};
 pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
-
+pub use cores::{measure_cores, measure_sleep_extra_us};
 pub use costs::{measure_costs, measure_syncs};
 pub use data::{Data, codec_ratios, measure_codecs};
 pub use page::{to_page, to_text};

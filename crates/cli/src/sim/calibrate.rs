@@ -8,7 +8,7 @@ use cairn_bench::suite_sim::{self, Data, measure_codecs};
 use cairn_sim::options::Compression;
 use cairn_sim::profiles::HardwareProfile;
 use cairn_sim::{Config, Hardware, import};
-use cairn_vfs::{Fs, thread};
+use cairn_vfs::Fs;
 
 use super::profiles;
 use super::run::tell;
@@ -68,13 +68,14 @@ fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     disk.read_mb_per_sec = value("sequential read 1 MiB").unwrap_or(disk.read_mb_per_sec);
     disk.read_latency_us = value("random read 4 KiB p50").unwrap_or(disk.read_latency_us);
     suite_sim::measure_syncs(disk, dir, SYNCED_BYTES)?;
-    hardware.cores = thread::available_parallelism() as f64;
+    hardware.cores = suite_sim::measure_cores()?;
     let mut config = Config::default();
     config.options.compression = Compression::Snappy;
     hardware.codecs = measure_codecs(&config, &Data::new(&config)?)?;
     let options = suite_sim::Options { work_dir: Some(dir.to_owned()), ..suite_sim::Options::default() };
     let (store, costs) = suite_sim::measure_costs(&options)?;
     hardware.cpu = costs;
+    hardware.cpu.sleep_extra_us = suite_sim::measure_sleep_extra_us();
     hardware.name = "this machine".to_owned();
     hardware.source = format!(
         "measured by cairn sim calibrate: disk, cores, codecs, and what operations of {store} cost; filters, blocks in the \

@@ -12,6 +12,9 @@ use crate::tree::Tree;
 /// Header of a log record, and of its batch.
 const WAL_RECORD_BYTES: f64 = 7.0 + 12.0 + 3.0;
 
+/// What a delayed writer of Cairn's owes before it sleeps.
+const CAIRN_SLEEP_SECS: f64 = 200e-6;
+
 /// Bytes of the log for an entry; 0 without a log.
 pub(super) fn wal_bytes(config: &Config) -> f64 {
     if config.options.wal { config.entry_bytes() as f64 + WAL_RECORD_BYTES } else { 0.0 }
@@ -137,8 +140,7 @@ impl Simulation {
             Stall::Delayed(_) => {
                 let delayed = match self.config.options.engine {
                     Engine::Rocksdb => self.controller.delayed_rate,
-                    // Each byte costs Cairn's writers a sleep beside its write.
-                    Engine::CairnKv => 1.0 / (1.0 / self.controller.delayed_rate + 1.0 / able),
+                    Engine::CairnKv => self.cairn_delayed_rate(able),
                 };
                 if delayed < rate {
                     (rate, limit) = (delayed, Limit::Delay);
@@ -146,6 +148,15 @@ impl Simulation {
             }
         }
         (rate, limit, able)
+    }
+
+    /// Each byte costs Cairn's writers a sleep beside its write. They sleep when they owe enough, and what a sleep takes too long is
+    /// not counted for the next one. RocksDB's count the time that has passed.
+    fn cairn_delayed_rate(&self, able: f64) -> f64 {
+        let rate = self.controller.delayed_rate;
+        let owed_secs = CAIRN_SLEEP_SECS.max(self.config.entry_bytes() as f64 / rate);
+        let too_long = 1.0 + self.config.hardware.cpu.sleep_extra_us * 1e-6 / owed_secs;
+        1.0 / (too_long / rate + 1.0 / able)
     }
 
     /// One second of writing at a rate.

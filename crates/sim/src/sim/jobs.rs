@@ -127,7 +127,7 @@ impl Simulation {
         }
     }
 
-    /// RocksDB flushes all waiting memtables into one file; Cairn one by one.
+    /// Both engines flush all waiting memtables into one file.
     fn start_flush(&mut self) -> bool {
         let waiting = self.sealed.iter().filter(|sealed| !sealed.is_flushing).count();
         let least = match self.config.options.engine {
@@ -137,10 +137,9 @@ impl Simulation {
         if waiting < least {
             return false;
         }
-        let take = if self.config.options.engine == Engine::CairnKv { 1 } else { waiting };
         let mut lists: Vec<Vec<Entry>> = Vec::new();
         let mut writes = 0.0;
-        for sealed in self.sealed.iter_mut().filter(|sealed| !sealed.is_flushing).take(take) {
+        for sealed in self.sealed.iter_mut().filter(|sealed| !sealed.is_flushing) {
             sealed.is_flushing = true;
             writes += sealed.writes;
             // Newest first.
@@ -163,7 +162,7 @@ impl Simulation {
         }
         let work =
             Work { write_bytes, cpu_secs, threads: 1.0, syncs: syncs(outputs.len()), ..Work::default() };
-        let what = What::Flush { user_bytes, memtables: take };
+        let what = What::Flush { user_bytes, memtables: waiting };
         self.activate(what, outputs, &work, 0.0);
         true
     }
@@ -199,13 +198,18 @@ impl Simulation {
         // Inputs of all levels are taken to be of the codec of the outputs, or of level 0's.
         cpu_secs += output.decompressed_bytes / (codec.decompress_mb_per_sec.min(1e6) * 1e6);
         let from_zero = job.inputs.first().is_some_and(|input| input.level == 0);
-        let splits = match options.engine {
-            Engine::CairnKv => true,
-            Engine::Rocksdb => {
-                (from_zero && job.output_level > 0) || options.compaction_style == CompactionStyle::Universal
+        let most = match options.engine {
+            // It cuts a job at the files of the input that has most of them: runs of one file each are merged by one thread.
+            Engine::CairnKv => job.inputs.iter().map(|input| input.files.len()).max().unwrap_or(1),
+            Engine::Rocksdb
+                if (from_zero && job.output_level > 0)
+                    || options.compaction_style == CompactionStyle::Universal =>
+            {
+                output.files.len().max(1)
             }
+            Engine::Rocksdb => 1,
         };
-        let parts = if splits { options.max_subcompactions.min(output.files.len().max(1)) } else { 1 };
+        let parts = options.max_subcompactions.min(most);
         let read_bytes = output.read_bytes as f64 * (1.0 - hardware.page_cache_hit);
         let write_bytes = output.write_bytes as f64;
         let limited_bytes = if options.rate_limiter_bytes_per_sec > 0 { write_bytes } else { 0.0 };
