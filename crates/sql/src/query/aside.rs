@@ -85,7 +85,7 @@ mod tests {
             // Who says that there are no NULLs may be wrong.
             let schema = Arc::new(Schema::new(vec![Field::new("v", DataType::Utf8View, false)]));
             let nullable = Arc::new(Schema::new(vec![Field::new("v", DataType::Utf8View, true)]));
-            let text = |at: usize| (at % 7 > 0).then(|| format!("{at} {}", "x".repeat(at % 50)));
+            let text = |at: usize| (!at.is_multiple_of(7)).then(|| format!("{at} {}", "x".repeat(at % 50)));
             let batch = move |from: usize| {
                 let texts: StringViewArray = (from..from + 1_000).map(text).collect();
                 RecordBatch::try_new(Arc::clone(&nullable), vec![Arc::new(texts)])
