@@ -13,6 +13,7 @@ use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::{Case, Contender, ENDED_EARLY, Measurement, PEAK_MEMORY, Run};
 use crate::sizes::size_of_store;
+use crate::suite_hash::recorder::{LATENCY, THROUGHPUT};
 use crate::suite_index;
 use crate::suite_kv;
 use crate::suite_sql;
@@ -165,6 +166,9 @@ fn summary(run: &Run) -> Table {
         ("against it", Align::Right),
     ]);
     for Line { ours, keeps_blocks, reference, peer } in lines(run) {
+        if is_said_already(run, ours) {
+            continue;
+        }
         let theirs = |side: Option<Side<'_>>, named: bool| {
             side.map_or(("–".to_owned(), String::new()), |Side { measurement, ratio }| {
                 let figure = figure(run, measurement);
@@ -174,10 +178,23 @@ fn summary(run: &Run) -> Table {
         };
         let ((known, over_known), (other, over_other)) = (theirs(reference, false), theirs(peer, true));
         let own = format!("{} {}", ours.contender, figure(run, ours));
-        let what = text::case(&ours.case) + if keeps_blocks { KEPT_BLOCKS } else { "" };
+        let what = match run.suite.as_str() {
+            suite_sql::NAME => suite_sql::name_of(&ours.case),
+            _ => text::case(&ours.case) + if keeps_blocks { KEPT_BLOCKS } else { "" },
+        };
         table.row(vec![what, ours.metric.clone(), own, known, over_known, other, over_other]);
     }
     table
+}
+
+/// Whether a figure of an SQL run repeats in other words what another line says: means beside medians, and latencies beside throughputs.
+fn is_said_already(run: &Run, of: &Measurement) -> bool {
+    let has = |metric: &str| run.measurements.iter().any(|m| m.metric == metric && m.case == of.case);
+    match of.metric.as_str() {
+        "mean latency" => run.suite == suite_sql::NAME && has(LATENCY),
+        LATENCY => run.suite == suite_sql::NAME && has(THROUGHPUT),
+        _ => false,
+    }
 }
 
 /// The figure of a measurement: `9.63 M/s`, or `9.63 M/s at 74.7 B` for lookups of compressed values.
@@ -325,6 +342,25 @@ mod tests {
         assert_eq!(markdown, to_markdown(&run));
         assert!(!markdown.contains("ended early"));
         assert!(to_markdown(&Run { stopped: true, ..run }).contains("ended early"));
+    }
+
+    /// Goal: the page's table of an SQL run has a line for each case, under the name that the run shows, and not one more for each way to look at its time. Method: a case with a throughput, a
+    /// latency and a mean, one without a throughput, and the same run as another suite's.
+    #[test]
+    fn sql_cases_have_one_line() {
+        let mut run = sample_run();
+        let throughput = run.measurements.iter().find(|m| m.metric == THROUGHPUT.0).unwrap().clone();
+        for (metric, operation) in [("latency", "get"), ("mean latency", "get"), ("latency", "scan"), ("mean latency", "scan")] {
+            let case = Case { operation: operation.to_owned(), threads: 8, ..throughput.case.clone() };
+            run.measurements.push(Measurement { metric: metric.to_owned(), case, ..throughput.clone() });
+        }
+        let with_throughput = Case { operation: "get".to_owned(), threads: 8, ..throughput.case.clone() };
+        run.measurements.push(Measurement { case: with_throughput, ..throughput.clone() });
+        let count = |run: &Run, what: &str| to_markdown(run).lines().filter(|line| line.contains(what)).count();
+        assert_eq!((count(&run, "| mean latency |"), count(&run, "| latency |")), (2, 2));
+        run.suite = suite_sql::NAME.to_owned();
+        assert_eq!((count(&run, "| mean latency |"), count(&run, "| latency |")), (0, 1));
+        assert_eq!((count(&run, "| get t8 | throughput |"), count(&run, "| scan t8 | latency |")), (1, 1));
     }
 
     /// Goal: figures without a check are shown nowhere.

@@ -173,7 +173,7 @@ With --runs a word is a suite. Exit codes: 0 found, 1 error, 2 nothing found.")]
   cairn bench readme --run benchmark-results/stored/hash-20260101T000000Z.json
 
 Replaces what stands between <!-- results:SUITE:begin --> and <!-- results:SUITE:end -->, where
-SUITE is that of the run: hash or kv.")]
+SUITE is that of the run: hash, kv or sql.")]
     Readme(ReadmeArgs),
     /// Write the tables of replacement policies in the documentation from stored raw results
     #[command(after_help = "Example:
