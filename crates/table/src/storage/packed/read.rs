@@ -198,14 +198,15 @@ impl<S: Source + ?Sized> Packed<'_, S> {
     /// Looks at a byte of each thing that a record is put together from. They lie on lines of their own, and the processor waits for all of them at once instead of for one after
     /// the other.
     fn touch(&self, streams: usize, first: usize, at: usize, wanted: ColumnSet) {
-        let mut column = 0;
+        let (mut column, mut is_wanted) = (0, true);
         for nth in 0..streams {
             let Ok(stream) = self.stream(nth) else { continue };
-            if nth >= first {
-                column += usize::from(stream.width != HIGH);
-                if !wanted.has(column - 1) {
-                    continue;
-                }
+            if nth >= first && stream.width != HIGH {
+                is_wanted = wanted.has(column);
+                column += 1;
+            }
+            if !is_wanted {
+                continue;
             }
             let _ = self.0.u8(usize::from(stream.place) + at * usize::from(stream.bits) / 8);
             if stream.width == BYTES {
