@@ -13,7 +13,7 @@ use crate::peers::sparkey_java;
 use crate::report::ratio::{self, Outcome, Pair, Ratio};
 use crate::results::{Case, Contender, ENDED_EARLY, Measurement, PEAK_MEMORY, Run};
 use crate::sizes::size_of_store;
-use crate::suite_hash::recorder::{LATENCY, THROUGHPUT};
+use crate::suite_hash::recorder::{LATENCY, MEAN_LATENCY, THROUGHPUT};
 use crate::suite_index;
 use crate::suite_kv;
 use crate::suite_sql;
@@ -190,11 +190,12 @@ fn summary(run: &Run) -> Table {
 /// Whether a figure of an SQL run repeats in other words what another line says: means beside medians, and latencies beside throughputs.
 fn is_said_already(run: &Run, of: &Measurement) -> bool {
     let has = |metric: &str| run.measurements.iter().any(|m| m.metric == metric && m.case == of.case);
-    match of.metric.as_str() {
-        "mean latency" => run.suite == suite_sql::NAME && has(LATENCY),
-        LATENCY => run.suite == suite_sql::NAME && has(THROUGHPUT),
+    let repeats = match of.metric.as_str() {
+        metric if metric == MEAN_LATENCY.name => has(LATENCY.name),
+        metric if metric == LATENCY.name => has(THROUGHPUT.name),
         _ => false,
-    }
+    };
+    repeats && run.suite == suite_sql::NAME
 }
 
 /// The figure of a measurement: `9.63 M/s`, or `9.63 M/s at 74.7 B` for lookups of compressed values.
@@ -350,13 +351,16 @@ mod tests {
     fn sql_cases_have_one_line() {
         let mut run = sample_run();
         let throughput = run.measurements.iter().find(|m| m.metric == THROUGHPUT.0).unwrap().clone();
-        for (metric, operation) in [("latency", "get"), ("mean latency", "get"), ("latency", "scan"), ("mean latency", "scan")] {
+        for (metric, operation) in
+            [("latency", "get"), ("mean latency", "get"), ("latency", "scan"), ("mean latency", "scan")]
+        {
             let case = Case { operation: operation.to_owned(), threads: 8, ..throughput.case.clone() };
             run.measurements.push(Measurement { metric: metric.to_owned(), case, ..throughput.clone() });
         }
         let with_throughput = Case { operation: "get".to_owned(), threads: 8, ..throughput.case.clone() };
         run.measurements.push(Measurement { case: with_throughput, ..throughput.clone() });
-        let count = |run: &Run, what: &str| to_markdown(run).lines().filter(|line| line.contains(what)).count();
+        let count =
+            |run: &Run, what: &str| to_markdown(run).lines().filter(|line| line.contains(what)).count();
         assert_eq!((count(&run, "| mean latency |"), count(&run, "| latency |")), (2, 2));
         run.suite = suite_sql::NAME.to_owned();
         assert_eq!((count(&run, "| mean latency |"), count(&run, "| latency |")), (0, 1));

@@ -18,7 +18,8 @@ pub const STORED: &str = "stored";
 /// Puts the table of a run between the markers of a page.
 pub fn readme(fs: &Arc<dyn Fs>, args: &ReadmeArgs) -> Result<Outcome> {
     let dir = Path::new(store::RESULTS_DIR).join(STORED);
-    let path = run_or_newest(fs, args.run.as_deref(), &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;
+    let path =
+        run_or_newest(fs, args.run.as_deref(), &dir, &[suite_hash::NAME, suite_kv::NAME, suite_sql::NAME])?;
     let run = store::load(&**fs, &path)?;
     let refuse = |what: String| Error::Input { input: args.readme.display().to_string(), place: None, what };
     let page = super::read_text(fs, &args.readme)?;
