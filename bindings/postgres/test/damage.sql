@@ -33,8 +33,8 @@ BEGIN
                 answered := answered + 1;
             EXCEPTION
                 WHEN index_corrupted OR data_corrupted OR feature_not_supported THEN failed := failed + 1;
-                -- A number of a page that the file does not have: PostgreSQL's own error, which names file and page.
-                WHEN internal_error THEN
+                -- A number of a page that the file does not have, or a file that it would be in: PostgreSQL's own error, which names both.
+                WHEN internal_error OR undefined_file THEN
                     failed := failed + 1;
                     IF SQLERRM NOT LIKE 'could not % (target block %' THEN INSERT INTO t.other VALUES (i::text, SQLERRM); END IF;
                 WHEN OTHERS THEN
