@@ -309,7 +309,9 @@ impl Recorder {
         }
     }
 
-    /// Ends the trace. Operations that other threads that still run have not handed over, 31 each at most, are lost and counted as dropped. Durable when it returns. Further calls return the same.
+    /// Ends the trace. Operations that other threads that still run have not handed over, 31 each at most, are lost and counted as dropped. A thread hands them over
+    /// before it can be joined; [`std::thread::scope`] alone does not wait so long, joining its threads does. Durable when it returns. Further calls return the
+    /// same.
     ///
     /// Errors: the one that ended the recording before; the file then reads as one that was cut.
     pub fn finish(&self) -> Result<Summary> {

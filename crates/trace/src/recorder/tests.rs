@@ -243,20 +243,23 @@ fn what_others_keep_is_counted() {
     let other = Recorder::create_in(&fs, Path::new("/other"), raw()).unwrap();
     let (said, hears) = std::sync::mpsc::channel();
     cairn_vfs::thread::scope(|scope| {
+        let mut threads = Vec::new();
         for (recorder, count) in [(recorder.clone(), 3), (other.clone(), 5)] {
             let said = said.clone();
             let (end, wait) = std::sync::mpsc::channel::<()>();
-            scope.spawn(move || {
+            threads.push(scope.spawn(move || {
                 (0..count).for_each(|_| recorder.put(0, b"kept", 1));
                 said.send(end).unwrap();
                 let _ = wait.recv();
-            });
+            }));
         }
         let running: Vec<_> = (0..2).map(|_| hears.recv().unwrap()).collect();
         recorder.put(0, b"own", 1);
         let summary = recorder.finish().unwrap();
         assert_eq!((summary.records, summary.dropped), (1, 3));
         drop(running);
+        // A scope ends with its threads' functions; what they leave behind is handed over a moment later, before a join.
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
     });
     let trace = Trace::open(&*fs, Path::new(PATH)).unwrap();
     assert_eq!(trace.ending(), Ending::Complete { dropped: 3 });
