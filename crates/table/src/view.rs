@@ -146,13 +146,24 @@ impl View {
         range: (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
     ) -> Result<Scan> {
+        let cursor = self.cursor(table, index, range, direction)?;
+        let table = Arc::clone(table);
+        Ok(Scan { view: self.clone(), table, index, cursor, bytes: Vec::new(), count: 0 })
+    }
+
+    /// A cursor over a range of a table or an index, which is noted as read.
+    pub(crate) fn cursor(
+        &self,
+        table: &Table,
+        index: Option<usize>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> Result<Cursor> {
         let tree = tree_of(table, index)?;
         if let Some(reads) = &self.reads {
             lock(reads).range(tree.root(), range);
         }
-        let cursor = tree.scan(range, direction);
-        let table = Arc::clone(table);
-        Ok(Scan { view: self.clone(), table, index, cursor, bytes: Vec::new(), count: 0 })
+        Ok(tree.scan(range, direction))
     }
 
     /// As [`View::scan`], for who looks at some columns of the rows only, besides their keys: others may be NULL. Cost: what they take of a packed leaf is neither copied nor unpacked.

@@ -37,15 +37,19 @@ fn compare_decimals(a: i128, m: u8, b: i128, n: u8) -> Ordering {
 impl Comparison {
     /// What it says of two values; `None` when one is NULL.
     pub fn of(self, left: DatumRef<'_>, right: DatumRef<'_>) -> Option<bool> {
-        let order = compare(left, right)?;
-        Some(match self {
+        compare(left, right).map(|order| self.holds(order))
+    }
+
+    /// Whether it is true of two values in this order.
+    pub fn holds(self, order: Ordering) -> bool {
+        match self {
             Comparison::Equal => order.is_eq(),
             Comparison::NotEqual => order.is_ne(),
             Comparison::Less => order.is_lt(),
             Comparison::LessOrEqual => order.is_le(),
             Comparison::Greater => order.is_gt(),
             Comparison::GreaterOrEqual => order.is_ge(),
-        })
+        }
     }
 }
 

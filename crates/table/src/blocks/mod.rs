@@ -10,7 +10,7 @@ use std::fmt;
 use std::ops::{Bound, Range};
 
 use cairn_pool::Changed;
-use cairn_vfs::sync::{Arc, lock};
+use cairn_vfs::sync::Arc;
 
 pub use self::buffer::{ByteValues, ColumnBuf, ColumnValues, Validity};
 use self::packed::PackedRows;
@@ -19,7 +19,7 @@ use self::rows::{Place, Rows, Unsound};
 use crate::catalog::{GHOST, Table};
 use crate::row::Type;
 use crate::storage::{Cursor, Direction, Packed};
-use crate::view::{Found, View, tree_of};
+use crate::view::{Found, View};
 use crate::{Error, Result};
 
 /// Bytes of rows that are gathered one by one before they make a block: rows that are long are not all in memory because they are on one leaf.
@@ -59,11 +59,7 @@ impl View {
         if let Some(column) = columns.iter().find(|column| **column > table.def().columns.len()) {
             return Err(no_column(table, *column));
         }
-        let tree = tree_of(table, index)?;
-        if let Some(reads) = &self.reads {
-            lock(reads).range(tree.root(), range);
-        }
-        let mut cursor = tree.scan(range, direction);
+        let mut cursor = self.cursor(table, index, range, direction)?;
         if let Some(own) = packed_columns(table, index, columns) {
             cursor.read_only(own, false, self.snapshot.all_visible);
         }

@@ -302,17 +302,7 @@ impl Check {
 
     fn holds_bytes(&self, value: &[u8]) -> bool {
         match self {
-            Check::Bytes(comparison, other) => {
-                let order = value.cmp(other);
-                match comparison {
-                    Comparison::Equal => order.is_eq(),
-                    Comparison::NotEqual => order.is_ne(),
-                    Comparison::Less => order.is_lt(),
-                    Comparison::LessOrEqual => order.is_le(),
-                    Comparison::Greater => order.is_gt(),
-                    Comparison::GreaterOrEqual => order.is_ge(),
-                }
-            }
+            Check::Bytes(comparison, other) => comparison.holds(value.cmp(other)),
             Check::Texts(texts) => texts.binary_search_by(|text| text.as_slice().cmp(value)).is_ok(),
             _ => false,
         }
