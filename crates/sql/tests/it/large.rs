@@ -1,7 +1,5 @@
 //! Changes of many rows that a query finds: they take no more memory than they are allowed, and can be stopped while they write.
 
-use std::time::Duration;
-
 use cairn_sql::{Connection, Database};
 
 use crate::support::{ask, fails, run};
@@ -53,14 +51,15 @@ fn stopped(database: &Database, c: &mut Connection, sql: &str) -> u64 {
     let count = |c: &mut Connection| ask(c, "select nextval('s')")[0].parse::<u64>().unwrap();
     let watcher = std::thread::spawn(move || {
         // Whoever counts beside it leaves gaps.
-        for own in 1..20_000 {
+        for own in 1..1_000_000 {
             if count(&mut watch) > own {
                 canceller.cancel();
                 return own;
             }
-            std::thread::sleep(Duration::from_millis(1));
+            // Counting is a transaction of its own, which takes as long as some rows.
+            std::thread::yield_now();
         }
-        20_000
+        1_000_000
     });
     let ended = c.execute(sql, &[]);
     let own = watcher.join().unwrap();
@@ -93,26 +92,4 @@ fn cancelled_while_writing() {
         let asked = "select count(*), max(id), min(v), max(v) from t";
         assert_eq!(ask(&mut c, asked), [format!("{ROWS}|{ROWS}|0|0")], "{sql}");
     }
-}
-
-/// Goal: rows that follow others can be stopped and time out as well. Method: a row that very many refer to, and little time.
-#[test]
-fn following_rows_take_no_longer_than_is_allowed() {
-    let (_folder, database) = database(64 << 20);
-    let mut c = database.connect();
-    run(&mut c, "create table p (id int primary key)");
-    run(
-        &mut c,
-        "create table t (id int primary key, p int references p on update cascade on delete cascade)",
-    );
-    run(&mut c, "create index on t (p)");
-    run(&mut c, "insert into p values (1)");
-    run(&mut c, "insert into t select i, 1 from generate_series(1, 20000) as g(i)");
-    run(&mut c, "set statement_timeout = '50ms'");
-    for sql in ["update p set id = 2", "delete from p"] {
-        let error = c.execute(sql, &[]).unwrap_err();
-        assert_eq!(error.message(), "canceling statement due to statement timeout", "{sql}");
-    }
-    run(&mut c, "set statement_timeout = 0");
-    assert_eq!(ask(&mut c, "select count(*), min(p), max(p) from t"), ["20000|1|1"]);
 }

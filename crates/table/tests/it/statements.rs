@@ -1,5 +1,6 @@
 //! Foreign keys and statements of several changes: what counts is how things are when the last change is through.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use cairn_table::row::{Type, Value};
@@ -378,4 +379,54 @@ fn rules_for_rows_that_follow() {
         assert!(transaction.delete(&nodes, &key(&nodes, 1)).unwrap());
     });
     assert_eq!(all(&fixture.begin(), &nodes, None), ["5,null"]);
+}
+
+/// Rules that cancel the statement once they were asked about so many rows.
+#[derive(Debug)]
+struct Stops {
+    canceller: Canceller,
+    after: u32,
+    asked: Cell<u32>,
+}
+
+impl Rules for Stops {
+    fn default_of(&self, _: &Table, _: usize) -> Result<OwnedValue, Refusal> {
+        Ok(Value::Null.into())
+    }
+
+    fn check(&self, _: &Table, _: &[Value<'_>]) -> Result<(), Refusal> {
+        self.asked.set(self.asked.get() + 1);
+        if self.asked.get() == self.after {
+            self.canceller.cancel();
+        }
+        Ok(())
+    }
+}
+
+/// Goal: a statement that is cancelled while rows follow ends with the row that it is at. Method: very many rows refer to one, and the rules that are asked about each of them cancel at the hundredth.
+#[test]
+fn rows_that_follow_can_be_stopped() {
+    let fixture = Fixture::new();
+    for (name, action) in [("a", Referential::Cascade), ("b", Referential::SetNull)] {
+        let nodes = nodes(&fixture, name, action);
+        fixture.run(|transaction| {
+            transaction.insert(&nodes, &row(0, None)).unwrap();
+            (1..1_000).for_each(|id| insert(transaction, &nodes, id, 0).unwrap());
+        });
+        let canceller = Canceller::new();
+        let mut transaction = fixture.db.begin_with(Isolation::ReadCommitted, &canceller, None).unwrap();
+        transaction.begin_changes();
+        let root = key(&nodes, 0);
+        assert!(match action {
+            Referential::Cascade => transaction.update(&nodes, &root, &row(-1, None)).unwrap(),
+            _ => transaction.delete(&nodes, &root).unwrap(),
+        });
+        let stops = Stops { canceller: canceller.clone(), after: 100, asked: Cell::new(0) };
+        let stopped = transaction.end_changes_by(&stops);
+        assert!(matches!(stopped, Err(Error::Cancelled)), "{stopped:?}");
+        assert_eq!(stops.asked.get(), 100);
+        transaction.rollback().unwrap();
+        let rows = all(&fixture.begin(), &nodes, None);
+        assert_eq!((rows.len(), rows.iter().filter(|row| row.ends_with(",0")).count()), (1_000, 999));
+    }
 }
