@@ -5,6 +5,7 @@ use cairn_table::row::Order;
 use cairn_table::schema::KeyColumn;
 use cairn_vfs::sync::Arc;
 
+use super::columnar::Conditions;
 use super::select::slots;
 use crate::expr::{Comparison, Node};
 
@@ -20,6 +21,8 @@ pub(crate) struct Access {
     pub backward: bool,
     /// What of the condition the tree does not see to.
     pub residual: Option<Node>,
+    /// The same for who reads column by column, if all of it is made of conditions on one column each.
+    pub conditions: Option<Conditions>,
     /// Columns of the table that are looked at; those of the condition are among them.
     pub columns: Vec<usize>,
 }
@@ -76,6 +79,7 @@ impl Access {
         let used = &best.used;
         let rest = conjuncts.into_iter().enumerate().filter(|(at, _)| !used.contains(at));
         let residual = Node::all(rest.map(|(_, node)| node).collect());
+        let conditions = Conditions::of(residual.as_ref(), table);
         let access = Access {
             table: Arc::clone(table),
             index: best.index,
@@ -83,6 +87,7 @@ impl Access {
             range: best.range,
             backward: best.backward,
             residual,
+            conditions,
             columns,
         };
         (access, best.ordered)

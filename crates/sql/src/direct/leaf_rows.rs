@@ -3,6 +3,7 @@
 use cairn_table::row::{Interval, Type};
 use cairn_table::{BlockScan, ColumnBuf, ColumnValues, Direction, KeyRange, Validity, View};
 
+use super::columnar::{Bounds, Buffers, Chooser, Chosen};
 use super::{Access, Output, Ranges, Select};
 use crate::datum::DatumRef;
 use crate::error::{Error, Result};
@@ -19,14 +20,23 @@ pub(crate) struct LeafRows {
     /// Those that are left, the next one last.
     ranges: Vec<KeyRange>,
     scan: Option<BlockScan>,
-    /// Columns of the table that are read, each once.
+    /// Columns of the table that are read, each once; behind those of the result there are those of the condition.
     read: Vec<usize>,
     columns: Vec<Column>,
+    condition: Option<Condition>,
     /// Of each column of the result, which of those it is.
     outputs: Vec<usize>,
     /// Rows of the leaf, and the one it is at.
     rows: usize,
     at: usize,
+}
+
+/// What the rows have to meet, and what is needed to see whether they do.
+#[derive(Debug)]
+struct Condition {
+    bounds: Bounds,
+    buffers: Buffers,
+    chosen: Chosen,
 }
 
 /// A column of the leaf.
@@ -44,9 +54,9 @@ enum Values {
 }
 
 impl LeafRows {
-    /// The rows that a SELECT asks for, if they can be read so: columns and nothing else, which the tree has all of, and not only a few of them.
+    /// The rows that a SELECT asks for, if they can be read so: columns and nothing else, which the tree has all of, and not only a few of them, by conditions on one column each.
     ///
-    /// Errors: those of computing the bounds.
+    /// Errors: those of computing the bounds and the conditions' values.
     pub fn new(
         select: &Select,
         access: &Access,
@@ -56,7 +66,7 @@ impl LeafRows {
     ) -> Result<Option<LeafRows>> {
         let Output::Columns(outputs) = &select.output else { return Ok(None) };
         let def = access.table.def();
-        if access.residual.is_some() || access.fetches || access.range.is_point || wanted < FEW {
+        if access.conditions.is_none() || access.fetches || access.range.is_point || wanted < FEW {
             return Ok(None);
         }
         let (mut read, mut columns, mut places) = (Vec::new(), Vec::new(), Vec::with_capacity(outputs.len()));
@@ -77,8 +87,26 @@ impl LeafRows {
         if !access.backward {
             ranges.reverse();
         }
+        let condition =
+            match access.conditions.as_ref().filter(|conditions| conditions.columns().next().is_some()) {
+                None => None,
+                Some(conditions) => {
+                    read.extend(conditions.columns().map(|(column, _)| column));
+                    let bounds = match conditions.bind(env)? {
+                        Chooser::Rows(bounds) => bounds,
+                        Chooser::Never => {
+                            ranges.clear();
+                            Bounds::default()
+                        }
+                        Chooser::Unknown => return Ok(None),
+                    };
+                    let buffers = Buffers::new(conditions.columns());
+                    Some(Condition { bounds, buffers, chosen: Chosen::default() })
+                }
+            };
         let view = view.clone();
-        Ok(Some(LeafRows { view, ranges, scan: None, read, columns, outputs: places, rows: 0, at: 0 }))
+        let (outputs, scan) = (places, None);
+        Ok(Some(LeafRows { view, ranges, scan, read, columns, condition, outputs, rows: 0, at: 0 }))
     }
 
     /// Goes to the next row; false after the last one.
@@ -108,19 +136,35 @@ impl LeafRows {
                 self.scan = None;
                 continue;
             };
+            // None where all are chosen.
+            let mut chosen = None;
+            let mut rows = block.rows();
+            if let Some(condition) = &mut self.condition {
+                condition.bounds.choose(&block, &mut condition.buffers, &mut condition.chosen)?;
+                let count = condition.chosen.count();
+                if count == 0 {
+                    continue;
+                }
+                chosen = (count < rows).then_some(&condition.chosen);
+                rows = count;
+            }
+            let read = |column: usize, to: &mut ColumnBuf| match chosen {
+                None => block.column(column, to),
+                Some(chosen) => block.column_of(column, chosen.words(), to),
+            };
             for (&at, column) in self.read.iter().zip(&mut self.columns) {
                 let mut buffer = match &mut column.values {
                     Values::Fixed(buffer) if column.kind != Type::Text => {
                         buffer.clear();
-                        block.column(at, buffer)?;
+                        read(at, buffer)?;
                         continue;
                     }
                     _ => ColumnBuf::new(column.kind),
                 };
-                block.column(at, &mut buffer)?;
+                read(at, &mut buffer)?;
                 column.values = texts(buffer)?;
             }
-            self.rows = block.rows();
+            self.rows = rows;
             return Ok(true);
         }
     }

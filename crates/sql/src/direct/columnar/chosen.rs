@@ -6,7 +6,7 @@ const BITS: usize = u64::BITS as usize;
 
 /// Rows of a block. The lowest bit of the first word is the first row; behind the last one there are zeros.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Chosen {
+pub(crate) struct Chosen {
     words: Vec<u64>,
 }
 
@@ -120,6 +120,26 @@ impl Chosen {
             }
         }
     }
+
+    /// Calls `take` with what each chosen row has in two columns.
+    #[inline]
+    pub fn each_pair<A: Copy, B: Copy>(&self, first: &[A], second: &[B], mut take: impl FnMut(A, B)) {
+        let columns = first.chunks(BITS).zip(second.chunks(BITS));
+        for (word, (first, second)) in self.words.iter().zip(columns) {
+            if *word == u64::MAX {
+                first.iter().zip(second).for_each(|(a, b)| take(*a, *b));
+                continue;
+            }
+            let mut left = *word;
+            while left != 0 {
+                let at = left.trailing_zeros() as usize;
+                if let (Some(a), Some(b)) = (first.get(at), second.get(at)) {
+                    take(*a, *b);
+                }
+                left &= left - 1;
+            }
+        }
+    }
 }
 
 #[cfg(test)]
@@ -137,10 +157,11 @@ mod tests {
             chosen.keep(&values, |value| value % 3 != 0);
             chosen.keep_each(|at| at % 5 != 0);
             let expected: Vec<usize> = (0..rows).filter(|at| at % 3 != 0 && at % 5 != 0).collect();
-            let (mut places, mut found) = (Vec::new(), Vec::new());
+            let (mut places, mut found, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
             chosen.each(|at| places.push(at));
             chosen.each_of(&values, |value| found.push(value as usize));
-            assert_eq!((places, found), (expected.clone(), expected.clone()));
+            chosen.each_pair(&values, &values, |a, b| pairs.push((a + b) as usize / 2));
+            assert_eq!((places, found, pairs), (expected.clone(), expected.clone(), expected.clone()));
             assert_eq!((chosen.count(), chosen.any()), (expected.len(), !expected.is_empty()));
             chosen.none();
             assert!(!chosen.any());

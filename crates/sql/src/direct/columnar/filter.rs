@@ -15,7 +15,7 @@ use crate::expr::{Comparison, Env, Node};
 #[derive(Debug)]
 pub(super) struct Filter {
     pub column: usize,
-    kind: ColumnType,
+    pub kind: ColumnType,
     test: Test,
 }
 

@@ -33,6 +33,8 @@ pub(super) struct Groups {
     known: HashMap<Box<[u8]>, u32>,
     /// What each has in the columns.
     values: Vec<Vec<Datum>>,
+    /// How many rows each has.
+    rows: Vec<i64>,
     /// Of one column of whole numbers: the groups of values from `first` on.
     near: Vec<u32>,
     first: i64,
@@ -73,11 +75,12 @@ impl From<cairn_table::Error> for Failed {
 impl Groups {
     /// None yet. Without keys there is one group, which has all rows.
     pub fn new(keys: &[Key]) -> Self {
-        let values = if keys.is_empty() { vec![Vec::new()] } else { Vec::new() };
+        let groups = usize::from(keys.is_empty());
         Groups {
             keys: keys.to_vec(),
             known: HashMap::new(),
-            values,
+            values: vec![Vec::new(); groups],
+            rows: vec![0; groups],
             near: Vec::new(),
             first: 0,
             of_rows: Vec::new(),
@@ -95,14 +98,17 @@ impl Groups {
         (!self.keys.is_empty()).then_some(&self.of_rows[..])
     }
 
-    /// What each has in the columns.
-    pub fn into_values(self) -> Vec<Vec<Datum>> {
-        self.values
+    /// What each has in the columns, and how many rows.
+    pub fn into_values(self) -> impl Iterator<Item = (Vec<Datum>, i64)> {
+        self.values.into_iter().zip(self.rows)
     }
 
-    /// Finds the groups of the chosen rows. `columns` has a buffer for each key.
+    /// Finds the groups of the chosen rows, and counts these. `columns` has a buffer for each key.
     pub fn assign(&mut self, columns: &[&ColumnBuf], rows: usize, chosen: &Chosen) -> Result<(), Failed> {
         if self.keys.is_empty() {
+            if let Some(rows) = self.rows.first_mut() {
+                *rows += chosen.count() as i64;
+            }
             return Ok(());
         }
         let mut of_rows = std::mem::take(&mut self.of_rows);
@@ -128,12 +134,23 @@ impl Groups {
                 return;
             }
             match (self.find(columns, at), to.get_mut(at)) {
-                (Ok(group), Some(to)) => *to = group,
+                (Ok(group), Some(to)) => {
+                    *to = group;
+                    self.count(group);
+                }
                 (Err(failed), _) => result = Err(failed),
                 _ => {}
             }
         });
         result
+    }
+
+    /// A row more of a group.
+    #[inline]
+    fn count(&mut self, group: u32) {
+        if let Some(rows) = self.rows.get_mut(group as usize) {
+            *rows += 1;
+        }
     }
 
     /// By a table of the values near the first one.
@@ -158,11 +175,15 @@ impl Groups {
             let (Some(value), Some(to)) = (values.get(at), to.get_mut(at)) else { return };
             let place = (*value).into().wrapping_sub(self.first) as u64 as usize;
             match self.near.get(place) {
-                Some(&group) if group != UNKNOWN => *to = group,
+                Some(&group) if group != UNKNOWN => {
+                    *to = group;
+                    self.count(group);
+                }
                 _ if result.is_err() => {}
                 _ => match self.find(columns, at) {
                     Ok(group) => {
                         *to = group;
+                        self.count(group);
                         if let Some(near) = self.near.get_mut(place) {
                             *near = group;
                         }
@@ -195,6 +216,7 @@ impl Groups {
         }
         let group = self.values.len() as u32;
         self.values.push(values);
+        self.rows.push(0);
         self.known.insert(self.bytes.clone().into_boxed_slice(), group);
         Ok(group)
     }
@@ -202,15 +224,18 @@ impl Groups {
     /// Takes the groups of another one in. Gives the numbers that they have here.
     pub fn merge(&mut self, other: Groups) -> Result<Vec<u32>, TooMany> {
         if self.keys.is_empty() {
+            for (to, from) in self.rows.iter_mut().zip(other.rows) {
+                *to += from;
+            }
             return Ok(vec![0]);
         }
         let mut numbers = vec![UNKNOWN; other.values.len()];
         let mut keys: Vec<(Box<[u8]>, u32)> = other.known.into_iter().collect();
         // In the order in which they were met, so that results come in the same one whenever the same parts are read.
         keys.sort_unstable_by_key(|(_, group)| *group);
-        let mut values = other.values.into_iter();
+        let mut values = other.values.into_iter().zip(other.rows);
         for (key, group) in keys {
-            let values = values.next().unwrap_or_default();
+            let (values, rows) = values.next().unwrap_or_default();
             let own = match self.known.get(&key) {
                 Some(own) => *own,
                 None => {
@@ -219,8 +244,11 @@ impl Groups {
                     self.add(values)?
                 }
             };
-            if let Some(number) = numbers.get_mut(group as usize) {
+            if let (Some(number), Some(to)) =
+                (numbers.get_mut(group as usize), self.rows.get_mut(own as usize))
+            {
                 *number = own;
+                *to += rows;
             }
         }
         Ok(numbers)

@@ -7,7 +7,9 @@
 //!
 //! The idea of working on a cache's worth of a column at a time is MonetDB/X100's (Boncz, Zukowski, Nes, CIDR 2005).
 
+mod buffers;
 mod chosen;
+mod conditions;
 mod filter;
 mod groups;
 mod totals;
@@ -15,18 +17,19 @@ mod totals;
 use std::ops::Bound::{Excluded, Included};
 
 use cairn_table::schema::ColumnType;
-use cairn_table::{Block, ColumnBuf, Direction, KeyRange, View};
+use cairn_table::{ColumnBuf, Direction, KeyRange, View};
 use cairn_vfs::thread;
 
-use self::chosen::Chosen;
-use self::filter::{Bound, Filter, Meaning};
+pub(super) use self::buffers::Buffers;
+pub(super) use self::chosen::Chosen;
+pub(crate) use self::conditions::Conditions;
+pub(super) use self::conditions::{Bounds, Chooser};
 use self::groups::{Failed, Groups, Key, is_key};
-use self::totals::{Aggregated, Totals};
+use self::totals::{Aggregated, Totals, TotalsOf, columns_of};
 use super::{Access, Aggregate, Ranges};
 use crate::datum::Datum;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::{Env, Node};
-use crate::sqlstate::INTERNAL_ERROR;
 
 /// Rows that are worth another thread: what starting one takes.
 const ROWS_FOR_A_THREAD: u64 = 32_768;
@@ -37,9 +40,10 @@ const FEW: usize = 4;
 /// Aggregates of the rows of an access.
 #[derive(Debug)]
 pub(crate) struct Columnar {
-    filters: Vec<Filter>,
     keys: Vec<Key>,
     aggregates: Vec<Aggregated>,
+    /// The columns of aggregates.
+    totals: Vec<TotalsOf>,
     /// Columns of groups and aggregates, each once.
     needed: Vec<usize>,
     /// All columns that are looked at, in order.
@@ -57,8 +61,7 @@ impl Columnar {
         }
         let def = access.table.def();
         let kind_of = |column: usize| def.columns.get(column).map(|column| column.kind.clone());
-        let conjuncts = access.residual.clone().map(Node::conjuncts).unwrap_or_default();
-        let filters = conjuncts.iter().map(|node| Filter::of(node, kind_of)).collect::<Option<Vec<_>>>()?;
+        let conditions = access.conditions.as_ref()?;
         let key = |&column: &usize| {
             let kind = kind_of(column)?;
             is_key(kind.kind).then_some(Key { column, kind })
@@ -74,16 +77,17 @@ impl Columnar {
             of.is_known().then_some(of)
         };
         let aggregates = aggregates.iter().map(aggregated).collect::<Option<Vec<_>>>()?;
+        let totals = columns_of(&aggregates);
         let mut needed: Vec<usize> = keys.iter().map(|key| key.column).collect();
-        needed.extend(aggregates.iter().filter_map(|of| of.column.as_ref().map(|(column, _)| *column)));
+        needed.extend(totals.iter().map(|of| of.column));
         needed.sort_unstable();
         needed.dedup();
-        let mut read: Vec<usize> = filters.iter().map(|filter| filter.column).collect();
+        let mut read: Vec<usize> = conditions.columns().map(|(column, _)| column).collect();
         read.extend(&needed);
         read.sort_unstable();
         read.dedup();
         let read = read.into_iter().map(|column| Some((column, kind_of(column)?))).collect::<Option<_>>()?;
-        Some(Columnar { filters, keys, aggregates, needed, read })
+        Some(Columnar { keys, aggregates, totals, needed, read })
     }
 
     /// The rows that it comes to, each a group with its totals; without groups there is one. `None` where this path cannot say: values of types that it does not compare, or more groups than it
@@ -97,25 +101,12 @@ impl Columnar {
         env: &Env<'_>,
         threads: usize,
     ) -> Result<Option<Vec<GroupRow>>> {
-        let mut bounds: Vec<Bound> = Vec::with_capacity(self.filters.len());
-        let mut is_empty = false;
-        for filter in &self.filters {
-            match filter.bind(env)? {
-                Meaning::Check(bound) => {
-                    let left = bounds.iter_mut().try_fold(bound, |bound, other| match other.narrow(bound) {
-                        Some(bound) => Ok(bound),
-                        None => Err(()),
-                    });
-                    bounds.extend(left);
-                }
-                Meaning::Never => is_empty = true,
-                Meaning::Unknown => return Ok(None),
-            }
-        }
-        let mut ranges = ranges_of(access, env)?;
-        if is_empty {
-            ranges.clear();
-        }
+        let Some(conditions) = &access.conditions else { return Ok(None) };
+        let (bounds, ranges) = match conditions.bind(env)? {
+            Chooser::Rows(bounds) => (bounds, ranges_of(access, env)?),
+            Chooser::Never => (Bounds::default(), Vec::new()),
+            Chooser::Unknown => return Ok(None),
+        };
         let parts = self.parts(access, view, ranges, threads)?;
         let work = |ranges: &[KeyRange]| self.part(access, view, &bounds, ranges);
         let done: Vec<Result<Part, Failed>> = thread::scope(|scope| {
@@ -171,38 +162,19 @@ impl Columnar {
         &self,
         access: &Access,
         view: &View,
-        bounds: &[Bound],
+        bounds: &Bounds,
         ranges: &[KeyRange],
     ) -> Result<Part, Failed> {
         let columns: Vec<usize> = self.read.iter().map(|(column, _)| *column).collect();
         let mut part = Part::new(self);
-        let mut buffers = Buffers {
-            columns: self
-                .read
-                .iter()
-                .map(|(column, kind)| (*column, ColumnBuf::new(kind.kind), false))
-                .collect(),
-        };
+        let mut buffers = Buffers::new(self.read.iter().map(|(column, kind)| (*column, kind.kind)));
         let mut chosen = Chosen::default();
         for (start, end) in ranges {
             let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
             let mut scan = view.blocks(&access.table, access.index, range, Direction::Forward, &columns)?;
             while let Some(block) = scan.next()? {
                 let rows = block.rows();
-                buffers.clear();
-                chosen.all(rows);
-                for bound in bounds {
-                    let is_kept = match bound.range() {
-                        Some(range) => block.keep_within(bound.column, range, chosen.words_mut())?,
-                        None => false,
-                    };
-                    if !is_kept {
-                        bound.keep(buffers.read(&block, bound.column)?, &mut chosen);
-                    }
-                    if !chosen.any() {
-                        break;
-                    }
-                }
+                bounds.choose(&block, &mut buffers, &mut chosen)?;
                 let count = chosen.count();
                 if count == 0 {
                     continue;
@@ -234,9 +206,14 @@ impl Columnar {
                 to.merge(from, &numbers, all.groups.len())?;
             }
         }
-        let rows = all.groups.into_values().into_iter().enumerate().map(|(group, mut row)| {
-            for total in &all.totals {
-                row.push(total.value(group)?);
+        let total_of = |column| all.totals.iter().zip(&self.totals).find(|(_, of)| of.column == column);
+        let rows = all.groups.into_values().enumerate().map(|(group, (mut row, rows))| {
+            for aggregate in &self.aggregates {
+                let total = aggregate.column.as_ref().and_then(|(column, _)| total_of(*column));
+                row.push(match total {
+                    Some((total, _)) => total.value(aggregate.kind, group, rows)?,
+                    None => Datum::BigInt(rows),
+                });
             }
             Ok(row)
         });
@@ -256,51 +233,6 @@ fn ranges_of(access: &Access, env: &Env<'_>) -> Result<Vec<KeyRange>> {
     })
 }
 
-/// Columns of a block, each read when it is looked at first.
-struct Buffers {
-    /// The column, its values, and whether they are this block's.
-    columns: Vec<(usize, ColumnBuf, bool)>,
-}
-
-impl Buffers {
-    fn clear(&mut self) {
-        for (_, buffer, is_read) in &mut self.columns {
-            buffer.clear();
-            *is_read = false;
-        }
-    }
-
-    fn place(&mut self, column: usize) -> Result<&mut (usize, ColumnBuf, bool)> {
-        let found = self.columns.binary_search_by_key(&column, |(column, ..)| *column);
-        found.ok().and_then(|at| self.columns.get_mut(at)).ok_or_else(|| {
-            Error::new(INTERNAL_ERROR, format!("column {column} is looked at, and is not read"))
-        })
-    }
-
-    /// The values of all rows.
-    fn read(&mut self, block: &Block<'_>, column: usize) -> Result<&ColumnBuf> {
-        let (_, buffer, is_read) = self.place(column)?;
-        if !*is_read {
-            block.column(column, buffer)?;
-            *is_read = true;
-        }
-        Ok(buffer)
-    }
-
-    /// Reads the values of chosen rows, and no others.
-    fn read_chosen(&mut self, block: &Block<'_>, column: usize, chosen: &Chosen) -> Result<()> {
-        let (_, buffer, _) = self.place(column)?;
-        buffer.clear();
-        Ok(block.column_of(column, chosen.words(), buffer)?)
-    }
-
-    /// A column that was read.
-    fn get(&self, column: usize) -> Option<&ColumnBuf> {
-        let at = self.columns.binary_search_by_key(&column, |(column, ..)| *column).ok()?;
-        self.columns.get(at).map(|(_, buffer, _)| buffer)
-    }
-}
-
 /// What one thread has found.
 struct Part {
     groups: Groups,
@@ -309,17 +241,16 @@ struct Part {
 
 impl Part {
     fn new(of: &Columnar) -> Self {
-        Part { groups: Groups::new(&of.keys), totals: of.aggregates.iter().map(Totals::new).collect() }
+        Part { groups: Groups::new(&of.keys), totals: of.totals.iter().map(Totals::new).collect() }
     }
 
     /// Takes the chosen ones of some rows in, whose columns were read.
     fn take(&mut self, of: &Columnar, columns: &Buffers, rows: usize, chosen: &Chosen) -> Result<(), Failed> {
         let keys: Vec<&ColumnBuf> = of.keys.iter().filter_map(|key| columns.get(key.column)).collect();
         self.groups.assign(&keys, rows, chosen)?;
-        let groups = (self.groups.len(), self.groups.of_rows());
-        for (total, of) in self.totals.iter_mut().zip(&of.aggregates) {
-            let column = of.column.as_ref().and_then(|(column, _)| columns.get(*column));
-            total.take(column, chosen, groups)?;
+        for (total, of) in self.totals.iter_mut().zip(&of.totals) {
+            let Some(column) = columns.get(of.column) else { continue };
+            total.take(column, chosen, self.groups.len(), self.groups.of_rows())?;
         }
         Ok(())
     }

@@ -248,4 +248,21 @@ fn rows_of_leaves() {
         }
     }
     assert!(seen > 10_000, "{seen}");
+    // Conditions that no tree sees to.
+    let mut chosen = 0;
+    for table in ["fresh", "packed"] {
+        for condition in CONDITIONS {
+            let sql = format!("select t, id, i, d from {table} {condition} order by id");
+            let general = format!(
+                "select t, id, i, d from (select * from {table} order by t) as q {condition} order by id"
+            );
+            let expected = rows(&mut connection, &general, &[]);
+            assert_eq!(rows(&mut connection, &sql, &[]), expected, "{sql}");
+            let part: Vec<String> = expected.iter().skip(5).take(100).cloned().collect();
+            let sql = format!("{sql} limit 100 offset 5");
+            assert_eq!(rows(&mut connection, &sql, &[]), part, "{sql}");
+            chosen += expected.len();
+        }
+    }
+    assert!(chosen > 10_000, "{chosen}");
 }

@@ -1,4 +1,10 @@
-//! What aggregates come to, one total for each group.
+//! What the values of a column come to in each group. Sum, least and greatest value of a group lie side by side, so that a row costs one look at a cache line, whatever is asked for.
+//!
+//! ```text
+//!   value of a row ─► group of the row ─► sum | least | greatest          whole numbers of up to 64 bits, sums that leave them are spilled into 128
+//!                                         sum | least | greatest          decimals, in 128 bits
+//!                                         sum                             doubles
+//! ```
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
@@ -12,7 +18,7 @@ use crate::direct::aggregate::Kind;
 use crate::error::{Error, Result};
 use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
 
-/// An aggregate of a column.
+/// An aggregate.
 #[derive(Debug, Clone)]
 pub(super) struct Aggregated {
     pub kind: Kind,
@@ -32,16 +38,66 @@ impl Aggregated {
     }
 }
 
-/// The totals of an aggregate.
+/// The columns that aggregates are of, each once, and what is asked of them.
+pub(super) fn columns_of(aggregates: &[Aggregated]) -> Vec<TotalsOf> {
+    let mut columns: Vec<TotalsOf> = Vec::new();
+    for (asked, (column, kind)) in
+        aggregates.iter().filter_map(|of| of.column.as_ref().map(|on| (of.kind, on)))
+    {
+        let at = columns.iter().position(|of| of.column == *column).unwrap_or_else(|| {
+            columns.push(TotalsOf { column: *column, kind: kind.clone(), sums: false, best: false });
+            columns.len() - 1
+        });
+        if let Some(of) = columns.get_mut(at) {
+            of.sums |= asked == Kind::Sum;
+            of.best |= matches!(asked, Kind::Min | Kind::Max);
+        }
+    }
+    columns
+}
+
+/// A column, and what is asked of it besides how many values are not NULL.
+#[derive(Debug, Clone)]
+pub(super) struct TotalsOf {
+    pub column: usize,
+    kind: ColumnType,
+    sums: bool,
+    /// The least or the greatest value.
+    best: bool,
+}
+
+/// The totals of a column.
 #[derive(Debug)]
 pub(super) struct Totals {
-    of: Aggregated,
-    /// How many rows, or values that are not NULL.
-    counts: Vec<i64>,
-    /// Sums, or what is the least or the greatest so far.
-    wholes: Vec<i128>,
-    doubles: Vec<f64>,
+    of: TotalsOf,
+    /// Rows of each group that are NULL here; groups behind the last one have none.
+    nulls: Vec<i64>,
+    values: Values,
 }
+
+#[derive(Debug)]
+enum Values {
+    /// Nobody asks for more than how many there are.
+    Uncounted,
+    /// What sums of groups had in them when they became too large for 64 bits.
+    Narrow {
+        totals: Vec<Whole<i64>>,
+        spilled: Vec<i128>,
+    },
+    Wide(Vec<Whole<i128>>),
+    Doubles(Vec<f64>),
+}
+
+/// Totals of a group.
+#[derive(Debug, Clone, Copy)]
+struct Whole<T> {
+    sum: T,
+    least: T,
+    most: T,
+}
+
+const NARROW: Whole<i64> = Whole { sum: 0, least: i64::MAX, most: i64::MIN };
+const WIDE: Whole<i128> = Whole { sum: 0, least: i128::MAX, most: i128::MIN };
 
 /// A sum that does not fit.
 fn overflow() -> Error {
@@ -49,73 +105,84 @@ fn overflow() -> Error {
 }
 
 impl Totals {
-    pub fn new(of: &Aggregated) -> Self {
-        Totals { of: of.clone(), counts: Vec::new(), wholes: Vec::new(), doubles: Vec::new() }
+    pub fn new(of: &TotalsOf) -> Self {
+        let values = match of.kind.kind {
+            _ if !of.sums && !of.best => Values::Uncounted,
+            Type::Double => Values::Doubles(Vec::new()),
+            Type::Decimal => Values::Wide(Vec::new()),
+            _ => Values::Narrow { totals: Vec::new(), spilled: Vec::new() },
+        };
+        Totals { of: of.clone(), nulls: Vec::new(), values }
     }
 
     /// Makes room for so many groups.
     fn grow(&mut self, groups: usize) {
-        self.counts.resize(groups, 0);
-        match &self.of {
-            Aggregated { kind: Kind::Count, .. } => {}
-            Aggregated { column: Some((_, kind)), .. } if kind.kind == Type::Double => {
-                self.doubles.resize(groups, 0.0);
+        match &mut self.values {
+            Values::Uncounted => {}
+            Values::Narrow { totals, spilled } => {
+                totals.resize(groups, NARROW);
+                spilled.resize(groups, 0);
             }
-            Aggregated { kind: Kind::Min, .. } => self.wholes.resize(groups, i128::MAX),
-            Aggregated { kind: Kind::Max, .. } => self.wholes.resize(groups, i128::MIN),
-            _ => self.wholes.resize(groups, 0),
+            Values::Wide(totals) => totals.resize(groups, WIDE),
+            Values::Doubles(totals) => totals.resize(groups, 0.0),
         }
     }
 
-    /// Takes the chosen rows of a block in. `column` is there if the aggregate has one; `groups` says how many there are, and the group of each row if there is more than one.
+    /// Takes the chosen rows of a block in. `count` says how many groups there are, `of_rows` the group of each row if there is more than one.
     ///
     /// Errors: a sum that does not fit.
     pub fn take(
         &mut self,
-        column: Option<&ColumnBuf>,
+        column: &ColumnBuf,
         chosen: &Chosen,
-        (count, of_rows): (usize, Option<&[u32]>),
+        count: usize,
+        of_rows: Option<&[u32]>,
     ) -> Result<()> {
         self.grow(count);
         let without_null;
-        let chosen = match column {
-            Some(column) if column.validity().nulls() > 0 => {
-                let mut valid = chosen.clone();
-                valid.keep_null(column.validity(), false);
-                without_null = valid;
-                &without_null
+        let chosen = if column.validity().nulls() > 0 {
+            let (mut null, mut valid) = (chosen.clone(), chosen.clone());
+            null.keep_null(column.validity(), true);
+            valid.keep_null(column.validity(), false);
+            self.nulls.resize(count, 0);
+            match of_rows {
+                None => {
+                    if let Some(nulls) = self.nulls.first_mut() {
+                        *nulls += null.count() as i64;
+                    }
+                }
+                Some(groups) => null.each_of(groups, |group| {
+                    if let Some(nulls) = self.nulls.get_mut(group as usize) {
+                        *nulls += 1;
+                    }
+                }),
             }
-            _ => chosen,
+            without_null = valid;
+            &without_null
+        } else {
+            chosen
         };
-        match of_rows {
-            None => {
-                if let Some(total) = self.counts.first_mut() {
-                    *total += chosen.count() as i64;
-                }
+        let asked = (self.of.sums, self.of.best);
+        match (&mut self.values, column.values()) {
+            (Values::Narrow { totals, spilled }, ColumnValues::SmallInt(values)) => {
+                narrow(asked, (totals, spilled), values, chosen, of_rows)
             }
-            Some(groups) => chosen.each(|at| {
-                if let Some(total) = groups.get(at).and_then(|group| self.counts.get_mut(*group as usize)) {
-                    *total += 1;
-                }
-            }),
-        }
-        let (Some(column), false) = (column, self.of.kind == Kind::Count) else { return Ok(()) };
-        match column.values() {
-            ColumnValues::SmallInt(values) => self.narrow(values, chosen, of_rows),
-            ColumnValues::Int(values) => self.narrow(values, chosen, of_rows),
-            ColumnValues::BigInt(values) => self.wide(values, chosen, of_rows),
-            ColumnValues::Decimal(values) => self.wide(values, chosen, of_rows),
-            ColumnValues::Double(values) => {
-                let doubles = &mut self.doubles;
+            (Values::Narrow { totals, spilled }, ColumnValues::Int(values)) => {
+                narrow(asked, (totals, spilled), values, chosen, of_rows)
+            }
+            (Values::Narrow { totals, spilled }, ColumnValues::BigInt(values)) => {
+                narrow(asked, (totals, spilled), values, chosen, of_rows)
+            }
+            (Values::Wide(totals), ColumnValues::Decimal(values)) => wide(totals, values, chosen, of_rows),
+            (Values::Doubles(totals), ColumnValues::Double(values)) => {
                 match of_rows {
                     None => {
-                        if let Some(total) = doubles.first_mut() {
+                        if let Some(total) = totals.first_mut() {
                             chosen.each_of(values, |value| *total += value);
                         }
                     }
-                    Some(groups) => chosen.each(|at| {
-                        let total = groups.get(at).and_then(|group| doubles.get_mut(*group as usize));
-                        if let (Some(total), Some(value)) = (total, values.get(at)) {
+                    Some(groups) => chosen.each_pair(values, groups, |value, group| {
+                        if let Some(total) = totals.get_mut(group as usize) {
                             *total += value;
                         }
                     }),
@@ -127,113 +194,80 @@ impl Totals {
         }
     }
 
-    /// Of values of up to 32 bits: those of a block add up within 64.
-    fn narrow<T: Copy + Ord + Into<i64> + Into<i128>>(
-        &mut self,
-        values: &[T],
-        chosen: &Chosen,
-        of_rows: Option<&[u32]>,
-    ) -> Result<()> {
-        if (self.of.kind, of_rows) != (Kind::Sum, None) {
-            return self.wide(values, chosen, of_rows);
-        }
-        let mut sum = 0_i64;
-        chosen.each_of(values, |value| sum += Into::<i64>::into(value));
-        self.add(0, sum.into())
-    }
-
-    fn wide<T: Copy + Ord + Into<i128>>(
-        &mut self,
-        values: &[T],
-        chosen: &Chosen,
-        of_rows: Option<&[u32]>,
-    ) -> Result<()> {
-        let kind = self.of.kind;
-        let mut fits = true;
-        match of_rows {
-            None if kind == Kind::Sum => {
-                let mut sum = 0_i128;
-                chosen.each_of(values, |value| {
-                    let (next, overflows) = sum.overflowing_add(value.into());
-                    sum = next;
-                    fits &= !overflows;
-                });
-                self.add(0, sum)?;
-            }
-            None => {
-                let mut best: Option<T> = None;
-                chosen.each_of(values, |value| {
-                    best = Some(best.map_or(value, |best| match kind {
-                        Kind::Min => best.min(value),
-                        _ => best.max(value),
-                    }));
-                });
-                if let (Some(best), Some(total)) = (best, self.wholes.first_mut()) {
-                    *total = better(kind, *total, best.into());
-                }
-            }
-            Some(groups) => chosen.each(|at| {
-                let total = groups.get(at).and_then(|group| self.wholes.get_mut(*group as usize));
-                let (Some(total), Some(value)) = (total, values.get(at)) else { return };
-                let value = (*value).into();
-                if kind == Kind::Sum {
-                    let (next, overflows) = total.overflowing_add(value);
-                    *total = next;
-                    fits &= !overflows;
-                } else {
-                    *total = better(kind, *total, value);
-                }
-            }),
-        }
-        if fits { Ok(()) } else { Err(overflow()) }
-    }
-
-    fn add(&mut self, group: usize, sum: i128) -> Result<()> {
-        let Some(total) = self.wholes.get_mut(group) else { return Ok(()) };
-        *total = total.checked_add(sum).ok_or_else(overflow)?;
-        Ok(())
-    }
-
     /// Takes the totals of another one in, whose groups have these numbers here, of `count` in all.
     ///
     /// Errors: a sum that does not fit.
     pub fn merge(&mut self, other: &Totals, numbers: &[u32], count: usize) -> Result<()> {
         self.grow(count);
-        for (at, number) in numbers.iter().enumerate() {
-            let own = *number as usize;
-            if let (Some(to), Some(from)) = (self.counts.get_mut(own), other.counts.get(at)) {
+        self.nulls.resize(count, 0);
+        for (from, number) in other.nulls.iter().zip(numbers) {
+            if let Some(to) = self.nulls.get_mut(*number as usize) {
                 *to += from;
             }
-            if let (Some(to), Some(from)) = (self.doubles.get_mut(own), other.doubles.get(at)) {
-                *to += from;
-            }
-            match (self.of.kind, other.wholes.get(at)) {
-                (Kind::Sum, Some(from)) => self.add(own, *from)?,
-                (kind, Some(from)) => {
-                    if let Some(to) = self.wholes.get_mut(own) {
-                        *to = better(kind, *to, *from);
+        }
+        match (&mut self.values, &other.values) {
+            (
+                Values::Narrow { totals, spilled },
+                Values::Narrow { totals: others, spilled: other_spilled },
+            ) => {
+                for ((from, more), number) in others.iter().zip(other_spilled).zip(numbers) {
+                    let own = *number as usize;
+                    if let (Some(to), Some(spilled)) = (totals.get_mut(own), spilled.get_mut(own)) {
+                        *spilled += i128::from(from.sum) + more;
+                        to.least = to.least.min(from.least);
+                        to.most = to.most.max(from.most);
                     }
                 }
-                (_, None) => {}
             }
+            (Values::Wide(totals), Values::Wide(others)) => {
+                for (from, number) in others.iter().zip(numbers) {
+                    if let Some(to) = totals.get_mut(*number as usize) {
+                        to.sum = to.sum.checked_add(from.sum).ok_or_else(overflow)?;
+                        to.least = to.least.min(from.least);
+                        to.most = to.most.max(from.most);
+                    }
+                }
+            }
+            (Values::Doubles(totals), Values::Doubles(others)) => {
+                for (from, number) in others.iter().zip(numbers) {
+                    if let Some(to) = totals.get_mut(*number as usize) {
+                        *to += from;
+                    }
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
 
-    /// The value that a group has in the end.
+    /// What an aggregate of this column comes to in a group of so many rows.
     ///
     /// Errors: a sum beyond its type.
-    pub fn value(&self, group: usize) -> Result<Datum> {
-        let count = self.counts.get(group).copied().unwrap_or(0);
-        let whole = self.wholes.get(group).copied().unwrap_or(0);
-        let Some((_, kind)) = self.of.column.as_ref().filter(|_| self.of.kind != Kind::Count) else {
+    pub fn value(&self, asked: Kind, group: usize, rows: i64) -> Result<Datum> {
+        let count = rows - self.nulls.get(group).copied().unwrap_or(0);
+        if asked == Kind::Count {
             return Ok(Datum::BigInt(count));
-        };
+        }
         if count == 0 {
             return Ok(Datum::Null);
         }
-        Ok(match (self.of.kind, kind.kind) {
-            (Kind::Sum, Type::Double) => Datum::Double(self.doubles.get(group).copied().unwrap_or(0.0)),
+        let whole = match &self.values {
+            Values::Uncounted => 0,
+            Values::Narrow { totals, spilled } => {
+                let Whole { sum, least, most } = totals.get(group).copied().unwrap_or(NARROW);
+                let spilled = spilled.get(group).copied().unwrap_or(0);
+                best_of(asked, i128::from(sum) + spilled, (least.into(), most.into()))
+            }
+            Values::Wide(totals) => {
+                let Whole { sum, least, most } = totals.get(group).copied().unwrap_or(WIDE);
+                best_of(asked, sum, (least, most))
+            }
+            Values::Doubles(totals) => {
+                return Ok(Datum::Double(totals.get(group).copied().unwrap_or(0.0)));
+            }
+        };
+        let kind = &self.of.kind;
+        Ok(match (asked, kind.kind) {
             (Kind::Sum, Type::SmallInt | Type::Int) => {
                 let fits = i64::try_from(whole);
                 Datum::BigInt(
@@ -246,6 +280,100 @@ impl Totals {
     }
 }
 
-fn better(kind: Kind, a: i128, b: i128) -> i128 {
-    if kind == Kind::Min { a.min(b) } else { a.max(b) }
+fn best_of(asked: Kind, sum: i128, (least, most): (i128, i128)) -> i128 {
+    match asked {
+        Kind::Min => least,
+        Kind::Max => most,
+        Kind::Sum | Kind::Count => sum,
+    }
+}
+
+/// Takes values of up to 64 bits in.
+fn narrow<T: Copy + Into<i64>>(
+    (sums, best): (bool, bool),
+    (totals, spilled): (&mut [Whole<i64>], &mut [i128]),
+    values: &[T],
+    chosen: &Chosen,
+    of_rows: Option<&[u32]>,
+) -> Result<()> {
+    let Some(groups) = of_rows else {
+        let (Some(total), Some(spilled)) = (totals.first_mut(), spilled.first_mut()) else { return Ok(()) };
+        if sums {
+            // Halves of numbers add up within 64 bits for any block, and in loops that are done several numbers at a time.
+            let (mut high, mut low) = (0_i64, 0_u64);
+            chosen.each_of(values, |value| {
+                let value: i64 = value.into();
+                high += value >> 32;
+                low += value as u64 & u64::from(u32::MAX);
+            });
+            *spilled += (i128::from(high) << 32) + i128::from(low);
+        }
+        if best {
+            let (mut least, mut most) = (total.least, total.most);
+            chosen.each_of(values, |value| {
+                least = least.min(value.into());
+                most = most.max(value.into());
+            });
+            (total.least, total.most) = (least, most);
+        }
+        return Ok(());
+    };
+    let add = |total: &mut Whole<i64>, group: u32, value: i64, spilled: &mut [i128]| {
+        total.sum = total.sum.checked_add(value).unwrap_or_else(|| {
+            if let Some(spilled) = spilled.get_mut(group as usize) {
+                *spilled += i128::from(total.sum);
+            }
+            value
+        });
+    };
+    let compare = |total: &mut Whole<i64>, value: i64| {
+        total.least = total.least.min(value);
+        total.most = total.most.max(value);
+    };
+    match (sums, best) {
+        (true, false) => chosen.each_pair(values, groups, |value, group| {
+            if let Some(total) = totals.get_mut(group as usize) {
+                add(total, group, value.into(), spilled);
+            }
+        }),
+        (false, true) => chosen.each_pair(values, groups, |value, group| {
+            if let Some(total) = totals.get_mut(group as usize) {
+                compare(total, value.into());
+            }
+        }),
+        _ => chosen.each_pair(values, groups, |value, group| {
+            if let Some(total) = totals.get_mut(group as usize) {
+                add(total, group, value.into(), spilled);
+                compare(total, value.into());
+            }
+        }),
+    }
+    Ok(())
+}
+
+/// Takes decimals in.
+///
+/// Errors: a sum that does not fit.
+fn wide(totals: &mut [Whole<i128>], values: &[i128], chosen: &Chosen, of_rows: Option<&[u32]>) -> Result<()> {
+    let mut fits = true;
+    let mut take = |total: &mut Whole<i128>, value: i128| {
+        let (sum, overflows) = total.sum.overflowing_add(value);
+        fits &= !overflows;
+        *total = Whole { sum, least: total.least.min(value), most: total.most.max(value) };
+    };
+    match of_rows {
+        None => {
+            if let Some(first) = totals.first_mut() {
+                let mut total = *first;
+                chosen.each_of(values, |value| take(&mut total, value));
+                *first = total;
+            }
+        }
+        Some(groups) => chosen.each_pair(values, groups, |value, group| {
+            if let Some(total) = totals.get_mut(group as usize) {
+                take(total, value);
+            }
+        }),
+    }
+    if fits { Ok(()) } else { Err(overflow()) }
 }

@@ -35,6 +35,8 @@ pub struct Cursor {
     records: Range<usize>,
     /// From where the next leaf is sought; `None` after the last one.
     pub(super) next: Option<Seek>,
+    /// Room for the next key of these.
+    spare: Vec<u8>,
     key: Vec<u8>,
     /// Where the value of the record is in the leaf.
     value: Range<usize>,
@@ -107,6 +109,7 @@ impl Tree {
             lsn: Lsn::NONE,
             records: 0..0,
             next: Some(next),
+            spare: Vec::new(),
             key: Vec::new(),
             value: 0..0,
             is_packed: false,
@@ -119,6 +122,7 @@ impl Tree {
     }
 
     /// Copies the leaf at the end of a tree, or the one where a key is, or where the keys beyond it begin. `parent` is that of the leaf before, if it is known, and becomes that of this one.
+    /// Gives its last change, and whether it is the one beside the leaf before.
     fn copy_leaf(
         &self,
         seek: &Seek,
@@ -126,7 +130,7 @@ impl Tree {
         parent: &mut Option<Parent>,
         part: Option<&mut Part>,
         to: &mut Vec<u8>,
-    ) -> Attempt<Lsn> {
+    ) -> Attempt<(Lsn, bool)> {
         let beside = match parent.take() {
             Some(parent) => {
                 let places = part.as_ref().map(|part| &part.places[..]);
@@ -134,6 +138,7 @@ impl Tree {
             }
             None => None,
         };
+        let is_beside = beside.is_some();
         let (view, above) = match beside {
             Some((view, above)) => (view, Some(above)),
             None => self.leaf_of(seek, direction)?,
@@ -151,7 +156,7 @@ impl Tree {
         }
         view.validate()?;
         *parent = above;
-        Ok(lsn)
+        Ok((lsn, is_beside))
     }
 
     /// The leaf beside the one whose parent this is; `None` where the parent has changed, or has no more. Of the one beside that, `places` are brought near: they come while this one is worked on.
@@ -244,10 +249,8 @@ impl Cursor {
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         while self.records.is_empty() {
-            let Some(seek) = self.next.take() else { return Ok(false) };
-            if let Err(error) = self.load(&seek) {
-                self.next = Some(seek);
-                return Err(error);
+            if !self.load_next()? {
+                return Ok(false);
             }
         }
         let at = match self.direction {
@@ -296,11 +299,22 @@ impl Cursor {
     pub(crate) fn advance_leaf(&mut self) -> Result<bool> {
         self.records = 0..0;
         while self.records.is_empty() {
-            let Some(seek) = self.next.take() else { return Ok(false) };
-            if let Err(error) = self.load(&seek) {
-                self.next = Some(seek);
-                return Err(error);
+            if !self.load_next()? {
+                return Ok(false);
             }
+        }
+        Ok(true)
+    }
+
+    /// Copies the next leaf; false after the last. After an error the same leaf is still the next one.
+    fn load_next(&mut self) -> Result<bool> {
+        let Some(seek) = self.next.take() else { return Ok(false) };
+        if let Err(error) = self.load(&seek) {
+            self.next = Some(seek);
+            return Err(error);
+        }
+        if let Seek::At(key) | Seek::Beyond(key) = seek {
+            self.spare = key;
         }
         Ok(true)
     }
@@ -356,9 +370,10 @@ impl Cursor {
     fn load(&mut self, seek: &Seek) -> Result<()> {
         let (tree, direction) = (&self.tree, self.direction);
         let (parent, part, leaf) = (&mut self.parent, &mut self.part, &mut self.leaf);
-        self.lsn = tree.attempt(|| tree.copy_leaf(seek, direction, parent, part.as_mut(), leaf))?;
-        let found = self.place(seek).map_err(|Changed| self.damaged())?;
-        (self.records, self.next) = found;
+        let (lsn, is_beside) =
+            tree.attempt(|| tree.copy_leaf(seek, direction, parent, part.as_mut(), leaf))?;
+        self.lsn = lsn;
+        (self.records, self.next) = self.place(seek, is_beside).map_err(|Changed| self.damaged())?;
         self.unpacked.clear();
         self.is_packed = self.leaf().is_packed().map_err(|Changed| self.damaged())?;
         self.is_partial =
@@ -366,11 +381,16 @@ impl Cursor {
         Ok(())
     }
 
-    fn place(&self, seek: &Seek) -> Result<(Range<usize>, Option<Seek>), Changed> {
+    /// The records of the leaf that belong to the range, and where the next leaf is sought.
+    fn place(&mut self, seek: &Seek, is_beside: bool) -> Result<(Range<usize>, Option<Seek>), Changed> {
+        let mut fence = std::mem::take(&mut self.spare);
         let node = Node(&self.leaf[..]);
         let count = node.count()?;
         let mut records = 0..count;
-        if let Seek::At(key) | Seek::Beyond(key) = seek {
+        // The leaf beside another one begins where that one ends.
+        if let Seek::At(key) | Seek::Beyond(key) = seek
+            && !is_beside
+        {
             let (at, is_there) = self.search(node, key)?;
             let is_in = is_there && matches!(seek, Seek::At(_));
             match self.direction {
@@ -378,13 +398,22 @@ impl Cursor {
                 Direction::Backward => records.end = if is_in { at + 1 } else { at },
             }
         }
-        let mut fence = Vec::new();
         let has_more = match self.direction {
             Direction::Forward => node.upper(&mut fence)?,
             Direction::Backward => node.lower(&mut fence)?,
         };
         let mut is_last = !has_more;
-        if let Bound::Included(key) | Bound::Excluded(key) = &self.end {
+        // A range that goes on behind the leaf's fence has all of it.
+        let goes_on = |key: &Vec<u8>| {
+            has_more
+                && match self.direction {
+                    Direction::Forward => fence < *key,
+                    Direction::Backward => fence >= *key,
+                }
+        };
+        if let Bound::Included(key) | Bound::Excluded(key) = &self.end
+            && !goes_on(key)
+        {
             let (at, is_there) = self.search(node, key)?;
             let is_in = is_there && matches!(self.end, Bound::Included(_));
             match self.direction {

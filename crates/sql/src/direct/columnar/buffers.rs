@@ -1,0 +1,64 @@
+//! Columns of a block, each read when it is looked at first.
+
+use cairn_table::row::Type;
+use cairn_table::{Block, ColumnBuf};
+
+use super::chosen::Chosen;
+use crate::error::{Error, Result};
+use crate::sqlstate::INTERNAL_ERROR;
+
+/// Columns of a block that may be looked at.
+#[derive(Debug)]
+pub(crate) struct Buffers {
+    /// The column, its values, and whether they are this block's. In the order of the columns.
+    columns: Vec<(usize, ColumnBuf, bool)>,
+}
+
+impl Buffers {
+    /// For columns of these types.
+    pub fn new(columns: impl Iterator<Item = (usize, Type)>) -> Self {
+        let mut columns: Vec<_> =
+            columns.map(|(column, kind)| (column, ColumnBuf::new(kind), false)).collect();
+        columns.sort_unstable_by_key(|(column, ..)| *column);
+        columns.dedup_by_key(|(column, ..)| *column);
+        Buffers { columns }
+    }
+
+    /// Of another block nothing was read yet.
+    pub fn clear(&mut self) {
+        for (_, buffer, is_read) in &mut self.columns {
+            buffer.clear();
+            *is_read = false;
+        }
+    }
+
+    fn place(&mut self, column: usize) -> Result<&mut (usize, ColumnBuf, bool)> {
+        let found = self.columns.binary_search_by_key(&column, |(column, ..)| *column);
+        found.ok().and_then(|at| self.columns.get_mut(at)).ok_or_else(|| {
+            Error::new(INTERNAL_ERROR, format!("column {column} is looked at, and is not read"))
+        })
+    }
+
+    /// The values of all rows.
+    pub fn read(&mut self, block: &Block<'_>, column: usize) -> Result<&ColumnBuf> {
+        let (_, buffer, is_read) = self.place(column)?;
+        if !*is_read {
+            block.column(column, buffer)?;
+            *is_read = true;
+        }
+        Ok(buffer)
+    }
+
+    /// Reads the values of chosen rows, and no others.
+    pub fn read_chosen(&mut self, block: &Block<'_>, column: usize, chosen: &Chosen) -> Result<()> {
+        let (_, buffer, _) = self.place(column)?;
+        buffer.clear();
+        Ok(block.column_of(column, chosen.words(), buffer)?)
+    }
+
+    /// A column that was read.
+    pub fn get(&self, column: usize) -> Option<&ColumnBuf> {
+        let at = self.columns.binary_search_by_key(&column, |(column, ..)| *column).ok()?;
+        self.columns.get(at).map(|(_, buffer, _)| buffer)
+    }
+}
