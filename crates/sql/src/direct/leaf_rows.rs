@@ -1,9 +1,9 @@
 //! Columns of the rows of a range, as they are, a leaf at a time: what is decoded column by column costs a fraction of rows that are put together first and taken apart again.
 
 use cairn_table::row::{Interval, Type};
-use cairn_table::{BlockScan, ColumnBuf, ColumnValues, Direction, KeyRange, Validity, View};
+use cairn_table::{ColumnBuf, ColumnValues, Validity, View};
 
-use super::columnar::{Bounds, Buffers, Chooser, Chosen};
+use super::leaves::Leaves;
 use super::{Access, Output, Ranges, Select};
 use crate::datum::DatumRef;
 use crate::error::{Error, Result};
@@ -16,27 +16,15 @@ const FEW: u64 = 32;
 /// Rows of a range.
 #[derive(Debug)]
 pub(crate) struct LeafRows {
-    view: View,
-    /// Those that are left, the next one last.
-    ranges: Vec<KeyRange>,
-    scan: Option<BlockScan>,
-    /// Columns of the table that are read, each once; behind those of the result there are those of the condition.
+    leaves: Leaves,
+    /// Columns of the table that the result has, each once.
     read: Vec<usize>,
     columns: Vec<Column>,
-    condition: Option<Condition>,
     /// Of each column of the result, which of those it is.
     outputs: Vec<usize>,
     /// Rows of the leaf, and the one it is at.
     rows: usize,
     at: usize,
-}
-
-/// What the rows have to meet, and what is needed to see whether they do.
-#[derive(Debug)]
-struct Condition {
-    bounds: Bounds,
-    buffers: Buffers,
-    chosen: Chosen,
 }
 
 /// A column of the leaf.
@@ -66,7 +54,7 @@ impl LeafRows {
     ) -> Result<Option<LeafRows>> {
         let Output::Columns(outputs) = &select.output else { return Ok(None) };
         let def = access.table.def();
-        if access.conditions.is_none() || access.fetches || access.range.is_point || wanted < FEW {
+        if access.range.is_point || wanted < FEW {
             return Ok(None);
         }
         let (mut read, mut columns, mut places) = (Vec::new(), Vec::new(), Vec::with_capacity(outputs.len()));
@@ -79,34 +67,17 @@ impl LeafRows {
                 columns.push(Column { kind, scale, values: Values::Fixed(ColumnBuf::new(kind)) });
             }
         }
-        let mut ranges = match access.ranges(env, &mut Vec::with_capacity(32))? {
+        // Cheaper to know than the bounds are.
+        if access.conditions.is_none() || access.fetches {
+            return Ok(None);
+        }
+        let ranges = match access.ranges(env, &mut Vec::with_capacity(32))? {
             Ranges::Some(ranges) => ranges,
             Ranges::None => Vec::new(),
             Ranges::Point => return Ok(None),
         };
-        if !access.backward {
-            ranges.reverse();
-        }
-        let condition =
-            match access.conditions.as_ref().filter(|conditions| conditions.columns().next().is_some()) {
-                None => None,
-                Some(conditions) => {
-                    read.extend(conditions.columns().map(|(column, _)| column));
-                    let bounds = match conditions.bind(env)? {
-                        Chooser::Rows(bounds) => bounds,
-                        Chooser::Never => {
-                            ranges.clear();
-                            Bounds::default()
-                        }
-                        Chooser::Unknown => return Ok(None),
-                    };
-                    let buffers = Buffers::new(conditions.columns());
-                    Some(Condition { bounds, buffers, chosen: Chosen::default() })
-                }
-            };
-        let view = view.clone();
-        let (outputs, scan) = (places, None);
-        Ok(Some(LeafRows { view, ranges, scan, read, columns, condition, outputs, rows: 0, at: 0 }))
+        let leaves = Leaves::new(access, view, ranges, read.clone(), env)?;
+        Ok(leaves.map(|leaves| LeafRows { leaves, read, columns, outputs: places, rows: 0, at: 0 }))
     }
 
     /// Goes to the next row; false after the last one.
@@ -121,52 +92,24 @@ impl LeafRows {
     /// Goes to the next leaf that has rows, and to its first one.
     fn fill(&mut self, access: &Access) -> Result<bool> {
         (self.rows, self.at) = (0, 0);
-        loop {
-            let scan = match &mut self.scan {
-                Some(scan) => scan,
-                None => {
-                    let Some((start, end)) = self.ranges.pop() else { return Ok(false) };
-                    let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-                    let direction = if access.backward { Direction::Backward } else { Direction::Forward };
-                    let (table, index) = (&access.table, access.index);
-                    self.scan.insert(self.view.blocks(table, index, range, direction, &self.read)?)
-                }
-            };
-            let Some(block) = scan.next()? else {
-                self.scan = None;
-                continue;
-            };
-            // None where all are chosen.
-            let mut chosen = None;
-            let mut rows = block.rows();
-            if let Some(condition) = &mut self.condition {
-                condition.bounds.choose(&block, &mut condition.buffers, &mut condition.chosen)?;
-                let count = condition.chosen.count();
-                if count == 0 {
-                    continue;
-                }
-                chosen = (count < rows).then_some(&condition.chosen);
-                rows = count;
-            }
-            let read = |column: usize, to: &mut ColumnBuf| match chosen {
-                None => block.column(column, to),
-                Some(chosen) => block.column_of(column, chosen.words(), to),
-            };
-            for (&at, column) in self.read.iter().zip(&mut self.columns) {
+        let (read, columns) = (&self.read, &mut self.columns);
+        let rows = self.leaves.next_with(access, |leaf| {
+            for (&at, column) in read.iter().zip(columns) {
                 let mut buffer = match &mut column.values {
                     Values::Fixed(buffer) if column.kind != Type::Text => {
                         buffer.clear();
-                        read(at, buffer)?;
+                        leaf.read(at, buffer)?;
                         continue;
                     }
                     _ => ColumnBuf::new(column.kind),
                 };
-                read(at, &mut buffer)?;
+                leaf.read(at, &mut buffer)?;
                 column.values = texts(buffer)?;
             }
-            self.rows = rows;
-            return Ok(true);
-        }
+            Ok(leaf.rows())
+        })?;
+        self.rows = rows.unwrap_or(0);
+        Ok(self.rows > 0)
     }
 
     /// How many columns the result has.

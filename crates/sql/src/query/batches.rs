@@ -4,14 +4,14 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use cairn_table::row::Value;
 use cairn_table::schema::ColumnType;
-use cairn_table::{BlockScan, ColumnBuf, Direction, KeyRange, View};
+use cairn_table::{ColumnBuf, KeyRange, View};
 use cairn_vfs::sync::Arc;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 
 use super::errors::external;
 use crate::batch::{BATCH_ROWS, Columns, array_of};
-use crate::direct::{Access, Cursor};
+use crate::direct::{Access, Cursor, Leaves};
 use crate::error::Error;
 use crate::expr::{Cells, Env, NoContext};
 
@@ -48,23 +48,27 @@ enum Source {
 }
 
 impl TableBatches {
-    pub fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>, metrics: BaselineMetrics) -> Self {
+    /// Batches of ranges.
+    ///
+    /// Errors: those of computing the conditions' values.
+    pub fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>, metrics: BaselineMetrics) -> Result<Self, Error> {
         let left = wanted.limit.unwrap_or(usize::MAX);
-        let by_leaf = wanted.access.residual.is_none() && !wanted.access.fetches;
         let (view, access) = (wanted.view.clone(), Arc::clone(wanted.access));
-        let source = if by_leaf && wanted.projection.is_empty() && wanted.limit.is_none() {
-            Source::Count { view, access, schema: Arc::clone(wanted.schema), ranges }
-        } else if by_leaf {
-            Source::Blocks(Blocks::new(wanted, ranges))
-        } else {
-            Source::Rows(Rows {
+        let counts = access.residual.is_none() && !access.fetches;
+        if counts && wanted.projection.is_empty() && wanted.limit.is_none() {
+            let source = Source::Count { view, access, schema: Arc::clone(wanted.schema), ranges };
+            return Ok(TableBatches { source, left, metrics });
+        }
+        let source = match Blocks::new(wanted, ranges.clone())? {
+            Some(blocks) => Source::Blocks(blocks),
+            None => Source::Rows(Rows {
                 cursor: Cursor::over(&access, &view, ranges),
                 access,
                 projection: wanted.projection.to_vec(),
                 columns: Columns::new(Arc::clone(wanted.schema), wanted.kinds, BATCH_ROWS),
-            })
+            }),
         };
-        TableBatches { source, left, metrics }
+        Ok(TableBatches { source, left, metrics })
     }
 
     fn fill(&mut self) -> Result<Option<RecordBatch>, Error> {
@@ -110,11 +114,8 @@ impl Iterator for TableBatches {
 
 /// Leaf by leaf.
 struct Blocks {
-    view: View,
     access: Arc<Access>,
-    /// Those that are left, the next one last.
-    ranges: Vec<KeyRange>,
-    scan: Option<BlockScan>,
+    leaves: Leaves,
     projection: Vec<usize>,
     kinds: Vec<ColumnType>,
     schema: SchemaRef,
@@ -122,47 +123,35 @@ struct Blocks {
 }
 
 impl Blocks {
-    fn new(wanted: &Wanted<'_>, mut ranges: Vec<KeyRange>) -> Self {
-        if !wanted.access.backward {
-            ranges.reverse();
-        }
+    /// `None` where rows have to be looked at one by one.
+    fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>) -> Result<Option<Self>, Error> {
         let width = wanted.access.table.def().columns.len();
-        let projection = wanted.projection.iter().map(|&column| column.min(width)).collect();
-        Blocks {
-            view: wanted.view.clone(),
+        let projection: Vec<usize> = wanted.projection.iter().map(|&column| column.min(width)).collect();
+        let env = Env::new(Cells::None, &[], &NoContext);
+        let leaves = Leaves::new(wanted.access, wanted.view, ranges, projection.clone(), &env)?;
+        Ok(leaves.map(|leaves| Blocks {
             access: Arc::clone(wanted.access),
-            ranges,
-            scan: None,
+            leaves,
             projection,
             kinds: wanted.kinds.to_vec(),
             schema: Arc::clone(wanted.schema),
             columns: Vec::new(),
-        }
+        }))
     }
 
     fn fill(&mut self, left: &mut usize) -> Result<Option<RecordBatch>, Error> {
         self.columns = self.kinds.iter().map(|kind| ColumnBuf::new(kind.kind)).collect();
         let mut rows = 0;
         while rows < BATCH_ROWS.min(*left) {
-            let scan = match &mut self.scan {
-                Some(scan) => scan,
-                None => {
-                    let Some((start, end)) = self.ranges.pop() else { break };
-                    let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-                    let direction =
-                        if self.access.backward { Direction::Backward } else { Direction::Forward };
-                    let Access { table, index, .. } = &*self.access;
-                    self.scan.insert(self.view.blocks(table, *index, range, direction, &self.projection)?)
+            let (projection, columns) = (&self.projection, &mut self.columns);
+            let more = self.leaves.next_with(&self.access, |leaf| {
+                for (&column, to) in projection.iter().zip(columns) {
+                    leaf.read(column, to)?;
                 }
-            };
-            let Some(block) = scan.next()? else {
-                self.scan = None;
-                continue;
-            };
-            for (&column, to) in self.projection.iter().zip(&mut self.columns) {
-                block.column(column, to)?;
-            }
-            rows += block.rows();
+                Ok(leaf.rows())
+            })?;
+            let Some(more) = more else { break };
+            rows += more;
         }
         if rows == 0 {
             return Ok(None);

@@ -1,14 +1,14 @@
-//! Which filters a tree sees to.
+//! Which filters a tree sees to, and which ones choose rows of leaves.
 
 use cairn_table::Table;
 use cairn_vfs::sync::Arc;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::expr::{InList, Placeholder};
-use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator};
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, Operator, TableProviderFilterPushDown};
 
 use super::value::datum;
 use crate::datum::Datum;
-use crate::direct::{Access, Wanted};
+use crate::direct::{Access, Conditions, Wanted};
 use crate::expr::{Comparison, Node};
 
 /// A filter as a condition of the direct path; `None` for those that it has no words for.
@@ -78,18 +78,24 @@ fn compared(comparison: Comparison, column: &str, expr: &Expr, table: &Table) ->
     Some(Node::Compare(comparison, pair))
 }
 
-/// Of filters, whether the best tree for them all sees to each.
-pub(super) fn seen_to(table: &Arc<Table>, filters: &[&Expr]) -> Vec<bool> {
+/// What a scan does with each of some filters. What the best tree for them all sees to is done. Of others those that are on one column choose rows of leaves before their other columns are read; the query filters
+/// what is left once more, which costs little, and by which the optimizer knows that not all rows come.
+pub(super) fn taken(table: &Arc<Table>, filters: &[&Expr]) -> Vec<TableProviderFilterPushDown> {
     let conditions: Vec<Option<Node>> = filters.iter().map(|filter| condition(filter, table)).collect();
     let conjuncts: Vec<Node> = conditions.iter().flatten().cloned().flat_map(Node::conjuncts).collect();
     let (access, _) = Access::plan(table, conjuncts, &Wanted::default());
     let residual = access.residual.map(Node::conjuncts).unwrap_or_default();
     let mut columns_left = Vec::new();
     residual.iter().for_each(|node| columns_left.push(format!("{node:?}")));
-    let seen = |condition: &Option<Node>| {
-        condition.clone().is_some_and(|node| {
-            node.conjuncts().iter().all(|part| !columns_left.contains(&format!("{part:?}")))
-        })
+    let taken = |condition: &Option<Node>| {
+        let Some(node) = condition else { return TableProviderFilterPushDown::Unsupported };
+        if node.clone().conjuncts().iter().all(|part| !columns_left.contains(&format!("{part:?}"))) {
+            TableProviderFilterPushDown::Exact
+        } else if Conditions::of(Some(node), table).is_some() {
+            TableProviderFilterPushDown::Inexact
+        } else {
+            TableProviderFilterPushDown::Unsupported
+        }
     };
-    conditions.iter().map(seen).collect()
+    conditions.iter().map(taken).collect()
 }

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use super::engine::Current;
-use super::filter::{condition, seen_to};
+use super::filter::{condition, taken};
 use super::scan::TableScan;
 use super::value::scalar_of;
 use crate::batch::field;
@@ -70,10 +70,7 @@ impl TableProvider for Provider {
     }
 
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let answer = |seen| {
-            if seen { TableProviderFilterPushDown::Exact } else { TableProviderFilterPushDown::Unsupported }
-        };
-        Ok(seen_to(&self.table, filters).into_iter().map(answer).collect())
+        Ok(taken(&self.table, filters))
     }
 
     fn statistics(&self) -> Option<Statistics> {

@@ -231,7 +231,8 @@ impl ExecutionPlan for TableScan {
             schema,
             limit: self.limit,
         };
-        let batches = TableBatches::new(&wanted, ranges, BaselineMetrics::new(&self.metrics, partition));
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
+        let batches = TableBatches::new(&wanted, ranges, metrics).map_err(external)?;
         let stream = RecordBatchStreamAdapter::new(Arc::clone(schema), futures_util::stream::iter(batches));
         Ok(make_cooperative(Box::pin(stream)))
     }

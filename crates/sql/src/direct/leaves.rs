@@ -1,0 +1,126 @@
+//! The leaves of an access's ranges, one after the other, and which of their rows meet its conditions.
+
+use cairn_table::{Block, BlockScan, ColumnBuf, Direction, KeyRange, View};
+
+use super::Access;
+use super::columnar::{Bounds, Buffers, Chooser, Chosen};
+use crate::error::Result;
+use crate::expr::Env;
+
+/// Leaves that are read column by column.
+#[derive(Debug)]
+pub(crate) struct Leaves {
+    view: View,
+    /// Those that are left, the next one last.
+    ranges: Vec<KeyRange>,
+    scan: Option<BlockScan>,
+    /// Columns that are read.
+    read: Vec<usize>,
+    condition: Option<Condition>,
+}
+
+/// What the rows have to meet, and what is needed to see whether they do.
+#[derive(Debug)]
+struct Condition {
+    bounds: Bounds,
+    buffers: Buffers,
+    chosen: Chosen,
+}
+
+/// Rows of a leaf.
+pub(crate) struct Leaf<'l> {
+    block: Block<'l>,
+    /// `None` where all are chosen.
+    chosen: Option<&'l Chosen>,
+    rows: usize,
+}
+
+impl Leaves {
+    /// Leaves of ranges, the first one first, of which columns are going to be read. `None` where rows have to be looked at one by one: they lie elsewhere, or the condition is not of this kind.
+    ///
+    /// Errors: those of computing the conditions' values.
+    pub fn new(
+        access: &Access,
+        view: &View,
+        mut ranges: Vec<KeyRange>,
+        mut read: Vec<usize>,
+        env: &Env<'_>,
+    ) -> Result<Option<Leaves>> {
+        let Some(conditions) = access.conditions.as_ref().filter(|_| !access.fetches) else {
+            return Ok(None);
+        };
+        if !access.backward {
+            ranges.reverse();
+        }
+        let mut condition = None;
+        if conditions.columns().next().is_some() {
+            read.extend(conditions.columns().map(|(column, _)| column));
+            let bounds = match conditions.bind(env)? {
+                Chooser::Rows(bounds) => bounds,
+                Chooser::Never => {
+                    ranges.clear();
+                    Bounds::default()
+                }
+                Chooser::Unknown => return Ok(None),
+            };
+            let buffers = Buffers::new(conditions.columns());
+            condition = Some(Condition { bounds, buffers, chosen: Chosen::default() });
+        }
+        Ok(Some(Leaves { view: view.clone(), ranges, scan: None, read, condition }))
+    }
+
+    /// Gives the next leaf that has rows to `take`; `None` after the last one.
+    ///
+    /// Errors: of the table, and those of `take`.
+    pub fn next_with<T>(
+        &mut self,
+        access: &Access,
+        take: impl FnOnce(&Leaf<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        loop {
+            let scan = match &mut self.scan {
+                Some(scan) => scan,
+                None => {
+                    let Some((start, end)) = self.ranges.pop() else { return Ok(None) };
+                    let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+                    let direction = if access.backward { Direction::Backward } else { Direction::Forward };
+                    let (table, index) = (&access.table, access.index);
+                    self.scan.insert(self.view.blocks(table, index, range, direction, &self.read)?)
+                }
+            };
+            let Some(block) = scan.next()? else {
+                self.scan = None;
+                continue;
+            };
+            let mut leaf = Leaf { rows: block.rows(), block, chosen: None };
+            if let Some(condition) = &mut self.condition {
+                condition.bounds.choose(&leaf.block, &mut condition.buffers, &mut condition.chosen)?;
+                let count = condition.chosen.count();
+                if count == 0 {
+                    continue;
+                }
+                leaf.chosen = (count < leaf.rows).then_some(&condition.chosen);
+                leaf.rows = count;
+            }
+            return take(&leaf).map(Some);
+        }
+    }
+}
+
+impl Leaf<'_> {
+    /// How many rows there are; never 0.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Appends a column of the rows.
+    ///
+    /// Errors: of the table.
+    pub fn read(&self, column: usize, to: &mut ColumnBuf) -> Result<()> {
+        match self.chosen {
+            None => self.block.column(column, to)?,
+            Some(chosen) => self.block.column_of(column, chosen.words(), to)?,
+        }
+        Ok(())
+    }
+}
