@@ -85,7 +85,7 @@ fill_filters(AggregateState *state, uint32 from, uint32 to, const uint64 *mask)
 		if (state->filters[i].conditions.never)
 			memset(own, 0, words * sizeof(uint64));
 		else
-			cairn_filter_rows(&state->filters[i].conditions, &state->walk, from, to - from, own);
+			(void) cairn_filter_rows(&state->filters[i].conditions, &state->walk, from, to - from, own);
 	}
 }
 
@@ -102,7 +102,8 @@ add_leaf(AggregateState *state, uint32 from, uint32 to)
 	{
 		mask = state->mask;
 		set_all(mask, to - from);
-		cairn_filter_rows(&state->conditions, &state->walk, from, to - from, mask);
+		if (!cairn_filter_rows(&state->conditions, &state->walk, from, to - from, mask))
+			return;
 		if (look_up)
 			keep_visible(state, from, to, mask);
 	}

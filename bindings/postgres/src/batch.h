@@ -13,7 +13,7 @@ extern void cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool back
 extern IndexTuple cairn_batch_tuple(CairnScan *state, int row);
 extern IndexTuple cairn_row_tuple(CairnScan *state, uint32 row);
 extern uint32 cairn_seek_tuple(CairnScan *state, IndexTuple key, bool behind);
-extern void cairn_filter_rows(CairnConditions *conditions, CairnWalk *walk, uint32 start, uint32 count, uint64 *mask);
+extern bool cairn_filter_rows(CairnConditions *conditions, CairnWalk *walk, uint32 start, uint32 count, uint64 *mask);
 
 /* Where row `index` of those that meet the conditions stands in the batch. */
 static inline int

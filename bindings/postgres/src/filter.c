@@ -54,8 +54,8 @@ filter_values(CairnConditions *conditions, CairnCondition *condition, CairnWalk 
 	}
 }
 
-/* Clears the bits of rows `start..start + count` that do not meet the conditions which the range does not see to. */
-void
+/* Clears the bits of rows `start..start + count` that do not meet the conditions which the range does not see to. False where it is plain that none does. */
+bool
 cairn_filter_rows(CairnConditions *conditions, CairnWalk *walk, uint32 start, uint32 count, uint64 *mask)
 {
 	for (int i = 0; i < conditions->count; i++)
@@ -72,10 +72,17 @@ cairn_filter_rows(CairnConditions *conditions, CairnWalk *walk, uint32 start, ui
 			bool		range = condition->is_integer || (condition->kind == CAIRN_IN && condition->integer_elements);
 
 			if (range)
-				check(walk, cairn_leaf_filter(walk->leaf, condition->column, start, start + count, condition->least,
-											  condition->most, mask));
+			{
+				int			left = cairn_leaf_filter(walk->leaf, condition->column, start, start + count, condition->least,
+													 condition->most, mask);
+
+				check(walk, left);
+				if (left == 0)
+					return false;
+			}
 			if (!range || (condition->kind == CAIRN_IN && condition->element_count > 1))
 				filter_values(conditions, condition, walk, start, count, mask);
 		}
 	}
+	return true;
 }

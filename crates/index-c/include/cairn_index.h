@@ -58,7 +58,8 @@ extern int	cairn_leaf_has_nulls(CairnLeaf *leaf, uint32_t column);
 extern int	cairn_leaf_cell(CairnLeaf *leaf, uint32_t column, uint32_t row, uint64_t *out);
 extern int	cairn_leaf_string(CairnLeaf *leaf, uint32_t column, uint64_t code, const uint8_t **out, size_t *len);
 
-/* Search, filters and sums on encoded values. Bit 0 of a mask is row `from`; masks come in whole words. */
+/* Search, filters and sums on encoded values. Bit 0 of a mask is row `from`; masks come in whole words. A filter by values says 0 where it is plain that no
+ * bit is left, 1 if not. */
 extern int	cairn_leaf_count_before(CairnLeaf *leaf, uint32_t column, uint32_t from, uint32_t to, int64_t value,
 									int or_equal, int descends, uint32_t *out);
 extern int	cairn_leaf_filter(CairnLeaf *leaf, uint32_t column, uint32_t from, uint32_t to, int64_t least, int64_t most,

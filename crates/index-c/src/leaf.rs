@@ -286,7 +286,8 @@ pub unsafe extern "C" fn cairn_leaf_count_before(
     })
 }
 
-/// Clears bits of rows `from..to` whose integer is NULL or not within `least..=most`. Bit 0 is row `from`.
+/// Clears bits of rows `from..to` whose integer is NULL or not within `least..=most`. Bit 0 is row `from`. 0 where it is plain that none is left, 1 if
+/// not, or an error.
 ///
 /// # Safety
 /// `leaf` is live and open; `mask` has a bit for each row, in whole words.
@@ -307,8 +308,10 @@ pub unsafe extern "C" fn cairn_leaf_filter(
     let (leaf, mask) =
         unsafe { (&mut *leaf, slice::from_raw_parts_mut(mask, ((to - from) as usize).div_ceil(64))) };
     guarded(|| {
-        let result = leaf.leaf.filter(column as usize, from as usize, to as usize, least, most, mask);
-        leaf.code(result)
+        match leaf.leaf.filter(column as usize, from as usize, to as usize, least, most, mask) {
+            Ok(left) => i32::from(left),
+            Err(damage) => leaf.code(Err(damage)),
+        }
     })
 }
 

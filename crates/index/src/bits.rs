@@ -8,7 +8,7 @@
 
 mod group;
 
-pub(crate) use group::extremes;
+pub(crate) use group::{any_within, extremes};
 use group::{sum_group, unpack_group};
 
 /// Values in one group of the unpacker.

@@ -250,6 +250,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// Clears the bits of those of rows `from..to` whose integer is not within `least..=most`; bit 0 is row `from`. NULLs are cleared.
+    /// False where it is plain that none is left.
     /// Runs cost some nanoseconds each, other encodings under one a row.
     pub fn filter(
         &self,
@@ -259,7 +260,7 @@ impl<'a> Leaf<'a> {
         least: i64,
         most: i64,
         mask: &mut [u64],
-    ) -> Checked<()> {
+    ) -> Checked<bool> {
         let found = self.column_to(column, to)?;
         if from > to || mask.len() < (to - from).div_ceil(64) {
             return Err(Damage::at(2, "a mask with a bit for each row"));
@@ -284,8 +285,8 @@ impl<'a> Leaf<'a> {
             return Err(Damage::at(2, "a mask with a bit for each row"));
         }
         match &found.nulls {
-            Some(nulls) if keep_values => nulls.filter(from, to, 0, 0, mask),
-            Some(nulls) => nulls.filter(from, to, 1, i64::MAX, mask),
+            Some(nulls) if keep_values => nulls.filter(from, to, 0, 0, mask).map(|_| ()),
+            Some(nulls) => nulls.filter(from, to, 1, i64::MAX, mask).map(|_| ()),
             None if keep_values => Ok(()),
             None => {
                 mask.fill(0);

@@ -54,6 +54,12 @@ fn extremes_of(values: &[u64]) -> (i64, i64) {
         .fold((i64::MAX, i64::MIN), |(least, most), &value| (least.min(value as i64), most.max(value as i64)))
 }
 
+/// Whether one of `values` is at most `span` above `least`, in arithmetic that wraps. No early end, which would keep the compiler from vectors.
+#[inline(always)]
+fn any_within_of(values: &[u64], least: u64, span: u64) -> bool {
+    values.iter().fold(false, |found, value| found | (value.wrapping_sub(least) <= span))
+}
+
 macro_rules! by_width {
     ($width:expr, $call:ident $arguments:tt, $other:expr; $($w:literal)*) => {
         match $width {
@@ -79,6 +85,11 @@ macro_rules! groups {
         }
 
         $(#[$target])*
+        pub(super) fn any_within(values: &[u64], least: u64, span: u64) -> bool {
+            any_within_of(values, least, span)
+        }
+
+        $(#[$target])*
         pub(super) fn unpack(bytes: &[u8], width: u32, out: &mut [u64]) {
             by_width!(width, group_of(bytes, out), {};
                 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30 31 32
@@ -88,14 +99,14 @@ macro_rules! groups {
 }
 
 mod plain {
-    use super::{extremes_of, group_of, group_sum};
+    use super::{any_within_of, extremes_of, group_of, group_sum};
 
     groups!();
 }
 
 #[cfg(target_arch = "x86_64")]
 mod wide {
-    use super::{extremes_of, group_of, group_sum};
+    use super::{any_within_of, extremes_of, group_of, group_sum};
 
     groups!(#[target_feature(enable = "avx2")]);
 }
@@ -130,6 +141,16 @@ pub(crate) fn extremes(values: &[u64]) -> (i64, i64) {
     plain::extremes(values)
 }
 
+/// Whether one of `values` is at most `span` above `least`, in arithmetic that wraps.
+pub(crate) fn any_within(values: &[u64], least: u64, span: u64) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if std::is_x86_feature_detected!("avx2") {
+        // SAFETY: this processor has AVX2.
+        return unsafe { wide::any_within(values, least, span) };
+    }
+    plain::any_within(values, least, span)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +174,11 @@ mod tests {
             let want = signed.clone().min().zip(signed.max());
             assert_eq!(Some(plain::extremes(&values)), want, "plain, width {width}");
             assert_eq!(Some(extremes(&values)), want, "as this processor has it, width {width}");
+            for (least, span) in [(values[7], 0), (values[7].wrapping_add(1), 0), (values[3], values[9]), (5, u64::MAX)] {
+                let want = values.iter().any(|value| value.wrapping_sub(least) <= span);
+                assert_eq!(plain::any_within(&values, least, span), want, "plain, width {width}");
+                assert_eq!(any_within(&values, least, span), want, "as this processor has it, width {width}");
+            }
             if width <= 58 {
                 let sum: u64 = values.iter().sum();
                 assert_eq!(

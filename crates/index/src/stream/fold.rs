@@ -172,7 +172,8 @@ impl Stream<'_> {
         Ok(extremes(low, high))
     }
 
-    /// Clears in `mask` the bits of those of rows `from..to` whose value is not within `least..=most`. Bit 0 is row `from`.
+    /// Clears in `mask` the bits of those of rows `from..to` whose value is not within `least..=most`. Bit 0 is row `from`. False where it is plain
+    /// that none is left.
     pub(crate) fn filter(
         &self,
         from: usize,
@@ -180,27 +181,28 @@ impl Stream<'_> {
         least: i64,
         most: i64,
         mask: &mut [u64],
-    ) -> Checked<()> {
+    ) -> Checked<bool> {
         let within = |value: u64| (least..=most).contains(&(value as i64));
         // One unsigned comparison for both bounds.
         let span = (most as u64).wrapping_sub(least as u64);
         if least > most {
             clear(mask, 0, to - from);
-            return Ok(());
+            return Ok(false);
         }
-        let idle = |values: &[u64]| {
-            values.iter().fold(true, |idle, value| idle & (value.wrapping_sub(least as u64) > span))
-        };
+        let idle = |values: &[u64]| !crate::bits::any_within(values, least as u64, span);
         // Neighbouring runs that fail are cleared together.
         let mut failing = 0;
+        let mut found = false;
         let by_runs = self.walk_runs(from, to, idle, |run| {
             if run.step == 0 {
                 if within(run.base) {
+                    found = true;
                     clear(mask, failing, run.start - from);
                     failing = run.end - from;
                 }
                 return;
             }
+            found = true;
             clear(mask, failing, run.start - from);
             failing = run.end - from;
             let mut value = run.base;
@@ -213,16 +215,16 @@ impl Stream<'_> {
         })?;
         if by_runs {
             clear(mask, failing, to - from);
-            return Ok(());
+            return Ok(found);
         }
         // The column's zone map: most filters that a page has nothing for end here, and those that all of its rows meet.
         if let Some((low, high)) = self.hull()? {
             if high < least || most < low {
                 clear(mask, 0, to - from);
-                return Ok(());
+                return Ok(false);
             }
             if least <= low && high <= most {
-                return Ok(());
+                return Ok(true);
             }
         }
         self.walk_blocks(from, to, |row, values| {
@@ -240,7 +242,8 @@ impl Stream<'_> {
                 }
                 at += lane.len();
             }
-        })
+        })?;
+        Ok(true)
     }
 }
 

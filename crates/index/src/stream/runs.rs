@@ -203,7 +203,8 @@ impl<'a> Runs<'a> {
         mut each: impl FnMut(Run),
     ) -> Checked<()> {
         let mut index = self.run_of(from)?;
-        let mut start = self.start_of(index)?;
+        // Where the run at hand starts; not known behind runs that nobody asked for, of a range that goes to the last of them.
+        let mut start = Some(self.start_of(index)?);
         let mut row = from;
         let (mut ends, mut bases, mut steps) = ([0; AHEAD], [0; AHEAD], [0; AHEAD]);
         let constant = matches!(self.steps, Basic::Line { base: 0, step: 0 });
@@ -211,17 +212,25 @@ impl<'a> Runs<'a> {
             // Whole chunks, so that none is unpacked twice; but a range of few rows needs few runs.
             let ahead = (AHEAD - index % AHEAD).min(self.count.saturating_sub(index)).min(to - row);
             if ahead == 0 {
-                return Err(Damage::at(self.at, "a run for every row"));
+                return if start.is_none() { Ok(()) } else { Err(Damage::at(self.at, "a run for every row")) };
             }
             self.bases.decode(index, &mut bases[..ahead])?;
             if constant && idle(&bases[..ahead]) {
-                let end = self.start_of(index + ahead)?;
-                if end <= start {
-                    return Err(Damage::at(self.at, "ends of runs that ascend"));
+                index += ahead;
+                start = None;
+                if to < self.rows {
+                    row = self.start_of(index)?.max(row);
+                    start = Some(row);
                 }
-                (row, start, index) = (end, end, index + ahead);
                 continue;
             }
+            let mut first = match start {
+                Some(first) => first,
+                None => {
+                    row = self.start_of(index)?.max(row);
+                    row
+                }
+            };
             self.ends.decode(index, &mut ends[..ahead])?;
             // They are 0 already.
             if !constant {
@@ -229,20 +238,21 @@ impl<'a> Runs<'a> {
             }
             for at in 0..ahead {
                 let end = ends[at].min(self.rows as u64) as usize;
-                if end <= start {
+                if end <= first {
                     return Err(Damage::at(self.at, "ends of runs that ascend"));
                 }
                 if end > row {
                     let base =
-                        bases[at].wrapping_add((row.wrapping_sub(start) as u64).wrapping_mul(steps[at]));
+                        bases[at].wrapping_add((row.wrapping_sub(first) as u64).wrapping_mul(steps[at]));
                     each(Run { start: row, end: end.min(to), base, step: steps[at] });
                     row = end;
                 }
-                start = end;
+                first = end;
                 if row >= to {
                     return Ok(());
                 }
             }
+            start = Some(first);
             index += ahead;
         }
         Ok(())
