@@ -390,7 +390,15 @@ count_integers(CairnWalk *walk, const CairnBound *bound, uint32 *count)
 					through;
 		int			code;
 
-		if (!at->is_integer || at->is_null || cairn_leaf_has_nulls(walk->leaf, i) != 0)
+		if (cairn_leaf_has_nulls(walk->leaf, i) != 0)
+			return false;
+		if (at->is_null)
+		{
+			/* All of a leaf without NULLs is on one side of them. */
+			*count = walk->index->column[i].nulls_first ? from : to;
+			return true;
+		}
+		if (!at->is_integer)
 			return false;
 		code = cairn_leaf_count_before(walk->leaf, i, from, to, at->integer, bound->or_equal && i == bound->count - 1,
 									   descends, &before);
@@ -412,16 +420,29 @@ row_is_before(CairnWalk *walk, uint32 row, const CairnBound *bound)
 {
 	for (int i = 0; i < bound->count; i++)
 	{
-		Datum		datum;
-		bool		is_null = cairn_leaf_datum(walk, i, row, &datum);
+		Datum		datum = (Datum) 0;
+		/* Where there are no NULLs, the boundary before or behind them needs no value. */
+		bool		known = bound->column[i].is_null && cairn_leaf_has_nulls(walk->leaf, i) == 0;
+		bool		is_null = !known && cairn_leaf_datum(walk, i, row, &datum);
 		int			order = cairn_compare_bound_column(walk->index, bound, i, datum, is_null);
 
-		if (!is_null && !walk->index->column[i].byval)
+		if (!known && !is_null && !walk->index->column[i].byval)
 			pfree(DatumGetPointer(datum));
 		if (order != 0)
 			return order < 0;
 	}
 	return bound->or_equal;
+}
+
+/* Whether all rows of the leaf are before the boundary: if the first key of what comes next is, or else its own last one. */
+static bool
+all_are_before(CairnWalk *walk, const CairnBound *bound)
+{
+	IndexTuple	next;
+
+	if (cairn_walk_next_key(walk, &next) && is_before(walk, next, bound))
+		return true;
+	return row_is_before(walk, walk->rows - 1, bound);
 }
 
 /*
@@ -438,7 +459,7 @@ cairn_walk_range(CairnWalk *walk, const CairnBound *lower, const CairnBound *upp
 		*from = 0;
 	else
 		*from = cairn_walk_count_before(walk, lower);
-	if (arrival == CAIRN_FROM_BEHIND || (arrival == CAIRN_FROM_BEFORE && row_is_before(walk, walk->rows - 1, upper)))
+	if (arrival == CAIRN_FROM_BEHIND || (arrival == CAIRN_FROM_BEFORE && all_are_before(walk, upper)))
 		*to = walk->rows;
 	else
 		*to = Max(*from, cairn_walk_count_before(walk, upper));
