@@ -4,12 +4,12 @@
  */
 #include "aggregate_request.h"
 
+#include "cairn.h"
+
 #include "access/nbtree.h"
-#include "catalog/pg_am.h"
 #include "catalog/pg_class.h"
 #include "catalog/pg_collation.h"
 #include "catalog/pg_type.h"
-#include "commands/defrem.h"
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "optimizer/clauses.h"
@@ -227,10 +227,9 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 	List	   *exprs;
 	PathTarget *target;
 	SortGroupClause *group = NULL;
-	Oid			am = get_am_oid("cairn", true);
 	ListCell   *cell;
 
-	if (!OidIsValid(am) || !is_plain_table(root, rel) || root->rowMarks != NIL || parse->hasTargetSRFs ||
+	if (!is_plain_table(root, rel) || root->rowMarks != NIL || parse->hasTargetSRFs ||
 		parse->commandType != CMD_SELECT)
 		return;
 	if (stage == UPPERREL_GROUP_AGG)
@@ -260,7 +259,7 @@ offer_all(PlannerInfo *root, UpperRelationKind stage, RelOptInfo *rel, RelOptInf
 		request.varno = rel->relid;
 		request.grouped = group != NULL;
 		request.having = stage == UPPERREL_GROUP_AGG ? (List *) parse->havingQual : NIL;
-		if (request.index->relam != am || request.index->hypothetical || (request.index->indpred != NIL && !request.index->predOK))
+		if (!cairn_is_own(request.index) || request.index->hypothetical || (request.index->indpred != NIL && !request.index->predOK))
 			continue;
 		if (group != NULL)
 		{

@@ -17,6 +17,11 @@ is_wanted(const CairnBatch *batch, int column)
 	return batch->wanted == NULL || batch->wanted[column];
 }
 
+/* Fewer rows than this are asked for one by one whether they are visible. */
+#define LOOK_LEAST 64
+/* A range of so many rows is unpacked at once, into room of its size. */
+#define SMALL_RANGE (4 * CAIRN_FIRST_BATCH)
+
 /* What a batch of `room` rows takes. Few first: a scan for one row is over before it could use more. */
 static void
 make_room(CairnScan *state, int room)
@@ -33,15 +38,9 @@ make_room(CairnScan *state, int room)
 		if (!is_wanted(batch, i))
 			continue;
 		MAKE_ROOM(batch->integers[i], room * sizeof(uint64));
-		MAKE_ROOM(batch->nulls[i], room * sizeof(uint64));
 	}
 	if (index->is_fixed && batch->with_tuples)
-	{
 		MAKE_ROOM(batch->tuples, (Size) room * index->tuple_bytes);
-		memset(batch->tuples, 0, (Size) room * index->tuple_bytes);
-		for (int i = 0; i < room; i++)
-			((IndexTuple) (batch->tuples + i * index->tuple_bytes))->t_info = index->tuple_bytes;
-	}
 	if (state->conditions.filter_count > 0 || batch->selected != NULL)
 	{
 		grows &= batch->selected != NULL;
@@ -52,6 +51,17 @@ make_room(CairnScan *state, int room)
 #undef MAKE_ROOM
 	batch->room = room;
 	MemoryContextSwitchTo(old);
+}
+
+/* Most leaves have no NULLs: room for them is made when one has. */
+static void
+make_room_for_nulls(CairnScan *state)
+{
+	CairnBatch *batch = &state->batch;
+
+	for (int i = 0; i < state->index->columns; i++)
+		if (is_wanted(batch, i) && batch->nulls[i] == NULL)
+			batch->nulls[i] = MemoryContextAlloc(GetMemoryChunkContext(state), CAIRN_BATCH * sizeof(uint64));
 }
 
 /* Gives the arrays back, for a scan that turns to another kind of rows. */
@@ -97,7 +107,11 @@ unpack(CairnScan *state, uint32 at, uint32 count, int place)
 	{
 		if (!is_wanted(batch, i))
 			continue;
-		check(state, cairn_leaf_integers(state->leaf, i, at, count, &batch->integers[i][place]));
+		if (i < state->conditions.pinned)
+			for (uint32 row = 0; row < count; row++)
+				batch->integers[i][place + row] = (uint64) state->conditions.lower.column[i].integer;
+		else
+			check(state, cairn_leaf_integers(state->leaf, i, at, count, &batch->integers[i][place]));
 		if (batch->has_nulls)
 			check(state, cairn_leaf_nulls(state->leaf, i, at, count, &batch->nulls[i][place]));
 	}
@@ -167,6 +181,13 @@ fill_tuples(CairnScan *state)
 	batch->has_tuples = index->is_fixed && batch->with_tuples && !batch->has_nulls;
 	if (!batch->has_tuples)
 		return;
+	/* Heads, and zeros between the columns, stay as they are from batch to batch. */
+	if (batch->begun < batch->count)
+	{
+		memset(batch->tuples + batch->begun * bytes, 0, (Size) (batch->count - batch->begun) * bytes);
+		for (; batch->begun < batch->count; batch->begun++)
+			((IndexTuple) (batch->tuples + batch->begun * bytes))->t_info = bytes;
+	}
 	for (int i = 0; i < index->columns; i++)
 	{
 		CairnColumn *column = &index->column[i];
@@ -194,6 +215,7 @@ select_rows(CairnScan *state, uint32 from, uint32 to, bool backward)
 	uint32		words = (count + 63) / 64;
 	int			met = 0;
 	int			skip;
+	bool		left;
 	MemoryContext old;
 
 	if (batch->mask == NULL)
@@ -202,9 +224,9 @@ select_rows(CairnScan *state, uint32 from, uint32 to, bool backward)
 	if (count % 64 != 0)
 		batch->mask[words - 1] = (UINT64CONST(1) << (count % 64)) - 1;
 	old = MemoryContextSwitchTo(state->row_context);
-	cairn_filter_rows(&state->conditions, &state->walk, from, count, batch->mask);
+	left = cairn_filter_rows(&state->conditions, &state->walk, from, count, batch->mask);
 	MemoryContextSwitchTo(old);
-	for (uint32 word = 0; word < words; word++)
+	for (uint32 word = 0; word < words && left; word++)
 		met += pg_popcount64(batch->mask[word]);
 	batch->all = false;
 	batch->start = from;
@@ -212,7 +234,7 @@ select_rows(CairnScan *state, uint32 from, uint32 to, bool backward)
 	batch->count = 0;
 	/* What does not fit is left to the next batch: the window ends, or begins, at the last row that does. */
 	skip = backward ? Max(met - CAIRN_BATCH, 0) : 0;
-	for (uint32 word = 0; word < words && batch->count < CAIRN_BATCH; word++)
+	for (uint32 word = 0; word < words && met > 0 && batch->count < CAIRN_BATCH; word++)
 		for (uint64 bits = batch->mask[word]; bits != 0 && batch->count < CAIRN_BATCH; bits &= bits - 1)
 			if (--skip < 0)
 				batch->selected[batch->count++] = word * 64 + pg_rightmost_one_pos64(bits);
@@ -234,7 +256,7 @@ select_rows(CairnScan *state, uint32 from, uint32 to, bool backward)
 		state->batch_rows = Min(state->batch_rows * 4, CAIRN_MAX_ROWS);
 }
 
-/* Whether the row ids of the leaf can be left where they are. Few rows are asked for one by one instead. */
+/* Whether the row ids of the leaf can be left where they are. */
 static void
 ask_for_leaf(CairnScan *state, bool many)
 {
@@ -249,11 +271,11 @@ void
 cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 {
 	CairnBatch *batch = &state->batch;
-	uint32		count = Min(state->batch_rows, to - from);
+	uint32		count = to - from <= SMALL_RANGE ? to - from : Min(state->batch_rows, to - from);
 	bool		filters = state->conditions.filter_count > 0;
 
 	if (batch->room < CAIRN_BATCH && (filters || count > (uint32) batch->room))
-		make_room(state, filters || count > CAIRN_FIRST_BATCH ? CAIRN_BATCH : CAIRN_FIRST_BATCH);
+		make_room(state, filters || count > SMALL_RANGE ? CAIRN_BATCH : Max(count, CAIRN_FIRST_BATCH));
 	else if (filters && batch->selected == NULL)
 		make_room(state, CAIRN_BATCH);
 	if (backward)
@@ -270,6 +292,8 @@ cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 			check(state, has);
 			batch->has_nulls |= has > 0;
 		}
+	if (batch->has_nulls)
+		make_room_for_nulls(state);
 	if (state->conditions.filter_count > 0)
 	{
 		select_rows(state, from, from + count, backward);
@@ -284,7 +308,7 @@ cairn_batch_load(CairnScan *state, uint32 from, uint32 to, bool backward)
 		batch->start = from;
 		batch->rows = batch->count = count;
 		batch->all = true;
-		ask_for_leaf(state, true);
+		ask_for_leaf(state, state->to - state->from >= LOOK_LEAST);
 		unpack(state, from, count, 0);
 		state->batch_rows = Min(state->batch_rows * 4, CAIRN_BATCH);
 	}

@@ -15,6 +15,7 @@
 #include "access/relscan.h"
 #include "fmgr.h"
 #include "nodes/execnodes.h"
+#include "nodes/pathnodes.h"
 #include "storage/bufmgr.h"
 #include "storage/bufpage.h"
 #include "utils/memutils.h"
@@ -212,6 +213,8 @@ extern void cairn_write_leaf(Page page, uint32 generation, const uint8_t *bytes,
 extern void cairn_meta_init(Page page);
 extern CairnMetaData *cairn_meta(Relation rel, Page page);
 extern CairnMetaData cairn_read_meta(Relation rel);
+extern uint32 cairn_tail_pages(Relation rel, BlockNumber blocks);
+extern void cairn_tail_seen(Relation rel, uint32 pages);
 
 /* column.c */
 extern CairnIndex *cairn_index_open(Relation rel);
@@ -305,6 +308,7 @@ extern IndexBulkDeleteResult *cairn_vacuum_cleanup(IndexVacuumInfo *info, IndexB
 extern bool cairn_merge_tail(CairnIndex *index, int kilobytes, bool wait);
 extern BlockNumber cairn_sweep(CairnIndex *index);
 extern bool cairn_free_retired(CairnIndex *index, bool wait);
+extern bool cairn_is_own(const IndexOptInfo *index);
 extern void cairn_cost_estimate(struct PlannerInfo *root, struct IndexPath *path, double loop_count, Cost *startup,
 								Cost *total, Selectivity *selectivity, double *correlation, double *pages);
 

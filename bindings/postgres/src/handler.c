@@ -86,15 +86,22 @@ cairn_cost_estimate(PlannerInfo *root, IndexPath *path, double loop_count, Cost 
 					Selectivity *selectivity, double *correlation, double *pages)
 {
 	Relation	rel = index_open(path->indexinfo->indexoid, NoLock);
-	CairnMetaData meta = cairn_read_meta(rel);
+	uint32		tail_pages = cairn_tail_pages(rel, path->indexinfo->pages);
 	double		tail;
 
 	index_close(rel, NoLock);
 	btcostestimate(root, path, loop_count, startup, total, selectivity, correlation, pages);
 	*total = *startup + (*total - *startup) * 0.75;
-	tail = meta.tail_pages * 100 * cpu_operator_cost;
+	tail = tail_pages * 100 * cpu_operator_cost;
 	*startup += tail;
 	*total += tail;
+}
+
+/* Whether an index is of this access method, which its own estimates tell the planner's hooks without a look into the catalogs. */
+bool
+cairn_is_own(const IndexOptInfo *index)
+{
+	return index->amcostestimate == cairn_cost_estimate;
 }
 
 #if PG_VERSION_NUM >= 180000

@@ -56,6 +56,7 @@ add_page(Relation rel, Buffer meta_buffer, IndexTuple tuple, Size size)
 		meta->tail_head = BufferGetBlockNumber(buffer);
 	meta->tail_last = BufferGetBlockNumber(buffer);
 	meta->tail_pages++;
+	cairn_tail_seen(rel, meta->tail_pages);
 	GenericXLogFinish(log);
 	UnlockReleaseBuffer(buffer);
 	if (BufferIsValid(last_buffer))

@@ -99,12 +99,15 @@ set_comparison(CairnConditions *conditions, CairnCondition *condition)
 {
 	CairnIndex *index = conditions->index;
 	int64		integer;
-	Oid			own;
 
-	(void) cairn_column_family(index, condition->column, &own);
-	find_compare(index, condition->column, own, condition->type, &condition->compare);
 	if (!argument_integer(&index->column[condition->column], condition->type, condition->argument, &integer))
+	{
+		Oid			own;
+
+		(void) cairn_column_family(index, condition->column, &own);
+		find_compare(index, condition->column, own, condition->type, &condition->compare);
 		return;
+	}
 	condition->is_integer = true;
 	condition->least = PG_INT64_MIN;
 	condition->most = PG_INT64_MAX;
@@ -355,6 +358,14 @@ cairn_conditions_bound(CairnConditions *conditions)
 			set_null_bound(&conditions->upper, column);
 			conditions->upper.or_equal = false;
 		}
+	}
+	for (conditions->pinned = 0; conditions->pinned < Min(conditions->lower.count, conditions->upper.count); conditions->pinned++)
+	{
+		CairnBoundColumn *least = &conditions->lower.column[conditions->pinned];
+		CairnBoundColumn *most = &conditions->upper.column[conditions->pinned];
+
+		if (least->is_null || most->is_null || !least->is_integer || !most->is_integer || least->integer != most->integer)
+			break;
 	}
 	conditions->filter_count = 0;
 	for (int i = 0; i < conditions->count; i++)

@@ -160,3 +160,30 @@ cairn_read_meta(Relation rel)
 	UnlockReleaseBuffer(buffer);
 	return meta;
 }
+
+/*
+ * How long the tail is, for estimates, of an index of so many blocks. What a session remembers of an index, in rd_amcache, is the number of blocks at
+ * which it last saw no tail: a tail that came since has made the index longer, or lies in pages that were free, which the next scan finds out.
+ */
+uint32
+cairn_tail_pages(Relation rel, BlockNumber blocks)
+{
+	BlockNumber *known = rel->rd_amcache;
+	uint32		pages;
+
+	if (known != NULL && *known == blocks)
+		return 0;
+	pages = cairn_read_meta(rel).tail_pages;
+	if (known == NULL)
+		rel->rd_amcache = known = MemoryContextAlloc(rel->rd_indexcxt, sizeof(BlockNumber));
+	*known = pages == 0 ? blocks : InvalidBlockNumber;
+	return pages;
+}
+
+/* Somebody has read or written the meta page, and the tail has so many pages. */
+void
+cairn_tail_seen(Relation rel, uint32 pages)
+{
+	if (pages > 0 && rel->rd_amcache != NULL)
+		*(BlockNumber *) rel->rd_amcache = InvalidBlockNumber;
+}

@@ -4,8 +4,8 @@
  */
 #include "rows.h"
 
-#include "catalog/pg_am.h"
-#include "commands/defrem.h"
+#include "cairn.h"
+
 #include "nodes/makefuncs.h"
 #include "nodes/nodeFuncs.h"
 #include "nodes/pathnodes.h"
@@ -65,14 +65,14 @@ add_vars(List *exprs, IndexOptInfo *index, List **vars)
 
 /* The path by batches that does what an index-only scan does; null if there is none. */
 static CustomPath *
-path_of(PlannerInfo *root, RelOptInfo *rel, Path *only, Oid am)
+path_of(PlannerInfo *root, RelOptInfo *rel, Path *only)
 {
 	IndexPath  *index_path = (IndexPath *) only;
 	IndexPath  *child;
 	CustomPath *path;
 	List	   *vars = NIL;
 
-	if (only->pathtype != T_IndexOnlyScan || index_path->indexinfo->relam != am || only->param_info != NULL ||
+	if (only->pathtype != T_IndexOnlyScan || !cairn_is_own(index_path->indexinfo) || only->param_info != NULL ||
 		index_path->indexselectivity * index_path->indexinfo->tuples < ROWS_LEAST || index_path->indexorderbys != NIL || !add_vars(rel->reltarget->exprs, index_path->indexinfo, &vars))
 		return NULL;
 	path = makeNode(CustomPath);
@@ -137,7 +137,6 @@ plan_rows(PlannerInfo *root, RelOptInfo *rel, CustomPath *path, List *tlist, Lis
 static void
 add_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 {
-	Oid			am;
 	List	   *found = NIL;
 	List	   *partial = NIL;
 	ListCell   *cell;
@@ -147,19 +146,16 @@ add_paths(PlannerInfo *root, RelOptInfo *rel, Index rti, RangeTblEntry *rte)
 	/* Rows that are locked or looked at again have to come from PostgreSQL's own nodes. */
 	if (!enable_scan || !IS_SIMPLE_REL(rel) || rte->rtekind != RTE_RELATION || rel->indexlist == NIL || root->rowMarks != NIL)
 		return;
-	am = get_am_oid("cairn", true);
-	if (!OidIsValid(am))
-		return;
 	foreach(cell, rel->pathlist)
 	{
-		CustomPath *path = path_of(root, rel, lfirst(cell), am);
+		CustomPath *path = path_of(root, rel, lfirst(cell));
 
 		if (path != NULL)
 			found = lappend(found, path);
 	}
 	foreach(cell, rel->partial_pathlist)
 	{
-		CustomPath *path = path_of(root, rel, lfirst(cell), am);
+		CustomPath *path = path_of(root, rel, lfirst(cell));
 
 		if (path != NULL)
 			partial = lappend(partial, path);

@@ -85,6 +85,7 @@ start(IndexScanDesc scan, bool backward)
 	bool		rows,
 				tail;
 
+	cairn_tail_seen(rel, meta.tail_pages);
 	cairn_parallel_join(scan, &meta, backward, &rows, &tail);
 	state->started = true;
 	state->ended = false;

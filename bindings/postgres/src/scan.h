@@ -44,6 +44,7 @@ typedef struct CairnConditions
 	int			array_count;	/* conditions whose elements the bounds go through, in the order of columns */
 	CairnCondition *arrays[INDEX_MAX_KEYS];
 	int			filter_count;
+	int			pinned;			/* so many of the first columns have one integer in all rows between the bounds */
 	CairnBound	lower;
 	CairnBound	upper;
 } CairnConditions;
@@ -77,6 +78,7 @@ typedef struct CairnBatch
 	uint64	   *integers[INDEX_MAX_KEYS];
 	uint64	   *nulls[INDEX_MAX_KEYS];
 	char	   *tuples;			/* one behind the other, where the layout is fixed */
+	int			begun;			/* of these, how many have their heads */
 	uint64	   *mask;			/* of the rows looked at */
 	ItemPointerData *scratch_tid;
 	uint64	   *scratch;
