@@ -1,11 +1,13 @@
 """Sizes, build times, query times and buffers of btree and cairn over the same rows, in one run, interleaved.
 
 Each data set has one table for each contender, with the same rows in the same order, so that no planner has to be persuaded. Indexes are built three times,
-those of more than ten million rows once. A query runs ROUNDS times, contender after contender, in a session that has run it before, several times each if it is short; the median is
-shown, and the ratio is the median of the rounds' ratios. Answers must be equal.
+those of more than ten million rows once. A query runs in ROUNDS rounds, in a session for each contender that has run it before. In a round the contenders take turns in random order, with
+a few queries each, many times over if they are short: a machine that slows down slows all of them down. A round's time is the median of its queries', the median of the rounds is shown, and
+the ratio is the median of the rounds' ratios. Answers must be equal.
 """
 
 import os
+import random
 import re
 import statistics
 import subprocess
@@ -56,6 +58,37 @@ def timed(script, times=1):
     return statistics.median(found[-times:]), [line for line in lines if not line.startswith("Time:")]
 
 
+class Session:
+    """A connection that is kept, with these settings."""
+
+    def __init__(self, settings):
+        self.psql = subprocess.Popen([os.environ["PGBIN"] + "/psql", "-XqAt", "-v", "ON_ERROR_STOP=1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.run(SQL + settings + "\n\\timing on", 1)
+
+    def run(self, text, times):
+        """Milliseconds of each run, and what one printed."""
+        self.psql.stdin.write(f"{text}\n" * times + "\\echo the end\n")
+        self.psql.stdin.flush()
+        found, answer = [], []
+        for line in iter(self.psql.stdout.readline, "the end\n"):
+            if not line:
+                sys.exit("psql ended")
+            if line.startswith("Time:"):
+                found.append(float(line.split()[1]))
+            elif len(found) == 0:
+                answer.append(line)
+        return found, tuple(answer)
+
+    def end(self):
+        self.psql.stdin.close()
+        self.psql.wait()
+
+
+def turns(time):
+    """Turns of each contender in a round, and queries in a turn, for queries that take so many milliseconds."""
+    return (15, 20) if time < 1 else (5, 4) if time < 20 else (1, 3)
+
+
 def buffers(query, aggregate):
     plan = psql(f"{SQL} SET cairn.enable_aggregate = {aggregate}; EXPLAIN (ANALYZE, BUFFERS, COSTS OFF, TIMING OFF) {query}")
     hit = re.search(r"Buffers: shared(?: hit=(\d+))?(?: read=(\d+))?", plan)
@@ -90,18 +123,21 @@ def measure(name, rows, columns, btrees, cairn, queries, rounds, shuffled):
     print("\n| query | " + " | ".join(label for label, *_ in contenders) + " | ratio plain | ratio aggregate |\n|---|" + "---|" * (len(contenders) + 2))
     for query_name, query in queries:
         times = {label: [] for label, *_ in contenders}
-        answers = set()
-        repeats = {label: 1 for label, *_ in contenders}
-        for turn in range(rounds + 1):
-            for label, _, _, aggregate in contenders:
-                text = query.format(t=tables[label])
-                # Twice to warm this session's caches up, as a connection that is kept would be; short queries again and again.
-                time, answer = timed(f"SET cairn.enable_aggregate = {aggregate};\n" + f"{text};\n" * (2 + repeats[label]), repeats[label])
-                answers.add(tuple(answer[:len(answer) // (2 + repeats[label])]))
-                if turn:
-                    times[label].append(time)
-                else:
-                    repeats[label] = 3 if time > 20 else 200 if time < 1 else 20
+        sessions = {label: Session(f"SET cairn.enable_aggregate = {aggregate};") for label, _, _, aggregate in contenders}
+        texts = {label: query.format(t=tables[label]) + ";" for label in sessions}
+        # The second run of a session is as fast as the others will be. The slowest says how many turns there are.
+        warm = {label: session.run(texts[label], 2) for label, session in sessions.items()}
+        answers = {answer for _, answer in warm.values()}
+        known = {label: turns(found[1]) for label, (found, _) in warm.items()}
+        for _ in range(rounds):
+            found = {label: [] for label in sessions}
+            for _ in range(min(count for count, _ in known.values())):
+                for label in random.sample(list(sessions), len(sessions)):
+                    found[label] += sessions[label].run(texts[label], known[label][1])[0]
+            for label, values in found.items():
+                times[label].append(statistics.median(values))
+        for session in sessions.values():
+            session.end()
         if len(answers) != 1:
             sys.exit(f"{title}, {query_name}: answers differ: {[a[:3] for a in answers]}")
         medians = {label: statistics.median(values) for label, values in times.items()}
