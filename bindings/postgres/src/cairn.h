@@ -105,7 +105,7 @@ typedef struct CairnIndex
 	int			columns;
 	bool		is_fixed;		/* all columns by value: tuples have one layout */
 	int			tuple_bytes;
-	CairnColumn column[INDEX_MAX_KEYS];
+	CairnColumn column[FLEXIBLE_ARRAY_MEMBER];
 } CairnIndex;
 
 /*
@@ -115,11 +115,11 @@ typedef struct CairnIndex
 typedef struct CairnBoundColumn
 {
 	Datum		datum;
-	bool		is_null;
-	bool		is_integer;
 	int64		integer;
 	FmgrInfo   *compare;
 	Oid			collation;
+	bool		is_null;
+	bool		is_integer;
 } CairnBoundColumn;
 
 typedef struct CairnBound
@@ -134,9 +134,9 @@ typedef struct CairnBound
 
 typedef struct CairnStep
 {
-	Buffer		buffer;
 	Page		page;			/* in the buffer, or a copy on a standby, where pins do not hold replay off */
 	Page		copy;
+	Buffer		buffer;
 	OffsetNumber at;
 	OffsetNumber count;
 } CairnStep;

@@ -41,7 +41,7 @@ set_class(CairnColumn *column, Oid compare)
 CairnIndex *
 cairn_index_open(Relation rel)
 {
-	CairnIndex *index = palloc0(sizeof(CairnIndex));
+	CairnIndex *index = palloc0(offsetof(CairnIndex, column) + RelationGetNumberOfAttributes(rel) * sizeof(CairnColumn));
 	int			offset = 0;
 
 	index->rel = rel;
@@ -239,6 +239,10 @@ cairn_compare_bound_column(CairnIndex *index, const CairnBound *bound, int i, Da
 	return by_direction(column, DatumGetInt32(FunctionCall2Coll(at->compare, at->collation, datum, at->datum)));
 }
 
+/* A leaf that nobody uses, kept for the next scan: making one takes several allocations. And one in which the codec failed, not to be used again. */
+static CairnLeaf *spare_leaf = NULL;
+static CairnLeaf *faulty_leaf = NULL;
+
 void
 cairn_codec_failed(Relation rel, BlockNumber block, CairnLeaf *leaf, int code)
 {
@@ -254,6 +258,7 @@ cairn_codec_failed(Relation rel, BlockNumber block, CairnLeaf *leaf, int code)
 						RelationGetRelationName(rel), block, offset, count, what),
 				 errhint("Please REINDEX it.")));
 	}
+	faulty_leaf = leaf;
 	ereport(ERROR,
 			(errcode(ERRCODE_INTERNAL_ERROR),
 			 errmsg("the codec of index \"%s\" failed at block %u with code %d", RelationGetRelationName(rel), block, code)));
@@ -263,7 +268,10 @@ cairn_codec_failed(Relation rel, BlockNumber block, CairnLeaf *leaf, int code)
 static void
 free_leaf(void *leaf)
 {
-	cairn_leaf_free(leaf);
+	if (spare_leaf == NULL && leaf != faulty_leaf)
+		spare_leaf = leaf;
+	else
+		cairn_leaf_free(leaf);
 }
 
 /* A leaf handle that goes away with `context`, errors included. */
@@ -273,7 +281,8 @@ cairn_new_leaf(MemoryContext context)
 	MemoryContextCallback *callback = MemoryContextAlloc(context, sizeof(MemoryContextCallback));
 
 	callback->func = free_leaf;
-	callback->arg = cairn_leaf_new();
+	callback->arg = spare_leaf != NULL ? spare_leaf : cairn_leaf_new();
+	spare_leaf = NULL;
 	MemoryContextRegisterResetCallback(context, callback);
 	return callback->arg;
 }

@@ -45,6 +45,7 @@ forget_position(CairnScan *state)
 	state->tail_room = 0;
 	state->mark.is_set = false;
 	state->mark.key = NULL;
+	state->mark.chosen = NULL;
 	MemoryContextReset(state->context);
 }
 

@@ -108,7 +108,7 @@ typedef struct CairnPosition
 	bool		behind;			/* the gap is the leaf's end, and `key` is of the row before it */
 	BlockNumber block;
 	int			tail_gap;
-	int			chosen[INDEX_MAX_KEYS];
+	int		   *chosen;			/* of the arrays */
 	CairnSource last;
 	ScanDirection direction;
 	IndexTuple	key;			/* of the row */
@@ -144,7 +144,7 @@ typedef struct CairnScan
 	TupleTableSlot *slot;		/* to look whether a row is visible */
 	Buffer		map;			/* page of the visibility map asked last, on a standby */
 	bool		vouched_known;	/* the map has been asked about the batch */
-	uint64		vouched[CAIRN_BATCH / 64];
+	uint64	   *vouched;		/* which rows of it the map vouches for; null before it is asked for the first time */
 	CairnSource last;
 	ScanDirection direction;
 	CairnPosition mark;
@@ -154,6 +154,9 @@ typedef struct CairnScan
 	CairnParallel *parallel;	/* null if the scan is all ours */
 	uint32		unit;			/* of a parallel scan: where the walk is */
 } CairnScan;
+
+/* What a lookup of one row needs fits into the first block of the scan's memory context, which PostgreSQL keeps from scan to scan. */
+StaticAssertDecl(sizeof(CairnScan) <= 4096, "a scan's state fits into half of the first block");
 
 /* scan.c: whole batches, for who needs no tuples. */
 extern bool cairn_scan_by_batches(IndexScanDesc scan, bool backward, const bool *wanted, CairnLook look, void *argument);

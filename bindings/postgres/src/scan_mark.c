@@ -21,6 +21,8 @@ cairn_mark_position(IndexScanDesc scan)
 	mark->tail_gap = state->tail_gap;
 	mark->last = state->last;
 	mark->direction = state->direction;
+	if (mark->chosen == NULL)
+		mark->chosen = MemoryContextAlloc(state->context, Max(state->conditions.array_count, 1) * sizeof(int));
 	for (int i = 0; i < state->conditions.array_count; i++)
 		mark->chosen[i] = state->conditions.arrays[i]->chosen;
 	mark->block = InvalidBlockNumber;

@@ -53,6 +53,8 @@ cairn_scan_tree_row_visible(IndexScanDesc scan, int at)
 
 	if (!state->walk.copies || !is_index_only(scan))
 		return true;
+	if (state->vouched == NULL)
+		state->vouched = MemoryContextAlloc(GetMemoryChunkContext(state), CAIRN_MASK_WORDS(CAIRN_BATCH) * sizeof(uint64));
 	if (!state->vouched_known)
 		cairn_rows_visible(&state->walk, batch->tid, batch->count, scan->heapRelation, &state->map, state->vouched);
 	state->vouched_known = true;

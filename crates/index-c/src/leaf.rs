@@ -307,11 +307,9 @@ pub unsafe extern "C" fn cairn_leaf_filter(
     // SAFETY: the caller says so.
     let (leaf, mask) =
         unsafe { (&mut *leaf, slice::from_raw_parts_mut(mask, ((to - from) as usize).div_ceil(64))) };
-    guarded(|| {
-        match leaf.leaf.filter(column as usize, from as usize, to as usize, least, most, mask) {
-            Ok(left) => i32::from(left),
-            Err(damage) => leaf.code(Err(damage)),
-        }
+    guarded(|| match leaf.leaf.filter(column as usize, from as usize, to as usize, least, most, mask) {
+        Ok(left) => i32::from(left),
+        Err(damage) => leaf.code(Err(damage)),
     })
 }
 

@@ -174,7 +174,9 @@ mod tests {
             let want = signed.clone().min().zip(signed.max());
             assert_eq!(Some(plain::extremes(&values)), want, "plain, width {width}");
             assert_eq!(Some(extremes(&values)), want, "as this processor has it, width {width}");
-            for (least, span) in [(values[7], 0), (values[7].wrapping_add(1), 0), (values[3], values[9]), (5, u64::MAX)] {
+            for (least, span) in
+                [(values[7], 0), (values[7].wrapping_add(1), 0), (values[3], values[9]), (5, u64::MAX)]
+            {
                 let want = values.iter().any(|value| value.wrapping_sub(least) <= span);
                 assert_eq!(plain::any_within(&values, least, span), want, "plain, width {width}");
                 assert_eq!(any_within(&values, least, span), want, "as this processor has it, width {width}");

@@ -150,8 +150,13 @@ impl<'a> Runs<'a> {
             return Err(Damage::at(self.at, "a run for every row"));
         }
         let behind = self.bases.partition(first + 1..last + 1, &is_before)?;
-        let (start, end) = (self.start_of(behind - 1)?, self.start_of(behind)?);
         let (base, step) = (self.bases.get(behind - 1)?, self.steps.get(behind - 1)?);
+        if step == 0 {
+            // All of a constant run are on one side.
+            let end = if is_before(base) { self.start_of(behind)? } else { rows.start };
+            return Ok(end.clamp(rows.start, rows.end));
+        }
+        let (start, end) = (self.start_of(behind - 1)?, self.start_of(behind)?);
         let (mut low, mut high) = (start.max(rows.start), end.min(rows.end));
         while low < high {
             let middle = low + (high - low) / 2;
@@ -212,7 +217,11 @@ impl<'a> Runs<'a> {
             // Whole chunks, so that none is unpacked twice; but a range of few rows needs few runs.
             let ahead = (AHEAD - index % AHEAD).min(self.count.saturating_sub(index)).min(to - row);
             if ahead == 0 {
-                return if start.is_none() { Ok(()) } else { Err(Damage::at(self.at, "a run for every row")) };
+                return if start.is_none() {
+                    Ok(())
+                } else {
+                    Err(Damage::at(self.at, "a run for every row"))
+                };
             }
             self.bases.decode(index, &mut bases[..ahead])?;
             if constant && idle(&bases[..ahead]) {
