@@ -202,6 +202,7 @@ take_snapshot(AggregateState *state)
 	bool		tail = true;
 
 	state->meta = *cairn_meta(state->rel, BufferGetPage(buffer));
+	cairn_tail_seen(state->rel, state->meta.tail_pages);
 	if (state->shared != NULL)
 		cairn_aggregate_join(state, &rows, &tail);
 	TestForOldSnapshot(state->css.ss.ps.state->es_snapshot, state->rel, BufferGetPage(buffer));

@@ -205,3 +205,33 @@ DO $$ BEGIN
 EXCEPTION WHEN exclusion_violation THEN NULL; END $$;
 DROP TABLE t.g, t.from, t.into, t.each;
 DROP FUNCTION t.measure, t.memory, t.long;
+
+-- Goal: estimates know of a tail, whoever wrote it, and forget it when it is merged, though a session remembers that there was none. Method: what a scan costs
+-- before its first row, first with no tail, then with those of this session and of another, the latter in pages that were free, and after each merge.
+CREATE TABLE t.e (k int);
+INSERT INTO t.e SELECT generate_series(1, 20000);
+CREATE INDEX e1 ON t.e USING cairn (k);
+VACUUM ANALYZE t.e;
+CREATE FUNCTION t.is_dear() RETURNS boolean LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+    PERFORM t.way('plain');
+    EXECUTE 'EXPLAIN (FORMAT JSON) SELECT k FROM t.e WHERE k = 7' INTO plan;
+    RETURN (plan->0->'Plan'->>'Startup Cost')::numeric > 5;
+END $$;
+SELECT t.expect('no tail', t.is_dear(), false);
+INSERT INTO t.e SELECT generate_series(1, 20000);
+SELECT t.expect('a tail of our own', t.is_dear(), true);
+SELECT cairn_merge('t.e1');
+SELECT t.expect('merged', t.is_dear(), false);
+SELECT t.expect('merged, as it is remembered', t.is_dear(), false);
+\! "$PSQL" -X -q -c 'INSERT INTO t.e SELECT generate_series(1, 60000)'
+SELECT t.expect('a longer tail of somebody else', t.is_dear(), true);
+SELECT cairn_merge('t.e1');
+VACUUM t.e;
+SELECT t.expect('merged again', t.is_dear(), false);
+\! "$PSQL" -X -q -c 'INSERT INTO t.e SELECT generate_series(1, 20000)'
+-- The file is as long as before. A scan meets the tail.
+DO $$ BEGIN PERFORM k FROM t.e WHERE k = -1; END $$;
+SELECT t.expect('a tail of somebody else in free pages', t.is_dear(), true);
+DROP TABLE t.e;

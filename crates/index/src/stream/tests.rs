@@ -152,3 +152,43 @@ fn choices() {
     assert_eq!(name(&(0..5000).map(|i| i * 50 + noise(i) % 16).collect::<Vec<_>>()), "chunked");
     assert_eq!(name(&(0..5000).map(|i| noise(noise(i) % 5) << 30).collect::<Vec<_>>()), "dictionary");
 }
+
+/// Goal: a filter keeps the rows of its values, and says so, among many constant runs of which whole chunks have none of them. Method: 1,000 runs with values
+/// that come once, twice or in every chunk; each value and some ranges of values, over all rows and over some, against the values.
+#[test]
+fn filters_pass_over_chunks() {
+    let values: Vec<u64> = (0..1000u64)
+        .flat_map(|run| {
+            let value = match run {
+                // The first run of a chunk, the last one, and one within.
+                384 | 900 => 5_000,
+                640 | 767 => 6_000,
+                _ => 10 + run % 7 + 100 * (run / 128),
+            };
+            std::iter::repeat_n(value, 3 + run as usize % 3)
+        })
+        .collect();
+    let bytes = encode(&values);
+    let stream = Stream::parse(Cursor::new(&bytes, 0, bytes.len()).unwrap(), values.len()).unwrap();
+    assert_eq!(stream.encoding(), "runs");
+    let rows = values.len();
+    for (from, to) in [(0, rows), (1, rows), (700, rows), (0, rows - 1), (3, 2500), (1700, 3800)] {
+        for (least, most) in
+            [(5_000, 5_000), (6_000, 6_000), (5_000, 6_000), (10, 12), (410, 410), (712, 999), (1_000, 4_999)]
+        {
+            let mut mask = vec![u64::MAX; (to - from).div_ceil(64)];
+            let left = stream.filter(from, to, least, most, &mut mask).unwrap();
+            let mut any = false;
+            for (index, value) in values[from..to].iter().enumerate() {
+                let kept = mask[index / 64] >> (index % 64) & 1 == 1;
+                assert_eq!(
+                    kept,
+                    (least..=most).contains(&(*value as i64)),
+                    "row {index} of {from}..{to}, {least}..={most}"
+                );
+                any |= kept;
+            }
+            assert_eq!(left, any, "{from}..{to}, {least}..={most}");
+        }
+    }
+}
