@@ -84,12 +84,29 @@ impl Stream<'_> {
     }
 
     /// Calls `each` with row and values, block by block.
-    fn walk_blocks(&self, from: usize, to: usize, mut each: impl FnMut(usize, &[u64])) -> Checked<()> {
+    fn walk_blocks(&self, from: usize, to: usize, each: impl FnMut(usize, &[u64])) -> Checked<()> {
+        self.walk_blocks_masked(from, to, None, each)
+    }
+
+    /// [`Stream::walk_blocks`] without blocks of which the mask has no row: they are not unpacked.
+    fn walk_blocks_masked(
+        &self,
+        from: usize,
+        to: usize,
+        mask: Option<&[u64]>,
+        mut each: impl FnMut(usize, &[u64]),
+    ) -> Checked<()> {
         let mut block = [0; BLOCK];
         let mut row = from;
         while row < to {
             // Blocks end where groups of the unpacker do.
             let count = (BLOCK - row % BLOCK).min(to - row);
+            let words = (row - from) / 64..(row - from + count).div_ceil(64);
+            if mask.and_then(|mask| mask.get(words)).is_some_and(|words| words.iter().all(|word| *word == 0))
+            {
+                row += count;
+                continue;
+            }
             self.decode(row, &mut block[..count])?;
             each(row, &block[..count]);
             row += count;
@@ -125,7 +142,7 @@ impl Stream<'_> {
     /// The sum of those of rows `from..from + 64 * mask.len()` that `mask` has, a bit a row, and how many they are.
     pub(crate) fn sum_masked(&self, from: usize, to: usize, mask: &[u64]) -> Checked<i128> {
         let mut sum = 0i128;
-        self.walk_blocks(from, to, |row, values| {
+        self.walk_blocks_masked(from, to, Some(mask), |row, values| {
             for (index, value) in values.iter().enumerate() {
                 let at = row - from + index;
                 let keep = ((mask[at / 64] >> (at % 64)) & 1).wrapping_neg();
@@ -155,7 +172,7 @@ impl Stream<'_> {
         {
             return Ok(extremes(low, high));
         }
-        self.walk_blocks(from, to, |row, values| match mask {
+        self.walk_blocks_masked(from, to, mask, |row, values| match mask {
             None => {
                 let (least, most) = crate::bits::extremes(values);
                 take(least, most);

@@ -153,8 +153,9 @@ fn choices() {
     assert_eq!(name(&(0..5000).map(|i| noise(noise(i) % 5) << 30).collect::<Vec<_>>()), "dictionary");
 }
 
-/// Goal: a filter keeps the rows of its values, and says so, among many constant runs of which whole chunks have none of them. Method: 1,000 runs with values
-/// that come once, twice or in every chunk; each value and some ranges of values, over all rows and over some, against the values.
+/// Goal: a filter keeps the rows of its values, and says so, among many constant runs of which whole chunks have none of them; sums and extremes of those
+/// rows are theirs. Method: 1,000 runs with values that come once, twice or in every chunk; each value and some ranges of values, over all rows and over some,
+/// against the values.
 #[test]
 fn filters_pass_over_chunks() {
     let values: Vec<u64> = (0..1000u64)
@@ -179,6 +180,15 @@ fn filters_pass_over_chunks() {
             let mut mask = vec![u64::MAX; (to - from).div_ceil(64)];
             let left = stream.filter(from, to, least, most, &mut mask).unwrap();
             let mut any = false;
+            let kept = || {
+                values[from..to]
+                    .iter()
+                    .map(|value| *value as i64)
+                    .filter(|value| (least..=most).contains(value))
+            };
+            assert_eq!(stream.sum_masked(from, to, &mask).unwrap(), kept().map(i128::from).sum::<i128>());
+            let extremes = stream.extremes(from, to, Some(&mask)).unwrap();
+            assert_eq!(extremes.map(|found| (found.least, found.most)), kept().min().zip(kept().max()));
             for (index, value) in values[from..to].iter().enumerate() {
                 let kept = mask[index / 64] >> (index % 64) & 1 == 1;
                 assert_eq!(
