@@ -6,72 +6,133 @@ use crate::tree::{Entry, File};
 pub type Pieces<'a> = Vec<&'a [Entry]>;
 
 /// The union of runs, newest first; of entries with the same id the newest stays.
-///
-/// Runs of a merge grow with age: the oldest is read where it lies, after those above it have become one list.
 pub fn union(runs: &[Pieces<'_>]) -> Vec<Entry> {
-    let Some((oldest, above)) = runs.split_last() else { return Vec::new() };
-    let newer = union_of_lists(above.iter().map(|run| run.concat()).collect());
-    let mut out = Vec::with_capacity(newer.len() + oldest.iter().map(|piece| piece.len()).sum::<usize>());
-    let mut rest = newer.as_slice();
-    for piece in oldest {
-        let Some(last) = piece.last() else { continue };
-        let (within, after) = rest.split_at(rest.partition_point(|entry| entry.id() <= last.id()));
-        union_of_two(within, piece, &mut out);
-        rest = after;
+    Merger::default().union(runs)
+}
+
+/// Merges, and keeps the memory for the next time.
+#[derive(Debug, Clone, Default)]
+pub struct Merger {
+    newer: Vec<Entry>,
+    older: Vec<Entry>,
+    out: Vec<Entry>,
+}
+
+impl Merger {
+    /// See [`union`]. Runs of a merge grow with age: the oldest comes in when those above it have become one list.
+    pub fn union(&mut self, runs: &[Pieces<'_>]) -> Vec<Entry> {
+        let Some((oldest, above)) = runs.split_last() else { return Vec::new() };
+        let mut lists: Vec<Vec<Entry>> = Vec::new();
+        let newer = match above {
+            [] => &[],
+            [only] => whole(only, &mut self.newer),
+            several => {
+                lists.push(union_of_lists(several.iter().map(|run| run.concat()).collect(), &mut self.out));
+                lists.last().map_or(&[][..], Vec::as_slice)
+            }
+        };
+        let older = whole(oldest, &mut self.older);
+        union_of_two(newer, older, &mut self.out)
     }
-    out.extend_from_slice(rest);
-    out
+}
+
+/// A run in one piece.
+fn whole<'r>(run: &'r Pieces<'_>, memory: &'r mut Vec<Entry>) -> &'r [Entry] {
+    if let [only] = run.as_slice() {
+        return only;
+    }
+    memory.clear();
+    run.iter().for_each(|piece| memory.extend_from_slice(piece));
+    memory
 }
 
 /// Neighbours in age are paired, smallest sums first, which keeps the order of age.
-fn union_of_lists(mut lists: Vec<Vec<Entry>>) -> Vec<Entry> {
+fn union_of_lists(mut lists: Vec<Vec<Entry>>, memory: &mut Vec<Entry>) -> Vec<Entry> {
     while lists.len() > 1 {
         let sum = |at: usize| lists[at].len() + lists[at + 1].len();
         let at = (0..lists.len() - 1).min_by_key(|&at| sum(at)).unwrap_or(0);
         let older = lists.remove(at + 1);
         if let Some(newer) = lists.get_mut(at) {
-            let mut both = Vec::with_capacity(newer.len() + older.len());
-            union_of_two(newer, &older, &mut both);
-            *newer = both;
+            *newer = union_of_two(newer, &older, memory);
         }
     }
     lists.pop().unwrap_or_default()
 }
 
-/// A list that is this many times longer is walked in steps from one entry of the shorter list to the next.
-const STEP_RATIO: usize = 4;
-
-fn union_of_two(newer: &[Entry], older: &[Entry], out: &mut Vec<Entry>) {
-    if older.len() / STEP_RATIO >= newer.len() {
-        return union_into_long(newer, older, out);
+/// Two lists are merged in two parts side by side: each step waits for the comparison before it, and steps of the other part fill the time.
+fn union_of_two(newer: &[Entry], older: &[Entry], memory: &mut Vec<Entry>) -> Vec<Entry> {
+    let most = newer.len() + older.len();
+    if memory.len() < most {
+        memory.resize(most, Entry::default());
     }
-    let (mut a, mut b) = (0, 0);
-    // Without branches on the keys: which list is next cannot be predicted.
-    while let (Some(&x), Some(&y)) = (newer.get(a), older.get(b)) {
+    // The longer list is halved, the other one where its ids go over those of the half.
+    let half = |long: &[Entry], short: &[Entry]| {
+        let at = long.len() / 2;
+        let id = long.get(at).map_or(0, |entry| entry.id());
+        (at, short.partition_point(|entry| entry.id() < id))
+    };
+    let (a, b) = match older.len() >= newer.len() {
+        true => {
+            let (b, a) = half(older, newer);
+            (a, b)
+        }
+        false => half(newer, older),
+    };
+    let (first_out, second_out) = memory.split_at_mut(a + b);
+    let (newer_first, newer_second) = newer.split_at(a);
+    let (older_first, older_second) = older.split_at(b);
+    let mut first = Part { newer: newer_first, older: older_first, a: 0, b: 0, count: 0 };
+    let mut second = Part { newer: newer_second, older: older_second, a: 0, b: 0, count: 0 };
+    while first.step(first_out) & second.step(second_out) {}
+    while first.step(first_out) {}
+    while second.step(second_out) {}
+    let mut out = Vec::with_capacity(first.total() + second.total());
+    for (part, written) in [(&first, first_out), (&second, second_out)] {
+        out.extend_from_slice(written.get(..part.count).unwrap_or(&[]));
+        out.extend_from_slice(part.rest());
+    }
+    out
+}
+
+/// A part of two lists whose union is being made.
+struct Part<'a> {
+    newer: &'a [Entry],
+    older: &'a [Entry],
+    /// Places in both.
+    a: usize,
+    b: usize,
+    /// Entries of the union so far.
+    count: usize,
+}
+
+impl<'a> Part<'a> {
+    /// Takes the next entry, from both lists where they have the same id. Without branches on the keys: which list is next cannot be
+    /// predicted. False when one of them has ended.
+    #[inline]
+    fn step(&mut self, out: &mut [Entry]) -> bool {
+        let (Some(&x), Some(&y), Some(slot)) =
+            (self.newer.get(self.a), self.older.get(self.b), out.get_mut(self.count))
+        else {
+            return false;
+        };
         let (is_newer, is_older) = (x.id() <= y.id(), y.id() <= x.id());
-        out.push(if is_newer { x } else { y });
-        a += usize::from(is_newer);
-        b += usize::from(is_older);
+        *slot = if is_newer { x } else { y };
+        self.count += 1;
+        self.a += usize::from(is_newer);
+        self.b += usize::from(is_older);
+        true
     }
-    out.extend_from_slice(newer.get(a..).unwrap_or(&[]));
-    out.extend_from_slice(older.get(b..).unwrap_or(&[]));
-}
 
-/// The union of a few newer entries with many older ones, which are copied in stretches.
-fn union_into_long(newer: &[Entry], mut older: &[Entry], out: &mut Vec<Entry>) {
-    for &entry in newer {
-        let (before, rest) = older.split_at(count_below(older, entry.id()));
-        out.extend_from_slice(before);
-        out.push(entry);
-        let is_hidden = rest.first().is_some_and(|first| first.id() == entry.id());
-        older = rest.get(usize::from(is_hidden)..).unwrap_or(&[]);
+    /// What is left when one list has ended.
+    fn rest(&self) -> &'a [Entry] {
+        let (newer, older) = (self.newer.get(self.a..), self.older.get(self.b..));
+        newer.filter(|rest| !rest.is_empty()).or(older).unwrap_or(&[])
     }
-    out.extend_from_slice(older);
-}
 
-/// How many entries at the front have an id below `id`.
-fn count_below(entries: &[Entry], id: u32) -> usize {
-    entries.iter().position(|entry| entry.id() >= id).unwrap_or(entries.len())
+    /// How many entries the union has.
+    fn total(&self) -> usize {
+        self.count + self.rest().len()
+    }
 }
 
 /// Files in key order, walked along with ascending ids.
@@ -289,7 +350,7 @@ mod tests {
             seqs: (0, 0),
             compacting: false,
             ratio: 1.0,
-            entries: entries(&[from, to], 0).into(),
+            entries: entries(&[from, to], 0).into_iter().collect(),
         }
     }
 

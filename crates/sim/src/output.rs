@@ -1,13 +1,11 @@
 //! From entries to files: what a flush or a compaction writes.
 
-use std::sync::Arc;
-
 use crate::compact::{Job, Kind, base_level, overlap_bytes_max};
 use crate::config::Config;
 use crate::layout;
-use crate::merge::{Cursor, CutRule, Pieces, Weights, cut, union};
+use crate::merge::{Cursor, CutRule, Merger, Pieces, Weights, cut};
 use crate::options::{CompactionPri, CompactionStyle, Compression, Engine};
-use crate::tree::{Entry, File, Tree, seq_range};
+use crate::tree::{Entries, Entry, File, Tree, seq_range};
 
 /// Tombstones weigh this many times the value that they hide, in RocksDB's compensated size.
 const TOMBSTONE_WEIGHT: f64 = 2.0;
@@ -43,12 +41,13 @@ pub struct Builder {
     sample: f64,
     /// Writes with smaller numbers have outlived their time; kept from merge to merge.
     oldest_kept: u64,
+    merger: Merger,
 }
 
 impl Builder {
     /// The first file is number 1.
     pub fn new(sample: u64) -> Builder {
-        Builder { next_number: 1, sample: sample as f64, oldest_kept: 0 }
+        Builder { next_number: 1, sample: sample as f64, oldest_kept: 0, merger: Merger::default() }
     }
 
     /// Merges of Cairn's leave out the writes before this one.
@@ -114,12 +113,14 @@ impl Builder {
         let next = if next.runs.len() == 1 && level > 0 { next.only() } else { &[] };
         let cuts = cut(&entries, next, &rule, &weights);
         let value = config.workload.value_bytes as f64 * self.sample * ratio.min(1.0);
-        let mut from = 0;
-        let files = cuts.into_iter().map(|(to, bytes)| {
-            let part = entries.get(from..to).unwrap_or(&[]);
-            from = to;
-            let tombstones = if has_tombstones { count_tombstones(part) } else { 0 };
-            let seqs = if has_seqs { seq_range(part) } else { (0, 0) };
+        if entries.len() < entries.capacity() / 8 * 7 {
+            // Who has left out much leaves room.
+            entries.shrink_to_fit();
+        }
+        let parts = Entries::divided(entries, cuts.iter().map(|cut| cut.0));
+        let files = parts.zip(&cuts).map(|(part, &(_, bytes))| {
+            let tombstones = if has_tombstones { count_tombstones(&part) } else { 0 };
+            let seqs = if has_seqs { seq_range(&part) } else { (0, 0) };
             let number = self.next_number;
             self.next_number += 1;
             let excess = (2 * tombstones).saturating_sub(part.len()) as f64;
@@ -136,7 +137,7 @@ impl Builder {
                 seqs,
                 compacting: false,
                 ratio,
-                entries: Arc::from(part),
+                entries: part,
             }
         });
         (files.collect(), compression)
@@ -166,7 +167,7 @@ impl Builder {
             runs.push(pieces);
         }
         output.entries_in = count as f64 * self.sample;
-        let mut entries = union(&runs);
+        let mut entries = self.merger.union(&runs);
         if self.oldest_kept > 0 {
             entries.retain(|entry| entry.seq() >= self.oldest_kept);
         }

@@ -1,5 +1,6 @@
 //! The tree: levels of sorted runs of files, and files as sorted lists of followed keys.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 /// A followed key in a file: its id, the number of its write, and whether it is a tombstone.
@@ -8,7 +9,7 @@ use std::sync::Arc;
 /// 63      40 39            1 0
 /// | id      | number       |d|
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry(pub u64);
 
 /// Where the id begins: above it stands what [`crate::config::IDS_MAX`] allows.
@@ -54,6 +55,44 @@ pub fn seq_range(entries: &[Entry]) -> (u64, u64) {
     (seqs().min().unwrap_or(0), seqs().max().unwrap_or(0))
 }
 
+/// What a file holds: a stretch of what its job has written, which lies in one piece. One job writes a dozen files of a hundred entries
+/// or so, and memory that was asked for and copied for each would take longer than their merge.
+#[derive(Debug, Clone)]
+pub struct Entries {
+    all: Arc<Vec<Entry>>,
+    // Ids have fewer bits.
+    from: u32,
+    to: u32,
+}
+
+impl Entries {
+    /// Divides entries into those before each of `ends`, which ascend.
+    pub fn divided(entries: Vec<Entry>, ends: impl Iterator<Item = usize>) -> impl Iterator<Item = Entries> {
+        let all = Arc::new(entries);
+        let mut from = 0;
+        ends.map(move |to| {
+            let to = to as u32;
+            Entries { all: Arc::clone(&all), from: std::mem::replace(&mut from, to), to }
+        })
+    }
+}
+
+impl Deref for Entries {
+    type Target = [Entry];
+
+    #[inline]
+    fn deref(&self) -> &[Entry] {
+        self.all.get(self.from as usize..self.to as usize).unwrap_or(&[])
+    }
+}
+
+impl FromIterator<Entry> for Entries {
+    fn from_iter<I: IntoIterator<Item = Entry>>(entries: I) -> Entries {
+        let all: Vec<Entry> = entries.into_iter().collect();
+        Entries { from: 0, to: all.len() as u32, all: Arc::new(all) }
+    }
+}
+
 /// A table file. What rules look at comes first: they go over thousands of files, and it is half of what a file takes.
 #[derive(Debug, Clone)]
 #[repr(C)]
@@ -81,7 +120,7 @@ pub struct File {
     /// Its data blocks' compressed over uncompressed bytes.
     pub ratio: f64,
     /// What it holds, ids ascending.
-    pub entries: Arc<[Entry]>,
+    pub entries: Entries,
 }
 
 impl File {
@@ -325,25 +364,64 @@ impl Tree {
     pub fn remove(&mut self, inputs: &[Input]) -> Vec<File> {
         let mut removed = Vec::new();
         for input in inputs {
-            let Some(level) = self.levels.get_mut(input.level) else { continue };
-            let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { continue };
-            let span = input.span(run);
-            let from = removed.len();
-            if span.len() == input.files.len() {
-                removed.extend(run.files.drain(span));
-            } else {
-                let mut numbers = input.files.iter().peekable();
-                let mut is_input = |file: &mut File| numbers.next_if_eq(&&file.number).is_some();
-                removed.extend(run.files.extract_if(span, &mut is_input));
-            }
-            for file in removed.get(from..).unwrap_or(&[]) {
-                level.bytes -= file.bytes;
-                level.compensated_bytes -= file.compensated_bytes;
-                level.busy_bytes -= if file.compacting { file.compensated_bytes } else { 0 };
-            }
-            level.runs.retain(|run| !run.files.is_empty());
+            self.take(input, Vec::new(), &mut removed);
         }
         removed
+    }
+
+    /// Takes the inputs of a job out and puts its outputs in. Mostly they come where others of the same run go: the files behind them,
+    /// perhaps thousands, then move once, or stay.
+    pub fn replace(
+        &mut self,
+        inputs: &[Input],
+        level: usize,
+        run_id: u64,
+        mut files: Vec<File>,
+    ) -> Vec<File> {
+        let mut removed = Vec::new();
+        for input in inputs {
+            let is_their_place = input.level == level && input.run == run_id && self.have_room(input, &files);
+            let own = if is_their_place { std::mem::take(&mut files) } else { Vec::new() };
+            self.take(input, own, &mut removed);
+        }
+        self.add(level, run_id, files);
+        removed
+    }
+
+    /// Whether the files of an input stand together, and those that are to come reach no others of their run.
+    fn have_room(&self, input: &Input, files: &[File]) -> bool {
+        let run = self.level(input.level).runs.iter().find(|run| run.id == input.run);
+        let (Some(run), Some(first), Some(last)) = (run, files.first(), files.last()) else { return false };
+        let span = input.span(run);
+        let before = span.start.checked_sub(1).and_then(|at| run.files.get(at));
+        span.len() == input.files.len()
+            && before.is_none_or(|file| file.largest < first.smallest)
+            && run.files.get(span.end).is_none_or(|file| last.largest < file.smallest)
+    }
+
+    /// Takes the files of an input out, and puts `files` in their place.
+    fn take(&mut self, input: &Input, files: Vec<File>, removed: &mut Vec<File>) {
+        let Some(level) = self.levels.get_mut(input.level) else { return };
+        let Some(run) = level.runs.iter_mut().find(|run| run.id == input.run) else { return };
+        let span = input.span(run);
+        let from = removed.len();
+        for file in &files {
+            level.bytes += file.bytes;
+            level.compensated_bytes += file.compensated_bytes;
+        }
+        if span.len() == input.files.len() {
+            removed.extend(run.files.splice(span, files));
+        } else {
+            let mut numbers = input.files.iter().peekable();
+            let mut is_input = |file: &mut File| numbers.next_if_eq(&&file.number).is_some();
+            removed.extend(run.files.extract_if(span, &mut is_input));
+        }
+        for file in removed.get(from..).unwrap_or(&[]) {
+            level.bytes -= file.bytes;
+            level.compensated_bytes -= file.compensated_bytes;
+            level.busy_bytes -= if file.compacting { file.compensated_bytes } else { 0 };
+        }
+        level.runs.retain(|run| !run.files.is_empty());
     }
 
     /// Puts files, which are in key order and overlap nothing of it, into a run of a level, made when it is not there.

@@ -5,9 +5,11 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use cairn_sim::rng::Rng;
+use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::{Clock, SystemClock, thread};
 
 use crate::error::{Error, Result};
+use crate::procfs::own_cpu_secs;
 
 /// Numbers that are sorted in a round of the work, and bytes that are copied: about what a store does with its cores.
 const SORTED: usize = 1 << 15;
@@ -16,27 +18,53 @@ const COPIED_BYTES: usize = 4 << 20;
 /// Rounds of the work: some 20 ms.
 const ROUNDS: u64 = 8;
 
-/// Times that one core and all of them are measured in turn; the best counts.
-const TIMES: usize = 5;
+/// Times that one core and all of them are measured in turn: together about the time of a short run, for what else goes on below a
+/// virtual machine changes from one tenth of a second to the next.
+const TIMES: usize = 10;
 
-/// Cores that work as fast together as one alone: at most as many as there are, at least one.
+/// Cores that work as fast together as one alone and undisturbed: at most as many as there are, at least one. What other machines on the
+/// same host take away counts, and so does other work on this one.
 ///
-/// Errors: the system gives no thread. Cost: a quarter of a second.
+/// Errors: the system gives no thread. Cost: half a second.
 pub fn measure_cores() -> Result<f64> {
     let count = thread::available_parallelism();
-    let (mut alone, mut together) = (f64::INFINITY, f64::INFINITY);
+    let (mut alone, mut together) = (0.0, 0.0);
     for _ in 0..TIMES {
-        alone = alone.min(secs_of(1)?);
-        together = together.min(secs_of(count)?);
+        alone += secs_of(1)?.0;
+        together += secs_of(count)?.1;
     }
     let most = count as f64;
     Ok((most * alone / together).clamp(1.0, most))
 }
 
+/// Does something while every core is at work.
+///
+/// Errors: the system gives no thread, or what is done fails.
+pub(super) fn while_busy<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let is_over = &is_over;
+        let result = (0..thread::available_parallelism() as u64).try_for_each(|seed| {
+            let spin = move || {
+                while !is_over.load(Ordering::Relaxed) {
+                    work(seed, 1);
+                }
+            };
+            let handle = thread::spawn_scoped(scope, "cairn-busy", spin);
+            handle
+                .map(drop)
+                .map_err(|error| Error::invalid(format!("no thread to keep a core busy: {error}")))
+        });
+        let result = result.and_then(|()| run());
+        is_over.store(true, Ordering::Relaxed);
+        result
+    })
+}
+
 /// How much longer than asked for a sleep of some hundred microseconds takes, microseconds.
 pub fn measure_sleep_extra_us() -> f64 {
     const ASKED: Duration = Duration::from_micros(200);
-    const SLEEPS: u32 = 100;
+    const SLEEPS: u32 = 500;
     let clock = SystemClock::new();
     let start = clock.now();
     (0..SLEEPS).for_each(|_| clock.sleep(ASKED));
@@ -44,28 +72,37 @@ pub fn measure_sleep_extra_us() -> f64 {
     each.saturating_sub(ASKED).as_secs_f64() * 1e6
 }
 
-/// Seconds until so many threads have each done the work.
-fn secs_of(threads: usize) -> Result<f64> {
-    let clock = SystemClock::new();
-    let start = clock.now();
+/// What the work takes each of so many threads: processor seconds, and seconds. Where the first are not told they are the second.
+fn secs_of(threads: usize) -> Result<(f64, f64)> {
     thread::scope(|scope| {
         let handles: Vec<_> = (0..threads as u64)
-            .map(|seed| thread::spawn_scoped(scope, "cairn-cores", move || work(seed)))
+            .map(|seed| thread::spawn_scoped(scope, "cairn-cores", move || timed_work(seed)))
             .collect();
-        handles.into_iter().try_for_each(|handle| {
+        let (mut own, mut passed) = (0.0, 0.0);
+        for handle in handles {
             let handle =
                 handle.map_err(|error| Error::invalid(format!("no thread to measure cores: {error}")))?;
-            handle.join().map_err(|_| Error::invalid("a thread that measured cores panicked"))
-        })
-    })?;
-    Ok((clock.now() - start).as_secs_f64())
+            let secs = handle.join().map_err(|_| Error::invalid("a thread that measured cores panicked"))?;
+            own += secs.0 / threads as f64;
+            passed += secs.1 / threads as f64;
+        }
+        Ok((own, passed))
+    })
 }
 
-fn work(seed: u64) {
+fn timed_work(seed: u64) -> (f64, f64) {
+    let clock = SystemClock::new();
+    let (start, own) = (clock.now(), own_cpu_secs());
+    work(seed, ROUNDS);
+    let passed = (clock.now() - start).as_secs_f64();
+    (own_cpu_secs().zip(own).map_or(passed, |(now, then)| now - then), passed)
+}
+
+fn work(seed: u64, rounds: u64) {
     let mut rng = Rng::new(seed);
     let from = vec![seed as u8; COPIED_BYTES];
     let mut to = vec![0; COPIED_BYTES];
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds {
         let mut numbers: Vec<u64> = (0..SORTED).map(|_| rng.next_u64()).collect();
         numbers.sort_unstable();
         to.copy_from_slice(black_box(&from));
@@ -83,5 +120,6 @@ mod tests {
         let cores = measure_cores().unwrap();
         assert!(cores >= 1.0 && cores <= thread::available_parallelism() as f64, "{cores}");
         assert!((0.0..1e6).contains(&measure_sleep_extra_us()));
+        assert_eq!(while_busy(|| Ok(7)).unwrap(), 7);
     }
 }

@@ -8,6 +8,7 @@ use cairn_sim::rng::Rng;
 use cairn_sim::{Config, preload_order, writes_per_flush};
 use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock};
 
+use super::cores::while_busy;
 use super::{Data, MeasuredStore, Opener, Options};
 use crate::error::{Error, Result};
 use crate::procfs::{cpu_secs, own_cpu_secs};
@@ -28,8 +29,9 @@ const ROUND_WRITES_MAX: u64 = 30_000;
 /// Values of two sizes tell what an entry costs from what its bytes cost.
 const VALUE_BYTES: [u64; 2] = [100, 1000];
 
-/// Files that are made stable one after another.
+/// Files that are made stable one after another: large ones, and small ones, of which some wait a hundred times as long as others.
 const SYNCS: usize = 24;
+const SMALL_SYNCS: usize = 160;
 
 /// Seconds of operations, each for one entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -78,7 +80,12 @@ pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
 
 /// Costs for entries of the size that `config` has, half of them by entry and half by byte, which one size cannot tell apart.
 pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Result<CpuCosts> {
-    let secs = entry_secs(config, opener, dir)?;
+    // What codecs take is counted apart.
+    let mut plain = config.clone();
+    plain.options.compression = Compression::None;
+    plain.options.compression_per_level.clear();
+    plain.options.bottommost_compression = None;
+    let secs = entry_secs(&plain, opener, dir)?;
     let entry = config.entry_bytes() as f64;
     let split = |secs: f64| (secs * 0.5e6, secs * 0.5e9 / entry);
     let mut costs = CpuCosts {
@@ -92,14 +99,19 @@ pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Res
     Ok(costs)
 }
 
-/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones.
+/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones, and how much
+/// longer it takes while the cores are busy.
 ///
 /// Errors: the disk fails.
 pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()> {
     const SMALL: u64 = 4096;
     let large = file_bytes.max(2 * SMALL);
     let scratch = Scratch::in_dir(dir, super::LABEL)?;
-    let (of_small, of_large) = (sync_secs(scratch.path(), SMALL)?, sync_secs(scratch.path(), large)?);
+    let of_large = sync_secs(scratch.path(), large, SYNCS)?;
+    let of_small = sync_secs(scratch.path(), SMALL, SMALL_SYNCS)?;
+    // Threads of the system have a part in each sync, and wait for a core like all others.
+    let of_busy = while_busy(|| sync_secs(scratch.path(), SMALL, SMALL_SYNCS))?;
+    disk.busy_sync_us = (of_busy - of_small).max(0.0) * 1e6;
     let byte_secs = ((of_large - of_small) / (large - SMALL) as f64).max(1e-12);
     disk.write_mb_per_sec = (1e-6 / byte_secs).min(1e6);
     disk.sync_latency_us = of_small * 1e6;
@@ -107,19 +119,22 @@ pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()>
 }
 
 /// Mean seconds until a new file is stable.
-fn sync_secs(dir: &Path, bytes: u64) -> Result<f64> {
+fn sync_secs(dir: &Path, bytes: u64, count: usize) -> Result<f64> {
     let (fs, clock) = (StdFs::new(), SystemClock::new());
     let mut rng = Rng::new(bytes);
     let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
     let mut secs = 0.0;
-    for at in 0..SYNCS {
-        let file = fs.open(&dir.join(format!("{bytes}-{at}")), OpenOptions::create())?;
+    for at in 0..count {
+        let path = dir.join(format!("{bytes}-{at}"));
+        let file = fs.open(&path, OpenOptions::create())?;
         file.write_all_at(&content, 0)?;
         let start = clock.now();
         file.sync_data()?;
         secs += (clock.now() - start).as_secs_f64();
+        drop(file);
+        fs.remove(&path)?;
     }
-    Ok(secs / SYNCS as f64)
+    Ok(secs / count as f64)
 }
 
 /// A line through two sizes: what an entry costs, and what a byte of it does.

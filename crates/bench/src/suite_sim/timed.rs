@@ -9,7 +9,7 @@ use cairn_vfs::{Clock, SystemClock};
 
 use super::cores::{measure_cores, measure_sleep_extra_us};
 use super::costs::{costs_of_size, measure_syncs};
-use super::{Case, Comparison, Data, Opener, Totals, compare, drive};
+use super::{Case, Comparison, Data, Opener, Totals, compare, drive, measure_codecs};
 use crate::error::Result;
 use crate::process::Stop;
 
@@ -17,6 +17,7 @@ use crate::process::Stop;
 fn machine(config: &Config, opener: &Opener, dir: &Path) -> Result<Hardware> {
     let mut hardware = config.hardware.clone();
     hardware.cpu = costs_of_size(config, opener, dir)?;
+    hardware.codecs = measure_codecs(config, &Data::new(config)?)?;
     hardware.cpu.sleep_extra_us = measure_sleep_extra_us();
     hardware.cores = measure_cores()?;
     // These stores fit into the page cache: files are written to the disk, and not read from it.
@@ -25,33 +26,62 @@ fn machine(config: &Config, opener: &Opener, dir: &Path) -> Result<Hardware> {
     Ok(hardware)
 }
 
-/// The mean of two measurements: what else goes on below a virtual machine makes it faster and slower in seconds.
-fn mean(one: &Hardware, other: &Hardware) -> Hardware {
-    let mut both = one.clone();
-    let halve = |value: &mut f64, other: f64| *value = f64::midpoint(*value, other);
-    let (cpu, after) = (&mut both.cpu, &other.cpu);
-    halve(&mut cpu.put_us, after.put_us);
-    halve(&mut cpu.flush_entry_us, after.flush_entry_us);
-    halve(&mut cpu.flush_byte_ns, after.flush_byte_ns);
-    halve(&mut cpu.compact_entry_us, after.compact_entry_us);
-    halve(&mut cpu.compact_byte_ns, after.compact_byte_ns);
-    halve(&mut cpu.compact_dropped, after.compact_dropped);
-    halve(&mut cpu.sleep_extra_us, after.sleep_extra_us);
-    halve(&mut both.cores, other.cores);
-    halve(&mut both.disk.write_mb_per_sec, other.disk.write_mb_per_sec);
-    halve(&mut both.disk.sync_latency_us, other.disk.sync_latency_us);
-    both
+/// Runs for real, with measurements of the machine before, between and after them: what else goes on below a virtual machine makes it
+/// faster and slower in seconds.
+const TURNS: usize = 3;
+
+/// The mean of several measurements.
+fn mean(mut all: Vec<Hardware>) -> Option<Hardware> {
+    let fields: [fn(&mut Hardware) -> &mut f64; 11] = [
+        |it| &mut it.cpu.put_us,
+        |it| &mut it.cpu.flush_entry_us,
+        |it| &mut it.cpu.flush_byte_ns,
+        |it| &mut it.cpu.compact_entry_us,
+        |it| &mut it.cpu.compact_byte_ns,
+        |it| &mut it.cpu.compact_dropped,
+        |it| &mut it.cpu.sleep_extra_us,
+        |it| &mut it.cores,
+        |it| &mut it.disk.write_mb_per_sec,
+        |it| &mut it.disk.sync_latency_us,
+        |it| &mut it.disk.busy_sync_us,
+    ];
+    let means: Vec<f64> = fields
+        .iter()
+        .map(|field| all.iter_mut().map(|it| *field(it)).sum::<f64>() / all.len() as f64)
+        .collect();
+    let mut one = all.pop()?;
+    for (field, mean) in fields.iter().zip(means) {
+        *field(&mut one) = mean;
+    }
+    Some(one)
 }
 
 /// What a real store did in its time.
+#[derive(Default)]
 struct Ran {
     version: String,
     writes: u64,
     secs: f64,
-    totals: Totals,
+    stall_secs: f64,
+    flush_bytes: f64,
+    compact_write_bytes: f64,
 }
 
-/// A timed run for real and in the model.
+impl Ran {
+    /// Both together.
+    fn and(self, other: Ran) -> Ran {
+        Ran {
+            version: other.version,
+            writes: self.writes + other.writes,
+            secs: self.secs + other.secs,
+            stall_secs: self.stall_secs + other.stall_secs,
+            flush_bytes: self.flush_bytes + other.flush_bytes,
+            compact_write_bytes: self.compact_write_bytes + other.compact_write_bytes,
+        }
+    }
+}
+
+/// Timed runs for real, and one in the model.
 pub(super) fn run(
     case: &Case,
     mut config: Config,
@@ -60,14 +90,19 @@ pub(super) fn run(
     dir: &Path,
     stop: &Stop,
 ) -> Result<Comparison> {
-    let before = machine(&config, opener, &dir.join("before"))?;
-    let ran = write_for_its_time(&mut config, data, opener, &dir.join("run"), stop)?;
-    config.hardware = mean(&before, &machine(&config, opener, &dir.join("after"))?);
+    let mut machines = vec![machine(&config, opener, &dir.join("before"))?];
+    let mut ran = Ran::default();
+    for turn in 0..TURNS {
+        let store = dir.join(format!("run-{turn}"));
+        ran = ran.and(write_for_its_time(&mut config, data, opener, &store, stop)?);
+        machines.push(machine(&config, opener, &dir.join(format!("after-{turn}")))?);
+    }
+    config.hardware = mean(machines).unwrap_or_default();
     let predicted = super::predict(&config)?;
     let speed = ran.writes as f64 * config.entry_bytes() as f64 / ran.secs / 1e6;
-    let stalled = (ran.totals.stall_secs / ran.secs).min(1.0);
-    let flushed = ran.totals.flush_bytes;
-    let amplification = (flushed + ran.totals.compact_write_bytes) / flushed.max(1.0);
+    let stalled = (ran.stall_secs / ran.secs).min(1.0);
+    let flushed = ran.flush_bytes;
+    let amplification = (flushed + ran.compact_write_bytes) / flushed.max(1.0);
     let figures = [(predicted.user_mb_per_sec, speed), (predicted.stopped + predicted.delayed, stalled)];
     Ok(compare::timed(case, &ran.version, figures, (predicted.write_amplification, amplification)))
 }
@@ -115,5 +150,6 @@ fn write_for_its_time(
         }
         stop.check()?;
     }
-    Ok(Ran { version: store.version(), writes, secs, totals: store.totals().since(before) })
+    let Totals { stall_secs, flush_bytes, compact_write_bytes, .. } = store.totals().since(before);
+    Ok(Ran { version: store.version(), writes, secs, stall_secs, flush_bytes, compact_write_bytes })
 }

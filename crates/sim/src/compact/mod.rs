@@ -183,7 +183,9 @@ pub fn level_targets(tree: &Tree, options: &Options) -> Vec<u64> {
 /// The level that level 0 is merged into.
 pub fn base_level(tree: &Tree, options: &Options) -> usize {
     match (options.engine, options.compaction_style) {
-        (Engine::Rocksdb, CompactionStyle::Leveled) => Targets::new(tree, options).base,
+        (Engine::Rocksdb, CompactionStyle::Leveled) if options.level_compaction_dynamic_level_bytes => {
+            Targets::new(tree, options).base
+        }
         (Engine::CairnKv, CompactionStyle::Leveled) => cairn::base_level(tree, options),
         _ => 1.min(options.num_levels - 1),
     }

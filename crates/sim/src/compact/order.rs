@@ -8,52 +8,87 @@ use crate::tree::{File, Tree};
 
 /// Indices of the files of a level, the first to be tried first; those that a job reads are left out, but for round robin, which waits
 /// for its turn. Of many thousand files mostly one is tried, and then a few: the first is looked for, the others come from a heap.
-pub(super) fn order(tree: &Tree, options: &Options, level: usize) -> impl Iterator<Item = usize> {
+pub(super) fn order<'t>(
+    tree: &'t Tree,
+    options: &Options,
+    level: usize,
+) -> impl Iterator<Item = usize> + use<'t> {
     let files = tree.level(level).only();
-    let in_turn = options.compaction_pri == CompactionPri::RoundRobin;
-    let keys: Vec<u64> = match options.compaction_pri {
-        CompactionPri::MinOverlappingRatio => ratios(files, tree.level(level + 1).only()),
-        CompactionPri::ByCompensatedSize => {
-            files.iter().map(|file| u64::MAX - file.compensated_bytes).collect()
-        }
-        CompactionPri::OldestLargestSeqFirst => files.iter().map(|file| file.seqs.1).collect(),
-        CompactionPri::OldestSmallestSeqFirst => files.iter().map(|file| file.seqs.0).collect(),
-        CompactionPri::RoundRobin => {
-            let (count, from) = (files.len(), tree.level(level).next_in_turn());
-            (0..count).map(|at| ((at + count - from) % count) as u64).collect()
-        }
-    };
-    let candidates = files.iter().zip(keys).enumerate();
-    let candidates = candidates.filter(|(_, (file, _))| in_turn || !file.compacting);
-    // Of equal ones the smaller key goes first.
-    let mut rest: Vec<Candidate> = candidates.map(|(at, (_, key))| Reverse((key, at))).collect();
-    let first = (0..rest.len()).max_by_key(|&place| rest.get(place)).map(|place| rest.swap_remove(place));
-    let others = std::iter::once_with(move || BinaryHeap::from(rest))
-        .flat_map(|mut heap| std::iter::from_fn(move || heap.pop()));
-    first.into_iter().chain(others).map(|Reverse((_, at))| at)
+    let (pri, count) = (options.compaction_pri, files.len());
+    let from = if pri == CompactionPri::RoundRobin { tree.level(level).next_in_turn() } else { 0 };
+    let next = tree.level(level + 1).only();
+    let keys = move || Keys { pri, files, next, from, below: 0 };
+    let first = keys().first();
+    let others = std::iter::once_with(move || {
+        let mut keys = keys();
+        let all = (0..count).filter_map(|at| Some(Reverse((keys.of(at)?, at))));
+        BinaryHeap::from(all.filter(|Reverse((_, at))| Some(*at) != first).collect::<Vec<_>>())
+    });
+    let others = others.flat_map(|mut heap| std::iter::from_fn(move || heap.pop()));
+    first.into_iter().chain(others.map(|Reverse((_, at))| at))
 }
 
-/// What a file is tried by, and its place; the largest comes first.
-type Candidate = Reverse<(u64, usize)>;
+/// What files are tried by: the smallest first, of equal ones the first in key order.
+struct Keys<'t> {
+    pri: CompactionPri,
+    files: &'t [File],
+    next: &'t [File],
+    /// The file whose turn it is.
+    from: usize,
+    /// The first file of the next level that is not before the one at hand.
+    below: usize,
+}
 
-/// For each file, what it overlaps in the next level over its size, in 1024ths.
-fn ratios(files: &[File], next: &[File]) -> Vec<u64> {
-    let mut at = 0;
-    files
-        .iter()
-        .map(|file| {
-            while next.get(at).is_some_and(|below| below.largest < file.smallest) {
-                at += 1;
-            }
-            let mut bytes = 0;
-            while let Some(below) = next.get(at).filter(|below| below.smallest < file.largest) {
-                bytes += below.bytes;
-                if below.largest > file.largest {
-                    break;
-                }
-                at += 1;
-            }
-            bytes.saturating_mul(1024) / file.compensated_bytes.max(1)
+impl Keys<'_> {
+    /// The key of a file; they are asked for in order. `None` for those that a job reads.
+    fn of(&mut self, at: usize) -> Option<u64> {
+        let file = self.files.get(at)?;
+        if self.pri == CompactionPri::MinOverlappingRatio {
+            let (above, own) = self.ratio(file);
+            return (!file.compacting).then(|| above / own);
+        }
+        let is_free = self.pri == CompactionPri::RoundRobin || !file.compacting;
+        is_free.then(|| match self.pri {
+            CompactionPri::ByCompensatedSize => u64::MAX - file.compensated_bytes,
+            CompactionPri::OldestLargestSeqFirst => file.seqs.1,
+            CompactionPri::OldestSmallestSeqFirst => file.seqs.0,
+            _ => ((at + self.files.len() - self.from) % self.files.len().max(1)) as u64,
         })
-        .collect()
+    }
+
+    /// The file with the smallest key.
+    fn first(mut self) -> Option<usize> {
+        if self.pri != CompactionPri::MinOverlappingRatio {
+            let keys = (0..self.files.len()).filter_map(|at| Some((self.of(at)?, at)));
+            return keys.min().map(|(_, at)| at);
+        }
+        // Only those that are smaller are divided: of thousands a few.
+        let mut best = None;
+        let mut least = u64::MAX;
+        for (at, file) in self.files.iter().enumerate() {
+            let (above, own) = self.ratio(file);
+            if !file.compacting && (best.is_none() || above < least.saturating_mul(own)) {
+                (best, least) = (Some(at), above / own);
+            }
+        }
+        best
+    }
+
+    /// What a file overlaps in the next level, in 1024ths, and its size.
+    fn ratio(&mut self, file: &File) -> (u64, u64) {
+        let mut at = self.below;
+        while self.next.get(at).is_some_and(|below| below.largest < file.smallest) {
+            at += 1;
+        }
+        let mut bytes = 0;
+        while let Some(below) = self.next.get(at).filter(|below| below.smallest < file.largest) {
+            bytes += below.bytes;
+            if below.largest > file.largest {
+                break;
+            }
+            at += 1;
+        }
+        self.below = at;
+        (bytes.saturating_mul(1024), file.compensated_bytes.max(1))
+    }
 }

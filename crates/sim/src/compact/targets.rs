@@ -73,7 +73,7 @@ impl Targets {
     /// Level and score, highest score first; the last level has none.
     pub fn scores(&self, tree: &Tree, options: &Options) -> Vec<(usize, f64)> {
         let mut incoming = 0u64;
-        let mut scores: Vec<(usize, f64)> = Vec::new();
+        let mut scores: Vec<(usize, f64)> = Vec::with_capacity(options.num_levels);
         for level in 0..options.num_levels.saturating_sub(1) {
             let score = if level == 0 {
                 let bytes = tree.level(0).bytes();

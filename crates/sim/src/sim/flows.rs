@@ -169,20 +169,14 @@ impl Simulation {
             threads: hardware.cpu.writers,
             ..Work::default()
         };
-        per_second(self.capacity.flow(&work))
+        self.capacity.flow_per_second(&work)
     }
 
     /// One second of reading, by what lookups cost now.
     fn reader_flow(&self) -> Option<Flow> {
         let work = self.reads.as_ref()?.work_per_sec(&self.config)?;
-        Some(per_second(self.capacity.flow(&work)))
+        Some(self.capacity.flow_per_second(&work))
     }
-}
-
-/// A flow that is asked for a second of work in a second, whatever it could do alone.
-fn per_second(flow: Flow) -> Flow {
-    let factor = flow.alone_secs;
-    Flow { share: flow.share.map(|share| share * factor), ..flow }
 }
 
 /// What holds writers back.

@@ -302,7 +302,7 @@ impl Simulation {
     pub(super) fn install_compaction(&mut self, job: &Job, outputs: Vec<File>) {
         let bytes: u64 = outputs.iter().map(|file| file.bytes).sum();
         self.note_turn(job);
-        let removed = self.tree.remove(&job.inputs);
+        let removed = self.tree.replace(&job.inputs, job.output_level, job.output_run, outputs);
         self.counters.compact_read_bytes += removed.iter().map(|file| file.bytes).sum::<u64>();
         self.counters.compact_write_bytes += bytes;
         self.counters.compactions += 1;
@@ -310,7 +310,6 @@ impl Simulation {
         if let Some(slot) = self.written_to.get_mut(job.output_level) {
             *slot += bytes;
         }
-        self.tree.add(job.output_level, job.output_run, outputs);
         self.flow.forget_levels();
     }
 
