@@ -6,6 +6,7 @@
  */
 #include "scan.h"
 
+#include "access/htup_details.h"
 #include "miscadmin.h"
 #include "pgstat.h"
 #include "utils/memutils.h"
@@ -349,6 +350,23 @@ cairn_scan_next_batch(IndexScanDesc scan, bool backward)
 	return &state->batch;
 }
 
+/* A row id that no table has is an error of the bitmap's too, which does not say whose it is. */
+static void
+check_row_ids(Relation rel, const ItemPointerData *tid, int count)
+{
+	for (int i = 0; i < count; i++)
+	{
+		OffsetNumber offset = ItemPointerGetOffsetNumberNoCheck(&tid[i]);
+
+		if (offset < FirstOffsetNumber || offset > MaxHeapTuplesPerPage)
+			ereport(ERROR,
+					(errcode(ERRCODE_INDEX_CORRUPTED),
+					 errmsg("index \"%s\" is damaged: a row has offset %u in its page, expected 1 to %d",
+							RelationGetRelationName(rel), offset, MaxHeapTuplesPerPage),
+					 errhint("Please REINDEX it.")));
+	}
+}
+
 int64
 cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 {
@@ -363,6 +381,7 @@ cairn_get_bitmap(IndexScanDesc scan, TIDBitmap *bitmap)
 		CairnBatch *batch = &state->batch;
 
 		CHECK_FOR_INTERRUPTS();
+		check_row_ids(scan->indexRelation, batch->tid, batch->count);
 		tbm_add_tuples(bitmap, batch->tid, batch->count, false);
 		rows += batch->count;
 		state->gap = batch->count;
