@@ -180,6 +180,10 @@ impl DisplayAs for TableScan {
                     + usize::from(range.any_of.is_some() || range.lower.is_some() || range.upper.is_some())
             )?;
         }
+        let chosen_by = self.access.conditions.as_ref().map_or(0, |conditions| conditions.columns().count());
+        if chosen_by > 0 {
+            write!(f, ", {chosen_by} conditions on columns")?;
+        }
         write!(f, ", partitions={}", self.ranges.len())?;
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),

@@ -57,6 +57,25 @@ fn queries() {
     );
 }
 
+/// Goal: a scan takes conditions as far as it can: what the tree sees to whole, conditions on one column in part, and others not. Method: what EXPLAIN says of one of each.
+#[test]
+fn conditions_that_scans_take() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, i int, f double precision)");
+    run(&mut c, "insert into t select g, g % 10, g from generate_series(1, 1000) as g(g)");
+    let sql = "select i + row_number() over () from t where i > 7 and id < 500 and f > 3";
+    let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
+    for part in [
+        "full_filters=[t.id < Int32(500)]",
+        "partial_filters=[t.i > Int32(7)]",
+        "Filter: t.i > Int32(7) AND t.f > Float64(3)",
+        "range of 1 columns, 1 conditions on columns",
+    ] {
+        assert!(plan.contains(part), "{part}: {plan}");
+    }
+    assert_eq!(ask(&mut c, sql).len(), 100);
+}
+
 /// A condition on one side of an outer join stays on that side, also when both sides have a column of its name.
 #[test]
 fn outer_joins() {
