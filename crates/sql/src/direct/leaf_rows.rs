@@ -76,7 +76,7 @@ impl LeafRows {
             Ranges::None => Vec::new(),
             Ranges::Point => return Ok(None),
         };
-        let leaves = Leaves::new(access, view, ranges, read.clone(), env)?;
+        let leaves = Leaves::new(access, view, ranges, read.clone(), &[], env)?;
         Ok(leaves.map(|leaves| LeafRows { leaves, read, columns, outputs: places, rows: 0, at: 0 }))
     }
 

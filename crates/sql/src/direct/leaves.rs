@@ -1,9 +1,11 @@
 //! The leaves of an access's ranges, one after the other, and which of their rows meet its conditions.
 
+use cairn_table::row::Type;
 use cairn_table::{Block, BlockScan, ColumnBuf, Direction, KeyRange, View};
+use cairn_vfs::sync::Arc;
 
 use super::Access;
-use super::columnar::{Bounds, Buffers, Chooser, Chosen};
+use super::columnar::{Bounds, Buffers, Chooser, Chosen, Members};
 use crate::error::Result;
 use crate::expr::Env;
 
@@ -37,6 +39,7 @@ pub(crate) struct Leaf<'l> {
 
 impl Leaves {
     /// Leaves of ranges, the first one first, of which columns are going to be read. `None` where rows have to be looked at one by one: they lie elsewhere, or the condition is not of this kind.
+    /// `later`: columns, which are read, that [`Leaves::and_among`] may be called for.
     ///
     /// Errors: those of computing the conditions' values.
     pub fn new(
@@ -44,6 +47,7 @@ impl Leaves {
         view: &View,
         mut ranges: Vec<KeyRange>,
         mut read: Vec<usize>,
+        later: &[(usize, Type)],
         env: &Env<'_>,
     ) -> Result<Option<Leaves>> {
         let Some(conditions) = access.conditions.as_ref().filter(|_| !access.fetches) else {
@@ -53,7 +57,7 @@ impl Leaves {
             ranges.reverse();
         }
         let mut condition = None;
-        if conditions.columns().next().is_some() {
+        if conditions.columns().next().is_some() || !later.is_empty() {
             read.extend(conditions.columns().map(|(column, _)| column));
             let bounds = match conditions.bind(env)? {
                 Chooser::Rows(bounds) => bounds,
@@ -63,10 +67,20 @@ impl Leaves {
                 }
                 Chooser::Unknown => return Ok(None),
             };
-            let buffers = Buffers::new(conditions.columns());
+            let buffers = Buffers::new(conditions.columns().chain(later.iter().copied()));
             condition = Some(Condition { bounds, buffers, chosen: Chosen::default() });
         }
         Ok(Some(Leaves { view: view.clone(), ranges, scan: None, read, condition }))
+    }
+
+    /// Of the leaves that are still to come only rows count whose value in a column is one of these numbers.
+    pub fn and_among(&mut self, column: usize, members: &Arc<Members>) {
+        if members.range().is_none() {
+            self.ranges.clear();
+            self.scan = None;
+        } else if let Some(condition) = &mut self.condition {
+            condition.bounds.and_among(column, Arc::clone(members));
+        }
     }
 
     /// Gives the next leaf that has rows to `take`; `None` after the last one.

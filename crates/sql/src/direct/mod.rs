@@ -19,7 +19,7 @@ mod update;
 pub(crate) use access::{Access, Wanted};
 pub(crate) use aggregate::Aggregate;
 pub(crate) use arbiter::is_default;
-pub(crate) use columnar::Conditions;
+pub(crate) use columnar::{Conditions, Members, TooWide};
 pub(crate) use cursor::Cursor;
 pub(crate) use grouped::{Grouped, cells};
 pub(crate) use insert::{Insert, InsertRun};

@@ -10,10 +10,14 @@ use datafusion::error::DataFusionError;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 
 use super::errors::external;
+use super::scan::Told;
 use crate::batch::{BATCH_ROWS, Columns, array_of};
 use crate::direct::{Access, Cursor, Leaves};
 use crate::error::Error;
 use crate::expr::{Cells, Env, NoContext};
+
+/// Rows that a leaf has most of the time at most: those of the last one may be more than a batch wants.
+const LEAF_ROWS: usize = 1024;
 
 /// What is read.
 pub(super) struct Wanted<'a> {
@@ -24,6 +28,7 @@ pub(super) struct Wanted<'a> {
     pub kinds: &'a [ColumnType],
     pub schema: &'a SchemaRef,
     pub limit: Option<usize>,
+    pub told: &'a [Told],
 }
 
 /// Batches of one partition.
@@ -120,6 +125,8 @@ struct Blocks {
     kinds: Vec<ColumnType>,
     schema: SchemaRef,
     columns: Vec<ColumnBuf>,
+    /// What is told later.
+    waits: Vec<Told>,
 }
 
 impl Blocks {
@@ -128,7 +135,8 @@ impl Blocks {
         let width = wanted.access.table.def().columns.len();
         let projection: Vec<usize> = wanted.projection.iter().map(|&column| column.min(width)).collect();
         let env = Env::new(Cells::None, &[], &NoContext);
-        let leaves = Leaves::new(wanted.access, wanted.view, ranges, projection.clone(), &env)?;
+        let later: Vec<_> = wanted.told.iter().map(|told| (told.column, told.kind)).collect();
+        let leaves = Leaves::new(wanted.access, wanted.view, ranges, projection.clone(), &later, &env)?;
         Ok(leaves.map(|leaves| Blocks {
             access: Arc::clone(wanted.access),
             leaves,
@@ -136,13 +144,28 @@ impl Blocks {
             kinds: wanted.kinds.to_vec(),
             schema: Arc::clone(wanted.schema),
             columns: Vec::new(),
+            waits: wanted.told.to_vec(),
         }))
     }
 
+    /// From when on it knows which keys count, no others do.
+    fn listen(&mut self) {
+        let leaves = &mut self.leaves;
+        self.waits.retain(|told| match told.keys.get() {
+            Some(members) => {
+                leaves.and_among(told.column, members);
+                false
+            }
+            None => true,
+        });
+    }
+
     fn fill(&mut self, left: &mut usize) -> Result<Option<RecordBatch>, Error> {
-        self.columns = self.kinds.iter().map(|kind| ColumnBuf::new(kind.kind)).collect();
+        let room = BATCH_ROWS.min(*left) + LEAF_ROWS;
+        self.columns = self.kinds.iter().map(|kind| ColumnBuf::with_capacity(kind.kind, room)).collect();
         let mut rows = 0;
         while rows < BATCH_ROWS.min(*left) {
+            self.listen();
             let (projection, columns) = (&self.projection, &mut self.columns);
             let more = self.leaves.next_with(&self.access, |leaf| {
                 for (&column, to) in projection.iter().zip(columns) {

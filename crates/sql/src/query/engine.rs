@@ -9,12 +9,15 @@ use datafusion::execution::disk_manager::DiskManagerBuilder;
 use datafusion::execution::memory_pool::FairSpillPool;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::execution::session_state::SessionStateBuilder;
-use datafusion::optimizer::{Analyzer, AnalyzerRule};
+use datafusion::optimizer::optimizer::Optimizer;
+use datafusion::optimizer::{Analyzer, AnalyzerRule, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
+use super::days::Days;
 use super::functions;
+use super::join_keys::TellKeys;
 use super::literals::Literals;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
@@ -74,6 +77,7 @@ impl General {
             .with_runtime_env(runtime)
             .with_default_features()
             .with_analyzer_rules(analyzer_rules())
+            .with_optimizer_rules(optimizer_rules())
             .with_physical_optimizer_rules(physical_rules())
             .build();
         functions::register(&mut state).map_err(super::errors::datafusion_error)?;
@@ -88,11 +92,20 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
+/// DataFusion's rules for what a query does, and ours behind the one that computes constants: what it leaves is still to be moved to the tables.
+fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
+    let mut rules = Optimizer::new().rules;
+    let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");
+    rules.insert(constants.map_or(0, |at| at + 1), Arc::new(Days));
+    rules
+}
+
 /// The rules for plans of operators, without the ones that move filters down. They tell the columns of a join's sides apart by name, so that of two columns with one
 /// name the wrong side gets the filter: `a RIGHT JOIN b ... WHERE a.x IS NULL` loses rows. Filters were moved before, when columns still had their table's name.
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    rules.push(Arc::new(TellKeys));
     rules
 }
 

@@ -3,11 +3,14 @@
 mod aside;
 mod batches;
 mod change;
+mod days;
 mod engine;
 mod errors;
 mod extremes;
 mod filter;
 mod functions;
+mod join_keys;
+mod keys;
 mod literals;
 mod names;
 mod numbers;

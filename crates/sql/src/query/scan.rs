@@ -25,6 +25,7 @@ use datafusion::physical_plan::{
 
 use super::batches::{TableBatches, Wanted};
 use super::errors::external;
+use super::keys::Keys;
 use crate::direct::{Access, Ranges};
 use crate::expr::{Cells, Env, NoContext};
 
@@ -32,7 +33,7 @@ use crate::expr::{Cells, Env, NoContext};
 const ROWS_FOR_A_THREAD: u64 = 8_192;
 
 /// A part of a table, in the order of a tree.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct TableScan {
     view: View,
     access: Arc<Access>,
@@ -42,9 +43,19 @@ pub(super) struct TableScan {
     /// Of each partition.
     ranges: Vec<Vec<KeyRange>>,
     limit: Option<usize>,
+    /// Columns of the table, and the keys that joins are going to find partners for.
+    told: Vec<Told>,
     statistics: Statistics,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// A column, and which of its values count as soon as that is known.
+#[derive(Debug, Clone)]
+pub(super) struct Told {
+    pub column: usize,
+    pub kind: Type,
+    pub keys: Arc<Keys>,
 }
 
 impl TableScan {
@@ -75,9 +86,32 @@ impl TableScan {
             kinds,
             ranges,
             limit,
+            told: Vec::new(),
             statistics,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+
+    /// Whether it does not give all rows of its table.
+    pub fn leaves_out(&self) -> bool {
+        let conditions = self.access.conditions.as_ref();
+        let has_conditions = conditions.is_some_and(|conditions| conditions.columns().next().is_some());
+        has_conditions || !self.access.is_full() || self.access.residual.is_some() || !self.told.is_empty()
+    }
+
+    /// The same that looks at the keys which one of the columns that it gives has to have; `None` where it cannot.
+    pub fn told(&self, column: usize, keys: &Arc<Keys>) -> Option<TableScan> {
+        let column = *self.projection.get(column)?;
+        let kind = self.access.table.def().columns.get(column)?.kind.kind;
+        let can = matches!(kind, Type::SmallInt | Type::Int | Type::BigInt | Type::Date)
+            && self.limit.is_none()
+            && self.access.conditions.is_some()
+            && !self.access.fetches;
+        can.then(|| {
+            let mut told = self.told.clone();
+            told.push(Told { column, kind, keys: Arc::clone(keys) });
+            TableScan { told, metrics: ExecutionPlanMetricsSet::new(), ..self.clone() }
         })
     }
 }
@@ -184,6 +218,10 @@ impl DisplayAs for TableScan {
         if chosen_by > 0 {
             write!(f, ", {chosen_by} conditions on columns")?;
         }
+        for told in &self.told {
+            let name = def.columns.get(told.column).map_or("?", |column| &column.name);
+            write!(f, ", keys of a join on {name}")?;
+        }
         write!(f, ", partitions={}", self.ranges.len())?;
         match self.limit {
             Some(limit) => write!(f, ", limit={limit}"),
@@ -224,6 +262,12 @@ impl ExecutionPlan for TableScan {
         Ok(self)
     }
 
+    /// Who runs a plan again gets it without keys: the next run's are others.
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Arc::new(TableScan { told: Vec::new(), metrics, ..TableScan::clone(&self) }))
+    }
+
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let ranges = self.ranges.get(partition).cloned().unwrap_or_default();
         let schema = self.properties.eq_properties.schema();
@@ -234,6 +278,7 @@ impl ExecutionPlan for TableScan {
             kinds: &self.kinds,
             schema,
             limit: self.limit,
+            told: &self.told,
         };
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let batches = TableBatches::new(&wanted, ranges, metrics).map_err(external)?;

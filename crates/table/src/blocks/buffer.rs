@@ -202,6 +202,13 @@ impl ColumnBuf {
         ColumnBuf { values, validity: Validity::default() }
     }
 
+    /// As [`ColumnBuf::new`], with room for so many values; for texts and bytes, which are of any length, the values' own bytes take more.
+    pub fn with_capacity(kind: Type, count: usize) -> Self {
+        let mut new = ColumnBuf::new(kind);
+        new.values.reserve(count);
+        new
+    }
+
     /// Whether it is for columns of a type.
     pub(super) fn fits(&self, kind: Type) -> bool {
         std::mem::discriminant(&self.values) == std::mem::discriminant(&ColumnBuf::new(kind).values)

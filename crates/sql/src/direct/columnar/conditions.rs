@@ -2,10 +2,12 @@
 
 use cairn_table::row::Type;
 use cairn_table::{Block, Table};
+use cairn_vfs::sync::Arc;
 
 use super::buffers::Buffers;
 use super::chosen::Chosen;
 use super::filter::{Bound, Filter, Meaning};
+use super::members::Members;
 use crate::error::Result;
 use crate::expr::{Env, Node};
 
@@ -65,6 +67,11 @@ impl Conditions {
 }
 
 impl Bounds {
+    /// Rows have to meet this too: a column's value is one of these numbers.
+    pub fn and_among(&mut self, column: usize, members: Arc<Members>) {
+        self.0.push(Bound::among(column, members));
+    }
+
     /// Chooses the rows of a block that meet them all. `buffers` are for the columns that they are on.
     ///
     /// Errors: of the table.
@@ -73,10 +80,12 @@ impl Bounds {
         chosen.all(block.rows());
         for bound in &self.0 {
             let is_kept = match bound.range() {
-                Some(range) => block.keep_within(bound.column, range, chosen.words_mut())?,
+                Some(range) => {
+                    block.keep_within(bound.column, range, chosen.words_mut())? && bound.is_range()
+                }
                 None => false,
             };
-            if !is_kept {
+            if !is_kept && chosen.any() {
                 bound.keep(buffers.read(block, bound.column)?, chosen);
             }
             if !chosen.any() {

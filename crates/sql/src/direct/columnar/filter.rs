@@ -5,8 +5,10 @@
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_table::{ColumnBuf, ColumnValues};
+use cairn_vfs::sync::Arc;
 
 use super::chosen::Chosen;
+use super::members::Members;
 use crate::datum::{Datum, DatumRef, pow10};
 use crate::error::Result;
 use crate::expr::{Comparison, Env, Node};
@@ -43,6 +45,7 @@ enum Check {
     },
     /// In order, each once.
     Numbers(Vec<i128>),
+    Members(Arc<Members>),
     Bytes(Comparison, Vec<u8>),
     Texts(Vec<Vec<u8>>),
     Null {
@@ -229,12 +232,23 @@ impl Place {
 }
 
 impl Bound {
-    /// The values that meet it, from the first to the second, where it is that kind of condition.
+    /// A column's value is one of these numbers.
+    pub fn among(column: usize, members: Arc<Members>) -> Bound {
+        Bound { column, check: Check::Members(members) }
+    }
+
+    /// What the values that meet it lie between, both included, where that is known.
     pub fn range(&self) -> Option<(i128, i128)> {
-        match self.check {
-            Check::Range { low, high, inside: true } => Some((low, high)),
+        match &self.check {
+            Check::Range { low, high, inside: true } => Some((*low, *high)),
+            Check::Members(members) => members.range().map(|(low, high)| (low.into(), high.into())),
             _ => None,
         }
+    }
+
+    /// Whether all values within its range meet it.
+    pub fn is_range(&self) -> bool {
+        matches!(self.check, Check::Range { inside: true, .. })
     }
 
     /// Takes another condition in, if both together are one range of a column; else gives it back.
@@ -295,6 +309,9 @@ impl Check {
                 chosen.keep_each(|at| {
                     values.get(at).is_some_and(|value| numbers.binary_search(&(*value).into()).is_ok())
                 });
+            }
+            Check::Members(members) => {
+                chosen.keep(values, |value| i64::try_from(value.into()).is_ok_and(|value| members.holds(value)));
             }
             Check::Bytes(..) | Check::Texts(_) | Check::Null { .. } => chosen.none(),
         }

@@ -12,6 +12,7 @@ mod chosen;
 mod conditions;
 mod filter;
 mod groups;
+mod members;
 mod totals;
 
 use std::ops::Bound::{Excluded, Included};
@@ -24,6 +25,7 @@ pub(super) use self::buffers::Buffers;
 pub(super) use self::chosen::Chosen;
 pub(crate) use self::conditions::Conditions;
 pub(super) use self::conditions::{Bounds, Chooser};
+pub(crate) use self::members::{Members, TooWide};
 use self::groups::{Failed, Groups, Key, is_key};
 use self::totals::{Aggregated, Totals, TotalsOf, columns_of};
 use super::{Access, Aggregate, Ranges};

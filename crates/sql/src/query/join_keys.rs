@@ -1,0 +1,161 @@
+//! The rule that tells scans which keys the other side of a join has.
+
+use cairn_vfs::sync::Arc;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::error::Result;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::keys::{JoinKeys, Keys, are_noted};
+use super::scan::TableScan;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// Puts [`JoinKeys`] on top of the smaller sides of hash joins, where they leave rows out and the larger side comes from a scan that can look at keys. It has to
+/// be the last of the rules: others would have to know of the bond between the two.
+#[derive(Debug)]
+pub(super) struct TellKeys;
+
+impl PhysicalOptimizerRule for TellKeys {
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
+        Ok(plan.transform_up(tell)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "cairn_tell_keys"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn tell(plan: Plan) -> Result<Transformed<Plan>> {
+    let Some(join) = plan.downcast_ref::<HashJoinExec>() else { return Ok(Transformed::no(plan)) };
+    // Rows of the larger side that have no partner make nothing, and NULL is nobody's partner.
+    let are_dropped = matches!(
+        join.join_type(),
+        JoinType::Inner
+            | JoinType::Left
+            | JoinType::LeftSemi
+            | JoinType::LeftAnti
+            | JoinType::LeftMark
+            | JoinType::RightSemi
+    );
+    let is_plain = join.null_equality() == NullEquality::NullEqualsNothing && !join.null_aware;
+    if !are_dropped || !is_plain || !leaves_out(join.left()) {
+        return Ok(Transformed::no(plan));
+    }
+    let (mut right, mut told) = (Arc::clone(join.right()), Vec::new());
+    for (left_key, right_key) in join.on() {
+        let (Some(left_key), Some(right_key)) =
+            (left_key.downcast_ref::<Column>(), right_key.downcast_ref::<Column>())
+        else {
+            continue;
+        };
+        let schema = join.left().schema();
+        if !schema.fields().get(left_key.index()).is_some_and(|field| are_noted(field.data_type())) {
+            continue;
+        }
+        let keys = Keys::of(join.left().output_partitioning().partition_count());
+        if let Some(new) = told_scan(&right, right_key.index(), &keys)? {
+            right = new;
+            told.push((left_key.index(), keys));
+        }
+    }
+    if told.is_empty() {
+        return Ok(Transformed::no(plan));
+    }
+    let left: Plan = Arc::new(JoinKeys::new(Arc::clone(join.left()), told));
+    Ok(Transformed::yes(with_children(&plan, vec![left, right])?))
+}
+
+fn with_children(plan: &Plan, children: Vec<Plan>) -> Result<Plan> {
+    Arc::clone(plan).replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
+}
+
+/// Whether a plan leaves rows of its tables out: where it has them all, most keys of the other side have a partner.
+fn leaves_out(plan: &Plan) -> bool {
+    plan.is::<FilterExec>()
+        || plan.fetch().is_some()
+        || plan.downcast_ref::<TableScan>().is_some_and(TableScan::leaves_out)
+        || plan.children().into_iter().any(leaves_out)
+}
+
+/// The plan, whose scan of a column's table is told the keys; `None` where that column does not come from a scan that can look at them, unchanged, or where an
+/// operator between them would make something else of fewer rows.
+fn told_scan(plan: &Plan, column: usize, keys: &Arc<Keys>) -> Result<Option<Plan>> {
+    if plan.fetch().is_some() {
+        return Ok(None);
+    }
+    if let Some(scan) = plan.downcast_ref::<TableScan>() {
+        return Ok(scan.told(column, keys).map(|scan| Arc::new(scan) as Plan));
+    }
+    let Some((child, column)) = comes_from(plan, column) else { return Ok(None) };
+    let mut children: Vec<Plan> = plan.children().into_iter().map(Arc::clone).collect();
+    let Some(place) = children.get_mut(child) else { return Ok(None) };
+    match told_scan(place, column, keys)? {
+        Some(told) => {
+            *place = told;
+            with_children(plan, children).map(Some)
+        }
+        None => Ok(None),
+    }
+}
+
+/// Which child a column comes from, and which of its columns it is.
+fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
+    let is_passed_on = plan.is::<RepartitionExec>()
+        || plan.is::<CoalescePartitionsExec>()
+        || plan.is::<CooperativeExec>()
+        || plan.is::<SortExec>()
+        || plan.is::<SortPreservingMergeExec>()
+        || plan.is::<JoinKeys>();
+    if is_passed_on {
+        return Some((0, column));
+    }
+    if let Some(filter) = plan.downcast_ref::<FilterExec>() {
+        return Some((0, projected(filter.projection().as_deref(), column)?));
+    }
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+        let of = projection.expr().get(column)?.expr.downcast_ref::<Column>()?;
+        return Some((0, of.index()));
+    }
+    if let Some(aggregate) = plan.downcast_ref::<AggregateExec>() {
+        // A group whose key has no partner is not missed, whatever else it is grouped by.
+        let groups = aggregate.group_expr();
+        let of = groups.expr().get(column).filter(|_| !groups.has_grouping_set())?;
+        return Some((0, of.0.downcast_ref::<Column>()?.index()));
+    }
+    if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+        let column = projected(join.projection.as_deref(), column)?;
+        let left = join.left().schema().fields().len();
+        return match join.join_type() {
+            JoinType::Inner if column >= left => Some((1, column - left)),
+            JoinType::Inner | JoinType::LeftSemi => Some((0, column)),
+            JoinType::RightSemi => Some((1, column)),
+            _ => None,
+        };
+    }
+    None
+}
+
+fn projected(projection: Option<&[usize]>, column: usize) -> Option<usize> {
+    match projection {
+        Some(projection) => projection.get(column).copied(),
+        None => Some(column),
+    }
+}
