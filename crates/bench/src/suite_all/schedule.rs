@@ -5,6 +5,9 @@ use super::options::SuiteName;
 /// The share of a part's steps from which on its own pace counts for more than its guess.
 const TELLING_SHARE: f64 = 0.1;
 
+/// What others are left as a multiple of what they are expected to take, before a part may take more than its share.
+const MARGIN: f64 = 1.25;
+
 /// What remains of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Left {
@@ -51,13 +54,16 @@ impl Schedule {
         }
     }
 
-    /// What a part may take, as it begins: its share of what is left of the budget.
+    /// What a part may take, as it begins: its share of what is left of the budget, or all that those after it are not expected to need.
     pub(super) fn limit(&self, index: usize) -> Option<f64> {
         let budget = self.budget?;
         let taken: f64 = self.parts.iter().filter_map(|part| part.took).sum();
         let open: f64 = self.parts.iter().filter(|part| part.took.is_none()).map(|part| part.guess).sum();
         let own = self.parts.get(index)?.guess;
-        Some((budget - taken).max(0.0) * own / open.max(own))
+        let others = self.parts.iter().enumerate().filter(|(at, part)| *at != index && part.took.is_none());
+        let needed: f64 = others.map(|(_, part)| part.guess * self.pace(part.suite)).sum();
+        let left = (budget - taken).max(0.0);
+        Some((left * own / open.max(own)).max(left - MARGIN * needed))
     }
 
     /// What remains while part `index` is at work: `share` of its steps are over, after `seconds`.
@@ -122,17 +128,20 @@ mod tests {
         assert_eq!(it.left(4, 1.0, 12.0).seconds, 0.0);
     }
 
-    /// Goal: who is quick leaves time to the others, and no estimate is over the budget. Method: a budget of twice the guesses.
+    /// Goal: a part may take what those after it are not expected to need, its share where they need it all, and no estimate is over the budget. Method: a budget of twice the guesses, and one of half of them.
     #[test]
     fn shares_of_the_budget() {
         use SuiteName::{Hash, Kv};
         let mut it = schedule(Some(120.0), &[(Hash, 10.0), (Kv, 20.0), (Kv, 30.0)]);
-        assert_eq!(it.limit(0), Some(20.0));
+        assert_eq!(it.limit(0), Some(120.0 - 1.25 * 50.0));
         it.ended(0, 5.0, true);
-        assert_eq!(it.limit(1), Some(46.0));
+        // The last one is expected to be twice as quick as guessed too.
+        assert_eq!(it.limit(1), Some(115.0 - 1.25 * 15.0));
         it.ended(1, 100.0, false);
         assert_eq!(it.limit(2), Some(15.0));
         assert!(it.left(2, 0.2, 10.0).seconds <= 5.0);
+        let tight = schedule(Some(30.0), &[(Hash, 10.0), (Kv, 20.0), (Kv, 30.0)]);
+        assert_eq!((tight.limit(0), tight.limit(2)), (Some(5.0), Some(15.0)));
         assert_eq!(schedule(None, &[(Hash, 1.0)]).limit(0), None);
     }
 

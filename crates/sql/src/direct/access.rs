@@ -166,13 +166,16 @@ fn score(
         (None, _) => 100,
         (Some(_), false) if is_full && wanted.columns.is_empty() => 110,
         (Some(index), false) if is_full => {
-            // A narrow index is less to read than the table.
-            let width = table
-                .def()
-                .indexes
-                .get(index)
-                .map_or(usize::MAX, |index| index.columns.len() + index.include.len());
-            if width * 3 < table.def().columns.len() { 120 } else { 50 }
+            // A narrow index has fewer leaves than the table. Of the primary key behind its columns every value has to be put together, which takes longer
+            // than reading a column of the table.
+            let is_narrow = table.def().indexes.get(index).is_some_and(|index| {
+                let has = |column: &usize| {
+                    index.include.contains(column) || index.columns.iter().any(|key| key.column == *column)
+                };
+                let width = index.columns.len() + index.include.len();
+                width * 3 < table.def().columns.len() && wanted.columns.iter().all(has)
+            });
+            if is_narrow { 120 } else { 50 }
         }
         (Some(_), false) => 90,
         // Every row costs a walk down the table.

@@ -112,7 +112,9 @@ mod tests {
             (1_000, ScalarValue::TimestampMillisecond),
             (1, ScalarValue::TimestampSecond),
         ] {
-            for (day, off) in [-400, -1, 0, 1, 9000].into_iter().flat_map(|day| [(day, -1), (day, 0), (day, 1)]) {
+            for (day, off) in
+                [-400, -1, 0, 1, 9000].into_iter().flat_map(|day| [(day, -1), (day, 0), (day, 1)])
+            {
                 let moment = day * 86_400 * unit + off;
                 for op in all {
                     let expr = Expr::Literal(literal(Some(moment), None), None);
@@ -121,7 +123,11 @@ mod tests {
                     let Some((as_days, bound)) = found else { continue };
                     for other in day - 2..=day + 2 {
                         let expected = holds(op, other * 86_400 * unit, moment);
-                        assert_eq!(holds(as_days, other, i64::from(bound)), expected, "{other} {op} {moment}");
+                        assert_eq!(
+                            holds(as_days, other, i64::from(bound)),
+                            expected,
+                            "{other} {op} {moment}"
+                        );
                     }
                 }
             }

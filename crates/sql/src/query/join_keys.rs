@@ -31,7 +31,7 @@ pub(super) struct TellKeys;
 
 impl PhysicalOptimizerRule for TellKeys {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
-        Ok(plan.transform_up(tell)?.data)
+        tell_keys(plan)
     }
 
     fn name(&self) -> &str {
@@ -41,6 +41,16 @@ impl PhysicalOptimizerRule for TellKeys {
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+/// The plan, whose scans are told what can be told to them.
+pub(super) fn tell_keys(plan: Plan) -> Result<Plan> {
+    Ok(plan.transform_up(tell)?.data)
+}
+
+/// What notes keys, without it; `None` for other operators.
+pub(super) fn without_keys(plan: &Plan) -> Option<Plan> {
+    plan.downcast_ref::<JoinKeys>().and_then(|keys| keys.children().into_iter().next().map(Arc::clone))
 }
 
 fn tell(plan: Plan) -> Result<Transformed<Plan>> {

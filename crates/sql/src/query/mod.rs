@@ -10,6 +10,7 @@ mod extremes;
 mod filter;
 mod functions;
 mod join_keys;
+mod kept;
 mod keys;
 mod literals;
 mod names;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::{Arc, Mutex, lock};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
@@ -21,6 +21,7 @@ use datafusion::sql::sqlparser::ast::Statement as Tree;
 use super::aside::aside;
 use super::errors::datafusion_error;
 use super::functions::NOW;
+use super::kept::{at_rest, awake};
 use super::names::Names;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
@@ -45,6 +46,10 @@ pub(crate) struct Query {
     plan: LogicalPlan,
     /// Nothing in it waits for parameters, so that the optimizer has seen all of it.
     optimized: bool,
+    /// Nothing in it is different from run to run but what is in the tables.
+    is_fixed: bool,
+    /// What it ran as before.
+    kept: Mutex<Option<Arc<dyn ExecutionPlan>>>,
     parameters: Vec<ColumnType>,
     pub kinds: Vec<ColumnType>,
     verb: &'static str,
@@ -119,7 +124,8 @@ impl Query {
         let columns = if verb == "EXPLAIN" { explained(columns) } else { columns };
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
         let open = parameters.iter().cloned().map(Some).collect();
-        Ok((Query { plan, optimized, parameters, kinds, verb }, open, columns))
+        let (is_fixed, kept) = (optimized && !waits, Mutex::new(None));
+        Ok((Query { plan, optimized, is_fixed, kept, parameters, kinds, verb }, open, columns))
     }
 
     /// Runs it.
@@ -153,6 +159,12 @@ impl Query {
     }
 
     fn physical(&self, session: &mut Session, params: &[Datum]) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(kept) = lock(&self.kept).clone() {
+            let view = session.transaction()?.view().clone();
+            if let Some(plan) = awake(&kept, &view).map_err(datafusion_error)? {
+                return Ok(plan);
+            }
+        }
         let values = self.values(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
@@ -161,7 +173,11 @@ impl Query {
             if self.optimized { plan } else { engine.state.optimize(&plan).map_err(datafusion_error)? };
         let _within = handle.enter();
         let planned = engine.state.query_planner().create_physical_plan(&plan, &engine.state);
-        futures_executor::block_on(planned).map_err(datafusion_error)
+        let planned = futures_executor::block_on(planned).map_err(datafusion_error)?;
+        if self.is_fixed {
+            *lock(&self.kept) = at_rest(&planned).map_err(datafusion_error)?;
+        }
+        Ok(planned)
     }
 
     fn values(&self, session: &Session, params: &[Datum]) -> Result<ParamValues> {

@@ -10,7 +10,7 @@ use cairn_table::{KeyRange, View};
 use cairn_vfs::sync::Arc;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
@@ -35,7 +35,8 @@ const ROWS_FOR_A_THREAD: u64 = 8_192;
 /// A part of a table, in the order of a tree.
 #[derive(Debug, Clone)]
 pub(super) struct TableScan {
-    view: View,
+    /// `None` at rest.
+    view: Option<View>,
     access: Arc<Access>,
     /// Columns of the table; what is behind them is the row's key.
     projection: Vec<usize>,
@@ -43,6 +44,9 @@ pub(super) struct TableScan {
     /// Of each partition.
     ranges: Vec<Vec<KeyRange>>,
     limit: Option<usize>,
+    /// Of the table, when it was planned; and how many threads there are for it.
+    rows: u64,
+    threads: usize,
     /// Columns of the table, and the keys that joins are going to find partners for.
     told: Vec<Told>,
     statistics: Statistics,
@@ -80,7 +84,9 @@ impl TableScan {
         let properties =
             PlanProperties::new(equivalences, partitioning, EmissionType::Incremental, Boundedness::Bounded);
         Ok(TableScan {
-            view,
+            view: Some(view),
+            rows: access.table.rows(),
+            threads,
             access: Arc::new(access),
             projection,
             kinds,
@@ -91,6 +97,28 @@ impl TableScan {
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         })
+    }
+
+    /// The same for no run: it sees nothing, and nobody waits for it.
+    pub fn at_rest(&self) -> TableScan {
+        let metrics = ExecutionPlanMetricsSet::new();
+        TableScan { view: None, ranges: Vec::new(), told: Vec::new(), metrics, ..self.clone() }
+    }
+
+    /// The same for a run that sees this; `None` when the table is much larger or smaller than it was planned for.
+    ///
+    /// Errors: those of looking for where to divide it.
+    pub fn seeing(&self, view: &View) -> Result<Option<TableScan>> {
+        let (rows, then) = (self.access.table.rows(), self.rows);
+        if rows.max(then) > rows.min(then).saturating_mul(2).saturating_add(ROWS_FOR_A_THREAD) {
+            return Ok(None);
+        }
+        let ranges = partitions(view, &self.access, self.limit, self.threads).map_err(external)?;
+        if ranges.len() != self.properties.partitioning.partition_count() {
+            return Ok(None);
+        }
+        let (view, metrics) = (Some(view.clone()), ExecutionPlanMetricsSet::new());
+        Ok(Some(TableScan { view, ranges, metrics, ..self.clone() }))
     }
 
     /// Whether it does not give all rows of its table.
@@ -271,8 +299,12 @@ impl ExecutionPlan for TableScan {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let ranges = self.ranges.get(partition).cloned().unwrap_or_default();
         let schema = self.properties.eq_properties.schema();
+        let view = self
+            .view
+            .as_ref()
+            .ok_or_else(|| DataFusionError::Internal("a plan that is kept is run as it is".to_owned()))?;
         let wanted = Wanted {
-            view: &self.view,
+            view,
             access: &self.access,
             projection: &self.projection,
             kinds: &self.kinds,

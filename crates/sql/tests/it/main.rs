@@ -15,6 +15,7 @@ mod copy;
 mod dependents;
 mod direct;
 mod general;
+mod joins;
 mod large;
 mod records;
 mod references;

@@ -311,7 +311,9 @@ impl Check {
                 });
             }
             Check::Members(members) => {
-                chosen.keep(values, |value| i64::try_from(value.into()).is_ok_and(|value| members.holds(value)));
+                chosen.keep(values, |value| {
+                    i64::try_from(value.into()).is_ok_and(|value| members.holds(value))
+                });
             }
             Check::Bytes(..) | Check::Texts(_) | Check::Null { .. } => chosen.none(),
         }

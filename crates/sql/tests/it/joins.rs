@@ -1,0 +1,168 @@
+//! Goal: a scan that knows which keys the other side of a join has gives the rows that matter, and no query another answer. Method: queries of each kind of join, beside
+//! the same with keys that are computed, of which no scan is told.
+
+use cairn_sql::{Connection, Datum};
+
+use crate::support::{ask, database, rows, run};
+
+/// Rows of the larger table: enough for several threads.
+const ROWS: i64 = 20_000;
+
+/// Tables whose keys are of a type: a larger one with some NULLs among them, a smaller one with keys of which some have no partner and one is NULL, and a third one that refers to the larger one's rows.
+fn tables(c: &mut Connection, kind: &str, key: &str) {
+    run(c, &format!("create table large (id int primary key, k {kind}, v bigint, t text)"));
+    run(c, &format!("create table small (n int primary key, k {kind}, w int)"));
+    run(c, "create table third (m int primary key, id int, k bigint)");
+    let key_of = |number: &str| key.replace('#', number);
+    let keys = key_of("(g * 7919 % 5000 - 2500)");
+    run(
+        c,
+        &format!(
+            "insert into large select g, case when g % 11 = 0 then null else {keys} end, g * 3, 'row ' || g from generate_series(1, {ROWS}) as g(g)"
+        ),
+    );
+    let keys = key_of("(g * 3 - 3100)");
+    run(
+        c,
+        &format!(
+            "insert into small select g, case when g = 7 then null else {keys} end, g % 10 from generate_series(1, 2000) as g(g)"
+        ),
+    );
+    run(c, "insert into third select g, g * 17 % 25000, g % 100 from generate_series(1, 3000) as g(g)");
+    run(c, "analyze");
+}
+
+/// Queries in which `=` stands between keys, and whether a scan is told.
+const QUERIES: [(&str, bool); 16] = [
+    ("select large.id, v, t, n from large join small on large.k = small.k where w < 3", true),
+    ("select large.id, n from small join large on small.k = large.k where w < 0", true),
+    ("select n, large.id, t from small left join large on small.k = large.k where w = 2 and n < 900", true),
+    ("select n, large.id from small right join large on small.k = large.k and w = 2", false),
+    ("select n, large.id from small full join large on small.k = large.k and w = 2", false),
+    ("select id, t from large where exists (select 1 from small where small.k = large.k and w = 4)", true),
+    (
+        "select n from small where w < 5 and exists (select 1 from large where small.k = large.k and v > 600)",
+        true,
+    ),
+    (
+        "select n from small where w < 5 and not exists (select 1 from large where small.k = large.k and v > 30000)",
+        true,
+    ),
+    ("select id from large where not exists (select 1 from small where small.k = large.k and w < 8)", false),
+    (
+        "select n, many, total from small join (select k, count(*) as many, sum(v) as total from large group by k) as g on g.k = small.k where w = 1",
+        true,
+    ),
+    (
+        "select n, large.id, m from small join large on small.k = large.k join third on third.id = large.id where w = 6 and m < 2000",
+        true,
+    ),
+    (
+        "select count(*), sum(large.v) from large join small on large.k = small.k join third on third.id = large.id and third.k = small.w",
+        false,
+    ),
+    (
+        "select n, large.id from small join large on small.k = large.k where w < 5 and large.v % 5 = 1 and large.id > 9000",
+        true,
+    ),
+    (
+        "select n, f.id from small join (select * from large order by v desc limit 500) as f on f.k = small.k where w < 9",
+        true,
+    ),
+    (
+        "select n, f.id, f.place from small join (select id, k, row_number() over (order by id) as place from large) as f on f.k = small.k where w = 3",
+        false,
+    ),
+    ("select n, large.id from small join large on small.k is not distinct from large.k where w < 8", false),
+];
+
+fn sorted(mut rows: Vec<String>) -> Vec<String> {
+    rows.sort_unstable();
+    rows
+}
+
+fn same_answers(c: &mut Connection, kind: &str, is_told: bool) {
+    for (sql, tells) in QUERIES {
+        let plan = ask(c, &format!("explain {sql}")).join("\n");
+        assert_eq!(plan.contains("keys of a join on"), tells && is_told, "{kind}: {sql}: {plan}");
+        assert_eq!(plan.contains("JoinKeys: "), tells && is_told, "{kind}: {sql}: {plan}");
+        // A key that is computed is no column of a scan.
+        let computed = ["small.k", "large.k", "g.k", "f.k", "third.id", "large.id"].iter().fold(
+            sql.to_owned(),
+            |sql, column| {
+                sql.replace(&format!("{column} = "), &format!("{column}::text = "))
+                    .replace(&format!("= {column}"), &format!("= {column}::text"))
+            },
+        );
+        let plan = ask(c, &format!("explain {computed}")).join("\n");
+        assert!(!plan.contains("keys of a join on"), "{kind}: {computed}: {plan}");
+        assert_eq!(sorted(ask(c, sql)), sorted(ask(c, &computed)), "{kind}: {sql}");
+    }
+}
+
+#[test]
+fn joins_of_keys_that_scans_are_told() {
+    for (kind, key) in [
+        ("int", "#::int"),
+        ("bigint", "(#::bigint - 9000000000000000000)"),
+        ("smallint", "#::smallint"),
+        ("date", "(date '1970-01-01' + #::int)"),
+    ] {
+        let mut c = database().connect();
+        tables(&mut c, kind, key);
+        same_answers(&mut c, kind, true);
+        if kind != "int" {
+            continue;
+        }
+        // Changes that others do not see yet: rows that are looked at one by one.
+        run(&mut c, "begin");
+        run(&mut c, "delete from large where id % 3 = 0");
+        run(&mut c, "update small set k = null where n % 5 = 0");
+        same_answers(&mut c, kind, true);
+        run(&mut c, "rollback");
+    }
+}
+
+/// Keys that no set of bits has room for, and keys of types that are no numbers.
+#[test]
+fn joins_of_keys_that_scans_are_not_told() {
+    let mut c = database().connect();
+    tables(&mut c, "bigint", "(#::bigint * 1000000000000000)");
+    same_answers(&mut c, "bigint, far apart", true);
+    for (kind, key) in [("text", "'key ' || #"), ("numeric(12,2)", "#::numeric(12,2)")] {
+        let mut c = database().connect();
+        tables(&mut c, kind, key);
+        for (sql, _) in QUERIES {
+            let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
+            let told = plan.matches("keys of a join on").count();
+            assert_eq!(told, plan.matches("keys of a join on id").count(), "{kind}: {sql}: {plan}");
+        }
+    }
+}
+
+/// Each turn of a recursive query has keys of its own.
+#[test]
+fn joins_that_run_again() {
+    let mut c = database().connect();
+    run(&mut c, "create table next (id int primary key, follows int, note text)");
+    run(
+        &mut c,
+        &format!("insert into next select g, g - 37, 'n' || g from generate_series(1, {ROWS}) as g(g)"),
+    );
+    run(&mut c, "analyze");
+    let sql = "with recursive walk(id, steps) as (select id, 0 from next where id = 5 \
+               union all select next.id, steps + 1 from walk join next on next.follows = walk.id where walk.steps < 90) \
+               select count(*), max(id), sum(steps) from walk";
+    assert_eq!(ask(&mut c, sql), [format!("91|{}|{}", 5 + 37 * 90, 90 * 91 / 2)]);
+    // A prepared query is run with other keys.
+    run(&mut c, "create table chosen (k int primary key, w int)");
+    run(&mut c, "insert into chosen select g * 13, g % 50 from generate_series(1, 2000) as g(g)");
+    run(&mut c, "analyze");
+    let sql = "select count(*), sum(next.id) from chosen join next on next.follows = chosen.k where w = $1";
+    for w in (0..50_i64).step_by(7) {
+        let keys: Vec<i64> =
+            (1..=2000).filter(|g| g % 50 == w).map(|g| g * 13 + 37).filter(|id| *id <= ROWS).collect();
+        let expected = format!("{}|{}", keys.len(), keys.iter().sum::<i64>());
+        assert_eq!(rows(&mut c, sql, &[Datum::Int(w as i32)]).unwrap(), [expected]);
+    }
+}
