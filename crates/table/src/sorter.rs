@@ -44,6 +44,8 @@ pub(crate) struct Sorter {
     bytes: Vec<u8>,
     places: Vec<Place>,
     spilled: Option<Spilled>,
+    /// Every key so far came after the one before it.
+    is_ordered: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -73,22 +75,42 @@ fn head(key: &[u8]) -> u64 {
 
 impl Sorter {
     pub(crate) fn new(scratch: Scratch) -> Self {
-        Sorter { scratch, bytes: Vec::new(), places: Vec::new(), spilled: None }
+        Sorter { scratch, bytes: Vec::new(), places: Vec::new(), spilled: None, is_ordered: true }
     }
 
     /// Takes a record. Errors: the file system's, when there was no memory left.
     pub(crate) fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        let used = self.bytes.len() + self.places.len() * size_of::<Place>();
-        if used + key.len() + value.len() + size_of::<Place>() > self.scratch.memory
-            && !self.places.is_empty()
-        {
+        if !self.has_room(key.len() + value.len()) {
+            self.is_ordered = false;
             self.spill()?;
         }
+        self.is_ordered &= self.places.last().is_none_or(|last| self.key(last) < key);
         let start = self.bytes.len();
         self.bytes.extend(key);
         self.bytes.extend(value);
         // Records are parts of a page.
         self.places.push(Place { head: head(key), start, key: key.len() as u32, value: value.len() as u32 });
+        Ok(())
+    }
+
+    /// Whether a record of so many bytes goes into memory beside those that are there.
+    pub(crate) fn has_room(&self, len: usize) -> bool {
+        let used = self.bytes.len() + self.places.len() * size_of::<Place>();
+        used + len + size_of::<Place>() <= self.scratch.memory || self.places.is_empty()
+    }
+
+    /// Whether all records are in memory, and came in the order of their keys, each of them once.
+    pub(crate) fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// Gives the records that are in memory in the order in which they came, and lets go of them. Errors: those of `each`.
+    pub(crate) fn take_all(&mut self, mut each: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
+        let mut all = Sorter { bytes: take(&mut self.bytes), places: take(&mut self.places), ..Sorter::new(self.scratch.clone()) };
+        for place in take(&mut all.places) {
+            let (key, value) = all.record(&place);
+            each(key, value)?;
+        }
         Ok(())
     }
 

@@ -45,7 +45,8 @@ impl PhysicalOptimizerRule for TellKeys {
 
 /// The plan, whose scans are told what can be told to them.
 pub(super) fn tell_keys(plan: Plan) -> Result<Plan> {
-    Ok(plan.transform_up(tell)?.data)
+    // From above: a scan that is told leaves rows out, and has keys to tell of itself.
+    Ok(plan.transform_down(tell)?.data)
 }
 
 /// What notes keys, without it; `None` for other operators.

@@ -195,6 +195,12 @@ impl Query {
         self.verb
     }
 
+    /// Whether it ran, and need not be planned to run again.
+    #[cfg(test)]
+    pub(super) fn is_kept(&self) -> bool {
+        lock(&self.kept).is_some()
+    }
+
     /// Whether it reads a table.
     pub(super) fn reads(&self, table: u32) -> bool {
         let mut reads = false;

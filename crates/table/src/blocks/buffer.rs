@@ -1,5 +1,7 @@
 //! Values of one column, one after the other, for who computes on many at once.
 
+use std::ops::Range;
+
 use crate::row::{Interval, Type, Value};
 
 /// Values of a column. What is NULL has some value here all the same: [`ColumnBuf::validity`] says which ones count.
@@ -43,6 +45,33 @@ impl ColumnValues {
         }
     }
 
+    /// See [`ColumnBuf::keep_from`].
+    fn keep_from(&mut self, start: usize, bits: &[u64]) {
+        fn keep<T: Copy>(values: &mut Vec<T>, start: usize, bits: &[u64]) {
+            let mut to = start;
+            runs(bits, |run| {
+                let (from, end) = (start + run.start, (start + run.end).min(values.len()));
+                if from != to && from < end {
+                    values.copy_within(from..end, to);
+                }
+                to += end.saturating_sub(from);
+            });
+            values.truncate(to);
+        }
+        match self {
+            ColumnValues::Boolean(values) => keep(values, start, bits),
+            ColumnValues::SmallInt(values) => keep(values, start, bits),
+            ColumnValues::Int(values) => keep(values, start, bits),
+            ColumnValues::BigInt(values) => keep(values, start, bits),
+            ColumnValues::Real(values) => keep(values, start, bits),
+            ColumnValues::Double(values) => keep(values, start, bits),
+            ColumnValues::Decimal(values) => keep(values, start, bits),
+            ColumnValues::Interval(values) => keep(values, start, bits),
+            ColumnValues::Uuid(values) => keep(values, start, bits),
+            ColumnValues::Bytes(values) => values.keep_from(start, bits),
+        }
+    }
+
     /// Turns the values from `start` on around.
     pub(super) fn reverse_from(&mut self, start: usize) {
         fn turn<T>(values: &mut [T], start: usize) {
@@ -74,6 +103,28 @@ impl ColumnValues {
     }
 }
 
+/// Calls `each` with the ranges of set bits, in order.
+fn runs(bits: &[u64], mut each: impl FnMut(Range<usize>)) {
+    let mut run = 0..0;
+    for (nth, word) in bits.iter().enumerate() {
+        let (mut left, mut at) = (*word, 64 * nth);
+        while left != 0 {
+            let gap = left.trailing_zeros();
+            // Shifted by gap and ones apart: both together may be all 64 bits.
+            let ones = (left >> gap).trailing_ones();
+            let start = at + gap as usize;
+            if start != run.end {
+                each(run.clone());
+                run.start = start;
+            }
+            run.end = start + ones as usize;
+            at = run.end;
+            left = left.checked_shr(gap + ones).unwrap_or_default();
+        }
+    }
+    each(run);
+}
+
 /// Texts or bytes in one piece. Texts are UTF-8 if the file is sound, and nobody has looked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ByteValues {
@@ -98,6 +149,32 @@ impl ByteValues {
     pub(crate) fn push(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);
         self.ends.push(self.bytes.len());
+    }
+
+    /// See [`ColumnBuf::keep_from`].
+    fn keep_from(&mut self, start: usize, bits: &[u64]) {
+        let ByteValues { ends, bytes } = self;
+        let mut to = start;
+        let mut to_byte = ends.get(start).copied().unwrap_or_default();
+        runs(bits, |run| {
+            let (first, last) = (start + run.start, (start + run.end).min(ends.len().saturating_sub(1)));
+            let (Some(&from), Some(&end)) = (ends.get(first), ends.get(last)) else { return };
+            if first >= last {
+                return;
+            }
+            if first != to {
+                bytes.copy_within(from..end, to_byte);
+                // What was before it has become shorter by this.
+                let shorter = from - to_byte;
+                ends.copy_within(first + 1..=last, to + 1);
+                let moved = ends.get_mut(to + 1..=to + last - first).unwrap_or_default();
+                moved.iter_mut().for_each(|end| *end -= shorter);
+            }
+            to += last - first;
+            to_byte += end - from;
+        });
+        bytes.truncate(to_byte);
+        ends.truncate(to + 1);
     }
 }
 
@@ -156,6 +233,47 @@ impl Validity {
         }
         self.len += 1;
         self.nulls += usize::from(!is_valid);
+    }
+
+    /// See [`ColumnBuf::keep_from`].
+    fn keep_from(&mut self, start: usize, bits: &[u64]) {
+        let all = self.clone_bits_from(start);
+        self.truncate(start);
+        runs(bits, |run| {
+            if all.nulls == 0 {
+                return self.push_valid(run.end.min(all.len).saturating_sub(run.start));
+            }
+            for at in run.start..run.end.min(all.len) {
+                self.push(all.is_valid(at));
+            }
+        });
+    }
+
+    /// What comes from `start` on.
+    fn clone_bits_from(&self, start: usize) -> Validity {
+        let mut part = Validity::default();
+        if self.nulls == 0 {
+            part.push_valid(self.len.saturating_sub(start));
+        } else {
+            (start..self.len).for_each(|at| part.push(self.is_valid(at)));
+        }
+        part
+    }
+
+    fn truncate(&mut self, len: usize) {
+        self.len = self.len.min(len);
+        if self.nulls == 0 {
+            return;
+        }
+        self.bits.truncate(self.len.div_ceil(8));
+        if let Some(last) = self.bits.last_mut().filter(|_| !self.len.is_multiple_of(8)) {
+            *last &= (1 << (self.len % 8)) - 1;
+        }
+        let valid: usize = self.bits.iter().map(|bits| bits.count_ones() as usize).sum();
+        self.nulls = self.len - valid;
+        if self.nulls == 0 {
+            self.bits.clear();
+        }
     }
 
     /// Turns what comes from `start` on around.
@@ -287,42 +405,10 @@ impl ColumnBuf {
         true
     }
 
-    /// An empty one for the same type.
-    pub(super) fn like(&self) -> ColumnBuf {
-        let values = match &self.values {
-            ColumnValues::Boolean(_) => ColumnValues::Boolean(Vec::new()),
-            ColumnValues::SmallInt(_) => ColumnValues::SmallInt(Vec::new()),
-            ColumnValues::Int(_) => ColumnValues::Int(Vec::new()),
-            ColumnValues::BigInt(_) => ColumnValues::BigInt(Vec::new()),
-            ColumnValues::Real(_) => ColumnValues::Real(Vec::new()),
-            ColumnValues::Double(_) => ColumnValues::Double(Vec::new()),
-            ColumnValues::Decimal(_) => ColumnValues::Decimal(Vec::new()),
-            ColumnValues::Interval(_) => ColumnValues::Interval(Vec::new()),
-            ColumnValues::Uuid(_) => ColumnValues::Uuid(Vec::new()),
-            ColumnValues::Bytes(_) => ColumnValues::Bytes(ByteValues::default()),
-        };
-        ColumnBuf { values, validity: Validity::default() }
-    }
-
-    /// Appends a value of another one for the same type, if it is there.
-    pub(super) fn push_of(&mut self, other: &ColumnBuf, at: usize) {
-        fn put<T: Copy>(from: &[T], at: usize, to: &mut Vec<T>) {
-            to.extend(from.get(at));
-        }
-        match (&other.values, &mut self.values) {
-            (ColumnValues::Boolean(from), ColumnValues::Boolean(to)) => put(from, at, to),
-            (ColumnValues::SmallInt(from), ColumnValues::SmallInt(to)) => put(from, at, to),
-            (ColumnValues::Int(from), ColumnValues::Int(to)) => put(from, at, to),
-            (ColumnValues::BigInt(from), ColumnValues::BigInt(to)) => put(from, at, to),
-            (ColumnValues::Real(from), ColumnValues::Real(to)) => put(from, at, to),
-            (ColumnValues::Double(from), ColumnValues::Double(to)) => put(from, at, to),
-            (ColumnValues::Decimal(from), ColumnValues::Decimal(to)) => put(from, at, to),
-            (ColumnValues::Interval(from), ColumnValues::Interval(to)) => put(from, at, to),
-            (ColumnValues::Uuid(from), ColumnValues::Uuid(to)) => put(from, at, to),
-            (ColumnValues::Bytes(from), ColumnValues::Bytes(to)) => to.push(from.get(at).unwrap_or_default()),
-            _ => return,
-        }
-        self.validity.push(other.validity.is_valid(at));
+    /// Of the values from `start` on only those stay whose bit is set, from the lowest of the first word on.
+    pub(super) fn keep_from(&mut self, start: usize, bits: &[u64]) {
+        self.values.keep_from(start, bits);
+        self.validity.keep_from(start, bits);
     }
 
     /// Turns the values from `start` on around.
@@ -345,5 +431,90 @@ impl ColumnBuf {
             ColumnValues::Bytes(to) => to.push(&[]),
         }
         self.validity.push(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KINDS: [Type; 14] = [
+        Type::Boolean,
+        Type::SmallInt,
+        Type::Int,
+        Type::Date,
+        Type::BigInt,
+        Type::Time,
+        Type::Timestamp,
+        Type::Real,
+        Type::Double,
+        Type::Decimal,
+        Type::Interval,
+        Type::Uuid,
+        Type::Text,
+        Type::Blob,
+    ];
+
+    fn next(state: &mut u64) -> u64 {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *state >> 33
+    }
+
+    fn push(to: &mut ColumnBuf, kind: Type, number: u64, bytes: &[u8]) {
+        let text = String::from_utf8_lossy(bytes);
+        let value = match kind {
+            Type::Boolean => Value::Boolean(number & 1 == 1),
+            Type::SmallInt => Value::SmallInt(number as i16),
+            Type::Int => Value::Int(number as i32),
+            Type::Date => Value::Date(number as i32),
+            Type::BigInt => Value::BigInt(number as i64),
+            Type::Time => Value::Time(number as i64),
+            Type::Timestamp => Value::Timestamp(number as i64),
+            Type::Real => Value::Real(number as f32),
+            Type::Double => Value::Double(number as f64),
+            Type::Decimal => Value::Decimal(i128::from(number) << 40),
+            Type::Interval => Value::Interval(Interval { months: number as i32, ..Interval::default() }),
+            Type::Uuid => Value::Uuid(u128::from(number).to_le_bytes()),
+            Type::Text => Value::Text(&text),
+            Type::Blob => Value::Blob(bytes),
+        };
+        assert!(to.push(value));
+    }
+
+    /// Goal: what is kept of the values behind a place is what would be there if only that had been appended, and nothing before the place changes. Method: columns of all types, with no, few and many
+    /// NULLs before and behind the place, and bits of all densities, beside a column to which the values were appended one by one; then more is appended to both.
+    #[test]
+    fn what_is_kept_is_as_if_nothing_else_had_come() {
+        let mut state = 7;
+        for (round, kind) in (0..40).flat_map(|round| KINDS.map(|kind| (round, kind))) {
+            let (before, behind) = (next(&mut state) as usize % 200, next(&mut state) as usize % 300);
+            let nulls = [0, 30, 500, 1000][round % 4];
+            let density = [0, 20, 500, 980, 1000][round % 5];
+            let (mut found, mut expected) = (ColumnBuf::new(kind), ColumnBuf::new(kind));
+            let mut bits = vec![0u64; behind.div_ceil(64)];
+            for at in 0..before + behind + 20 {
+                if at == before + behind {
+                    found.keep_from(before, &bits);
+                    assert_eq!(found, expected, "{kind:?} {before} {behind} {bits:x?}");
+                }
+                let is_kept = at < before || at >= before + behind || next(&mut state) % 1000 < density;
+                if is_kept && (before..before + behind).contains(&at) {
+                    bits[(at - before) / 64] |= 1 << ((at - before) % 64);
+                }
+                // NULLs behind the place, before it, or in both.
+                let may_be_null = round % 3 != usize::from(at < before);
+                let is_null = may_be_null && next(&mut state) % 1000 < nulls;
+                let number = next(&mut state);
+                let bytes = vec![b'a' + (number % 26) as u8; number as usize % 9];
+                for to in [Some(&mut found), is_kept.then_some(&mut expected)].into_iter().flatten() {
+                    if is_null { to.push_null() } else { push(to, kind, number, &bytes) }
+                }
+            }
+            assert_eq!(found.len(), expected.len());
+            for at in 0..expected.len() {
+                assert_eq!(found.validity.is_valid(at), expected.validity.is_valid(at));
+            }
+            assert_eq!(found.values, expected.values);
+        }
     }
 }

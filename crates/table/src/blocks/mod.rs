@@ -22,6 +22,9 @@ use crate::storage::{Cursor, Direction, Packed};
 use crate::view::{Found, View};
 use crate::{Error, Result};
 
+/// Of a block with more than so many rows for each that is wanted, numbers are taken out one by one: all of them together take a third of that each.
+const FEW: usize = 3;
+
 /// Bytes of rows that are gathered one by one before they make a block: rows that are long are not all in memory because they are on one leaf.
 const GATHERED: usize = 1 << 20;
 
@@ -270,22 +273,18 @@ impl Block<'_> {
         }
     }
 
-    /// As [`Block::column`], of some rows, with bits as [`Block::keep_within`] has them. Cost: of packed numbers, that of these rows; else that of all of them. Errors: as [`Block::column`].
+    /// As [`Block::column`], of some rows, with bits as [`Block::keep_within`] has them. Cost: of a few packed numbers, that of these rows; else that of all of them. Errors: as [`Block::column`].
     pub fn column_of(&self, column: usize, rows: &[u64], to: &mut ColumnBuf) -> Result<()> {
-        if let Some((packed, kind)) = self.packed_rows(column)?
+        let count: usize = rows.iter().map(|word| word.count_ones() as usize).sum();
+        if count * FEW < self.rows()
+            && let Some((packed, kind)) = self.packed_rows(column)?
             && packed.chosen((column, kind), rows, to).map_err(|Changed| self.scan.damaged())?
         {
             return Ok(());
         }
-        let mut all = to.like();
-        self.column(column, &mut all)?;
-        for (nth, word) in rows.iter().enumerate() {
-            let mut left = *word;
-            while left != 0 {
-                to.push_of(&all, 64 * nth + left.trailing_zeros() as usize);
-                left &= left - 1;
-            }
-        }
+        let start = to.len();
+        self.column(column, to)?;
+        to.keep_from(start, rows);
         Ok(())
     }
 

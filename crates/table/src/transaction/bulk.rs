@@ -1,4 +1,7 @@
 //! Many rows at once into an empty table: trees are built from the bottom up instead of grown.
+//!
+//! Rows are gathered until they fill the memory that sorting may have. If they came in the order of their keys, so do most of the others: they go straight into the tree's leaves,
+//! and what comes out of order is inserted in the end. Else all of them are sorted. Of rows that come in no order the tree has the same leaves as of rows that do.
 
 use cairn_vfs::sync::Arc;
 
@@ -13,7 +16,7 @@ use crate::{Error, Result};
 /// Nodes of a tree that is built at once are filled so far: the next few rows need not divide them all.
 const FILL: f64 = 0.95;
 
-/// Takes rows for a table. Rows that come in the order of the primary key go straight into the tree's leaves.
+/// Takes rows for a table. Cost: the least for rows that come in the order of the primary key; of others, that of sorting them.
 #[derive(Debug)]
 pub struct BulkInsert<'t> {
     transaction: &'t mut Transaction,
@@ -39,10 +42,11 @@ enum Into {
 #[derive(Debug)]
 pub(super) struct Build {
     table: Arc<Table>,
-    /// Rows in the order of their keys, as long as they come so.
     builder: Builder,
-    /// The others.
+    /// Rows that are still to be put in order: all of them until it is known that they come so, then those that do not.
     rows: Sorter,
+    /// A sorter's worth of rows came in the order of their keys: they go straight into the tree.
+    comes_ordered: bool,
     /// Entries of each index.
     entries: Vec<Sorter>,
     next_row: i64,
@@ -164,6 +168,7 @@ impl Build {
             builder: Builder::new(&table.tree, FILL, table.layout(None).filter(|_| packs)),
             table: Arc::clone(table),
             rows: sorter(),
+            comes_ordered: false,
             entries: table.indexes.iter().map(|_| sorter()).collect(),
             next_row: 1,
             key: Vec::new(),
@@ -234,7 +239,12 @@ impl Build {
             place.extend(first.to_le_bytes());
             record = place;
         }
-        if self.builder.is_next(&key) {
+        if !self.comes_ordered && self.rows.is_ordered() && !self.rows.has_room(key.len() + record.len()) {
+            self.comes_ordered = true;
+            let builder = &mut self.builder;
+            self.rows.take_all(|key, record| builder.push(key, record))?;
+        }
+        if self.comes_ordered && self.builder.is_next(&key) {
             self.builder.push(&key, &record)?;
         } else {
             self.rows.push(&key, &record)?;
@@ -246,12 +256,25 @@ impl Build {
     /// Writes what is left.
     pub(super) fn finish(self, transaction: &mut Transaction, rows: u64) -> Result<()> {
         let table = Arc::clone(&self.table);
-        self.builder.finish()?;
+        let is_twice = |key: &[u8]| duplicate(&table, None, &table.no_row(key).values());
+        let mut builder = self.builder;
         let mut sorted = self.rows.finish()?;
-        while let Some((key, record)) = sorted.next()? {
-            if !table.tree.insert(key, record)? {
-                return Err(duplicate(&table, None, &table.no_row(key).values()));
+        if self.comes_ordered {
+            builder.finish()?;
+            // A few among many.
+            while let Some((key, record)) = sorted.next()? {
+                if !table.tree.insert(key, record)? {
+                    return Err(is_twice(key));
+                }
             }
+        } else {
+            while let Some((key, record)) = sorted.next()? {
+                if !builder.is_next(key) {
+                    return Err(is_twice(key));
+                }
+                builder.push(key, record)?;
+            }
+            builder.finish()?;
         }
         drop(sorted);
         for (at, (index, entries)) in table.indexes.iter().zip(self.entries).enumerate() {

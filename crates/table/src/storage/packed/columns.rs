@@ -54,6 +54,9 @@ impl Packed<'_, [u8]> {
         mut each: impl FnMut(i128),
     ) -> Result<(), Changed> {
         let high = column.high.as_ref().ok_or(Changed)?;
+        if self.is_narrow(column)? {
+            return self.numbers_of(&column.stream, range, |number| each(number.into()));
+        }
         let mut highs = Vec::with_capacity(range.len());
         self.numbers_of(high, range.clone(), |number| highs.push(number))?;
         let mut highs = highs.into_iter();

@@ -103,7 +103,7 @@ impl Packed<'_, [u8]> {
     }
 
     /// Whether 64 bits with a sign say all that numbers of the column can be here.
-    fn is_narrow(&self, column: &Column) -> Result<bool, Changed> {
+    pub(super) fn is_narrow(&self, column: &Column) -> Result<bool, Changed> {
         let stream = &column.stream;
         let Some(high) = &column.high else { return Ok(matches!(stream.form, NUMBERS | VALUES)) };
         if stream.form != NUMBERS || high.form != NUMBERS || high.bits != 0 || stream.bits > 56 {
