@@ -106,7 +106,11 @@ impl Sorter {
 
     /// Gives the records that are in memory in the order in which they came, and lets go of them. Errors: those of `each`.
     pub(crate) fn take_all(&mut self, mut each: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
-        let mut all = Sorter { bytes: take(&mut self.bytes), places: take(&mut self.places), ..Sorter::new(self.scratch.clone()) };
+        let mut all = Sorter {
+            bytes: take(&mut self.bytes),
+            places: take(&mut self.places),
+            ..Sorter::new(self.scratch.clone())
+        };
         for place in take(&mut all.places) {
             let (key, value) = all.record(&place);
             each(key, value)?;

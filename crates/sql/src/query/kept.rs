@@ -114,32 +114,45 @@ mod tests {
 
     /// Queries of the general path, and whether their plans are kept.
     const QUERIES: [(&str, bool); 14] = [
-        ("select a.g, count(*), sum(b.v) from a join b on b.a = a.id group by a.g", true),
-        ("select a.id from a where exists (select 1 from b where b.a = a.id and b.v > 50)", true),
-        ("select a.id from a where id not in (select a from b where v < 90)", true),
-        ("select a.id, b.v from a left join b on b.a = a.id and b.v % 7 = 0 order by a.id, b.v limit 60", true),
+        ("select a.g, count(*), sum(b.v) from a join b on b.r = a.id group by a.g", true),
+        ("select a.id from a where exists (select 1 from b where b.r = a.id and b.v > 50)", true),
+        ("select a.id from a where id not in (select r from b where v < 90)", true),
+        (
+            "select a.id, b.v from a left join b on b.r = a.id and b.v % 7 = 0 order by a.id, b.v limit 60",
+            true,
+        ),
         ("select a.id, c.id from a cross join (select id from b where v = 3) as c where a.g = 2", true),
         ("select a.id from a join b on a.id < b.v and a.g = 3 and b.id < 20", true),
         ("select g from a union all select v from b where v < 4", true),
-        ("select distinct g, v from a join b on b.a = a.id where v < 9", true),
-        ("select g, max(v) from a join b on b.a = a.id group by g having count(*) > 3 order by 2 desc, 1", true),
+        ("select distinct g, v from a join b on b.r = a.id where v < 9", true),
+        (
+            "select g, max(v) from a join b on b.r = a.id group by g having count(*) > 3 order by 2 desc, 1",
+            true,
+        ),
         ("select id, row_number() over (partition by g order by id) from a", false),
         ("select id + x from a, generate_series(1, 3) as s(x)", false),
-        ("with recursive r(n) as (select min(id) from a union all select n + 1 from r where n < 5) select n from r", false),
-        ("explain select a.id from a join b on a.id = b.a", false),
-        ("select count(*), now() > timestamp '2000-01-01' from a join b on a.id = b.a", false),
+        (
+            "with recursive r(n) as (select min(id) from a union all select n + 1 from r where n < 5) select n from r",
+            false,
+        ),
+        ("explain select a.id from a join b on a.id = b.r", false),
+        ("select count(*), now() > timestamp '2000-01-01' from a join b on a.id = b.r", false),
     ];
 
     /// Goal: a plan that is kept gives every run what a new one would, and holds nobody up. Method: queries of all kinds, over and over, while rows come and go, in transactions that see
     /// less, after changes of the schema, and when a table has become many times as large; beside a connection that has not seen the query before.
     #[test]
     fn runs_of_kept_plans() {
-        let database =
-            Database::builder().fs(Arc::new(MemFs::new())).cache_bytes(16 << 20).threads(2).open("k.db").unwrap();
+        let database = Database::builder()
+            .fs(Arc::new(MemFs::new()))
+            .cache_bytes(16 << 20)
+            .threads(2)
+            .open("k.db")
+            .unwrap();
         let (mut writer, mut reader, mut old) = (database.connect(), database.connect(), database.connect());
         let mut run = |sql: &str| writer.execute(sql, &[]).unwrap_or_else(|error| panic!("{sql}: {error}"));
         run("create table a (id int primary key, g int, t text)");
-        run("create table b (id int primary key, a int not null, v int)");
+        run("create table b (id int primary key, r int not null, v int)");
         run("insert into a select i, i % 5, 't' || i from generate_series(1, 100) as s(i)");
         run("insert into b select i, i % 120 + 1, i % 101 from generate_series(1, 1000) as s(i)");
         run("analyze");
@@ -156,8 +169,8 @@ mod tests {
             "insert into b select i, i % 90 + 1, i % 77 from generate_series(2001, 2600) as s(i)",
             "delete from a where id % 4 = 1",
             "update b set v = v + 1 where id % 3 = 0",
-            "insert into a select i, i % 5, 't' || i from generate_series(1001, 41000) as s(i)",
-            "insert into b select i, i % 40000 + 1, i % 50000 from generate_series(5001, 65000) as s(i)",
+            "insert into a select i, i % 5, 't' || i from generate_series(1001, 17000) as s(i)",
+            "insert into b select i, i % 16000 + 1, i % 20000 from generate_series(5001, 25000) as s(i)",
             "delete from b where id > 300",
         ];
         for change in changes {
@@ -176,7 +189,7 @@ mod tests {
         run("set lock_timeout = '1s'");
         run("alter table b add column w int default 5");
         run("vacuum");
-        let sql = "select a.g, sum(b.w) from a join b on b.a = a.id group by a.g";
+        let sql = "select a.g, sum(b.w) from a join b on b.r = a.id group by a.g";
         assert_eq!(rows(&mut reader, sql), rows(&mut database.connect(), sql));
         for (sql, _) in QUERIES.iter().filter(|(sql, _)| !sql.starts_with("explain")) {
             assert_eq!(rows(&mut reader, sql), rows(&mut database.connect(), sql), "{sql}");

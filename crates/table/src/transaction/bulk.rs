@@ -239,6 +239,11 @@ impl Build {
             place.extend(first.to_le_bytes());
             record = place;
         }
+        // A key alone may be too long for a page: now, while it is known which row that is.
+        let most = table.tree.max_record();
+        if key.len() + record.len() > most {
+            return Err(Error::TooLong { key: key.len(), value: record.len(), most });
+        }
         if !self.comes_ordered && self.rows.is_ordered() && !self.rows.has_room(key.len() + record.len()) {
             self.comes_ordered = true;
             let builder = &mut self.builder;
