@@ -57,15 +57,15 @@ pub struct CompareArgs {
     pub a: PathBuf,
     /// The later run
     pub b: Option<PathBuf>,
-    /// End with exit code 2 where something got worse beyond limit and noise, a figure is missing, or nothing can be compared
+    /// End with exit code 2 where something got worse beyond tolerance and noise, a figure is missing, or nothing can be compared
     #[arg(long)]
     pub fail: bool,
     /// How much worse a time or a rate may get, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
-    pub limit: f64,
+    #[arg(long, alias = "limit", value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    pub tolerance: f64,
     /// How much worse a count may get, in percent: instructions, bytes of constant stores, pages, hit rates
-    #[arg(long, value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
-    pub limit_counts: f64,
+    #[arg(long, alias = "limit-counts", value_name = "PERCENT", default_value_t = 1.0, value_parser = percent)]
+    pub tolerance_counts: f64,
     /// Also show what did not change
     #[arg(long)]
     pub all: bool,

@@ -35,7 +35,7 @@ the same file.")]
     /// Search for the best settings: the Pareto front over objectives
     #[command(after_help = "Examples:
   cairn sim optimize --options OPTIONS-000007 --objective write_amp,space_amp \\
-      --limit stall_secs=0 --export best.OPTIONS
+      --at-most stall_secs=0 --export best.OPTIONS
   cairn sim optimize --objective stall_secs,memory \\
       --vary options.write_buffer_size=8MiB..256MiB --samples 300
 
@@ -197,8 +197,8 @@ pub struct OptimizeArgs {
     #[arg(long, value_enum, value_delimiter = ',', default_value = "write_amp,space_amp")]
     pub objective: Vec<Objective>,
     /// The most that an objective may be, such as space_amp=1.3; can be repeated
-    #[arg(long, value_name = "OBJECTIVE=MOST")]
-    pub limit: Vec<String>,
+    #[arg(long, alias = "limit", value_name = "OBJECTIVE=MOST")]
+    pub at_most: Vec<String>,
     /// Write the changes of the first configuration of the front, as an OPTIONS file or as kv options
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,

@@ -93,7 +93,7 @@ pub fn compare(fs: &Arc<dyn Fs>, args: &CompareArgs) -> Result<Outcome> {
         return Ok(Outcome::Done);
     };
     let compared = compare_runs(&before, &after);
-    let limits = Limits { counts: args.limit_counts / 100.0, times: args.limit / 100.0 };
+    let limits = Limits { counts: args.tolerance_counts / 100.0, times: args.tolerance / 100.0 };
     let mut failed = None;
     let judged = judge(&compared, limits, &after, &mut |row| {
         let name = format!(

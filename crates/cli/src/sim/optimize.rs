@@ -68,7 +68,7 @@ struct Limit {
 impl Limit {
     fn parse(text: &str) -> Result<Limit> {
         let refuse =
-            || Error::usage(format!("--limit {text}: expected OBJECTIVE=NUMBER, such as space_amp=1.3"));
+            || Error::usage(format!("--at-most {text}: expected OBJECTIVE=NUMBER, such as space_amp=1.3"));
         let (name, most) = text.split_once('=').ok_or_else(refuse)?;
         let objective = Objective::from_str(name, false).map_err(|_| refuse())?;
         let most = super::setup::value_of(most).as_f64().ok_or_else(refuse)?;
@@ -101,7 +101,7 @@ fn front<'a>(tried: Vec<Tried<'a>>) -> Vec<Tried<'a>> {
 
 /// Searches, and shows the front.
 pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
-    let limits: Vec<Limit> = args.limit.iter().map(|text| Limit::parse(text)).collect::<Result<_>>()?;
+    let limits: Vec<Limit> = args.at_most.iter().map(|text| Limit::parse(text)).collect::<Result<_>>()?;
     let Setup { config, notes } = setup(fs, &args.from)?;
     tell(&notes);
     let vary = VaryArgs {

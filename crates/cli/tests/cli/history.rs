@@ -55,7 +55,7 @@ fn regressions_fail() {
         "{slow}"
     );
     scratch.run("bench compare slow.json --history h").ended(0);
-    scratch.run("bench compare slow.json --fail --limit 150 --history h").ended(0);
+    scratch.run("bench compare slow.json --fail --tolerance 150 --history h").ended(0);
     let same = scratch.run("bench compare same.json --fail --history h --all").ended(0).text();
     assert!(same.contains("no regression") && same.contains("same"), "{same}");
     let json = scratch.run("bench compare slow.json --fail --history h --json").ended(2).json();
@@ -66,7 +66,7 @@ fn regressions_fail() {
     scratch.run("bench compare 1.json slow.json --fail --history none").ended(2);
     let plain = scratch.run("bench compare 1.json slow.json --history none").ended(0).text();
     assert!(plain.contains("geometric mean"), "{plain}");
-    scratch.run("bench compare 1.json --limit=-3").failed(&["percent"]);
+    scratch.run("bench compare 1.json --tolerance=-3").failed(&["percent"]);
 
     let trend = scratch.run("bench history throughput --history h --html trend.html").ended(0).text();
     assert!(
@@ -147,7 +147,7 @@ fn the_workflow_runs() {
     let steps = steps(workflow);
     // Counts take valgrind, and minutes of it in a build without optimization; tests run beside others, which no limit of use allows for.
     let adapted = |script: &str| {
-        let script = script.replace("runs/counts-*.json ", "").replace("--limit 25", "--limit 1000");
+        let script = script.replace("runs/counts-*.json ", "").replace("--tolerance 25", "--tolerance 1000");
         script.replace("--rounds 5", "--rounds 3 --no-latencies --no-probes")
     };
     let names: Vec<&str> = steps.iter().map(|(name, _)| name.as_str()).collect();

@@ -90,7 +90,7 @@ fn mistakes_are_named() {
     scratch.run("sim run --hardware toaster").failed(&["toaster"]);
     scratch.run("sim sweep --vary options.max_background_jobs=1..4").failed(&["--samples"]);
     scratch.run("sim sweep --vary options.nothing=1,2").failed(&["nothing"]);
-    scratch.run("sim optimize --limit width=3").failed(&["width"]);
+    scratch.run("sim optimize --at-most width=3").failed(&["width"]);
     scratch.run("sim validate --filter nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
     if cfg!(feature = "peers") {
         scratch.run("sim validate --library nowhere.so --filter fifo").failed(&["nowhere.so"]);
@@ -174,7 +174,7 @@ fn a_search_finds_a_front() {
     let found: Value = serde_json::from_str(&ran.text()).unwrap();
     assert!(!found["front"].as_array().unwrap().is_empty(), "{found}");
     scratch.run(&format!("sim run {SMALL} --options changes")).ended(0);
-    let ran = scratch.run(&format!("{search} --limit space_amp=0.01")).ended(2);
+    let ran = scratch.run(&format!("{search} --at-most space_amp=0.01")).ended(2);
     assert!((ran.text() + &ran.err).contains("space_amp"));
 }
 

@@ -273,6 +273,22 @@ impl Block<'_> {
         }
     }
 
+    /// Takes rows out whose value in a column of texts or bytes is NULL or does not hold, with `rows` as [`Block::keep_within`] has them. False, and nothing, where [`Block::column`] has to be asked for
+    /// that. Cost: `holds` is called for each of the few different values that there are. Errors: as [`Block::column`].
+    pub fn keep_texts(
+        &self,
+        column: usize,
+        holds: impl FnMut(&[u8]) -> bool,
+        rows: &mut [u64],
+    ) -> Result<bool> {
+        match self.packed_rows(column)? {
+            Some((packed, kind)) => {
+                packed.keep_texts((column, kind), holds, rows).map_err(|Changed| self.scan.damaged())
+            }
+            None => Ok(false),
+        }
+    }
+
     /// As [`Block::column`], of some rows, with bits as [`Block::keep_within`] has them. Cost: of a few packed numbers, that of these rows; else that of all of them. Errors: as [`Block::column`].
     pub fn column_of(&self, column: usize, rows: &[u64], to: &mut ColumnBuf) -> Result<()> {
         let count: usize = rows.iter().map(|word| word.count_ones() as usize).sum();

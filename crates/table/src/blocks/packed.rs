@@ -82,6 +82,21 @@ impl PackedRows<'_> {
         }
     }
 
+    /// See [`Block::keep_texts`](super::Block::keep_texts).
+    pub(super) fn keep_texts(
+        &self,
+        (column, kind): (usize, Type),
+        holds: impl FnMut(&[u8]) -> bool,
+        rows: &mut [u64],
+    ) -> Result<bool, Changed> {
+        match self.table.place(self.index, column) {
+            Some(TablePlace::Row(at)) if matches!(kind, Type::Text | Type::Blob) => {
+                self.page.keep_texts(&self.page.column(at, 0)?, self.range.clone(), holds, rows)
+            }
+            _ => Ok(false),
+        }
+    }
+
     /// Appends the values of chosen rows. False, and nothing, where all have to be decoded for that.
     pub(super) fn chosen(
         &self,

@@ -86,6 +86,7 @@ type Range<'a> = (Bound<&'a [u8]>, Bound<&'a [u8]>);
 thread_local! {
     /// Columns of blocks that were compared with bounds without being decoded.
     static COMPARED: Cell<u64> = const { Cell::new(0) };
+    static TEXTS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The number that a value is in the unit of its column.
@@ -102,7 +103,11 @@ fn whole(column: &ColumnBuf, at: usize) -> Option<i128> {
     }
 }
 
-/// Compares what a block says of chosen rows with what its columns say: with every third row, and with those between two values of the column.
+/// Whether a row is chosen.
+type Holds<'h> = &'h dyn Fn(usize) -> bool;
+
+/// Compares what a block says of chosen rows with what its columns say: with few rows, and with most of them, behind some that were there before; with those between two values of the column, and with those that
+/// have some texts.
 fn agree_of_chosen(block: &Block<'_>, column: usize, kind: Type, all: &ColumnBuf) {
     let rows = block.rows();
     let bits = |holds: &dyn Fn(usize) -> bool| {
@@ -110,11 +115,29 @@ fn agree_of_chosen(block: &Block<'_>, column: usize, kind: Type, all: &ColumnBuf
         (0..rows).filter(|at| holds(*at)).for_each(|at| words[at / 64] |= 1 << (at % 64));
         words
     };
-    let mut few = ColumnBuf::new(kind);
-    block.column_of(column, &bits(&|at| at % 3 == 1), &mut few).unwrap();
-    let expected: Vec<String> = (0..rows).skip(1).step_by(3).map(|at| shown(all, at, kind)).collect();
-    let found: Vec<String> = (0..few.len()).map(|at| shown(&few, at, kind)).collect();
-    assert_eq!(found, expected, "{column}");
+    let mut some = ColumnBuf::new(kind);
+    let mut expected: Vec<String> = Vec::new();
+    let choices: [Holds<'_>; 5] =
+        [&|at| at % 9 == 1, &|at| at % 3 == 1, &|at| at % 5 != 2, &|at| at % 40 > 3, &|_| true];
+    for holds in choices {
+        block.column_of(column, &bits(holds), &mut some).unwrap();
+        expected.extend((0..rows).filter(|at| holds(*at)).map(|at| shown(all, at, kind)));
+        let found: Vec<String> = (0..some.len()).map(|at| shown(&some, at, kind)).collect();
+        assert_eq!(found, expected, "{column}");
+    }
+    if let ColumnValues::Bytes(values) = all.values() {
+        let first = values.get(0).unwrap_or_default().to_vec();
+        let tests: [&dyn Fn(&[u8]) -> bool; 4] =
+            [&|value| value == first, &|value| value.len() % 2 == 0, &|_| true, &|_| false];
+        for holds in tests {
+            let mut words = bits(&|at| at % 7 != 2);
+            if block.keep_texts(column, holds, &mut words).unwrap() {
+                TEXTS.set(TEXTS.get() + 1);
+                let is_kept = |at: usize| all.validity().is_valid(at) && values.get(at).is_some_and(holds);
+                assert_eq!(words, bits(&|at| at % 7 != 2 && is_kept(at)), "{column}");
+            }
+        }
+    }
     let (Some(a), Some(b)) = (whole(all, 0), whole(all, rows / 2)) else { return };
     for (low, high) in
         [(a.min(b), a.max(b)), (a, a), (i128::MIN, b), (b, i128::MAX), (a.max(b), a.min(b) - 1)]
@@ -258,6 +281,8 @@ fn blocks_of_packed_leaves_are_scans() {
                 };
                 assert!(at < TYPES.len());
             }
+            texts.0 =
+                ["ash", "birch", "", "a text that is longer than the others"][id as usize % 4].to_owned();
             bulk.push(&values(&row, &texts)).unwrap();
         }
         bulk.finish().unwrap();
@@ -268,6 +293,7 @@ fn blocks_of_packed_leaves_are_scans() {
     let table = fixture.table("t");
     agree_through_changes(&fixture, &table, &mut rng);
     assert!(COMPARED.get() > 300, "{}", COMPARED.get());
+    assert!(TEXTS.get() > 100, "{}", TEXTS.get());
 }
 
 fn agree_through_changes(fixture: &Fixture, table: &Arc<Table>, rng: &mut SeededRng) {

@@ -79,13 +79,7 @@ impl Bounds {
         buffers.clear();
         chosen.all(block.rows());
         for bound in &self.0 {
-            let is_kept = match bound.range() {
-                Some(range) => {
-                    block.keep_within(bound.column, range, chosen.words_mut())? && bound.is_range()
-                }
-                None => false,
-            };
-            if !is_kept && chosen.any() {
+            if !bound.keep_packed(block, chosen)? && chosen.any() {
                 bound.keep(buffers.read(block, bound.column)?, chosen);
             }
             if !chosen.any() {

@@ -4,7 +4,7 @@
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use cairn_table::{ColumnBuf, ColumnValues};
+use cairn_table::{Block, ColumnBuf, ColumnValues};
 use cairn_vfs::sync::Arc;
 
 use super::chosen::Chosen;
@@ -238,17 +238,12 @@ impl Bound {
     }
 
     /// What the values that meet it lie between, both included, where that is known.
-    pub fn range(&self) -> Option<(i128, i128)> {
+    fn range(&self) -> Option<(i128, i128)> {
         match &self.check {
             Check::Range { low, high, inside: true } => Some((*low, *high)),
             Check::Members(members) => members.range().map(|(low, high)| (low.into(), high.into())),
             _ => None,
         }
-    }
-
-    /// Whether all values within its range meet it.
-    pub fn is_range(&self) -> bool {
-        matches!(self.check, Check::Range { inside: true, .. })
     }
 
     /// Takes another condition in, if both together are one range of a column; else gives it back.
@@ -263,6 +258,26 @@ impl Bound {
             }
             _ => Some(other),
         }
+    }
+
+    /// Takes those out of a block's rows that do not meet it, without decoding the column. False where it has to be decoded: what is there meets it as well as can be said.
+    ///
+    /// Errors: of the table.
+    pub fn keep_packed(&self, block: &Block<'_>, chosen: &mut Chosen) -> Result<bool> {
+        let rows = chosen.words_mut();
+        Ok(match (&self.check, self.range()) {
+            (Check::Range { inside: true, .. }, Some(range)) => {
+                block.keep_within(self.column, range, rows)?
+            }
+            (Check::Members(_), Some(range)) => {
+                block.keep_within(self.column, range, rows)?;
+                false
+            }
+            (check @ (Check::Bytes(..) | Check::Texts(_)), _) => {
+                block.keep_texts(self.column, |value| check.holds_bytes(value), rows)?
+            }
+            _ => false,
+        })
     }
 
     /// Takes those out of the chosen rows that do not meet it.

@@ -10,6 +10,9 @@ use super::symbols::Symbols;
 use super::{ALL_NULL, CODES, HIGH, LOW, NO_NULLS, NUMBERS, PLAIN, TEXTS, VALUES, bits};
 use crate::storage::node::max_record;
 
+/// Bytes of short texts, which are copied at once.
+const WIDE: usize = 16;
+
 /// Bytes, and where each value ends in them.
 type Bytes<'t> = (&'t mut Vec<u8>, &'t mut Vec<usize>);
 
@@ -146,8 +149,17 @@ impl Packed<'_, [u8]> {
                 let start = if nth == 0 { Some(0) } else { end(nth - 1) };
                 let text = start.zip(end(nth)).and_then(|(start, end)| heap.get(start..end));
                 is_sound &= text.is_some() && bytes.len() <= most;
-                if is_sound {
-                    bytes.extend_from_slice(text.unwrap_or_default());
+                if let Some(text) = text.filter(|_| is_sound) {
+                    let wide = heap.get(start.unwrap_or_default()..).and_then(<[u8]>::first_chunk::<WIDE>);
+                    match wide {
+                        // Most of such texts are short: copied in one piece with what is behind them, which is cut off again.
+                        Some(wide) if text.len() <= WIDE => {
+                            let whole = bytes.len() + text.len();
+                            bytes.extend_from_slice(wide);
+                            bytes.truncate(whole);
+                        }
+                        _ => bytes.extend_from_slice(text),
+                    }
                 }
                 ends.push(bytes.len());
             })?;

@@ -8,7 +8,7 @@ use cairn_pool::Changed;
 
 use super::columns::Column;
 use super::read::{Packed, Stream};
-use super::{NUMBERS, VALUES, bits};
+use super::{ALL_NULL, NUMBERS, TEXTS, VALUES, bits};
 
 impl Packed<'_, [u8]> {
     /// Takes records out whose number in a column is NULL or not from `least` to `most`. False, and nothing, where the numbers have to be decoded for that. Cost: numbers are compared as they are
@@ -24,15 +24,7 @@ impl Packed<'_, [u8]> {
         if !self.is_narrow(column)? {
             return Ok(false);
         }
-        if self.has_nulls(column) {
-            let mut at = 0;
-            self.nulls(column, range.clone(), |is_null| {
-                if let Some(word) = rows.get_mut(at / 64).filter(|_| is_null) {
-                    *word &= !(1 << (at % 64));
-                }
-                at += 1;
-            })?;
-        }
+        self.keep_valid(column, range.clone(), rows)?;
         let (Ok(least), Ok(most)) =
             (i64::try_from(least.max(i64::MIN.into())), i64::try_from(most.min(i64::MAX.into())))
         else {
@@ -60,18 +52,78 @@ impl Packed<'_, [u8]> {
                 if is_within.iter().all(|is_within| *is_within) {
                     return Ok(true);
                 }
-                let mut at = 0;
-                bits::each(self.0, stream.place, stream.bits, range, |nth| {
-                    let keeps = is_within.get(nth as usize) == Some(&true);
-                    if let Some(word) = rows.get_mut(at / 64).filter(|_| !keeps) {
-                        *word &= !(1 << (at % 64));
-                    }
-                    at += 1;
-                })?;
+                self.keep_numbered(stream, range, &is_within, rows)?;
             }
             _ => return Err(Changed),
         }
         Ok(true)
+    }
+
+    /// Takes records out whose bytes in a column are NULL or do not hold. False, and nothing, where the column does not have few different values here. Cost: a look at each of these, and at the number of
+    /// each record's.
+    pub(crate) fn keep_texts(
+        &self,
+        column: &Column,
+        range: Range<usize>,
+        mut holds: impl FnMut(&[u8]) -> bool,
+        rows: &mut [u64],
+    ) -> Result<bool, Changed> {
+        let stream = &column.stream;
+        if stream.form != TEXTS || stream.nulls == ALL_NULL {
+            return Ok(false);
+        }
+        let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
+        let (table, len) = (usize::from(stream.table), 2 * usize::from(stream.len));
+        let ends = self.0.get(table..table + len).ok_or(Changed)?.as_chunks::<2>().0;
+        let mut start = 0;
+        let mut are_kept = Vec::with_capacity(ends.len());
+        for end in ends {
+            let end = usize::from(u16::from_le_bytes(*end));
+            are_kept.push(holds(heap.get(start..end).ok_or(Changed)?));
+            start = end;
+        }
+        self.keep_valid(column, range.clone(), rows)?;
+        if are_kept.iter().all(|is_kept| *is_kept) {
+            return Ok(true);
+        }
+        if are_kept.iter().any(|is_kept| *is_kept) {
+            self.keep_numbered(stream, range, &are_kept, rows)?;
+        } else {
+            rows.fill(0);
+        }
+        Ok(true)
+    }
+
+    /// Takes records out that are NULL.
+    fn keep_valid(&self, column: &Column, range: Range<usize>, rows: &mut [u64]) -> Result<(), Changed> {
+        if !self.has_nulls(column) {
+            return Ok(());
+        }
+        let mut at = 0;
+        self.nulls(column, range, |is_null| {
+            if let Some(word) = rows.get_mut(at / 64).filter(|_| is_null) {
+                *word &= !(1 << (at % 64));
+            }
+            at += 1;
+        })
+    }
+
+    /// Takes records out whose number is that of a value which is not kept.
+    fn keep_numbered(
+        &self,
+        stream: &Stream,
+        range: Range<usize>,
+        are_kept: &[bool],
+        rows: &mut [u64],
+    ) -> Result<(), Changed> {
+        let mut at = 0;
+        bits::each(self.0, stream.place, stream.bits, range, |nth| {
+            let is_kept = are_kept.get(nth as usize) == Some(&true);
+            if let Some(word) = rows.get_mut(at / 64) {
+                *word &= !(u64::from(!is_kept) << (at % 64));
+            }
+            at += 1;
+        })
     }
 
     /// Gives the numbers of chosen records in a column of up to 16 bytes. False, and nothing, where both halves of them count.
