@@ -106,6 +106,9 @@ fn whole(column: &ColumnBuf, at: usize) -> Option<i128> {
 /// Whether a row is chosen.
 type Holds<'h> = &'h dyn Fn(usize) -> bool;
 
+/// Whether a text is wanted.
+type HoldsText<'h> = &'h dyn Fn(&[u8]) -> bool;
+
 /// Compares what a block says of chosen rows with what its columns say: with few rows, and with most of them, behind some that were there before; with those between two values of the column, and with those that
 /// have some texts.
 fn agree_of_chosen(block: &Block<'_>, column: usize, kind: Type, all: &ColumnBuf) {
@@ -127,7 +130,7 @@ fn agree_of_chosen(block: &Block<'_>, column: usize, kind: Type, all: &ColumnBuf
     }
     if let ColumnValues::Bytes(values) = all.values() {
         let first = values.get(0).unwrap_or_default().to_vec();
-        let tests: [&dyn Fn(&[u8]) -> bool; 4] =
+        let tests: [HoldsText<'_>; 4] =
             [&|value| value == first, &|value| value.len() % 2 == 0, &|_| true, &|_| false];
         for holds in tests {
             let mut words = bits(&|at| at % 7 != 2);
