@@ -235,3 +235,39 @@ fn note_values<T: ArrowPrimitiveType<Native: Into<i64>>>(
         Some(_) => values.iter().flatten().try_for_each(|value| members.insert(value.into())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(values: &[i64]) -> Members {
+        let mut members = Members::default();
+        values.iter().for_each(|value| members.insert(*value).unwrap());
+        members
+    }
+
+    /// Goal: keys are told when all partitions have come to their end, whole, and not before; never where those of one are too far apart, or of all together, or one broke off. Method: partitions in turn.
+    #[test]
+    fn keys_are_told_when_all_are_there() {
+        let keys = Keys::of(3);
+        for values in [&[5, 9][..], &[], &[-70, 5]] {
+            assert!(keys.get().is_none());
+            keys.add(Ok(members(values)));
+        }
+        let found = keys.get().unwrap();
+        assert_eq!(found.range(), Some((-70, 9)));
+        assert!([5, 9, -70].iter().all(|value| found.holds(*value)) && !found.holds(0));
+        for parts in [
+            [Ok(members(&[1])), Err(TooWide)],
+            [Err(TooWide), Ok(members(&[1]))],
+            [Ok(members(&[0])), Ok(members(&[i64::MAX]))],
+        ] {
+            let keys = Keys::of(2);
+            parts.into_iter().for_each(|part| keys.add(part));
+            assert!(keys.get().is_none());
+        }
+        let broken = Keys::of(2);
+        broken.add(Ok(members(&[1])));
+        assert!(broken.get().is_none());
+    }
+}
