@@ -76,6 +76,43 @@ fn conditions_that_scans_take() {
     assert_eq!(ask(&mut c, sql).len(), 100);
 }
 
+/// Goal: a narrow index is scanned whole for its own columns, and the table for others, of the primary key too. Method: what EXPLAIN says, and the rows.
+#[test]
+fn trees_that_are_scanned_whole() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, k int, a int, b int, d int)");
+    run(&mut c, "create index t_k on t (k)");
+    run(&mut c, "insert into t select g, g % 7, g, g, g from generate_series(1, 1000) as g(g)");
+    for (columns, tree) in [("k + 1", "t using t_k only"), ("k + id", "t,"), ("k + a", "t,")] {
+        let sql = format!("select sum({columns}) over () from t");
+        let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
+        assert!(plan.contains(&format!("TableScan: {tree}")), "{columns}: {plan}");
+        assert_eq!(ask(&mut c, &sql).len(), 1000);
+    }
+}
+
+/// Goal: dates are compared with points in time as dates, by the scan. Method: what EXPLAIN says of comparisons in both directions, with midnight and with noon, and the rows, beside those of dates that are cast by hand.
+#[test]
+fn days_and_points_in_time() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, d date)");
+    run(&mut c, "insert into t select g, date '2024-01-01' + g from generate_series(0, 99) as g(g)");
+    run(&mut c, "insert into t values (1000, null), (1001, '4000-01-01'), (1002, '0010-01-01')");
+    for moment in ["date '2024-01-01' + interval '1 month'", "date '2024-02-01' + interval '12 hours'"] {
+        for condition in ["# < @", "# >= @", "@ >= #", "@ < #", "# between date '2024-01-10' and @"] {
+            let condition = condition.replace('@', moment);
+            let of = |date: &str| condition.replace('#', date);
+            let sql = format!("select id + row_number() over () * 0 from t where {} order by 1", of("d"));
+            let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
+            assert!(plan.contains("conditions on columns"), "{condition}: {plan}");
+            assert!(!plan.contains("Timestamp"), "{condition}: {plan}");
+            let by_hand = of("(d || ' 00:00')::timestamp");
+            let expected = ask(&mut c, &format!("select id from t where {by_hand} order by id"));
+            assert!(!expected.is_empty() && ask(&mut c, &sql) == expected, "{condition}");
+        }
+    }
+}
+
 /// A condition on one side of an outer join stays on that side, also when both sides have a column of its name.
 #[test]
 fn outer_joins() {

@@ -18,7 +18,7 @@ fn tables(c: &mut Connection, kind: &str, key: &str) {
     run(
         c,
         &format!(
-            "insert into large select g, case when g % 11 = 0 then null else {keys} end, g * 3, 'row ' || g from generate_series(1, {ROWS}) as g(g)"
+            "insert into large select g, case when g % 11 = 0 then null else {keys} end, g * 3, 'row ' || g || repeat('-', 60) from generate_series(1, {ROWS}) as g(g)"
         ),
     );
     let keys = key_of("(g * 3 - 3100)");
@@ -33,7 +33,12 @@ fn tables(c: &mut Connection, kind: &str, key: &str) {
 }
 
 /// Queries in which `=` stands between keys, and whether a scan is told.
-const QUERIES: [(&str, bool); 16] = [
+const QUERIES: [(&str, bool); 17] = [
+    // Both sides in several partitions.
+    (
+        "select count(*), sum(a.v + b.id), max(b.t) from large as a join large as b on b.k = a.k where a.v > 3000 and b.v < 50000",
+        true,
+    ),
     ("select large.id, v, t, n from large join small on large.k = small.k where w < 3", true),
     ("select large.id, n from small join large on small.k = large.k where w < 0", true),
     ("select n, large.id, t from small left join large on small.k = large.k where w = 2 and n < 900", true),
@@ -87,13 +92,12 @@ fn same_answers(c: &mut Connection, kind: &str, is_told: bool) {
         assert_eq!(plan.contains("keys of a join on"), tells && is_told, "{kind}: {sql}: {plan}");
         assert_eq!(plan.contains("JoinKeys: "), tells && is_told, "{kind}: {sql}: {plan}");
         // A key that is computed is no column of a scan.
-        let computed = ["small.k", "large.k", "g.k", "f.k", "third.id", "large.id"].iter().fold(
-            sql.to_owned(),
-            |sql, column| {
+        let computed = ["small.k", "large.k", "g.k", "f.k", "third.id", "large.id", "a.k", "b.k"]
+            .iter()
+            .fold(sql.to_owned(), |sql, column| {
                 sql.replace(&format!("{column} = "), &format!("{column}::text = "))
                     .replace(&format!("= {column}"), &format!("= {column}::text"))
-            },
-        );
+            });
         let plan = ask(c, &format!("explain {computed}")).join("\n");
         assert!(!plan.contains("keys of a join on"), "{kind}: {computed}: {plan}");
         assert_eq!(sorted(ask(c, sql)), sorted(ask(c, &computed)), "{kind}: {sql}");
@@ -138,6 +142,35 @@ fn joins_of_keys_that_scans_are_not_told() {
             assert_eq!(told, plan.matches("keys of a join on id").count(), "{kind}: {sql}: {plan}");
         }
     }
+}
+
+/// Keys of a side that is read in several partitions are all there before they count.
+#[test]
+fn joins_of_sides_in_partitions() {
+    let mut c = database().connect();
+    tables(&mut c, "int", "#::int");
+    let (sql, _) = QUERIES[0];
+    let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
+    assert!(plan.contains("mode=Partitioned") && plan.contains("keys of a join on k"), "{plan}");
+}
+
+/// Goal: which side is read first follows from how many different texts a column has. Method: a table of ten thousand rows, of which ten have a name, beside one of a thousand.
+#[test]
+fn few_rows_of_a_name_are_read_first() {
+    let mut c = database().connect();
+    run(&mut c, "create table many (id int primary key, name text, k int)");
+    run(&mut c, "create table other (id int primary key, v int)");
+    run(
+        &mut c,
+        "insert into many select g, 'name ' || g % 1000, g % 1000 from generate_series(1, 10000) as g(g)",
+    );
+    run(&mut c, "insert into other select g, g * 2 from generate_series(1, 1000) as g(g)");
+    let sql = "select many.id, v from other join many on many.k = other.id where name = 'name 7' order by 1";
+    run(&mut c, "analyze");
+    let plan = ask(&mut c, &format!("explain {sql}")).join("\n");
+    assert!(plan.contains("TableScan: other, keys of a join on id"), "{plan}");
+    let expected: Vec<String> = (0..10).map(|nth| format!("{}|14", nth * 1000 + 7)).collect();
+    assert_eq!(ask(&mut c, sql), expected);
 }
 
 /// Each turn of a recursive query has keys of its own.
