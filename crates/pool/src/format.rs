@@ -44,8 +44,9 @@ fn check(bytes: &[u8], page: u32) -> u64 {
     xxh3_64_seeded(bytes.get(8..).unwrap_or_default(), u64::from(page))
 }
 
-/// Puts the check and the log position in. The page has at least [`PAGE_HEADER_LEN`] bytes.
-pub(crate) fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
+/// Puts the check and the log position into the header of a page that is written as it is in the file. The page has at least [`PAGE_HEADER_LEN`]
+/// bytes; of a shorter one, what there is.
+pub fn stamp(bytes: &mut [u8], page: u32, lsn: Lsn) {
     if let Some(place) = bytes.get_mut(8..16) {
         place.copy_from_slice(&lsn.0.to_le_bytes());
     }

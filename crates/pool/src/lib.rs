@@ -31,7 +31,7 @@ mod write_back;
 
 pub use error::{Error, Result};
 pub use file::{FileOptions, PoolFile};
-pub use format::{Format, PAGE_HEADER_LEN};
+pub use format::{Format, PAGE_HEADER_LEN, stamp};
 pub use guard::{Exclusive, Shared};
 pub use optimistic::{Changed, Optimistic, Seen};
 pub use options::{BackgroundWriter, MAX_PAGE_SIZE, MIN_PAGE_SIZE, Options};

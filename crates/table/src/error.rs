@@ -22,6 +22,12 @@ pub enum Error {
         /// What was found and what was expected.
         what: String,
     },
+    /// A file with bytes that begin no database. Nothing was written to it.
+    #[error("{} is not a database: an empty file was expected, or one that a database was made in", file.display())]
+    NotADatabase {
+        /// The file.
+        file: PathBuf,
+    },
     /// The log refused a record.
     #[error("the log cannot be written: {cause}")]
     Log {
@@ -190,7 +196,7 @@ impl Error {
             Error::Log { .. } => ErrorKind::Io,
             Error::Vfs(error) => error.kind(),
             Error::Recovery(error) => error.kind(),
-            Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Invalid { .. } | Error::NotADatabase { .. } => ErrorKind::Invalid,
             Error::Busy { .. } | Error::LockTimeout | Error::Cancelled => ErrorKind::Busy,
             Error::SerializationFailure { .. } | Error::Deadlock { .. } | Error::StaleTable { .. } => {
                 ErrorKind::Conflict

@@ -2,6 +2,7 @@
 
 mod chain;
 mod change;
+mod foreign;
 mod log;
 mod node;
 mod ops;

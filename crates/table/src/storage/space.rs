@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cairn_pool::{Changed, Exclusive, Lsn, PAGE_HEADER_LEN, PoolFile};
+use cairn_pool::{Changed, Exclusive, Lsn, PAGE_HEADER_LEN, PoolFile, stamp};
 use cairn_vfs::File;
 
 use super::change::Change;
@@ -48,6 +48,25 @@ pub(crate) fn put_free(payload: &mut [u8], next: u32) -> Result<(), Changed> {
     Ok(())
 }
 
+/// What page 0 of an empty database has. There is room: pages have 4 KiB at least.
+fn put_first(payload: &mut [u8], page_size: usize) {
+    for (at, bytes) in [(0, &MAGIC[..]), (8, &VERSION.to_le_bytes()), (12, &(page_size as u32).to_le_bytes())]
+    {
+        if let Some(place) = payload.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+    let _ = put_meta(payload, Meta { pages: 1, free: 0 });
+}
+
+/// Page 0 of an empty database, as it is in the file.
+pub(crate) fn first_page(page_size: usize) -> Vec<u8> {
+    let mut page = vec![0; page_size];
+    put_first(page.get_mut(PAGE_HEADER_LEN..).unwrap_or_default(), page_size);
+    stamp(&mut page, 0, Lsn::NONE);
+    page
+}
+
 /// Bytes of a page by what page 0 of a file says; `None` when it is not one of a database. It is not checked: whoever opens the file does that.
 pub(crate) fn page_size_of(file: &dyn File) -> Result<Option<u32>> {
     let mut bytes = [0; 16];
@@ -78,15 +97,7 @@ impl Space {
         let mut page = file.create(0)?;
         let payload = page.payload_mut(Lsn::NONE);
         let len = payload.len();
-        for (at, bytes) in
-            [(0, &MAGIC[..]), (8, &VERSION.to_le_bytes()), (12, &(page_size as u32).to_le_bytes())]
-        {
-            if let Some(place) = payload.get_mut(at..at + bytes.len()) {
-                place.copy_from_slice(bytes);
-            }
-        }
-        // There is room: pages have 4 KiB at least.
-        let _ = put_meta(payload, Meta { pages: 1, free: 0 });
+        put_first(payload, page_size);
         drop(page);
         Ok(Space { file, log, page_size, payload: len, _lock: None })
     }

@@ -14,6 +14,7 @@ use cairn_vfs::{Fs, OpenOptions, Operation, Rng, SystemRng};
 use cairn_wal::{Recovery, RecoveryOptions};
 
 use super::chain::read_chain;
+use super::foreign::{refuse_bytes, refuse_foreign};
 use super::log::Log;
 use super::record::Record;
 use super::redo::{leaves_ghost, redo};
@@ -72,6 +73,7 @@ impl Store {
     /// Opens a database, or makes one, and does again what its log has and its pages have not.
     ///
     /// Errors: `Busy` while another process has it open, or another handle of this one: the store, its space or a tree of it; [`Error::Invalid`] for a setting;
+    /// [`Error::NotADatabase`] for a file that is something else, which is left as it is;
     /// [`Error::Corruption`]; the pool's, the log's, the file system's.
     pub fn open(fs: &Arc<dyn Fs>, path: &Path, options: &StoreOptions) -> Result<Store> {
         let mut rng =
@@ -104,6 +106,8 @@ impl Store {
                 what: format!("frames is {frames}; {MIN_FRAMES} at least were expected"),
             });
         }
+        let directory = beside(path, "-log");
+        refuse_foreign(fs, path, options.page_size, &[&directory, &beside(path, "-pages")])?;
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
         let log = Arc::new(WalLog::default());
@@ -119,10 +123,10 @@ impl Store {
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
         // The names of both files, before anything is said to be durable.
         fs.sync_parent(path)?;
-        let directory = beside(path, "-log");
         let mut unfinished = Unfinished::default();
         let is_new = Store::begin_log(fs, &directory, &log, options, rng, &mut unfinished)?;
         let space = if is_new && file.pages_on_disk()? == 0 {
+            refuse_bytes(&*lock, options.page_size)?;
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             let space = Space::create(file, options.page_size, log)?;
             // ORDER: on the disk before the first record, which tells a recovery that there is a database. No record says what page 0 begins with.

@@ -1,0 +1,138 @@
+//! Files that are no databases: they are told, and left as they are.
+//!
+//! A file is taken for a new database when it is empty, or has nothing but what a power loss leaves of making one: less than a page, each byte the one
+//! of an empty database's page 0 or zero. Any other file that does not begin a database is somebody else's.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use cairn_vfs::{File, Fs, OpenOptions};
+
+use super::space::{first_page, page_size_of};
+use crate::{Error, Result};
+
+/// Refuses a file that begins no database and has no log or double write beside it, which could give its first page back. Reads only.
+///
+/// Errors: [`Error::NotADatabase`]; the file system's.
+pub(crate) fn refuse_foreign(
+    fs: &Arc<dyn Fs>,
+    path: &Path,
+    page_size: usize,
+    beside: &[&Path],
+) -> Result<()> {
+    if !fs.exists(path)? {
+        return Ok(());
+    }
+    for other in beside {
+        if fs.exists(other)? {
+            return Ok(());
+        }
+    }
+    let file = fs.open(path, OpenOptions::read())?;
+    if page_size_of(&*file)?.is_some() {
+        return Ok(());
+    }
+    refuse_bytes(&*file, page_size)
+}
+
+/// Refuses a file that has anything but what is left of making a database.
+///
+/// Errors: [`Error::NotADatabase`]; the file system's.
+pub(crate) fn refuse_bytes(file: &dyn File, page_size: usize) -> Result<()> {
+    let len = file.len()?;
+    let page = first_page(page_size);
+    let mut bytes = vec![0; page.len().min(usize::try_from(len).unwrap_or(usize::MAX))];
+    file.read_exact_at(&mut bytes, 0)?;
+    let is_left = bytes.iter().zip(&page).all(|(found, made)| [*made, 0].contains(found));
+    if is_left && len <= page.len() as u64 {
+        return Ok(());
+    }
+    Err(Error::NotADatabase { file: file.path().to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_vfs::MemFs;
+
+    use super::*;
+    use crate::storage::{Store, StoreOptions};
+
+    const PAGE: usize = 4096;
+
+    fn read(fs: &Arc<dyn Fs>, path: &Path) -> Vec<u8> {
+        let file = fs.open(path, OpenOptions::read()).unwrap();
+        let mut bytes = vec![0; file.len().unwrap() as usize];
+        file.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    fn open_on(bytes: &[u8], has_log: bool) -> (Arc<dyn Fs>, Result<Store>) {
+        let fs: Arc<dyn Fs> = Arc::new(MemFs::new());
+        let path = Path::new("/notes.txt");
+        fs.open(path, OpenOptions::create_new()).unwrap().write_all_at(bytes, 0).unwrap();
+        if has_log {
+            fs.create_dir_all(Path::new("/notes.txt-log")).unwrap();
+        }
+        let options =
+            StoreOptions { page_size: PAGE, frames: 16, background: false, ..StoreOptions::default() };
+        let store = Store::open(&fs, path, &options);
+        (fs, store)
+    }
+
+    /// Goal: somebody else's file is told, and keeps its bytes. Method: texts and numbers of many lengths, alone and beside a folder of a log's name; pages that are
+    /// nearly a database's first.
+    #[test]
+    fn foreign_files_are_left() {
+        let text = b"to do: feed the cat\n".repeat(1000);
+        let made = first_page(PAGE);
+        let changed = |at: usize| {
+            let mut bytes = made.clone();
+            bytes[at] ^= 0x40;
+            bytes.truncate(100);
+            bytes
+        };
+        let mut all: Vec<Vec<u8>> = vec![changed(0), changed(17), changed(99), vec![0; PAGE + 1]];
+        all.extend([1, 8, 20, 1000, PAGE - 1, PAGE, 2 * PAGE, 20_000].map(|len| text[..len].to_vec()));
+        for bytes in all {
+            for has_log in [false, true] {
+                let (fs, store) = open_on(&bytes, has_log);
+                let context = format!("{} bytes, {:?}", bytes.len(), &bytes[..1]);
+                // With a log beside it, whole pages are a database's that is damaged.
+                let is_told = match store.unwrap_err() {
+                    Error::NotADatabase { file } => file == Path::new("/notes.txt"),
+                    error => {
+                        has_log && bytes.len() >= PAGE && error.kind() == cairn_vfs::ErrorKind::Corruption
+                    }
+                };
+                assert!(is_told, "{context}");
+                assert_eq!(read(&fs, Path::new("/notes.txt")), bytes, "{context}");
+                if !has_log && bytes.get(16..24) != made.get(16..24) {
+                    assert_eq!(fs.read_dir(Path::new("/")).unwrap(), [Path::new("/notes.txt")], "{context}");
+                }
+            }
+        }
+    }
+
+    /// Goal: what a power loss leaves of making a database is one. Method: the first page in parts, with zeros for what is not there.
+    #[test]
+    fn torn_beginnings_are_made_again() {
+        let made = first_page(PAGE);
+        let mut all = vec![vec![], vec![0; 1], vec![0; PAGE - 1]];
+        for cut in [1, 16, 24, 512, PAGE - 1] {
+            all.push(made[..cut].to_vec());
+            all.push(
+                made.iter()
+                    .enumerate()
+                    .map(|(at, byte)| if at < cut { 0 } else { *byte })
+                    .take(900)
+                    .collect(),
+            );
+        }
+        for bytes in all {
+            for has_log in [false, true] {
+                let (_, store) = open_on(&bytes, has_log);
+                assert_eq!(store.unwrap().space().pages().unwrap(), 1, "{} bytes", bytes.len());
+            }
+        }
+    }
+}
