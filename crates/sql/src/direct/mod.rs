@@ -19,7 +19,9 @@ mod update;
 pub(crate) use access::{Access, Wanted};
 pub(crate) use aggregate::Aggregate;
 pub(crate) use arbiter::is_default;
-pub(crate) use columnar::{Conditions, Members, TooWide};
+pub(crate) use columnar::{
+    Asked, Conditions, Formulas, Gathered, Gathering, Group, Members, Step, TooWide, Total, Unable,
+};
 pub(crate) use cursor::Cursor;
 pub(crate) use grouped::{Grouped, cells};
 pub(crate) use insert::{Insert, InsertRun};

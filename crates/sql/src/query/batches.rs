@@ -118,20 +118,19 @@ impl Iterator for TableBatches {
 }
 
 /// Leaf by leaf.
-struct Blocks {
+pub(super) struct Blocks {
     access: Arc<Access>,
     leaves: Leaves,
     projection: Vec<usize>,
     kinds: Vec<ColumnType>,
     schema: SchemaRef,
-    columns: Vec<ColumnBuf>,
     /// What is told later.
     waits: Vec<Told>,
 }
 
 impl Blocks {
     /// `None` where rows have to be looked at one by one.
-    fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>) -> Result<Option<Self>, Error> {
+    pub fn new(wanted: &Wanted<'_>, ranges: Vec<KeyRange>) -> Result<Option<Self>, Error> {
         let width = wanted.access.table.def().columns.len();
         let projection: Vec<usize> = wanted.projection.iter().map(|&column| column.min(width)).collect();
         let env = Env::new(Cells::None, &[], &NoContext);
@@ -143,7 +142,6 @@ impl Blocks {
             projection,
             kinds: wanted.kinds.to_vec(),
             schema: Arc::clone(wanted.schema),
-            columns: Vec::new(),
             waits: wanted.told.to_vec(),
         }))
     }
@@ -160,13 +158,14 @@ impl Blocks {
         });
     }
 
-    fn fill(&mut self, left: &mut usize) -> Result<Option<RecordBatch>, Error> {
-        let room = BATCH_ROWS.min(*left) + LEAF_ROWS;
-        self.columns = self.kinds.iter().map(|kind| ColumnBuf::with_capacity(kind.kind, room)).collect();
+    /// Appends leaves to columns, one for each of the projection, until there are so many rows or no more leaves; how many rows there are then.
+    ///
+    /// Errors: of the table.
+    pub fn read(&mut self, columns: &mut [ColumnBuf], enough: usize) -> Result<usize, Error> {
         let mut rows = 0;
-        while rows < BATCH_ROWS.min(*left) {
+        while rows < enough {
             self.listen();
-            let (projection, columns) = (&self.projection, &mut self.columns);
+            let (projection, columns) = (&self.projection, &mut *columns);
             let more = self.leaves.next_with(&self.access, |leaf| {
                 for (&column, to) in projection.iter().zip(columns) {
                     leaf.read(column, to)?;
@@ -176,10 +175,18 @@ impl Blocks {
             let Some(more) = more else { break };
             rows += more;
         }
+        Ok(rows)
+    }
+
+    fn fill(&mut self, left: &mut usize) -> Result<Option<RecordBatch>, Error> {
+        let room = BATCH_ROWS.min(*left) + LEAF_ROWS;
+        let mut columns: Vec<_> =
+            self.kinds.iter().map(|kind| ColumnBuf::with_capacity(kind.kind, room)).collect();
+        let rows = self.read(&mut columns, BATCH_ROWS.min(*left))?;
         if rows == 0 {
             return Ok(None);
         }
-        let columns = std::mem::take(&mut self.columns).into_iter().zip(&self.kinds);
+        let columns = columns.into_iter().zip(&self.kinds);
         let arrays = columns.map(|(column, kind)| array_of(column, kind).map_err(super::arrow_error));
         let whole = batch(&self.schema, arrays.collect::<Result<_, _>>()?, rows)?;
         let taken = rows.min(*left);

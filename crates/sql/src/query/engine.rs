@@ -15,6 +15,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 
+use super::aggregate_rule::AggregateScans;
 use super::days::Days;
 use super::functions;
 use super::join_keys::TellKeys;
@@ -105,6 +106,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    rules.push(Arc::new(AggregateScans));
     rules.push(Arc::new(TellKeys));
     rules
 }

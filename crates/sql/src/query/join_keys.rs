@@ -19,6 +19,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
+use super::aggregate_scan::AggregateScan;
 use super::keys::{JoinKeys, Keys, are_noted};
 use super::scan::TableScan;
 
@@ -134,7 +135,8 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
         || plan.is::<CooperativeExec>()
         || plan.is::<SortExec>()
         || plan.is::<SortPreservingMergeExec>()
-        || plan.is::<JoinKeys>();
+        || plan.is::<JoinKeys>()
+        || plan.is::<AggregateScan>();
     if is_passed_on {
         return Some((0, column));
     }

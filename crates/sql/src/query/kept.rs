@@ -21,6 +21,8 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
 
+use super::aggregate_rule::aggregate_scans;
+use super::aggregate_scan::AggregateScan;
 use super::join_keys::{tell_keys, without_keys};
 use super::scan::TableScan;
 
@@ -32,14 +34,14 @@ type Plan = Arc<dyn ExecutionPlan>;
 pub(super) fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
     let mut can_be_kept = true;
     plan.apply(|plan| {
-        can_be_kept &= plan.is::<TableScan>() || without_keys(plan).is_some() || begins_anew(plan);
+        can_be_kept &= plan.is::<TableScan>() || instead_of(plan).is_some() || begins_anew(plan);
         Ok(if can_be_kept { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
     })?;
     if !can_be_kept {
         return Ok(None);
     }
     let rests = Arc::clone(plan).transform_up(|plan| {
-        Ok(match (plan.downcast_ref::<TableScan>(), without_keys(&plan)) {
+        Ok(match (plan.downcast_ref::<TableScan>(), instead_of(&plan)) {
             (Some(scan), _) => Transformed::yes(Arc::new(scan.at_rest()) as Plan),
             (None, Some(input)) => Transformed::yes(input),
             (None, None) => Transformed::no(plan),
@@ -65,7 +67,13 @@ pub(super) fn awake(plan: &Plan, view: &View) -> Result<Option<Plan>> {
             }
         })
     })?;
-    if fits { tell_keys(run.data).map(Some) } else { Ok(None) }
+    if fits { tell_keys(aggregate_scans(run.data)?).map(Some) } else { Ok(None) }
+}
+
+/// What the last rules have put an operator of ours in front of; `None` for other operators. Those are put there anew for each run.
+fn instead_of(plan: &Plan) -> Option<Plan> {
+    let aggregate = plan.downcast_ref::<AggregateScan>().map(|scan| Arc::clone(scan.input()));
+    aggregate.or_else(|| without_keys(plan))
 }
 
 /// Operators that have nothing of a run after [`ExecutionPlan::reset_state`].

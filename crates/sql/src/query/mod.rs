@@ -1,5 +1,7 @@
 //! The general path: DataFusion plans and runs what the direct path does not, over our tables.
 
+mod aggregate_rule;
+mod aggregate_scan;
 mod aside;
 mod batches;
 mod change;

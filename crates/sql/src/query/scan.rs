@@ -3,7 +3,7 @@
 use std::fmt;
 
 use arrow::compute::SortOptions;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use cairn_table::row::Type;
 use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_table::{KeyRange, View};
@@ -23,7 +23,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties, SendableRecordBatchStream,
 };
 
-use super::batches::{TableBatches, Wanted};
+use super::batches::{Blocks, TableBatches, Wanted};
 use super::errors::external;
 use super::keys::Keys;
 use crate::direct::{Access, Ranges};
@@ -126,6 +126,43 @@ impl TableScan {
         let conditions = self.access.conditions.as_ref();
         let has_conditions = conditions.is_some_and(|conditions| conditions.columns().next().is_some());
         has_conditions || !self.access.is_full() || self.access.residual.is_some() || !self.told.is_empty()
+    }
+
+    /// How rows are found.
+    pub fn access(&self) -> &Access {
+        &self.access
+    }
+
+    /// Which columns of the table it gives; what is behind them is the row's key.
+    pub fn projection(&self) -> &[usize] {
+        &self.projection
+    }
+
+    pub fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
+    /// A partition's leaves, of which columns of the table are read. `None` where rows have to be looked at one by one.
+    ///
+    /// Errors: those of computing the conditions' values; for a plan at rest.
+    pub fn leaves(&self, partition: usize, columns: &[(usize, ColumnType)]) -> Result<Option<Blocks>> {
+        let (projection, kinds): (Vec<usize>, Vec<ColumnType>) = columns.iter().cloned().unzip();
+        let schema = Arc::new(Schema::empty());
+        let wanted = Wanted {
+            view: self.view()?,
+            access: &self.access,
+            projection: &projection,
+            kinds: &kinds,
+            schema: &schema,
+            limit: None,
+            told: &self.told,
+        };
+        Blocks::new(&wanted, self.ranges.get(partition).cloned().unwrap_or_default()).map_err(external)
+    }
+
+    fn view(&self) -> Result<&View> {
+        let view = self.view.as_ref();
+        view.ok_or_else(|| DataFusionError::Internal("a plan that is kept is run as it is".to_owned()))
     }
 
     /// The same that looks at the keys which one of the columns that it gives has to have; `None` where it cannot.
@@ -322,12 +359,8 @@ impl ExecutionPlan for TableScan {
     fn execute(&self, partition: usize, _: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
         let ranges = self.ranges.get(partition).cloned().unwrap_or_default();
         let schema = self.properties.eq_properties.schema();
-        let view = self
-            .view
-            .as_ref()
-            .ok_or_else(|| DataFusionError::Internal("a plan that is kept is run as it is".to_owned()))?;
         let wanted = Wanted {
-            view,
+            view: self.view()?,
             access: &self.access,
             projection: &self.projection,
             kinds: &self.kinds,

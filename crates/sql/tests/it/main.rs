@@ -9,6 +9,7 @@ use std::path::Path;
 #[macro_use]
 mod testing;
 
+mod aggregates;
 mod answers;
 mod catalog;
 mod copy;

@@ -16,6 +16,9 @@ pub(super) const GROUPS_MAX: usize = 1 << 16;
 /// Values around the first one of a column whose groups are found without hashing.
 const NEAR: usize = 1 << 14;
 
+/// Keys that are packed into 64 bits and whose groups were looked up last: so many.
+const PACKED: usize = 1 << 10;
+
 /// Nobody knows the group yet.
 const UNKNOWN: u32 = u32::MAX;
 
@@ -38,6 +41,10 @@ pub(super) struct Groups {
     /// Of one column of whole numbers: the groups of values from `first` on.
     near: Vec<u32>,
     first: i64,
+    /// How keys are packed, if they can be, and groups of the last ones, each at a place that follows from the key.
+    packing: Option<Packing>,
+    packed: Vec<(u64, u32)>,
+    codes: Vec<u64>,
     /// The group of each chosen row of a block, at the row's number.
     of_rows: Vec<u32>,
     bytes: Vec<u8>,
@@ -83,6 +90,9 @@ impl Groups {
             rows: vec![0; groups],
             near: Vec::new(),
             first: 0,
+            packing: Packing::of(keys),
+            packed: Vec::new(),
+            codes: Vec::new(),
             of_rows: Vec::new(),
             bytes: Vec::new(),
         }
@@ -119,9 +129,9 @@ impl Groups {
                 ColumnValues::SmallInt(values) => self.near(values, columns, chosen, &mut of_rows),
                 ColumnValues::Int(values) => self.near(values, columns, chosen, &mut of_rows),
                 ColumnValues::BigInt(values) => self.near(values, columns, chosen, &mut of_rows),
-                _ => self.each(columns, chosen, &mut of_rows),
+                _ => self.packed(columns, rows, chosen, &mut of_rows),
             },
-            _ => self.each(columns, chosen, &mut of_rows),
+            _ => self.packed(columns, rows, chosen, &mut of_rows),
         };
         self.of_rows = of_rows;
         result
@@ -142,6 +152,44 @@ impl Groups {
                 _ => {}
             }
         });
+        result
+    }
+
+    /// By the keys, packed: of most rows one comparison says that the group is known.
+    fn packed(
+        &mut self,
+        columns: &[&ColumnBuf],
+        rows: usize,
+        chosen: &Chosen,
+        to: &mut [u32],
+    ) -> Result<(), Failed> {
+        let Some(packing) = self.packing else { return self.each(columns, chosen, to) };
+        let mut codes = std::mem::take(&mut self.codes);
+        packing.pack(columns, rows, &mut codes);
+        self.packed.resize(PACKED, (UNPACKED, UNKNOWN));
+        let mut result = Ok(());
+        chosen.each(|at| {
+            let (Some(&code), Some(to)) = (codes.get(at), to.get_mut(at)) else { return };
+            let place = (code.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - PACKED.ilog2())) as usize;
+            match self.packed.get(place) {
+                Some(&(known, group)) if known == code && code & UNPACKED == 0 => {
+                    *to = group;
+                    self.count(group);
+                }
+                _ if result.is_err() => {}
+                _ => match self.find(columns, at) {
+                    Ok(group) => {
+                        *to = group;
+                        self.count(group);
+                        if let Some(known) = self.packed.get_mut(place).filter(|_| code & UNPACKED == 0) {
+                            *known = (code, group);
+                        }
+                    }
+                    Err(failed) => result = Err(failed),
+                },
+            }
+        });
+        self.codes = codes;
         result
     }
 
@@ -253,6 +301,86 @@ impl Groups {
         }
         Ok(numbers)
     }
+}
+
+/// How the columns of a key are put side by side into 63 bits, so that different keys are different numbers.
+///
+/// ```text
+///   number    | 1 | value            |     in so many bits as its type has
+///   text      | length + 1 | bytes   |     8 bits, and as many as all texts have room for
+///   NULL      | 0                    |
+/// ```
+#[derive(Debug, Clone, Copy)]
+struct Packing {
+    /// Bytes that a text may have.
+    room: u32,
+}
+
+/// The highest bit: a key that is not packed, since one of its texts is too long.
+const UNPACKED: u64 = 1 << 63;
+
+impl Packing {
+    /// `None` where there is no room.
+    fn of(keys: &[Key]) -> Option<Packing> {
+        let (mut left, mut texts) = (u64::BITS - 1, 0);
+        for key in keys {
+            match key.kind.kind {
+                Type::Text => texts += 1,
+                Type::Boolean => left = left.checked_sub(2)?,
+                Type::SmallInt => left = left.checked_sub(17)?,
+                Type::Int | Type::Date => left = left.checked_sub(33)?,
+                _ => return None,
+            }
+        }
+        let room = (left.checked_div(texts).unwrap_or(u64::BITS) / 8).saturating_sub(1);
+        (room > 0).then_some(Packing { room })
+    }
+
+    /// Packs the keys of some rows.
+    fn pack(self, columns: &[&ColumnBuf], rows: usize, codes: &mut Vec<u64>) {
+        codes.clear();
+        codes.resize(rows, 0);
+        for column in columns {
+            match column.values() {
+                ColumnValues::Boolean(values) => {
+                    append(codes, 2, column, values.iter().map(|value| 1 << 1 | u64::from(*value)));
+                }
+                ColumnValues::SmallInt(values) => {
+                    append(codes, 17, column, values.iter().map(|value| 1 << 16 | u64::from(*value as u16)));
+                }
+                ColumnValues::Int(values) => {
+                    append(codes, 33, column, values.iter().map(|value| 1 << 32 | u64::from(*value as u32)));
+                }
+                ColumnValues::Bytes(values) => {
+                    let ends = values.ends.iter().zip(values.ends.iter().skip(1));
+                    let texts = ends.map(|(from, to)| values.bytes.get(*from..*to).unwrap_or_default());
+                    let room = self.room as usize;
+                    append(codes, 8 * (self.room + 1), column, texts.map(|text| packed_text(text, room)));
+                }
+                // `Packing::of` lets no others in.
+                _ => codes.fill(UNPACKED),
+            }
+        }
+    }
+}
+
+/// Appends a column's values, in so many bits.
+fn append(codes: &mut [u64], bits: u32, column: &ColumnBuf, values: impl Iterator<Item = u64>) {
+    let validity = column.validity();
+    let has_nulls = validity.nulls() > 0;
+    for (at, (code, value)) in codes.iter_mut().zip(values).enumerate() {
+        let value = if has_nulls && !validity.is_valid(at) { 0 } else { value };
+        // What is not packed stays so.
+        *code = *code & UNPACKED | *code << bits & !UNPACKED | value;
+    }
+}
+
+fn packed_text(text: &[u8], room: usize) -> u64 {
+    if text.len() > room {
+        return UNPACKED;
+    }
+    let bytes = text.iter().fold(0, |bytes, byte| bytes << 8 | u64::from(*byte));
+    (text.len() as u64 + 1) << (8 * room) | bytes
 }
 
 /// Appends the bytes by which a value is told from others.

@@ -1,0 +1,381 @@
+//! Groups of rows, and what numbers come to in each: sums, least and greatest values. Rows come some thousands at a time, as columns; what is to be added up is computed from them
+//! ([`Formulas`]).
+//!
+//! ```text
+//!   columns ─┬─► group of each row ──────────┐
+//!            └─► numbers, in 64 bits ────────┴─► per number and group: sum, in 64 bits until it might not fit, then moved to 128; least; greatest; NULLs
+//! ```
+
+use cairn_table::ColumnBuf;
+use cairn_table::schema::ColumnType;
+
+use super::chosen::Chosen;
+use super::formula::{Computed, Formulas, Numbers, TooLarge};
+use super::groups::{Failed, GROUPS_MAX, Groups, Key, is_key};
+use crate::datum::Datum;
+
+/// Sums have no more bits than these while they are added up in 64.
+const SUM_BITS: u32 = 62;
+
+/// A number, by the step of a formula, and what is asked of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Asked {
+    pub step: usize,
+    /// The sum; otherwise, if that is not `None`, the greatest value or the least.
+    pub sum: bool,
+    pub greatest: Option<bool>,
+}
+
+/// How groups are made and what is asked of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Gathering {
+    keys: Vec<Key>,
+    formulas: Formulas,
+    asked: Vec<Asked>,
+}
+
+impl Gathering {
+    /// Groups by columns; `None` for columns of types that no groups are made by.
+    pub fn new(keys: &[(usize, ColumnType)], formulas: Formulas, asked: Vec<Asked>) -> Option<Gathering> {
+        let key = |(column, kind): &(usize, ColumnType)| {
+            is_key(kind.kind).then(|| Key { column: *column, kind: kind.clone() })
+        };
+        Some(Gathering { keys: keys.iter().map(key).collect::<Option<_>>()?, formulas, asked })
+    }
+}
+
+/// Why no groups come out.
+#[derive(Debug)]
+pub(crate) enum Unable {
+    /// Numbers are too large.
+    TooLarge,
+    Error(crate::Error),
+}
+
+impl From<TooLarge> for Unable {
+    fn from(TooLarge: TooLarge) -> Self {
+        Unable::TooLarge
+    }
+}
+
+impl From<Failed> for Unable {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            // Whoever gathers makes room before.
+            Failed::TooMany => Unable::TooLarge,
+            Failed::Error(error) => Unable::Error(error),
+        }
+    }
+}
+
+/// Groups so far.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    groups: Groups,
+    computed: Computed,
+    totals: Vec<Total>,
+    chosen: Chosen,
+    rows: u64,
+}
+
+/// A group's columns, its rows, and its number.
+pub(crate) type Group = (Vec<Datum>, i64);
+
+impl Gathered {
+    pub fn new(of: &Gathering) -> Gathered {
+        Gathered {
+            groups: Groups::new(&of.keys),
+            computed: Computed::default(),
+            totals: of.asked.iter().map(|asked| Total::new(*asked)).collect(),
+            chosen: Chosen::default(),
+            rows: 0,
+        }
+    }
+
+    /// Groups so far.
+    pub fn groups(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Rows so far.
+    pub fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Whether so many rows may all be groups of their own.
+    pub fn has_room(&self, rows: usize) -> bool {
+        self.groups.len() + rows <= GROUPS_MAX
+    }
+
+    /// Takes rows in, whose columns these are.
+    ///
+    /// Errors: numbers that are too large, after which what was gathered is of no use; texts that are none.
+    pub fn take<'c>(
+        &mut self,
+        of: &Gathering,
+        column_of: impl Fn(usize) -> Option<&'c ColumnBuf>,
+        rows: usize,
+    ) -> Result<(), Unable> {
+        self.computed.compute(&of.formulas, &column_of)?;
+        let keys: Vec<&ColumnBuf> = of.keys.iter().filter_map(|key| column_of(key.column)).collect();
+        self.chosen.all(rows);
+        self.groups.assign(&keys, rows, &self.chosen)?;
+        let (count, of_rows) = (self.groups.len(), self.groups.of_rows());
+        for total in &mut self.totals {
+            let numbers = self.computed.get(total.asked.step).ok_or(TooLarge)?;
+            total.take(numbers, rows, count, of_rows);
+        }
+        self.rows += rows as u64;
+        Ok(())
+    }
+
+    /// The groups in the order in which they were met, and the totals of each number that was asked for.
+    pub fn finish(self) -> (Vec<Group>, Vec<Total>) {
+        let groups: Vec<Group> = self.groups.into_values().collect();
+        let mut totals = self.totals;
+        for total in &mut totals {
+            total.grow(groups.len());
+        }
+        (groups, totals)
+    }
+}
+
+/// What a number comes to in each group.
+#[derive(Debug)]
+pub(crate) struct Total {
+    asked: Asked,
+    /// What was added since sums were moved, and what was moved.
+    narrow: Vec<i64>,
+    wide: Vec<i128>,
+    /// Rows since then, and the bits that the largest of their numbers has.
+    added: u64,
+    bits: u32,
+    best: Vec<i64>,
+    nulls: Vec<i64>,
+}
+
+impl Total {
+    fn new(asked: Asked) -> Total {
+        Total {
+            asked,
+            narrow: Vec::new(),
+            wide: Vec::new(),
+            added: 0,
+            bits: 0,
+            best: Vec::new(),
+            nulls: Vec::new(),
+        }
+    }
+
+    fn grow(&mut self, groups: usize) {
+        if self.asked.sum {
+            self.narrow.resize(groups, 0);
+            self.wide.resize(groups, 0);
+        }
+        if let Some(greatest) = self.asked.greatest {
+            self.best.resize(groups, if greatest { i64::MIN } else { i64::MAX });
+        }
+        self.nulls.resize(groups, 0);
+    }
+
+    /// The sum of a group.
+    pub fn sum(&self, group: usize) -> i128 {
+        let narrow = self.narrow.get(group).copied().unwrap_or_default();
+        self.wide.get(group).copied().unwrap_or_default() + i128::from(narrow)
+    }
+
+    /// The best of a group with values.
+    pub fn best(&self, group: usize) -> i64 {
+        self.best.get(group).copied().unwrap_or_default()
+    }
+
+    /// Of so many rows, how many have a value in a group.
+    pub fn values(&self, group: usize, rows: i64) -> i64 {
+        rows - self.nulls.get(group).copied().unwrap_or_default()
+    }
+
+    fn take(&mut self, numbers: &Numbers, rows: usize, groups: usize, of_rows: Option<&[u32]>) {
+        self.grow(groups);
+        if self.asked.sum {
+            self.make_room(rows as u64, numbers.bits());
+        }
+        let nobody = [];
+        let of_rows = of_rows.unwrap_or(&nobody);
+        match (numbers.constant(), numbers.valid()) {
+            (Some(value), _) => self.each((0..rows).map(|row| (value, group_of(of_rows, row)))),
+            (None, None) if of_rows.is_empty() => self.all(numbers.values()),
+            (None, None) => self.each(numbers.values().iter().copied().zip(of_rows.iter().copied())),
+            (None, Some(words)) => {
+                let is_valid =
+                    |row: usize| words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
+                for row in (0..rows).filter(|row| !is_valid(*row)) {
+                    if let Some(nulls) = self.nulls.get_mut(group_of(of_rows, row) as usize) {
+                        *nulls += 1;
+                    }
+                }
+                let values = numbers.values().iter().copied().enumerate();
+                self.each(
+                    values
+                        .filter(|(row, _)| is_valid(*row))
+                        .map(|(row, value)| (value, group_of(of_rows, row))),
+                );
+            }
+        }
+    }
+
+    /// Moves sums where so many more numbers might not fit to them.
+    fn make_room(&mut self, rows: u64, bits: u32) {
+        let most = self.bits.max(bits);
+        if most + bits_of_count(self.added + rows) > SUM_BITS {
+            for (narrow, wide) in self.narrow.iter_mut().zip(&mut self.wide) {
+                *wide += i128::from(std::mem::take(narrow));
+            }
+            (self.added, self.bits) = (rows, bits);
+        } else {
+            (self.added, self.bits) = (self.added + rows, most);
+        }
+    }
+
+    /// Whether so many numbers can be added up in 64 bits at all.
+    fn is_narrow(&self) -> bool {
+        self.bits + bits_of_count(self.added) <= SUM_BITS
+    }
+
+    /// Takes numbers of one group in.
+    fn all(&mut self, values: &[i64]) {
+        if self.asked.sum {
+            match (self.is_narrow(), self.narrow.first_mut(), self.wide.first_mut()) {
+                (true, Some(sum), _) => *sum += values.iter().sum::<i64>(),
+                (_, _, Some(sum)) => *sum += values.iter().map(|value| i128::from(*value)).sum::<i128>(),
+                _ => {}
+            }
+        }
+        if let (Some(greatest), Some(best)) = (self.asked.greatest, self.best.first_mut()) {
+            let found = if greatest { values.iter().max() } else { values.iter().min() };
+            if let Some(found) = found {
+                *best = if greatest { (*best).max(*found) } else { (*best).min(*found) };
+            }
+        }
+    }
+
+    /// Takes numbers in, each with its group.
+    fn each(&mut self, values: impl Iterator<Item = (i64, u32)> + Clone) {
+        if self.asked.sum && self.is_narrow() {
+            for (value, group) in values.clone() {
+                if let Some(sum) = self.narrow.get_mut(group as usize) {
+                    *sum += value;
+                }
+            }
+        } else if self.asked.sum {
+            for (value, group) in values.clone() {
+                if let Some(sum) = self.wide.get_mut(group as usize) {
+                    *sum += i128::from(value);
+                }
+            }
+        }
+        if let Some(greatest) = self.asked.greatest {
+            for (value, group) in values {
+                if let Some(best) = self.best.get_mut(group as usize) {
+                    *best = if greatest { (*best).max(value) } else { (*best).min(value) };
+                }
+            }
+        }
+    }
+}
+
+/// Without groups there is one.
+fn group_of(of_rows: &[u32], row: usize) -> u32 {
+    of_rows.get(row).copied().unwrap_or_default()
+}
+
+/// A sum of so many numbers has so many bits more than they have.
+fn bits_of_count(count: u64) -> u32 {
+    u64::BITS - count.saturating_sub(1).leading_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use cairn_table::row::{Type, Value};
+    use cairn_vfs::{Rng, SeededRng};
+
+    use super::*;
+    use crate::direct::columnar::formula::Step;
+
+    /// Goal: groups and totals are those of adding up row by row in 128 bits. Method: keys of all short kinds, alone and together, with NULLs and texts that are too long to be packed; numbers so wide that sums have to be
+    /// moved, or cannot be narrow at all.
+    #[test]
+    fn as_row_by_row() {
+        let mut rng = SeededRng::new(11);
+        for round in 0..200 {
+            let kinds = [Type::Text, Type::Int, Type::SmallInt, Type::Boolean, Type::BigInt, Type::Text];
+            let keys: Vec<(usize, ColumnType)> = (0..rng.below(4) as usize)
+                .map(|at| (at + 1, ColumnType::from(kinds[rng.below(6) as usize])))
+                .collect();
+            let width = [3, 20, 49, 60][rng.below(4) as usize];
+            let mut formulas = Formulas::default();
+            let step = formulas.step(Step::Column(0));
+            let asked = [(true, None), (false, Some(true)), (false, Some(false))]
+                .map(|(sum, greatest)| Asked { step, sum, greatest })
+                .to_vec();
+            let gathering = Gathering::new(&keys, formulas, asked).unwrap();
+            let mut gathered = Gathered::new(&gathering);
+            let mut expected: Vec<(Vec<String>, i64, i64, i128, i64, i64)> = Vec::new();
+            if keys.is_empty() {
+                expected.push((Vec::new(), 0, 0, 0, i64::MIN, i64::MAX));
+            }
+            for _ in 0..rng.below(6) {
+                let rows = rng.below(3_000) as usize;
+                let mut columns = vec![(0, ColumnBuf::new(Type::BigInt))];
+                columns.extend(keys.iter().map(|(at, kind)| (*at, ColumnBuf::new(kind.kind))));
+                for _ in 0..rows {
+                    let value = (rng.next_u64() & ((1 << width) - 1)) as i64 - (1 << (width - 1));
+                    let value = (rng.below(10) > 0 || round % 2 == 0).then_some(value);
+                    assert!(columns[0].1.push(value.map_or(Value::Null, Value::BigInt)));
+                    let mut key = Vec::new();
+                    for ((_, kind), (_, column)) in keys.iter().zip(&mut columns[1..]) {
+                        let number = rng.below(4);
+                        let text = ["", "a", "\0", "a text that is not packed"][number as usize];
+                        let value = match kind.kind {
+                            _ if rng.below(9) == 0 => Value::Null,
+                            Type::Text => Value::Text(text),
+                            Type::Int => Value::Int(number as i32 - 2),
+                            Type::SmallInt => Value::SmallInt(number as i16 * 9_000 - 20_000),
+                            Type::Boolean => Value::Boolean(number > 1),
+                            _ => Value::BigInt(number as i64 * i64::from(u32::MAX)),
+                        };
+                        key.push(format!("{value:?}"));
+                        assert!(column.push(value));
+                    }
+                    let at = expected.iter().position(|(known, ..)| *known == key).unwrap_or_else(|| {
+                        expected.push((key, 0, 0, 0, i64::MIN, i64::MAX));
+                        expected.len() - 1
+                    });
+                    let (_, count, values, sum, most, least) = &mut expected[at];
+                    *count += 1;
+                    if let Some(value) = value {
+                        *values += 1;
+                        *sum += i128::from(value);
+                        (*most, *least) = ((*most).max(value), (*least).min(value));
+                    }
+                }
+                assert!(gathered.has_room(rows));
+                let of =
+                    |number: usize| columns.iter().find(|(at, _)| *at == number).map(|(_, column)| column);
+                gathered.take(&gathering, of, rows).unwrap();
+            }
+            assert_eq!(gathered.groups(), expected.len());
+            let (groups, totals) = gathered.finish();
+            for (nth, ((key, rows), (names, count, values, sum, most, least))) in
+                groups.iter().zip(&expected).enumerate()
+            {
+                let found: Vec<String> =
+                    key.iter().map(|datum| format!("{:?}", datum.borrow().to_value())).collect();
+                assert_eq!((&found, *rows), (names, *count), "round {round}");
+                assert_eq!((totals[0].values(nth, *rows), totals[0].sum(nth)), (*values, *sum));
+                if *values > 0 {
+                    assert_eq!((totals[1].best(nth), totals[2].best(nth)), (*most, *least));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Aggregates of a table, made where its leaves are read.
+//!
+//! ```text
+//!   without it   leaf ─► columns ─► batch of 8192 rows ─► filter ─► computed columns ─► groups ─► partial totals
+//!   with it      leaf ─► columns, of two thousand rows or so ───────────────────────────► groups ─► partial totals
+//! ```
+//!
+//! An aggregate of DataFusion's reads whole batches, whose decimals have 128 bits and whose texts are views. [`AggregateScan`] stands in for the first of its two steps where that reads a
+//! table, groups by columns, and adds up whole numbers or decimals: it gives the same partial totals, which DataFusion's second step puts together. Columns are taken from leaves while they are in the
+//! cache, and numbers are computed in 64 bits (the idea of MonetDB/X100; Boncz, Zukowski, Nes, CIDR 2005). Where they do not fit, or there are many groups, the step that it stands for is done from the beginning.
+
+use std::fmt;
+
+use arrow::array::{ArrayRef, PrimitiveArray, RecordBatch, RecordBatchOptions};
+use arrow::datatypes::{
+    ArrowPrimitiveType, DataType, Date32Type, Decimal128Type, Decimal256Type, Int16Type, Int32Type,
+    Int64Type, Schema, SchemaRef, Time64MicrosecondType, TimeUnit, TimestampMicrosecondType, UInt64Type,
+    i256,
+};
+use cairn_table::ColumnBuf;
+use cairn_table::row::Value;
+use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
+use datafusion::common::Statistics;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
+};
+use futures_util::{StreamExt, stream};
+
+use super::aggregate_rule::{Recipe, State};
+use super::batches::Blocks;
+use super::errors::external;
+use super::scan::TableScan;
+use crate::batch::Columns;
+use crate::direct::{Gathered, Group, Total, Unable};
+use crate::error::Error;
+use crate::sqlstate::NUMERIC_VALUE_OUT_OF_RANGE;
+
+/// Rows that are taken in at once: their columns fit into a core's second cache.
+const ROWS: usize = 2048;
+
+/// So often others get their turn.
+const TURNS: u32 = 16;
+
+/// After so many rows there have to be several in each group.
+const MANY_ROWS: u64 = 16_384;
+const ROWS_OF_A_GROUP: u64 = 4;
+
+/// Stands for a partial aggregate over a table.
+#[derive(Debug)]
+pub(super) struct AggregateScan {
+    /// What it stands for.
+    input: Arc<dyn ExecutionPlan>,
+    recipe: Recipe,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl AggregateScan {
+    /// Stands for an operator; that one itself where it is none that this does.
+    pub fn instead_of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+        match Recipe::of(&input) {
+            Some(recipe) => {
+                Arc::new(AggregateScan { input, recipe, metrics: ExecutionPlanMetricsSet::new() })
+            }
+            None => input,
+        }
+    }
+
+    /// What it stands for.
+    pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
+        &self.input
+    }
+}
+
+impl DisplayAs for AggregateScan {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AggregateScan: {} columns, instead of what is below", self.recipe.columns.len())
+    }
+}
+
+impl ExecutionPlan for AggregateScan {
+    fn name(&self) -> &str {
+        "AggregateScan"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let input = children.into_iter().next();
+        let input = input.ok_or_else(|| DataFusionError::Internal("an aggregate of nothing".to_owned()))?;
+        Ok(AggregateScan::instead_of(input))
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn ExecutionPlan>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode::Recompute;
+        self.replace_children(children, ReplaceChildrenOptions::new(Recompute))
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let instead = {
+            let input = Arc::clone(&self.input);
+            move || input.execute(partition, Arc::clone(&context))
+        };
+        let Some(scan) = self.recipe.scan.downcast_ref::<TableScan>() else { return instead() };
+        let Some(blocks) = scan.leaves(partition, &self.recipe.columns)? else { return instead() };
+        let run = Run {
+            blocks,
+            columns: self.recipe.columns.iter().map(|(_, kind)| ColumnBuf::new(kind.kind)).collect(),
+            gathered: Gathered::new(&self.recipe.gathering),
+            recipe: self.recipe.clone(),
+            metrics: BaselineMetrics::new(&self.metrics, partition),
+        };
+        let schema = self.input.schema();
+        let batches = stream::once(gathered(run, instead)).flat_map(|done| match done {
+            Ok(batches) => batches,
+            Err(error) => stream::once(async { Err(error) }).boxed(),
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let unknown = || Arc::new(Statistics::new_unknown(&self.input.schema()));
+        Ok(inputs.first().map_or_else(unknown, Arc::clone))
+    }
+}
+
+type BoxedBatches = std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<RecordBatch>> + Send>>;
+
+/// The partial totals of a partition.
+async fn gathered(
+    mut run: Run,
+    instead: impl FnOnce() -> Result<SendableRecordBatchStream>,
+) -> Result<BoxedBatches> {
+    loop {
+        let time = run.metrics.elapsed_compute().clone();
+        let timer = time.timer();
+        for _ in 0..TURNS {
+            match run.advance() {
+                Ok(true) => {}
+                Ok(false) => {
+                    let batch = run.finish()?;
+                    return Ok(stream::iter(batch.map(Ok)).boxed());
+                }
+                Err(Unable::TooLarge) => return Ok(instead()?.boxed()),
+                Err(Unable::Error(error)) => return Err(external(error)),
+            }
+        }
+        drop(timer);
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A partition that is being read.
+struct Run {
+    blocks: Blocks,
+    /// As the recipe has them.
+    columns: Vec<ColumnBuf>,
+    gathered: Gathered,
+    recipe: Recipe,
+    metrics: BaselineMetrics,
+}
+
+impl Run {
+    /// Takes more rows in. False when there are none.
+    fn advance(&mut self) -> Result<bool, Unable> {
+        self.columns.iter_mut().for_each(ColumnBuf::clear);
+        let rows = self.blocks.read(&mut self.columns, ROWS).map_err(Unable::Error)?;
+        if rows == 0 {
+            return Ok(false);
+        }
+        let (groups, so_far) = (self.gathered.groups() as u64, self.gathered.rows());
+        let are_many = so_far > MANY_ROWS && groups > so_far / ROWS_OF_A_GROUP;
+        if are_many || !self.gathered.has_room(rows) {
+            return Err(Unable::TooLarge);
+        }
+        let (numbers, columns) = (&self.recipe.columns, &self.columns);
+        let column_of = |column| {
+            let at = numbers.binary_search_by_key(&column, |(number, _)| *number).ok()?;
+            columns.get(at)
+        };
+        self.gathered.take(&self.recipe.gathering, column_of, rows)?;
+        Ok(true)
+    }
+
+    /// What has come of it; `None` where there are no groups.
+    fn finish(self) -> Result<Option<RecordBatch>> {
+        let Recipe { keys, states, schema, .. } = &self.recipe;
+        let (groups, totals) = self.gathered.finish();
+        if groups.is_empty() {
+            return Ok(None);
+        }
+        let fields = schema.fields().iter().take(keys.len()).cloned();
+        let mut columns = key_columns(Schema::new(fields.collect::<Vec<_>>()), keys, &groups)?;
+        for (state, field) in states.iter().zip(schema.fields().iter().skip(keys.len())) {
+            let values =
+                groups.iter().enumerate().map(|(group, (_, rows))| state.value(&totals, group, *rows));
+            columns.push(numbers(field.data_type(), values)?);
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(groups.len()));
+        let batch = RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options)?;
+        self.metrics.record_output(batch.num_rows());
+        Ok(Some(batch))
+    }
+}
+
+impl State {
+    /// What a group has; `None` for NULL.
+    fn value(self, totals: &[Total], group: usize, rows: i64) -> Option<i128> {
+        let of = |total: usize| totals.get(total).filter(|total| total.values(group, rows) > 0);
+        match self {
+            State::Rows => Some(rows.into()),
+            State::Values(total) => Some(of(total).map_or(0, |total| total.values(group, rows)).into()),
+            State::Divisor(total) => of(total).map(|total| total.values(group, rows).into()),
+            State::Sum(total) => of(total).map(|total| total.sum(group)),
+            State::Best(total) => of(total).map(|total| total.best(group).into()),
+        }
+    }
+}
+
+fn key_columns(schema: Schema, kinds: &[ColumnType], groups: &[Group]) -> Result<Vec<ArrayRef>> {
+    if kinds.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut columns = Columns::new(Arc::new(schema), kinds, groups.len());
+    for (key, _) in groups {
+        columns.push(|at| key.get(at).map_or(Value::Null, |datum| datum.borrow().to_value()));
+    }
+    Ok(columns.finish()?.columns().to_vec())
+}
+
+/// Numbers as an array of one of the types that [`Recipe::of`] lets in.
+fn numbers(kind: &DataType, values: impl Iterator<Item = Option<i128>>) -> Result<ArrayRef> {
+    Ok(match kind {
+        DataType::Int16 => array::<Int16Type>(kind, values)?,
+        DataType::Int32 => array::<Int32Type>(kind, values)?,
+        DataType::Int64 => array::<Int64Type>(kind, values)?,
+        DataType::UInt64 => array::<UInt64Type>(kind, values)?,
+        DataType::Date32 => array::<Date32Type>(kind, values)?,
+        DataType::Time64(TimeUnit::Microsecond) => array::<Time64MicrosecondType>(kind, values)?,
+        DataType::Timestamp(TimeUnit::Microsecond, _) => array::<TimestampMicrosecondType>(kind, values)?,
+        DataType::Decimal256(..) => {
+            let values: PrimitiveArray<Decimal256Type> =
+                values.map(|value| value.map(i256::from_i128)).collect();
+            Arc::new(values.with_data_type(kind.clone()))
+        }
+        _ => array::<Decimal128Type>(kind, values)?,
+    })
+}
+
+fn array<T: ArrowPrimitiveType<Native: TryFrom<i128>>>(
+    kind: &DataType,
+    values: impl Iterator<Item = Option<i128>>,
+) -> Result<ArrayRef> {
+    let out_of_range = |_| external(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"));
+    let native = |value: Option<i128>| value.map(T::Native::try_from).transpose().map_err(out_of_range);
+    let array: PrimitiveArray<T> = values.map(native).collect::<Result<_>>()?;
+    Ok(Arc::new(array.with_data_type(kind.clone())))
+}

@@ -1,0 +1,152 @@
+//! Goal: aggregates that are made where leaves are read come to what DataFusion's come to. Method: each query beside the same with a condition that no scan sees to, which always holds, and by which the
+//! leaves are not read so.
+
+use cairn_sql::Connection;
+
+use crate::support::{ask, database, run};
+
+/// Rows: enough for several threads and several turns.
+const ROWS: i64 = 40_000;
+
+/// Columns of all types that groups are made by and that are added up, few and many different values, NULLs, decimals of up to 38 digits.
+fn table(c: &mut Connection) {
+    run(
+        c,
+        "create table t (id int primary key, g smallint not null, b boolean, name text, long text, k int, day date, at timestamp, o time, \
+         i int, n bigint, wide bigint, d decimal(15, 2) not null, e decimal(4, 3), huge decimal(38, 2), f double precision)",
+    );
+    run(
+        c,
+        &format!(
+            "insert into t select x, x % 7, case when x % 3 = 0 then null else x % 2 = 0 end, \
+             case when x % 11 = 0 then null when x % 5 = 0 then '' else substr('NARFO', x % 5, 1) end, \
+             'a name that is not short ' || x % 90, x * 7919 % 30011, date '1995-01-01' + x % 2500, \
+             timestamp '2001-01-01 00:00:00' + x * interval '1 minute', time '00:00:00' + x % 86400 * interval '1 second', \
+             case when x % 13 = 0 then null else x - 20000 end, x::bigint * 100003, \
+             case when x % 2 = 0 then 9223372036854775807 - x else x end, \
+             (x % 9973)::decimal / 100, case when x % 17 = 0 then null else (x % 100)::decimal / 1000 end, \
+             case when x = 39999 then 123456789012345678901234567890.12 else x::decimal / 4 end, x::double precision / 8 \
+             from generate_series(1, {ROWS}) as x(x)"
+        ),
+    );
+    run(c, "analyze");
+}
+
+/// Queries in which `#` stands for the condition, and whether their leaves are read so.
+const QUERIES: [(&str, bool); 26] = [
+    (
+        "select g, name, sum(d), avg(d), avg(e), sum(d * (1 - e)), sum(d * (1 - e) * (1 + e)), count(*) from t where # group by g, name",
+        true,
+    ),
+    ("select sum(d * e), sum(d - e), sum(e + d * 2), avg(d * d), count(e) from t where #", true),
+    (
+        "select name, b, min(day), max(day), min(at), max(at), min(o), max(o), count(*) from t where # group by name, b",
+        true,
+    ),
+    (
+        "select b, count(i), sum(i), min(i), max(n), sum(n), min(e), max(e), count(*) from t where # group by b",
+        true,
+    ),
+    ("select long, sum(n), max(i), count(*) from t where # group by long", true),
+    ("select g, long, day, sum(d) from t where id < 30000 and # group by g, long, day", true),
+    ("select day, g, b, sum(d), count(e) from t where # group by day, g, b", true),
+    (
+        "select g, avg(d), count(*) from t where day >= date '1996-01-01' and day < date '1997-01-01' and e > 0.05 and d < 60 and # group by g",
+        true,
+    ),
+    ("select name, avg(d), sum(i) from t where name in ('A', 'R', 'F', 'Q') and g = 3 and # group by name", true),
+    ("select g, avg(e), sum(d) from t where d between 10 and 10.5 and # group by g", true),
+    // Nothing is found.
+    ("select avg(d), sum(e), count(*), max(i) from t where g > 100 and #", true),
+    ("select g, avg(d), sum(e), count(*), max(i) from t where g > 100 and # group by g", true),
+    // Numbers do not fit into 64 bits: all along, and at the end only.
+    ("select g, sum(wide), max(wide), avg(d) from t where # group by g", true),
+    ("select g, sum(huge), avg(huge) from t where # group by g", true),
+    ("select g, sum(huge), avg(huge) from t where id < 39000 and # group by g", true),
+    ("select sum(d * d * d * d * d), avg(d) from t where #", true),
+    // More groups than are kept.
+    ("select k, sum(d), avg(e), count(*) from t where # group by k", true),
+    ("select k, name, sum(d), avg(e), count(*) from t where # group by k, name", true),
+    // Within other queries.
+    (
+        "select g, s, x.d from (select g, sum(d * e) as s, max(d) as d from t where # group by g) as x where s > 100 order by s",
+        true,
+    ),
+    (
+        "select count(*), avg(total) from (select day, sum(d) as total from t where # group by day) as x where total > 10",
+        true,
+    ),
+    (
+        "select id, s from t join (select k as kk, sum(e) as s from t where # group by k) as x on kk = t.id where t.g = 4 and t.i < -19000",
+        true,
+    ),
+    // What is computed otherwise.
+    ("select g, sum(f), avg(f), avg(i) from t where # group by g", false),
+    ("select g + 1, sum(d), avg(d) from t where # group by g + 1", false),
+    ("select g, count(distinct name), avg(d) from t where # group by g", false),
+    ("select g, avg(d) filter (where e > 0.01) from t where # group by g", false),
+    ("select g, avg(d), sum(i * 2) from t where # and g <> 3 group by g", false),
+];
+
+/// What is always so, and what no scan sees to.
+const ALWAYS: [&str; 2] = ["true", "abs(id) >= 0"];
+
+fn compare(c: &mut Connection, context: &str) {
+    for (sql, _) in QUERIES {
+        let [mut found, mut expected] = ALWAYS.map(|always| ask(c, &sql.replace('#', always)));
+        if !sql.contains("order by") {
+            found.sort_unstable();
+            expected.sort_unstable();
+        }
+        assert_eq!(found, expected, "{context}: {sql}");
+    }
+}
+
+#[test]
+fn aggregates_of_leaves() {
+    let database = database();
+    let mut c = database.connect();
+    table(&mut c);
+    for (sql, is_so) in QUERIES {
+        let plans =
+            ALWAYS.map(|always| ask(&mut c, &format!("explain {}", sql.replace('#', always))).join("\n"));
+        assert_eq!(plans.clone().map(|plan| plan.contains("AggregateScan")), [is_so, false], "{}", plans[0]);
+    }
+    compare(&mut c, "packed");
+    // Rows that others do not see, among packed leaves.
+    let mut old = database.connect();
+    run(&mut old, "begin isolation level repeatable read");
+    let before: Vec<_> = QUERIES.map(|(sql, _)| ask(&mut old, &sql.replace('#', "true"))).into();
+    run(&mut c, "begin");
+    run(&mut c, "update t set d = d + 1, name = 'changed', e = null where id % 5 = 0");
+    run(&mut c, "delete from t where id % 9 = 1");
+    run(&mut c, "insert into t (id, g, d) select x, 3, 7 from generate_series(50001, 50100) as x(x)");
+    compare(&mut c, "in the transaction");
+    for (nth, (sql, _)) in QUERIES.iter().enumerate() {
+        let (mut found, mut before) = (ask(&mut old, &sql.replace('#', "true")), before[nth].clone());
+        found.sort_unstable();
+        before.sort_unstable();
+        assert_eq!(found, before, "{sql}");
+    }
+    run(&mut c, "commit");
+    run(&mut old, "commit");
+}
+
+/// Goal: a sum beyond a bigint is told, whoever adds it up.
+#[test]
+fn sums_that_do_not_fit() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, g int, n int)");
+    run(&mut c, "insert into t select x, x % 3, 2147483647 from generate_series(1, 20000) as x(x)");
+    let sql = "select g, sum(n), avg(n::decimal(12, 1)) from t group by g order by g";
+    let expected: Vec<String> = [6666_i64, 6667, 6667]
+        .iter()
+        .enumerate()
+        .map(|(g, rows)| format!("{g}|{}|2147483647.0", rows * 2_147_483_647))
+        .collect();
+    let found = ask(&mut c, sql);
+    for (found, expected) in found.iter().zip(&expected) {
+        assert!(found.starts_with(expected.as_str()), "{found} {expected}");
+    }
+    assert_eq!(found.len(), 3);
+}
