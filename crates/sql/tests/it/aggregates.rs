@@ -54,7 +54,10 @@ const QUERIES: [(&str, bool); 26] = [
         "select g, avg(d), count(*) from t where day >= date '1996-01-01' and day < date '1997-01-01' and e > 0.05 and d < 60 and # group by g",
         true,
     ),
-    ("select name, avg(d), sum(i) from t where name in ('A', 'R', 'F', 'Q') and g = 3 and # group by name", true),
+    (
+        "select name, avg(d), sum(i) from t where name in ('A', 'R', 'F', 'Q') and g = 3 and # group by name",
+        true,
+    ),
     ("select g, avg(e), sum(d) from t where d between 10 and 10.5 and # group by g", true),
     // Nothing is found.
     ("select avg(d), sum(e), count(*), max(i) from t where g > 100 and #", true),

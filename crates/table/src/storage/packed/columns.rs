@@ -13,6 +13,29 @@ use crate::storage::node::max_record;
 /// Bytes of short texts, which are copied at once.
 const WIDE: usize = 16;
 
+/// A text with zeros behind it, and its length.
+type Short = ([u8; WIDE], usize);
+
+/// The texts of a table, if all are short and there are fewer than are asked for.
+fn short_texts(heap: &[u8], table: &[[u8; 2]], wanted: usize) -> Result<Option<Vec<Short>>, Changed> {
+    if table.len() > wanted {
+        return Ok(None);
+    }
+    let (mut known, mut start) = (Vec::with_capacity(table.len()), 0);
+    for end in table {
+        let end = usize::from(u16::from_le_bytes(*end));
+        let text = heap.get(start..end).ok_or(Changed)?;
+        let mut wide = [0; WIDE];
+        match wide.get_mut(..text.len()) {
+            Some(place) => place.copy_from_slice(text),
+            None => return Ok(None),
+        }
+        known.push((wide, text.len()));
+        start = end;
+    }
+    Ok(Some(known))
+}
+
 /// Bytes, and where each value ends in them.
 type Bytes<'t> = (&'t mut Vec<u8>, &'t mut Vec<usize>);
 
@@ -142,6 +165,9 @@ impl Packed<'_, [u8]> {
             let heap = self.0.get(stream.heap.into()..).ok_or(Changed)?;
             let (table, len) = (usize::from(stream.table), 2 * usize::from(stream.len));
             let table = self.0.get(table..table + len).ok_or(Changed)?.as_chunks::<2>().0;
+            if let Some(known) = short_texts(heap, table, range.len())? {
+                return self.copies_of(&known, stream, range, (bytes, ends));
+            }
             let end = |nth: usize| table.get(nth).map(|end| usize::from(u16::from_le_bytes(*end)));
             let mut is_sound = true;
             bits::each(self.0, stream.place, stream.bits, range, |nth| {
@@ -150,16 +176,7 @@ impl Packed<'_, [u8]> {
                 let text = start.zip(end(nth)).and_then(|(start, end)| heap.get(start..end));
                 is_sound &= text.is_some() && bytes.len() <= most;
                 if let Some(text) = text.filter(|_| is_sound) {
-                    let wide = heap.get(start.unwrap_or_default()..).and_then(<[u8]>::first_chunk::<WIDE>);
-                    match wide {
-                        // Most of such texts are short: copied in one piece with what is behind them, which is cut off again.
-                        Some(wide) if text.len() <= WIDE => {
-                            let whole = bytes.len() + text.len();
-                            bytes.extend_from_slice(wide);
-                            bytes.truncate(whole);
-                        }
-                        _ => bytes.extend_from_slice(text),
-                    }
+                    bytes.extend_from_slice(text);
                 }
                 ends.push(bytes.len());
             })?;
@@ -199,6 +216,34 @@ impl Packed<'_, [u8]> {
         }
         bytes.truncate(written);
         Ok(())
+    }
+
+    /// Appends short texts by their numbers, each in one piece with zeros behind it, over which the next one goes.
+    fn copies_of(
+        &self,
+        known: &[Short],
+        stream: &Stream,
+        range: Range<usize>,
+        (bytes, ends): Bytes<'_>,
+    ) -> Result<(), Changed> {
+        let longest = known.iter().map(|(_, len)| *len).max().unwrap_or_default();
+        let mut at = bytes.len();
+        bytes.resize(at + range.len() * longest + WIDE, 0);
+        ends.reserve(range.len());
+        let mut is_sound = true;
+        bits::each(self.0, stream.place, stream.bits, range, |nth| {
+            let place = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut);
+            match (known.get(nth as usize), place) {
+                (Some((text, len)), Some(place)) => {
+                    *place = *text;
+                    at += len;
+                }
+                _ => is_sound = false,
+            }
+            ends.push(at);
+        })?;
+        bytes.truncate(at);
+        if is_sound { Ok(()) } else { Err(Changed) }
     }
 
     /// Where the first one begins, and where each ends.
