@@ -30,6 +30,15 @@ pub struct Connection {
     session: Session,
 }
 
+#[cfg(test)]
+impl Connection {
+    /// Two runs of a query, of which none has come to its end.
+    pub(crate) fn run_twice(&mut self, query: &crate::query::Query) -> [crate::query::Batches; 2] {
+        let mut run = || query.run(&mut self.session, &[]).unwrap();
+        [run(), run()]
+    }
+}
+
 impl Connection {
     pub(crate) fn new(database: Database) -> Self {
         Connection { session: Session::new(database.shared()), database }

@@ -3,6 +3,8 @@
 //! DataFusion's plans are made for one run: operators have the state of it, and our scans a view of the database. What is kept is the plan before it ran, whose scans are *at rest*: they
 //! see nothing, so that no vacuum and no change of the schema waits for them. A run gets operators of its own, and scans that see what its statement does. Planning takes one to ten
 //! milliseconds, this some tens of microseconds.
+//!
+//! Values of subqueries that stand for one value are kept where expressions of the plan find them, which all runs would share: such a plan has one run at a time, and another one meanwhile is planned.
 
 use cairn_table::View;
 use cairn_vfs::sync::Arc;
@@ -17,6 +19,7 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
@@ -28,10 +31,44 @@ use super::scan::TableScan;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// A plan without a run, to be kept; `None` for one with operators that may know more than their inputs.
-///
-/// Errors: what putting operators together meets.
-pub(super) fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
+/// A plan that is kept.
+#[derive(Debug)]
+pub(super) struct Kept {
+    plan: Plan,
+    /// Runs that share the values of subqueries have it too.
+    shared: Option<Running>,
+}
+
+/// What a run has as long as there may come more of it.
+pub(super) type Running = Arc<()>;
+
+impl Kept {
+    /// Keeps a plan that is about to run; `None` for one with operators that may know more than their inputs.
+    ///
+    /// Errors: what putting operators together meets.
+    pub fn of(plan: &Plan) -> Result<Option<Kept>> {
+        let has_values = plan.exists(|plan| Ok(plan.is::<ScalarSubqueryExec>()))?;
+        let shared = has_values.then(Running::default);
+        Ok(at_rest(plan)?.map(|plan| Kept { plan, shared }))
+    }
+
+    /// What the run has to keep, if anything.
+    pub fn running(&self) -> Option<Running> {
+        self.shared.clone()
+    }
+
+    /// The plan for a run that sees this; `None` when it has to be planned anew: tables have changed much, or there is a run that it would disturb.
+    ///
+    /// Errors: those of looking for where to divide tables.
+    pub fn awake(&self, view: &View) -> Result<Option<Plan>> {
+        match &self.shared {
+            Some(shared) if Arc::strong_count(shared) > 1 => Ok(None),
+            _ => awake(&self.plan, view),
+        }
+    }
+}
+
+fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
     let mut can_be_kept = true;
     plan.apply(|plan| {
         can_be_kept &= plan.is::<TableScan>() || instead_of(plan).is_some() || begins_anew(plan);
@@ -50,10 +87,7 @@ pub(super) fn at_rest(plan: &Plan) -> Result<Option<Plan>> {
     Ok(Some(rests.data))
 }
 
-/// A kept plan for a run that sees this; `None` when tables have changed so much that it should be planned anew.
-///
-/// Errors: those of looking for where to divide tables.
-pub(super) fn awake(plan: &Plan, view: &View) -> Result<Option<Plan>> {
+fn awake(plan: &Plan, view: &View) -> Result<Option<Plan>> {
     let mut fits = true;
     let run = Arc::clone(plan).transform_up(|plan| {
         let Some(scan) = plan.downcast_ref::<TableScan>() else {
@@ -92,6 +126,7 @@ fn begins_anew(plan: &Plan) -> bool {
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()
         || plan.is::<CooperativeExec>()
+        || plan.is::<ScalarSubqueryExec>()
 }
 
 #[cfg(test)]
@@ -121,7 +156,15 @@ mod tests {
     }
 
     /// Queries of the general path, and whether their plans are kept.
-    const QUERIES: [(&str, bool); 14] = [
+    const QUERIES: [(&str, bool); 16] = [
+        (
+            "select a.id, b.v from a join b on b.r = a.id where b.v > (select avg(v) * 1.9 from b) and b.v < (select max(v) from b where id < (select min(id) + 500 from a))",
+            true,
+        ),
+        (
+            "select g, sum(id), avg(id::decimal(12, 2)) from a where id > (select min(r) from b) group by g",
+            true,
+        ),
         ("select a.g, count(*), sum(b.v) from a join b on b.r = a.id group by a.g", true),
         ("select a.id from a where exists (select 1 from b where b.r = a.id and b.v > 50)", true),
         ("select a.id from a where id not in (select r from b where v < 90)", true),
@@ -193,6 +236,31 @@ mod tests {
             }
         }
         old.execute("commit", &[]).unwrap();
+        // Of a query that is asked for again while rows of it are still to come each run has its own values.
+        let (sql, _) = QUERIES[0];
+        let planned = reader.prepare(sql).unwrap().planned();
+        let Planned::Query(query) = &planned.plan else { panic!("{planned:?}") };
+        let expected = rows(&mut reader, sql).len();
+        reader.execute("begin", &[]).unwrap();
+        // So that a view is open.
+        reader.execute("select count(*) from a, b where a.id = b.r", &[]).unwrap();
+        for _ in 0..3 {
+            let mut runs = reader.run_twice(query);
+            let mut counts = [0; 2];
+            let mut are_over = false;
+            while !are_over {
+                are_over = true;
+                for (batches, count) in runs.iter_mut().zip(&mut counts) {
+                    if let Some(batch) = batches.next().unwrap() {
+                        *count += batch.num_rows();
+                        are_over = false;
+                    }
+                }
+            }
+            assert_eq!(counts, [expected; 2]);
+        }
+        reader.execute("commit", &[]).unwrap();
+        assert!(is_kept(&mut reader, sql));
         // Plans at rest see nothing: a change of the schema waits for nobody.
         run("set lock_timeout = '1s'");
         run("alter table b add column w int default 5");

@@ -15,13 +15,15 @@ use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, SendableRecordBatchStream, execute_stream};
 use datafusion::sql::sqlparser::ast::Statement as Tree;
+use futures_util::StreamExt;
 
 use super::aside::aside;
 use super::errors::datafusion_error;
 use super::functions::NOW;
-use super::kept::{at_rest, awake};
+use super::kept::{Kept, Running};
 use super::names::Names;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
@@ -49,7 +51,7 @@ pub(crate) struct Query {
     /// Nothing in it is different from run to run but what is in the tables.
     is_fixed: bool,
     /// What it ran as before.
-    kept: Mutex<Option<Arc<dyn ExecutionPlan>>>,
+    kept: Mutex<Option<Kept>>,
     parameters: Vec<ColumnType>,
     pub kinds: Vec<ColumnType>,
     verb: &'static str,
@@ -143,7 +145,7 @@ impl Query {
     }
 
     fn run_with(&self, session: &mut Session, params: &[Datum], is_aside: bool) -> Result<Batches> {
-        let physical = self.physical(session, params)?;
+        let (physical, running) = self.physical(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
         let context = engine.state.task_ctx();
@@ -152,17 +154,26 @@ impl Query {
             let _within = handle.enter();
             let runtime = context.runtime_env();
             let stream = execute_stream(physical, context).map_err(datafusion_error)?;
-            if is_aside { aside(stream, runtime) } else { stream }
+            let stream = if is_aside { aside(stream, runtime) } else { stream };
+            match running {
+                Some(running) => running_with(stream, running),
+                None => stream,
+            }
         };
         let timers = session.shared.timers()?;
         Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone(), timers))
     }
 
-    fn physical(&self, session: &mut Session, params: &[Datum]) -> Result<Arc<dyn ExecutionPlan>> {
-        if let Some(kept) = lock(&self.kept).clone() {
+    /// Operators for a run, and what that has to keep.
+    fn physical(
+        &self,
+        session: &mut Session,
+        params: &[Datum],
+    ) -> Result<(Arc<dyn ExecutionPlan>, Option<Running>)> {
+        if let Some(kept) = &*lock(&self.kept) {
             let view = session.transaction()?.view().clone();
-            if let Some(plan) = awake(&kept, &view).map_err(datafusion_error)? {
-                return Ok(plan);
+            if let Some(plan) = kept.awake(&view).map_err(datafusion_error)? {
+                return Ok((plan, kept.running()));
             }
         }
         let values = self.values(session, params)?;
@@ -174,10 +185,13 @@ impl Query {
         let _within = handle.enter();
         let planned = engine.state.query_planner().create_physical_plan(&plan, &engine.state);
         let planned = futures_executor::block_on(planned).map_err(datafusion_error)?;
+        let mut running = None;
         if self.is_fixed {
-            *lock(&self.kept) = at_rest(&planned).map_err(datafusion_error)?;
+            let kept = Kept::of(&planned).map_err(datafusion_error)?;
+            running = kept.as_ref().and_then(Kept::running);
+            *lock(&self.kept) = kept;
         }
-        Ok(planned)
+        Ok((planned, running))
     }
 
     fn values(&self, session: &Session, params: &[Datum]) -> Result<ParamValues> {
@@ -236,6 +250,16 @@ impl Session {
         self.view_columns = Some((known_of, Arc::clone(&columns)));
         Ok(columns)
     }
+}
+
+/// Batches that keep something until they are dropped.
+fn running_with(batches: SendableRecordBatchStream, running: Running) -> SendableRecordBatchStream {
+    let schema = batches.schema();
+    let batches = batches.map(move |batch| {
+        let _running = &running;
+        batch
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, batches))
 }
 
 /// EXPLAIN has one column, as everybody expects.
