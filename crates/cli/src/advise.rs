@@ -33,7 +33,17 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
     end_on_ctrl_c(&stop)?;
     let bar = SuiteBar::new();
     if args.check {
-        let rows = advise::check::check(&advise::check::workloads(), &options, &bar, &stop)?;
+        let mut workloads = advise::check::workloads();
+        if let Some(word) = &args.filter {
+            workloads.retain(|workload| workload.name.contains(word.as_str()));
+            if workloads.is_empty() {
+                let names: Vec<String> =
+                    advise::check::workloads().into_iter().map(|workload| workload.name).collect();
+                let names = names.join("', '");
+                return Err(Error::usage(format!("no workload has '{word}' in its name: there are '{names}'")));
+            }
+        }
+        let rows = advise::check::check(&workloads, &options, &bar, &stop)?;
         if args.json {
             out.bytes(to_json(&rows)?.as_bytes())?;
         } else {

@@ -116,14 +116,15 @@ fn one(workload: &Workload, options: &Options, progress: &dyn Progress, stop: &S
     let question = Question { workload: workload.clone(), ..Question::default() };
     let adviser = Adviser::new(&question, options, progress, stop)?;
     let answer = adviser.answer()?;
-    let advised = answer.choice;
+    let (advised, records) = (answer.choice, answer.verification.records);
     // Everybody, whatever was predicted; other draws than those that the choice was made by.
     let effort = Effort { rounds: options.effort.rounds.max(stats::PAIRS_MIN as u32), ..options.effort };
     let again = Options { seed: options.seed + 1, effort, ..options.clone() };
     let adviser = Adviser { options: &again, ..adviser };
     let everybody: Vec<Finalist<'_>> =
         answer.predictions.iter().filter_map(|prediction| adviser.finalist(prediction)).collect();
-    let all = adviser.verified(&everybody)?.verified;
+    // On stores as large as the choice was made by: who is best may depend on it.
+    let all = adviser.verified(&everybody, (records > 0).then_some(records))?.verified;
     let Some(best) = all.first() else { return Ok(None) };
     let chosen = advised.name().and_then(|name| all.iter().find(|one| one.name == name));
     let (predicted, measured) = chosen.map_or((0.0, 0.0), |one| (one.predicted, one.median));

@@ -283,7 +283,8 @@ impl<'a> Adviser<'a> {
             .collect()
     }
 
-    fn verified(&self, finalists: &[Finalist<'_>]) -> Result<Verification> {
+    /// Runs candidates, with so many entries or as many as there is time for.
+    fn verified(&self, finalists: &[Finalist<'_>], records: Option<u64>) -> Result<Verification> {
         let verifier = Verifier {
             runner: self.runner(),
             workload: &self.question.workload,
@@ -293,7 +294,7 @@ impl<'a> Adviser<'a> {
             asks_p99: self.question.constraints.p99_micros.is_some(),
             progress: self.progress,
         };
-        verifier.run(finalists)
+        verifier.run(finalists, records)
     }
 
     /// Runs the best few, and where none of them keeps to the constraints the next ones, until somebody does or nobody is left.
@@ -305,7 +306,7 @@ impl<'a> Adviser<'a> {
         // BOUND: each turn runs one at least, who is not left after it.
         while verification.verified.is_empty() && !verification.stopped && !left.is_empty() {
             let finalists = self.finalists(&left);
-            verification = self.verified(&finalists)?;
+            verification = self.verified(&finalists, None)?;
             left.retain(|prediction| finalists.iter().all(|one| one.candidate.name != prediction.name));
             discarded.append(&mut verification.failed);
             let records = verification.records;

@@ -106,11 +106,11 @@ pub(super) struct Verifier<'a> {
 }
 
 impl Verifier<'_> {
-    /// Runs candidates in turns, with a shuffled order in each round.
+    /// Runs candidates in turns, with a shuffled order in each round, on stores of so many entries or as many as there is time for.
     ///
     /// Errors: [`Error::Interrupted`] before the first round is over. A candidate that fails is left out, with its reason.
-    pub fn run(&self, finalists: &[Finalist<'_>]) -> Result<Verification> {
-        let records = self.records(finalists);
+    pub fn run(&self, finalists: &[Finalist<'_>], records: Option<u64>) -> Result<Verification> {
+        let records = records.unwrap_or_else(|| self.records(finalists));
         let turns = finalists.len() * self.effort.rounds as usize;
         let fastest = finalists.iter().map(|finalist| finalist.prediction.per_sec).fold(0.0, f64::max);
         let mut found: BTreeMap<&str, Found> = BTreeMap::new();

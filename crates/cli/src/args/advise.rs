@@ -105,6 +105,9 @@ pub struct AdviseArgs {
     /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about half an hour]
     #[arg(long, conflicts_with_all = ["workload", "trace", "memory", "disk", "p99", "dbs"])]
     pub check: bool,
+    /// With --check: only workloads with this in their name
+    #[arg(long, requires = "check", value_name = "WORD")]
+    pub filter: Option<String>,
 }
 
 /// How much is run.

@@ -30,6 +30,7 @@ fn no_answer() {
     scratch.run("advise --read 1 --dbs rocksbd").failed(&["rocksbd", "cairn"]);
     scratch.run("advise --read 0").failed(&["over 0"]);
     scratch.run("advise --read 1 --p99 0").failed(&["p99"]);
+    scratch.run("advise --check --filter walks").failed(&["walks", "'short scans'"]);
     scratch.write("w.json", "{\"workload\": {\"recrods\": 5}}");
     scratch.run("advise w.json").failed(&["w.json", "recrods", "line 1"]);
     scratch.run("advise missing.json").failed(&["missing.json"]);
