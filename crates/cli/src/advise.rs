@@ -40,7 +40,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
                 let names: Vec<String> =
                     advise::check::workloads().into_iter().map(|workload| workload.name).collect();
                 let names = names.join("', '");
-                return Err(Error::usage(format!("no workload has '{word}' in its name: there are '{names}'")));
+                return Err(Error::usage(format!(
+                    "no workload has '{word}' in its name: there are '{names}'"
+                )));
             }
         }
         let rows = advise::check::check(&workloads, &options, &bar, &stop)?;

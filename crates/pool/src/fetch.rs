@@ -93,6 +93,7 @@ impl FileState {
     #[inline]
     pub(crate) fn hint(&self, page: u32, bytes: std::ops::Range<usize>) {
         if let Some(frame) = self.translation.frame(page) {
+            self.pool.arena.prefetch_header(frame);
             let skip = self.format.payload_offset();
             let end = bytes.end.saturating_add(skip).min(self.pool.arena.page_size());
             self.pool.arena.prefetch_range(frame, bytes.start.saturating_add(skip).min(end)..end);

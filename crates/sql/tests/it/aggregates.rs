@@ -33,7 +33,7 @@ fn table(c: &mut Connection) {
 }
 
 /// Queries in which `#` stands for the condition, and whether their leaves are read so.
-const QUERIES: [(&str, bool); 26] = [
+const QUERIES: [(&str, bool); 27] = [
     (
         "select g, name, sum(d), avg(d), avg(e), sum(d * (1 - e)), sum(d * (1 - e) * (1 + e)), count(*) from t where # group by g, name",
         true,
@@ -47,6 +47,7 @@ const QUERIES: [(&str, bool); 26] = [
         "select b, count(i), sum(i), min(i), max(n), sum(n), min(e), max(e), count(*) from t where # group by b",
         true,
     ),
+    ("select g, sum(2.5), sum(d * 0.5), avg(e), count(*) from t where # group by g", true),
     ("select long, sum(n), max(i), count(*) from t where # group by long", true),
     ("select g, long, day, sum(d) from t where id < 30000 and # group by g, long, day", true),
     ("select day, g, b, sum(d), count(e) from t where # group by day, g, b", true),

@@ -45,7 +45,11 @@ enum Check {
     },
     /// In order, each once.
     Numbers(Vec<i128>),
-    Members(Arc<Members>),
+    Members {
+        members: Arc<Members>,
+        /// The least and the greatest of them.
+        range: Option<(i128, i128)>,
+    },
     Bytes(Comparison, Vec<u8>),
     Texts(Vec<Vec<u8>>),
     Null {
@@ -234,14 +238,16 @@ impl Place {
 impl Bound {
     /// A column's value is one of these numbers.
     pub fn among(column: usize, members: Arc<Members>) -> Bound {
-        Bound { column, check: Check::Members(members) }
+        // Looked for once, and not for each block: a set may begin and end with many words of nothing.
+        let range = members.range().map(|(low, high)| (low.into(), high.into()));
+        Bound { column, check: Check::Members { members, range } }
     }
 
     /// What the values that meet it lie between, both included, where that is known.
     fn range(&self) -> Option<(i128, i128)> {
         match &self.check {
             Check::Range { low, high, inside: true } => Some((*low, *high)),
-            Check::Members(members) => members.range().map(|(low, high)| (low.into(), high.into())),
+            Check::Members { range, .. } => *range,
             _ => None,
         }
     }
@@ -269,7 +275,7 @@ impl Bound {
             (Check::Range { inside: true, .. }, Some(range)) => {
                 block.keep_within(self.column, range, rows)?
             }
-            (Check::Members(_), Some(range)) => {
+            (Check::Members { .. }, Some(range)) => {
                 block.keep_within(self.column, range, rows)?;
                 false
             }
@@ -325,7 +331,7 @@ impl Check {
                     values.get(at).is_some_and(|value| numbers.binary_search(&(*value).into()).is_ok())
                 });
             }
-            Check::Members(members) => {
+            Check::Members { members, .. } => {
                 chosen.keep(values, |value| {
                     i64::try_from(value.into()).is_ok_and(|value| members.holds(value))
                 });

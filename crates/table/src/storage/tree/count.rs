@@ -14,6 +14,9 @@ use crate::{Error, Result};
 /// How many leaves are counted before their parent is asked whether they were its children all the time.
 const STRIDE: usize = 32;
 
+/// Leaves that the processor fetches ahead: as many as one takes while another comes from memory.
+const AHEAD: usize = 6;
+
 /// What a look at a leaf found.
 enum Leaf {
     /// So many records that are no ghosts, all of the range.
@@ -99,6 +102,11 @@ impl Tree {
         let count = self.sound(parent, node.count())?;
         let (mut at, mut rows) = (first, 0);
         while begins && at <= count && at - first < STRIDE {
+            if at + AHEAD <= count
+                && let Ok(ahead) = node.child(at + AHEAD)
+            {
+                self.space.file.hint(ahead, 0..1);
+            }
             let child = self.sound(parent, node.child(at))?;
             let view = self.below(parent, 1, child)?;
             match self.count_leaf(&view, end, all_visible)? {
