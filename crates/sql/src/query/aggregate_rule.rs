@@ -232,6 +232,9 @@ impl Source {
             return Some(Node::In { operand: Box::new(operand), list: values, negated });
         }
         let binary = expr.downcast_ref::<BinaryExpr>()?;
+        if *binary.op() == Operator::Or {
+            return self.one_of(expr);
+        }
         let comparison = match binary.op() {
             Operator::Eq => Comparison::Equal,
             Operator::Lt => Comparison::Less,
@@ -245,6 +248,27 @@ impl Source {
             None => (slot(binary.right())?, binary.left(), comparison.flipped()),
         };
         Some(Node::Compare(comparison, Box::new([column.0, value(other, column.1)?])))
+    }
+
+    /// As scans have a list of values that a column's is one of.
+    fn one_of(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<Node> {
+        let (mut left, mut operand, mut list) = (vec![expr], None, Vec::new());
+        while let Some(expr) = left.pop() {
+            let binary = expr.downcast_ref::<BinaryExpr>()?;
+            if *binary.op() == Operator::Or {
+                left.extend([binary.right(), binary.left()]);
+                continue;
+            }
+            let Some(Node::Compare(Comparison::Equal, pair)) = self.condition(expr) else { return None };
+            let [column, value] = *pair;
+            let known: &Node = operand.get_or_insert_with(|| column.clone());
+            match (known, &column) {
+                (Node::Slot { slot: known, .. }, Node::Slot { slot, .. }) if known == slot => {}
+                _ => return None,
+            }
+            list.push(value);
+        }
+        Some(Node::In { operand: Box::new(operand?), list, negated: false })
     }
 
     fn known(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<&Known> {

@@ -21,6 +21,7 @@ pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
             Some(Node::And(vec![condition(left, table)?, condition(right, table)?]))
         }
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => one_of(filter, table),
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let comparison = match op {
                 Operator::Eq => Comparison::Equal,
@@ -51,6 +52,26 @@ pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
         }
         _ => None,
     }
+}
+
+/// A column's value is one of some: as the optimizer writes short lists of `IN`.
+fn one_of(filter: &Expr, table: &Table) -> Option<Node> {
+    let (mut left, mut operand, mut list) = (vec![filter], None, Vec::new());
+    while let Some(filter) = left.pop() {
+        if let Expr::BinaryExpr(BinaryExpr { left: one, op: Operator::Or, right: other }) = filter {
+            left.extend([&**other, &**one]);
+            continue;
+        }
+        let Some(Node::Compare(Comparison::Equal, pair)) = condition(filter, table) else { return None };
+        let [column, value] = *pair;
+        let known: &Node = operand.get_or_insert_with(|| column.clone());
+        match (known, &column) {
+            (Node::Slot { slot: known, .. }, Node::Slot { slot, .. }) if known == slot => {}
+            _ => return None,
+        }
+        list.push(value);
+    }
+    Some(Node::In { operand: Box::new(operand?), list, negated: false })
 }
 
 fn slot(name: &str, table: &Table) -> Option<Node> {

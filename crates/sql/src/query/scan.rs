@@ -6,7 +6,7 @@ use arrow::compute::SortOptions;
 use arrow::datatypes::{Schema, SchemaRef};
 use cairn_table::row::Type;
 use cairn_table::schema::{ColumnType, KeyColumn};
-use cairn_table::{KeyRange, View};
+use cairn_table::{KeyRange, OwnedValue, View};
 use cairn_vfs::sync::Arc;
 use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -26,6 +26,7 @@ use datafusion::physical_plan::{
 use super::batches::{Blocks, TableBatches, Wanted};
 use super::errors::external;
 use super::keys::Keys;
+use crate::datum::DatumRef;
 use crate::direct::{Access, Ranges};
 use crate::expr::{Cells, Comparison, Env, NoContext, Node};
 
@@ -240,26 +241,73 @@ fn narrowed(statistics: Statistics, access: &Access, limit: Option<usize>) -> St
     statistics
 }
 
-/// The share of rows that DataFusion takes a filter to leave of which it knows nothing, as it does of filters on texts.
+/// The share of rows that DataFusion takes a filter to leave of which it knows nothing, as it does of filters that look at texts.
 const UNKNOWN_FILTER: f64 = 0.2;
 
-/// What a scan has to say that it gives, as a share of its rows, so that with what the filter above it is taken to leave as many are expected as there are: by how many different texts a column has.
+/// What a scan has to say that it gives, as a share of its rows, so that with what the filter above it is taken to leave as many are expected as there are: by what is known of the columns. Where a filter
+/// looks at no text DataFusion finds out by itself.
 fn share_of_texts(access: &Access) -> f64 {
     let def = access.table.def();
     let Some(known) = access.table.statistics() else { return 1.0 };
     let (mut share, mut has_text) = (1.0, false);
+    // What values of a column lie between, by ranges on it.
+    let mut ranges: Vec<(usize, f64, f64)> = Vec::new();
     for node in access.residual.clone().map(Node::conjuncts).unwrap_or_default() {
-        let (operand, count) = match &node {
-            Node::Compare(Comparison::Equal, pair) => (&pair[0], 1),
-            Node::In { operand, list, negated: false } => (&**operand, list.len()),
+        let (operand, value, count) = match &node {
+            Node::Compare(comparison, pair) => (&pair[0], Some((*comparison, &pair[1])), 1),
+            Node::In { operand, list, negated: false } => (&**operand, None, list.len()),
             _ => continue,
         };
-        let Node::Slot { slot, .. } = operand else { continue };
+        let Node::Slot { slot, scale } = operand else { continue };
         let (Some(column), Some(of)) = (def.columns.get(*slot), known.columns.get(*slot)) else { continue };
-        share *= (count as f64 / of.distinct.max(1) as f64).min(1.0);
         has_text |= column.kind.kind == Type::Text;
+        match value {
+            None | Some((Comparison::Equal, _)) => {
+                share *= (count as f64 / of.distinct.max(1) as f64).min(1.0)
+            }
+            Some((comparison, value)) => {
+                let end = |value: &Option<OwnedValue>| {
+                    number_of(&DatumRef::from_value(value.as_ref()?.value(), *scale))
+                };
+                let Node::Const(value) = value else { continue };
+                let (Some(least), Some(most), Some(value)) =
+                    (end(&of.min), end(&of.max), number_of(&value.borrow()))
+                else {
+                    continue;
+                };
+                let width = (most - least).max(f64::MIN_POSITIVE);
+                let place = ((value - least) / width).clamp(0.0, 1.0);
+                let at = ranges.iter().position(|(column, ..)| column == slot).unwrap_or_else(|| {
+                    ranges.push((*slot, 0.0, 1.0));
+                    ranges.len() - 1
+                });
+                let Some((_, low, high)) = ranges.get_mut(at) else { continue };
+                match comparison {
+                    Comparison::Greater | Comparison::GreaterOrEqual => *low = low.max(place),
+                    Comparison::Less | Comparison::LessOrEqual => *high = high.min(place),
+                    _ => {}
+                }
+            }
+        }
+    }
+    for (column, low, high) in ranges {
+        let one = known.columns.get(column).map_or(1.0, |of| 1.0 / of.distinct.max(1) as f64);
+        share *= (high - low).max(one);
     }
     if has_text { (share / UNKNOWN_FILTER).min(1.0) } else { 1.0 }
+}
+
+/// A value whose distance from others can be told.
+fn number_of(value: &DatumRef<'_>) -> Option<f64> {
+    Some(match *value {
+        DatumRef::SmallInt(value) => value.into(),
+        DatumRef::Int(value) | DatumRef::Date(value) => value.into(),
+        DatumRef::BigInt(value) | DatumRef::Time(value) | DatumRef::Timestamp(value) => value as f64,
+        DatumRef::Decimal { unscaled, scale } => unscaled as f64 / 10_f64.powi(scale.into()),
+        DatumRef::Real(value) => value.into(),
+        DatumRef::Double(value) => value,
+        _ => return None,
+    })
 }
 
 /// The order in which rows come, as far as its columns are there to be seen.

@@ -33,7 +33,7 @@ fn table(c: &mut Connection) {
 }
 
 /// Queries in which `#` stands for the condition, and whether their leaves are read so.
-const QUERIES: [(&str, bool); 27] = [
+const QUERIES: [(&str, bool); 29] = [
     (
         "select g, name, sum(d), avg(d), avg(e), sum(d * (1 - e)), sum(d * (1 - e) * (1 + e)), count(*) from t where # group by g, name",
         true,
@@ -59,6 +59,11 @@ const QUERIES: [(&str, bool); 27] = [
         "select name, avg(d), sum(i) from t where name in ('A', 'R', 'F', 'Q') and g = 3 and # group by name",
         true,
     ),
+    (
+        "select g, avg(d), sum(i) from t where (name = 'A' or name = 'R') and (g = 3 or 5 = g or g = 1) and # group by g",
+        true,
+    ),
+    ("select g, avg(d), sum(i) from t where (g = 3 or g = 5) and (g = 3 or k = 5) and # group by g", false),
     ("select g, avg(e), sum(d) from t where d between 10 and 10.5 and # group by g", true),
     // Nothing is found.
     ("select avg(d), sum(e), count(*), max(i) from t where g > 100 and #", true),
