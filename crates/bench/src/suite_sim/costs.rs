@@ -1,7 +1,7 @@
 //! What operations of a real store cost on this machine, in processor time.
 //!
 //! Writes, flushes and merges are measured while the other cores are at work: a store at its limits does them beside each other, and cores slow each other down, which share
-//! caches and memory and perhaps are halves of one. On a virtual machine of two such cores an operation took a fifth to a third longer so. What the others take is no part of it.
+//! caches and memory and perhaps are halves of one. What the others take is no part of it.
 
 use std::path::Path;
 
