@@ -1,7 +1,4 @@
-//! What operations of a real store cost on this machine, in processor time.
-//!
-//! Writes, flushes and merges are measured while the other cores are at work: a store at its limits does them beside each other, and cores slow each other down, which share
-//! caches and memory and perhaps are halves of one. What the others take is no part of it.
+//! What operations of a real store cost on this machine, in processor time: what else the machine does takes no part in it.
 
 use std::path::Path;
 
@@ -9,9 +6,9 @@ use cairn_sim::hardware::{CpuCosts, Disk};
 use cairn_sim::options::{Compression, Engine};
 use cairn_sim::rng::Rng;
 use cairn_sim::{Config, preload_order, writes_per_flush};
-use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock, thread};
+use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock};
 
-use super::cores::{Busy, while_busy};
+use super::cores::while_busy;
 use super::{Data, MeasuredStore, Opener, Options};
 use crate::error::{Error, Result};
 use crate::procfs::{cpu_secs, own_cpu_secs};
@@ -68,12 +65,12 @@ pub fn measure_costs(options: &Options) -> Result<(String, CpuCosts)> {
     let [small, large] = VALUE_BYTES.map(config);
     let of_small = entry_secs(&small, &opener, &dir.join("small"))?;
     let of_large = entry_secs(&large, &opener, &dir.join("large"))?;
-    let (_, store) = writes(&large, &opener, &dir.join("hits"), Keys::New, None)?;
+    let (_, store) = writes(&large, &opener, &dir.join("hits"), Keys::New)?;
     let version = store.version();
     let hit_secs = lookups(&large, store)?;
     let mut without = large.clone();
     without.options.block_cache_size = 1 << 16;
-    let (_, store) = writes(&without, &opener, &dir.join("misses"), Keys::New, None)?;
+    let (_, store) = writes(&without, &opener, &dir.join("misses"), Keys::New)?;
     let miss_secs = lookups(&without, store)?;
     let mut costs = costs_of([(&small, of_small), (&large, of_large)]);
     costs.get_us = (hit_secs * 1e6 - costs.filter_us - costs.block_hit_us).max(0.05);
@@ -113,8 +110,7 @@ pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()>
     let of_large = sync_secs(scratch.path(), large, SYNCS)?;
     let of_small = sync_secs(scratch.path(), SMALL, SMALL_SYNCS)?;
     // Threads of the system have a part in each sync, and wait for a core like all others.
-    let of_busy =
-        while_busy(thread::available_parallelism(), |_| sync_secs(scratch.path(), SMALL, SMALL_SYNCS))?;
+    let of_busy = while_busy(|| sync_secs(scratch.path(), SMALL, SMALL_SYNCS))?;
     disk.busy_sync_us = (of_busy - of_small).max(0.0) * 1e6;
     let byte_secs = ((of_large - of_small) / (large - SMALL) as f64).max(1e-12);
     disk.write_mb_per_sec = (1e-6 / byte_secs).min(1e6);
@@ -160,17 +156,13 @@ fn costs_of(measured: [(&Config, EntrySecs); 2]) -> CpuCosts {
     costs
 }
 
-/// Tells processor time of this process, without that of threads that only keep cores busy; where there is none to be had, the time that passes.
+/// Tells processor time, and where there is none to be had the time that passes.
 #[derive(Debug, Default)]
-struct Meter<'b> {
-    clock: SystemClock,
-    busy: Option<&'b Busy>,
-}
+struct Meter(SystemClock);
 
-impl Meter<'_> {
+impl Meter {
     fn secs(&self) -> f64 {
-        let others = self.busy.map_or(0.0, Busy::cpu_secs);
-        cpu_secs().map_or_else(|| self.clock.now().as_secs_f64(), |all| all - others)
+        cpu_secs().unwrap_or_else(|| self.0.now().as_secs_f64())
     }
 }
 
@@ -197,12 +189,8 @@ struct Spent {
 
 /// Costs of one size, by a store whose merges drop nothing and one whose merges drop most.
 fn entry_secs(config: &Config, opener: &Opener, dir: &Path) -> Result<EntrySecs> {
-    let others = thread::available_parallelism() - 1;
-    let (new, same) = while_busy(others, |busy| {
-        let (new, _) = writes(config, opener, &dir.join("new"), Keys::New, Some(busy))?;
-        let (same, _) = writes(config, opener, &dir.join("same"), Keys::Same, Some(busy))?;
-        Ok((new, same))
-    })?;
+    let (new, _) = writes(config, opener, &dir.join("new"), Keys::New)?;
+    let (same, _) = writes(config, opener, &dir.join("same"), Keys::Same)?;
     let compact = new.compact_secs / new.merged;
     let of_same = same.compact_secs / same.merged;
     let dropped = (of_same / compact - same.kept) / (1.0 - same.kept).max(1e-3);
@@ -220,7 +208,6 @@ fn writes(
     opener: &Opener,
     dir: &Path,
     keys: Keys,
-    busy: Option<&Busy>,
 ) -> Result<(Spent, Box<dyn MeasuredStore>)> {
     let mut config = config.clone();
     config.options.level0_file_num_compaction_trigger = ROUNDS as usize;
@@ -235,7 +222,7 @@ fn writes(
     let mut spent = Spent { puts: (each * rounds) as f64, ..Spent::default() };
     // Without threads of its own a store compacts within a flush: the cheapest flush has only flushed.
     let mut flushes = Vec::new();
-    let meter = Meter { busy, ..Meter::default() };
+    let meter = Meter::default();
     for round in 0..rounds {
         let start = meter.secs();
         for at in 0..each {
