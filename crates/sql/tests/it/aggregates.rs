@@ -63,7 +63,7 @@ const QUERIES: [(&str, bool); 29] = [
         "select g, avg(d), sum(i) from t where (name = 'A' or name = 'R') and (g = 3 or 5 = g or g = 1) and # group by g",
         true,
     ),
-    ("select g, avg(d), sum(i) from t where (g = 3 or g = 5) and (g = 3 or k = 5) and # group by g", false),
+    ("select g, avg(d), sum(i) from t where (i = 3 or i = 5) and (i = 3 or k = 5) and # group by g", false),
     ("select g, avg(e), sum(d) from t where d between 10 and 10.5 and # group by g", true),
     // Nothing is found.
     ("select avg(d), sum(e), count(*), max(i) from t where g > 100 and #", true),
