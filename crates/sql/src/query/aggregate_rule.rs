@@ -20,12 +20,13 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
 use super::aggregate_scan::AggregateScan;
+use super::filter::{comparison_of, one_of};
 use super::scan::TableScan;
 use super::value::datum;
 use crate::batch::data_type;
 use crate::datum::pow10;
 use crate::direct::{Access, Asked, Formulas, Gathering, Step};
-use crate::expr::{Comparison, Node};
+use crate::expr::Node;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -148,6 +149,18 @@ struct Number {
     kind: DataType,
 }
 
+/// The parts of a disjunction, the first one first.
+fn alternatives(expr: &Arc<dyn PhysicalExpr>) -> Vec<&Arc<dyn PhysicalExpr>> {
+    let (mut left, mut parts) = (vec![expr], Vec::new());
+    while let Some(expr) = left.pop() {
+        match expr.downcast_ref::<BinaryExpr>() {
+            Some(binary) if *binary.op() == Operator::Or => left.extend([binary.right(), binary.left()]),
+            _ => parts.push(expr),
+        }
+    }
+    parts
+}
+
 fn scale_of(kind: &DataType) -> Option<u32> {
     match kind {
         DataType::Decimal128(_, scale) => u32::try_from(*scale).ok(),
@@ -233,42 +246,14 @@ impl Source {
         }
         let binary = expr.downcast_ref::<BinaryExpr>()?;
         if *binary.op() == Operator::Or {
-            return self.one_of(expr);
+            return one_of(alternatives(expr).into_iter().map(|part| self.condition(part)));
         }
-        let comparison = match binary.op() {
-            Operator::Eq => Comparison::Equal,
-            Operator::Lt => Comparison::Less,
-            Operator::LtEq => Comparison::LessOrEqual,
-            Operator::Gt => Comparison::Greater,
-            Operator::GtEq => Comparison::GreaterOrEqual,
-            _ => return None,
-        };
+        let comparison = comparison_of(*binary.op())?;
         let (column, other, comparison) = match slot(binary.left()) {
             Some(column) => (column, binary.right(), comparison),
             None => (slot(binary.right())?, binary.left(), comparison.flipped()),
         };
         Some(Node::Compare(comparison, Box::new([column.0, value(other, column.1)?])))
-    }
-
-    /// As scans have a list of values that a column's is one of.
-    fn one_of(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<Node> {
-        let (mut left, mut operand, mut list) = (vec![expr], None, Vec::new());
-        while let Some(expr) = left.pop() {
-            let binary = expr.downcast_ref::<BinaryExpr>()?;
-            if *binary.op() == Operator::Or {
-                left.extend([binary.right(), binary.left()]);
-                continue;
-            }
-            let Some(Node::Compare(Comparison::Equal, pair)) = self.condition(expr) else { return None };
-            let [column, value] = *pair;
-            let known: &Node = operand.get_or_insert_with(|| column.clone());
-            match (known, &column) {
-                (Node::Slot { slot: known, .. }, Node::Slot { slot, .. }) if known == slot => {}
-                _ => return None,
-            }
-            list.push(value);
-        }
-        Some(Node::In { operand: Box::new(operand?), list, negated: false })
     }
 
     fn known(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<&Known> {

@@ -21,16 +21,11 @@ pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
             Some(Node::And(vec![condition(left, table)?, condition(right, table)?]))
         }
-        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => one_of(filter, table),
+        Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }) => {
+            one_of(alternatives(filter).into_iter().map(|part| condition(part, table)))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-            let comparison = match op {
-                Operator::Eq => Comparison::Equal,
-                Operator::Lt => Comparison::Less,
-                Operator::LtEq => Comparison::LessOrEqual,
-                Operator::Gt => Comparison::Greater,
-                Operator::GtEq => Comparison::GreaterOrEqual,
-                _ => return None,
-            };
+            let comparison = comparison_of(*op)?;
             match (&**left, &**right) {
                 (Expr::Column(column), value) => compared(comparison, &column.name, value, table),
                 (value, Expr::Column(column)) => compared(comparison.flipped(), &column.name, value, table),
@@ -54,24 +49,46 @@ pub(super) fn condition(filter: &Expr, table: &Table) -> Option<Node> {
     }
 }
 
-/// A column's value is one of some: as the optimizer writes short lists of `IN`.
-fn one_of(filter: &Expr, table: &Table) -> Option<Node> {
-    let (mut left, mut operand, mut list) = (vec![filter], None, Vec::new());
+/// The parts of a disjunction, the first one first.
+fn alternatives(filter: &Expr) -> Vec<&Expr> {
+    let (mut left, mut parts) = (vec![filter], Vec::new());
     while let Some(filter) = left.pop() {
-        if let Expr::BinaryExpr(BinaryExpr { left: one, op: Operator::Or, right: other }) = filter {
-            left.extend([&**other, &**one]);
-            continue;
+        match filter {
+            Expr::BinaryExpr(BinaryExpr { left: one, op: Operator::Or, right: other }) => {
+                left.extend([&**other, &**one]);
+            }
+            part => parts.push(part),
         }
-        let Some(Node::Compare(Comparison::Equal, pair)) = condition(filter, table) else { return None };
+    }
+    parts
+}
+
+/// Equalities of one column, of which one has to hold, as a list of its values: the optimizer writes short lists of `IN` so. `None` for other conditions.
+pub(super) fn one_of(equalities: impl Iterator<Item = Option<Node>>) -> Option<Node> {
+    let (mut operand, mut list): (Option<Node>, _) = (None, Vec::new());
+    for equality in equalities {
+        let Some(Node::Compare(Comparison::Equal, pair)) = equality else { return None };
         let [column, value] = *pair;
-        let known: &Node = operand.get_or_insert_with(|| column.clone());
-        match (known, &column) {
-            (Node::Slot { slot: known, .. }, Node::Slot { slot, .. }) if known == slot => {}
+        match (&operand, &column) {
+            (None, Node::Slot { .. }) => operand = Some(column),
+            (Some(Node::Slot { slot: known, .. }), Node::Slot { slot, .. }) if known == slot => {}
             _ => return None,
         }
         list.push(value);
     }
     Some(Node::In { operand: Box::new(operand?), list, negated: false })
+}
+
+/// The comparisons that scans know.
+pub(super) fn comparison_of(operator: Operator) -> Option<Comparison> {
+    Some(match operator {
+        Operator::Eq => Comparison::Equal,
+        Operator::Lt => Comparison::Less,
+        Operator::LtEq => Comparison::LessOrEqual,
+        Operator::Gt => Comparison::Greater,
+        Operator::GtEq => Comparison::GreaterOrEqual,
+        _ => return None,
+    })
 }
 
 fn slot(name: &str, table: &Table) -> Option<Node> {

@@ -159,3 +159,19 @@ fn sums_that_do_not_fit() {
     }
     assert_eq!(found.len(), 3);
 }
+
+/// Goal: groups whose keys take much memory are left to who can write them to the disk, and come out all the same. Method: keys of 20,000 bytes, fifty megabytes in all, by the direct path and by the one that
+/// stands in for an aggregate.
+#[test]
+fn groups_with_long_keys() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, name text, d decimal(10, 2))");
+    run(
+        &mut c,
+        "insert into t select x, repeat(chr(97 + x % 2500 % 26), 20000) || x % 2500, 0.5 from generate_series(1, 7500) as x(x)",
+    );
+    for (sums, totals) in [("sum(d)", "1.50"), ("sum(d), avg(d)", "1.50|0.500000")] {
+        let groups = ask(&mut c, &format!("select count(*), {sums} from t group by name"));
+        assert_eq!(groups, vec![format!("3|{totals}"); 2500], "{sums}");
+    }
+}

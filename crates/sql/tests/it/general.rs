@@ -446,3 +446,30 @@ fn digits_of_numerics() {
         ["NULL|1.123", "NULL|1.123", "NULL|1.123", "0.3333333333|NULL", "0.3333333333|NULL"]
     );
 }
+
+/// Goal: rows whose key is one of some are found by the tree, each once. Method: values that are there twice, parameters with the same value, NULL, beside the same as computed conditions.
+#[test]
+fn keys_that_are_one_of_some() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, g int)");
+    run(&mut c, "create table b (id int primary key, r int)");
+    run(&mut c, "insert into a select x, x % 5 from generate_series(1, 500) as x(x)");
+    run(&mut c, "insert into b select x, x % 500 + 1 from generate_series(1, 2000) as x(x)");
+    let sql = "select a.id, count(*) from a join b on b.r = a.id where # group by a.id having count(*) > 0 order by a.id";
+    for (condition, rows) in [
+        ("(a.id = 5 or a.id = 7 or a.id = 5)", vec!["5|4", "7|4"]),
+        ("(a.id = 7 or 3 = a.id or a.id = null)", vec!["3|4", "7|4"]),
+        ("(a.id = 7 or a.g = 7)", vec!["7|4"]),
+        ("(a.id = 7 or a.id > 499)", vec!["7|4", "500|4"]),
+    ] {
+        assert_eq!(ask(&mut c, &sql.replace('#', condition)), rows, "{condition}");
+    }
+    let sql = sql.replace('#', "(a.id = $1 or a.id = $2)");
+    for (one, other, expected) in [
+        (Datum::Int(9), Datum::Int(9), vec!["9|4"]),
+        (Datum::Null, Datum::Int(9), vec!["9|4"]),
+        (Datum::Null, Datum::Null, vec![]),
+    ] {
+        assert_eq!(rows(&mut c, &sql, &[one, other]).unwrap(), expected);
+    }
+}

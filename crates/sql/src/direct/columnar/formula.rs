@@ -46,7 +46,7 @@ impl Formulas {
 /// What a step has come to.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// Of each row; of one only, which counts for all, where it is a constant.
+    /// Of each row; none where it is a constant.
     values: Vec<i64>,
     constant: Option<i64>,
     /// Bits that the largest value takes, without the sign.

@@ -21,8 +21,9 @@ const SUM_BITS: u32 = 62;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub step: usize,
-    /// The sum; otherwise, if that is not `None`, the greatest value or the least.
+    /// The sum.
     pub sum: bool,
+    /// The greatest value, or the least; `None` for neither.
     pub greatest: Option<bool>,
 }
 
@@ -78,7 +79,7 @@ pub(crate) struct Gathered {
     rows: u64,
 }
 
-/// A group's columns, its rows, and its number.
+/// A group's columns, and how many rows it has.
 pub(crate) type Group = (Vec<Datum>, i64);
 
 impl Gathered {
@@ -376,6 +377,22 @@ mod tests {
                     assert_eq!((totals[1].best(nth), totals[2].best(nth)), (*most, *least));
                 }
             }
+        }
+    }
+
+    /// Goal: few groups with long keys are no more than may be kept. Method: a thousand keys of 20,000 bytes, and as many again.
+    #[test]
+    fn long_keys_have_a_bound() {
+        let keys = [(0, ColumnType::from(Type::Text))];
+        let gathering = Gathering::new(&keys, Formulas::default(), Vec::new()).unwrap();
+        let mut gathered = Gathered::new(&gathering);
+        for (from, fits) in [(0, true), (0, true), (1000, false)] {
+            let mut column = ColumnBuf::new(Type::Text);
+            for number in from..from + 1000 {
+                assert!(column.push(Value::Text(&format!("{number:020000}"))));
+            }
+            let taken = gathered.take(&gathering, |_| Some(&column), 1000);
+            assert_eq!(taken.is_ok(), fits, "{taken:?}");
         }
     }
 }

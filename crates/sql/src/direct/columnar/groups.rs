@@ -13,6 +13,9 @@ use crate::sqlstate::DATA_CORRUPTED;
 /// BOUND: groups beyond these are for the general path, which can write to the disk what does not fit into memory.
 pub(super) const GROUPS_MAX: usize = 1 << 16;
 
+/// BOUND: and so are those whose keys take more than this.
+const KEY_BYTES_MAX: usize = 32 << 20;
+
 /// Values around the first one of a column whose groups are found without hashing.
 const NEAR: usize = 1 << 14;
 
@@ -34,6 +37,8 @@ pub(super) struct Key {
 pub(super) struct Groups {
     keys: Vec<Key>,
     known: HashMap<Box<[u8]>, u32>,
+    /// Bytes of the keys.
+    key_bytes: usize,
     /// What each has in the columns.
     values: Vec<Vec<Datum>>,
     /// How many rows each has.
@@ -50,7 +55,7 @@ pub(super) struct Groups {
     bytes: Vec<u8>,
 }
 
-/// There are more groups than this path takes.
+/// There are more groups than this path takes, or larger ones.
 #[derive(Debug)]
 pub(super) struct TooMany;
 
@@ -86,6 +91,7 @@ impl Groups {
         Groups {
             keys: keys.to_vec(),
             known: HashMap::new(),
+            key_bytes: 0,
             values: vec![Vec::new(); groups],
             rows: vec![0; groups],
             near: Vec::new(),
@@ -259,7 +265,8 @@ impl Groups {
 
     /// Adds the group whose key is in the buffer.
     fn add(&mut self, values: Vec<Datum>) -> Result<u32, TooMany> {
-        if self.values.len() >= GROUPS_MAX {
+        self.key_bytes += self.bytes.len();
+        if self.values.len() >= GROUPS_MAX || self.key_bytes > KEY_BYTES_MAX {
             return Err(TooMany);
         }
         let group = self.values.len() as u32;
