@@ -17,6 +17,8 @@ type Failure = Box<dyn std::error::Error>;
 
 const ENTRIES: u64 = 100_000;
 const OPERATIONS: u64 = 20_000;
+/// Of so many keys a sample follows one.
+const SAMPLE: u32 = 10;
 
 #[derive(Clone, Copy)]
 enum Load {
@@ -65,7 +67,7 @@ fn median(values: &mut [f64]) -> (f64, f64, f64) {
     (at((count - 1.0) / 2.0 - reach), at((count - 1.0) / 2.0), at((count - 1.0) / 2.0 + reach + 1.0))
 }
 
-fn compare(dir: &Path, name: &str, load: Load, keys: KeyForm, pairs: usize) -> Result<(), Failure> {
+fn compare(dir: &Path, name: &str, load: Load, options: Options, pairs: usize) -> Result<(), Failure> {
     let store = dir.join(name.replace([' ', ','], "-"));
     let db =
         Db::builder(&store).background(Background::Threads(1)).durability(Durability::Buffered).open()?;
@@ -73,7 +75,7 @@ fn compare(dir: &Path, name: &str, load: Load, keys: KeyForm, pairs: usize) -> R
         db.put(key(number), [1; 100])?;
     }
     let fs: Arc<dyn cairn_vfs::Fs> = Arc::new(StdFs::new());
-    let options = Options { keys, bytes_max: 4 << 30, ..Options::default() };
+    let options = Options { bytes_max: 4 << 30, ..options };
     let recorder = Recorder::create_in(&fs, &store.join("bench.trace"), options)?;
     let plain = TracedDb::new(db.clone(), None);
     let traced = TracedDb::new(db, Some(recorder.clone()));
@@ -137,8 +139,17 @@ fn main() -> Result<(), Failure> {
     }
     let dir = tempfile::tempdir()?;
     alone(dir.path())?;
-    for (name, load) in [("get", Load::Get), ("put", Load::Put), ("half get, half put", Load::Mixed)] {
-        compare(dir.path(), name, load, KeyForm::Hashed, pairs.max(10))?;
+    let (all, raw) = (Options::default(), Options { keys: KeyForm::Raw, ..Options::default() });
+    let some = Options { sample: SAMPLE, ..Options::default() };
+    for (name, load, options) in [
+        ("get", Load::Get, &all),
+        ("put", Load::Put, &all),
+        ("half get, half put", Load::Mixed, &all),
+        ("get, raw keys", Load::Get, &raw),
+        ("get, a key in 10", Load::Get, &some),
+        ("mixed, a key in 10", Load::Mixed, &some),
+    ] {
+        compare(dir.path(), name, load, options.clone(), pairs.max(10))?;
     }
-    compare(dir.path(), "get, raw keys", Load::Get, KeyForm::Raw, pairs.max(10))
+    Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) struct Access {
     pub backward: bool,
     /// What of the condition the tree does not see to.
     pub residual: Option<Node>,
-    /// The same for who reads column by column, if all of it is made of conditions on one column each.
+    /// The same for who reads column by column, if all of it is made of conditions on one column each, or on two.
     pub conditions: Option<Conditions>,
     /// Columns of the table that are looked at; those of the condition are among them.
     pub columns: Vec<usize>,

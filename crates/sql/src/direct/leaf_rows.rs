@@ -42,7 +42,7 @@ enum Values {
 }
 
 impl LeafRows {
-    /// The rows that a SELECT asks for, if they can be read so: columns and nothing else, which the tree has all of, and not only a few of them, by conditions on one column each.
+    /// The rows that a SELECT asks for, if they can be read so: columns and nothing else, which the tree has all of, and not only a few of them, by conditions on one column each, or on two.
     ///
     /// Errors: those of computing the bounds and the conditions' values.
     pub fn new(

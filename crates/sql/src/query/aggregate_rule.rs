@@ -19,7 +19,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
-use super::aggregate_scan::AggregateScan;
+use super::aggregate_scan::{AggregateScan, Made};
 use super::filter::{comparison_of, one_of};
 use super::scan::TableScan;
 use super::value::datum;
@@ -48,14 +48,41 @@ impl PhysicalOptimizerRule for AggregateScans {
     }
 }
 
-/// The plan, with aggregates of tables made where their leaves are read.
+/// The plan, with aggregates of tables made where their leaves are read, and each but once: a view that is looked at twice is computed once.
 pub(super) fn aggregate_scans(plan: Plan) -> Result<Plan> {
+    let mut recipes: Vec<(Recipe, usize)> = Vec::new();
     let stand_in = |plan: Plan| {
         let instead = AggregateScan::instead_of(Arc::clone(&plan));
+        if let Some(scan) = instead.downcast_ref::<AggregateScan>() {
+            match recipes.iter_mut().find(|(recipe, _)| recipe.makes_the_same(scan.recipe())) {
+                Some((_, count)) => *count += 1,
+                None => recipes.push((scan.recipe().clone(), 1)),
+            }
+        }
         let is_changed = !Arc::ptr_eq(&instead, &plan);
         Ok(Transformed::new_transformed(instead, is_changed))
     };
-    Ok(plan.transform_up(stand_in)?.data)
+    let plan = plan.transform_up(stand_in)?.data;
+    recipes.retain(|(_, count)| *count > 1);
+    if recipes.is_empty() {
+        return Ok(plan);
+    }
+    let made: Vec<(Recipe, Arc<Made>)> = recipes
+        .into_iter()
+        .map(|(recipe, _)| {
+            let partitions = recipe.scan.properties().partitioning.partition_count();
+            (recipe, Arc::new(Made::new(partitions)))
+        })
+        .collect();
+    let share = |plan: Plan| {
+        let Some(scan) = plan.downcast_ref::<AggregateScan>() else { return Ok(Transformed::no(plan)) };
+        let found = made.iter().find(|(recipe, _)| recipe.makes_the_same(scan.recipe()));
+        Ok(match found {
+            Some((_, made)) => Transformed::yes(Arc::new(scan.shared(made)) as Plan),
+            None => Transformed::no(plan),
+        })
+    };
+    Ok(plan.transform_up(share)?.data)
 }
 
 /// How partial totals are made of a table's columns.
@@ -75,7 +102,7 @@ pub(super) struct Recipe {
 }
 
 /// A column of partial totals; the numbers are those of what was asked for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// How many rows there are.
     Rows,
@@ -87,6 +114,21 @@ pub(super) enum State {
 }
 
 impl Recipe {
+    /// Whether it comes to the same totals as another one of the same plan, partition by partition.
+    pub fn makes_the_same(&self, other: &Recipe) -> bool {
+        let (Some(scan), Some(others)) =
+            (self.scan.downcast_ref::<TableScan>(), other.scan.downcast_ref::<TableScan>())
+        else {
+            return false;
+        };
+        self.columns == other.columns
+            && self.gathering == other.gathering
+            && self.keys == other.keys
+            && self.states == other.states
+            && self.schema.fields() == other.schema.fields()
+            && scan.has_rows_of(others)
+    }
+
     /// What a partial aggregate computes of a table; `None` for other operators, and for what is not added up in 64 bits.
     pub fn of(plan: &Plan) -> Option<Recipe> {
         let aggregate = plan.downcast_ref::<AggregateExec>()?;
@@ -226,7 +268,7 @@ impl Source {
             .all(|part| self.condition(part).is_some_and(|node| known.contains(&format!("{node:?}"))))
     }
 
-    /// A condition on a column, as scans have them.
+    /// A condition on a column, or on two, as scans have them.
     fn condition(&self, expr: &Arc<dyn PhysicalExpr>) -> Option<Node> {
         let slot = |expr: &Arc<dyn PhysicalExpr>| match self.known(expr)? {
             Known::Column(slot, kind) => {
@@ -249,6 +291,9 @@ impl Source {
             return one_of(alternatives(expr).into_iter().map(|part| self.condition(part)));
         }
         let comparison = comparison_of(*binary.op())?;
+        if let (Some((left, _)), Some((right, _))) = (slot(binary.left()), slot(binary.right())) {
+            return Some(Node::Compare(comparison, Box::new([left, right])));
+        }
         let (column, other, comparison) = match slot(binary.left()) {
             Some(column) => (column, binary.right(), comparison),
             None => (slot(binary.right())?, binary.left(), comparison.flipped()),

@@ -34,6 +34,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
 };
 use futures_util::{StreamExt, stream};
+use tokio::sync::OnceCell;
 
 use super::aggregate_rule::{Recipe, State};
 use super::batches::Blocks;
@@ -50,17 +51,33 @@ const ROWS: usize = 2048;
 /// So often others get their turn.
 const TURNS: u32 = 16;
 
-/// After so many rows there have to be several in each group.
-const MANY_ROWS: u64 = 16_384;
-const ROWS_OF_A_GROUP: u64 = 4;
-
 /// Stands for a partial aggregate over a table.
 #[derive(Debug)]
 pub(super) struct AggregateScan {
     /// What it stands for.
     input: Arc<dyn ExecutionPlan>,
     recipe: Recipe,
+    /// What another one in the plan comes to as well.
+    made: Option<Arc<Made>>,
     metrics: ExecutionPlanMetricsSet,
+}
+
+/// The totals of partitions, for all in a plan that ask for them: who asks first makes them. They are few ([`Gathered::has_room`]).
+#[derive(Debug)]
+pub(super) struct Made(Vec<OnceCell<Outcome>>);
+
+/// What has come of a partition.
+#[derive(Debug, Clone)]
+enum Outcome {
+    /// `None` where there are no groups.
+    Totals(Option<RecordBatch>),
+    TooLarge,
+}
+
+impl Made {
+    pub fn new(partitions: usize) -> Made {
+        Made((0..partitions).map(|_| OnceCell::new()).collect())
+    }
 }
 
 impl AggregateScan {
@@ -68,7 +85,7 @@ impl AggregateScan {
     pub fn instead_of(input: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
         match Recipe::of(&input) {
             Some(recipe) => {
-                Arc::new(AggregateScan { input, recipe, metrics: ExecutionPlanMetricsSet::new() })
+                Arc::new(AggregateScan { input, recipe, made: None, metrics: ExecutionPlanMetricsSet::new() })
             }
             None => input,
         }
@@ -78,11 +95,30 @@ impl AggregateScan {
     pub fn input(&self) -> &Arc<dyn ExecutionPlan> {
         &self.input
     }
+
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    pub fn is_shared(&self) -> bool {
+        self.made.is_some()
+    }
+
+    /// The same that makes its totals only if nobody else has.
+    pub fn shared(&self, made: &Arc<Made>) -> AggregateScan {
+        AggregateScan {
+            input: Arc::clone(&self.input),
+            recipe: self.recipe.clone(),
+            made: Some(Arc::clone(made)),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
 }
 
 impl DisplayAs for AggregateScan {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "AggregateScan: {} columns, instead of what is below", self.recipe.columns.len())
+        let once = if self.made.is_some() { ", once for all of this kind" } else { "" };
+        write!(f, "AggregateScan: {} columns{once}, instead of what is below", self.recipe.columns.len())
     }
 }
 
@@ -139,7 +175,19 @@ impl ExecutionPlan for AggregateScan {
             metrics: BaselineMetrics::new(&self.metrics, partition),
         };
         let schema = self.input.schema();
-        let batches = stream::once(gathered(run, instead)).flat_map(|done| match done {
+        let made = self.made.clone();
+        let batches = async move {
+            let cell = made.as_ref().and_then(|made| made.0.get(partition));
+            let outcome = match cell {
+                Some(cell) => cell.get_or_try_init(|| gathered(run)).await?.clone(),
+                None => gathered(run).await?,
+            };
+            Ok(match outcome {
+                Outcome::Totals(batch) => stream::iter(batch.map(Ok)).boxed(),
+                Outcome::TooLarge => instead()?.boxed(),
+            })
+        };
+        let batches = stream::once(batches).flat_map(|done: Result<BoxedBatches>| match done {
             Ok(batches) => batches,
             Err(error) => stream::once(async { Err(error) }).boxed(),
         });
@@ -163,21 +211,15 @@ impl ExecutionPlan for AggregateScan {
 type BoxedBatches = std::pin::Pin<Box<dyn futures_util::Stream<Item = Result<RecordBatch>> + Send>>;
 
 /// The partial totals of a partition.
-async fn gathered(
-    mut run: Run,
-    instead: impl FnOnce() -> Result<SendableRecordBatchStream>,
-) -> Result<BoxedBatches> {
+async fn gathered(mut run: Run) -> Result<Outcome> {
     loop {
         let time = run.metrics.elapsed_compute().clone();
         let timer = time.timer();
         for _ in 0..TURNS {
             match run.advance() {
                 Ok(true) => {}
-                Ok(false) => {
-                    let batch = run.finish()?;
-                    return Ok(stream::iter(batch.map(Ok)).boxed());
-                }
-                Err(Unable::TooLarge) => return Ok(instead()?.boxed()),
+                Ok(false) => return Ok(Outcome::Totals(run.finish()?)),
+                Err(Unable::TooLarge) => return Ok(Outcome::TooLarge),
                 Err(Unable::Error(error)) => return Err(external(error)),
             }
         }
@@ -204,9 +246,7 @@ impl Run {
         if rows == 0 {
             return Ok(false);
         }
-        let (groups, so_far) = (self.gathered.groups() as u64, self.gathered.rows());
-        let are_many = so_far > MANY_ROWS && groups > so_far / ROWS_OF_A_GROUP;
-        if are_many || !self.gathered.has_room(rows) {
+        if self.gathered.outgrows() || !self.gathered.has_room(rows) {
             return Err(Unable::TooLarge);
         }
         let (numbers, columns) = (&self.recipe.columns, &self.columns);

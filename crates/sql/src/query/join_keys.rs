@@ -136,7 +136,8 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
         || plan.is::<SortExec>()
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<JoinKeys>()
-        || plan.is::<AggregateScan>();
+        // What is made once is made for all who ask.
+        || plan.downcast_ref::<AggregateScan>().is_some_and(|scan| !scan.is_shared());
     if is_passed_on {
         return Some((0, column));
     }

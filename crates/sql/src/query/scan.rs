@@ -129,6 +129,20 @@ impl TableScan {
         has_conditions || !self.access.is_full() || self.access.residual.is_some() || !self.told.is_empty()
     }
 
+    /// Whether it gives the rows that another scan of the same plan does, in the same partitions.
+    pub fn has_rows_of(&self, other: &TableScan) -> bool {
+        // Conditions are compared by what they are written as.
+        let chosen = |scan: &TableScan| {
+            let Access { index, range, residual, backward, .. } = &*scan.access;
+            format!("{index:?} {range:?} {residual:?} {backward}")
+        };
+        self.access.table.id() == other.access.table.id()
+            && self.told.is_empty()
+            && other.told.is_empty()
+            && (self.limit, &self.ranges) == (other.limit, &other.ranges)
+            && chosen(self) == chosen(other)
+    }
+
     /// How rows are found.
     pub fn access(&self) -> &Access {
         &self.access
@@ -350,7 +364,7 @@ impl DisplayAs for TableScan {
                     + usize::from(range.any_of.is_some() || range.lower.is_some() || range.upper.is_some())
             )?;
         }
-        let chosen_by = self.access.conditions.as_ref().map_or(0, |conditions| conditions.columns().count());
+        let chosen_by = self.access.conditions.as_ref().map_or(0, |conditions| conditions.len());
         if chosen_by > 0 {
             write!(f, ", {chosen_by} conditions on columns")?;
         }

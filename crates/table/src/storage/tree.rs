@@ -6,6 +6,8 @@
 mod build;
 mod count;
 mod cursor;
+mod leaves;
+mod level;
 mod relocate;
 mod restructure;
 mod unpack;

@@ -56,6 +56,18 @@ impl Chosen {
         }
     }
 
+    /// As [`Chosen::keep`], for a condition on the values of two columns.
+    pub fn keep_pairs<T: Copy>(&mut self, left: &[T], right: &[T], holds: impl Fn(T, T) -> bool) {
+        let columns = left.chunks(BITS).zip(right.chunks(BITS));
+        for (word, (left, right)) in self.words.iter_mut().zip(columns).filter(|(word, _)| **word != 0) {
+            let mut mask = 0;
+            for (at, (left, right)) in left.iter().zip(right).enumerate() {
+                mask |= u64::from(holds(*left, *right)) << at;
+            }
+            *word &= mask;
+        }
+    }
+
     /// As [`Chosen::keep`], for conditions that cost more than looking at a bit.
     pub fn keep_each(&mut self, mut holds: impl FnMut(usize) -> bool) {
         for (nth, word) in self.words.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! Conditions that rows have to meet, all of them on one column each, so that a block's rows are chosen without putting one together.
+//! Conditions that rows have to meet, each on one column or on two, so that a block's rows are chosen without putting one together.
 
 use cairn_table::row::Type;
 use cairn_table::{Block, Table};
@@ -8,12 +8,16 @@ use super::buffers::Buffers;
 use super::chosen::Chosen;
 use super::filter::{Bound, Filter, Meaning};
 use super::members::Members;
+use super::pair::Pair;
 use crate::error::Result;
 use crate::expr::{Env, Node};
 
-/// Conditions on columns of one table, whose other sides do not depend on the row.
+/// Conditions on columns of one table, each beside what does not depend on the row or beside another column.
 #[derive(Debug)]
-pub(crate) struct Conditions(Vec<Filter>);
+pub(crate) struct Conditions {
+    filters: Vec<Filter>,
+    pairs: Vec<Pair>,
+}
 
 /// What conditions mean with these parameters.
 #[derive(Debug)]
@@ -28,28 +32,45 @@ pub(crate) enum Chooser {
 
 /// Conditions whose values are known.
 #[derive(Debug, Default)]
-pub(crate) struct Bounds(Vec<Bound>);
+pub(crate) struct Bounds {
+    bounds: Vec<Bound>,
+    /// Looked at after the others: both of their columns have to be decoded.
+    pairs: Vec<Pair>,
+}
 
 impl Conditions {
-    /// What a condition is made of; `None` where a part of it is none of one column.
+    /// What a condition is made of; `None` where a part of it is none of one column, nor of two.
     pub fn of(condition: Option<&Node>, table: &Table) -> Option<Conditions> {
         let kind_of = |column: usize| table.def().columns.get(column).map(|column| column.kind.clone());
         let conjuncts = condition.cloned().map(Node::conjuncts).unwrap_or_default();
-        conjuncts.iter().map(|node| Filter::of(node, kind_of)).collect::<Option<_>>().map(Conditions)
+        let (mut filters, mut pairs) = (Vec::new(), Vec::new());
+        for node in &conjuncts {
+            match Pair::of(node, kind_of) {
+                Some(pair) => pairs.push(pair),
+                None => filters.push(Filter::of(node, kind_of)?),
+            }
+        }
+        Some(Conditions { filters, pairs })
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.filters.len() + self.pairs.len()
     }
 
     /// The columns that are looked at, and their types.
     pub fn columns(&self) -> impl Iterator<Item = (usize, Type)> {
-        self.0.iter().map(|filter| (filter.column, filter.kind.kind))
+        let filters = self.filters.iter().map(|filter| (filter.column, filter.kind.kind));
+        filters.chain(self.pairs.iter().flat_map(|pair| [(pair.left, pair.kind), (pair.right, pair.kind)]))
     }
 
     /// What they mean with these parameters.
     ///
     /// Errors: those of computing their values.
     pub fn bind(&self, env: &Env<'_>) -> Result<Chooser> {
-        let mut bounds: Vec<Bound> = Vec::with_capacity(self.0.len());
+        let mut bounds: Vec<Bound> = Vec::with_capacity(self.filters.len());
         let mut is_empty = false;
-        for filter in &self.0 {
+        for filter in &self.filters {
             match filter.bind(env)? {
                 Meaning::Check(bound) => {
                     let left = bounds.iter_mut().try_fold(bound, |bound, other| match other.narrow(bound) {
@@ -62,14 +83,17 @@ impl Conditions {
                 Meaning::Unknown => return Ok(Chooser::Unknown),
             }
         }
-        Ok(if is_empty { Chooser::Never } else { Chooser::Rows(Bounds(bounds)) })
+        if is_empty {
+            return Ok(Chooser::Never);
+        }
+        Ok(Chooser::Rows(Bounds { bounds, pairs: self.pairs.clone() }))
     }
 }
 
 impl Bounds {
     /// Rows have to meet this too: a column's value is one of these numbers.
     pub fn and_among(&mut self, column: usize, members: Arc<Members>) {
-        self.0.push(Bound::among(column, members));
+        self.bounds.push(Bound::among(column, members));
     }
 
     /// Chooses the rows of a block that meet them all. `buffers` are for the columns that they are on.
@@ -78,12 +102,19 @@ impl Bounds {
     pub fn choose(&self, block: &Block<'_>, buffers: &mut Buffers, chosen: &mut Chosen) -> Result<()> {
         buffers.clear();
         chosen.all(block.rows());
-        for bound in &self.0 {
+        for bound in &self.bounds {
             if !bound.keep_packed(block, chosen)? && chosen.any() {
                 bound.keep(buffers.read(block, bound.column)?, chosen);
             }
             if !chosen.any() {
-                break;
+                return Ok(());
+            }
+        }
+        for pair in &self.pairs {
+            buffers.read(block, pair.left)?;
+            buffers.read(block, pair.right)?;
+            if let (Some(left), Some(right)) = (buffers.get(pair.left), buffers.get(pair.right)) {
+                pair.keep(left, right, chosen);
             }
         }
         Ok(())

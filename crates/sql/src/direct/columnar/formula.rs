@@ -24,7 +24,7 @@ pub(crate) enum Step {
 }
 
 /// Steps, each one but once.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Formulas {
     steps: Vec<Step>,
 }

@@ -17,6 +17,9 @@ use crate::datum::Datum;
 /// Sums have no more bits than these while they are added up in 64.
 const SUM_BITS: u32 = 62;
 
+/// After so many rows it can be told how many groups there are going to be.
+const MANY_ROWS: u64 = 16_384;
+
 /// A number, by the step of a formula, and what is asked of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Asked {
@@ -28,7 +31,7 @@ pub(crate) struct Asked {
 }
 
 /// How groups are made and what is asked of them.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Gathering {
     keys: Vec<Key>,
     formulas: Formulas,
@@ -93,19 +96,15 @@ impl Gathered {
         }
     }
 
-    /// Groups so far.
-    pub fn groups(&self) -> usize {
-        self.groups.len()
-    }
-
-    /// Rows so far.
-    pub fn rows(&self) -> u64 {
-        self.rows
-    }
-
     /// Whether so many rows may all be groups of their own.
     pub fn has_room(&self, rows: usize) -> bool {
         self.groups.len() + rows <= GROUPS_MAX
+    }
+
+    /// Whether there are more groups than there would be by now if as many as are kept were in the rows, all as often as each other: there is no room for what is to come.
+    pub fn outgrows(&self) -> bool {
+        let (groups, rows, most) = (self.groups.len() as f64, self.rows as f64, GROUPS_MAX as f64);
+        self.rows > MANY_ROWS && groups > most * (1.0 - (-rows / most).exp())
     }
 
     /// Takes rows in, whose columns these are.
@@ -364,7 +363,7 @@ mod tests {
                     |number: usize| columns.iter().find(|(at, _)| *at == number).map(|(_, column)| column);
                 gathered.take(&gathering, of, rows).unwrap();
             }
-            assert_eq!(gathered.groups(), expected.len());
+            assert_eq!(gathered.groups.len(), expected.len());
             let (groups, totals) = gathered.finish();
             for (nth, ((key, rows), (names, count, values, sum, most, least))) in
                 groups.iter().zip(&expected).enumerate()
@@ -393,6 +392,29 @@ mod tests {
             }
             let taken = gathered.take(&gathering, |_| Some(&column), 1000);
             assert_eq!(taken.is_ok(), fits, "{taken:?}");
+        }
+    }
+
+    /// Goal: what is not going to fit is told early, and what is going to fit is not. Method: keys in an order of chance, of which there are some times more or fewer than are kept.
+    #[test]
+    fn too_many_groups_are_told_early() {
+        let mut rng = SeededRng::new(5).fork("groups");
+        for (keys, fits) in [(1_000, true), (10_000, true), (50_000, true), (90_000, false), (1 << 30, false)]
+        {
+            let kind = ColumnType::from(Type::Int);
+            let gathering = Gathering::new(&[(0, kind)], Formulas::default(), Vec::new()).unwrap();
+            let mut gathered = Gathered::new(&gathering);
+            let mut rows = 0;
+            while rows < 60_000 && gathered.has_room(2_000) && !gathered.outgrows() {
+                let mut column = ColumnBuf::new(Type::Int);
+                for _ in 0..2_000 {
+                    assert!(column.push(Value::Int(rng.below(keys) as i32)));
+                }
+                gathered.take(&gathering, |_| Some(&column), 2_000).unwrap();
+                rows += 2_000;
+            }
+            assert_eq!(rows == 60_000, fits, "{rows} rows of {keys} keys");
+            assert!(fits || rows < 30_000, "{rows} rows of {keys} keys");
         }
     }
 }

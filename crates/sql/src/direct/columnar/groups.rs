@@ -26,7 +26,7 @@ const PACKED: usize = 1 << 10;
 const UNKNOWN: u32 = u32::MAX;
 
 /// A column that groups are made by.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub column: usize,
     pub kind: ColumnType,

@@ -15,6 +15,7 @@ mod formula;
 mod gather;
 mod groups;
 mod members;
+mod pair;
 mod totals;
 
 use std::ops::Bound::{Excluded, Included};

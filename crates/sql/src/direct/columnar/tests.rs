@@ -75,7 +75,7 @@ fn fill(connection: &mut Connection, table: &str, count: usize, rng: &mut Seeded
     }
 }
 
-const CONDITIONS: [&str; 26] = [
+const CONDITIONS: [&str; 30] = [
     "",
     "where i > 0",
     "where i >= -7 and i < 100",
@@ -102,6 +102,10 @@ const CONDITIONS: [&str; 26] = [
     "where i = null",
     "where i > 5 and i < 5",
     "where f is not null",
+    "where i < id",
+    "where i = id",
+    "where id >= i and s > 0",
+    "where i <> id and id > i and i > 3",
 ];
 
 const AGGREGATES: &str = "count(*), count(t), sum(s), sum(i), sum(b), sum(d), min(i), max(b), min(d), max(e), min(day), max(at), count(is_so)";

@@ -372,6 +372,22 @@ fn a_check_in_a_small_pool() {
     assert_eq!(stats.records, map.len() as u64);
 }
 
+/// Goal: of so many records that a thread of its own packs them the tree has each one. Method: several batches of all kinds of keys, with records among them that are not packed, against a map.
+#[test]
+fn packed_beside() {
+    for form in 0..3 {
+        let space = space(2_000);
+        let mut rng = SeededRng::new(form).fork("packed beside");
+        let (tree, map) = packed_tree(&space, &mut rng, form, 100_000);
+        let bytes: usize = map.iter().map(|(key, value)| key.len() + value.len()).sum();
+        assert!(bytes > 4 << 20, "{bytes}");
+        agrees(&tree, &map);
+        assert_eq!(tree.check().unwrap().records, map.len() as u64);
+        let (packed, ordinary) = packed_leaves(&tree);
+        assert!(packed > 50 && ordinary > 1, "{packed} {ordinary}");
+    }
+}
+
 /// Goal: a tree with packed leaves is a sorted map, and stays one through changes that take them apart; when all records are gone all pages are. Method: trees from the bottom up with
 /// three kinds of keys, against a map: puts, inserts, removals, lookups, scans of ranges in both directions.
 #[test]
