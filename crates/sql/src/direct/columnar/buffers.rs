@@ -43,6 +43,7 @@ impl Buffers {
     pub fn read(&mut self, block: &Block<'_>, column: usize) -> Result<&ColumnBuf> {
         let (_, buffer, is_read) = self.place(column)?;
         if !*is_read {
+            buffer.clear();
             block.column(column, buffer)?;
             *is_read = true;
         }
@@ -51,8 +52,9 @@ impl Buffers {
 
     /// Reads the values of chosen rows, and no others.
     pub fn read_chosen(&mut self, block: &Block<'_>, column: usize, chosen: &Chosen) -> Result<()> {
-        let (_, buffer, _) = self.place(column)?;
+        let (_, buffer, is_read) = self.place(column)?;
         buffer.clear();
+        *is_read = false;
         Ok(block.column_of(column, chosen.words(), buffer)?)
     }
 

@@ -82,6 +82,17 @@ impl Chosen {
         }
     }
 
+    /// Takes those out that another one does not choose, whose rows are the chosen ones of this.
+    pub fn keep_those(&mut self, of_chosen: &Chosen) {
+        let mut nth = 0;
+        self.keep_each(|_| {
+            let word = of_chosen.words.get(nth / BITS).copied().unwrap_or_default();
+            let holds = word >> (nth % BITS) & 1 == 1;
+            nth += 1;
+            holds
+        });
+    }
+
     /// Takes those out that are NULL, or those that are not.
     pub fn keep_null(&mut self, validity: &Validity, wants_null: bool) {
         let Some(bits) = validity.bits() else {
@@ -175,6 +186,13 @@ mod tests {
             chosen.each_pair(&values, &values, |a, b| pairs.push((a + b) as usize / 2));
             assert_eq!((places, found, pairs), (expected.clone(), expected.clone(), expected.clone()));
             assert_eq!((chosen.count(), chosen.any()), (expected.len(), !expected.is_empty()));
+            let mut of_chosen = Chosen::default();
+            of_chosen.all(expected.len());
+            of_chosen.keep_each(|at| at % 2 == 1);
+            chosen.keep_those(&of_chosen);
+            let mut left = Vec::new();
+            chosen.each(|at| left.push(at));
+            assert_eq!(left, expected.iter().copied().skip(1).step_by(2).collect::<Vec<_>>());
             chosen.none();
             assert!(!chosen.any());
         }

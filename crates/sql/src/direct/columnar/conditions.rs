@@ -4,6 +4,7 @@ use cairn_table::row::Type;
 use cairn_table::{Block, Table};
 use cairn_vfs::sync::Arc;
 
+use super::FEW;
 use super::buffers::Buffers;
 use super::chosen::Chosen;
 use super::filter::{Bound, Filter, Meaning};
@@ -111,10 +112,19 @@ impl Bounds {
             }
         }
         for pair in &self.pairs {
-            buffers.read(block, pair.left)?;
-            buffers.read(block, pair.right)?;
-            if let (Some(left), Some(right)) = (buffers.get(pair.left), buffers.get(pair.right)) {
-                pair.keep(left, right, chosen);
+            let count = chosen.count();
+            if count * FEW < block.rows() {
+                // The few are read alone.
+                let mut few = Chosen::default();
+                few.all(count);
+                buffers.read_chosen(block, pair.left, chosen)?;
+                buffers.read_chosen(block, pair.right, chosen)?;
+                pair.keep(buffers, &mut few);
+                chosen.keep_those(&few);
+            } else {
+                buffers.read(block, pair.left)?;
+                buffers.read(block, pair.right)?;
+                pair.keep(buffers, chosen);
             }
         }
         Ok(())

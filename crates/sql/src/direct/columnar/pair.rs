@@ -4,6 +4,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_table::{ColumnBuf, ColumnValues};
 
+use super::buffers::Buffers;
 use super::chosen::Chosen;
 use super::filter::is_whole;
 use crate::expr::{Comparison, Node};
@@ -30,8 +31,15 @@ impl Pair {
         is_known.then_some(Pair { left: *left, right: *right, kind: kind.kind, comparison: *comparison })
     }
 
-    /// Takes those out of the chosen rows that do not meet it: also where one of the two is NULL.
-    pub fn keep(&self, left: &ColumnBuf, right: &ColumnBuf, chosen: &mut Chosen) {
+    /// Takes those out of the chosen rows, whose columns were read, that do not meet it.
+    pub fn keep(&self, columns: &Buffers, chosen: &mut Chosen) {
+        if let (Some(left), Some(right)) = (columns.get(self.left), columns.get(self.right)) {
+            self.keep_values(left, right, chosen);
+        }
+    }
+
+    /// Where one of the two is NULL it is not met.
+    fn keep_values(&self, left: &ColumnBuf, right: &ColumnBuf, chosen: &mut Chosen) {
         chosen.keep_null(left.validity(), false);
         chosen.keep_null(right.validity(), false);
         match (left.values(), right.values()) {
@@ -99,7 +107,7 @@ mod tests {
                 assert_eq!((pair.left, pair.right, pair.kind), (3, 5, kind.kind));
                 let mut chosen = Chosen::default();
                 chosen.all(pairs.len());
-                pair.keep(&left, &right, &mut chosen);
+                pair.keep_values(&left, &right, &mut chosen);
                 let mut found = vec![false; pairs.len()];
                 chosen.each(|at| found[at] = true);
                 for ((a, b), found) in pairs.iter().zip(found) {

@@ -75,7 +75,7 @@ fn fill(connection: &mut Connection, table: &str, count: usize, rng: &mut Seeded
     }
 }
 
-const CONDITIONS: [&str; 30] = [
+const CONDITIONS: [&str; 33] = [
     "",
     "where i > 0",
     "where i >= -7 and i < 100",
@@ -106,6 +106,9 @@ const CONDITIONS: [&str; 30] = [
     "where i = id",
     "where id >= i and s > 0",
     "where i <> id and id > i and i > 3",
+    "where i < id and s = 2 and t = 'birch'",
+    "where i = id and id >= i and s = 1 and t = 'birch'",
+    "where s = -1 and t = 'ash' and id <> i and i >= -7",
 ];
 
 const AGGREGATES: &str = "count(*), count(t), sum(s), sum(i), sum(b), sum(d), min(i), max(b), min(d), max(e), min(day), max(at), count(is_so)";
