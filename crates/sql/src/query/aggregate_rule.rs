@@ -19,7 +19,7 @@ use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
 
-use super::aggregate_scan::{AggregateScan, Made};
+use super::aggregate_scan::AggregateScan;
 use super::filter::{comparison_of, one_of};
 use super::scan::TableScan;
 use super::value::datum;
@@ -48,41 +48,14 @@ impl PhysicalOptimizerRule for AggregateScans {
     }
 }
 
-/// The plan, with aggregates of tables made where their leaves are read, and each but once: a view that is looked at twice is computed once.
+/// The plan, with aggregates of tables made where their leaves are read.
 pub(super) fn aggregate_scans(plan: Plan) -> Result<Plan> {
-    let mut recipes: Vec<(Recipe, usize)> = Vec::new();
     let stand_in = |plan: Plan| {
         let instead = AggregateScan::instead_of(Arc::clone(&plan));
-        if let Some(scan) = instead.downcast_ref::<AggregateScan>() {
-            match recipes.iter_mut().find(|(recipe, _)| recipe.makes_the_same(scan.recipe())) {
-                Some((_, count)) => *count += 1,
-                None => recipes.push((scan.recipe().clone(), 1)),
-            }
-        }
         let is_changed = !Arc::ptr_eq(&instead, &plan);
         Ok(Transformed::new_transformed(instead, is_changed))
     };
-    let plan = plan.transform_up(stand_in)?.data;
-    recipes.retain(|(_, count)| *count > 1);
-    if recipes.is_empty() {
-        return Ok(plan);
-    }
-    let made: Vec<(Recipe, Arc<Made>)> = recipes
-        .into_iter()
-        .map(|(recipe, _)| {
-            let partitions = recipe.scan.properties().partitioning.partition_count();
-            (recipe, Arc::new(Made::new(partitions)))
-        })
-        .collect();
-    let share = |plan: Plan| {
-        let Some(scan) = plan.downcast_ref::<AggregateScan>() else { return Ok(Transformed::no(plan)) };
-        let found = made.iter().find(|(recipe, _)| recipe.makes_the_same(scan.recipe()));
-        Ok(match found {
-            Some((_, made)) => Transformed::yes(Arc::new(scan.shared(made)) as Plan),
-            None => Transformed::no(plan),
-        })
-    };
-    Ok(plan.transform_up(share)?.data)
+    Ok(plan.transform_up(stand_in)?.data)
 }
 
 /// How partial totals are made of a table's columns.

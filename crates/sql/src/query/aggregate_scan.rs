@@ -62,7 +62,7 @@ pub(super) struct AggregateScan {
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// The totals of partitions, for all in a plan that ask for them: who asks first makes them. They are few ([`Gathered::has_room`]).
+/// The totals of partitions, for all in a plan that ask for them: who asks first makes them. They are kept until the plan is done: as many groups, and bytes of keys, as [`Gathered`] takes at most.
 #[derive(Debug)]
 pub(super) struct Made(Vec<OnceCell<Outcome>>);
 
@@ -98,10 +98,6 @@ impl AggregateScan {
 
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
-    }
-
-    pub fn is_shared(&self) -> bool {
-        self.made.is_some()
     }
 
     /// The same that makes its totals only if nobody else has.
@@ -167,12 +163,13 @@ impl ExecutionPlan for AggregateScan {
         };
         let Some(scan) = self.recipe.scan.downcast_ref::<TableScan>() else { return instead() };
         let Some(blocks) = scan.leaves(partition, &self.recipe.columns)? else { return instead() };
+        let metrics = BaselineMetrics::new(&self.metrics, partition);
         let run = Run {
             blocks,
             columns: self.recipe.columns.iter().map(|(_, kind)| ColumnBuf::new(kind.kind)).collect(),
             gathered: Gathered::new(&self.recipe.gathering),
             recipe: self.recipe.clone(),
-            metrics: BaselineMetrics::new(&self.metrics, partition),
+            metrics: metrics.clone(),
         };
         let schema = self.input.schema();
         let made = self.made.clone();
@@ -183,7 +180,10 @@ impl ExecutionPlan for AggregateScan {
                 None => gathered(run).await?,
             };
             Ok(match outcome {
-                Outcome::Totals(batch) => stream::iter(batch.map(Ok)).boxed(),
+                Outcome::Totals(batch) => {
+                    metrics.record_output(batch.as_ref().map_or(0, RecordBatch::num_rows));
+                    stream::iter(batch.map(Ok)).boxed()
+                }
                 Outcome::TooLarge => instead()?.boxed(),
             })
         };
@@ -274,7 +274,6 @@ impl Run {
         }
         let options = RecordBatchOptions::new().with_row_count(Some(groups.len()));
         let batch = RecordBatch::try_new_with_options(SchemaRef::clone(schema), columns, &options)?;
-        self.metrics.record_output(batch.num_rows());
         Ok(Some(batch))
     }
 }

@@ -22,6 +22,7 @@ use super::join_keys::TellKeys;
 use super::literals::Literals;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
+use super::share::ShareTotals;
 use super::sums::WideSums;
 use crate::batch::BATCH_ROWS;
 use crate::database::Shared;
@@ -108,6 +109,7 @@ fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
     rules.push(Arc::new(AggregateScans));
     rules.push(Arc::new(TellKeys));
+    rules.push(Arc::new(ShareTotals));
     rules
 }
 

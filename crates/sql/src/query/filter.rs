@@ -73,6 +73,9 @@ pub(super) fn one_of(equalities: impl Iterator<Item = Option<Node>>) -> Option<N
     for equality in equalities {
         let Some(Node::Compare(Comparison::Equal, pair)) = equality else { return None };
         let [column, value] = *pair;
+        if !matches!(value, Node::Const(_)) {
+            return None;
+        }
         match (&operand, &column) {
             (None, Node::Slot { .. }) => operand = Some(column),
             (Some(Node::Slot { slot: known, .. }), Node::Slot { slot, .. }) if known == slot => {}

@@ -25,8 +25,8 @@ use super::scan::TableScan;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// Puts [`JoinKeys`] on top of the smaller sides of hash joins, where they leave rows out and the larger side comes from a scan that can look at keys. It has to
-/// be the last of the rules: others would have to know of the bond between the two.
+/// Puts [`JoinKeys`] on top of the smaller sides of hash joins, where they leave rows out and the larger side comes from a scan that can look at keys. It is
+/// behind all rules that would have to know of the bond between the two.
 #[derive(Debug)]
 pub(super) struct TellKeys;
 
@@ -136,8 +136,7 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
         || plan.is::<SortExec>()
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<JoinKeys>()
-        // What is made once is made for all who ask.
-        || plan.downcast_ref::<AggregateScan>().is_some_and(|scan| !scan.is_shared());
+        || plan.is::<AggregateScan>();
     if is_passed_on {
         return Some((0, column));
     }

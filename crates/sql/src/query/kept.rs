@@ -28,6 +28,7 @@ use super::aggregate_rule::aggregate_scans;
 use super::aggregate_scan::AggregateScan;
 use super::join_keys::{tell_keys, without_keys};
 use super::scan::TableScan;
+use super::share::share_totals;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -101,7 +102,7 @@ fn awake(plan: &Plan, view: &View) -> Result<Option<Plan>> {
             }
         })
     })?;
-    if fits { tell_keys(aggregate_scans(run.data)?).map(Some) } else { Ok(None) }
+    if fits { share_totals(tell_keys(aggregate_scans(run.data)?)?).map(Some) } else { Ok(None) }
 }
 
 /// What the last rules have put an operator of ours in front of; `None` for other operators. Those are put there anew for each run.

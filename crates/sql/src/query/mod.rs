@@ -24,6 +24,7 @@ mod read;
 mod rewrite;
 mod scan;
 mod sequences;
+mod share;
 mod single;
 mod spans;
 mod stream;

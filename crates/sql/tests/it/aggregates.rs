@@ -169,8 +169,8 @@ fn made_once() {
     assert_eq!(once(&mut c, &TWICE.replace('#', "true")), 2);
     let two = |first: &str, second: &str| {
         format!(
-            "select a.g, a.s, b.s from (select g, sum(d * e) as s from t {first} group by g) as a \
-             join (select g, sum(d * e) as s from t {second} group by g) as b on a.g = b.g order by a.g"
+            "select a.g, a.s from (select g, sum(d * e) as s from t {first} group by g) as a \
+             where a.s >= (select min(b.s) from (select g, sum(d * e) as s from t {second} group by g) as b) order by a.g"
         )
     };
     for (first, second, expected) in [
@@ -196,8 +196,7 @@ fn made_once() {
         let after = ask(&mut c, &sql);
         assert_ne!(after, before);
         let alone = ask(&mut c, "select g, sum(d * e) as s from t where i < 100 group by g order by g");
-        let pairs = alone.iter().map(|row| format!("{row}|{}", row.split('|').next_back().unwrap()));
-        assert_eq!(after, pairs.collect::<Vec<_>>());
+        assert_eq!(after, alone);
         before = after;
     }
 }

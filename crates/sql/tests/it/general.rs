@@ -57,7 +57,7 @@ fn queries() {
     );
 }
 
-/// Goal: a scan takes conditions as far as it can: what the tree sees to whole, conditions on one column in part, and others not. Method: what EXPLAIN says of one of each.
+/// Goal: a scan takes conditions as far as it can: what the tree sees to whole, conditions on one column, or on two of one type, in part, and others not. Method: what EXPLAIN says of one of each.
 #[test]
 fn conditions_that_scans_take() {
     let mut c = database().connect();

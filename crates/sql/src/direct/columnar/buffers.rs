@@ -58,6 +58,12 @@ impl Buffers {
         Ok(block.column_of(column, chosen.words(), buffer)?)
     }
 
+    /// Whether the values of all rows were read.
+    pub fn is_read(&self, column: usize) -> bool {
+        let found = self.columns.binary_search_by_key(&column, |(column, ..)| *column).ok();
+        found.and_then(|at| self.columns.get(at)).is_some_and(|(_, _, is_read)| *is_read)
+    }
+
     /// A column that was read.
     pub fn get(&self, column: usize) -> Option<&ColumnBuf> {
         let at = self.columns.binary_search_by_key(&column, |(column, ..)| *column).ok()?;

@@ -113,7 +113,11 @@ impl Bounds {
         }
         for pair in &self.pairs {
             let count = chosen.count();
-            if count * FEW < block.rows() {
+            if count == 0 {
+                break;
+            }
+            let are_read = buffers.is_read(pair.left) && buffers.is_read(pair.right);
+            if count * FEW < block.rows() && !are_read {
                 // The few are read alone.
                 let mut few = Chosen::default();
                 few.all(count);

@@ -101,10 +101,12 @@ impl Gathered {
         self.groups.len() + rows <= GROUPS_MAX
     }
 
-    /// Whether there are more groups than there would be by now if as many as are kept were in the rows, all as often as each other: there is no room for what is to come.
+    /// Whether it looks as if there were no room for what is to come: there are more groups than there would be by now if as many as are kept were among the rows, all as often as each other and in no
+    /// order; or, whose order brings rows of a group together, fewer than four rows in each for long.
     pub fn outgrows(&self) -> bool {
-        let (groups, rows, most) = (self.groups.len() as f64, self.rows as f64, GROUPS_MAX as f64);
-        self.rows > MANY_ROWS && groups > most * (1.0 - (-rows / most).exp())
+        let (groups, rows, most) = (self.groups.len() as u64, self.rows, GROUPS_MAX as f64);
+        let likely = most * (1.0 - (-(rows as f64) / most).exp());
+        rows > MANY_ROWS && (groups as f64 > likely || (rows > GROUPS_MAX as u64 && groups * 4 > rows))
     }
 
     /// Takes rows in, whose columns these are.
@@ -395,26 +397,38 @@ mod tests {
         }
     }
 
-    /// Goal: what is not going to fit is told early, and what is going to fit is not. Method: keys in an order of chance, of which there are some times more or fewer than are kept.
+    /// Goal: what is not going to fit is told early, and what is going to fit is not. Method: keys in an order of chance, of which there are some times more or fewer than are kept, and keys in
+    /// order, some rows each.
     #[test]
     fn too_many_groups_are_told_early() {
         let mut rng = SeededRng::new(5).fork("groups");
-        for (keys, fits) in [(1_000, true), (10_000, true), (50_000, true), (90_000, false), (1 << 30, false)]
-        {
+        for (keys, rows_each, latest) in [
+            (1_000, None, None),
+            (10_000, None, None),
+            (16_000, None, None),
+            (90_000, None, Some(30_000)),
+            (1 << 30, None, Some(20_000)),
+            (0, Some(1), Some(20_000)),
+            (0, Some(3), Some(70_000)),
+            (0, Some(8), None),
+        ] {
             let kind = ColumnType::from(Type::Int);
             let gathering = Gathering::new(&[(0, kind)], Formulas::default(), Vec::new()).unwrap();
             let mut gathered = Gathered::new(&gathering);
             let mut rows = 0;
-            while rows < 60_000 && gathered.has_room(2_000) && !gathered.outgrows() {
+            while rows < 100_000 && gathered.has_room(2_000) && !gathered.outgrows() {
                 let mut column = ColumnBuf::new(Type::Int);
-                for _ in 0..2_000 {
-                    assert!(column.push(Value::Int(rng.below(keys) as i32)));
+                for row in rows..rows + 2_000 {
+                    let key = rows_each.map_or_else(|| rng.below(keys), |each| row / each);
+                    assert!(column.push(Value::Int(key as i32)));
                 }
                 gathered.take(&gathering, |_| Some(&column), 2_000).unwrap();
                 rows += 2_000;
             }
-            assert_eq!(rows == 60_000, fits, "{rows} rows of {keys} keys");
-            assert!(fits || rows < 30_000, "{rows} rows of {keys} keys");
+            match latest {
+                None => assert_eq!(rows, 100_000, "of {keys}, {rows_each:?} each"),
+                Some(latest) => assert!(rows < latest, "{rows} rows of {keys}, {rows_each:?} each"),
+            }
         }
     }
 }

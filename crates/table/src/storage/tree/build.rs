@@ -35,6 +35,8 @@ pub(crate) struct Builder {
     /// Records that no leaves are being made of yet.
     batch: Records,
     leaves: Making,
+    /// Threads that can run at once.
+    threads: usize,
     /// Whether there are processors for another thread, and so many records that they are worth one.
     beside: bool,
     /// Nodes of the levels above the leaves, which are the level 0.
@@ -45,7 +47,7 @@ pub(crate) struct Builder {
 enum Making {
     Here(Box<Leaves>),
     Beside(JoinHandle<Option<Work>>),
-    /// A thread that made them has failed.
+    /// What came of them could not be written: nothing more is.
     Lost,
 }
 
@@ -72,7 +74,14 @@ impl Builder {
         let most = (tree.space.payload as f64 * fill.clamp(0.5, 1.0)) as usize;
         let leaves = Making::Here(Box::new(Leaves::new(tree.space.payload, most, layout)));
         let (tree, batch) = (tree.clone(), Records::default());
-        Builder { tree, most, last: None, batch, leaves, beside: false, levels: BTreeMap::new() }
+        let threads = thread::available_parallelism();
+        Builder { tree, most, last: None, batch, leaves, threads, beside: false, levels: BTreeMap::new() }
+    }
+
+    /// As if so many threads could run at once.
+    #[cfg(test)]
+    pub(crate) fn with_threads(self, threads: usize) -> Self {
+        Builder { threads, ..self }
     }
 
     /// Whether a key comes after all that were put in.
@@ -102,35 +111,44 @@ impl Builder {
         let records = std::mem::replace(&mut self.batch, empty);
         let work = Work { leaves, records, made: Ok(Vec::new()) };
         if !self.beside {
-            self.beside = thread::available_parallelism() > 1;
-            let Work { leaves, records, made } = work.done();
-            (self.leaves, self.batch) = (Making::Here(leaves), records);
-            return self.write_leaves(made.map_err(|Changed| self.unbuildable())?);
+            self.beside = self.threads > 1;
+            return self.make_here(work);
         }
         // A thread that is not to be had must not take the work with it.
         let place = Arc::new(Mutex::new(Some(work)));
         let take = |place: &Mutex<Option<Work>>| place.lock().unwrap_or_else(PoisonError::into_inner).take();
         let there = Arc::clone(&place);
-        match thread::spawn("cairn-leaves", move || take(&there).map(Work::done)) {
+        let started = thread::spawn("cairn-leaves", move || take(&there).map(Work::done));
+        self.write_leaves(made)?;
+        match started {
             Ok(thread) => {
                 self.leaves = Making::Beside(thread);
-                self.write_leaves(made)
+                Ok(())
             }
-            Err(_) => {
-                self.write_leaves(made)?;
-                let Some(work) = take(&place) else { return Err(self.unbuildable()) };
-                let Work { leaves, records, made } = work.done();
-                (self.leaves, self.batch) = (Making::Here(leaves), records);
-                self.write_leaves(made.map_err(|Changed| self.unbuildable())?)
-            }
+            Err(_) => match take(&place) {
+                Some(work) => self.make_here(work),
+                None => Err(self.unbuildable()),
+            },
         }
+    }
+
+    /// Makes leaves and writes them.
+    fn make_here(&mut self, work: Work) -> Result<()> {
+        let Work { leaves, records, made } = work.done();
+        self.write_leaves(made.map_err(|Changed| self.unbuildable())?)?;
+        (self.leaves, self.batch) = (Making::Here(leaves), records);
+        Ok(())
     }
 
     /// The leaves, once nobody else makes any, those that are done and not written, and the batch that they were made of, emptied.
     fn leaves(&mut self) -> Result<(Box<Leaves>, Vec<Leaf>, Records)> {
         let work = match std::mem::replace(&mut self.leaves, Making::Lost) {
             Making::Here(leaves) => return Ok((leaves, Vec::new(), Records::default())),
-            Making::Beside(thread) => thread.join().ok().flatten(),
+            Making::Beside(thread) => match thread.join() {
+                Ok(work) => work,
+                // It would have panicked here.
+                Err(panic) => std::panic::resume_unwind(panic),
+            },
             Making::Lost => None,
         };
         let Work { leaves, records, made } = work.ok_or_else(|| self.unbuildable())?;

@@ -7,9 +7,9 @@ use crate::storage::node::Bounds;
 use crate::storage::packed::{Layout, Packer};
 
 /// Bytes of records that are looked at together before they are packed: some ten leaves.
-const BATCH: usize = 256 << 10;
+const WAITING: usize = 256 << 10;
 
-/// Records that go into ordinary leaves before the next attempt to pack: within a batch, and after one that was not worth it.
+/// Records that go into ordinary leaves before the next attempt to pack: within those that wait, and after one that was not worth it.
 const PLAIN: usize = 64;
 const AGAIN: usize = 10_000;
 
@@ -102,7 +102,7 @@ impl Leaves {
             self.pack(false)?;
             return Ok(false);
         }
-        if packer.bytes() >= BATCH {
+        if packer.bytes() >= WAITING {
             self.pack(true)?;
         }
         Ok(true)
@@ -113,7 +113,7 @@ impl Leaves {
     fn pack(&mut self, more: bool) -> Result<(), Changed> {
         let Some(mut packer) = self.packer.take() else { return Ok(()) };
         packer.prepare();
-        while packer.len() > 0 && !(more && packer.bytes() < BATCH / 4) {
+        while packer.len() > 0 && !(more && packer.bytes() < WAITING / 4) {
             // What is left at the end goes into an ordinary leaf: new records are likely to come behind it.
             let own = packer.len() - if more { 1 } else { self.tail(&packer) };
             let packed = self.pack_page(&mut packer, own)?;

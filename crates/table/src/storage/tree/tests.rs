@@ -317,10 +317,19 @@ fn row(rng: &mut SeededRng) -> Vec<u8> {
 }
 
 fn packed_tree(space: &Arc<Space>, rng: &mut SeededRng, form: u64, rows: u32) -> (Tree, Map) {
+    packed_tree_by(space, rng, (form, rows), 2)
+}
+
+fn packed_tree_by(
+    space: &Arc<Space>,
+    rng: &mut SeededRng,
+    (form, rows): (u64, u32),
+    threads: usize,
+) -> (Tree, Map) {
     use crate::storage::packed::{Layout, Lead};
     let tree = Tree::create(space).unwrap();
     let layout = Layout { lead: Lead::Nothing, widths: vec![4, 0] };
-    let mut builder = Builder::new(&tree, 0.95, Some(layout));
+    let mut builder = Builder::new(&tree, 0.95, Some(layout)).with_threads(threads);
     let mut map: Map = (0..rows).map(|at| (packed_key(form, u64::from(at) * 3), Vec::new())).collect();
     for (at, own) in map.values_mut().enumerate() {
         // Some that cannot be packed, one by one and many in a row.
@@ -372,19 +381,30 @@ fn a_check_in_a_small_pool() {
     assert_eq!(stats.records, map.len() as u64);
 }
 
-/// Goal: of so many records that a thread of its own packs them the tree has each one. Method: several batches of all kinds of keys, with records among them that are not packed, against a map.
+/// Goal: of so many records that a thread of its own packs them the tree has each one, and is to the byte what it is without the thread. Method: several batches of all kinds of keys, with records among
+/// them that are not packed, against a map; the pages of both trees.
 #[test]
 fn packed_beside() {
     for form in 0..3 {
-        let space = space(2_000);
-        let mut rng = SeededRng::new(form).fork("packed beside");
-        let (tree, map) = packed_tree(&space, &mut rng, form, 100_000);
-        let bytes: usize = map.iter().map(|(key, value)| key.len() + value.len()).sum();
-        assert!(bytes > 4 << 20, "{bytes}");
-        agrees(&tree, &map);
-        assert_eq!(tree.check().unwrap().records, map.len() as u64);
-        let (packed, ordinary) = packed_leaves(&tree);
-        assert!(packed > 50 && ordinary > 1, "{packed} {ordinary}");
+        let mut both = Vec::new();
+        for threads in [1, 2] {
+            let space = space(2_000);
+            let mut rng = SeededRng::new(form).fork("packed beside");
+            let (tree, map) = packed_tree_by(&space, &mut rng, (form, 100_000), threads);
+            let bytes: usize = map.iter().map(|(key, value)| key.len() + value.len()).sum();
+            assert!(bytes > 4 << 20, "{bytes}");
+            agrees(&tree, &map);
+            let (packed, ordinary) = packed_leaves(&tree);
+            assert!(packed > 50 && ordinary > 1, "{packed} {ordinary}");
+            let mut pages = Vec::new();
+            tree.check_with(&mut |page, level, bytes| {
+                pages.push((page, level, bytes.to_vec()));
+                Ok(())
+            })
+            .unwrap();
+            both.push(pages);
+        }
+        assert!(both[0] == both[1]);
     }
 }
 

@@ -1,0 +1,65 @@
+//! The rule by which aggregates that a plan asks for more than once are made once: of a view, or a `WITH`, that is looked at in two places.
+
+use cairn_vfs::sync::Arc;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+
+use super::aggregate_rule::Recipe;
+use super::aggregate_scan::{AggregateScan, Made};
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// Has each aggregate of a table made but once. It comes behind the rule that tells scans the keys of joins: who was told some reads less than all, for itself.
+#[derive(Debug)]
+pub(super) struct ShareTotals;
+
+impl PhysicalOptimizerRule for ShareTotals {
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
+        share_totals(plan)
+    }
+
+    fn name(&self) -> &str {
+        "cairn_share_totals"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// The plan, in which those that come to the same totals share them.
+pub(super) fn share_totals(plan: Plan) -> Result<Plan> {
+    let mut recipes: Vec<(Recipe, usize)> = Vec::new();
+    plan.apply(|plan| {
+        if let Some(scan) = plan.downcast_ref::<AggregateScan>() {
+            match recipes.iter_mut().find(|(recipe, _)| recipe.makes_the_same(scan.recipe())) {
+                Some((_, count)) => *count += 1,
+                None => recipes.push((scan.recipe().clone(), 1)),
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    recipes.retain(|(_, count)| *count > 1);
+    if recipes.is_empty() {
+        return Ok(plan);
+    }
+    let made: Vec<(Recipe, Arc<Made>)> = recipes
+        .into_iter()
+        .map(|(recipe, _)| {
+            let partitions = recipe.scan.output_partitioning().partition_count();
+            (recipe, Arc::new(Made::new(partitions)))
+        })
+        .collect();
+    let share = |plan: Plan| {
+        let Some(scan) = plan.downcast_ref::<AggregateScan>() else { return Ok(Transformed::no(plan)) };
+        let found = made.iter().find(|(recipe, _)| recipe.makes_the_same(scan.recipe()));
+        Ok(match found {
+            Some((_, made)) => Transformed::yes(Arc::new(scan.shared(made)) as Plan),
+            None => Transformed::no(plan),
+        })
+    };
+    Ok(plan.transform_up(share)?.data)
+}
