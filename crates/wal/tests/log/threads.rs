@@ -122,7 +122,7 @@ fn everything_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let fs: Arc<dyn Fs> = Arc::new(StdFs::new());
     let recovery = Recovery::open(&fs, dir.path(), Lsn::ZERO, &RecoveryOptions::default()).unwrap();
-    let options = Options::default().segment_bytes(64 << 10).window_bytes(8192);
+    let options = Options::default().segment_bytes(64 << 10).window_bytes(8192).recycled_max(2);
     let (log, appender) =
         Log::open(&fs, &options, recovery.finish().unwrap(), &mut SeededRng::new(1)).unwrap();
     let appender = Mutex::new(appender);
