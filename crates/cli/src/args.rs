@@ -22,7 +22,7 @@ pub mod ui;
 use std::path::PathBuf;
 
 use cairn_bench::suite_kv::Benchmark;
-use cairn_bench::workload::Distribution;
+use cairn_bench::workload::{DEFAULT_SEED, Distribution};
 use clap::{Args, Parser, Subcommand};
 
 use all::BenchAllArgs;
@@ -229,7 +229,7 @@ pub struct BenchHashArgs {
     /// Repetitions of everything [default: 5]
     #[arg(long, value_name = "COUNT")]
     pub rounds: Option<u32>,
-    /// Seed of keys, orders and shuffles [default: 1]
+    /// Seed of keys, orders and shuffles [default: 12345]
     #[arg(long, value_name = "NUMBER")]
     pub seed: Option<u64>,
     #[command(flatten)]
@@ -265,7 +265,7 @@ pub struct BenchKvArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
     pub sync_n: u64,
     /// Seed of all draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     pub seed: u64,
     /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]

@@ -6,6 +6,7 @@ use super::model::{Dim, Model, describe};
 use super::ratio::{Outcome, Pair, Ratio};
 use super::verdict::{Topic, Verdict};
 use crate::results::Run;
+use crate::suite_kv::catalog;
 
 /// Who a claim speaks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,14 +80,17 @@ fn claim(topic: &Topic, peer: &str, cell: &Cell<'_>) -> Option<Claim> {
             };
             let ours = outcome == Outcome::Better;
             let side = if ours { Side::Ours } else { Side::Theirs };
-            let sentence = format!("{}{cases}", ahead(peer, *pair, cell.ratio(), ours));
+            let own = own_name(cell.cases().iter().map(|(pair, _)| pair));
+            let sentence = format!("{}{cases}", ahead((&own, peer), *pair, cell.ratio(), ours));
             (side, by(cell.ratio(), ours), sentence)
         }
         Standing::Mixed => {
             let order = |a: &&(Pair<'_>, Ratio), b: &&(Pair<'_>, Ratio)| a.1.point.total_cmp(&b.1.point);
             let (worst, best) = cell.cases().iter().min_by(order).zip(cell.cases().iter().max_by(order))?;
             let told = |(pair, ratio): &(Pair<'_>, Ratio), ours: bool| {
-                format!("{} ({})", ahead(peer, *pair, *ratio, ours), describe(&pair.subject.case, &CASE_DIMS))
+                let own = own_name([pair]);
+                let said = ahead((&own, peer), *pair, *ratio, ours);
+                format!("{said} ({})", describe(&pair.subject.case, &CASE_DIMS))
             };
             let sentence = format!("{}; but {}", told(worst, false), told(best, true));
             (Side::Mixed, by(worst.1, false), sentence)
@@ -111,11 +115,18 @@ fn by(ratio: Ratio, ours: bool) -> f64 {
     if ours { ratio.point } else { 1.0 / ratio.point }
 }
 
+/// What of ours is compared: the contender where it is the same in all pairs, since `cairn server` is not the embedded engine.
+fn own_name<'a>(pairs: impl IntoIterator<Item = &'a Pair<'a>>) -> String {
+    let mut names = pairs.into_iter().map(|pair| pair.subject.contender.as_str());
+    let first = names.next().unwrap_or(catalog::CAIRN);
+    if first == catalog::CAIRN || names.any(|name| name != first) { "Cairn" } else { first }.to_owned()
+}
+
 /// `lmdb does 2.1 times as much (1.9 to 2.3)`, from the metric's unit and direction.
-fn ahead(peer: &str, pair: Pair<'_>, ratio: Ratio, ours: bool) -> String {
+fn ahead((own, peer): (&str, &str), pair: Pair<'_>, ratio: Ratio, ours: bool) -> String {
     let times = times(ratio, ours);
     let m = pair.subject;
-    let (fast, slow) = if ours { ("Cairn", peer) } else { (peer, "Cairn") };
+    let (fast, slow) = if ours { (own, peer) } else { (peer, own) };
     match (m.higher_is_better, m.unit.as_str()) {
         (true, "ops/s") => format!("{fast} does {times} as much as {slow}"),
         (true, _) => format!("{fast} has {times} that of {slow}"),

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::suite_hash::DataFile;
+use crate::workload::DEFAULT_SEED;
 use crate::{suite_hash, suite_index, suite_kv, suite_pool, suite_sql};
 
 /// How much is measured.
@@ -121,7 +122,7 @@ impl Options {
             scale: 1.0,
             rounds: None,
             data: None,
-            seed: 12_345,
+            seed: DEFAULT_SEED,
             work_dir: crate::cache_dir().join("work"),
             probes: true,
             budget_seconds: Some(QUICK_BUDGET_SECONDS),

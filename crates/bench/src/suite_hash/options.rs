@@ -12,7 +12,7 @@ use crate::peers::sparkey_java::{Api, Choice};
 use crate::probe::ProbeEffort;
 use crate::runner::job::Effort;
 use crate::runner::worker::Worker;
-use crate::workload::{Distribution, Lookup, Separator};
+use crate::workload::{DEFAULT_SEED, Distribution, Lookup, Separator};
 
 /// Which run this is; stored with the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +149,7 @@ impl Options {
     pub fn quick() -> Self {
         Options {
             mode: Mode::Quick,
-            seed: 1,
+            seed: DEFAULT_SEED,
             filter: None,
             for_dashboard: false,
             groups: Vec::new(),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use super::sets::{CONTENDERS, Suite};
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
+use crate::workload::DEFAULT_SEED;
 
 /// Everything that decides what a run measures.
 #[derive(Debug, Clone)]
@@ -48,7 +49,7 @@ impl Default for Options {
             cold: true,
             // The guide's.
             shared_buffers: 64 << 20,
-            seed: 12_345,
+            seed: DEFAULT_SEED,
             work_dir: crate::cache_dir().join("work"),
             probes: Some(ProbeEffort::quick()),
         }

@@ -11,6 +11,7 @@ use super::ycsb::Spec;
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
 use crate::runner::worker::Worker;
+use crate::workload::DEFAULT_SEED;
 
 /// One of the suite's modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,7 +150,7 @@ impl Default for Options {
             threads: Vec::new(),
             ops_per_thread: 200_000,
             sync_n: 10_000,
-            seed: 12_345,
+            seed: DEFAULT_SEED,
             dbs: catalog::names().into_iter().map(str::to_owned).collect(),
             modes: Mode::DKV.to_vec(),
             benchmarks: Benchmark::ALL.to_vec(),

@@ -8,6 +8,7 @@ use super::catalog;
 use super::plan::THREADS;
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
+use crate::workload::DEFAULT_SEED;
 
 /// Everything that decides what a run measures.
 #[derive(Debug, Clone)]
@@ -56,7 +57,7 @@ impl Default for Options {
             peers: catalog::peer_names().into_iter().map(str::to_owned).collect(),
             page_size: MIN_PAGE_SIZE,
             rounds: 5,
-            seed: 12_345,
+            seed: DEFAULT_SEED,
             direct: false,
             threads: THREADS.to_vec(),
             sample_seconds: 0.002,

@@ -6,7 +6,7 @@ use super::catalog;
 use super::plan::Group;
 use crate::error::{Error, Result};
 use crate::probe::ProbeEffort;
-use crate::workload::Durability;
+use crate::workload::{DEFAULT_SEED, Durability};
 
 /// Everything that decides what a run measures.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ impl Default for Options {
             seconds: 0.3,
             tpch: None,
             pgbench: None,
-            seed: 12_345,
+            seed: DEFAULT_SEED,
             work_dir: crate::cache_dir().join("work"),
             probes: Some(ProbeEffort::quick()),
         }

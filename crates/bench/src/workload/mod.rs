@@ -31,6 +31,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
+/// What all suites draw from where nobody asks for another seed.
+pub const DEFAULT_SEED: u64 = 12_345;
+
 /// Puts items into an order that `rng` draws, every one as likely as any other (Fisher, Yates).
 pub(crate) fn shuffle<T>(items: &mut [T], rng: &mut dyn Rng) {
     for last in (1..items.len()).rev() {

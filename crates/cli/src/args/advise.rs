@@ -91,7 +91,7 @@ pub struct AdviseArgs {
     #[arg(long, value_enum, value_name = "EFFORT", default_value = "usual")]
     pub effort: EffortArg,
     /// Seed of all draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    #[arg(long, value_name = "NUMBER", default_value_t = cairn_bench::workload::DEFAULT_SEED)]
     pub seed: u64,
     /// Where stores are made: the disk that is meant [default: below CAIRN_CACHE]
     #[arg(long, value_name = "DIR")]

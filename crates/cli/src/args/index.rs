@@ -1,5 +1,6 @@
 //! Arguments of `cairn bench index`.
 
+use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::bytes::parse_bytes;
@@ -45,7 +46,7 @@ pub struct BenchIndexArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "64MiB")]
     pub shared_buffers: u64,
     /// Seed of data and orders
-    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     pub seed: u64,
     #[command(flatten)]
     pub run: RunArgs,

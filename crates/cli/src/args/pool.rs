@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::bytes::parse_bytes;
@@ -45,7 +46,7 @@ pub struct BenchPoolArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 5)]
     pub rounds: u32,
     /// Seed of all draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     pub seed: u64,
     /// Open files past the kernel's page cache
     #[arg(long)]

@@ -1,5 +1,6 @@
 //! Arguments of `cairn bench sql`.
 
+use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::Promise;
@@ -66,7 +67,7 @@ pub struct BenchSqlArgs {
     #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "iterations"])]
     pub pgbench: Option<u32>,
     /// Seed of all data, draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     pub seed: u64,
     #[command(flatten)]
     pub run: RunArgs,

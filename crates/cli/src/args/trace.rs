@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use cairn_bench::workload::DEFAULT_SEED;
 use cairn_trace::KeyForm;
 use cairn_trace::import::Format;
 use clap::{Args, Subcommand, ValueEnum};
@@ -180,7 +181,7 @@ pub struct BenchReplayArgs {
     #[arg(long)]
     pub no_latencies: bool,
     /// Seed of the order in which stores take turns
-    #[arg(long, value_name = "NUMBER", default_value_t = 12_345)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
     pub seed: u64,
     #[command(flatten)]
     pub memory: MemoryArgs,

@@ -4,7 +4,8 @@ use cairn_table::schema::ColumnType;
 use cairn_table::{Catalog, PUBLIC, Table};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, TableWithJoins,
+    Expr, Ident, ObjectName, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableFactor,
+    TableWithJoins,
 };
 
 use crate::datum::Datum;
@@ -183,11 +184,27 @@ pub(crate) fn name_of(expr: &Expr) -> String {
         Expr::Floor { .. } => "floor".to_owned(),
         Expr::Interval(_) => "interval".to_owned(),
         Expr::Exists { .. } => "exists".to_owned(),
+        Expr::Subquery(query) => first_name(&query.body),
         Expr::Array(_) => "array".to_owned(),
         Expr::Value(value) if matches!(value.value, datafusion::sql::sqlparser::ast::Value::Boolean(_)) => {
             "bool".to_owned()
         }
         Expr::Collate { expr, .. } => name_of(expr),
+        _ => "?column?".to_owned(),
+    }
+}
+
+/// What the first column of a query is called.
+fn first_name(body: &SetExpr) -> String {
+    match body {
+        SetExpr::Select(select) => match select.projection.first() {
+            Some(SelectItem::UnnamedExpr(expr)) => name_of(expr),
+            Some(SelectItem::ExprWithAlias { alias, .. }) => ident(alias),
+            _ => "?column?".to_owned(),
+        },
+        SetExpr::Query(query) => first_name(&query.body),
+        SetExpr::SetOperation { left, .. } => first_name(left),
+        SetExpr::Values(_) => "column1".to_owned(),
         _ => "?column?".to_owned(),
     }
 }

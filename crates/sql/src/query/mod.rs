@@ -6,6 +6,7 @@ mod aside;
 mod batches;
 mod change;
 mod days;
+mod enclosing;
 mod engine;
 mod errors;
 mod extremes;

@@ -6,7 +6,7 @@ use std::fmt;
 use arrow::datatypes::{DataType, SchemaRef};
 use cairn_table::Catalog;
 use cairn_table::schema::{ColumnType, ViewDef};
-use cairn_vfs::sync::{Arc, Mutex, lock};
+use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::{TableReference, plan_err};
@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
 use datafusion::sql::planner::{NullOrdering, ParserOptions, SqlToRel};
 use datafusion::sql::sqlparser::ast::Statement as Tree;
 
+use super::enclosing::Enclosing;
 use super::errors::external;
 use super::provider::Provider;
 use super::sequences::Counting;
@@ -44,6 +45,8 @@ pub(super) struct Names<'a> {
     pub world: Arc<World>,
     counting: Counting,
     sources: Mutex<HashMap<TableName, Arc<dyn TableSource>>>,
+    /// The state's, behind one that knows the statement's tables.
+    planners: OnceLock<Vec<Arc<dyn ExprPlanner>>>,
     depth: usize,
 }
 
@@ -62,7 +65,17 @@ impl<'a> Names<'a> {
         world: Arc<World>,
         counting: Counting,
     ) -> Self {
-        Names { state, catalog, search_path, target, world, counting, sources: Mutex::default(), depth: 0 }
+        Names {
+            state,
+            catalog,
+            search_path,
+            target,
+            world,
+            counting,
+            sources: Mutex::default(),
+            planners: OnceLock::new(),
+            depth: 0,
+        }
     }
 
     /// The plan of a statement, as it stands there.
@@ -75,7 +88,24 @@ impl<'a> Names<'a> {
             support_varchar_with_length: true,
             ..ParserOptions::new()
         };
+        self.planners.get_or_init(|| {
+            let enclosing = Enclosing::new(&tree, |name| self.table_source(name).ok());
+            let first: Arc<dyn ExprPlanner> = Arc::new(enclosing);
+            std::iter::once(first).chain(self.state.expr_planners().iter().cloned()).collect()
+        });
         SqlToRel::new_with_options(self, options).sql_statement_to_plan(tree)
+    }
+
+    /// A table or view, made once for all places that name it.
+    fn table_source(&self, name: &TableName) -> Result<Arc<dyn TableSource>> {
+        if let Some(source) = lock(&self.sources).get(name) {
+            return Ok(Arc::clone(source));
+        }
+        let Some(source) = self.source(name)? else {
+            return Err(external(Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))));
+        };
+        lock(&self.sources).insert(name.clone(), Arc::clone(&source));
+        Ok(source)
     }
 
     fn source(&self, name: &TableName) -> Result<Option<Arc<dyn TableSource>>> {
@@ -123,6 +153,7 @@ impl<'a> Names<'a> {
             world: Arc::clone(&self.world),
             counting: self.counting.clone(),
             sources: Mutex::default(),
+            planners: OnceLock::new(),
             depth: self.depth + 1,
         };
         let plan = inner.plan(tree)?;
@@ -165,15 +196,10 @@ impl<'a> Names<'a> {
 
 impl ContextProvider for Names<'_> {
     fn get_table_source(&self, name: TableReference) -> Result<Arc<dyn TableSource>> {
-        let name = TableName { schema: name.schema().map(str::to_owned), name: name.table().to_owned() };
-        if let Some(source) = lock(&self.sources).get(&name) {
-            return Ok(Arc::clone(source));
-        }
-        let Some(source) = self.source(&name)? else {
-            return Err(external(Error::new(UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))));
-        };
-        lock(&self.sources).insert(name, Arc::clone(&source));
-        Ok(source)
+        self.table_source(&TableName {
+            schema: name.schema().map(str::to_owned),
+            name: name.table().to_owned(),
+        })
     }
 
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
@@ -194,7 +220,7 @@ impl ContextProvider for Names<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.state.expr_planners()
+        self.planners.get().map_or(self.state.expr_planners(), Vec::as_slice)
     }
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {

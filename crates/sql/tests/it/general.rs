@@ -473,3 +473,50 @@ fn keys_that_are_one_of_some() {
         assert_eq!(rows(&mut c, &sql, &[one, other]).unwrap(), expected);
     }
 }
+
+/// Goal: a table of a query around a subquery is found where a column of the subquery's own has its name, by name or alias, in a namespace, from within two subqueries, and in UPDATE and DELETE; and what is
+/// called so is the table that is meant. Method: EXISTS, values, lists, beside the same with other names.
+#[test]
+fn columns_with_names_of_tables() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, x int)");
+    run(&mut c, "create table b (id int primary key, a int, e int)");
+    run(&mut c, "insert into a values (1, 5), (2, 6), (3, 7)");
+    run(&mut c, "insert into b values (1, 1, 3), (2, 1, 3), (3, 2, 1)");
+    for (sql, expected) in [
+        ("select id from a where exists (select 1 from b where b.a = a.id) order by 1", &["1", "2"][..]),
+        ("select a.id, (select count(*) from b where a = a.id) from a order by 1", &["1|2", "2|1", "3|0"]),
+        (
+            "select e.id from a e where e.x > (select max(b.id) from b where b.e = e.id) order by 1",
+            &["1", "3"],
+        ),
+        ("select id from a where id in (select a from b where a.x = 5)", &["1"]),
+        ("select id from public.a where exists (select 1 from b where b.a = a.id and e = 1)", &["2"]),
+        (
+            "select id from a where exists (select 1 from a t where exists (select 1 from b where a = a.id and t.id = b.e)) order by 1",
+            &["1", "2"],
+        ),
+        ("select b.id from a, b where a.id = b.a and b.e = a.id order by 1", &[]),
+    ] {
+        assert_eq!(ask(&mut c, sql), expected, "{sql}");
+    }
+    run(&mut c, "update a set x = 0 where exists (select 1 from b where b.a = a.id and b.e = 1)");
+    assert_eq!(ask(&mut c, "select id from a where x = 0"), ["2"]);
+    assert_eq!(run(&mut c, "delete from a where not exists (select 1 from b where b.a = a.id)"), 1);
+    // Two tables that are called so, and a name of WITH: neither is guessed.
+    let sql = "select id from a where exists (select 1 from b where b.a = a.id)";
+    assert_eq!(ask(&mut c, &format!("{sql} and id < 3 order by 1")), ["1", "2"]);
+    c.execute(&format!("with a as (select 9 as id) {sql}"), &[]).unwrap_err();
+}
+
+/// Goal: the value of a subquery is called what its first column is, as in PostgreSQL. Method: one of each kind.
+#[test]
+fn names_of_subqueries() {
+    let mut c = database().connect();
+    let sql = "select (select count(*) from t), (select v as w from t), (select 1), (select v from t union select 2), \
+               (values (1)), ((select max(v) from t))";
+    run(&mut c, "create table t (v int)");
+    let statement = c.prepare(sql).unwrap();
+    let names: Vec<&str> = statement.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["count", "w", "?column?", "v", "column1", "max"]);
+}

@@ -28,6 +28,9 @@ const FEW: usize = 3;
 /// Bytes of rows that are gathered one by one before they make a block: rows that are long are not all in memory because they are on one leaf.
 const GATHERED: usize = 1 << 20;
 
+/// Of a tree with fewer leaves all are counted sooner than the indexes are looked at.
+const WORTH_A_LOOK: u64 = 16;
+
 /// The rows of a range, a block at a time: those of a leaf, or a part of them. It has a copy of what it shows, so nobody waits for it.
 pub struct BlockScan {
     view: View,
@@ -82,13 +85,18 @@ impl View {
         })
     }
 
-    /// How many rows a range has. Cost: a look at the head of each leaf whose changes everybody sees, and at each record of the others. Errors: as [`View::scan`].
+    /// How many rows a range has. Cost: a look at the head of each leaf whose changes everybody sees, and at each record of the others. All rows of a table are
+    /// counted in its smallest tree, which may be an index's, as SQLite does. Errors: as [`View::scan`].
     pub fn count(
         &self,
         table: &Arc<Table>,
         index: Option<usize>,
         range: (Bound<&[u8]>, Bound<&[u8]>),
     ) -> Result<u64> {
+        let index = match (index, range) {
+            (None, (Bound::Unbounded, Bound::Unbounded)) => smallest(table)?,
+            (index, _) => index,
+        };
         let mut scan = self.blocks(table, index, range, Direction::Forward, &[])?;
         let mut rows = 0;
         loop {
@@ -102,6 +110,21 @@ impl View {
             }
         }
     }
+}
+
+/// The index whose tree has the fewest leaves; `None` where the rows' own has. Each row has an entry in every index, NULLs too.
+fn smallest(table: &Table) -> Result<Option<usize>> {
+    let (mut best, mut leaves) = (None, table.tree.leaves_about()?);
+    if leaves < WORTH_A_LOOK {
+        return Ok(best);
+    }
+    for (at, index) in table.indexes.iter().enumerate() {
+        let of_index = index.tree.leaves_about()?;
+        if of_index < leaves {
+            (best, leaves) = (Some(at), of_index);
+        }
+    }
+    Ok(best)
 }
 
 fn no_column(table: &Table, column: usize) -> Error {

@@ -58,6 +58,28 @@ struct Stride {
 }
 
 impl Tree {
+    /// About how many leaves there are, by the nodes on one way down through the middle. Cost: reads a node of each level, and no leaf. Errors: the pool's,
+    /// [`Error::Corruption`].
+    pub(crate) fn leaves_about(&self) -> Result<u64> {
+        self.attempt(|| {
+            let mut node = self.view(self.root)?;
+            let mut level = self.level(&node)?;
+            let mut leaves = 1u64;
+            while level > 0 {
+                let count = self.sound(&node, Node(&node).count())?;
+                let child = self.sound(&node, Node(&node).child(count / 2))?;
+                node.validate()?;
+                leaves = leaves.saturating_mul(count as u64 + 1);
+                if level == 1 {
+                    break;
+                }
+                node = self.below(&node, level, child)?;
+                level -= 1;
+            }
+            Ok(leaves)
+        })
+    }
+
     /// Counts some leaves with one parent, from the one on that begins where `from` says. `None` when that one is not to be counted so.
     fn count_stride(&self, from: &Seek, end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Option<Stride>> {
         let mut parent = self.view(self.root)?;

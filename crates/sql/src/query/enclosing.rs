@@ -1,0 +1,119 @@
+//! Tables of the queries around a subquery, where one of its own columns has the name of such a table.
+//!
+//! Of `SELECT * FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.a = a.id)` DataFusion takes `a.id` for the field `id` of the column `a`. No column of ours has
+//! fields, so what is meant is the table.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use arrow::datatypes::{Field, SchemaRef};
+use cairn_vfs::sync::Arc;
+use datafusion::common::{Column, TableReference, not_impl_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult};
+use datafusion::logical_expr::{Expr, TableSource};
+use datafusion::sql::sqlparser::ast::{self, Statement as Tree, TableFactor, Visit};
+
+use crate::syntax::{TableName, ident, qualified};
+
+/// What tables are called in a statement. Names that mean several are left out.
+#[derive(Debug, Default)]
+pub(super) struct Enclosing {
+    tables: HashMap<String, (TableReference, SchemaRef)>,
+}
+
+impl Enclosing {
+    /// Of a statement that has subqueries; others need none. `source` finds a table.
+    pub fn new(tree: &Tree, source: impl Fn(&TableName) -> Option<Arc<dyn TableSource>>) -> Self {
+        let mut named = Named::default();
+        let _ = tree.visit(&mut named);
+        let is_query = matches!(tree, Tree::Query(_));
+        if named.queries <= usize::from(is_query) {
+            return Enclosing::default();
+        }
+        let mut tables = HashMap::new();
+        for (called, meaning) in named.tables {
+            let [name] = meaning.as_slice() else { continue };
+            let Some(name) = name.as_ref().filter(|_| !named.own.contains(&called)) else { continue };
+            let Some(source) = source(&name.table) else { continue };
+            let reference = match (&name.table.schema, name.is_alias) {
+                (Some(schema), false) => TableReference::partial(schema.as_str(), called.as_str()),
+                _ => TableReference::bare(called.as_str()),
+            };
+            tables.insert(called, (reference, source.schema()));
+        }
+        Enclosing { tables }
+    }
+}
+
+impl ExprPlanner for Enclosing {
+    fn plan_compound_identifier(
+        &self,
+        field: &Field,
+        _: Option<&TableReference>,
+        nested: &[String],
+    ) -> Result<PlannerResult<Vec<Expr>>> {
+        let found = match nested {
+            [column] => self.tables.get(field.name()).and_then(|(table, schema)| {
+                let field = schema.fields().iter().find(|field| field.name() == column)?;
+                let column = Column::new(Some(table.clone()), column);
+                Some(Expr::OuterReferenceColumn(Arc::clone(field), column))
+            }),
+            _ => None,
+        };
+        match found {
+            Some(expr) => Ok(PlannerResult::Planned(expr)),
+            None => not_impl_err!("fields of columns"),
+        }
+    }
+}
+
+/// A table of a statement.
+#[derive(Debug, PartialEq)]
+struct Meaning {
+    table: TableName,
+    is_alias: bool,
+}
+
+/// What a statement calls its tables; `None` for what is no table of the catalog's, or is given other columns.
+#[derive(Debug, Default)]
+struct Named {
+    tables: HashMap<String, Vec<Option<Meaning>>>,
+    /// Names of WITH.
+    own: Vec<String>,
+    queries: usize,
+}
+
+impl ast::Visitor for Named {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
+        self.queries += 1;
+        self.own
+            .extend(query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| ident(&cte.alias.name)));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        let (called, meaning) = match factor {
+            TableFactor::Table { name, alias, args: None, .. } => {
+                let Ok(table) = qualified(name) else { return ControlFlow::Continue(()) };
+                match alias {
+                    None => (table.name.clone(), Some(Meaning { table, is_alias: false })),
+                    Some(alias) if alias.columns.is_empty() => {
+                        (ident(&alias.name), Some(Meaning { table, is_alias: true }))
+                    }
+                    Some(alias) => (ident(&alias.name), None),
+                }
+            }
+            TableFactor::Table { alias: Some(alias), .. }
+            | TableFactor::Derived { alias: Some(alias), .. } => (ident(&alias.name), None),
+            _ => return ControlFlow::Continue(()),
+        };
+        let meanings = self.tables.entry(called).or_default();
+        if !meanings.contains(&meaning) {
+            meanings.push(meaning);
+        }
+        ControlFlow::Continue(())
+    }
+}
