@@ -204,7 +204,6 @@ fn first_name(body: &SetExpr) -> String {
         },
         SetExpr::Query(query) => first_name(&query.body),
         SetExpr::SetOperation { left, .. } => first_name(left),
-        SetExpr::Values(_) => "column1".to_owned(),
         _ => "?column?".to_owned(),
     }
 }

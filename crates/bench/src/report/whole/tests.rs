@@ -105,7 +105,7 @@ fn everything_is_on_the_page() {
     for words in [
         "Constant store",
         "done, 1 cut",
-        "Cairn does 2.00 times",
+        "cairn mmap does 2.00 times",
         "as much as lmdb",
         "What failed",
         "the <disk> is full",
