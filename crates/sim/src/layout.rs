@@ -18,6 +18,8 @@ const RESTART_INTERVAL: f64 = 16.0;
 const TRAILER_BYTES: f64 = 5.0;
 /// RocksDB ends a block before it is full when it is within this share.
 const BLOCK_DEVIATION: f64 = 0.9;
+/// Partitions of the indexes of Cairn's kv.
+pub const PARTITION_BYTES: f64 = 4096.0;
 /// Properties, metaindex and footer.
 const FILE_BYTES: f64 = 1000.0;
 
@@ -30,6 +32,8 @@ pub struct EntryBytes {
     pub tombstone_data: f64,
     /// Of either, in filter and index, which are not compressed.
     pub meta: f64,
+    /// Of either, in the index alone.
+    pub index: f64,
     /// Entries in a data block.
     pub per_block: f64,
 }
@@ -90,7 +94,8 @@ pub fn entry_bytes(workload: &Workload, options: &Options, gap: f64, filter_bits
     let data = (restarts * first + (full - restarts) * next + overhead) / full;
     let index = separator_bytes(workload, differing) + handle_bytes(options);
     let tombstone_data = data - value;
-    EntryBytes { data, tombstone_data, meta: index / full + filter_bits / 8.0, per_block: full }
+    let index = index / full;
+    EntryBytes { data, tombstone_data, meta: index + filter_bits / 8.0, index, per_block: full }
 }
 
 /// Entries that a block takes before it is cut.

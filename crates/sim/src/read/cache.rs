@@ -98,8 +98,26 @@ impl CacheModel {
     ///
     /// Cost: some hundred microseconds for a thousand classes.
     pub fn new(policy: CachePolicy, classes: &[BlockClass], capacity: f64) -> CacheModel {
-        let asked: f64 = classes.iter().map(|class| class.count * class.popularity).sum();
-        if asked <= 0.0 || capacity <= 0.0 {
+        CacheModel::beside(policy, classes, &[], capacity)
+    }
+
+    /// As [`CacheModel::new`], with `others` in the same cache, whose hits are not counted. One that is as large as two blocks counts twice.
+    pub fn beside(
+        policy: CachePolicy,
+        counted: &[BlockClass],
+        others: &[BlockClass],
+        capacity: f64,
+    ) -> CacheModel {
+        let together: Vec<BlockClass>;
+        let classes = if others.is_empty() {
+            counted
+        } else {
+            together = [counted, others].concat();
+            &together
+        };
+        let asked_of = |classes: &[BlockClass]| sum(classes, |popularity| popularity);
+        let (asked, asked_counted) = (asked_of(classes), asked_of(counted));
+        if asked_counted <= 0.0 || capacity <= 0.0 {
             return CacheModel { hit_rate: 0.0, lookups: 0.0 };
         }
         let popular = classes.iter().filter(|class| class.popularity > 0.0);
@@ -107,7 +125,7 @@ impl CacheModel {
             return CacheModel { hit_rate: 1.0, lookups: f64::INFINITY };
         }
         let guess = capacity / asked;
-        let hits = |held: &dyn Fn(f64) -> f64| sum(classes, |popularity| popularity * held(popularity));
+        let hits = |held: &dyn Fn(f64) -> f64| sum(counted, |popularity| popularity * held(popularity));
         let (hits, lookups) = match policy {
             CachePolicy::Lru => {
                 let held = |popularity: f64, time: f64| -(-popularity * time).exp_m1();
@@ -118,9 +136,12 @@ impl CacheModel {
                 let times = two_queues(classes, capacity, FRONT_SHARE, (guess, guess), Stay::at_midpoint);
                 (hits(&|popularity| Stay::at_midpoint(popularity, times.0, times.1).held), times.0)
             }
-            CachePolicy::S3Fifo => s3_fifo(classes, capacity, asked),
+            CachePolicy::S3Fifo => {
+                let (small, main, ghost) = s3_fifo(classes, capacity, asked);
+                (hits(&|popularity| Stay::in_s3_fifo(popularity, small, main, ghost).held), small)
+            }
         };
-        CacheModel { hit_rate: (hits / asked).clamp(0.0, 1.0), lookups }
+        CacheModel { hit_rate: (hits / asked_counted).clamp(0.0, 1.0), lookups }
     }
 }
 
@@ -200,25 +221,26 @@ fn two_queues(
     (first, second.get())
 }
 
-/// Hits a lookup, and how long a block stays that nobody asks for. Ghosts are remembered for as many evictions, thus
+/// How long a block is in the small queue, in the main one, and remembered as a ghost. Ghosts are remembered for as many evictions, thus
 /// misses, as the main queue has blocks.
-fn s3_fifo(classes: &[BlockClass], capacity: f64, asked: f64) -> (f64, f64) {
+fn s3_fifo(classes: &[BlockClass], capacity: f64, asked: f64) -> (f64, f64, f64) {
     let main_blocks = capacity * MAIN_SHARE;
+    let ghost_of = |hits: f64| main_blocks / (asked - hits).max(asked * 1e-9);
     let mut hits = asked / 2.0;
+    let mut ghost = ghost_of(hits);
     let mut times = (0.1 * capacity / asked, capacity / asked);
     // BOUND: a few rounds are enough, as the times depend little on the ghosts.
     for _ in 0..12 {
-        let ghost = main_blocks / (asked - hits).max(asked * 1e-9);
         let stay = |popularity, small, main| Stay::in_s3_fifo(popularity, small, main, ghost);
         times = two_queues(classes, capacity, MAIN_SHARE, times, stay);
         let found = sum(classes, |popularity| popularity * stay(popularity, times.0, times.1).held);
-        let is_same = (found - hits).abs() < 1e-4 * asked;
-        hits = found;
-        if is_same {
+        if (found - hits).abs() < 1e-4 * asked {
             break;
         }
+        hits = found;
+        ghost = ghost_of(hits);
     }
-    (hits, times.0)
+    (times.0, times.1, ghost)
 }
 
 /// Where a growing function of a time is zero: brackets by factors, then the Illinois method on the logarithm.
@@ -287,6 +309,33 @@ mod tests {
                     let real = replay(&classes, policy, capacity as usize, 100_000, 5);
                     assert!((model - real).abs() < 0.01, "{name} {policy:?} {capacity}: {model} {real}");
                 }
+            }
+        }
+    }
+
+    /// Goal: blocks beside those that are counted take room by how often they are asked for. Method: a replay of both, of whose hits some are counted; as large as
+    /// two blocks is as two blocks.
+    #[test]
+    fn others_take_room_by_their_popularity() {
+        let counted = zipf(5_000);
+        for popularity in [0.002, 0.02, 0.2] {
+            let others = [BlockClass { popularity, count: 300.0 }];
+            for capacity in [100, 400, 1500] {
+                let model = CacheModel::beside(CachePolicy::S3Fifo, &counted, &others, f64::from(capacity));
+                let all = [&counted[..], &others[..]].concat();
+                let all_hit = replay(&all, CachePolicy::S3Fifo, capacity as usize, 200_000, 5);
+                let asked = |classes: &[BlockClass]| sum(classes, |popularity| popularity);
+                let held = |classes: &[BlockClass], rest: &[BlockClass]| {
+                    CacheModel::beside(CachePolicy::S3Fifo, classes, rest, f64::from(capacity)).hit_rate
+                        * asked(classes)
+                };
+                let parts = (held(&counted, &others) + held(&others, &counted)) / asked(&all);
+                assert!((parts - all_hit).abs() < 0.01, "{popularity} {capacity}: {parts} {all_hit}");
+                // Between none of them and all of them there.
+                let alone = CacheModel::new(CachePolicy::S3Fifo, &counted, f64::from(capacity)).hit_rate;
+                let least =
+                    CacheModel::new(CachePolicy::S3Fifo, &counted, f64::from(capacity) - 300.0).hit_rate;
+                assert!(model.hit_rate < alone + 1e-3 && model.hit_rate > least - 1e-3, "{model:?}");
             }
         }
     }

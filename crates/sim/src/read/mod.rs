@@ -92,9 +92,10 @@ impl ReadModel {
         };
         let probes = Probes::new(config, tree, &popularity, sample);
         let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, 0.0);
-        let block_bytes = bytes.data * bytes.per_block + CACHE_ENTRY_BYTES;
+        let block_bytes = cached_bytes(bytes.data * bytes.per_block);
         let capacity = data_cache_bytes(config, tree, sample) / block_bytes;
-        let cache = CacheModel::new(cache_policy(&config.options), &probes.classes, capacity);
+        let policy = cache_policy(&config.options);
+        let cache = CacheModel::beside(policy, &probes.classes, &probes.partitions, capacity);
         let entries = config.workload.reads.scan_entries as f64;
         // Overwritten entries are stepped over.
         let stale = probes.entries_total / probes.entries_live.max(1.0);
@@ -221,11 +222,17 @@ pub fn meta_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
     levels.map(of_level).sum()
 }
 
-/// What a block cache has left for data blocks: Cairn's holds indexes and filters too, RocksDB's when it is told to.
+/// What a block takes in a cache.
+fn cached_bytes(bytes: f64) -> f64 {
+    bytes + CACHE_ENTRY_BYTES
+}
+
+/// What a block cache has for data blocks: of RocksDB's the indexes and filters are taken off, which are whole and always asked for, when it is told to hold them. Cairn's
+/// partitions come and go as data blocks do.
 fn data_cache_bytes(config: &Config, tree: &Tree, sample: u64) -> f64 {
     let options = &config.options;
     let all = options.block_cache_size as f64;
-    if options.engine == Engine::CairnKv || options.cache_index_and_filter_blocks {
+    if options.engine == Engine::Rocksdb && options.cache_index_and_filter_blocks {
         (all - meta_bytes(config, tree, sample)).max(0.0)
     } else {
         all

@@ -5,7 +5,7 @@ use super::cache::{Bins, BlockClass};
 use crate::config::Config;
 use crate::layout;
 use crate::options::Engine;
-use crate::tree::{File, Tree};
+use crate::tree::{Entry, File, Tree};
 
 /// Means over lookups, weighted by popularity.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +28,32 @@ pub struct Probes {
     pub blocks_total: f64,
     /// Blocks by popularity.
     pub classes: Vec<BlockClass>,
+    /// Partitions of indexes and filters, where they are in the cache as blocks are; as many as they take the room of.
+    pub partitions: Vec<BlockClass>,
+}
+
+/// Partitions of a level's files.
+#[derive(Debug, Clone, Copy)]
+struct Partitions {
+    /// Real entries of each.
+    entries: f64,
+    /// Data blocks that have the size of one of an index, and of a filter.
+    index: f64,
+    filter: f64,
+}
+
+impl Partitions {
+    /// Of Cairn's kv; RocksDB's files have one index and one filter.
+    fn of_level(config: &Config, bits: f64) -> Option<Partitions> {
+        if config.options.engine != Engine::CairnKv {
+            return None;
+        }
+        let bytes = layout::entry_bytes(&config.workload, &config.options, 1.0, bits);
+        let entries = (layout::PARTITION_BYTES / bytes.index.max(1e-9)).max(1.0);
+        let block = super::cached_bytes(bytes.data * bytes.per_block);
+        let of = |bytes: f64| super::cached_bytes(bytes) / block;
+        Some(Partitions { entries, index: of(entries * bytes.index), filter: of(entries * bits / 8.0) })
+    }
 }
 
 struct Walk {
@@ -40,6 +66,7 @@ struct Walk {
     present: f64,
     probes: Probes,
     blocks: Bins,
+    partitions: Bins,
     /// What each entry of the file at hand is asked for.
     own: Vec<f64>,
 }
@@ -56,15 +83,20 @@ impl Probes {
             present: 0.0,
             probes: Probes { runs: tree.run_count() as f64, ..Probes::default() },
             blocks: Bins::new(),
+            partitions: Bins::new(),
             own: Vec::new(),
         };
         let deepest = tree.last_used();
         for (at, level) in tree.levels.iter().enumerate() {
             let bits = config.options.filter_bits(at, deepest);
             let rate = false_positive_rate(bits);
+            let partitions = Partitions::of_level(config, bits);
             for file in level.runs.iter().flat_map(|run| &run.files) {
                 let wasted =
                     if bits > 0.0 { rate } else { blocks_without_filter(config, file, bytes.per_block) };
+                if let Some(partitions) = partitions {
+                    walk.add_partitions(file, partitions, if bits > 0.0 { rate } else { 1.0 });
+                }
                 walk.file(file, rate, wasted, bits > 0.0);
             }
         }
@@ -143,6 +175,30 @@ impl Walk {
         self.own = own;
     }
 
+    /// Partitions of a file's index and filter: all who look for a key in it ask the filter, if there is one, and those who pass it the index.
+    fn add_partitions(&mut self, file: &File, partitions: Partitions, rate: f64) {
+        let mut from = file.smallest as usize;
+        let end = file.largest as usize + 1;
+        // An id may stand for the keys of several.
+        let together = (partitions.entries / self.sample).round().max(1.0) as usize;
+        for (at, part) in file.entries.chunks(together).enumerate() {
+            let is_last = (at + 1) * together >= file.entries.len();
+            let to = if is_last { end } else { part.last().map_or(end, |entry| entry.id() as usize + 1) };
+            let asked = self.left.get(from..to).map_or(0.0, sum);
+            let own = |entry: &Entry| self.left.get(entry.id() as usize).copied().unwrap_or_default();
+            let found: f64 = part.iter().map(own).sum();
+            let count = part.len() as f64 * self.sample / partitions.entries;
+            let mut add = |asked: f64, blocks: f64| {
+                self.partitions.add(BlockClass { popularity: asked / count.max(1.0), count: count * blocks });
+            };
+            add(found + (asked - found).max(0.0) * rate, partitions.index);
+            if rate < 1.0 {
+                add(asked, partitions.filter);
+            }
+            from = to;
+        }
+    }
+
     /// The blocks of a file: its entries' popularity, and its share of false positives.
     fn add_blocks(&mut self, own: &[f64], false_positives: f64) {
         let count = (own.len() as f64 * self.sample / self.per_block).max(1.0);
@@ -172,6 +228,7 @@ impl Walk {
         probes.filters_skipping /= present;
         probes.blocks /= present;
         probes.classes = self.blocks.finish();
+        probes.partitions = self.partitions.finish();
         probes
     }
 }
