@@ -86,8 +86,9 @@ pub(super) fn paced(
     measured.live_keys = alive.iter().filter(|alive| **alive).count() as u64;
     if has_reads {
         let over = |of: fn(&Look) -> f64| looks.iter().map(of).sum::<f64>() / looks.len().max(1) as f64;
-        measured.lookups =
-            Some((over(|look| look.filters), over(|look| look.blocks), over(|look| look.cache_hit)));
+        // Of all blocks that were fetched.
+        let hit = over(|look| look.blocks * look.cache_hit) / over(|look| look.blocks).max(1e-9);
+        measured.lookups = Some((over(|look| look.filters), over(|look| look.blocks), hit));
     }
     Ok(measured)
 }

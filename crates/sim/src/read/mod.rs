@@ -54,12 +54,15 @@ impl ReadCosts {
     /// The mean of several moments; `None` of none.
     pub fn mean(moments: &[ReadCosts]) -> Option<ReadCosts> {
         let over = |of: fn(&ReadCosts) -> f64| moments.iter().map(of).sum::<f64>() / moments.len() as f64;
+        // Of all blocks that were fetched: moments that fetch more weigh more.
+        let fetched = over(|it| it.blocks);
+        let hit = over(|it| it.blocks * it.cache_hit);
         (!moments.is_empty()).then(|| ReadCosts {
             filters_skipping: over(|it| it.filters_skipping),
             blocks: over(|it| it.blocks),
             absent_filters: over(|it| it.absent_filters),
             absent_blocks: over(|it| it.absent_blocks),
-            cache_hit: over(|it| it.cache_hit),
+            cache_hit: if fetched > 0.0 { hit / fetched } else { 0.0 },
             scan_runs: over(|it| it.scan_runs),
             scan_blocks: over(|it| it.scan_blocks),
             blocks_total: over(|it| it.blocks_total),

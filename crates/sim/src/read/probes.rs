@@ -171,7 +171,7 @@ impl Walk {
         self.probes.blocks += passing * wasted;
         self.probes.absent_blocks += all * wasted;
         self.probes.entries_total += file.entries.len() as f64 * self.sample;
-        self.add_blocks(&own, passing * wasted);
+        self.add_blocks(file, &own, passing, wasted);
         self.own = own;
     }
 
@@ -199,25 +199,41 @@ impl Walk {
         }
     }
 
-    /// The blocks of a file: its entries' popularity, and its share of false positives.
-    fn add_blocks(&mut self, own: &[f64], false_positives: f64) {
+    /// The blocks of a file: its entries' popularity, and that of keys which it does not have. These ask the block that their place is in, so that blocks over
+    /// wide ranges of keys are asked more often.
+    fn add_blocks(&mut self, file: &File, own: &[f64], passing: f64, wasted: f64) {
         let count = (own.len() as f64 * self.sample / self.per_block).max(1.0);
-        let noise = false_positives / count;
         self.probes.blocks_total += count;
         if self.sample <= 1.0 {
-            for block in own.chunks((self.per_block as usize).max(1)) {
-                let popularity = block.iter().sum::<f64>() + noise;
+            let together = (self.per_block as usize).max(1);
+            let mut from = file.smallest as usize;
+            for (at, block) in own.chunks(together).enumerate() {
+                let next = file.entries.get((at + 1) * together).map_or(file.largest + 1, |next| next.id());
+                let to = next as usize;
+                let strange = self.left.get(from..to).map_or(0.0, sum);
+                from = to;
+                let popularity = block.iter().sum::<f64>() + strange * wasted;
                 self.blocks.add(BlockClass { popularity, count: 1.0 });
             }
             return;
         }
+        let noise = passing * wasted / count;
+        // Of entries that are a random part of the keys the ranges of blocks are wide and narrow: three widths, each of a third of the blocks.
+        const THIRDS: f64 = 1.09;
+        let keys = f64::from(file.largest - file.smallest + 1);
+        let deviation = ((1.0 - own.len() as f64 / keys).max(0.0) / self.per_block.max(1.0)).sqrt();
+        let all = [(1.0 - THIRDS * deviation).max(0.0), 1.0, 1.0 + THIRDS * deviation];
+        let widths = if wasted > 0.1 { &all[..] } else { &all[1..2] };
+        let blocks = self.sample / self.per_block / widths.len() as f64;
         // An id stands for keys all over its surroundings: beside each of them in a block stand keys of its neighbours.
         let others = (self.per_block - 1.0).max(0.0);
         let mean = own.iter().sum::<f64>() / own.len().max(1) as f64 / self.sample;
         for share in own {
-            let each = share / self.sample;
-            let popularity = each + others * mean + noise;
-            self.blocks.add(BlockClass { popularity, count: self.sample / self.per_block });
+            let each = share / self.sample + others * mean;
+            for width in widths {
+                let popularity = each + noise * width;
+                self.blocks.add(BlockClass { popularity, count: blocks });
+            }
         }
     }
 

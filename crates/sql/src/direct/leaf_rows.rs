@@ -20,8 +20,8 @@ pub(crate) struct LeafRows {
     /// Columns of the table that the result has, each once.
     read: Vec<usize>,
     columns: Vec<Column>,
-    /// Of each column of the result, which of those it is.
-    outputs: Vec<usize>,
+    /// Of each column of the result, which of those it is; `None` where each is its own.
+    outputs: Option<Vec<usize>>,
     /// Rows of the leaf, and the one it is at.
     rows: usize,
     at: usize,
@@ -32,13 +32,19 @@ pub(crate) struct LeafRows {
 struct Column {
     kind: Type,
     scale: u8,
+    /// `None` where nothing is NULL.
+    validity: Option<Validity>,
     values: Values,
 }
 
+/// What most columns are comes without a second look at what it is: values are asked for one by one.
 #[derive(Debug)]
 enum Values {
-    Fixed(ColumnBuf),
-    Texts { ends: Vec<usize>, text: String, validity: Validity },
+    Ints(Vec<i32>),
+    BigInts(Vec<i64>),
+    Decimals(Vec<i128>),
+    Texts { ends: Vec<usize>, text: String },
+    Others(ColumnValues),
 }
 
 impl LeafRows {
@@ -64,7 +70,7 @@ impl LeafRows {
             places.push(known.unwrap_or(read.len()));
             if known.is_none() {
                 read.push(column);
-                columns.push(Column { kind, scale, values: Values::Fixed(ColumnBuf::new(kind)) });
+                columns.push(Column { kind, scale, validity: None, values: Values::Ints(Vec::new()) });
             }
         }
         // Cheaper to know than the bounds are.
@@ -77,7 +83,8 @@ impl LeafRows {
             Ranges::Point => return Ok(None),
         };
         let leaves = Leaves::new(access, view, ranges, read.clone(), &[], env)?;
-        Ok(leaves.map(|leaves| LeafRows { leaves, read, columns, outputs: places, rows: 0, at: 0 }))
+        let outputs = (places.len() != read.len()).then_some(places);
+        Ok(leaves.map(|leaves| LeafRows { leaves, read, columns, outputs, rows: 0, at: 0 }))
     }
 
     /// Goes to the next row; false after the last one.
@@ -95,16 +102,9 @@ impl LeafRows {
         let (read, columns) = (&self.read, &mut self.columns);
         let rows = self.leaves.next_with(access, |leaf| {
             for (&at, column) in read.iter().zip(columns) {
-                let mut buffer = match &mut column.values {
-                    Values::Fixed(buffer) if column.kind != Type::Text => {
-                        buffer.clear();
-                        leaf.read(at, buffer)?;
-                        continue;
-                    }
-                    _ => ColumnBuf::new(column.kind),
-                };
+                let mut buffer = ColumnBuf::with_capacity(column.kind, leaf.rows());
                 leaf.read(at, &mut buffer)?;
-                column.values = texts(buffer)?;
+                column.fill(buffer)?;
             }
             Ok(leaf.rows())
         })?;
@@ -114,54 +114,64 @@ impl LeafRows {
 
     /// How many columns the result has.
     pub fn columns(&self) -> usize {
-        self.outputs.len()
+        self.outputs.as_ref().map_or(self.columns.len(), Vec::len)
     }
 
     /// A column of the row that it is at; NULL where there is none.
     #[inline]
     pub fn get(&self, column: usize) -> DatumRef<'_> {
-        let column = self.outputs.get(column).and_then(|at| self.columns.get(*at));
-        column.map_or(DatumRef::Null, |column| column.get(self.at))
+        let column = match &self.outputs {
+            None => column,
+            Some(outputs) => outputs.get(column).copied().unwrap_or(usize::MAX),
+        };
+        self.columns.get(column).map_or(DatumRef::Null, |column| column.get(self.at))
     }
-}
-
-/// Texts, looked at once all together.
-///
-/// Errors: bytes that are no UTF-8, which no sound file has.
-fn texts(buffer: ColumnBuf) -> Result<Values> {
-    let (values, validity) = buffer.into_parts();
-    let ColumnValues::Bytes(values) = values else {
-        return Ok(Values::Texts { ends: Vec::new(), text: String::new(), validity: Validity::default() });
-    };
-    let text = String::from_utf8(values.bytes)
-        .map_err(|_| Error::new(DATA_CORRUPTED, "a text in a table is not UTF-8"))?;
-    Ok(Values::Texts { ends: values.ends, text, validity })
 }
 
 impl Column {
+    /// Takes a leaf's values. Texts are looked at once all together.
+    ///
+    /// Errors: bytes that are no UTF-8, which no sound file has.
+    fn fill(&mut self, buffer: ColumnBuf) -> Result<()> {
+        let (values, validity) = buffer.into_parts();
+        self.validity = (validity.nulls() > 0).then_some(validity);
+        self.values = match (values, self.kind) {
+            (ColumnValues::Int(values), Type::Int) => Values::Ints(values),
+            (ColumnValues::BigInt(values), Type::BigInt) => Values::BigInts(values),
+            (ColumnValues::Decimal(values), _) => Values::Decimals(values),
+            (ColumnValues::Bytes(values), Type::Text) => {
+                let text = String::from_utf8(values.bytes)
+                    .map_err(|_| Error::new(DATA_CORRUPTED, "a text in a table is not UTF-8"))?;
+                Values::Texts { ends: values.ends, text }
+            }
+            (values, _) => Values::Others(values),
+        };
+        Ok(())
+    }
+
     #[inline]
     fn get(&self, at: usize) -> DatumRef<'_> {
-        match &self.values {
-            Values::Texts { ends, text, validity } => {
-                let ends = (ends.get(at).copied(), ends.get(at + 1).copied());
-                match ends {
-                    (Some(start), Some(end)) if validity.is_valid(at) => {
-                        text.get(start..end).map_or(DatumRef::Null, DatumRef::Text)
-                    }
-                    _ => DatumRef::Null,
-                }
-            }
-            Values::Fixed(buffer) if buffer.validity().is_valid(at) => {
-                fixed(buffer, at, self.kind, self.scale).unwrap_or(DatumRef::Null)
-            }
-            Values::Fixed(_) => DatumRef::Null,
+        if self.validity.as_ref().is_some_and(|validity| !validity.is_valid(at)) {
+            return DatumRef::Null;
         }
+        let found = match &self.values {
+            Values::Ints(values) => values.get(at).map(|value| DatumRef::Int(*value)),
+            Values::BigInts(values) => values.get(at).map(|value| DatumRef::BigInt(*value)),
+            Values::Decimals(values) => {
+                values.get(at).map(|value| DatumRef::Decimal { unscaled: *value, scale: self.scale })
+            }
+            Values::Texts { ends, text } => match ends.get(at..) {
+                Some([start, end, ..]) => text.get(*start..*end).map(DatumRef::Text),
+                _ => None,
+            },
+            Values::Others(values) => other(values, at, self.kind),
+        };
+        found.unwrap_or(DatumRef::Null)
     }
 }
 
-#[inline]
-fn fixed(buffer: &ColumnBuf, at: usize, kind: Type, scale: u8) -> Option<DatumRef<'_>> {
-    Some(match buffer.values() {
+fn other(values: &ColumnValues, at: usize, kind: Type) -> Option<DatumRef<'_>> {
+    Some(match values {
         ColumnValues::Boolean(values) => DatumRef::Boolean(*values.get(at)?),
         ColumnValues::SmallInt(values) => DatumRef::SmallInt(*values.get(at)?),
         ColumnValues::Int(values) if kind == Type::Date => DatumRef::Date(*values.get(at)?),
@@ -173,7 +183,7 @@ fn fixed(buffer: &ColumnBuf, at: usize, kind: Type, scale: u8) -> Option<DatumRe
         },
         ColumnValues::Real(values) => DatumRef::Real(*values.get(at)?),
         ColumnValues::Double(values) => DatumRef::Double(*values.get(at)?),
-        ColumnValues::Decimal(values) => DatumRef::Decimal { unscaled: *values.get(at)?, scale },
+        ColumnValues::Decimal(values) => DatumRef::Decimal { unscaled: *values.get(at)?, scale: 0 },
         ColumnValues::Interval(values) => {
             let Interval { months, days, micros } = *values.get(at)?;
             DatumRef::Interval { months, days, micros }
