@@ -35,6 +35,8 @@ pub(crate) const INNER: u8 = 2;
 const KIND: usize = 0;
 const LEVEL: usize = 1;
 const COUNT: usize = 2;
+/// Kind, level and count are read together.
+const _: () = assert!(LEVEL == KIND + 1 && COUNT == KIND + 2);
 const HEAP: usize = 4;
 const GARBAGE: usize = 6;
 const PREFIX: usize = 8;
@@ -112,6 +114,16 @@ impl<S: Source + ?Sized> Node<'_, S> {
     #[inline]
     pub(crate) fn ghosts(&self) -> Result<usize, Changed> {
         self.0.u16(GHOSTS).map(usize::from)
+    }
+
+    /// How many records a leaf has, and how many of them are ghosts; `None` of another node. In fewer steps than one by one.
+    #[inline]
+    pub(crate) fn leaf_records(&self) -> Result<Option<(usize, usize)>, Changed> {
+        let head = self.0.u32(KIND)?.to_le_bytes();
+        let [kind, level, count @ ..] = head;
+        let count = usize::from(u16::from_le_bytes(count));
+        let ghosts = self.ghosts()?;
+        Ok((level == 0 && matches!(kind, LEAF | PACKED)).then_some((count, ghosts)))
     }
 
     #[inline]

@@ -12,7 +12,7 @@ use crate::storage::node::Node;
 use crate::{Error, Result};
 
 /// How many leaves are counted before their parent is asked whether they were its children all the time.
-const STRIDE: usize = 32;
+const STRIDE: usize = 256;
 
 /// Leaves that the processor fetches ahead: as many as one takes while another comes from memory.
 const AHEAD: usize = 6;
@@ -21,7 +21,7 @@ const AHEAD: usize = 6;
 enum Leaf {
     /// So many records that are no ghosts, all of the range.
     Counted(usize),
-    /// It has changes that not everybody sees, or goes beyond the range.
+    /// It has changes that not everybody sees, or goes beyond the range; or it is no leaf.
     Other,
 }
 
@@ -130,8 +130,9 @@ impl Tree {
                 self.space.file.hint(ahead, 0..1);
             }
             let child = self.sound(parent, node.child(at))?;
-            let view = self.below(parent, 1, child)?;
-            match self.count_leaf(&view, end, all_visible)? {
+            // Now it is a page of the tree's; that it still was when it was read says the look at the parent in the end.
+            parent.validate()?;
+            match self.count_leaf(&self.view(child)?, end, all_visible)? {
                 Leaf::Counted(records) => rows += records as u64,
                 Leaf::Other => break,
             }
@@ -151,6 +152,7 @@ impl Tree {
 
     fn count_leaf(&self, view: &Optimistic<'_>, end: &Bound<Vec<u8>>, all_visible: Lsn) -> Attempt<Leaf> {
         let node = Node(view);
+        let Some((count, ghosts)) = self.sound(view, node.leaf_records())? else { return Ok(Leaf::Other) };
         let order = match end {
             Bound::Unbounded => Some(Ordering::Less),
             Bound::Included(end) | Bound::Excluded(end) => self.sound(view, node.compare_upper(end))?,
@@ -160,7 +162,6 @@ impl Tree {
             Some(Ordering::Equal) => matches!(end, Bound::Included(_)),
             Some(Ordering::Greater) | None => false,
         };
-        let (count, ghosts) = (self.sound(view, node.count())?, self.sound(view, node.ghosts())?);
         let is_visible = view.lsn() <= all_visible;
         let rows = self.sound(view, count.checked_sub(ghosts).ok_or(Changed))?;
         view.validate()?;
