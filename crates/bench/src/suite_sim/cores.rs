@@ -23,22 +23,18 @@ const ROUNDS: u64 = 8;
 const TIMES: usize = 10;
 
 /// Cores that work as fast together as one alone and undisturbed: at most as many as there are, at least one. What other machines on the
-/// same host take away counts, and so does other work on this one. `slower` is how much more processor time the work that is predicted takes where all cores do
-/// such work; without it that of the work here is taken.
+/// same host take away counts, and so does other work on this one.
 ///
 /// Errors: the system gives no thread. Cost: half a second.
-pub fn measure_cores(slower: Option<f64>) -> Result<f64> {
+pub fn measure_cores() -> Result<f64> {
     let count = thread::available_parallelism();
-    let (mut alone, mut together, mut passed) = (0.0, 0.0, 0.0);
+    let (mut alone, mut together) = (0.0, 0.0);
     for _ in 0..TIMES {
         alone += secs_of(1)?.0;
-        let of_all = secs_of(count)?;
-        together += of_all.0;
-        passed += of_all.1;
+        together += secs_of(count)?.1;
     }
     let most = count as f64;
-    let own = slower.unwrap_or(together / alone);
-    Ok((most * (together / passed) / own).clamp(1.0, most))
+    Ok((most * alone / together).clamp(1.0, most))
 }
 
 /// Does something while every core is at work.
@@ -121,11 +117,8 @@ mod tests {
     /// Goal: figures that a profile may have, on a busy machine too. Method: once each.
     #[test]
     fn cores_are_between_one_and_all_and_sleeps_end() {
-        for slower in [None, Some(1.2), Some(100.0)] {
-            let cores = measure_cores(slower).unwrap();
-            assert!(cores >= 1.0 && cores <= thread::available_parallelism() as f64, "{cores}");
-            assert!(slower != Some(100.0) || cores == 1.0);
-        }
+        let cores = measure_cores().unwrap();
+        assert!(cores >= 1.0 && cores <= thread::available_parallelism() as f64, "{cores}");
         assert!((0.0..1e6).contains(&measure_sleep_extra_us()));
         assert_eq!(while_busy(|| Ok(7)).unwrap(), 7);
     }

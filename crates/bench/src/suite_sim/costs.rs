@@ -6,7 +6,7 @@ use cairn_sim::hardware::{CpuCosts, Disk};
 use cairn_sim::options::{Compression, Engine};
 use cairn_sim::rng::Rng;
 use cairn_sim::{Config, preload_order, writes_per_flush};
-use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock, thread};
+use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock};
 
 use super::cores::while_busy;
 use super::{Data, MeasuredStore, Opener, Options};
@@ -97,32 +97,6 @@ pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Res
     (costs.flush_entry_us, costs.flush_byte_ns) = split(secs.flush);
     (costs.compact_entry_us, costs.compact_byte_ns) = split(secs.compact);
     Ok(costs)
-}
-
-/// How much more processor time a store's writes, flushes and merges take while every core does such work, beside alone: they share caches and memory, and
-/// perhaps are halves of one core. At least 1.
-///
-/// Errors: a store fails, or the system gives no thread.
-pub(super) fn slower_together(config: &Config, opener: &Opener, dir: &Path) -> Result<f64> {
-    let count = thread::available_parallelism();
-    let meter = Meter::default();
-    let start = meter.secs();
-    writes(config, opener, &dir.join("alone"), Keys::New)?;
-    let alone = meter.secs() - start;
-    let start = meter.secs();
-    thread::scope(|scope| {
-        let one = |number: usize| {
-            let dir = dir.join(format!("beside-{number}"));
-            let work = move || writes(config, opener, &dir, Keys::New).map(drop);
-            thread::spawn_scoped(scope, "cairn-costs", work)
-                .map_err(|error| Error::invalid(format!("no thread to measure costs: {error}")))
-        };
-        let handles = (0..count).map(one).collect::<Result<Vec<_>>>()?;
-        handles.into_iter().try_for_each(|handle| {
-            handle.join().map_err(|_| Error::invalid("a thread that measured costs panicked"))?
-        })
-    })?;
-    Ok(((meter.secs() - start) / (alone * count as f64)).max(1.0))
 }
 
 /// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones, and how much

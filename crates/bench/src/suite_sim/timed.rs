@@ -8,7 +8,7 @@ use cairn_sim::{Config, Hardware, WriteStream};
 use cairn_vfs::{Clock, SystemClock};
 
 use super::cores::{measure_cores, measure_sleep_extra_us};
-use super::costs::{costs_of_size, measure_syncs, slower_together};
+use super::costs::{costs_of_size, measure_syncs};
 use super::{Case, Comparison, Data, Opener, Totals, compare, drive, measure_codecs};
 use crate::error::Result;
 use crate::process::Stop;
@@ -19,8 +19,7 @@ fn machine(config: &Config, opener: &Opener, dir: &Path) -> Result<Hardware> {
     hardware.cpu = costs_of_size(config, opener, dir)?;
     hardware.codecs = measure_codecs(config, &Data::new(config)?)?;
     hardware.cpu.sleep_extra_us = measure_sleep_extra_us();
-    let slower = slower_together(config, opener, &dir.join("together"))?;
-    hardware.cores = measure_cores(Some(slower))?;
+    hardware.cores = measure_cores()?;
     // These stores fit into the page cache: files are written to the disk, and not read from it.
     hardware.page_cache_hit = 1.0;
     measure_syncs(&mut hardware.disk, dir, config.options.target_file_size_base)?;

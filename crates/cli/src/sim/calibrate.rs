@@ -68,7 +68,7 @@ fn this_machine(hardware: &mut Hardware, dir: &Path) -> Result<()> {
     disk.read_mb_per_sec = value("sequential read 1 MiB").unwrap_or(disk.read_mb_per_sec);
     disk.read_latency_us = value("random read 4 KiB p50").unwrap_or(disk.read_latency_us);
     suite_sim::measure_syncs(disk, dir, SYNCED_BYTES)?;
-    hardware.cores = suite_sim::measure_cores(None)?;
+    hardware.cores = suite_sim::measure_cores()?;
     let mut config = Config::default();
     config.options.compression = Compression::Snappy;
     hardware.codecs = measure_codecs(&config, &Data::new(&config)?)?;
