@@ -53,6 +53,14 @@ fn secs_of(clock: ClockId) -> Option<f64> {
     (secs > 0.0).then_some(secs)
 }
 
+/// Processor seconds, of all cores, that the host has given to others while this machine had work for them; `None` where the kernel does
+/// not tell. By `/proc/stat`, which counts hundredths of a second on every architecture that shares its layout.
+pub fn stolen_secs() -> Option<f64> {
+    const TICKS_PER_SEC: f64 = 100.0;
+    let ticks: f64 = line("/proc/stat")?.strip_prefix("cpu ")?.split_whitespace().nth(7)?.parse().ok()?;
+    Some(ticks / TICKS_PER_SEC)
+}
+
 /// How far this process's memory rose since a moment.
 #[derive(Debug)]
 pub struct PeakMemory {

@@ -19,8 +19,13 @@ pub struct Disk {
     pub read_latency_us: f64,
     /// Latency of making a small write stable (`fdatasync`), microseconds.
     pub sync_latency_us: f64,
-    /// How much longer that takes when each core has a thread at work, microseconds: threads of the system write, and wait for a core too.
+    /// What removing a table file waits for, microseconds: its blocks are given back through the file system's journal.
+    pub remove_latency_us: f64,
+    /// How much longer making a file stable takes when each core has a thread at work, microseconds: threads of the system write, and wait
+    /// for a core too.
     pub busy_sync_us: f64,
+    /// How much longer removing one takes then, microseconds.
+    pub busy_remove_us: f64,
     /// Requests served at a time.
     pub queue_depth: f64,
     /// The most requests a second; 0 for no limit of its own.
@@ -36,7 +41,9 @@ impl Default for Disk {
             write_mb_per_sec: 1000.0,
             read_latency_us: 90.0,
             sync_latency_us: 500.0,
+            remove_latency_us: 0.0,
             busy_sync_us: 0.0,
+            busy_remove_us: 0.0,
             queue_depth: 64.0,
             iops: 0.0,
             mixed: 1.2,
@@ -179,7 +186,9 @@ impl Hardware {
         within("disk.write_mb_per_sec", disk.write_mb_per_sec, 0.01, 1e6)?;
         within("disk.read_latency_us", disk.read_latency_us, 0.0, 1e7)?;
         within("disk.sync_latency_us", disk.sync_latency_us, 0.0, 1e7)?;
+        within("disk.remove_latency_us", disk.remove_latency_us, 0.0, 1e7)?;
         within("disk.busy_sync_us", disk.busy_sync_us, 0.0, 1e7)?;
+        within("disk.busy_remove_us", disk.busy_remove_us, 0.0, 1e7)?;
         within("disk.queue_depth", disk.queue_depth, 1.0, 65536.0)?;
         within("disk.iops", disk.iops, 0.0, 1e9)?;
         within("disk.mixed", disk.mixed, 1.0, 2.0)?;

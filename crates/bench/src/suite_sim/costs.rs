@@ -99,42 +99,69 @@ pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Res
     Ok(costs)
 }
 
-/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones, and how much
-/// longer it takes while the cores are busy.
+/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones; what it takes to
+/// remove them; and how much longer both take while the cores are busy. Waits only: the processor's part is among the costs of operations.
 ///
 /// Errors: the disk fails.
 pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()> {
     const SMALL: u64 = 4096;
     let large = file_bytes.max(2 * SMALL);
     let scratch = Scratch::in_dir(dir, super::LABEL)?;
-    let of_large = sync_secs(scratch.path(), large, SYNCS)?;
-    let of_small = sync_secs(scratch.path(), SMALL, SMALL_SYNCS)?;
+    let of_large = waits(scratch.path(), large, SYNCS)?;
+    let of_small = waits(scratch.path(), SMALL, SMALL_SYNCS)?;
     // Threads of the system have a part in each sync, and wait for a core like all others.
-    let of_busy = while_busy(|| sync_secs(scratch.path(), SMALL, SMALL_SYNCS))?;
-    disk.busy_sync_us = (of_busy - of_small).max(0.0) * 1e6;
-    let byte_secs = ((of_large - of_small) / (large - SMALL) as f64).max(1e-12);
+    let of_busy = while_busy(|| waits(scratch.path(), SMALL, SMALL_SYNCS))?;
+    disk.busy_sync_us = (of_busy.sync - of_small.sync).max(0.0) * 1e6;
+    disk.busy_remove_us = (of_busy.remove - of_small.remove).max(0.0) * 1e6;
+    let byte_secs = ((of_large.sync - of_small.sync) / (large - SMALL) as f64).max(1e-12);
     disk.write_mb_per_sec = (1e-6 / byte_secs).min(1e6);
-    disk.sync_latency_us = of_small * 1e6;
+    disk.sync_latency_us = of_small.sync * 1e6;
+    disk.remove_latency_us = of_large.remove * 1e6;
     Ok(())
 }
 
-/// Mean seconds until a new file is stable.
-fn sync_secs(dir: &Path, bytes: u64, count: usize) -> Result<f64> {
+/// Seconds that pass in which the thread itself does nothing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Waits {
+    /// Until a new file is stable.
+    sync: f64,
+    /// Until it is gone.
+    remove: f64,
+}
+
+/// Files that are there beside the one at hand: a merge removes files that have been stable for some time.
+const FILES_KEPT: usize = 8;
+
+/// Mean waits of new files.
+fn waits(dir: &Path, bytes: u64, count: usize) -> Result<Waits> {
     let (fs, clock) = (StdFs::new(), SystemClock::new());
     let mut rng = Rng::new(bytes);
     let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
-    let mut secs = 0.0;
-    for at in 0..count {
-        let path = dir.join(format!("{bytes}-{at}"));
-        let file = fs.open(&path, OpenOptions::create())?;
-        file.write_all_at(&content, 0)?;
-        let start = clock.now();
-        file.sync_data()?;
-        secs += (clock.now() - start).as_secs_f64();
-        drop(file);
-        fs.remove(&path)?;
+    let path = |at: usize| dir.join(format!("{bytes}-{at}"));
+    let waited = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        let (start, own) = (clock.now(), own_cpu_secs());
+        run()?;
+        let passed = (clock.now() - start).as_secs_f64();
+        let worked = own_cpu_secs().zip(own).map_or(0.0, |(now, then)| now - then);
+        Ok((passed - worked).max(0.0))
+    };
+    let mut all = Waits::default();
+    for at in 0..count + FILES_KEPT {
+        if at < count {
+            let path = path(at);
+            let mut made = None;
+            all.sync += waited(&mut || Ok(made = Some(fs.open(&path, OpenOptions::create())?)))?;
+            if let Some(file) = made {
+                file.write_all_at(&content, 0)?;
+                all.sync += waited(&mut || Ok(file.sync_data()?))?;
+            }
+        }
+        if let Some(old) = at.checked_sub(FILES_KEPT) {
+            all.remove += waited(&mut || Ok(fs.remove(&path(old))?))?;
+        }
     }
-    Ok(secs / count as f64)
+    let count = count as f64;
+    Ok(Waits { sync: all.sync / count, remove: all.remove / count })
 }
 
 /// A line through two sizes: what an entry costs, and what a byte of it does.
@@ -321,5 +348,6 @@ mod tests {
         let mut disk = Disk { write_mb_per_sec: 0.0, sync_latency_us: 0.0, ..Disk::default() };
         measure_syncs(&mut disk, &std::env::temp_dir(), 1 << 20).unwrap();
         assert!(disk.write_mb_per_sec > 0.0 && disk.sync_latency_us > 0.0, "{disk:?}");
+        assert!((0.0..1e7).contains(&disk.remove_latency_us), "{disk:?}");
     }
 }

@@ -3,27 +3,60 @@
 use std::path::Path;
 use std::time::Duration;
 
+use cairn_sim::options::CompactionStyle;
 use cairn_sim::traffic::Traffic;
 use cairn_sim::{Config, Hardware, WriteStream};
-use cairn_vfs::{Clock, SystemClock};
+use cairn_vfs::{Clock, SystemClock, thread};
 
-use super::cores::{measure_cores, measure_sleep_extra_us};
+use super::cores::measure_sleep_extra_us;
 use super::costs::{costs_of_size, measure_syncs};
 use super::{Case, Comparison, Data, Opener, Totals, compare, drive, measure_codecs};
 use crate::error::Result;
 use crate::process::Stop;
+use crate::procfs::{cpu_secs, stolen_secs};
 
-/// This machine, with the costs that operations of this store have on it. No figure of the run that is predicted goes into it.
-fn machine(config: &Config, opener: &Opener, dir: &Path) -> Result<Hardware> {
+/// Seconds of a pilot run.
+const PILOT_SECS: f64 = 2.0;
+
+/// This machine, with the costs that operations of this store have on it, as far as it has its cores for itself. No figure of the run that
+/// is predicted goes into it.
+fn machine(config: &Config, data: &Data, opener: &Opener, dir: &Path, stop: &Stop) -> Result<Hardware> {
     let mut hardware = config.hardware.clone();
     hardware.cpu = costs_of_size(config, opener, dir)?;
     hardware.codecs = measure_codecs(config, &Data::new(config)?)?;
     hardware.cpu.sleep_extra_us = measure_sleep_extra_us();
-    hardware.cores = measure_cores()?;
     // These stores fit into the page cache: files are written to the disk, and not read from it.
     hardware.page_cache_hit = 1.0;
     measure_syncs(&mut hardware.disk, dir, config.options.target_file_size_base)?;
+    hardware.cores = shared_cores(config, &hardware, data, opener, &dir.join("pilot"), stop)?;
     Ok(hardware)
+}
+
+/// What the cores are worth to threads of one store that work side by side: they hand memtables from core to core, take each other's caches,
+/// and take turns on a core. Costs are measured one after another. So a pilot run, leveled whatever the case is, tells the processor
+/// time that a write takes in all when everything is at work, and what the model thinks that it takes.
+fn shared_cores(
+    config: &Config,
+    hardware: &Hardware,
+    data: &Data,
+    opener: &Opener,
+    dir: &Path,
+    stop: &Stop,
+) -> Result<f64> {
+    let most = thread::available_parallelism() as f64;
+    let mut pilot = config.clone();
+    pilot.options.compaction_style = CompactionStyle::Leveled;
+    pilot.options.level_compaction_dynamic_level_bytes = false;
+    pilot.workload.traffic = Traffic::Unlimited;
+    pilot.duration_secs = PILOT_SECS;
+    pilot.seed = config.seed.wrapping_add(1);
+    pilot.hardware = Hardware { cores: most, ..hardware.clone() };
+    let ran = write_for_its_time(&mut pilot, data, opener, dir, stop)?;
+    let predicted = super::predict(&pilot)?;
+    let writes = predicted.user_mb_per_sec * 1e6 / config.entry_bytes() as f64;
+    let expected = predicted.cpu * most / writes;
+    let taken = ran.cpu_secs / ran.writes as f64;
+    Ok((most * expected / taken).clamp(1.0, most))
 }
 
 /// Runs for real, with measurements of the machine before, between and after them: what else goes on below a virtual machine makes it
@@ -32,7 +65,7 @@ const TURNS: usize = 3;
 
 /// The mean of several measurements.
 fn mean(mut all: Vec<Hardware>) -> Option<Hardware> {
-    let fields: [fn(&mut Hardware) -> &mut f64; 11] = [
+    let fields: [fn(&mut Hardware) -> &mut f64; 13] = [
         |it| &mut it.cpu.put_us,
         |it| &mut it.cpu.flush_entry_us,
         |it| &mut it.cpu.flush_byte_ns,
@@ -43,7 +76,9 @@ fn mean(mut all: Vec<Hardware>) -> Option<Hardware> {
         |it| &mut it.cores,
         |it| &mut it.disk.write_mb_per_sec,
         |it| &mut it.disk.sync_latency_us,
+        |it| &mut it.disk.remove_latency_us,
         |it| &mut it.disk.busy_sync_us,
+        |it| &mut it.disk.busy_remove_us,
     ];
     let means: Vec<f64> = fields
         .iter()
@@ -63,6 +98,10 @@ struct Ran {
     writes: u64,
     secs: f64,
     stall_secs: f64,
+    /// Processor time of all threads.
+    cpu_secs: f64,
+    /// Of all cores together, what the host gave to others.
+    stolen_secs: f64,
     flush_bytes: f64,
     compact_write_bytes: f64,
 }
@@ -75,6 +114,8 @@ impl Ran {
             writes: self.writes + other.writes,
             secs: self.secs + other.secs,
             stall_secs: self.stall_secs + other.stall_secs,
+            cpu_secs: self.cpu_secs + other.cpu_secs,
+            stolen_secs: self.stolen_secs + other.stolen_secs,
             flush_bytes: self.flush_bytes + other.flush_bytes,
             compact_write_bytes: self.compact_write_bytes + other.compact_write_bytes,
         }
@@ -90,14 +131,18 @@ pub(super) fn run(
     dir: &Path,
     stop: &Stop,
 ) -> Result<Comparison> {
-    let mut machines = vec![machine(&config, opener, &dir.join("before"))?];
+    let mut machines = vec![machine(&config, data, opener, &dir.join("before"), stop)?];
     let mut ran = Ran::default();
     for turn in 0..TURNS {
         let store = dir.join(format!("run-{turn}"));
         ran = ran.and(write_for_its_time(&mut config, data, opener, &store, stop)?);
-        machines.push(machine(&config, opener, &dir.join(format!("after-{turn}")))?);
+        machines.push(machine(&config, data, opener, &dir.join(format!("after-{turn}")), stop)?);
     }
     config.hardware = mean(machines).unwrap_or_default();
+    // A virtual machine has what its host leaves it, which changes from second to second: so that is looked up for the very seconds of the
+    // runs. It says nothing about the store.
+    let cores = thread::available_parallelism() as f64;
+    config.hardware.cores *= (1.0 - ran.stolen_secs / ran.secs / cores).max(0.1);
     let predicted = super::predict(&config)?;
     let speed = ran.writes as f64 * config.entry_bytes() as f64 / ran.secs / 1e6;
     let stalled = (ran.stall_secs / ran.secs).min(1.0);
@@ -134,7 +179,7 @@ fn write_for_its_time(
         _ => f64::INFINITY,
     };
     let clock = SystemClock::new();
-    let start = clock.now();
+    let (start, worked, stolen) = (clock.now(), cpu_secs(), stolen_secs());
     let (mut writes, mut secs) = (0u64, 0.0);
     while secs < config.duration_secs {
         for _ in 0..64 {
@@ -150,6 +195,17 @@ fn write_for_its_time(
         }
         stop.check()?;
     }
+    let cpu_secs = cpu_secs().zip(worked).map_or(0.0, |(now, then)| now - then);
+    let stolen_secs = stolen_secs().zip(stolen).map_or(0.0, |(now, then)| now - then);
     let Totals { stall_secs, flush_bytes, compact_write_bytes, .. } = store.totals().since(before);
-    Ok(Ran { version: store.version(), writes, secs, stall_secs, flush_bytes, compact_write_bytes })
+    Ok(Ran {
+        version: store.version(),
+        writes,
+        secs,
+        stall_secs,
+        cpu_secs,
+        stolen_secs,
+        flush_bytes,
+        compact_write_bytes,
+    })
 }

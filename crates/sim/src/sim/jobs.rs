@@ -215,7 +215,9 @@ impl Simulation {
         let limited_bytes = if options.rate_limiter_bytes_per_sec > 0 { write_bytes } else { 0.0 };
         let threads = parts as f64;
         let syncs = syncs(output.files.len().div_ceil(parts));
-        Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads, requests: 0.0, syncs }
+        // Whoever ends a merge removes its inputs, before it looks for other work: in both engines.
+        let removals = job.inputs.iter().map(|input| input.files.len()).sum::<usize>() as f64;
+        Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads, requests: 0.0, syncs, removals }
     }
 
     fn activate(&mut self, what: What, outputs: Vec<File>, work: &Work, dropped: f64) {
