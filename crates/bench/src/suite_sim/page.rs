@@ -98,9 +98,11 @@ pub fn to_page(report: &Report) -> String {
              are beside what it predicted. Paced cases flush and settle after each memtable, so that their byte counts do not \
              depend on the machine. Limits: write amplification 3 % (sequential 5 %), space 2 %, levels of at least 100 MB 5 %, \
              filters and blocks a lookup 3 %, cache hit rate 3 points, timed throughput 20 %, stalls 5 points. Rows without a \
-             mark have no limit and are told as they are. Timed cases are predicted from what operations of the store, cores, \
-             sleeps and the disk of this machine cost before the run and after it, each alone; no figure of the run itself goes \
-             into its prediction.\n\n";
+             mark have no limit and are told as they are. Timed cases are predicted from what operations of the store, sleeps \
+             and the disk of this machine cost before, between and after the runs, each alone; from the processor time that a \
+             write takes in all when everything is at work, which a pilot run of two seconds tells, leveled whatever the case; and \
+             from what the host of a virtual machine gave to others meanwhile. No other figure of a run goes into its \
+             prediction.\n\n";
     page += "| quantity | within the limit | mean error | worst error |\n|---|---|---|---|\n";
     for (title, chosen) in ROWS {
         if let Some(summary) = Summary::of(&report.comparisons, chosen) {
