@@ -1,6 +1,7 @@
 //! What operations of a real store cost on this machine, in processor time: what else the machine does takes no part in it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use cairn_sim::hardware::{CpuCosts, Disk};
 use cairn_sim::options::{Compression, Engine};
@@ -138,26 +139,27 @@ fn waits(dir: &Path, bytes: u64, count: usize) -> Result<Waits> {
     let mut rng = Rng::new(bytes);
     let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
     let path = |at: usize| dir.join(format!("{bytes}-{at}"));
-    let waited = |run: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
-        let (start, own) = (clock.now(), own_cpu_secs());
-        run()?;
-        let passed = (clock.now() - start).as_secs_f64();
-        let worked = own_cpu_secs().zip(own).map_or(0.0, |(now, then)| now - then);
-        Ok((passed - worked).max(0.0))
+    let now = || (clock.now(), own_cpu_secs());
+    let waited = |(start, own): (Duration, Option<f64>)| {
+        let (end, ended) = now();
+        let worked = ended.zip(own).map_or(0.0, |(now, then)| now - then);
+        ((end - start).as_secs_f64() - worked).max(0.0)
     };
     let mut all = Waits::default();
     for at in 0..count + FILES_KEPT {
         if at < count {
-            let path = path(at);
-            let mut made = None;
-            all.sync += waited(&mut || Ok(made = Some(fs.open(&path, OpenOptions::create())?)))?;
-            if let Some(file) = made {
-                file.write_all_at(&content, 0)?;
-                all.sync += waited(&mut || Ok(file.sync_data()?))?;
-            }
+            let start = now();
+            let file = fs.open(&path(at), OpenOptions::create())?;
+            all.sync += waited(start);
+            file.write_all_at(&content, 0)?;
+            let start = now();
+            file.sync_data()?;
+            all.sync += waited(start);
         }
         if let Some(old) = at.checked_sub(FILES_KEPT) {
-            all.remove += waited(&mut || Ok(fs.remove(&path(old))?))?;
+            let start = now();
+            fs.remove(&path(old))?;
+            all.remove += waited(start);
         }
     }
     let count = count as f64;
