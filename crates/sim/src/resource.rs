@@ -162,9 +162,10 @@ impl Capacity {
         let io_secs = secs[0].max(secs[1]).max(secs[2]).max(secs[3]).max(secs[5]);
         let thread_secs = work.cpu_secs / threads;
         let (wait_secs, beside_secs) = if work.syncs > 0.0 {
-            // Threads make their own files stable, one after another. While one waits the others go on.
+            // Each thread makes its own files stable, one after another. Those of one job work in step, on parts of the same size: they all ask
+            // the disk at the same time, and each waits for what all have written.
             let files_secs = work.syncs * self.sync_secs + work.removals * self.remove_secs;
-            (write / threads + files_secs, io_secs)
+            (write + files_secs, io_secs)
         } else {
             (0.0, io_secs)
         };
@@ -451,14 +452,19 @@ mod tests {
         );
     }
 
-    /// Goal: files that are removed are waited for by one thread of the job. Method: a merge of two threads with ten inputs; by hand.
+    /// Goal: files that are removed are waited for by one thread of the job, and syncs of its threads meet. Method: a merge of two threads with
+    /// ten inputs; by hand.
     #[test]
-    fn removals_are_waited_for() {
+    fn removals_and_syncs_of_parts_are_waited_for() {
         let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
         (hardware.disk.sync_latency_us, hardware.disk.remove_latency_us) = (500.0, 2000.0);
         let work = Work { cpu_secs: 1.0, threads: 2.0, syncs: 4.0, removals: 10.0, ..Work::default() };
         let flow = Capacity::new(&hardware, 0).flow(&work);
         assert!((flow.alone_secs - (0.5 + 4.0 * 0.0005 + 10.0 * 0.002)).abs() < 1e-9, "{flow:?}");
+        // Both threads write for a tenth of a second, at the same time.
+        let write_bytes = hardware.disk.write_mb_per_sec * 1e6 * 0.2;
+        let flow = Capacity::new(&hardware, 0).flow(&Work { write_bytes, ..work });
+        assert!((flow.alone_secs - (0.5 + 0.2 + 4.0 * 0.0005 + 10.0 * 0.002)).abs() < 1e-9, "{flow:?}");
     }
 
     proptest! {
