@@ -15,7 +15,7 @@ use crate::catalog::{Catalog, ROOT};
 use crate::mvcc::{Canceller, CommitQueue, Ended, Rows, Slots, State, Waits};
 use crate::sorter::Scratch;
 use crate::storage::{Store, StoreOptions, Tree, free_chain};
-use crate::transaction::Transaction;
+use crate::transaction::{Spare, Transaction};
 use crate::view::long_row;
 use crate::{Error, Result, hook};
 
@@ -207,6 +207,17 @@ impl Database {
         Transaction::begin(&self.inner, isolation, canceller.clone(), lock_timeout)
     }
 
+    /// As [`Database::begin_with`], with what a transaction has left that ended before: cheaper, and without counts in memory that threads share.
+    pub fn begin_from(
+        &self,
+        spare: Option<Spare>,
+        isolation: Isolation,
+        canceller: &Canceller,
+        lock_timeout: Option<Duration>,
+    ) -> Result<Box<Transaction>> {
+        Transaction::begin_from(spare, &self.inner, isolation, canceller, lock_timeout)
+    }
+
     /// Writes what is in memory only, so that the next opening has little to do, and gives the log back that nobody needs. Others go on meanwhile.
     /// Errors: the pool's and the log's.
     ///
@@ -333,6 +344,11 @@ impl Inner {
 
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
+    }
+
+    /// As [`Inner::catalog`], for a short look: without a count in memory that threads share.
+    pub(crate) fn catalog_now(&self) -> arc_swap::Guard<Arc<Catalog>> {
+        self.catalog.load()
     }
 
     /// Writes pages and gives log back, up to where the oldest transaction that writes may have begun.

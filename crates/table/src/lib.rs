@@ -36,6 +36,6 @@ pub use error::{Error, Result};
 pub use mvcc::Canceller;
 pub use storage::{Direction, StreamForm};
 pub use survey::{LevelSurvey, Survey, TableSurvey, TreeSurvey};
-pub use transaction::{BulkInsert, BulkLoad, Rules, Savepoint, Transaction};
+pub use transaction::{BulkInsert, BulkLoad, Rules, Savepoint, Spare, Transaction};
 pub use vacuum::VacuumReport;
 pub use view::{KeyRange, RowBuf, Scan, View};

@@ -8,6 +8,7 @@ mod dml;
 mod foreign;
 mod locks;
 mod rules;
+mod spare;
 mod statement;
 
 use std::time::Duration;
@@ -18,7 +19,7 @@ use cairn_vfs::sync::{Arc, Mutex, Weak, lock};
 
 use crate::catalog::{Catalog, Counters, Table};
 use crate::database::{Durability, Inner, Isolation};
-use crate::mvcc::{Canceller, Ended, Snapshot, State, Write, WriterSlot};
+use crate::mvcc::{Canceller, Ended, ReadSet, Snapshot, State, Write, WriterSlot};
 use crate::storage::{Record, Tree, free_chain};
 use crate::view::{View, long_place};
 use crate::{Error, Result};
@@ -27,6 +28,7 @@ use statement::{Mark, Statement};
 
 pub use bulk::{BulkInsert, BulkLoad};
 pub use rules::Rules;
+pub use spare::Spare;
 
 /// How many ended transactions one that ends cleans up after: more than one, so that they do not pile up.
 const CLEAN: usize = 16;
@@ -101,10 +103,15 @@ impl Transaction {
     ) -> Result<Transaction> {
         db.check()?;
         let snapshot = db.snapshot(&canceller, lock_timeout)?;
-        let reads = (isolation == Isolation::Serializable).then(|| Arc::new(Mutex::default()));
+        let reads = Transaction::reads_of(isolation);
         let catalog = db.catalog();
         let view = View { db: Arc::clone(db), catalog, snapshot, own: None, reads, canceller };
         Ok(Transaction::new(view, isolation, lock_timeout))
+    }
+
+    /// Where it notes what it reads.
+    fn reads_of(isolation: Isolation) -> Option<Arc<Mutex<ReadSet>>> {
+        (isolation == Isolation::Serializable).then(|| Arc::new(Mutex::default()))
     }
 
     fn new(view: View, isolation: Isolation, lock_timeout: Option<Duration>) -> Transaction {
@@ -253,9 +260,19 @@ impl Transaction {
     /// after the database has been opened again then. What fails behind the commit, of giving space and log back, is told by the next
     /// [`Database::checkpoint`](crate::Database::checkpoint).
     pub fn commit(mut self, durability: Durability) -> Result<()> {
+        if self.commit_here(durability)? {
+            let db = Arc::clone(&self.view.db);
+            drop(self);
+            db.tidy_up(CLEAN);
+        }
+        Ok(())
+    }
+
+    /// Commits; false where there was nothing to commit. Its snapshot is still there.
+    fn commit_here(&mut self, durability: Durability) -> Result<bool> {
         self.end_changes()?;
         self.is_over = true;
-        let Some(state) = self.state.clone() else { return Ok(()) };
+        let Some(state) = self.state.clone() else { return Ok(false) };
         let lsn = match self.put_in_line(&state)? {
             Some(lsn) => lsn,
             None => {
@@ -281,9 +298,7 @@ impl Transaction {
             db.set_catalog(&self.view.catalog);
         }
         self.leave_schema();
-        drop(self);
-        db.tidy_up(CLEAN);
-        Ok(())
+        Ok(true)
     }
 
     /// Appends the commit's record. `None` when it may not commit; then it was undone.
@@ -447,25 +462,35 @@ impl Drop for Transaction {
 
 impl Inner {
     /// A snapshot for a new transaction, which waits while somebody changes the schema.
-    fn snapshot(
-        self: &Arc<Self>,
+    fn snapshot(&self, canceller: &Canceller, lock_timeout: Option<Duration>) -> Result<Arc<Snapshot>> {
+        let mut snapshot = Snapshot::none(&self.slots);
+        self.look(&mut snapshot, canceller, lock_timeout)?;
+        Ok(Arc::new(snapshot))
+    }
+
+    /// Takes a snapshot for a new transaction, as [`Inner::snapshot`] does.
+    fn look(
+        &self,
+        snapshot: &mut Snapshot,
         canceller: &Canceller,
         lock_timeout: Option<Duration>,
-    ) -> Result<Arc<Snapshot>> {
+    ) -> Result<()> {
         loop {
-            let snapshot = self.another_snapshot()?;
+            snapshot.take(|| self.log_end())?;
             // ORDER: the slot is taken, and then this is looked at. Who changes the schema says so first, and looks at the slots afterwards.
             if self.schema.holder_id.load(Ordering::SeqCst) == 0 {
-                return Ok(snapshot);
+                return Ok(());
             }
-            drop(snapshot);
+            snapshot.let_go();
             self.wait_for_schema(canceller, lock_timeout)?;
         }
     }
 
     /// A snapshot for a transaction that has one.
     fn another_snapshot(&self) -> Result<Arc<Snapshot>> {
-        Ok(Arc::new(Snapshot::take(&self.slots, || self.log_end())?))
+        let mut snapshot = Snapshot::none(&self.slots);
+        snapshot.take(|| self.log_end())?;
+        Ok(Arc::new(snapshot))
     }
 
     fn set_catalog(&self, catalog: &Arc<Catalog>) {

@@ -13,7 +13,7 @@ mod utility;
 
 use std::collections::HashMap;
 
-use cairn_table::{Canceller, RowBuf};
+use cairn_table::{Canceller, RowBuf, Spare};
 use cairn_vfs::sync::Arc;
 
 pub(crate) use context::SessionContext;
@@ -36,6 +36,8 @@ const MOST_CACHED: usize = 512;
 pub(crate) struct Session {
     pub shared: Arc<Shared>,
     pub open: Option<Open>,
+    /// What the last transaction has left to the next one.
+    spare: Option<Spare>,
     /// What expressions may ask for.
     pub context: SessionContext,
     pub canceller: Canceller,
@@ -63,6 +65,7 @@ impl Session {
         let backend = shared.take_backend();
         Session {
             open: None,
+            spare: None,
             context: SessionContext::new(Arc::clone(&shared), backend),
             canceller: Canceller::new(),
             timer: None,

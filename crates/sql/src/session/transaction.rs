@@ -35,7 +35,7 @@ pub(crate) enum Span {
 /// A transaction that is open.
 #[derive(Debug)]
 pub(crate) struct Open {
-    pub transaction: Transaction,
+    pub transaction: Box<Transaction>,
     pub span: Span,
     pub failed: bool,
     pub read_only: bool,
@@ -106,8 +106,9 @@ impl Session {
         let settings = &self.context.settings;
         let isolation = modes.isolation.unwrap_or(settings.default_isolation);
         let read_only = modes.read_only.unwrap_or(settings.default_read_only) || self.shared.read_only;
+        let timeout = settings.lock_timeout;
         let transaction =
-            self.shared.tables.begin_with(isolation, &self.canceller, self.context.settings.lock_timeout)?;
+            self.shared.tables.begin_from(self.spare.take(), isolation, &self.canceller, timeout)?;
         self.context.begin();
         Ok(self.open.insert(Open {
             transaction,
@@ -221,13 +222,13 @@ impl Session {
     }
 
     pub fn transaction(&mut self) -> Result<&mut Transaction> {
-        self.open.as_mut().map(|open| &mut open.transaction).ok_or_else(no_transaction)
+        self.open.as_mut().map(|open| &mut *open.transaction).ok_or_else(no_transaction)
     }
 
     /// The transaction, and what expressions may ask for beside it.
     pub fn parts(&mut self) -> Result<(&mut Transaction, &super::SessionContext)> {
         let open = self.open.as_mut().ok_or_else(no_transaction)?;
-        Ok((&mut open.transaction, &self.context))
+        Ok((&mut *open.transaction, &self.context))
     }
 
     /// Commits what is open.
@@ -241,7 +242,10 @@ impl Session {
             self.rollback()?;
             return Err(error);
         }
-        let result = open.transaction.commit(self.context.settings.durability);
+        let result = open
+            .transaction
+            .commit_sparing(self.context.settings.durability)
+            .map(|spare| self.spare = spare);
         self.keep_settings(open.settings, result.is_ok());
         if open.has_defined && result.is_err() {
             self.schema_changed();
@@ -260,9 +264,10 @@ impl Session {
             // What was planned since is about tables that there are not.
             self.schema_changed();
         }
-        let ended = open.transaction.rollback();
+        let ended = open.transaction.rollback_sparing();
         self.context.sequences.end(&self.shared, false)?;
-        Ok(ended?)
+        self.spare = ended?;
+        Ok(())
     }
 
     /// What a transaction's end makes of the settings that it has changed.
@@ -352,11 +357,9 @@ impl Session {
                 let what = "SET TRANSACTION ISOLATION LEVEL must be called before any query";
                 return Err(Error::new(ACTIVE_SQL_TRANSACTION, what));
             }
-            open.transaction = self.shared.tables.begin_with(
-                isolation,
-                &self.canceller,
-                self.context.settings.lock_timeout,
-            )?;
+            let timeout = self.context.settings.lock_timeout;
+            open.transaction =
+                self.shared.tables.begin_from(self.spare.take(), isolation, &self.canceller, timeout)?;
         }
         if let Some(read_only) = modes.read_only {
             open.read_only = read_only || self.shared.read_only;

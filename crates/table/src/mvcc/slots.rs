@@ -13,6 +13,8 @@ const SLOTS: usize = 2048;
 const FREE: u64 = u64::MAX;
 /// Of a slot that somebody has and that says nothing yet: holds everything back, as the smallest value.
 const TAKEN: u64 = 0;
+/// The place of a snapshot that has no slot: there is none, so setting it does nothing.
+const NOWHERE: usize = usize::MAX;
 
 static THREADS: StdAtomicUsize = StdAtomicUsize::new(0);
 
@@ -118,10 +120,11 @@ impl Slots {
     }
 }
 
-/// What somebody sees: the first commits, and nothing else. Holds back the horizon as long as it lives.
+/// What somebody sees: the first commits, and nothing else. Holds back the horizon from its look on until it is let go of.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     slots: Arc<Slots>,
+    /// [`NOWHERE`] when it was let go of.
     at: usize,
     /// Commits up to this are seen.
     pub(crate) csn: u64,
@@ -130,14 +133,22 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes one. `end` is the log's end. Cost: some ten nanoseconds, and one for each writer that runs. Errors: [`Error::Busy`].
-    pub(crate) fn take(slots: &Arc<Slots>, end: impl FnOnce() -> Lsn) -> Result<Snapshot> {
+    /// One that sees nothing yet, and is not to be read with.
+    pub(crate) fn none(slots: &Arc<Slots>) -> Snapshot {
+        Snapshot { slots: Arc::clone(slots), at: NOWHERE, csn: 0, all_visible: Lsn::default() }
+    }
+
+    /// Looks. `end` is the log's end. What it saw before is let go of. Cost: some ten nanoseconds, and one for each writer that runs. Errors: [`Error::Busy`].
+    pub(crate) fn take(&mut self, end: impl FnOnce() -> Lsn) -> Result<()> {
+        self.let_go();
+        let slots = &*self.slots;
         let at = slots.snapshots.take().ok_or(Error::Busy { what: "snapshots", most: SLOTS })?;
+        self.at = at;
         // ORDER: the log's end before the look at the writers, and both before the commits. A writer that the look misses appends behind the end; one that has
         // ended by then is among the commits.
         let end = end();
         fence(Ordering::SeqCst);
-        let all_visible = slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
+        self.all_visible = slots.oldest_writer().map_or(end, |oldest| oldest.min(end));
         let mut csn = slots.last();
         loop {
             slots.snapshots.set(at, csn);
@@ -148,13 +159,20 @@ impl Snapshot {
             }
             csn = again;
         }
-        Ok(Snapshot { slots: Arc::clone(slots), at, csn, all_visible })
+        self.csn = csn;
+        Ok(())
+    }
+
+    /// Holds nothing back any more, and is not to be read with until it looks again.
+    pub(crate) fn let_go(&mut self) {
+        self.slots.snapshots.set(self.at, FREE);
+        self.at = NOWHERE;
     }
 }
 
 impl Drop for Snapshot {
     fn drop(&mut self) {
-        self.slots.snapshots.set(self.at, FREE);
+        self.let_go();
     }
 }
 

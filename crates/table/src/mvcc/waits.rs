@@ -89,6 +89,11 @@ impl Canceller {
         Canceller::default()
     }
 
+    /// Whether the two stop the same transactions.
+    pub(crate) fn is_same(&self, other: &Canceller) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Stops it: calls end with [`Error::Cancelled`](crate::Error::Cancelled) until [`Canceller::reset`].
     pub fn cancel(&self) {
         self.shared.is_set.store(true, Ordering::SeqCst);

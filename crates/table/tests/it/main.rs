@@ -22,6 +22,7 @@ mod references;
 mod savepoints;
 mod schema;
 mod sorting;
+mod spare;
 mod statements;
 mod upkeep;
 mod waiting;

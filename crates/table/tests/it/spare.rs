@@ -1,0 +1,135 @@
+//! Transactions that are made of what others have left.
+
+use std::sync::Arc;
+
+use cairn_table::row::{Type, Value};
+use cairn_table::{Canceller, Durability, Error, Isolation, Spare, Transaction};
+
+use crate::{Fixture, all, def, get, key, set};
+
+const DURABILITY: Durability = Durability::Buffered;
+
+fn begin(fixture: &Fixture, spare: Option<Spare>, isolation: Isolation) -> Box<Transaction> {
+    fixture.db.begin_from(spare, isolation, &Canceller::new(), None).unwrap()
+}
+
+/// One that has read a row, and is over.
+fn spare(fixture: &Fixture) -> Spare {
+    let transaction = begin(fixture, None, Isolation::Snapshot);
+    let table = Arc::clone(transaction.view().catalog().table("public", "t").unwrap());
+    assert_eq!(get(&transaction, &table, 1), Some(10));
+    transaction.commit_sparing(DURABILITY).unwrap().unwrap()
+}
+
+/// Goal: what a transaction has left holds nobody back, and the next one sees what is committed by then, rows and tables.
+#[test]
+fn holds_nobody_back() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10)]);
+    let spare = spare(&fixture);
+    assert_eq!(fixture.db.stats().snapshots, 0);
+    fixture.run(|transaction| {
+        assert!(set(transaction, &table, 1, 11).unwrap());
+        transaction.create_table(def("u", &[("id", Type::Int)], &[0])).unwrap();
+    });
+    // A version that nobody sees is not kept for it.
+    assert_eq!(fixture.db.stats().versioned_rows, 0);
+    let next = begin(&fixture, Some(spare), Isolation::Snapshot);
+    assert_eq!(get(&next, &table, 1), Some(11));
+    assert!(next.view().catalog().table("public", "u").is_some());
+    assert_eq!(fixture.db.stats().snapshots, 1);
+    // And what it sees stays.
+    fixture.run(|transaction| assert!(set(transaction, &table, 1, 12).unwrap()));
+    assert_eq!(get(&next, &table, 1), Some(11));
+    assert_eq!(fixture.db.stats().versioned_rows, 1);
+}
+
+/// Goal: nothing of a transaction is left in the next one: changes, savepoints, tables that were taken back, counts of rows.
+#[test]
+fn nothing_is_left() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10)]);
+    let mut first = begin(&fixture, None, Isolation::ReadCommitted);
+    first.insert(&table, &[Value::Int(2), Value::Int(20)]).unwrap();
+    let savepoint = first.savepoint();
+    assert!(set(&mut first, &table, 1, 11).unwrap());
+    let spare = first.commit_sparing(DURABILITY).unwrap();
+
+    let mut second = begin(&fixture, spare, Isolation::Snapshot);
+    assert!(!second.has_written());
+    assert_eq!((second.id(), second.isolation()), (0, Isolation::Snapshot));
+    second.create_table(def("u", &[("id", Type::Int)], &[0])).unwrap();
+    second.insert(&table, &[Value::Int(3), Value::Int(30)]).unwrap();
+    let spare = second.rollback_sparing().unwrap();
+    assert!(spare.is_some());
+
+    let mut third = begin(&fixture, spare, Isolation::ReadCommitted);
+    assert!(third.view().catalog().table("public", "u").is_none());
+    // Of the first one: there is nothing to go back to.
+    third.rollback_to(savepoint).unwrap();
+    assert!(third.delete(&table, &key(&table, 2)).unwrap());
+    let spare = third.rollback_sparing().unwrap();
+
+    let last = begin(&fixture, spare, Isolation::ReadCommitted);
+    assert_eq!(all(&last, &table, None), ["1,11", "2,20"]);
+    assert_eq!(table.rows(), 2);
+    drop(last);
+    let report = fixture.db.check().unwrap();
+    assert_eq!((report.rows, report.lost_pages), (2, 0), "{report:?}");
+}
+
+/// Goal: whose views are still in use leaves nothing, and these go on seeing what they saw.
+#[test]
+fn views_in_use() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10)]);
+    let first = begin(&fixture, None, Isolation::ReadCommitted);
+    let view = first.view().clone();
+    assert!(first.commit_sparing(DURABILITY).unwrap().is_none());
+    fixture.run(|transaction| assert!(set(transaction, &table, 1, 11).unwrap()));
+    let mut row = cairn_table::RowBuf::default();
+    assert!(view.get(&table, &key(&table, 1), &mut row).unwrap());
+    assert_eq!(row.row(&table).get(1), Value::Int(10));
+    drop(view);
+    assert_eq!(fixture.db.stats().snapshots, 0);
+}
+
+/// Goal: a serializable transaction compares what it has read itself, not what the one before it has.
+#[test]
+fn reads_are_its_own() {
+    let fixture = Fixture::new();
+    let table = fixture.pairs(&[(1, 10), (2, 20)]);
+    let first = begin(&fixture, None, Isolation::Serializable);
+    assert_eq!(get(&first, &table, 1), Some(10));
+    let spare = first.commit_sparing(DURABILITY).unwrap();
+    let mut second = begin(&fixture, spare, Isolation::Serializable);
+    fixture.run(|transaction| assert!(set(transaction, &table, 1, 11).unwrap()));
+    assert!(set(&mut second, &table, 2, 21).unwrap());
+    let spare = second.commit_sparing(DURABILITY).unwrap();
+    let mut third = begin(&fixture, spare, Isolation::Serializable);
+    assert_eq!(get(&third, &table, 1), Some(11));
+    fixture.run(|transaction| assert!(set(transaction, &table, 1, 12).unwrap()));
+    assert!(set(&mut third, &table, 2, 22).unwrap());
+    let ended = third.commit_sparing(DURABILITY);
+    assert!(matches!(ended, Err(Error::SerializationFailure { .. })), "{ended:?}");
+    assert_eq!(all(&fixture.begin(), &table, None), ["1,12", "2,21"]);
+}
+
+/// Goal: each is stopped by the canceller that it began with, and another database takes nothing from this one.
+#[test]
+fn another_canceller_and_database() {
+    let (fixture, other) = (Fixture::new(), Fixture::new());
+    let table = fixture.pairs(&[(1, 10)]);
+    let there = other.pairs(&[(1, 70)]);
+    let (first, second) = (Canceller::new(), Canceller::new());
+    let begun = fixture.db.begin_from(None, Isolation::Snapshot, &first, None).unwrap();
+    let spare = begun.commit_sparing(DURABILITY).unwrap();
+    first.cancel();
+    let begun = fixture.db.begin_from(spare, Isolation::Snapshot, &second, None).unwrap();
+    assert!(!begun.canceller().is_cancelled());
+    assert_eq!(get(&begun, &table, 1), Some(10));
+    let spare = begun.commit_sparing(DURABILITY).unwrap();
+    let begun = begin(&other, spare, Isolation::Snapshot);
+    assert_eq!(get(&begun, &there, 1), Some(70));
+    assert_eq!(fixture.db.stats().snapshots, 0);
+}
