@@ -26,6 +26,11 @@ pub struct Disk {
     pub busy_sync_us: f64,
     /// How much longer removing one takes then, microseconds.
     pub busy_remove_us: f64,
+    /// How much longer making a file stable takes while another thread does nothing but make files stable and remove them, microseconds: they
+    /// share the queue of the disk and the journal of the file system.
+    pub among_files_sync_us: f64,
+    /// How much longer removing one takes then, microseconds.
+    pub among_files_remove_us: f64,
     /// Requests served at a time.
     pub queue_depth: f64,
     /// The most requests a second; 0 for no limit of its own.
@@ -44,6 +49,8 @@ impl Default for Disk {
             remove_latency_us: 0.0,
             busy_sync_us: 0.0,
             busy_remove_us: 0.0,
+            among_files_sync_us: 0.0,
+            among_files_remove_us: 0.0,
             queue_depth: 64.0,
             iops: 0.0,
             mixed: 1.2,
@@ -189,6 +196,8 @@ impl Hardware {
         within("disk.remove_latency_us", disk.remove_latency_us, 0.0, 1e7)?;
         within("disk.busy_sync_us", disk.busy_sync_us, 0.0, 1e7)?;
         within("disk.busy_remove_us", disk.busy_remove_us, 0.0, 1e7)?;
+        within("disk.among_files_sync_us", disk.among_files_sync_us, 0.0, 1e7)?;
+        within("disk.among_files_remove_us", disk.among_files_remove_us, 0.0, 1e7)?;
         within("disk.queue_depth", disk.queue_depth, 1.0, 65536.0)?;
         within("disk.iops", disk.iops, 0.0, 1e9)?;
         within("disk.mixed", disk.mixed, 1.0, 2.0)?;

@@ -70,12 +70,16 @@ pub struct Flow {
     pub share: [f64; RESOURCES],
     /// Processor seconds of each of its threads.
     thread_secs: f64,
+    /// The most of a core that each of them can have: those of one job all work at the same time.
+    core_most: f64,
     /// What is read meanwhile takes.
     read_secs: f64,
     /// What each thread waits for when it does not work, in seconds.
     wait_secs: f64,
     /// What more each thread waits when each core has a thread of others at work.
     busy_secs: f64,
+    /// What more each thread waits while somebody else makes files stable or removes them all the time.
+    among_files_secs: f64,
     /// What goes on beside the work of the threads: they take at least so long.
     beside_secs: f64,
 }
@@ -83,10 +87,19 @@ pub struct Flow {
 impl Flow {
     /// How fast it is when each of its threads gets this part of a core, and is held up for some seconds more.
     fn speed_at(&self, core: f64, held: Held) -> f64 {
-        let work = (self.thread_secs / core).max(self.read_secs);
-        let waits = self.wait_secs + self.busy_secs * held.load;
-        let secs = (work + waits).max(self.beside_secs) + held.secs;
+        let work = (self.thread_secs / core.min(self.core_most)).max(self.read_secs);
+        let secs = (work + self.waits(held)).max(self.beside_secs) + held.secs;
         (self.alone_secs / secs.max(1e-12)).min(1.0)
+    }
+
+    /// Seconds in which its threads wait for files.
+    fn waits(&self, held: Held) -> f64 {
+        self.wait_secs + self.busy_secs * held.load + self.among_files_secs * held.files
+    }
+
+    /// Whether its waits depend on what others do.
+    fn has_waits_by_others(&self) -> bool {
+        self.busy_secs > 0.0 || self.among_files_secs > 0.0
     }
 
     /// How fast its speed rises beside that of others when bandwidth is short. A disk gives all streams the same: so who asks for little
@@ -105,6 +118,8 @@ struct Held {
     secs: f64,
     /// Threads of others that work or want to, for each core.
     load: f64,
+    /// Others that wait for files.
+    files: f64,
 }
 
 /// Capacities.
@@ -120,6 +135,8 @@ pub struct Capacity {
     remove_secs: f64,
     busy_sync_secs: f64,
     busy_remove_secs: f64,
+    among_files_sync_secs: f64,
+    among_files_remove_secs: f64,
 }
 
 impl Capacity {
@@ -143,6 +160,8 @@ impl Capacity {
             remove_secs: disk.remove_latency_us * 1e-6,
             busy_sync_secs: disk.busy_sync_us * 1e-6,
             busy_remove_secs: disk.busy_remove_us * 1e-6,
+            among_files_sync_secs: disk.among_files_sync_us * 1e-6,
+            among_files_remove_secs: disk.among_files_remove_us * 1e-6,
         }
     }
 
@@ -170,9 +189,12 @@ impl Capacity {
             (0.0, io_secs)
         };
         let read_secs = if work.syncs > 0.0 { read.max(secs[3]) } else { 0.0 };
-        let by_thread = thread_secs.max(read_secs) + wait_secs;
+        let core_most = (self.cores / threads).min(1.0);
+        let by_thread = (thread_secs / core_most).max(read_secs) + wait_secs;
         let busy_secs = work.syncs * self.busy_sync_secs + work.removals * self.busy_remove_secs;
-        let alone_secs = by_thread.max(io_secs).max(work.cpu_secs / self.cores).max(1e-9);
+        let among_files_secs =
+            work.syncs * self.among_files_sync_secs + work.removals * self.among_files_remove_secs;
+        let alone_secs = by_thread.max(io_secs).max(1e-9);
         let share = secs.map(|secs| secs / alone_secs);
         Flow {
             alone_secs,
@@ -180,9 +202,11 @@ impl Capacity {
             cpu_secs,
             share,
             thread_secs,
+            core_most,
             read_secs,
             wait_secs,
             busy_secs,
+            among_files_secs,
             beside_secs,
         }
     }
@@ -217,25 +241,31 @@ pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resour
     held.resize(flows.len(), None);
     let used = used_by(flows, speeds);
     let is_short = used.iter().any(|used| *used > 1.0);
-    if flows.iter().all(|flow| flow.busy_secs == 0.0) {
+    let mut by_others = vec![Held::default(); flows.len()];
+    if !flows.iter().any(Flow::has_waits_by_others) {
         if is_short {
-            share_what_is_short(flows, speeds, held, &[]);
+            share_what_is_short(flows, speeds, held, &by_others);
             return used_by(flows, speeds);
         }
         return used;
     }
-    let mut loads = vec![0.0; flows.len()];
     for _ in 0..LOADS {
-        let core = share_what_is_short(flows, speeds, held, &loads);
-        let cpu = |(flow, speed): (&Flow, &f64)| flow.share[Resource::Cpu as usize] * speed;
-        let all: f64 = flows.iter().zip(speeds.iter()).map(cpu).sum();
+        let core = share_what_is_short(flows, speeds, held, &by_others);
+        let cpu = |flow: &Flow, speed: f64| flow.share[Resource::Cpu as usize] * speed;
+        let files = |flow: &Flow, speed: f64, held: Held| flow.waits(held) * speed / flow.alone_secs;
+        let (mut all_cpu, mut all_files) = (0.0, 0.0);
+        for ((flow, speed), held) in flows.iter().zip(speeds.iter()).zip(&by_others) {
+            all_cpu += cpu(flow, *speed);
+            all_files += files(flow, *speed, *held);
+        }
         let mut change = 0.0f64;
-        for ((load, flow), speed) in loads.iter_mut().zip(flows).zip(speeds.iter()) {
-            // The part of the cores that others have, and as often more as there are threads that want it.
-            let next = (all - cpu((flow, speed))) / core;
-            change = change.max((next - *load).abs());
+        for ((held, flow), speed) in by_others.iter_mut().zip(flows).zip(speeds.iter()) {
+            // The part of the cores that others have, and as often more as there are threads that want it; and how many of them wait for files.
+            let load = (all_cpu - cpu(flow, *speed)) / core;
+            let files = (all_files - files(flow, *speed, *held)).max(0.0);
+            change = change.max((load - held.load).abs()).max((files - held.files).abs());
             // Half way: who is faster makes others slower, which else goes back and forth.
-            *load = f64::midpoint(*load, next);
+            (held.load, held.files) = (f64::midpoint(held.load, load), f64::midpoint(held.files, files));
         }
         if change < 1e-3 {
             break;
@@ -244,18 +274,17 @@ pub fn share(flows: &[Flow], speeds: &mut Vec<f64>, held: &mut Vec<Option<Resour
     used_by(flows, speeds)
 }
 
-/// Speeds of flows under the loads of others on their waits, none of them where there is none. Returns the part of a core that each thread
+/// Speeds of flows under what others do to their waits. Returns the part of a core that each thread
 /// gets.
 fn share_what_is_short(
     flows: &[Flow],
     speeds: &mut [f64],
     held: &mut [Option<Resource>],
-    loads: &[f64],
+    by_others: &[Held],
 ) -> f64 {
     // Seconds that each flow waits for bandwidth. The more that is, the more of the cores is left to others, who then need more bandwidth:
     // parts of a core rise from round to round.
-    let load = |at: usize| loads.get(at).copied().unwrap_or(0.0);
-    let mut held_up: Vec<Held> = (0..flows.len()).map(|at| Held { secs: 0.0, load: load(at) }).collect();
+    let mut held_up = by_others.to_vec();
     let mut core = 0.0;
     for _ in 0..ROUNDS {
         let before = std::mem::replace(&mut core, core_of_each(flows, &held_up));

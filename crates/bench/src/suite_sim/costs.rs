@@ -1,15 +1,13 @@
 //! What operations of a real store cost on this machine, in processor time: what else the machine does takes no part in it.
 
 use std::path::Path;
-use std::time::Duration;
 
-use cairn_sim::hardware::{CpuCosts, Disk};
+use cairn_sim::hardware::CpuCosts;
 use cairn_sim::options::{Compression, Engine};
 use cairn_sim::rng::Rng;
 use cairn_sim::{Config, preload_order, writes_per_flush};
-use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock};
+use cairn_vfs::{Clock, SystemClock};
 
-use super::cores::while_busy;
 use super::{Data, MeasuredStore, Opener, Options};
 use crate::error::{Error, Result};
 use crate::procfs::{cpu_secs, own_cpu_secs};
@@ -29,10 +27,6 @@ const ROUND_WRITES_MAX: u64 = 30_000;
 
 /// Values of two sizes tell what an entry costs from what its bytes cost.
 const VALUE_BYTES: [u64; 2] = [100, 1000];
-
-/// Files that are made stable one after another: large ones, and small ones, of which some wait a hundred times as long as others.
-const SYNCS: usize = 24;
-const SMALL_SYNCS: usize = 160;
 
 /// Seconds of operations, each for one entry.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -98,72 +92,6 @@ pub(super) fn costs_of_size(config: &Config, opener: &Opener, dir: &Path) -> Res
     (costs.flush_entry_us, costs.flush_byte_ns) = split(secs.flush);
     (costs.compact_entry_us, costs.compact_byte_ns) = split(secs.compact);
     Ok(costs)
-}
-
-/// What a disk takes to make files of this size stable: its bandwidth and its latency, by files of this size and small ones; what it takes to
-/// remove them; and how much longer both take while the cores are busy. Waits only: the processor's part is among the costs of operations.
-///
-/// Errors: the disk fails.
-pub fn measure_syncs(disk: &mut Disk, dir: &Path, file_bytes: u64) -> Result<()> {
-    const SMALL: u64 = 4096;
-    let large = file_bytes.max(2 * SMALL);
-    let scratch = Scratch::in_dir(dir, super::LABEL)?;
-    let of_large = waits(scratch.path(), large, SYNCS)?;
-    let of_small = waits(scratch.path(), SMALL, SMALL_SYNCS)?;
-    // Threads of the system have a part in each sync, and wait for a core like all others.
-    let of_busy = while_busy(|| waits(scratch.path(), SMALL, SMALL_SYNCS))?;
-    disk.busy_sync_us = (of_busy.sync - of_small.sync).max(0.0) * 1e6;
-    disk.busy_remove_us = (of_busy.remove - of_small.remove).max(0.0) * 1e6;
-    let byte_secs = ((of_large.sync - of_small.sync) / (large - SMALL) as f64).max(1e-12);
-    disk.write_mb_per_sec = (1e-6 / byte_secs).min(1e6);
-    disk.sync_latency_us = of_small.sync * 1e6;
-    disk.remove_latency_us = of_large.remove * 1e6;
-    Ok(())
-}
-
-/// Seconds that pass in which the thread itself does nothing.
-#[derive(Debug, Clone, Copy, Default)]
-struct Waits {
-    /// Until a new file is stable.
-    sync: f64,
-    /// Until it is gone.
-    remove: f64,
-}
-
-/// Files that are there beside the one at hand: a merge removes files that have been stable for some time.
-const FILES_KEPT: usize = 8;
-
-/// Mean waits of new files.
-fn waits(dir: &Path, bytes: u64, count: usize) -> Result<Waits> {
-    let (fs, clock) = (StdFs::new(), SystemClock::new());
-    let mut rng = Rng::new(bytes);
-    let content: Vec<u8> = (0..bytes.div_ceil(8)).flat_map(|_| rng.next_u64().to_le_bytes()).collect();
-    let path = |at: usize| dir.join(format!("{bytes}-{at}"));
-    let now = || (clock.now(), own_cpu_secs());
-    let waited = |(start, own): (Duration, Option<f64>)| {
-        let (end, ended) = now();
-        let worked = ended.zip(own).map_or(0.0, |(now, then)| now - then);
-        ((end - start).as_secs_f64() - worked).max(0.0)
-    };
-    let mut all = Waits::default();
-    for at in 0..count + FILES_KEPT {
-        if at < count {
-            let start = now();
-            let file = fs.open(&path(at), OpenOptions::create())?;
-            all.sync += waited(start);
-            file.write_all_at(&content, 0)?;
-            let start = now();
-            file.sync_data()?;
-            all.sync += waited(start);
-        }
-        if let Some(old) = at.checked_sub(FILES_KEPT) {
-            let start = now();
-            fs.remove(&path(old))?;
-            all.remove += waited(start);
-        }
-    }
-    let count = count as f64;
-    Ok(Waits { sync: all.sync / count, remove: all.remove / count })
 }
 
 /// A line through two sizes: what an entry costs, and what a byte of it does.
@@ -342,14 +270,5 @@ mod tests {
             assert!(cost > 0.0 && cost < 1000.0, "{costs:?}");
         }
         assert!(costs.compact_dropped <= 1.0, "{costs:?}");
-    }
-
-    /// Goal: a disk has a bandwidth and a latency. Method: files of a megabyte in the temporary directory.
-    #[test]
-    fn syncs_are_measured() {
-        let mut disk = Disk { write_mb_per_sec: 0.0, sync_latency_us: 0.0, ..Disk::default() };
-        measure_syncs(&mut disk, &std::env::temp_dir(), 1 << 20).unwrap();
-        assert!(disk.write_mb_per_sec > 0.0 && disk.sync_latency_us > 0.0, "{disk:?}");
-        assert!((0.0..1e7).contains(&disk.remove_latency_us), "{disk:?}");
     }
 }

@@ -9,7 +9,8 @@ use cairn_sim::{Config, Hardware, WriteStream};
 use cairn_vfs::{Clock, SystemClock, thread};
 
 use super::cores::measure_sleep_extra_us;
-use super::costs::{costs_of_size, measure_syncs};
+use super::costs::costs_of_size;
+use super::files::measure_syncs;
 use super::{Case, Comparison, Data, Opener, Totals, compare, drive, measure_codecs};
 use crate::error::Result;
 use crate::process::Stop;
@@ -65,7 +66,7 @@ const TURNS: usize = 3;
 
 /// The mean of several measurements.
 fn mean(mut all: Vec<Hardware>) -> Option<Hardware> {
-    let fields: [fn(&mut Hardware) -> &mut f64; 13] = [
+    let fields: [fn(&mut Hardware) -> &mut f64; 15] = [
         |it| &mut it.cpu.put_us,
         |it| &mut it.cpu.flush_entry_us,
         |it| &mut it.cpu.flush_byte_ns,
@@ -79,6 +80,8 @@ fn mean(mut all: Vec<Hardware>) -> Option<Hardware> {
         |it| &mut it.disk.remove_latency_us,
         |it| &mut it.disk.busy_sync_us,
         |it| &mut it.disk.busy_remove_us,
+        |it| &mut it.disk.among_files_sync_us,
+        |it| &mut it.disk.among_files_remove_us,
     ];
     let means: Vec<f64> = fields
         .iter()
