@@ -496,6 +496,36 @@ mod tests {
         assert!((flow.alone_secs - (0.5 + 0.2 + 4.0 * 0.0005 + 10.0 * 0.002)).abs() < 1e-9, "{flow:?}");
     }
 
+    /// Goal: parts of a job have no more than the cores, and do not wait beside their own work. Method: four seconds of work in four parts on two
+    /// cores, then a second of writes.
+    #[test]
+    fn parts_work_in_step() {
+        let hardware = Hardware { cores: 2.0, ..Hardware::default() };
+        let mut work = Work { cpu_secs: 4.0, threads: 4.0, syncs: 1.0, ..Work::default() };
+        work.write_bytes = hardware.disk.write_mb_per_sec * 1e6;
+        let flow = Capacity::new(&hardware, 0).flow(&work);
+        let sync_secs = hardware.disk.sync_latency_us * 1e-6;
+        assert!((flow.alone_secs - (2.0 + 1.0 + sync_secs)).abs() < 1e-9, "{flow:?}");
+    }
+
+    /// Goal: who waits for files among others who do waits longer, by as much of their time as they do. Method: two merges that do nothing else,
+    /// then one beside work that never waits.
+    #[test]
+    fn files_of_others_are_waited_for() {
+        let mut hardware = Hardware { cores: 2.0, ..Hardware::default() };
+        let disk = &mut hardware.disk;
+        (disk.sync_latency_us, disk.remove_latency_us) = (1000.0, 500.0);
+        (disk.among_files_sync_us, disk.among_files_remove_us) = (2000.0, 1000.0);
+        let capacity = Capacity::new(&hardware, 0);
+        let files = capacity.flow(&Work { syncs: 10.0, removals: 4.0, threads: 1.0, ..Work::default() });
+        let (mut speeds, mut held) = (Vec::new(), Vec::new());
+        share(&[files, files], &mut speeds, &mut held);
+        assert!((0.012 / speeds[0] - (0.012 + 0.024)).abs() < 1e-4 && speeds[0] == speeds[1], "{speeds:?}");
+        let busy = capacity.flow(&Work { cpu_secs: 1.0, threads: 1.0, ..Work::default() });
+        share(&[files, busy], &mut speeds, &mut held);
+        assert!((speeds[0] - 1.0).abs() < 1e-3, "{speeds:?}");
+    }
+
     proptest! {
         #![proptest_config(crate::test_config::cases(64))]
 

@@ -24,8 +24,8 @@ pub use cases::{Case, cases, timed_cases};
 pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
 pub use cores::{measure_cores, measure_sleep_extra_us};
 pub use costs::measure_costs;
-pub use files::measure_syncs;
 pub use data::{Data, codec_ratios, measure_codecs};
+pub use files::measure_syncs;
 pub use page::{to_page, to_text};
 pub use share::Share;
 

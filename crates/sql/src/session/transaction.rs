@@ -242,10 +242,8 @@ impl Session {
             self.rollback()?;
             return Err(error);
         }
-        let result = open
-            .transaction
-            .commit_sparing(self.context.settings.durability)
-            .map(|spare| self.spare = spare);
+        let result =
+            open.transaction.commit_sparing(self.context.settings.durability).map(|spare| self.spare = spare);
         self.keep_settings(open.settings, result.is_ok());
         if open.has_defined && result.is_err() {
             self.schema_changed();
