@@ -234,6 +234,9 @@ impl Inner {
                 }
                 None => {
                     seen = Some(generation);
+                    if lock(&self.background.state).compacting == 0 {
+                        self.remove_obsolete();
+                    }
                     if self.is_idle() {
                         self.trim_log();
                     }
@@ -281,6 +284,7 @@ impl Inner {
 
     /// Does the work. A failure poisons the store.
     fn run(self: &Arc<Self>, work: Work) -> Result<()> {
+        let is_compaction = matches!(work, Work::Compact(..));
         let (keyspace, result) = match work {
             Work::Flush(keyspace) => {
                 let result = self.flush_sealed(&keyspace);
@@ -289,7 +293,6 @@ impl Inner {
             }
             Work::Compact(keyspace, claimed) => {
                 let result = self.compact(&keyspace, claimed);
-                lock(&self.background.state).compacting -= 1;
                 (keyspace, result)
             }
         };
@@ -298,7 +301,14 @@ impl Inner {
             self.disk_has_room();
         }
         self.update_pressure(&keyspace);
-        self.remove_obsolete();
+        // A file system may take milliseconds for each file. So who has flushed leaves that to others: the next memtable may wait. And who
+        // has merged counts as at work until it is done: else the last thread would merge meanwhile, and nobody flush.
+        if is_compaction || self.background.is_inline() {
+            self.remove_obsolete();
+        }
+        if is_compaction {
+            lock(&self.background.state).compacting -= 1;
+        }
         // What found no room is not due again by that: threads would send each other round in circles.
         if result.is_err() {
             self.background.job_is_over()

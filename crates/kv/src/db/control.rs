@@ -30,6 +30,7 @@ impl Inner {
         for keyspace in self.all_keyspaces() {
             self.wait_for_work(&keyspace, |is_idle| is_idle && !self.is_work_due())?;
         }
+        self.remove_obsolete();
         self.trim_log();
         Ok(())
     }
@@ -85,6 +86,8 @@ impl Inner {
         *lock(&self.full) = Some(error.clone());
         self.is_full.store(true, SeqCst);
         self.full_count.fetch_add(1, SeqCst);
+        // What nobody needs any more makes room for the next try.
+        self.remove_obsolete();
         self.controller.wake();
         self.tell(|| Event::Failed { error: error.clone() });
         error
