@@ -37,6 +37,9 @@ pub(super) enum What {
     Flush { user_bytes: f64, memtables: usize },
     /// A merge.
     Compaction(Job),
+    /// What has gone into a merge is removed, by the thread that has ended it, before it looks for other work: in both engines. The tree is
+    /// changed before that.
+    Removal,
 }
 
 /// A running job, for the page.
@@ -65,19 +68,21 @@ pub struct JobView {
 }
 
 impl Active {
-    pub(super) fn view(&self) -> JobView {
+    /// Absent for what changes nothing in the tree.
+    pub(super) fn view(&self) -> Option<JobView> {
         let (from, to, reason, inputs) = match &self.what {
             What::Flush { .. } => (None, 0, None, Vec::new()),
             What::Compaction(job) => {
                 let inputs = job.inputs.iter().flat_map(|input| input.files.iter().copied()).collect();
                 (job.inputs.first().map(|input| input.level), job.output_level, Some(job.reason), inputs)
             }
+            What::Removal => return None,
         };
         let text = match (from, reason) {
             (Some(from), Some(reason)) => format!("level {from} to {to}: {reason}"),
             _ => "flush".to_owned(),
         };
-        JobView {
+        Some(JobView {
             id: self.id,
             from,
             to,
@@ -88,7 +93,7 @@ impl Active {
             write_bytes: self.write_bytes,
             is_cpu_bound: self.flow.cpu_secs > self.flow.io_secs,
             inputs,
-        }
+        })
     }
 
     pub(super) fn is_flush(&self) -> bool {
@@ -215,15 +220,22 @@ impl Simulation {
         let limited_bytes = if options.rate_limiter_bytes_per_sec > 0 { write_bytes } else { 0.0 };
         let threads = parts as f64;
         let syncs = syncs(output.files.len().div_ceil(parts));
-        // Whoever ends a merge removes its inputs, before it looks for other work: in both engines.
-        let removals = job.inputs.iter().map(|input| input.files.len()).sum::<usize>() as f64;
-        Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads, requests: 0.0, syncs, removals }
+        Work { read_bytes, write_bytes, limited_bytes, cpu_secs, threads, syncs, ..Work::default() }
+    }
+
+    /// Whoever has ended a merge removes its inputs.
+    fn start_removal(&mut self, files: usize) {
+        let removals = files as f64;
+        let work = Work { threads: 1.0, removals, ..Work::default() };
+        if self.config.hardware.disk.remove_latency_us > 0.0 {
+            self.activate(What::Removal, Vec::new(), &work, 0.0);
+        }
     }
 
     fn activate(&mut self, what: What, outputs: Vec<File>, work: &Work, dropped: f64) {
         let flow = self.capacity.flow(work);
         let read_bytes = match &what {
-            What::Flush { .. } => 0.0,
+            What::Flush { .. } | What::Removal => 0.0,
             What::Compaction(job) => self.input_bytes(&job.inputs) as f64,
         };
         self.active.push(Active {
@@ -258,6 +270,7 @@ impl Simulation {
                     self.since.write_bytes += done * job.write_bytes;
                     self.since.read_bytes += done * job.read_bytes;
                 }
+                What::Removal => {}
             }
         }
     }
@@ -280,8 +293,11 @@ impl Simulation {
                     self.counters.io_bound_jobs += u64::from(!is_cpu_bound);
                     self.counters.dropped_entries += job.dropped;
                     self.tree.running.retain(|running| running.job != job.id);
+                    let files = what.inputs.iter().map(|input| input.files.len()).sum();
                     self.install_compaction(&what, job.outputs);
+                    self.start_removal(files);
                 }
+                What::Removal => {}
             }
         }
         self.look_at_pressure();

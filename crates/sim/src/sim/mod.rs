@@ -231,7 +231,7 @@ impl Simulation {
 
     /// Running jobs.
     pub fn jobs(&self) -> Vec<JobView> {
-        self.active.iter().map(Active::view).collect()
+        self.active.iter().filter_map(Active::view).collect()
     }
 
     /// The share of the active memtable that is filled, and how many wait.

@@ -297,3 +297,34 @@ proptest! {
         prop_assert!(results.write_amplification >= 1.0 || results.counters.flush_bytes == 0);
     }
 }
+
+/// Goal: the inputs of a merge are removed when its outputs are in place, by whoever has merged, who does nothing else meanwhile. Method: a
+/// disk that takes a second for each file; steps until the first removal, then to its end.
+#[test]
+fn inputs_are_removed_when_outputs_are_there() {
+    let mut config = small();
+    (config.mode, config.writes, config.duration_secs) = (Mode::Timed, 0, 600.0);
+    config.workload.traffic = Traffic::Constant { mb_per_sec: 0.5 };
+    config.options.max_background_jobs = 1;
+    config.hardware.disk.remove_latency_us = 1e6;
+    let mut simulation = Simulation::new(&config).unwrap();
+    let is_removing = |it: &Simulation| it.active.iter().any(|job| matches!(job.what, jobs::What::Removal));
+    let merges = |it: &Simulation| {
+        it.active.iter().filter(|job| matches!(job.what, jobs::What::Compaction(_))).count()
+    };
+    let mut inputs = 0;
+    while !is_removing(&simulation) {
+        inputs = simulation.jobs().iter().map(|job| job.inputs.len()).max().unwrap_or(0);
+        assert!(simulation.step());
+    }
+    let began = simulation.now;
+    assert_eq!(simulation.counters.compactions, 1);
+    assert_eq!(simulation.tree.broken_invariant(), None);
+    assert!(inputs > 1 && simulation.jobs().is_empty(), "the tree has changed, nothing of it is under way");
+    while is_removing(&simulation) {
+        assert_eq!(merges(&simulation), 0);
+        assert!(simulation.step());
+    }
+    let secs = simulation.now - began;
+    assert!((secs - inputs as f64).abs() < 1e-6, "{secs} for {inputs} files");
+}

@@ -1,0 +1,166 @@
+//! Work as flows: how long it takes alone, and what it uses.
+
+use super::meeting::Held;
+use super::{RESOURCES, Resource, Work};
+use crate::hardware::Hardware;
+
+/// Work as a flow: how long it takes alone, and what share of each resource it then uses.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Flow {
+    /// Seconds alone: the larger of what disk and cores need; and what it waits for the disk with nothing beside it.
+    pub alone_secs: f64,
+    /// Seconds that the disk alone needs.
+    pub io_secs: f64,
+    /// Seconds that its threads alone need.
+    pub cpu_secs: f64,
+    /// Share of each resource at full speed.
+    pub share: [f64; RESOURCES],
+    /// Cores that there are.
+    pub(super) cores: f64,
+    /// Threads that work at the same time.
+    pub(super) threads: f64,
+    /// Processor seconds of each of them.
+    pub(super) thread_secs: f64,
+    /// The most of a core that each of them can have: those of one job all work at the same time.
+    core_most: f64,
+    /// What is read meanwhile takes.
+    read_secs: f64,
+    /// What each thread waits for when it does not work, in seconds.
+    wait_secs: f64,
+    /// What more each thread waits when each core has a thread of others at work.
+    busy_secs: f64,
+    /// What more each thread waits while somebody else makes files stable or removes them all the time.
+    among_files_secs: f64,
+    /// What goes on beside the work of the threads: they take at least so long.
+    beside_secs: f64,
+}
+
+impl Flow {
+    /// How fast it is when each of its threads gets this part of a core, and is held up for some seconds more.
+    pub(super) fn speed_at(&self, core: f64, held: Held) -> f64 {
+        let work = (self.thread_secs / self.core_at(core, held)).max(self.read_secs);
+        let secs = (work + self.waits(held)).max(self.beside_secs) + held.secs;
+        (self.alone_secs / secs.max(1e-12)).min(1.0)
+    }
+
+    /// The part of a core that each of its threads gets when nobody may have more than this.
+    pub(super) fn core_at(&self, core: f64, held: Held) -> f64 {
+        core.min(self.core_most).min(held.core)
+    }
+
+    /// Seconds in which its threads wait for files.
+    pub(super) fn waits(&self, held: Held) -> f64 {
+        self.wait_secs + self.busy_secs * held.load + self.among_files_secs * held.files
+    }
+
+    /// Whether it waits for files, and leaves the cores to others meanwhile.
+    pub(super) fn has_waits(&self) -> bool {
+        self.wait_secs > 0.0
+    }
+
+    /// How fast its speed rises beside that of others when bandwidth is short. A disk gives all streams the same: so who asks for little
+    /// of what is short runs as if alone.
+    pub(super) fn weight(&self) -> f64 {
+        let shares = self.share.iter().enumerate().filter(|(at, _)| *at != Resource::Cpu as usize);
+        // A flow that needs nothing is at its full speed at once.
+        1.0 / shares.map(|(_, share)| *share).fold(0.0, f64::max).max(1e-9)
+    }
+}
+
+/// Capacities.
+#[derive(Debug, Clone)]
+pub struct Capacity {
+    read: f64,
+    write: f64,
+    mixed: f64,
+    requests: f64,
+    cores: f64,
+    limiter: f64,
+    sync_secs: f64,
+    remove_secs: f64,
+    busy_sync_secs: f64,
+    busy_remove_secs: f64,
+    among_files_sync_secs: f64,
+    among_files_remove_secs: f64,
+}
+
+impl Capacity {
+    /// Of a machine with a rate limiter of `limit` bytes a second, 0 for none.
+    pub fn new(hardware: &Hardware, limit: u64) -> Capacity {
+        let disk = &hardware.disk;
+        let by_latency = if disk.read_latency_us > 0.0 {
+            disk.queue_depth / (disk.read_latency_us * 1e-6)
+        } else {
+            f64::INFINITY
+        };
+        let most = if disk.iops > 0.0 { disk.iops } else { f64::INFINITY };
+        Capacity {
+            read: disk.read_mb_per_sec * 1e6,
+            write: disk.write_mb_per_sec * 1e6,
+            mixed: disk.mixed,
+            requests: most.min(by_latency),
+            cores: hardware.cores,
+            limiter: if limit == 0 { f64::INFINITY } else { limit as f64 },
+            sync_secs: disk.sync_latency_us * 1e-6,
+            remove_secs: disk.remove_latency_us * 1e-6,
+            busy_sync_secs: disk.busy_sync_us * 1e-6,
+            busy_remove_secs: disk.busy_remove_us * 1e-6,
+            among_files_sync_secs: disk.among_files_sync_us * 1e-6,
+            among_files_remove_secs: disk.among_files_remove_us * 1e-6,
+        }
+    }
+
+    /// The flow of some work.
+    pub fn flow(&self, work: &Work) -> Flow {
+        let (read, write) = (work.read_bytes / self.read, work.write_bytes / self.write);
+        let secs = [
+            read,
+            write,
+            (read + write) / self.mixed,
+            work.requests / self.requests,
+            work.cpu_secs / self.cores,
+            work.limited_bytes / self.limiter,
+        ];
+        let threads = work.threads.max(1e-9);
+        let cpu_secs = work.cpu_secs / threads.min(self.cores);
+        let io_secs = secs[0].max(secs[1]).max(secs[2]).max(secs[3]).max(secs[5]);
+        let thread_secs = work.cpu_secs / threads;
+        let (wait_secs, beside_secs) = if work.syncs > 0.0 || work.removals > 0.0 {
+            // Each thread makes its own files stable, one after another. Those of one job work in step, on parts of the same size: they all ask
+            // the disk at the same time, and each waits for what all have written.
+            let files_secs = work.syncs * self.sync_secs + work.removals * self.remove_secs;
+            (write + files_secs, io_secs)
+        } else {
+            (0.0, io_secs)
+        };
+        let read_secs = if work.syncs > 0.0 { read.max(secs[3]) } else { 0.0 };
+        let core_most = (self.cores / threads).min(1.0);
+        let by_thread = (thread_secs / core_most).max(read_secs) + wait_secs;
+        let busy_secs = work.syncs * self.busy_sync_secs + work.removals * self.busy_remove_secs;
+        let among_files_secs =
+            work.syncs * self.among_files_sync_secs + work.removals * self.among_files_remove_secs;
+        let alone_secs = by_thread.max(io_secs).max(1e-9);
+        let share = secs.map(|secs| secs / alone_secs);
+        Flow {
+            alone_secs,
+            io_secs,
+            cpu_secs,
+            share,
+            cores: self.cores,
+            threads,
+            thread_secs,
+            core_most,
+            read_secs,
+            wait_secs,
+            busy_secs,
+            among_files_secs,
+            beside_secs,
+        }
+    }
+
+    /// The flow of what is asked for in a second, whatever could be done in it.
+    pub fn flow_per_second(&self, work: &Work) -> Flow {
+        let flow = self.flow(work);
+        Flow { alone_secs: 1.0, share: flow.share.map(|share| share * flow.alone_secs), ..flow }
+    }
+}
