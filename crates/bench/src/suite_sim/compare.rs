@@ -1,7 +1,7 @@
 //! Predicted against measured.
 
 use cairn_sim::options::CompactionStyle;
-use cairn_sim::{Distribution, Results};
+use cairn_sim::{Config, Distribution, Results};
 use serde::{Deserialize, Serialize};
 
 use super::Case;
@@ -98,6 +98,9 @@ pub struct Comparison {
     /// By how much other seeds move the predicted write amplification: a relative standard deviation.
     #[serde(default)]
     pub spread: f64,
+    /// What a timed prediction was made from, with this machine as it was measured: the simulator can run it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<Box<Config>>,
 }
 
 impl Comparison {
@@ -231,12 +234,13 @@ pub(super) fn paced(
         verdicts.push(Verdict::new(Quantity::CacheHit, costs.cache_hit, hit, Some(0.03)));
     }
     let (case, base) = (case.name.clone(), case.base.clone());
-    Comparison { case, base, version: version.to_owned(), verdicts, spread }
+    Comparison { case, base, version: version.to_owned(), verdicts, spread, config: None }
 }
 
 pub(super) fn timed(
     case: &Case,
     version: &str,
+    config: Config,
     figures: [(f64, f64); 2],
     amplification: (f64, f64),
 ) -> Comparison {
@@ -247,7 +251,8 @@ pub(super) fn timed(
         Verdict::new(Quantity::WriteAmplification, amplification.0, amplification.1, None),
     ];
     let (case, base) = (case.name.clone(), case.base.clone());
-    Comparison { case, base, version: version.to_owned(), verdicts, spread: 0.0 }
+    let config = Some(Box::new(config));
+    Comparison { case, base, version: version.to_owned(), verdicts, spread: 0.0, config }
 }
 
 /// Write amplification of each case against that of its base.
@@ -293,6 +298,7 @@ mod tests {
             version: String::new(),
             verdicts: vec![Verdict::new(Quantity::WriteAmplification, predicted, measured, None)],
             spread: if name == "e" { 0.04 } else { 0.0 },
+            config: None,
         };
         let all = [
             case("a", None, 10.0, 10.0),

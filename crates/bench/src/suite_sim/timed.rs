@@ -152,7 +152,8 @@ pub(super) fn run(
     let flushed = ran.flush_bytes;
     let amplification = (flushed + ran.compact_write_bytes) / flushed.max(1.0);
     let figures = [(predicted.user_mb_per_sec, speed), (predicted.stopped + predicted.delayed, stalled)];
-    Ok(compare::timed(case, &ran.version, figures, (predicted.write_amplification, amplification)))
+    let amplifications = (predicted.write_amplification, amplification);
+    Ok(compare::timed(case, &ran.version, config, figures, amplifications))
 }
 
 /// Fills a store, then writes as fast as it or the traffic's limit lets one thread.
