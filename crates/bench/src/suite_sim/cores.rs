@@ -37,6 +37,15 @@ pub fn measure_cores() -> Result<f64> {
     Ok((most * alone / together).clamp(1.0, most))
 }
 
+/// Tells threads that it is over when it is dropped: who panics does not leave them at work, and is not waited for by its scope for ever.
+pub(super) struct EndsAtDrop<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for EndsAtDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Does something while every core is at work.
 ///
 /// Errors: the system gives no thread, or what is done fails.
@@ -44,6 +53,7 @@ pub(super) fn while_busy<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         let is_over = &is_over;
+        let _end = EndsAtDrop(is_over);
         let result = (0..thread::available_parallelism() as u64).try_for_each(|seed| {
             let spin = move || {
                 while !is_over.load(Ordering::Relaxed) {
@@ -55,9 +65,7 @@ pub(super) fn while_busy<T>(run: impl FnOnce() -> Result<T>) -> Result<T> {
                 .map(drop)
                 .map_err(|error| Error::invalid(format!("no thread to keep a core busy: {error}")))
         });
-        let result = result.and_then(|()| run());
-        is_over.store(true, Ordering::Relaxed);
-        result
+        result.and_then(|()| run())
     })
 }
 
@@ -121,5 +129,12 @@ mod tests {
         assert!(cores >= 1.0 && cores <= thread::available_parallelism() as f64, "{cores}");
         assert!((0.0..1e6).contains(&measure_sleep_extra_us()));
         assert_eq!(while_busy(|| Ok(7)).unwrap(), 7);
+    }
+
+    /// Goal: a measurement that panics ends, and so do the threads beside it. Method: one that does.
+    #[test]
+    fn threads_end_with_what_they_are_beside() {
+        let measured = std::panic::catch_unwind(|| while_busy(|| -> Result<()> { panic!("planted") }));
+        assert!(measured.is_err());
     }
 }

@@ -8,7 +8,7 @@ use cairn_sim::rng::Rng;
 use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use cairn_vfs::{Clock, Fs, OpenOptions, StdFs, SystemClock, thread};
 
-use super::cores::while_busy;
+use super::cores::{EndsAtDrop, while_busy};
 use crate::error::{Error, Result};
 use crate::procfs::own_cpu_secs;
 use crate::scratch::Scratch;
@@ -142,8 +142,9 @@ fn among_files<T>(dir: &Path, bytes: u64, run: impl FnOnce() -> Result<T>) -> Re
     thread::scope(|scope| {
         let handle = thread::spawn_scoped(scope, "cairn-files", others)
             .map_err(|error| Error::invalid(format!("no thread to make files: {error}")))?;
+        let end = EndsAtDrop(&is_over);
         let result = run();
-        is_over.store(true, Ordering::Relaxed);
+        drop(end);
         let share: Result<f64> =
             handle.join().map_err(|_| Error::invalid("a thread that made files panicked"))?;
         Ok((result?, share?.clamp(0.05, 1.0)))

@@ -1,7 +1,8 @@
 //! Who does the flushes and compactions, and when.
 //!
 //! Threads look for work in this order: a flush of any keyspace, since writers wait for those first; then a compaction. Of
-//! several threads one is kept free for flushes. Inline, the writer whose write made work due does all of it.
+//! several threads one is kept free for flushes. Files that no version has any more are removed by whoever has merged, or by a thread with
+//! nothing to do. Inline, the writer whose write made work due does all of it.
 
 use std::path::Path;
 use std::time::Duration;
