@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::sync::Arc;
 
-use cairn_sql::{Datum, StatementKind};
+use cairn_sql::{Connection, Datum, StatementKind};
 
 use crate::codec::backend;
 use crate::codec::frontend::{self, Bind, Message, Target};
@@ -11,7 +11,7 @@ use crate::error::{Failure, ProtocolError};
 use crate::sqlstate;
 use crate::types::{self, binary, field_of, text};
 
-use super::portal::{Portal, Prepared, Progress, ResultFormats};
+use super::portal::{Loose, Portal, Prepared, Progress, ResultFormats};
 use super::{Session, Trouble};
 
 /// What a decoder that was asked for one message gives another for: never.
@@ -32,8 +32,12 @@ impl<S: Read + Write> Session<S> {
         }
         let given: Vec<u32> = parse.types().collect();
         let kinds: Vec<_> = given.iter().map(|given| types::kind_of(*given)).collect();
-        let statement = self.connection.prepare_typed(parse.sql, &kinds)?;
-        let prepared = Arc::new(Prepared::new(statement, &given));
+        let mut statement = self.connection.prepare_typed(parse.sql, &kinds)?;
+        let loose = Loose::of(&statement, &given, &kinds);
+        if let Some(loose) = &loose {
+            statement = self.connection.prepare_typed(parse.sql, &loose.kinds)?;
+        }
+        let prepared = Arc::new(Prepared::new(statement, &given, loose));
         if parse.name.is_empty() {
             self.unnamed = Some(prepared);
         } else {
@@ -46,6 +50,10 @@ impl<S: Read + Write> Session<S> {
     pub(super) fn bind(&mut self) -> Result<(), Trouble> {
         let Message::Bind(bind) = frontend::decode(b'B', self.wire.body())? else { return Err(OTHER.into()) };
         let prepared = self.find_statement(bind.statement)?;
+        let prepared = match with_scales(&mut self.connection, &bind, &prepared)? {
+            Some(exact) => Arc::new(exact),
+            None => prepared,
+        };
         if !bind.portal.is_empty() {
             if self.portals.contains_key(bind.portal) {
                 let message = format!("cursor {:?} already exists", bind.portal);
@@ -163,6 +171,26 @@ impl<S: Read + Write> Session<S> {
 /// The portal that a message names does not exist.
 pub(super) fn no_portal(name: &str) -> Failure {
     Failure::new(sqlstate::INVALID_CURSOR_NAME, format!("portal {name:?} does not exist"))
+}
+
+/// The statement for the digits that its values have, where it was prepared for others.
+fn with_scales(
+    connection: &mut Connection,
+    bind: &Bind<'_>,
+    prepared: &Prepared,
+) -> Result<Option<Prepared>, Failure> {
+    let Some(loose) = &prepared.loose else { return Ok(None) };
+    let values: Vec<_> = bind.parameters().collect();
+    let scale = |at: usize| {
+        let value = values.get(at).copied().flatten()?;
+        types::numeric::scale_of(value, bind.parameter_formats.is_binary(at))
+    };
+    let exact = loose.with_scales(scale);
+    if exact.kinds == loose.kinds {
+        return Ok(None);
+    }
+    let statement = connection.prepare_typed(prepared.statement.sql(), &exact.kinds)?;
+    Ok(Some(Prepared::new(statement, &prepared.types, Some(exact))))
 }
 
 fn parameters(bind: &Bind<'_>, prepared: &Prepared) -> Result<Vec<Datum>, Failure> {

@@ -1,6 +1,6 @@
 //! Prepared statements and portals of a session.
 
-use cairn_sql::{ColumnType, Datum, Statement};
+use cairn_sql::{ColumnType, Datum, Statement, Type};
 
 use crate::codec::frontend::Formats;
 use crate::types;
@@ -12,17 +12,66 @@ pub struct Prepared {
     pub statement: Statement,
     /// The number of each parameter's type: the client's word, or what the statement made of it.
     pub types: Vec<u32>,
+    /// What depends on digits that only values have.
+    pub loose: Option<Loose>,
+}
+
+/// Parameters that the client calls numeric where the statement alone would make something else of them: a text of `SELECT $1`, an integer of
+/// `$1 + 1`. A decimal has a fixed scale here, so such a statement is prepared for the scales of the values that it gets.
+#[derive(Debug)]
+pub struct Loose {
+    /// Types of all parameters, as the statement is prepared.
+    pub kinds: Vec<Option<ColumnType>>,
+    /// Which of them are meant.
+    pub places: Vec<usize>,
+}
+
+impl Loose {
+    /// Digits behind the point as long as no value is known.
+    const SCALE: u8 = 10;
+
+    /// Of a statement that was prepared with these types; `None` where its own word for each numeric is a decimal.
+    pub fn of(statement: &Statement, given: &[u32], kinds: &[Option<ColumnType>]) -> Option<Loose> {
+        let places: Vec<usize> = statement
+            .parameters()
+            .iter()
+            .enumerate()
+            .filter(|(at, kind)| given.get(*at) == Some(&types::oid::NUMERIC) && kind.kind != Type::Decimal)
+            .map(|(at, _)| at)
+            .collect();
+        let mut loose = Loose { kinds: kinds.to_vec(), places };
+        loose.set_scales(|_| Some(Loose::SCALE));
+        (!loose.places.is_empty()).then_some(loose)
+    }
+
+    /// Types for values of these scales; a parameter without one stays as it is.
+    pub fn with_scales(&self, scale: impl Fn(usize) -> Option<u8>) -> Loose {
+        let mut loose = Loose { kinds: self.kinds.clone(), places: self.places.clone() };
+        loose.set_scales(scale);
+        loose
+    }
+
+    fn set_scales(&mut self, scale: impl Fn(usize) -> Option<u8>) {
+        for place in &self.places {
+            if let (Some(kind), Some(scale)) = (self.kinds.get_mut(*place), scale(*place)) {
+                *kind = Some(ColumnType::decimal(Loose::DIGITS, scale.min(Loose::DIGITS)));
+            }
+        }
+    }
+
+    /// The most digits.
+    const DIGITS: u8 = 38;
 }
 
 impl Prepared {
     /// Takes the client's types where it gave them.
-    pub fn new(statement: Statement, given: &[u32]) -> Self {
+    pub fn new(statement: Statement, given: &[u32], loose: Option<Loose>) -> Self {
         let told = |(at, kind): (usize, &ColumnType)| match given.get(at) {
             Some(given) if types::kind_of(*given).is_some() || *given == types::oid::NUMERIC => *given,
             _ => types::oid_of(kind),
         };
         let types = statement.parameters().iter().enumerate().map(told).collect();
-        Prepared { statement, types }
+        Prepared { statement, types, loose }
     }
 }
 

@@ -2,7 +2,7 @@
 
 pub mod binary;
 pub mod list;
-mod numeric;
+pub mod numeric;
 pub mod text;
 
 use cairn_sql::{Column, ColumnType, Type};

@@ -54,6 +54,22 @@ pub fn encode(out: &mut Vec<u8>, unscaled: i128, scale: u8) {
     kept.iter().for_each(|digit| out.extend_from_slice(&digit.to_be_bytes()));
 }
 
+/// Digits behind the point of a value as a client sends it; `None` for what is no number, which whoever reads it says.
+pub fn scale_of(value: &[u8], is_binary: bool) -> Option<u8> {
+    if is_binary {
+        // Count, weight, sign, scale.
+        let scale = value.get(6..8)?;
+        return u8::try_from(u16::from_be_bytes([*scale.first()?, *scale.get(1)?])).ok();
+    }
+    let text = std::str::from_utf8(value).ok()?.trim();
+    let (number, exponent) = match text.find(['e', 'E']) {
+        Some(at) => (text.get(..at)?, text.get(at + 1..)?.parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let behind = number.find('.').map_or(0, |at| number.len() - at - 1);
+    u8::try_from(i32::try_from(behind).ok()?.saturating_sub(exponent).max(0)).ok()
+}
+
 /// Reads one. Errors: 22P03 for what is none, 22003 for NaN, infinity and what has more than 38 digits.
 pub fn decode(bytes: &[u8]) -> Result<Datum, Failure> {
     let malformed = || Failure::new(sqlstate::INVALID_BINARY_REPRESENTATION, "invalid binary numeric");

@@ -28,6 +28,7 @@ pub(crate) use logic::compare;
 pub(crate) use node::{Comparison, Node, Operator};
 pub(crate) use outside::{Deed, scale_of_pattern};
 pub(crate) use scope::Scope;
+pub(crate) use time::extract;
 
 pub(crate) use literal::parameter;
 

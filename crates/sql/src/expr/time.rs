@@ -120,8 +120,12 @@ pub(super) fn from_seconds(seconds: f64) -> Result<i64> {
 }
 
 /// EXTRACT, as a number with its fraction: microseconds in the unit of millionths where the field has a fraction.
-pub(super) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
+pub(crate) fn extract(field: &str, datum: DatumRef<'_>) -> Result<Datum> {
     let unknown = || Error::new(INVALID_PARAMETER_VALUE, format!("unit \"{field}\" not recognized"));
+    let field = match field {
+        "years" | "months" | "weeks" | "days" | "hours" | "minutes" | "seconds" => &field[..field.len() - 1],
+        field => field,
+    };
     let whole = |value: i64| Datum::Decimal { unscaled: value.into(), scale: 0 };
     let micros = |value: i128| Datum::Decimal { unscaled: value, scale: 6 };
     let (day, time) = match datum {

@@ -20,6 +20,7 @@ use super::days::Days;
 use super::functions;
 use super::join_keys::TellKeys;
 use super::literals::Literals;
+use super::multisets::Multisets;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
 use super::share::ShareTotals;
@@ -89,7 +90,8 @@ impl General {
 
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 2] = [Arc::new(Literals), Arc::new(WideSums)];
+    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
+        [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets)];
     let last: [Arc<dyn AnalyzerRule + Send + Sync>; 2] = [Arc::new(ReadTexts), Arc::new(Numbers)];
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }

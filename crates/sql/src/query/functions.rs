@@ -238,7 +238,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         state.register_udf(Arc::new(own::function(name)))?;
     }
     state.register_udf(own::span())?;
-    for function in [own::to_time(), own::to_varchar(), encode(), to_hex()] {
+    for function in [own::part(), own::to_time(), own::to_varchar(), encode(), to_hex()] {
         state.register_udf(Arc::new(function))?;
     }
     state.register_expr_planner(Arc::new(own::Times))?;

@@ -16,6 +16,7 @@ mod join_keys;
 mod kept;
 mod keys;
 mod literals;
+mod multisets;
 mod names;
 mod numbers;
 mod own;

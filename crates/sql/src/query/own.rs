@@ -22,11 +22,11 @@ use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use super::errors::external;
 use super::functions::{RowFunction, text_of};
-use super::rewrite::{SPAN, TIME, VARCHAR};
+use super::rewrite::{PART, SPAN, TIME, VARCHAR};
 use crate::batch::{BatchReader, Columns, data_type, field, kind_of};
 use crate::datum::{Datum, rescale};
 use crate::error::Error;
-use crate::expr::{Deed, Operator, scale_of_pattern};
+use crate::expr::{Deed, Operator, extract, scale_of_pattern};
 use crate::sqlstate::UNDEFINED_FUNCTION;
 use crate::types::name_of;
 
@@ -131,6 +131,41 @@ pub(super) fn to_varchar() -> ScalarUDF {
 /// `x::time`: DataFusion's has nanoseconds.
 pub(super) fn to_time() -> ScalarUDF {
     to(TIME, Type::Time.into())
+}
+
+/// A part of a moment or a span of time with its fraction: `cairn_part('second', x)`.
+pub(super) fn part() -> ScalarUDF {
+    const DIGITS: u8 = 6;
+    RowFunction::new(PART, &[2], DataType::Decimal128(38, DIGITS as i8), |values| {
+        let [field, of] = values else {
+            return Err(DataFusionError::Internal(format!("{PART} has {} arguments", values.len())));
+        };
+        let none = Ok(ScalarValue::Decimal128(None, 38, DIGITS as i8));
+        let Some(field) = text_of(field) else { return none };
+        if of.is_null() {
+            return none;
+        }
+        let datum = match of {
+            ScalarValue::Date32(Some(days)) => Datum::Date(*days),
+            ScalarValue::Time64Microsecond(Some(micros)) => Datum::Time(*micros),
+            ScalarValue::TimestampMicrosecond(Some(micros), _) => Datum::Timestamp(*micros),
+            ScalarValue::TimestampNanosecond(Some(nanos), _) => Datum::Timestamp(nanos.div_euclid(1000)),
+            ScalarValue::IntervalMonthDayNano(Some(span)) => {
+                Datum::Interval { months: span.months, days: span.days, micros: span.nanoseconds / 1000 }
+            }
+            other => {
+                let kind = other.data_type();
+                let message = format!("function extract({field} from {kind}) does not exist");
+                return Err(external(Error::new(UNDEFINED_FUNCTION, message)));
+            }
+        };
+        match extract(&field, datum.borrow()).map_err(external)? {
+            Datum::Decimal { unscaled, scale } => {
+                Ok(ScalarValue::Decimal128(rescale(unscaled, scale, DIGITS), 38, DIGITS as i8))
+            }
+            _ => none,
+        }
+    })
 }
 
 /// How long a span of time is, as it is compared: a month has thirty days, a day 24 hours.

@@ -8,10 +8,12 @@ use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_vfs::sync::Arc;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::{ColumnStatistics, Constraint, Constraints, Statistics};
+use datafusion::common::{ColumnStatistics, Constraint, Constraints, DFSchema, Statistics};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::filter::FilterExecBuilder;
 
 use super::engine::Current;
 use super::filter::{condition, taken};
@@ -87,17 +89,16 @@ impl TableProvider for Provider {
         let current = state.config().get_extension::<Current>();
         let current = current
             .ok_or_else(|| DataFusionError::Internal("a table is read outside of a session".to_owned()))?;
-        let mut conjuncts = Vec::new();
-        for filter in filters {
-            let node = condition(filter, &self.table).ok_or_else(|| {
-                DataFusionError::Internal(format!(
-                    "the filter {filter} was taken, and is none that a tree sees to"
-                ))
-            })?;
-            conjuncts.extend(node.conjuncts());
-        }
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let projection = projection.unwrap_or(&all).clone();
+        // What was taken may have become another expression since: `x IN (1, NULL)` is one of `x = 1 OR NULL` by then.
+        let (taken, strange): (Vec<Expr>, Vec<Expr>) =
+            filters.iter().cloned().partition(|filter| condition(filter, &self.table).is_some());
+        if let Some(strange) = conjunction(strange) {
+            return self.scan_and_filter(state, projection, &taken, strange).await;
+        }
+        let conditions = filters.iter().filter_map(|filter| condition(filter, &self.table));
+        let conjuncts: Vec<Node> = conditions.flat_map(Node::conjuncts).collect();
         let own = self.table.def().columns.len();
         let mut columns: Vec<usize> = projection.iter().copied().filter(|&column| column < own).collect();
         conjuncts.iter().for_each(|node| {
@@ -126,6 +127,28 @@ impl TableProvider for Provider {
 }
 
 impl Provider {
+    /// A scan whose rows are filtered by what no tree sees to.
+    async fn scan_and_filter(
+        &self,
+        state: &dyn Session,
+        projection: Vec<usize>,
+        taken: &[Expr],
+        filter: Expr,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut wider = projection.clone();
+        for column in filter.column_refs() {
+            let column = self.schema.index_of(&column.name)?;
+            if !wider.contains(&column) {
+                wider.push(column);
+            }
+        }
+        let scan = self.scan(state, Some(&wider), taken, None).await?;
+        let schema = DFSchema::try_from(scan.schema())?;
+        let filter = FilterExecBuilder::new(state.create_physical_expr(filter, &schema)?, scan);
+        let filter = filter.apply_projection(Some((0..projection.len()).collect()))?;
+        Ok(Arc::new(filter.build()?))
+    }
+
     pub fn table_id(&self) -> u32 {
         self.table.id()
     }

@@ -520,3 +520,107 @@ fn names_of_subqueries() {
     let names: Vec<&str> = statement.columns().iter().map(|column| column.name.as_str()).collect();
     assert_eq!(names, ["count", "w", "?column?", "v", "max"]);
 }
+
+/// Goal: `EXCEPT ALL` and `INTERSECT ALL` count equal rows, NULL among them. Method: bags whose differences are known; columns of one name, of other types on the other side, and below
+/// other sets.
+#[test]
+fn sets_that_count_rows() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, x int, y text)");
+    run(
+        &mut c,
+        "insert into a values (1, 1, 'p'), (2, 1, 'p'), (3, 1, 'q'), (4, null, null), (5, null, null)",
+    );
+    let mut sorted = |sql: &str| {
+        let mut rows = ask(&mut c, sql);
+        rows.sort_unstable();
+        rows
+    };
+    assert_eq!(sorted("values (1), (1), (2) except all values (1)"), ["1", "2"]);
+    assert_eq!(sorted("values (1), (1), (1), (2) intersect all values (1), (1), (3)"), ["1", "1"]);
+    assert_eq!(sorted("select x from a except all select 1"), ["1", "1", "NULL", "NULL"]);
+    assert_eq!(sorted("select x from a except all select null"), ["1", "1", "1", "NULL"]);
+    assert_eq!(
+        sorted("select x, y from a except all values (1::bigint, 'p')"),
+        ["1|p", "1|q", "NULL|NULL", "NULL|NULL"]
+    );
+    assert_eq!(sorted("select x, x from a intersect all select x, x from a where id < 3"), ["1|1", "1|1"]);
+    assert_eq!(
+        sorted("(select x from a except all select 1) intersect all values (1), (1), (1)"),
+        ["1", "1"]
+    );
+    assert_eq!(sorted("select x from a except all (select x from a except all select 1)"), ["1"]);
+    assert_eq!(sorted("select count(*) from (select y from a except all select 'p') as d"), ["4"]);
+    // Without ALL each row is there once.
+    assert_eq!(sorted("select x from a except values (2)"), ["1", "NULL"]);
+    assert_eq!(sorted("select x from a intersect select x from a"), ["1", "NULL"]);
+}
+
+/// Goal: conditions that become other ones while a query is planned are still met. Method: lists with NULL on keys, indexed columns and others, above which there is more than a scan.
+#[test]
+fn lists_with_null_are_conditions() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, x int, y int, z text)");
+    run(&mut c, "create index on a (x)");
+    run(&mut c, "insert into a select i, i % 10, i % 7, 't' || i from generate_series(1, 100) as s(i)");
+    let number = "row_number() over (order by id)";
+    assert_eq!(ask(&mut c, &format!("select id, {number} from a where id in (7, null)")), ["7|1"]);
+    assert_eq!(
+        ask(&mut c, &format!("select {number}, z from a where x in (3, null) and id < 20")),
+        ["1|t3", "2|t13"]
+    );
+    assert_eq!(ask(&mut c, "select count(*), max(y) from a where x in (null, 4)"), ["10|6"]);
+    assert_eq!(ask(&mut c, "select distinct a.x from a join a b on b.id = a.id and a.x in (5, null)"), ["5"]);
+    assert_eq!(
+        ask(&mut c, "select max(distinct a.y) from a join a b on a.y in (null, 2) and b.id = 1"),
+        ["2"]
+    );
+    assert_eq!(
+        ask(&mut c, &format!("select {number} from a where id in (null, null)")),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        ask(&mut c, "select count(*) from a b left join a on a.x in (a.x) and a.id = b.id limit 1"),
+        ["100"]
+    );
+}
+
+/// Goal: parts of moments have their fractions wherever they are asked for. Method: the same part on both paths.
+#[test]
+fn parts_of_moments_have_fractions() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table a (id int primary key, at timestamp, zoned timestamptz, t time, d date, s interval)",
+    );
+    run(
+        &mut c,
+        "insert into a values (1, '2024-02-29 12:34:56.789', '2024-02-29 12:34:59.999999+00', '23:59:58.5', '2024-02-29', '3 days 04:05:06.25'), (2, null, null, null, null, null)",
+    );
+    let parts = [
+        ("extract(second from at)", "56.789000"),
+        ("extract(seconds from zoned)", "59.999999"),
+        ("extract(second from t)", "58.500000"),
+        ("extract(second from s)", "6.250000"),
+        ("date_part('second', at)", "56.789"),
+        ("extract(second from at)::int", "57"),
+        ("extract(epoch from s)", "273906.250000"),
+        ("extract(epoch from at)", "1709210096.789000"),
+        ("date_part('epoch', at)", "1709210096.789"),
+    ];
+    for (part, expected) in parts {
+        let (direct, general) = (
+            ask(&mut c, &format!("select {part} from a where id = 1")),
+            ask(&mut c, &format!("select {part} from a join (values (1)) as v(i) on i = a.id")),
+        );
+        assert_eq!((direct, general), (vec![expected.to_owned()], vec![expected.to_owned()]), "{part}");
+    }
+    assert_eq!(
+        ask(&mut c, "select extract(second from at), count(*) over () from a order by id"),
+        ["56.789000|2", "NULL|2"]
+    );
+    assert_eq!(
+        ask(&mut c, "select extract(year from at) from a join (values (1)) as v(i) on i = id"),
+        ["2024"]
+    );
+}

@@ -31,6 +31,9 @@ pub(super) const TIME: &str = "cairn_time";
 /// What gives the length of an interval.
 pub(super) const SPAN: &str = "cairn_span";
 
+/// What gives the parts of a moment that have a fraction.
+pub(super) const PART: &str = "cairn_part";
+
 use super::read::{NUMERIC, ZONED};
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
@@ -150,7 +153,8 @@ impl Rewriter<'_> {
     fn expr(&self, expr: &mut Expr) -> Result<()> {
         match expr {
             Expr::Function(called) => {
-                if let Some(other) = remainder(called).or_else(|| null_if(called)) {
+                let other = remainder(called).or_else(|| null_if(called)).or_else(|| date_part(called));
+                if let Some(other) = other {
                     *expr = other;
                     return Ok(());
                 }
@@ -166,6 +170,12 @@ impl Rewriter<'_> {
             }
             Expr::Position { expr: of, r#in } => {
                 *expr = call("strpos", vec![take(r#in), take(of)]);
+                Ok(())
+            }
+            Expr::Extract { field, expr: of, .. } => {
+                if let Some(part) = part_with_fraction(&field.to_string()) {
+                    *expr = call(PART, vec![text(part), take(of)]);
+                }
                 Ok(())
             }
             Expr::Cast { .. } => cast(expr),
@@ -349,6 +359,35 @@ fn remainder(function: &mut Function) -> Option<Expr> {
         ] => {
             let (left, right) = (Box::new(nested(take(left))), Box::new(nested(take(right))));
             Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
+        }
+        _ => None,
+    }
+}
+
+/// Parts of a moment of which DataFusion's functions leave the fraction out, or round it.
+fn part_with_fraction(field: &str) -> Option<&'static str> {
+    match field.to_ascii_lowercase().as_str() {
+        "second" | "seconds" => Some("second"),
+        "millisecond" | "milliseconds" => Some("milliseconds"),
+        "epoch" => Some("epoch"),
+        _ => None,
+    }
+}
+
+/// `date_part('second', a)`, which is a float.
+fn date_part(function: &mut Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &mut function.args else { return None };
+    if last_name(&function.name) != "date_part" {
+        return None;
+    }
+    match list.args.as_mut_slice() {
+        [
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(field)),
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(of)),
+        ] => {
+            let part = part_with_fraction(string(field)?)?;
+            let exact = call(PART, vec![text(part), take(of)]);
+            Some(with_type(exact, DataType::DoublePrecision))
         }
         _ => None,
     }
