@@ -3,7 +3,7 @@
 use arrow::datatypes::{DataType, IntervalUnit};
 use cairn_vfs::sync::Arc;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::common::{Column, DFSchema, JoinConstraint, ScalarValue};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
 use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, Sort};
@@ -52,6 +52,8 @@ pub(super) fn in_plan(plan: LogicalPlan, schema: &DFSchema) -> LogicalPlan {
                 if is_span(left, schema) && is_span(right, schema) {
                     *left = span_of(std::mem::take(left));
                     *right = span_of(std::mem::take(right));
+                    // USING is said of columns; which of both sides' is meant is settled by now.
+                    join.join_constraint = JoinConstraint::On;
                 }
             }
             LogicalPlan::Join(join)

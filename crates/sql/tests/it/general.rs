@@ -624,3 +624,22 @@ fn parts_of_moments_have_fractions() {
         ["2024"]
     );
 }
+
+/// Goal: sides are joined by spans of time of one length, however that is written. Method: months beside days, with USING, NATURAL and ON; in sets and below aggregates.
+#[test]
+fn joins_by_spans_of_time() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, s interval)");
+    run(&mut c, "create table b (s interval, v int)");
+    run(&mut c, "insert into a values (1, '1 month'), (2, '30 days'), (3, '1 day'), (4, null)");
+    run(&mut c, "insert into b values ('30 days', 7), ('24 hours', 8), (null, 9)");
+    let expected = ["1|7", "2|7", "3|8"];
+    for from in ["a join b using (s)", "a natural join b", "a join b on a.s = b.s"] {
+        assert_eq!(ask(&mut c, &format!("select a.id, b.v from {from} order by 1")), expected, "{from}");
+    }
+    assert_eq!(ask(&mut c, "select count(*) from a left join b using (s)"), ["4"]);
+    assert_eq!(
+        ask(&mut c, "select min(id) from a right join b using (s) group by v order by v"),
+        ["1", "3", "NULL"]
+    );
+}
