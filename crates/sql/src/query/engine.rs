@@ -20,6 +20,7 @@ use super::days::Days;
 use super::functions;
 use super::join_keys::TellKeys;
 use super::literals::Literals;
+use super::lone_rows::LoneRows;
 use super::multisets::Multisets;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
@@ -90,8 +91,8 @@ impl General {
 
 /// DataFusion's rules for what types there are, between ours.
 fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 3] =
-        [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets)];
+    let first: [Arc<dyn AnalyzerRule + Send + Sync>; 4] =
+        [Arc::new(Literals), Arc::new(WideSums), Arc::new(Multisets), Arc::new(LoneRows)];
     let last: [Arc<dyn AnalyzerRule + Send + Sync>; 2] = [Arc::new(ReadTexts), Arc::new(Numbers)];
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }

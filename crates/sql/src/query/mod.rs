@@ -16,6 +16,7 @@ mod join_keys;
 mod kept;
 mod keys;
 mod literals;
+mod lone_rows;
 mod multisets;
 mod names;
 mod numbers;

@@ -643,3 +643,34 @@ fn joins_by_spans_of_time() {
         ["1", "3", "NULL"]
     );
 }
+
+/// Goal: a condition without columns keeps or drops the row of an aggregate without groups. Method: parameters, subqueries and HAVING, true and false; with groups; correlated, where a
+/// limit would be in the way.
+#[test]
+fn conditions_without_columns_are_above_the_row_of_nothing() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, x int)");
+    run(&mut c, "insert into a values (1, 10), (2, 20), (3, null)");
+    for (value, expected) in [(true, vec!["20"]), (false, vec![])] {
+        let given = [Datum::Boolean(value)];
+        let lone = "(select max(x) as most from a join (values (1), (2)) as v(i) on i = id) as q";
+        for sql in [
+            format!("select most from {lone} where $1::boolean"),
+            format!("select most from {lone} where $1::boolean and most > 1"),
+            format!("select most from {lone} where (select $1::boolean)"),
+            format!("select most from {lone} where $1::boolean = any (select true from a)"),
+            format!("select n from (select most as n from {lone}) as r where $1::boolean"),
+            "select max(x) from a join (values (1), (2)) as v(i) on i = id having $1::boolean".to_owned(),
+            "select max(x) from a where id < 3 group by id > 5 having $1::boolean".to_owned(),
+        ] {
+            assert_eq!(rows(&mut c, &sql, &given).unwrap(), expected, "{sql} {value}");
+        }
+    }
+    assert_eq!(
+        ask(
+            &mut c,
+            "select id from a where x = (select max(x) from a as b where b.id = a.id and 1 < 2) order by id"
+        ),
+        ["1", "2"]
+    );
+}
