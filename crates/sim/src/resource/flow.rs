@@ -53,9 +53,9 @@ impl Flow {
         self.wait_secs + self.busy_secs * held.load + self.among_files_secs * held.files
     }
 
-    /// Whether it waits for files, and leaves the cores to others meanwhile.
-    pub(super) fn has_waits(&self) -> bool {
-        self.wait_secs > 0.0
+    /// Whether its waits depend on what others do.
+    pub(super) fn has_waits_by_others(&self) -> bool {
+        self.busy_secs > 0.0 || self.among_files_secs > 0.0
     }
 
     /// How fast its speed rises beside that of others when bandwidth is short. A disk gives all streams the same: so who asks for little

@@ -67,7 +67,7 @@ fn waits_are_not_stretched_and_busy_cores_lengthen_syncs() {
     hardware.disk.sync_latency_us = 1000.0;
     let merge = Work { cpu_secs: 4.0, threads: 4.0, ..Work::default() };
     let flush = Work { cpu_secs: 0.005, threads: 1.0, syncs: 3.0, ..Work::default() };
-    for busy_us in [0.0, 500.0] {
+    for busy_us in [0.001, 500.0] {
         hardware.disk.busy_sync_us = busy_us;
         let capacity = Capacity::new(&hardware, 0);
         let flows = [capacity.flow(&merge), capacity.flow(&flush)];
