@@ -60,6 +60,6 @@ pub struct Work {
     /// Files that are made stable when they are whole. Nothing of the work goes on beside that: until then their bytes lie in the page
     /// cache.
     pub syncs: f64,
-    /// Files that are removed when it is over, by one of its threads.
+    /// Files that are removed, one after another.
     pub removals: f64,
 }

@@ -346,22 +346,26 @@ fn cast(place: &mut Expr) -> Result<()> {
     Ok(())
 }
 
-/// `mod(a, b)` as `a % b`.
-fn remainder(function: &mut Function) -> Option<Expr> {
+/// The arguments of a function of this name that has two.
+fn two<'a>(function: &'a mut Function, name: &str) -> Option<(&'a mut Expr, &'a mut Expr)> {
     let FunctionArguments::List(list) = &mut function.args else { return None };
-    if last_name(&function.name) != "mod" {
+    if last_name(&function.name) != name {
         return None;
     }
     match list.args.as_mut_slice() {
         [
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(left)),
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(right)),
-        ] => {
-            let (left, right) = (Box::new(nested(take(left))), Box::new(nested(take(right))));
-            Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
-        }
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(one)),
+            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(other)),
+        ] => Some((one, other)),
         _ => None,
     }
+}
+
+/// `mod(a, b)` as `a % b`.
+fn remainder(function: &mut Function) -> Option<Expr> {
+    let (left, right) = two(function, "mod")?;
+    let (left, right) = (Box::new(nested(take(left))), Box::new(nested(take(right))));
+    Some(nested(Expr::BinaryOp { left, op: BinaryOperator::Modulo, right }))
 }
 
 /// Parts of a moment of which DataFusion's functions leave the fraction out, or round it.
@@ -376,40 +380,21 @@ fn part_with_fraction(field: &str) -> Option<&'static str> {
 
 /// `date_part('second', a)`, which is a float.
 fn date_part(function: &mut Function) -> Option<Expr> {
-    let FunctionArguments::List(list) = &mut function.args else { return None };
-    if last_name(&function.name) != "date_part" {
-        return None;
-    }
-    match list.args.as_mut_slice() {
-        [
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(field)),
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(of)),
-        ] => {
-            let part = part_with_fraction(string(field)?)?;
-            let exact = call(PART, vec![text(part), take(of)]);
-            Some(with_type(exact, DataType::DoublePrecision))
-        }
-        _ => None,
-    }
+    let (field, of) = two(function, "date_part")?;
+    let part = part_with_fraction(string(field)?)?;
+    let exact = call(PART, vec![text(part), take(of)]);
+    Some(with_type(exact, DataType::DoublePrecision))
 }
 
 /// `nullif(a, 'b')` as a CASE, in which what is in quotes gets the type of the other.
 fn null_if(function: &mut Function) -> Option<Expr> {
-    let FunctionArguments::List(list) = &mut function.args else { return None };
-    if last_name(&function.name) != "nullif" {
+    let (of, other) = two(function, "nullif")?;
+    if string(other).is_none() || string(of).is_some() || rows::is_volatile(of) {
         return None;
     }
-    match list.args.as_mut_slice() {
-        [
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(of)),
-            ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(other)),
-        ] if string(other).is_some() && string(of).is_none() && !rows::is_volatile(of) => {
-            let (left, right) = (Box::new(nested(of.clone())), Box::new(take(other)));
-            let same = Expr::BinaryOp { left, op: BinaryOperator::Eq, right };
-            Some(subqueries::case(vec![(same, null())], take(of)))
-        }
-        _ => None,
-    }
+    let (left, right) = (Box::new(nested(of.clone())), Box::new(take(other)));
+    let same = Expr::BinaryOp { left, op: BinaryOperator::Eq, right };
+    Some(subqueries::case(vec![(same, null())], take(of)))
 }
 
 /// Leaves out what something is sorted by for the second time: DataFusion's operators cannot count then.

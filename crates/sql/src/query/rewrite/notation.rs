@@ -251,6 +251,11 @@ pub(super) fn sql_type(kind: &ColumnType) -> Option<DataType> {
         Type::Date => DataType::Date,
         Type::Timestamp => DataType::Timestamp(Some(6), TimezoneInfo::None),
         Type::Text => DataType::Text,
+        Type::Decimal => {
+            let (precision, scale) = kind.decimal?;
+            DataType::Numeric(ExactNumberInfo::PrecisionAndScale(precision.into(), scale.into()))
+        }
+        Type::Interval => DataType::Interval { fields: None, precision: None },
         _ => return None,
     })
 }
