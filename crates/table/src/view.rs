@@ -182,6 +182,18 @@ impl View {
         Ok(scan)
     }
 
+    /// How many rows a range has, about, for whoever has to choose between ways to them: ranges of up to some thousand rows are counted, and of others the ends are looked for. Cost: some microseconds.
+    /// Errors: as [`View::get`].
+    pub fn rows_about(
+        &self,
+        table: &Arc<Table>,
+        index: Option<usize>,
+        range: (Bound<&[u8]>, Bound<&[u8]>),
+    ) -> Result<u64> {
+        let guess = (tree_of(table, index)?.share(range)? * table.rows() as f64).ceil() as u64;
+        if guess <= ROWS_COUNTED { self.count(table, index, range) } else { Ok(guess) }
+    }
+
     /// Divides a range into parts of about the same size, for as many threads to scan. There may be fewer. Cost: reads a node or two. Errors: as [`View::get`].
     pub fn split(
         &self,
@@ -244,6 +256,9 @@ pub struct Scan {
     bytes: Vec<u8>,
     count: u32,
 }
+
+/// Rows that are counted where about so many are expected.
+const ROWS_COUNTED: u64 = 2_000;
 
 /// How many records pass between two looks at the canceller.
 const LOOK: u32 = 64;

@@ -93,6 +93,20 @@ impl Access {
         (access, best.ordered)
     }
 
+    /// All keys of a tree.
+    pub(super) fn of_tree(table: &Arc<Table>, index: Option<usize>) -> Access {
+        Access {
+            table: Arc::clone(table),
+            index,
+            fetches: false,
+            range: RangePlan::default(),
+            backward: false,
+            residual: None,
+            conditions: None,
+            columns: Vec::new(),
+        }
+    }
+
     /// Whether it reads the whole tree.
     pub fn is_full(&self) -> bool {
         let range = &self.range;

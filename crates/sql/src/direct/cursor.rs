@@ -4,6 +4,7 @@ use std::ops::Bound;
 
 use cairn_table::{Direction, KeyRange, RowBuf, RowRef, Scan, View};
 
+use super::ranges::narrow;
 use super::{Access, Ranges};
 use crate::error::Result;
 use crate::expr::{Cells, Env};
@@ -53,6 +54,11 @@ impl Cursor {
         }
         let (key, buffer) = (Vec::new(), RowBuf::default());
         Cursor { view: view.clone(), ranges, scan: None, buffer, key, point: false, from_scan: false }
+    }
+
+    /// Only rows of these ranges count, which are in order. Before the first row.
+    pub fn narrow(&mut self, access: &Access, lookups: &[KeyRange]) {
+        narrow(&mut self.ranges, lookups, access.backward);
     }
 
     /// Goes to the next row; false after the last one.

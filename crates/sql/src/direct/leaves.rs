@@ -6,6 +6,7 @@ use cairn_vfs::sync::Arc;
 
 use super::Access;
 use super::columnar::{Bounds, Buffers, Chooser, Chosen, Members};
+use super::ranges::narrow;
 use crate::error::Result;
 use crate::expr::Env;
 
@@ -71,6 +72,16 @@ impl Leaves {
             condition = Some(Condition { bounds, buffers, chosen: Chosen::default() });
         }
         Ok(Some(Leaves { view: view.clone(), ranges, scan: None, read, condition }))
+    }
+
+    /// Whether a leaf was read.
+    pub fn have_begun(&self) -> bool {
+        self.scan.is_some()
+    }
+
+    /// Only rows of these ranges count, which are in order.
+    pub fn narrow(&mut self, access: &Access, lookups: &[KeyRange]) {
+        narrow(&mut self.ranges, lookups, access.backward);
     }
 
     /// Of the leaves that are still to come only rows count whose value in a column is one of these numbers.

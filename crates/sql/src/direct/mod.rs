@@ -10,6 +10,7 @@ mod insert;
 mod join;
 mod leaf_rows;
 mod leaves;
+mod lookups;
 mod ranges;
 mod row;
 mod select;

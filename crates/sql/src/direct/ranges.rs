@@ -10,7 +10,7 @@ use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_table::{KeyRange, RowBuf, Table, View};
 
 use super::access::{Access, RangePlan};
-use crate::datum::{DatumRef, pow10, rescale_exact};
+use crate::datum::{Datum, DatumRef, pow10, rescale_exact};
 use crate::error::Result;
 use crate::expr::{Env, Node};
 
@@ -41,13 +41,7 @@ impl Access {
     /// Errors: those of computing values.
     pub fn ranges(&self, env: &Env<'_>, key: &mut Vec<u8>) -> Result<Ranges> {
         key.clear();
-        let format = match self.index {
-            None => self.table.key_format(),
-            Some(index) => match self.table.index_key_format(index) {
-                Some(format) => format,
-                None => return Ok(Ranges::None),
-            },
-        };
+        let Some(format) = self.key_format() else { return Ok(Ranges::None) };
         let columns = self.key_columns();
         if !self.prefix(format, columns, env, key)? {
             return Ok(Ranges::None);
@@ -85,11 +79,32 @@ impl Access {
         Ok(count)
     }
 
-    fn key_columns(&self) -> &[KeyColumn] {
+    /// The keys of its tree that have one of these values in a column, in order; `None` where the tree is in the order of something else. There may be more ranges than values have rows.
+    ///
+    /// Errors: those of computing values.
+    pub fn ranges_of(&self, column: usize, values: &[Datum], env: &Env<'_>) -> Result<Option<Vec<KeyRange>>> {
+        let columns = self.key_columns();
+        let next = columns.get(self.range.prefix.len()).filter(|next| next.column == column);
+        let (Some(next), Some(format)) = (next, self.key_format()) else { return Ok(None) };
+        let mut prefix = Vec::new();
+        if !self.prefix(format, columns, env, &mut prefix)? {
+            return Ok(Some(Vec::new()));
+        }
+        Ok(key_column(&self.table, next).map(|next| ranges_with(&prefix, &next, values)))
+    }
+
+    pub(super) fn key_columns(&self) -> &[KeyColumn] {
         let def = self.table.def();
         match self.index.and_then(|index| def.indexes.get(index)) {
             None => &def.primary_key,
             Some(index) => &index.columns,
+        }
+    }
+
+    fn key_format(&self) -> Option<&KeyFormat> {
+        match self.index {
+            None => Some(self.table.key_format()),
+            Some(index) => self.table.index_key_format(index),
         }
     }
 
@@ -119,6 +134,56 @@ impl Access {
     }
 }
 
+/// Leaves of ranges, the next one last, what is in others, which are in order; no two of either overlap. `is_backward`: the next one is the last in the order of the tree. Cost: a binary search for each range.
+pub(super) fn narrow(ranges: &mut Vec<KeyRange>, others: &[KeyRange], is_backward: bool) {
+    if !is_backward {
+        ranges.reverse();
+    }
+    let mut both = Vec::new();
+    for range in ranges.iter() {
+        let first = others.partition_point(|other| is_over(&other.1, &range.0));
+        for other in others.iter().skip(first) {
+            if is_over(&range.1, &other.0) {
+                break;
+            }
+            both.push((later(&range.0, &other.0).clone(), earlier(&range.1, &other.1).clone()));
+        }
+    }
+    if !is_backward {
+        both.reverse();
+    }
+    *ranges = both;
+}
+
+/// Whether no key is before an end and behind a start.
+fn is_over(end: &Bound<Vec<u8>>, start: &Bound<Vec<u8>>) -> bool {
+    match (end, start) {
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+        (Bound::Included(end), Bound::Included(start)) => end < start,
+        (Bound::Included(end) | Bound::Excluded(end), Bound::Included(start) | Bound::Excluded(start)) => {
+            end <= start
+        }
+    }
+}
+
+fn later<'b>(one: &'b Bound<Vec<u8>>, other: &'b Bound<Vec<u8>>) -> &'b Bound<Vec<u8>> {
+    let place = |bound: &'b Bound<Vec<u8>>| match bound {
+        Bound::Unbounded => (None, false),
+        Bound::Included(key) => (Some(key), false),
+        Bound::Excluded(key) => (Some(key), true),
+    };
+    if place(one) < place(other) { other } else { one }
+}
+
+fn earlier<'b>(one: &'b Bound<Vec<u8>>, other: &'b Bound<Vec<u8>>) -> &'b Bound<Vec<u8>> {
+    let place = |bound: &'b Bound<Vec<u8>>| match bound {
+        Bound::Unbounded => (true, None, true),
+        Bound::Included(key) => (false, Some(key), true),
+        Bound::Excluded(key) => (false, Some(key), false),
+    };
+    if place(one) > place(other) { other } else { one }
+}
+
 fn key_column<'a>(table: &'a Table, column: &KeyColumn) -> Option<Column<'a>> {
     let kind = &table.def().columns.get(column.column)?.kind;
     Some(Column { kind, descending: column.order.descending })
@@ -135,28 +200,30 @@ fn exact<'a>(value: DatumRef<'a>, kind: &ColumnType) -> Option<Value<'a>> {
     }
 }
 
-fn all_with(prefix: &[u8]) -> KeyRange {
+/// All keys that begin so.
+pub(super) fn all_with(prefix: &[u8]) -> KeyRange {
     (Bound::Included(prefix.to_vec()), Bound::Excluded([prefix, &[AFTER_ALL]].concat()))
 }
 
 fn any_of(list: &[Node], column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) -> Result<Ranges> {
-    let mut keys = Vec::with_capacity(list.len());
-    for node in list {
-        let value = node.eval(env)?;
-        let Some(value) = exact(value.get(), column.kind) else { continue };
+    let values = list.iter().map(|node| Ok(node.eval(env)?.get().to_owned()));
+    let ranges = ranges_with(prefix, column, &values.collect::<Result<Vec<Datum>>>()?);
+    Ok(if ranges.is_empty() { Ranges::None } else { Ranges::Some(ranges) })
+}
+
+/// The keys that have one of these values behind a prefix, in the order of the tree, each once.
+fn ranges_with(prefix: &[u8], column: &Column<'_>, values: &[Datum]) -> Vec<KeyRange> {
+    let mut keys = Vec::with_capacity(values.len());
+    for value in values {
+        let Some(value) = exact(value.borrow(), column.kind) else { continue };
         let mut key = prefix.to_vec();
         if encode(&value, column, &mut key) {
             keys.push(key);
         }
     }
-    // In the order of the tree, each once.
     keys.sort_unstable();
     keys.dedup();
-    Ok(if keys.is_empty() {
-        Ranges::None
-    } else {
-        Ranges::Some(keys.iter().map(|key| all_with(key)).collect())
-    })
+    keys.iter().map(|key| all_with(key)).collect()
 }
 
 /// Appends one column of a key.
@@ -243,4 +310,63 @@ fn bound(
     };
     let mut key = prefix.to_vec();
     Ok(if encode(&value, column, &mut key) { Side::At(key, inclusive) } else { Side::Nothing })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Ranges in order that do not overlap, of keys of one byte.
+    fn ranges() -> impl Strategy<Value = Vec<KeyRange>> {
+        let ends = prop::collection::btree_set(0u8..40, 0..12);
+        (ends, any::<[bool; 12]>(), any::<(bool, bool)>()).prop_map(|(ends, closed, (from_start, to_end))| {
+            let ends: Vec<u8> = ends.into_iter().collect();
+            let mut ranges: Vec<KeyRange> = Vec::new();
+            for (pair, &[start, end]) in ends.as_chunks::<2>().0.iter().enumerate() {
+                let start_is_in = closed.get(pair * 2).is_some_and(|closed| *closed);
+                let end_is_in = closed.get(pair * 2 + 1).is_some_and(|closed| *closed);
+                let side = |key: u8, is_in| match is_in {
+                    true => Bound::Included(vec![key]),
+                    false => Bound::Excluded(vec![key]),
+                };
+                ranges.push((side(start, start_is_in), side(end, end_is_in)));
+            }
+            if let Some(first) = ranges.first_mut().filter(|_| from_start) {
+                first.0 = Bound::Unbounded;
+            }
+            if let Some(last) = ranges.last_mut().filter(|_| to_end) {
+                last.1 = Bound::Unbounded;
+            }
+            ranges
+        })
+    }
+
+    fn keys(ranges: &[KeyRange]) -> Vec<u8> {
+        use std::ops::RangeBounds;
+        let has = |key: &u8| ranges.iter().any(|range| range.contains(&vec![*key]));
+        (0..=41).filter(has).collect()
+    }
+
+    proptest! {
+        /// Goal: narrowed ranges have the keys that both have, each once, in the order in which they are read. Method: all keys of one byte, in random ranges with all kinds of ends, read in both directions.
+        #[test]
+        fn narrowed_ranges_have_what_both_have(own in ranges(), others in ranges(), is_backward: bool) {
+            let expected: Vec<u8> =
+                keys(&own).into_iter().filter(|key| keys(&others).contains(key)).collect();
+            let mut narrowed = own.clone();
+            if !is_backward {
+                narrowed.reverse();
+            }
+            narrow(&mut narrowed, &others, is_backward);
+            prop_assert_eq!(keys(&narrowed), expected);
+            if !is_backward {
+                narrowed.reverse();
+            }
+            for pair in narrowed.windows(2) {
+                prop_assert!(is_over(&pair[0].1, &pair[1].0), "{:?}", narrowed);
+            }
+        }
+    }
 }

@@ -7,9 +7,10 @@ use cairn_table::schema::ColumnType;
 use cairn_table::{ColumnBuf, KeyRange, View};
 use cairn_vfs::sync::Arc;
 use datafusion::error::DataFusionError;
-use datafusion::physical_plan::metrics::BaselineMetrics;
+use datafusion::physical_plan::metrics::{BaselineMetrics, Count};
 
 use super::errors::external;
+use super::keys::Found;
 use super::scan::Told;
 use crate::batch::{BATCH_ROWS, Columns, array_of};
 use crate::direct::{Access, Cursor, Leaves};
@@ -29,6 +30,10 @@ pub(super) struct Wanted<'a> {
     pub schema: &'a SchemaRef,
     pub limit: Option<usize>,
     pub told: &'a [Told],
+    /// How many rows there are, about.
+    pub rows: u64,
+    /// Counts the ranges that are looked up.
+    pub lookups: Count,
 }
 
 /// Batches of one partition.
@@ -71,6 +76,7 @@ impl TableBatches {
                 access,
                 projection: wanted.projection.to_vec(),
                 columns: Columns::new(Arc::clone(wanted.schema), wanted.kinds, BATCH_ROWS),
+                lookups: Some(Lookups::new(wanted)),
             }),
         };
         Ok(TableBatches { source, left, metrics })
@@ -126,6 +132,48 @@ pub(super) struct Blocks {
     schema: SchemaRef,
     /// What is told later.
     waits: Vec<Told>,
+    lookups: Lookups,
+}
+
+/// What rows are looked up by what is told, before the first row.
+struct Lookups {
+    view: View,
+    access: Arc<Access>,
+    /// Those of which it was not known before.
+    told: Vec<Told>,
+    rows: u64,
+    count: Count,
+}
+
+impl Lookups {
+    fn new(wanted: &Wanted<'_>) -> Lookups {
+        Lookups {
+            view: wanted.view.clone(),
+            access: Arc::clone(wanted.access),
+            told: wanted.told.to_vec(),
+            rows: wanted.rows,
+            count: wanted.lookups.clone(),
+        }
+    }
+
+    /// Parts of the access's tree that have all rows that count, where it has become known which these are, and they are few.
+    fn find(&mut self) -> Result<Option<Vec<KeyRange>>, Error> {
+        let (known, unknown) = self.told.drain(..).partition(|told| told.keys.get().is_some());
+        self.told = unknown;
+        let known: Vec<Told> = known;
+        for told in known {
+            let most = Access::lookups_worth(self.rows);
+            let Some(values) = told.keys.get().and_then(|found| found.values(&told.kind, most)) else {
+                continue;
+            };
+            let ranges = self.access.lookups(&self.view, told.column, &values, self.rows)?;
+            if let Some(ranges) = ranges {
+                self.count.add(ranges.len());
+                return Ok(Some(ranges));
+            }
+        }
+        Ok(None)
+    }
 }
 
 impl Blocks {
@@ -134,7 +182,8 @@ impl Blocks {
         let width = wanted.access.table.def().columns.len();
         let projection: Vec<usize> = wanted.projection.iter().map(|&column| column.min(width)).collect();
         let env = Env::new(Cells::None, &[], &NoContext);
-        let later: Vec<_> = wanted.told.iter().map(|told| (told.column, told.kind)).collect();
+        let filters = || wanted.told.iter().filter(|told| told.filters);
+        let later: Vec<_> = filters().map(|told| (told.column, told.kind.kind)).collect();
         let leaves = Leaves::new(wanted.access, wanted.view, ranges, projection.clone(), &later, &env)?;
         Ok(leaves.map(|leaves| Blocks {
             access: Arc::clone(wanted.access),
@@ -142,20 +191,28 @@ impl Blocks {
             projection,
             kinds: wanted.kinds.to_vec(),
             schema: Arc::clone(wanted.schema),
-            waits: wanted.told.to_vec(),
+            waits: filters().cloned().collect(),
+            lookups: Lookups::new(wanted),
         }))
     }
 
     /// From when on it knows which keys count, no others do.
-    fn listen(&mut self) {
+    fn listen(&mut self) -> Result<(), Error> {
         let leaves = &mut self.leaves;
+        if !leaves.have_begun()
+            && let Some(ranges) = self.lookups.find()?
+        {
+            leaves.narrow(&self.access, &ranges);
+        }
         self.waits.retain(|told| match told.keys.get() {
-            Some(members) => {
+            Some(Found::Numbers(members)) => {
                 leaves.and_among(told.column, members);
                 false
             }
+            Some(Found::Few(_)) => false,
             None => true,
         });
+        Ok(())
     }
 
     /// Appends leaves to columns, one for each of the projection, until there are so many rows or no more leaves; how many rows there are then.
@@ -164,7 +221,7 @@ impl Blocks {
     pub fn read(&mut self, columns: &mut [ColumnBuf], enough: usize) -> Result<usize, Error> {
         let mut rows = 0;
         while rows < enough {
-            self.listen();
+            self.listen()?;
             let (projection, columns) = (&self.projection, &mut *columns);
             let more = self.leaves.next_with(&self.access, |leaf| {
                 for (&column, to) in projection.iter().zip(columns) {
@@ -201,12 +258,19 @@ struct Rows {
     access: Arc<Access>,
     projection: Vec<usize>,
     columns: Columns,
+    /// `None` once it has begun.
+    lookups: Option<Lookups>,
 }
 
 impl Rows {
     fn fill(&mut self, left: &mut usize) -> Result<Option<RecordBatch>, Error> {
         let env = Env::new(Cells::None, &[], &NoContext);
         let own = self.access.table.def().columns.len();
+        if let Some(mut lookups) = self.lookups.take()
+            && let Some(ranges) = lookups.find()?
+        {
+            self.cursor.narrow(&self.access, &ranges);
+        }
         while self.columns.rows() < BATCH_ROWS && *left > 0 {
             if !self.cursor.advance(&self.access, &env)? {
                 *left = 0;

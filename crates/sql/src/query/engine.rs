@@ -18,7 +18,9 @@ use datafusion::prelude::SessionConfig;
 use super::aggregate_rule::AggregateScans;
 use super::days::Days;
 use super::functions;
+use super::give_way::JoinsGiveWay;
 use super::join_keys::TellKeys;
+use super::late_columns::LateColumns;
 use super::literals::Literals;
 use super::lone_rows::LoneRows;
 use super::multisets::Multisets;
@@ -97,11 +99,13 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
-/// DataFusion's rules for what a query does, and ours behind the one that computes constants: what it leaves is still to be moved to the tables.
+/// DataFusion's rules for what a query does, and ours: behind the one that computes constants, since what it leaves is still to be moved to the tables, and before the one that leaves out columns.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");
     rules.insert(constants.map_or(0, |at| at + 1), Arc::new(Days));
+    let columns = rules.iter().position(|rule| rule.name() == "optimize_projections");
+    rules.insert(columns.unwrap_or(rules.len()), Arc::new(LateColumns));
     rules
 }
 
@@ -110,6 +114,7 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
 fn physical_rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
     let mut rules = PhysicalOptimizer::new().rules;
     rules.retain(|rule| !rule.name().starts_with("FilterPushdown"));
+    rules.push(Arc::new(JoinsGiveWay));
     rules.push(Arc::new(AggregateScans));
     rules.push(Arc::new(TellKeys));
     rules.push(Arc::new(ShareTotals));

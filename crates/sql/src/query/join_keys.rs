@@ -20,6 +20,7 @@ use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMerge
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
 use super::aggregate_scan::AggregateScan;
+use super::give_way::GiveWay;
 use super::keys::{JoinKeys, Keys, are_noted};
 use super::scan::TableScan;
 
@@ -68,9 +69,13 @@ fn tell(plan: Plan) -> Result<Transformed<Plan>> {
             | JoinType::RightSemi
     );
     let is_plain = join.null_equality() == NullEquality::NullEqualsNothing && !join.null_aware;
-    if !are_dropped || !is_plain || !leaves_out(join.left()) {
+    if !are_dropped || !is_plain {
         return Ok(Transformed::no(plan));
     }
+    // Where the side is divided by its keys they are noted before: a part of it comes to its end when all of what is divided has.
+    let divided = join.left().downcast_ref::<RepartitionExec>().map(RepartitionExec::input);
+    let noted = divided.unwrap_or(join.left());
+    let is_part = leaves_out(noted);
     let (mut right, mut told) = (Arc::clone(join.right()), Vec::new());
     for (left_key, right_key) in join.on() {
         let (Some(left_key), Some(right_key)) =
@@ -78,12 +83,15 @@ fn tell(plan: Plan) -> Result<Transformed<Plan>> {
         else {
             continue;
         };
-        let schema = join.left().schema();
-        if !schema.fields().get(left_key.index()).is_some_and(|field| are_noted(field.data_type())) {
+        let schema = noted.schema();
+        let Some(kind) = schema.fields().get(left_key.index()).map(|field| field.data_type()) else {
+            continue;
+        };
+        if !are_noted(kind) {
             continue;
         }
-        let keys = Keys::of(join.left().output_partitioning().partition_count());
-        if let Some(new) = told_scan(&right, right_key.index(), &keys)? {
+        let keys = Keys::of(noted.output_partitioning().partition_count(), kind);
+        if let Some(new) = told_scan(&right, right_key.index(), &keys, is_part)? {
             right = new;
             told.push((left_key.index(), keys));
         }
@@ -91,7 +99,8 @@ fn tell(plan: Plan) -> Result<Transformed<Plan>> {
     if told.is_empty() {
         return Ok(Transformed::no(plan));
     }
-    let left: Plan = Arc::new(JoinKeys::new(Arc::clone(join.left()), told));
+    let noting: Plan = Arc::new(JoinKeys::new(Arc::clone(noted), told));
+    let left = if divided.is_some() { with_children(join.left(), vec![noting])? } else { noting };
     Ok(Transformed::yes(with_children(&plan, vec![left, right])?))
 }
 
@@ -108,18 +117,18 @@ fn leaves_out(plan: &Plan) -> bool {
 }
 
 /// The plan, whose scan of a column's table is told the keys; `None` where that column does not come from a scan that can look at them, unchanged, or where an
-/// operator between them would make something else of fewer rows.
-fn told_scan(plan: &Plan, column: usize, keys: &Arc<Keys>) -> Result<Option<Plan>> {
+/// operator between them would make something else of fewer rows. `is_part`: the keys may leave rows out even if they are many.
+fn told_scan(plan: &Plan, column: usize, keys: &Arc<Keys>, is_part: bool) -> Result<Option<Plan>> {
     if plan.fetch().is_some() {
         return Ok(None);
     }
     if let Some(scan) = plan.downcast_ref::<TableScan>() {
-        return Ok(scan.told(column, keys).map(|scan| Arc::new(scan) as Plan));
+        return Ok(scan.told(column, keys, is_part).map(|scan| Arc::new(scan) as Plan));
     }
     let Some((child, column)) = comes_from(plan, column) else { return Ok(None) };
     let mut children: Vec<Plan> = plan.children().into_iter().map(Arc::clone).collect();
     let Some(place) = children.get_mut(child) else { return Ok(None) };
-    match told_scan(place, column, keys)? {
+    match told_scan(place, column, keys, is_part)? {
         Some(told) => {
             *place = told;
             with_children(plan, children).map(Some)
@@ -136,6 +145,7 @@ fn comes_from(plan: &Plan, column: usize) -> Option<(usize, usize)> {
         || plan.is::<SortExec>()
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<JoinKeys>()
+        || plan.is::<GiveWay>()
         || plan.is::<AggregateScan>();
     if is_passed_on {
         return Some((0, column));

@@ -26,6 +26,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use super::aggregate_rule::aggregate_scans;
 use super::aggregate_scan::AggregateScan;
+use super::give_way::GiveWay;
 use super::join_keys::{tell_keys, without_keys};
 use super::scan::TableScan;
 use super::share::share_totals;
@@ -129,6 +130,7 @@ fn begins_anew(plan: &Plan) -> bool {
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>()
         || plan.is::<CooperativeExec>()
+        || plan.is::<GiveWay>()
         || plan.is::<ScalarSubqueryExec>()
 }
 

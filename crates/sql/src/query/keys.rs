@@ -1,19 +1,22 @@
 //! The keys that one side of a hash join has, for the scan on its other side.
 //!
 //! A hash join reads the smaller side whole before it asks for a row of the larger one. By then it is known which keys there are at all, and of the larger
-//! side most rows may have no partner: their other columns need not be read, sent to another thread or hashed. [`JoinKeys`] stands on top of the smaller side and notes the keys that come by; the
+//! side most rows may have no partner: their other columns need not be read, sent to another thread or hashed. Where the keys are few, their rows are looked up, and the larger side is not read at all.
+//! [`JoinKeys`] stands on top of the smaller side and notes the keys that come by; the
 //! scan ([`TableScan`](super::scan::TableScan)) looks at them once all are there, and until then gives what it has. The idea is that of semijoin reduction by a filter (Bratbergsengen,
-//! VLDB 1984); DuckDB and DataFusion's own scans of files do it too.
+//! VLDB 1984); DuckDB and DataFusion's own scans of files do it too. With lookups it is a join by an index that is chosen while it runs, when it is known how many there will be.
 
+use std::collections::HashSet;
 use std::fmt;
 
-use arrow::array::{Array, AsArray, PrimitiveArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, AsArray, PrimitiveArray, RecordBatch};
 use arrow::datatypes::{
-    ArrowPrimitiveType, DataType, Date32Type, Int16Type, Int32Type, Int64Type, SchemaRef,
+    ArrowPrimitiveType, DataType, Date32Type, Int16Type, Int32Type, Int64Type, SchemaRef, TimeUnit,
 };
+use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::{Arc, Mutex, OnceLock, lock};
-use datafusion::common::Statistics;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ScalarValue, Statistics};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::PhysicalExpr;
@@ -26,57 +29,190 @@ use datafusion::physical_plan::{
 };
 use futures_util::{StreamExt, stream};
 
+use super::value::datum;
+use crate::datum::Datum;
 use crate::direct::{Members, TooWide};
+
+/// Rows whose keys are remembered one by one, where they are no numbers near one another. More are not worth it: nobody looks up so many.
+const ROWS_ONE_BY_ONE: usize = 1 << 14;
+
+/// Bytes of the longest key that is remembered.
+const KEY_BYTES: usize = 1 << 10;
 
 /// Which keys one side of a join has, as soon as that is known.
 #[derive(Debug)]
 pub(super) struct Keys {
+    kind: DataType,
     gathered: Mutex<Gathered>,
-    found: OnceLock<Arc<Members>>,
+    found: OnceLock<Found>,
 }
 
 #[derive(Debug)]
 struct Gathered {
     /// Partitions that have not come to their end.
     left: usize,
-    members: Result<Members, TooWide>,
+    noted: Noted,
 }
 
-/// Whether keys of a type can be noted.
-pub(super) fn are_noted(kind: &DataType) -> bool {
+/// All keys of a side.
+#[derive(Debug, Clone)]
+pub(super) enum Found {
+    /// Whole numbers, or days.
+    Numbers(Arc<Members>),
+    Few(Arc<HashSet<ScalarValue>>),
+}
+
+/// Keys that have come by so far.
+#[derive(Debug)]
+enum Noted {
+    Numbers(Members),
+    /// And of how many rows they are.
+    Few(HashSet<ScalarValue>, usize),
+    /// Of more rows than are remembered.
+    TooMany,
+}
+
+/// Whether keys of a type are numbers, of which any number can be noted if they are near one another.
+pub(super) fn are_numbers(kind: &DataType) -> bool {
     matches!(kind, DataType::Int16 | DataType::Int32 | DataType::Int64 | DataType::Date32)
 }
 
+/// Whether keys of a type can be noted: those that are equal where their bytes in a tree are.
+pub(super) fn are_noted(kind: &DataType) -> bool {
+    let is_exact = matches!(
+        kind,
+        DataType::Utf8View
+            | DataType::BinaryView
+            | DataType::Decimal128(..)
+            | DataType::Time64(TimeUnit::Microsecond)
+            | DataType::Timestamp(TimeUnit::Microsecond, None)
+    );
+    is_exact || are_numbers(kind)
+}
+
 impl Keys {
-    /// Keys that come from so many partitions.
-    pub fn of(partitions: usize) -> Arc<Keys> {
-        let gathered = Gathered { left: partitions, members: Ok(Members::default()) };
-        Arc::new(Keys { gathered: Mutex::new(gathered), found: OnceLock::new() })
+    /// Keys of a type that come from so many partitions.
+    pub fn of(partitions: usize, kind: &DataType) -> Arc<Keys> {
+        let gathered = Gathered { left: partitions, noted: Noted::new(kind) };
+        Arc::new(Keys { kind: kind.clone(), gathered: Mutex::new(gathered), found: OnceLock::new() })
     }
 
-    /// All of them; `None` before they are all there, and where they are too far from each other.
-    pub fn get(&self) -> Option<&Arc<Members>> {
+    /// Their type.
+    pub fn kind(&self) -> &DataType {
+        &self.kind
+    }
+
+    /// All of them; `None` before they are all there, and where they are too many.
+    pub fn get(&self) -> Option<&Found> {
         self.found.get()
     }
 
     /// What a partition has, all of which was seen.
-    fn add(&self, members: Result<Members, TooWide>) {
+    fn add(&self, noted: Noted) {
         let mut gathered = lock(&self.gathered);
-        let added = match (&mut gathered.members, members) {
-            (Ok(all), Ok(members)) => all.insert_all(&members),
-            _ => Err(TooWide),
-        };
-        if let Err(error) = added {
-            gathered.members = Err(error);
-        }
         gathered.left = gathered.left.saturating_sub(1);
-        if gathered.left == 0
-            && let Ok(members) = std::mem::replace(&mut gathered.members, Err(TooWide))
-        {
-            // Nobody else comes last.
-            let _ = self.found.set(Arc::new(members));
+        let all = std::mem::replace(&mut gathered.noted, Noted::TooMany).and(noted, &self.kind);
+        if gathered.left > 0 {
+            gathered.noted = all;
+            return;
+        }
+        let found = match all {
+            Noted::Numbers(members) => Found::Numbers(Arc::new(members)),
+            Noted::Few(keys, _) => Found::Few(Arc::new(keys)),
+            Noted::TooMany => return,
+        };
+        // Nobody else comes last.
+        let _ = self.found.set(found);
+    }
+}
+
+impl Found {
+    /// The keys as values of a column; `None` where there are more than so many.
+    pub fn values(&self, kind: &ColumnType, most: usize) -> Option<Vec<Datum>> {
+        match self {
+            Found::Numbers(members) => {
+                let value = |number| datum(&number_of(&data_type(kind)?, number)?, kind);
+                (members.count() <= most).then(|| members.values().filter_map(value).collect())
+            }
+            Found::Few(keys) => {
+                (keys.len() <= most).then(|| keys.iter().filter_map(|key| datum(key, kind)).collect())
+            }
         }
     }
+}
+
+impl Noted {
+    fn new(kind: &DataType) -> Noted {
+        if are_numbers(kind) { Noted::Numbers(Members::default()) } else { Noted::Few(HashSet::new(), 0) }
+    }
+
+    /// Takes in the keys of a column. NULL equals nothing.
+    fn note(&mut self, column: &ArrayRef) {
+        if let Noted::Numbers(members) = self {
+            if note_numbers(column, members).is_ok() {
+                return;
+            }
+            *self = std::mem::replace(self, Noted::TooMany).one_by_one(column.data_type());
+        }
+        if let Noted::Few(keys, rows) = self {
+            *rows += column.len();
+            if *rows > ROWS_ONE_BY_ONE {
+                *self = Noted::TooMany;
+                return;
+            }
+            for at in (0..column.len()).filter(|at| column.is_valid(*at)) {
+                match ScalarValue::try_from_array(column, at) {
+                    Ok(key) if key.size() <= KEY_BYTES => _ = keys.insert(key),
+                    _ => return *self = Noted::TooMany,
+                }
+            }
+        }
+    }
+
+    /// Numbers that turn out to be far from one another are remembered as other keys are.
+    fn one_by_one(self, kind: &DataType) -> Noted {
+        let Noted::Numbers(members) = self else { return self };
+        let count = members.count();
+        if count > ROWS_ONE_BY_ONE {
+            return Noted::TooMany;
+        }
+        Noted::Few(members.values().filter_map(|number| number_of(kind, number)).collect(), count)
+    }
+
+    /// With what another one has.
+    fn and(self, other: Noted, kind: &DataType) -> Noted {
+        match (self, other) {
+            (Noted::Numbers(mut members), Noted::Numbers(others)) => match members.insert_all(&others) {
+                Ok(()) => Noted::Numbers(members),
+                Err(TooWide) => {
+                    let all = Noted::Numbers(members).one_by_one(kind);
+                    all.and(Noted::Numbers(others).one_by_one(kind), kind)
+                }
+            },
+            (Noted::Few(mut keys, rows), Noted::Few(others, more)) if rows + more <= ROWS_ONE_BY_ONE => {
+                keys.extend(others);
+                Noted::Few(keys, rows + more)
+            }
+            (few @ Noted::Few(..), numbers @ Noted::Numbers(_))
+            | (numbers @ Noted::Numbers(_), few @ Noted::Few(..)) => few.and(numbers.one_by_one(kind), kind),
+            _ => Noted::TooMany,
+        }
+    }
+}
+
+fn data_type(kind: &ColumnType) -> Option<DataType> {
+    Some(crate::batch::data_type(kind)).filter(are_numbers)
+}
+
+/// A number as a value of one of the types of [`are_numbers`].
+fn number_of(kind: &DataType, number: i64) -> Option<ScalarValue> {
+    Some(match kind {
+        DataType::Int16 => ScalarValue::Int16(Some(number.try_into().ok()?)),
+        DataType::Int32 => ScalarValue::Int32(Some(number.try_into().ok()?)),
+        DataType::Int64 => ScalarValue::Int64(Some(number)),
+        DataType::Date32 => ScalarValue::Date32(Some(number.try_into().ok()?)),
+        _ => return None,
+    })
 }
 
 /// Passes batches on, and notes the values of some columns.
@@ -163,8 +299,11 @@ impl ExecutionPlan for JoinKeys {
             return Ok(input);
         }
         let schema: SchemaRef = input.schema();
-        let noted =
-            self.keys.iter().map(|(column, keys)| (*column, Arc::clone(keys), Ok(Members::default())));
+        let noted = self.keys.iter().map(|(column, keys)| NotedColumn {
+            column: *column,
+            noted: Noted::new(keys.kind()),
+            keys: Arc::clone(keys),
+        });
         let noting = Noting { input, noted: noted.collect() };
         let batches = stream::unfold(noting, |mut noting| async move {
             let batch = noting.next().await?;
@@ -186,34 +325,36 @@ impl ExecutionPlan for JoinKeys {
 /// A partition's batches, and the keys that were in them.
 struct Noting {
     input: SendableRecordBatchStream,
-    noted: Vec<(usize, Arc<Keys>, Result<Members, TooWide>)>,
+    noted: Vec<NotedColumn>,
+}
+
+struct NotedColumn {
+    column: usize,
+    keys: Arc<Keys>,
+    noted: Noted,
 }
 
 impl Noting {
     async fn next(&mut self) -> Option<Result<RecordBatch>> {
         let batch = self.input.next().await;
         match &batch {
-            Some(Ok(batch)) => self.note(batch),
+            Some(Ok(batch)) => {
+                for of in &mut self.noted {
+                    match batch.columns().get(of.column) {
+                        Some(column) => of.noted.note(column),
+                        None => of.noted = Noted::TooMany,
+                    }
+                }
+            }
             // What comes after an error is not known.
             Some(Err(_)) => self.noted.clear(),
-            None => self.noted.drain(..).for_each(|(_, keys, members)| keys.add(members)),
+            None => self.noted.drain(..).for_each(|of| of.keys.add(of.noted)),
         }
         batch
     }
-
-    fn note(&mut self, batch: &RecordBatch) {
-        for (column, _, members) in &mut self.noted {
-            if let Ok(noted) = members
-                && let Err(error) = note_column(batch, *column, noted)
-            {
-                *members = Err(error);
-            }
-        }
-    }
 }
 
-fn note_column(batch: &RecordBatch, column: usize, members: &mut Members) -> Result<(), TooWide> {
-    let array = batch.columns().get(column).ok_or(TooWide)?;
+fn note_numbers(array: &ArrayRef, members: &mut Members) -> Result<(), TooWide> {
     if let Some(values) = array.as_primitive_opt::<Int32Type>() {
         note_values(values, members)
     } else if let Some(values) = array.as_primitive_opt::<Int64Type>() {
@@ -225,7 +366,6 @@ fn note_column(batch: &RecordBatch, column: usize, members: &mut Members) -> Res
     }
 }
 
-/// NULL equals nothing.
 fn note_values<T: ArrowPrimitiveType<Native: Into<i64>>>(
     values: &PrimitiveArray<T>,
     members: &mut Members,
@@ -238,36 +378,96 @@ fn note_values<T: ArrowPrimitiveType<Native: Into<i64>>>(
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{Int64Array, StringViewArray};
+
     use super::*;
 
-    fn members(values: &[i64]) -> Members {
-        let mut members = Members::default();
-        values.iter().for_each(|value| members.insert(*value).unwrap());
-        members
+    fn numbers(values: &[i64]) -> ArrayRef {
+        Arc::new(Int64Array::from(values.to_vec()))
     }
 
-    /// Goal: keys are told when all partitions have come to their end, whole, and not before; never where those of one are too far apart, or of all together, or one broke off. Method: partitions in turn.
+    fn noted(kind: &DataType, arrays: &[ArrayRef]) -> Noted {
+        let mut noted = Noted::new(kind);
+        arrays.iter().for_each(|array| noted.note(array));
+        noted
+    }
+
+    /// What is told of partitions, in order; `None` where nothing is.
+    fn told(kind: &DataType, parts: Vec<Noted>) -> Option<Vec<ScalarValue>> {
+        let keys = Keys::of(parts.len(), kind);
+        for part in parts {
+            assert!(keys.get().is_none(), "told too early");
+            keys.add(part);
+        }
+        let mut found: Vec<ScalarValue> = match keys.get()? {
+            Found::Numbers(members) => members.values().map(|at| number_of(kind, at).unwrap()).collect(),
+            Found::Few(keys) => keys.iter().cloned().collect(),
+        };
+        found.sort_by(|one, other| one.partial_cmp(other).unwrap());
+        Some(found)
+    }
+
+    /// Goal: keys are told when all partitions have come to their end, whole, and not before; numbers too, that are far from each other in one partition or between two, as long as they are
+    /// few. Method: partitions in turn, with numbers near and far, in one batch and in two.
     #[test]
     fn keys_are_told_when_all_are_there() {
-        let keys = Keys::of(3);
-        for values in [&[5, 9][..], &[], &[-70, 5]] {
-            assert!(keys.get().is_none());
-            keys.add(Ok(members(values)));
-        }
-        let found = keys.get().unwrap();
-        assert_eq!(found.range(), Some((-70, 9)));
-        assert!([5, 9, -70].iter().all(|value| found.holds(*value)) && !found.holds(0));
+        let kind = DataType::Int64;
+        let far = 1 << 40;
         for parts in [
-            [Ok(members(&[1])), Err(TooWide)],
-            [Err(TooWide), Ok(members(&[1]))],
-            [Ok(members(&[0])), Ok(members(&[i64::MAX]))],
+            vec![vec![5, 9], vec![], vec![-70, 5]],
+            vec![vec![5, far], vec![7]],
+            vec![vec![5], vec![far], vec![-far, 5]],
+            vec![vec![i64::MIN, i64::MAX], vec![0]],
+            vec![vec![]],
         ] {
-            let keys = Keys::of(2);
-            parts.into_iter().for_each(|part| keys.add(part));
-            assert!(keys.get().is_none());
+            let mut expected: Vec<i64> = parts.concat();
+            expected.sort_unstable();
+            expected.dedup();
+            let expected: Vec<_> = expected.into_iter().map(|key| ScalarValue::Int64(Some(key))).collect();
+            for in_one_batch in [true, false] {
+                let of = |part: &Vec<i64>| {
+                    let batches = if in_one_batch {
+                        vec![numbers(part)]
+                    } else {
+                        part.iter().map(|key| numbers(&[*key])).collect()
+                    };
+                    noted(&kind, &batches)
+                };
+                assert_eq!(told(&kind, parts.iter().map(of).collect()), Some(expected.clone()), "{parts:?}");
+            }
         }
-        let broken = Keys::of(2);
-        broken.add(Ok(members(&[1])));
-        assert!(broken.get().is_none());
+    }
+
+    /// Goal: texts are told as numbers are, NULL is nobody's, and where there are too many of them nothing is told, of one partition or of two together. Method: counts around the most.
+    #[test]
+    fn keys_that_are_too_many_are_not_told() {
+        let kind = DataType::Utf8View;
+        let texts = |count: usize| -> ArrayRef {
+            Arc::new(
+                (0..count)
+                    .map(|at| (at % 5 > 0).then(|| format!("key {}", at % 3)))
+                    .collect::<StringViewArray>(),
+            )
+        };
+        let expected: Vec<_> = (0..3).map(|at| ScalarValue::Utf8View(Some(format!("key {at}")))).collect();
+        for (counts, is_told) in [
+            (vec![ROWS_ONE_BY_ONE], true),
+            (vec![ROWS_ONE_BY_ONE + 1], false),
+            (vec![ROWS_ONE_BY_ONE - 20, 20], true),
+            (vec![20, ROWS_ONE_BY_ONE - 19], false),
+            (vec![ROWS_ONE_BY_ONE + 1, 20], false),
+        ] {
+            let parts = counts.iter().map(|count| noted(&kind, &[texts(*count)])).collect();
+            assert_eq!(told(&kind, parts), is_told.then(|| expected.clone()), "{counts:?}");
+        }
+        let far: Vec<i64> = (0..).map(|at| at << 30).take(ROWS_ONE_BY_ONE + 1).collect();
+        assert_eq!(told(&DataType::Int64, vec![noted(&DataType::Int64, &[numbers(&far)])]), None);
+        let near: Vec<i64> = (0..ROWS_ONE_BY_ONE as i64 + 1).collect();
+        let kept = told(&DataType::Int64, vec![noted(&DataType::Int64, &[numbers(&near)])]);
+        assert_eq!(kept.map(|keys| keys.len()), Some(near.len()));
+        // As many as are not remembered one by one, and one that is far from them.
+        let parts =
+            vec![noted(&DataType::Int64, &[numbers(&near)]), noted(&DataType::Int64, &[numbers(&[1 << 50])])];
+        assert_eq!(told(&DataType::Int64, parts), None);
     }
 }

@@ -16,7 +16,9 @@ use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr};
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, ReplaceChildrenOptions};
-use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -25,7 +27,8 @@ use datafusion::physical_plan::{
 
 use super::batches::{Blocks, TableBatches, Wanted};
 use super::errors::external;
-use super::keys::Keys;
+use super::keys::{Keys, are_numbers};
+use crate::batch::data_type;
 use crate::datum::DatumRef;
 use crate::direct::{Access, Ranges};
 use crate::expr::{Cells, Comparison, Env, NoContext, Node};
@@ -59,8 +62,10 @@ pub(super) struct TableScan {
 #[derive(Debug, Clone)]
 pub(super) struct Told {
     pub column: usize,
-    pub kind: Type,
+    pub kind: ColumnType,
     pub keys: Arc<Keys>,
+    /// Whether rows are looked at for their keys where they are not looked up by them.
+    pub filters: bool,
 }
 
 impl TableScan {
@@ -76,7 +81,8 @@ impl TableScan {
         threads: usize,
     ) -> Result<Self> {
         let ranges = partitions(&view, &access, limit, threads).map_err(external)?;
-        let statistics = narrowed(statistics, &access, limit);
+        let rows = rows_of(&view, &access, &ranges).map_err(external)?;
+        let statistics = narrowed(statistics, rows, &access, limit);
         let equivalences = match ordering(&access, &projection, &schema) {
             Some(ordering) => EquivalenceProperties::new_with_orderings(Arc::clone(&schema), [ordering]),
             None => EquivalenceProperties::new(Arc::clone(&schema)),
@@ -171,8 +177,23 @@ impl TableScan {
             schema: &schema,
             limit: None,
             told: &self.told,
+            rows: self.rows_about(),
+            lookups: self.count_lookups(partition),
         };
         Blocks::new(&wanted, self.ranges.get(partition).cloned().unwrap_or_default()).map_err(external)
+    }
+
+    /// How many rows it has, about.
+    fn rows_about(&self) -> u64 {
+        self.statistics.num_rows.get_value().map_or(self.rows, |rows| *rows as u64)
+    }
+
+    /// Counts what is looked up.
+    fn count_lookups(&self, partition: usize) -> Count {
+        if self.told.is_empty() {
+            return Count::new();
+        }
+        MetricBuilder::new(&self.metrics).counter("lookups", partition)
     }
 
     fn view(&self) -> Result<&View> {
@@ -180,20 +201,40 @@ impl TableScan {
         view.ok_or_else(|| DataFusionError::Internal("a plan that is kept is run as it is".to_owned()))
     }
 
-    /// The same that looks at the keys which one of the columns that it gives has to have; `None` where it cannot.
-    pub fn told(&self, column: usize, keys: &Arc<Keys>) -> Option<TableScan> {
+    /// The same that looks at the keys which one of the columns that it gives has to have; `None` where it cannot, and where that is of no use: the keys are not a part of what there is
+    /// (`is_part`), and rows cannot be looked up by them.
+    pub fn told(&self, column: usize, keys: &Arc<Keys>, is_part: bool) -> Option<TableScan> {
         let column = *self.projection.get(column)?;
-        let kind = self.access.table.def().columns.get(column)?.kind.kind;
-        let can = matches!(kind, Type::SmallInt | Type::Int | Type::BigInt | Type::Date)
-            && self.limit.is_none()
-            && self.access.conditions.is_some()
-            && !self.access.fetches;
-        can.then(|| {
+        let kind = self.access.table.def().columns.get(column)?.kind.clone();
+        if *keys.kind() != data_type(&kind) || self.limit.is_some() {
+            return None;
+        }
+        let filters =
+            is_part && are_numbers(keys.kind()) && self.access.conditions.is_some() && !self.access.fetches;
+        let looks_up = is_looked_up(kind.kind) && self.access.can_look_up(column);
+        (filters || looks_up).then(|| {
             let mut told = self.told.clone();
-            told.push(Told { column, kind, keys: Arc::clone(keys) });
+            told.push(Told { column, kind, keys: Arc::clone(keys), filters });
             TableScan { told, metrics: ExecutionPlanMetricsSet::new(), ..self.clone() }
         })
     }
+}
+
+/// Types whose values in batches are those of trees one by one.
+fn is_looked_up(kind: Type) -> bool {
+    matches!(
+        kind,
+        Type::SmallInt
+            | Type::Int
+            | Type::BigInt
+            | Type::Date
+            | Type::Time
+            | Type::Timestamp
+            | Type::Decimal
+            | Type::Text
+            | Type::Uuid
+            | Type::Blob
+    )
 }
 
 /// The keys of each partition.
@@ -225,32 +266,46 @@ fn partitions(
     Ok(split.into_iter().map(|range| vec![range]).collect())
 }
 
-/// Guesses how many rows a condition leaves.
-fn narrowed(statistics: Statistics, access: &Access, limit: Option<usize>) -> Statistics {
+/// Ranges whose rows are guessed one by one; of more of them every nth is.
+const RANGES_GUESSED: usize = 16;
+
+/// How many rows the ranges of partitions have, about; `None` for those of the whole table.
+///
+/// Errors: of the table.
+fn rows_of(view: &View, access: &Access, partitions: &[Vec<KeyRange>]) -> crate::Result<Option<u64>> {
+    if access.is_full() {
+        return Ok(None);
+    }
+    let ranges: Vec<&KeyRange> = partitions.iter().flatten().collect();
+    let step = ranges.len().div_ceil(RANGES_GUESSED).max(1);
+    let mut rows = 0;
+    for (start, end) in ranges.iter().step_by(step) {
+        let range = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+        rows += view.rows_about(&access.table, access.index, range)?;
+    }
+    let looked_at = ranges.len().div_ceil(step).max(1) as u64;
+    Ok(Some(rows * ranges.len() as u64 / looked_at))
+}
+
+/// What is known of the `rows` rows of its ranges that meet the conditions.
+fn narrowed(statistics: Statistics, rows: Option<u64>, access: &Access, limit: Option<usize>) -> Statistics {
     use datafusion::common::stats::Precision;
     let mut statistics = statistics;
-    if let Precision::Inexact(rows) = statistics.num_rows {
-        let range = &access.range;
-        let mut left = rows;
-        if range.is_point {
-            left = left.min(1);
-        } else if !access.is_full() {
-            for _ in &range.prefix {
-                left /= 10;
-            }
-            if range.any_of.is_some() {
-                left /= 5;
-            }
-            if range.lower.is_some() || range.upper.is_some() {
-                left /= 3;
-            }
-            left = left.max(1);
-        }
-        left = ((left as f64 * share_of_texts(access)).ceil() as usize).max(usize::from(left > 0));
-        left = limit.map_or(left, |limit| left.min(limit));
+    if let Precision::Inexact(all) = statistics.num_rows {
+        let left = rows.map_or(all, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        let left = ((left as f64 * share_of_texts(access)).ceil() as usize).max(usize::from(all > 0));
+        let left = limit.map_or(left, |limit| left.min(limit));
         let bytes = statistics.total_byte_size.get_value().copied().unwrap_or(0);
-        statistics.total_byte_size = Precision::Inexact(bytes / rows.max(1) * left);
+        statistics.total_byte_size = Precision::Inexact(bytes / all.max(1) * left);
         statistics.num_rows = Precision::Inexact(left);
+        for column in &mut statistics.column_statistics {
+            let fewer = |count: Precision<usize>| match count {
+                Precision::Inexact(count) => Precision::Inexact(count.min(left)),
+                other => other,
+            };
+            (column.distinct_count, column.null_count) =
+                (fewer(column.distinct_count), fewer(column.null_count));
+        }
     }
     statistics
 }
@@ -429,6 +484,8 @@ impl ExecutionPlan for TableScan {
             schema,
             limit: self.limit,
             told: &self.told,
+            rows: self.rows_about(),
+            lookups: self.count_lookups(partition),
         };
         let metrics = BaselineMetrics::new(&self.metrics, partition);
         let batches = TableBatches::new(&wanted, ranges, metrics).map_err(external)?;

@@ -64,7 +64,7 @@ const QUERIES: [(&str, bool); 17] = [
     ),
     (
         "select count(*), sum(large.v) from large join small on large.k = small.k join third on third.id = large.id and third.k = small.w",
-        false,
+        true,
     ),
     (
         "select n, large.id from small join large on small.k = large.k where w < 5 and large.v % 5 = 1 and large.id > 9000",

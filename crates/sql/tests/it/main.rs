@@ -18,6 +18,7 @@ mod direct;
 mod general;
 mod joins;
 mod large;
+mod lookups;
 mod records;
 mod references;
 mod session;

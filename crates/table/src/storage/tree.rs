@@ -8,6 +8,7 @@ mod count;
 mod cursor;
 mod leaves;
 mod level;
+mod place;
 mod relocate;
 mod restructure;
 mod unpack;

@@ -81,6 +81,19 @@ impl Members {
         word.is_some_and(|word| word >> value.rem_euclid(BITS) & 1 == 1)
     }
 
+    /// How many there are. Cost: reads all words.
+    pub fn count(&self) -> usize {
+        self.words.iter().map(|word| word.count_ones() as usize).sum()
+    }
+
+    /// All of them, in order.
+    pub fn values(&self) -> impl Iterator<Item = i64> {
+        (self.base..).zip(&self.words).filter(|(_, word)| **word != 0).flat_map(|(at, &word)| {
+            let bits = (0..BITS).filter(move |bit| word >> bit & 1 == 1);
+            bits.map(move |bit| at * BITS + bit)
+        })
+    }
+
     /// The least and the greatest of them; `None` when there is none.
     pub fn range(&self) -> Option<(i64, i64)> {
         let first = self.words.iter().position(|word| *word != 0)?;
@@ -119,6 +132,8 @@ mod tests {
                 both.insert_all(&other).unwrap();
                 for found in [&all, &both] {
                     assert_eq!(found.range(), Some((*expected.first().unwrap(), *expected.last().unwrap())));
+                    assert_eq!(found.count(), expected.len());
+                    assert!(found.values().eq(expected.iter().copied()), "{found:?}");
                     for at in -200..1300 {
                         let value = from.saturating_add(at);
                         assert_eq!(found.holds(value), expected.contains(&value), "{value} around {from}");

@@ -1,0 +1,38 @@
+//! Where in a tree a key is, as a share of its records.
+
+use std::ops::Bound;
+
+use super::Tree;
+use crate::Result;
+use crate::storage::node::Node;
+
+impl Tree {
+    /// About what share of the records lies in a range: by the places of its ends among the children of each node on the way to them, as if all nodes of a level had as many
+    /// (what InnoDB calls a dive). Exact to a leaf or two; 0 where both ends are in one leaf. Cost: two walks down. Errors: the pool's, [`Error::Corruption`](crate::Error::Corruption).
+    pub(crate) fn share(&self, (start, end): (Bound<&[u8]>, Bound<&[u8]>)) -> Result<f64> {
+        let place = |bound, otherwise| match bound {
+            Bound::Unbounded => Ok(otherwise),
+            Bound::Included(key) | Bound::Excluded(key) => self.place(key),
+        };
+        Ok((place(end, 1.0)? - place(start, 0.0)?).max(0.0))
+    }
+
+    /// What share of the leaves is before the one that holds a key.
+    fn place(&self, key: &[u8]) -> Result<f64> {
+        self.attempt(|| {
+            let mut view = self.view(self.root)?;
+            let mut level = self.level(&view)?;
+            let (mut place, mut width) = (0.0, 1.0);
+            while level > 0 {
+                let node = Node(&view);
+                let count = self.sound(&view, node.count())?;
+                let (child, at) = self.sound(&view, node.child_of(key))?;
+                width /= (count + 1) as f64;
+                place += width * at as f64;
+                view = self.below(&view, level, child)?;
+                level -= 1;
+            }
+            Ok(place)
+        })
+    }
+}
