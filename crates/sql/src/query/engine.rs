@@ -99,13 +99,12 @@ fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     first.into_iter().chain(Analyzer::new().rules).chain(last).collect()
 }
 
-/// DataFusion's rules for what a query does, and ours: behind the one that computes constants, since what it leaves is still to be moved to the tables, and before the one that leaves out columns.
+/// DataFusion's rules for what a query does, and ours: behind the one that computes constants, since what it leaves is still to be moved to the tables, and last, when nothing is left that nobody asks for.
 fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");
     rules.insert(constants.map_or(0, |at| at + 1), Arc::new(Days));
-    let columns = rules.iter().position(|rule| rule.name() == "optimize_projections");
-    rules.insert(columns.unwrap_or(rules.len()), Arc::new(LateColumns));
+    rules.push(Arc::new(LateColumns));
     rules
 }
 

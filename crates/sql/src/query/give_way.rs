@@ -2,21 +2,27 @@
 //!
 //! A task gives way when it asks a scan for more: scans count how often they were asked. A join makes any number of rows of a batch that it was given, and whoever adds them up asks for the next at once. Without a
 //! look in between, `SELECT count(*) FROM a, b, c` would keep a thread for as long as it takes, even after it was cancelled: no later query had a turn. DataFusion's own operator for this counts batches, of which some
-//! have millions of rows.
+//! have millions of rows. And where no pair of rows meets a join's condition, the join makes no batch at all until it has tried them all: so the condition itself looks whether its run is over.
 
+use std::cell::RefCell;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::task::{Context, Poll};
 
 use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, FieldRef, Schema};
 use cairn_vfs::sync::Arc;
+use cairn_vfs::sync::atomic::{AtomicBool, Ordering};
 use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
+use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::ReplaceChildrenOptions;
+use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -24,6 +30,8 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SendableRecordBatchStream,
 };
 use futures_util::{Stream, StreamExt, stream};
+
+use super::errors::external;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -37,14 +45,22 @@ pub(super) struct JoinsGiveWay;
 impl PhysicalOptimizerRule for JoinsGiveWay {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> Result<Plan> {
         let gives_way = |plan: Plan| {
-            let is_join = plan.is::<CrossJoinExec>()
-                || plan.is::<NestedLoopJoinExec>()
-                || plan.is::<HashJoinExec>()
-                || plan.is::<SortMergeJoinExec>();
-            Ok(match is_join {
-                true => Transformed::yes(Arc::new(GiveWay { input: plan }) as Plan),
-                false => Transformed::no(plan),
-            })
+            let join: Plan = if let Some(join) = plan.downcast_ref::<NestedLoopJoinExec>() {
+                let (left, right) = (Arc::clone(join.left()), Arc::clone(join.right()));
+                let projection = join.projection().as_ref().map(|columns| columns.to_vec());
+                let filter = join.filter().map(stoppable);
+                Arc::new(NestedLoopJoinExec::try_new(left, right, filter, join.join_type(), projection)?)
+            } else if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
+                match &join.filter {
+                    Some(filter) => Arc::new(join.builder().with_filter(Some(stoppable(filter))).build()?),
+                    None => plan,
+                }
+            } else if plan.is::<CrossJoinExec>() || plan.is::<SortMergeJoinExec>() {
+                plan
+            } else {
+                return Ok(Transformed::no(plan));
+            };
+            Ok(Transformed::yes(Arc::new(GiveWay { input: join }) as Plan))
         };
         Ok(plan.transform_up(gives_way)?.data)
     }
@@ -106,9 +122,10 @@ impl ExecutionPlan for GiveWay {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let over = context.session_config().get_extension::<Over>();
         let input = self.input.execute(partition, context)?;
         let schema = input.schema();
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, giving_way(input))))
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, giving_way(input, over))))
     }
 
     fn statistics_from_inputs(
@@ -121,7 +138,10 @@ impl ExecutionPlan for GiveWay {
     }
 }
 
-fn giving_way(mut input: SendableRecordBatchStream) -> impl Stream<Item = Result<RecordBatch>> {
+fn giving_way(
+    mut input: SendableRecordBatchStream,
+    over: Option<Arc<Over>>,
+) -> impl Stream<Item = Result<RecordBatch>> {
     let mut rows = 0;
     stream::poll_fn(move |context: &mut Context<'_>| {
         if rows >= ROWS {
@@ -129,7 +149,7 @@ fn giving_way(mut input: SendableRecordBatchStream) -> impl Stream<Item = Result
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let next = input.poll_next_unpin(context);
+        let next = within(over.as_ref(), || input.poll_next_unpin(context));
         match &next {
             Poll::Ready(Some(Ok(batch))) => rows += batch.num_rows(),
             Poll::Ready(_) => {}
@@ -138,4 +158,98 @@ fn giving_way(mut input: SendableRecordBatchStream) -> impl Stream<Item = Result
         }
         next
     })
+}
+
+/// Whether a run is over before its end: nobody wants its rows any more. It is an extension of the run's settings.
+#[derive(Debug, Default)]
+pub(super) struct Over(AtomicBool);
+
+impl Over {
+    /// It is.
+    pub fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+thread_local! {
+    /// The run that this thread is in. A condition is shared by all runs of a plan and cannot know it otherwise.
+    static RUN: RefCell<Option<Arc<Over>>> = const { RefCell::new(None) };
+}
+
+/// Does something as a part of a run.
+fn within<T>(over: Option<&Arc<Over>>, work: impl FnOnce() -> T) -> T {
+    let before = RUN.replace(over.cloned());
+    let done = work();
+    RUN.set(before);
+    done
+}
+
+/// The condition of a join that ends when its run is over.
+fn stoppable(filter: &JoinFilter) -> JoinFilter {
+    let condition = Arc::new(Stoppable { condition: Arc::clone(filter.expression()) });
+    JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}
+
+/// An expression that is an error when the run is over.
+#[derive(Debug, Eq)]
+struct Stoppable {
+    condition: Arc<dyn PhysicalExpr>,
+}
+
+impl PartialEq for Stoppable {
+    fn eq(&self, other: &Self) -> bool {
+        self.condition.eq(&other.condition)
+    }
+}
+
+impl Hash for Stoppable {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.condition.hash(state);
+    }
+}
+
+impl fmt::Display for Stoppable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt(f)
+    }
+}
+
+impl PhysicalExpr for Stoppable {
+    fn data_type(&self, schema: &Schema) -> Result<DataType> {
+        self.condition.data_type(schema)
+    }
+
+    fn nullable(&self, schema: &Schema) -> Result<bool> {
+        self.condition.nullable(schema)
+    }
+
+    fn return_field(&self, schema: &Schema) -> Result<FieldRef> {
+        self.condition.return_field(schema)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        let is_over = RUN.with_borrow(|run| run.as_ref().is_some_and(|over| over.0.load(Ordering::Relaxed)));
+        if is_over {
+            return Err(external(cairn_table::Error::Cancelled.into()));
+        }
+        self.condition.evaluate(batch)
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.condition]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> Result<Arc<dyn PhysicalExpr>> {
+        let condition = children.into_iter().next();
+        let condition =
+            condition.ok_or_else(|| DataFusionError::Internal("a condition of nothing".to_owned()))?;
+        Ok(Arc::new(Stoppable { condition }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt_sql(f)
+    }
 }

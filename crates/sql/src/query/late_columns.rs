@@ -25,7 +25,7 @@ use cairn_vfs::sync::Arc;
 /// Rows that are worth looking up at most.
 const ROWS: usize = 1_000;
 
-/// The rule. It comes before the one that leaves out columns nobody asks for, and behind those that tell sorts how many rows are wanted.
+/// The rule. It comes behind the one that leaves out columns nobody asks for, which comes again then, and those that tell sorts how many rows are wanted.
 #[derive(Debug)]
 pub(super) struct LateColumns;
 

@@ -10,6 +10,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::DataFusionError;
+use datafusion::execution::TaskContext;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::simplify::SimplifyContext;
@@ -23,6 +24,7 @@ use futures_util::StreamExt;
 use super::aside::aside;
 use super::errors::datafusion_error;
 use super::functions::NOW;
+use super::give_way::Over;
 use super::kept::{Kept, Running};
 use super::names::Names;
 use super::provider::Provider;
@@ -148,7 +150,9 @@ impl Query {
         let (physical, running) = self.physical(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
-        let context = engine.state.task_ctx();
+        let over = Arc::new(Over::default());
+        let config = engine.state.config().clone().with_extension(Arc::clone(&over));
+        let context = Arc::new(TaskContext::from(&engine.state).with_session_config(config));
         session.leave_engine();
         let stream = {
             let _within = handle.enter();
@@ -161,7 +165,7 @@ impl Query {
             }
         };
         let timers = session.shared.timers()?;
-        Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone(), timers))
+        Ok(Batches::new(stream, self.kinds.clone(), handle, session.canceller.clone(), over, timers))
     }
 
     /// Operators for a run, and what that has to keep.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use arrow::array::RecordBatch;
 use cairn_table::Canceller;
 use cairn_table::schema::ColumnType;
+use cairn_vfs::sync::Arc;
 use datafusion::error::DataFusionError;
 use datafusion::physical_plan::SendableRecordBatchStream;
 use futures_util::StreamExt;
@@ -14,6 +15,7 @@ use tokio::task::JoinHandle;
 
 use super::arrow_error;
 use super::errors::datafusion_error;
+use super::give_way::Over;
 use crate::batch::BatchReader;
 use crate::error::{Error, Result};
 use crate::sqlstate::INTERNAL_ERROR;
@@ -30,17 +32,20 @@ pub(crate) struct Batches {
     kinds: Vec<ColumnType>,
     timers: Handle,
     canceller: Canceller,
+    /// For operators that do not wait for anything.
+    over: Arc<Over>,
     /// What makes the batches; `None` once it has come to its end.
     task: Option<JoinHandle<()>>,
 }
 
 impl Batches {
     /// Runs a stream on the general path's threads.
-    pub fn new(
+    pub(super) fn new(
         stream: SendableRecordBatchStream,
         kinds: Vec<ColumnType>,
         handle: Handle,
         canceller: Canceller,
+        over: Arc<Over>,
         timers: Handle,
     ) -> Self {
         let (sender, batches) = channel(AHEAD);
@@ -53,7 +58,7 @@ impl Batches {
                 }
             }
         });
-        Batches { batches, kinds, timers, canceller, task: Some(task) }
+        Batches { batches, kinds, timers, canceller, over, task: Some(task) }
     }
 
     /// The next batch; `None` after the last one.
@@ -92,6 +97,7 @@ impl Batches {
     }
 
     fn abort(&self) {
+        self.over.set();
         if let Some(task) = &self.task {
             task.abort();
         }
@@ -114,7 +120,6 @@ impl Drop for Batches {
 #[cfg(test)]
 mod tests {
     use arrow::datatypes::Schema;
-    use cairn_vfs::sync::Arc;
     use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
     use futures_util::stream;
 
@@ -135,8 +140,14 @@ mod tests {
             let stream: SendableRecordBatchStream =
                 Box::pin(RecordBatchStreamAdapter::new(schema, Box::pin(all)));
             let handle = runtime.handle();
-            let mut batches =
-                Batches::new(stream, Vec::new(), handle.clone(), Canceller::new(), handle.clone());
+            let mut batches = Batches::new(
+                stream,
+                Vec::new(),
+                handle.clone(),
+                Canceller::new(),
+                Arc::default(),
+                handle.clone(),
+            );
             assert!(batches.next().unwrap().is_some());
             match (breaks_off, batches.next()) {
                 (false, end) => assert!(end.unwrap().is_none()),

@@ -18,6 +18,7 @@ mod direct;
 mod general;
 mod joins;
 mod large;
+mod late_columns;
 mod lookups;
 mod records;
 mod references;

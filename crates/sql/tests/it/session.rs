@@ -180,6 +180,20 @@ fn stops() {
     assert_eq!((error.sqlstate(), error.message()), ("57014", "canceling statement due to user request"));
     waiter.unwrap().join().unwrap();
     assert_eq!(ask(&mut c, "select 1"), ["1"]);
+    // Those that were stopped keep no thread: as many as there are threads, and rows that nothing is waited for between.
+    for _ in 0..3 {
+        run(&mut c, "set statement_timeout = '50ms'");
+        assert_eq!(fails(&mut c, "select count(*) from t a, t b, t c"), "57014");
+        assert_eq!(
+            fails(
+                &mut c,
+                "select count(*) from t a join t b on a.i % 2 = b.i % 2 join t c on b.i % 2 = c.i % 2"
+            ),
+            "57014"
+        );
+        run(&mut c, "set statement_timeout = '60s'");
+        assert_eq!(ask(&mut c, "select count(distinct a.i) from t a join t b on a.i = b.i"), ["3000"]);
+    }
 }
 
 /// Sequences go on where they were, after rollbacks, DDL in blocks and opening again.
