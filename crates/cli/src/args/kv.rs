@@ -356,7 +356,7 @@ pub struct DumpArgs {
     /// Where.
     #[command(flatten)]
     pub at: At,
-    /// File to write [default: standard output]
+    /// File to write, or - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// What to write [default: by the extension of the file]

@@ -111,6 +111,37 @@ fn scans_keep_to_their_range() {
     scratch.run("kv scan s --prefix a --from b").failed(&["--prefix"]);
 }
 
+/// Goal: a file that is asked for is what the user means by its name: a pipe gets the bytes and stays, a link is followed, - is standard output, and
+/// errors name it. Method: an export and the simulator's, which write by different ways, to each.
+#[test]
+fn outputs_go_where_they_are_named() {
+    let scratch = store();
+    let csv = scratch.run("kv dump s --format csv").ended(0).text();
+    let conf = {
+        scratch.run("sim run --show-config --export conf").ended(0);
+        scratch.read("conf")
+    };
+    let commands =
+        [("kv dump s --format csv -o", csv.as_bytes()), ("sim run --show-config --export", &conf[..])];
+    for (command, content) in commands {
+        let ran = scratch.shell(&format!(
+            "rm -f pipe && mkfifo pipe && (timeout 30 cat pipe > got & cairn {command} pipe > /dev/null; wait) && test -p pipe"
+        ));
+        assert_eq!((ran.code, &scratch.read("got")[..]), (0, content), "{command}: {}", ran.err);
+        let ran = scratch.shell(&format!(
+            "rm -rf d link && mkdir d && echo old > d/f && ln -s d/f link && cairn {command} link > /dev/null && test -L link"
+        ));
+        assert_eq!((ran.code, &scratch.read("d/f")[..]), (0, content), "{command}: {}", ran.err);
+        scratch.run(&format!("{command} d")).failed(&["cannot open d:"]);
+    }
+    scratch.run("kv dump s --format csv -o no/x").failed(&["cannot open no/x:"]);
+    assert_eq!(scratch.run("kv dump s --format csv -o -").ended(0).text(), csv);
+    scratch.run("kv dump s -o -").failed(&["--format"]);
+    scratch.run("kv dump s --format csv -o - --json").failed(&["--json"]);
+    let names = scratch.names();
+    assert!(!names.iter().any(|name| name == "-" || name.contains(".tmp")), "{names:?}");
+}
+
 /// Goal: `load` reads back what `dump` wrote, whatever the bytes. Method: awkward entries through each format, by file
 /// and by pipe, compared as the binary form of the copy.
 #[test]
