@@ -34,6 +34,7 @@ const PART: u64 = 1_000;
 /// Prints a trace.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     let trace = Trace::open(&**fs, &args.trace)?;
+    super::tell_flaw(&trace);
     let form = match trace.header().keys {
         KeyForm::Hashed => Form::Hash,
         KeyForm::Raw if is_text(&trace, args.limit)? => Form::Text,

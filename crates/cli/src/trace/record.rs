@@ -42,7 +42,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         if args.json {
             output.json(&super::summary(path, &trace))?;
         } else {
-            let ending = super::ending(&trace).map_or_else(String::new, |ending| format!("; {ending}"));
+            let ending = trace.ending().flaw().map_or_else(String::new, |ending| format!("; {ending}"));
             let (records, bytes) = (text::count(trace.records()), text::value(trace.bytes() as f64, "B"));
             output.line(format!("{}: {records} operations, {bytes}{ending}", path.display()))?;
         }

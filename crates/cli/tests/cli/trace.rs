@@ -137,6 +137,54 @@ fn statistics() {
     scratch.run("trace stats requests.csv").failed(&["requests.csv", "CAIRNTRC"]);
 }
 
+/// Goal: whoever goes by a trace that is not whole is told so, beside the results and in them. Method: a trace without its end, through every command
+/// that takes one; then one with a byte changed in its middle, and a whole one.
+#[test]
+fn flaws_are_told() {
+    let scratch = imported();
+    let bytes = scratch.read("t");
+    scratch.write("cut", &bytes[..bytes.len() - 3]);
+    let told = |words: &str, within: bool| {
+        let ran = scratch.run(words).ended(0);
+        assert!(ran.err.contains("cut: the trace has no end"), "{words}: {}", ran.err);
+        assert_eq!(ran.text().contains("the trace has no end"), within, "{words}: {}", ran.text());
+    };
+    told("trace dump cut", false);
+    let sim = "sim run --trace cut --set duration_secs=1";
+    told(sim, true);
+    told(&format!("{sim} --json"), true);
+    let pool = "bench pool --trace cut --sizes 1 --policies lru --results results";
+    told(pool, true);
+    told(&format!("{pool} --json"), true);
+    told("advise --trace cut --write-workload w.json", false);
+    let replay = "bench replay cut --dbs cairn --rounds 1 --no-probes --work-dir work --results results";
+    let ran = scratch.run(replay).ended(0);
+    assert!(
+        ran.err.contains("the trace has no end") && ran.text().contains("the trace has no"),
+        "{}",
+        ran.err
+    );
+    let ran = scratch.run(&format!("{replay} --limit 2")).ended(0);
+    assert!(!ran.text().contains("no end"), "what is missing is not asked for: {}", ran.text());
+
+    let rows: String = (0..30_000).map(|number| format!("{number},put,key {number},10\n")).collect();
+    scratch.write("long.csv", format!("time_us,op,key,value_size\n{rows}"));
+    scratch.run("trace import long.csv -o long").ended(0);
+    let ran = scratch.run("trace dump long --limit 1").ended(0);
+    assert_eq!(ran.err, "", "nothing to say of a whole one");
+    let mut bytes = scratch.read("long");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    scratch.write("long", bytes);
+    let ran = scratch.run("trace dump long").ended(0);
+    let lines = ran.text().lines().count();
+    assert!(
+        ran.err.contains("long: the trace is damaged at byte") && (2..30_000).contains(&lines),
+        "{}",
+        ran.err
+    );
+}
+
 /// Goal: a trace is replayed, its run is stored with a report, and the simulator and the policies take it. Method: Cairn's own stores, each in
 /// a process of its own.
 #[test]
