@@ -1,6 +1,5 @@
 //! Opening stores that another program may have made.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use cairn_vfs::{ErrorKind, Fs};
 
 use crate::args::kv::{At, Operator, WriteArgs};
 use crate::error::{Error, Result};
+use crate::output::note;
 
 /// The keyspace that every store has.
 const DEFAULT: &str = "default";
@@ -89,8 +89,7 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
 fn traced(builder: Builder) -> Result<TracedDb> {
     let db = builder.open()?;
     let recorder = Recorder::from_env("cairn kv").unwrap_or_else(|error| {
-        // Nobody is left to be told where this fails.
-        let _ = writeln!(io::stderr(), "operations are not recorded: {error}");
+        note(&format!("operations are not recorded: {error}"));
         None
     });
     Ok(TracedDb::new(db, recorder))
@@ -137,6 +136,15 @@ fn builder(fs: &Arc<dyn Fs>, path: &Path, known: &[Known]) -> Builder {
         DEFAULT => builder.default_keyspace(options.clone()),
         name => builder.keyspace(name, options.clone()),
     })
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // The recorder's end by itself could tell nobody that the disk was full.
+        if let Some(Err(error)) = self.db.recorder().map(Recorder::finish) {
+            note(&format!("not all operations are recorded: {error}"));
+        }
+    }
 }
 
 impl Store {

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cairn_bench::text;
-use cairn_trace::{ENV_KEYS, ENV_PATH, ENV_SAMPLE, Trace};
+use cairn_trace::{ENV_KEYS, ENV_PATH, ENV_SAMPLE, Ending, Trace};
 use cairn_vfs::Fs;
 use serde_json::json;
 
@@ -37,8 +37,12 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     let mut traces = all(fs, &args.out)?;
     traces.retain(|path| !before.contains(path));
     let mut output = Output::new();
+    let mut endless = None;
     for path in &traces {
         let trace = Trace::open(&**fs, path)?;
+        if !matches!(trace.ending(), Ending::Complete { .. }) {
+            endless = trace.ending().flaw().map(|flaw| format!("{}: {flaw}", path.display()));
+        }
         if args.json {
             output.json(&super::summary(path, &trace))?;
         } else {
@@ -55,8 +59,12 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         return Err(Error::usage(format!("{} ended with {status}", Path::new(program).display())));
     }
     if traces.is_empty() {
-        let what = "recorded nothing: it opens no store through cairn_trace";
+        let what = "recorded nothing: it opens no store through cairn_trace, or could not make its trace";
         return Err(Error::usage(format!("{} {what}", Path::new(program).display())));
+    }
+    // A program that ended well ends its traces, unless it could not write them.
+    if let Some(what) = endless {
+        return Err(Error::usage(what));
     }
     Ok(Outcome::Done)
 }

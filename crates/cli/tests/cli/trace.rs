@@ -116,6 +116,27 @@ fn a_trace_that_cannot_be_written_is_told() {
     assert!(ran.err.contains("not recorded") && ran.err.contains("/no/such/place"), "{}", ran.err);
 }
 
+/// Goal: a disk that fills up under a recording is told, by the program that records and by `record`, and does not touch the store. Method: a limit on the
+/// length of files that the first block goes beyond, and one that nothing fits in.
+#[test]
+fn full_disks_are_told() {
+    let scratch = Scratch::new();
+    let key = "k".repeat(2_000);
+    scratch.run(&format!("kv put s {key} value --create")).ended(0);
+    let record = |blocks: u32, trace: &str| {
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; cairn kv get s {key}");
+        scratch.shell(&format!("cairn trace record -o {trace} --keys raw -- bash -c \"{limited}\""))
+    };
+    let ran = record(1, "t").ended(1);
+    assert!(ran.text().starts_with("value") && ran.text().contains("t: 0 operations"), "{}", ran.text());
+    for told in ["note: not all operations are recorded: cannot write", "t: the trace has no end", "error:"] {
+        assert!(ran.err.contains(told), "{told}: {}", ran.err);
+    }
+    let ran = record(0, "none").ended(1);
+    assert!(ran.err.contains("operations are not recorded: cannot write"), "{}", ran.err);
+    assert!(ran.err.contains("recorded nothing") && !scratch.path("none").exists(), "{}", ran.err);
+}
+
 /// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a trace, one cut, something else.
 #[test]
 fn statistics() {
