@@ -43,6 +43,16 @@ fn programs_are_recorded() {
             && bytes.len() > 100
     );
 
+    record("-o scans --keys raw -- PROGRAM kv scan s --prefix a").ended(0);
+    record("-o back --keys raw -- PROGRAM kv scan s --reverse --limit 1").ended(0);
+    record("-o all --keys raw -- PROGRAM kv dump s -o all.csv").ended(0);
+    for (trace, row) in
+        [("scans", "scan,0,a,1,,,2,,,"), ("back", "scan,0,b,1,,,1,,,true"), ("all", "scan,0,,0,,,3,,,")]
+    {
+        let dump = scratch.run(&format!("trace dump {trace}")).ended(0).text();
+        assert!(dump.lines().count() == 2 && dump.ends_with(&format!(",{row}\n")), "{trace}: {dump}");
+    }
+
     record("-o t -- PROGRAM kv get s a").failed(&["t is there already"]);
     let ran = record("-o none -- PROGRAM --version").ended(1);
     assert!(ran.err.contains("recorded nothing"), "{}", ran.err);
