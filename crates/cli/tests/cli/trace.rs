@@ -147,6 +147,38 @@ fn full_disks_are_told() {
     assert!(ran.err.contains("recorded nothing") && !scratch.path("none").exists(), "{}", ran.err);
 }
 
+/// Goal: a trace that cannot be made is told before the program runs. Method: a directory that is missing, and one in its place.
+#[test]
+fn programs_do_not_run_in_vain() {
+    let scratch = Scratch::new();
+    for (out, named) in [("no/t", "no/t"), (".", "is there already")] {
+        scratch.run(&format!("trace record -o {out} -- touch ran")).failed(&[named]);
+        assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+    }
+}
+
+/// Goal: a server that Ctrl-C ends is recorded to its end, and what it recorded is told. Method: an interrupt of the whole group, as a terminal sends it, for a
+/// script that uses a store and ends well when it comes, late; and for one that it kills.
+#[test]
+fn ctrl_c_is_the_programs() {
+    let scratch = Scratch::new();
+    scratch.run("kv put s a 1 --create").ended(0);
+    scratch.write(
+        "well",
+        "trap 'sleep 0.5; cairn kv get s a; exit 0' INT; touch ready; while :; do sleep 0.05; done",
+    );
+    scratch.write("badly", "cairn kv get s a; touch ready; exec sleep 100");
+    for (script, code, told) in [("well", 0, ""), ("badly", 130, "interrupted: bash ended with signal: 2")] {
+        let ran = scratch.shell(&format!(
+            "set -m; rm -f ready; cairn trace record -o {script}.trace -- bash {script} & \
+             while ! test -e ready; do sleep 0.05; done; kill -INT -- -$!; wait $!"
+        ));
+        assert_eq!(ran.code, code, "{script}: {}", ran.err);
+        assert!(ran.text().contains(&format!("{script}.trace: 1 operations")), "{script}: {}", ran.text());
+        assert!(ran.err.contains(told), "{script}: {}", ran.err);
+    }
+}
+
 /// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a trace, one cut, something else.
 #[test]
 fn statistics() {
