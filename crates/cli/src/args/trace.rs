@@ -50,7 +50,7 @@ found out by how the input begins; gzip is unpacked.")]
     #[command(after_help = "Example:
   cairn trace dump app.trace --limit 20
 
-Keys that are not text, and hashed ones, are printed in hexadecimal.")]
+Keys that are not text, with control characters for instance, and hashed ones are in hexadecimal.")]
     Dump(DumpArgs),
 }
 

@@ -74,6 +74,11 @@ fn imports() {
     assert!(!scratch.path("b").exists());
     scratch.run("trace import bad.csv -o b --format tape").failed(&["tape", "rocksdb-block-cache"]);
     scratch.run("trace import nothing -o b").failed(&["nothing"]);
+    for format in ["rocksdb", "rocksdb-block-cache"] {
+        let words = format!("trace import requests.csv -o b --format {format}");
+        scratch.run(&words).failed(&["requests.csv", "does not begin as", format]);
+        assert!(!scratch.path("b").exists());
+    }
     // What is dumped is imported again as it was.
     let dump = scratch.run("trace dump t").ended(0).text();
     scratch.write("again.csv", &dump);
@@ -100,6 +105,14 @@ fn dumps_are_whole() {
     scratch.run("trace import again.csv -o again").ended(0);
     assert_eq!(scratch.run("trace dump again").ended(0).text(), dump);
     assert_eq!(scratch.run("trace stats again --json").ended(0).json()[0]["keys"], 3.0);
+    // Numbers of pages are UTF-8 by chance, with control characters.
+    scratch.write("pages.txt", "1\n2\n");
+    scratch.run("trace import pages.txt -o p").ended(0);
+    let dump = scratch.run("trace dump p").ended(0).text();
+    assert!(dump.contains("key_hex") && dump.contains(",0000000000000002,8,"), "{dump}");
+    scratch.write("tab.csv", "op,key\nput,\"a\tb\"\n");
+    scratch.run("trace import tab.csv -o tab").ended(0);
+    assert!(scratch.run("trace dump tab").ended(0).text().contains(",610962,3,"));
     scratch.write("odd.csv", "key_hex\nabc\n");
     scratch.run("trace import odd.csv -o odd").failed(&["line 2", "abc", "hexadecimal"]);
 }
