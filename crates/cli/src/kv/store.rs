@@ -71,6 +71,19 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
         },
         Err(error) => return Err(error),
     };
+    if let Some(asked) = creates.and_then(|write| write.ttl)
+        && let Some(there) = known.iter().find(|known| known.name == at.keyspace)
+        && there.options.ttl != Some(Duration::from_secs(asked))
+    {
+        let lives = there.options.ttl.map_or_else(
+            || "whose entries live for ever".to_owned(),
+            |ttl| format!("whose entries live {} seconds", ttl.as_secs()),
+        );
+        return Err(Error::usage(format!(
+            "--ttl {asked}: there is a keyspace {:?} already, {lives}, as it was made",
+            at.keyspace
+        )));
+    }
     if let Some(write) = creates
         && known.iter().all(|known| known.name != at.keyspace)
     {
@@ -166,7 +179,9 @@ impl Store {
             return Ok(());
         }
         let name = keyspace.name();
-        Err(Error::usage(format!("keyspace {name:?} has no merge operator that is known here")))
+        Err(Error::usage(format!(
+            "keyspace {name:?} has no merge operator that is known here; --merge-operator names one"
+        )))
     }
 
     /// Ends a command that has written with `durability`: what went into no log goes to tables.
