@@ -9,6 +9,7 @@ use cairn_bench::probe::ProbeEffort;
 use cairn_bench::process::Stop;
 use cairn_bench::runner::worker::Worker;
 use cairn_bench::suite_kv::Mix;
+use cairn_trace::Trace;
 use cairn_vfs::Fs;
 
 use crate::args::advise::{AdviseArgs, EffortArg};
@@ -17,10 +18,14 @@ use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
 use crate::progress::SuiteBar;
+use crate::trace::tell_flaw;
 
 /// Answers, writes a workload file, or checks how good answers are. Nobody keeping to the constraints is "not found".
 pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
     let question = question(fs, args)?;
+    if let Some(path) = &question.trace {
+        tell_flaw(&Trace::open(&**fs, path)?);
+    }
     let mut out = Output::new();
     if let Some(path) = &args.write_workload {
         write_file(fs, path, to_json(&question)?.as_bytes())?;

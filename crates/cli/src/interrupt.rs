@@ -36,6 +36,26 @@ impl Interrupt {
     }
 }
 
+/// Ctrl-C where a program that was started from here gets it as well, and is waited for however it takes that.
+#[derive(Debug, Clone)]
+pub struct Outlasted(Arc<AtomicBool>);
+
+impl Outlasted {
+    /// Does nothing but remember from here on. Programs that are started are not kept from ending by it. Once in a process.
+    pub fn catch() -> Result<Outlasted> {
+        let asked = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&asked);
+        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))
+            .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
+        Ok(Outlasted(asked))
+    }
+
+    /// Whether it was pressed.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Ctrl-C where it ends a statement, and the program only where nobody is there to go on.
 #[cfg(feature = "sql")]
 #[derive(Debug, Clone)]

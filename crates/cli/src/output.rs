@@ -150,6 +150,12 @@ pub fn human(bytes: u64) -> String {
     if unit == "B" { format!("{bytes} B") } else { format!("{value:.1} {unit}") }
 }
 
+/// Something to know that is no error, on standard error.
+pub fn note(text: &str) {
+    // Where nobody can be told, there is nothing to be done about that.
+    let _ = writeln!(io::stderr(), "note: {text}");
+}
+
 /// `error:`, red on a terminal unless `NO_COLOR` is set.
 pub fn error_label() -> String {
     let plain = env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || !io::stderr().is_terminal();

@@ -36,6 +36,14 @@ pub enum Error {
         /// The argument, its value and what was expected.
         what: String,
     },
+    /// An entry is made of operands, and the keyspace was opened without what combines them: see `KeyspaceOptions::merge_operator`.
+    #[error("{}: key {key} cannot be merged: the keyspace was opened without its merge_operator", path.display())]
+    NoMergeOperator {
+        /// The store's directory.
+        path: PathBuf,
+        /// The key, as text or escaped.
+        key: String,
+    },
     /// What was asked for by name is not there.
     #[error("{what}")]
     NotFound {
@@ -97,7 +105,7 @@ impl Error {
             Error::Vfs(error) => error.kind(),
             Error::Corruption { .. } => ErrorKind::Corruption,
             Error::Unsupported { .. } => ErrorKind::Unsupported,
-            Error::Invalid { .. } => ErrorKind::Invalid,
+            Error::Invalid { .. } | Error::NoMergeOperator { .. } => ErrorKind::Invalid,
             Error::NotFound { .. } => ErrorKind::NotFound,
             Error::Busy { .. } => ErrorKind::Busy,
             Error::Conflict { .. } => ErrorKind::Conflict,

@@ -147,7 +147,8 @@ pub struct KeyspaceOptions {
     /// Bytes that wait for compaction from which on writers are slowed down, and at which they stop. Default: 64 and
     /// 256 GiB, as in RocksDB.
     pub pending_compaction_limits: (u64, u64),
-    /// Combines `merge` operands. Default: none.
+    /// Combines `merge` operands. The name of the first one that a keyspace is opened with to write is kept: another is refused then, and without
+    /// any, merged entries cannot be read. Default: none.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// Decides about entries in compactions. Default: none.
     pub compaction_filter: Option<Arc<dyn CompactionFilter>>,

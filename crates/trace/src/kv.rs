@@ -252,7 +252,7 @@ impl TracedKeyspace {
     /// As [`Keyspace::cursor`]. What is read from one position on is a scan of the trace, noted when the cursor moves elsewhere or
     /// is dropped.
     pub fn cursor(&self) -> Result<TracedCursor> {
-        Ok(self.traced(self.keyspace.cursor()?))
+        Ok(self.traced(self.keyspace.cursor()?, Vec::new()))
     }
 
     /// As [`Keyspace::cursor_in`].
@@ -262,7 +262,8 @@ impl TracedKeyspace {
         snapshot: Option<&Snapshot>,
         options: &ReadOptions,
     ) -> Result<TracedCursor> {
-        Ok(self.traced(self.keyspace.cursor_in(range, snapshot, options)?))
+        let first = range.half_open().0.unwrap_or_default();
+        Ok(self.traced(self.keyspace.cursor_in(range, snapshot, options)?, first))
     }
 
     /// As [`Keyspace::range`]; a scan of the trace, noted when the iterator is dropped.
@@ -304,8 +305,8 @@ impl TracedKeyspace {
         Scan { recorder: self.recorder.clone(), number: self.number, start, entries: 0, backwards: false }
     }
 
-    fn traced(&self, cursor: DbCursor) -> TracedCursor {
-        TracedCursor { cursor, scan: self.scan(Vec::new()) }
+    fn traced(&self, cursor: DbCursor, first: Vec<u8>) -> TracedCursor {
+        TracedCursor { cursor, first, scan: self.scan(Vec::new()) }
     }
 }
 
@@ -351,6 +352,8 @@ impl Drop for Scan {
 #[derive(Debug)]
 pub struct TracedCursor {
     cursor: DbCursor,
+    /// Where its range begins.
+    first: Vec<u8>,
     scan: Scan,
 }
 
@@ -363,7 +366,7 @@ impl TracedCursor {
 
     /// As [`DbCursor::seek_first`].
     pub fn seek_first(&mut self) -> Result<()> {
-        self.scan.begin(&[], false);
+        self.scan.begin(&self.first, false);
         self.cursor.seek_first()
     }
 

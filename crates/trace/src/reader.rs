@@ -28,6 +28,22 @@ pub enum Ending {
     },
 }
 
+impl Ending {
+    /// What whoever measures by the trace has to know of it, in words; `None` of one that is whole.
+    pub fn flaw(self) -> Option<String> {
+        match self {
+            Ending::Complete { dropped: 0 } => None,
+            Ending::Complete { dropped } => Some(format!("{dropped} operations were not recorded")),
+            Ending::Cut { offset } => Some(format!(
+                "the trace has no end: its program was killed, still runs or could not write it; what is before byte {offset} is read"
+            )),
+            Ending::Damaged { offset } => {
+                Some(format!("the trace is damaged at byte {offset}; what is before that is read"))
+            }
+        }
+    }
+}
+
 /// A block that is sound.
 #[derive(Debug, Clone, Copy)]
 struct Place {

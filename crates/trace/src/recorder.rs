@@ -171,6 +171,9 @@ impl Recorder {
     /// A recorder where the environment asks for one: [`ENV_PATH`] names the file, [`ENV_KEYS`] and [`ENV_SAMPLE`] say how. `None`
     /// where it does not. `source` says what is traced.
     ///
+    /// Call [`Recorder::finish`] before the program ends, and say what it returns: whoever asked by the environment cannot. Without that a
+    /// full disk shows only in a trace that has no end.
+    ///
     /// A file that is there already is left alone, and the next free of `<file>.1`, `<file>.2`, ... is written: a program may open
     /// several stores, and each gets its trace.
     pub fn from_env(source: &str) -> Result<Option<Recorder>> {

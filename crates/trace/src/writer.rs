@@ -27,11 +27,15 @@ pub(crate) struct Tail {
 }
 
 impl Tail {
-    /// Makes the file, which must not exist, with its header.
+    /// Makes the file, which must not exist, with its header. Leaves none where that cannot be written.
     pub fn create(fs: &dyn Fs, path: &Path, header: &Header) -> Result<Tail> {
         let file = fs.open(path, OpenOptions::create_new())?;
         let bytes = header.encode();
-        file.write_all_at(&bytes, 0)?;
+        if let Err(error) = file.write_all_at(&bytes, 0) {
+            // Without its header it would be taken for a damaged file of somebody else's.
+            let _ = fs.remove(path);
+            return Err(error.into());
+        }
         Ok(Tail { file, offset: bytes.len() as u64, blocks: 0, file_id: header.file_id, records: 0 })
     }
 

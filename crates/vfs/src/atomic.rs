@@ -12,7 +12,7 @@ const LOCK_ATTEMPTS: usize = 16;
 
 /// A file under construction, which takes the place of `path` at [`AtomicFile::commit`].
 ///
-/// It is built as `<path>.tmp`. The name is fixed, so that a crash leaves at most one stray file, which the next build
+/// A symbolic link at `path` stays: what it leads to is replaced. It is built as `<path>.tmp`. The name is fixed, so that a crash leaves at most one stray file, which the next build
 /// removes; a lock on it keeps two builders apart. Until the commit, and after any failure before it, the
 /// old file at `path` is untouched. Dropping without a commit removes the temporary file (best effort).
 #[derive(Debug)]
@@ -21,26 +21,43 @@ pub struct AtomicFile {
     file: Arc<dyn File>,
     temporary: PathBuf,
     path: PathBuf,
+    /// The name that it gets: where `path` leads.
+    target: PathBuf,
     /// True once the temporary name is gone, by rename.
     renamed: bool,
 }
 
 impl AtomicFile {
-    /// Starts an empty file that will become `path`. `Busy` while somebody else is building it.
+    /// Starts an empty file that will become `path`. `Busy` while somebody else is building it; `Invalid` for a pipe or another device, which
+    /// would be lost: see [`OutputFile`](crate::OutputFile).
     pub fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<AtomicFile> {
-        let Some(name) = path.file_name() else {
-            let source = io::Error::new(io::ErrorKind::InvalidInput, "a file needs a name");
-            return Err(Error::new(Operation::Open, path, source));
-        };
-        let mut temporary_name = name.to_owned();
+        match target(fs, path)? {
+            Some(target) => AtomicFile::build(fs, path, &target),
+            None => {
+                let what = "it is a pipe or another device, expected a file";
+                let source = io::Error::new(io::ErrorKind::InvalidInput, what);
+                Err(Error::new(Operation::Open, path, source))
+            }
+        }
+    }
+
+    /// As [`AtomicFile::create`], for a `path` that leads to `target`.
+    pub(crate) fn build(fs: &Arc<dyn Fs>, path: &Path, target: &Path) -> Result<AtomicFile> {
+        let mut temporary_name = target.file_name().ok_or_else(|| nameless(path))?.to_owned();
         temporary_name.push(".tmp");
-        let temporary = path.with_file_name(temporary_name);
+        let temporary = target.with_file_name(temporary_name);
         for _ in 0..LOCK_ATTEMPTS {
-            let file: Arc<dyn File> = Arc::from(fs.open(&temporary, OpenOptions::create())?);
+            let opened = fs.open(&temporary, OpenOptions::create());
+            let file: Arc<dyn File> = Arc::from(opened.map_err(|error| match fs.exists(&temporary) {
+                // Nobody asked for a temporary file: what is in the way is in the way of `path`.
+                Ok(false) => Error { path: path.to_owned(), ..error },
+                _ => error,
+            })?);
             file.try_lock()?;
             // From here on a failure cleans up: dropping `atomic` removes the file if the name still means it.
-            let (fs, temporary, path) = (Arc::clone(fs), temporary.clone(), path.to_owned());
-            let atomic = AtomicFile { fs, file, temporary, path, renamed: false };
+            let (fs, temporary) = (Arc::clone(fs), temporary.clone());
+            let (path, target) = (path.to_owned(), target.to_owned());
+            let atomic = AtomicFile { fs, file, temporary, path, target, renamed: false };
             // Between the open and the lock another builder may have renamed this very file to its final place, or
             // removed it. ORDER: look before anything is removed or written, or we would hit what it has published.
             match atomic.fs.metadata(&atomic.temporary) {
@@ -66,7 +83,7 @@ impl AtomicFile {
 
     /// True when the final name means the file under construction.
     fn is_published(&self) -> Result<bool> {
-        match self.fs.metadata(&self.path) {
+        match self.fs.metadata(&self.target) {
             Ok(published) => Ok(published.id == self.file.id()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             // Not knowing is not a no.
@@ -79,7 +96,7 @@ impl AtomicFile {
         &self.file
     }
 
-    /// The name it will have.
+    /// The name it was asked to have.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -93,11 +110,31 @@ impl AtomicFile {
         // the final name on an empty or torn file.
         self.file.sync_data()?;
         // ORDER: one rename switches readers from the old file to the new.
-        self.fs.rename(&self.temporary, &self.path)?;
+        self.fs.rename(&self.temporary, &self.target)?;
         self.renamed = true;
         // ORDER: the caller may act on the new name (delete what it replaces) once it cannot be lost.
-        self.fs.sync_parent(&self.path)
+        self.fs.sync_parent(&self.target)
     }
+}
+
+/// The name of the regular file that `path` means, there or not; `None` for what can only be written through. Errors: a directory.
+pub(crate) fn target(fs: &Arc<dyn Fs>, path: &Path) -> Result<Option<PathBuf>> {
+    if path.file_name().is_none() {
+        return Err(nameless(path));
+    }
+    match fs.metadata(path) {
+        Ok(found) if found.is_dir => {
+            Err(Error::new(Operation::Open, path, io::ErrorKind::IsADirectory.into()))
+        }
+        Ok(found) if !found.is_file => Ok(None),
+        Ok(_) => fs.follow(path),
+        Err(error) if error.kind() == ErrorKind::NotFound => fs.follow(path),
+        Err(error) => Err(error),
+    }
+}
+
+fn nameless(path: &Path) -> Error {
+    Error::new(Operation::Open, path, io::Error::new(io::ErrorKind::InvalidInput, "a file needs a name"))
 }
 
 impl Drop for AtomicFile {

@@ -80,6 +80,8 @@ pub struct Metadata {
     pub len: u64,
     /// True for a directory.
     pub is_dir: bool,
+    /// True for a regular file; false for a directory, and for pipes, terminals and other devices.
+    pub is_file: bool,
     /// The identity behind the name.
     pub id: FileId,
 }
@@ -103,6 +105,19 @@ pub enum Advice {
 pub trait Fs: Debug + Send + Sync + 'static {
     /// Opens a file.
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>>;
+
+    /// Opens what stands behind `path` to write through it from its beginning: a pipe, a terminal, another device. Waits until a pipe has
+    /// a reader. What is written must come in order, since most of these know no offsets; a sync of them does nothing. `Unsupported`,
+    /// which is what this does, where a system has none of them.
+    fn open_stream(&self, path: &Path) -> Result<Box<dyn File>> {
+        Err(Error::new(Operation::Open, path, io::ErrorKind::Unsupported.into()))
+    }
+
+    /// The name that is meant by `path`: where its symbolic links lead, there or not. `path` itself, which is what this says, where it is no
+    /// link. `None` for a link to a file that somebody has open and that may have no name, as `/dev/stdout` is one.
+    fn follow(&self, path: &Path) -> Result<Option<PathBuf>> {
+        Ok(Some(path.to_owned()))
+    }
 
     /// What stands behind `path`. `NotFound` when there is nothing.
     fn metadata(&self, path: &Path) -> Result<Metadata>;

@@ -104,7 +104,7 @@ pub(crate) fn metadata_of<F>(tree: &Tree<F>, inode: u64, device: u64, len: impl 
         Some(Node::File(file)) => (false, len(file)),
         _ => (true, 0),
     };
-    Metadata { len, is_dir, id: FileId { device, inode } }
+    Metadata { len, is_dir, is_file: !is_dir, id: FileId { device, inode } }
 }
 
 impl Fs for MemFs {

@@ -1,11 +1,11 @@
 //! The real disk.
 
 use std::fs;
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSliceMut, Write};
 use std::num::NonZeroU64;
 use std::ops::Range;
 use std::os::fd::AsFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
@@ -17,6 +17,11 @@ use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, Open
 use crate::{ReadRequest, Result, WriteRequest};
 
 mod uring;
+
+/// Symbolic links in a row that are followed.
+const LINKS_MAX: usize = 40;
+/// Where the kernel shows the open files of processes as links.
+const OPEN_FILES: &str = "/proc";
 
 /// The file system of the machine, through `pread`, `pwrite`, `fdatasync` and friends.
 ///
@@ -57,13 +62,47 @@ impl Fs for StdFs {
             return Err(wrap(Errno::ISDIR.into()));
         }
         let (id, access, direct) = (id_of(&metadata), options.access, options.direct);
-        Ok(Box::new(StdFile { file, path: path.to_owned(), id, access, direct }))
+        Ok(Box::new(StdFile { file, path: path.to_owned(), id, access, direct, in_order: false }))
+    }
+
+    fn open_stream(&self, path: &Path) -> Result<Box<dyn File>> {
+        let wrap = |source| Error::new(Operation::Open, path, source);
+        let mut open = fs::OpenOptions::new();
+        // For writing alone: a pipe that we could read as well would not wait for its reader, and would lose what nobody has read.
+        open.write(true).truncate(true);
+        let file = repeat(|| open.open(path)).map_err(wrap)?;
+        let metadata = file.metadata().map_err(wrap)?;
+        let kind = metadata.file_type();
+        let in_order = !kind.is_file() && !kind.is_block_device();
+        let (id, access, direct) = (id_of(&metadata), Access::ReadWrite, false);
+        Ok(Box::new(StdFile { file, path: path.to_owned(), id, access, direct, in_order }))
+    }
+
+    fn follow(&self, path: &Path) -> Result<Option<PathBuf>> {
+        let wrap = |source| Error::new(Operation::Stat, path, source);
+        let mut target = path.to_owned();
+        // BOUND: as many links as the kernel follows.
+        for _ in 0..LINKS_MAX {
+            match fs::symlink_metadata(&target) {
+                Ok(metadata) if metadata.is_symlink() => {}
+                Ok(_) => return Ok(Some(target)),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Some(target)),
+                Err(error) => return Err(wrap(error)),
+            }
+            let dir = target.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            // What these links say is no path, or that of a file which its holder goes on writing to.
+            if fs::canonicalize(dir).map_err(wrap)?.starts_with(OPEN_FILES) {
+                return Ok(None);
+            }
+            target = dir.join(fs::read_link(&target).map_err(wrap)?);
+        }
+        Err(wrap(Errno::LOOP.into()))
     }
 
     fn metadata(&self, path: &Path) -> Result<Metadata> {
         let metadata = fs::metadata(path).map_err(|source| Error::new(Operation::Stat, path, source))?;
-        let is_dir = metadata.is_dir();
-        Ok(Metadata { len: if is_dir { 0 } else { metadata.len() }, is_dir, id: id_of(&metadata) })
+        let (is_dir, is_file) = (metadata.is_dir(), metadata.is_file());
+        Ok(Metadata { len: if is_dir { 0 } else { metadata.len() }, is_dir, is_file, id: id_of(&metadata) })
     }
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
@@ -109,6 +148,8 @@ struct StdFile {
     id: FileId,
     access: Access,
     direct: bool,
+    /// It takes bytes in the order in which they come, and knows no offsets.
+    in_order: bool,
 }
 
 impl StdFile {
@@ -181,6 +222,9 @@ impl File for StdFile {
     fn write_at(&self, buf: &[u8], offset: u64) -> Result<usize> {
         let wrap = |source| Error::new(Operation::Write, &self.path, source).at(offset);
         check_writable(self.access).and_then(|()| check_offset(offset, 0)).map_err(wrap)?;
+        if self.in_order {
+            return repeat(|| (&self.file).write(buf)).map_err(wrap);
+        }
         repeat(|| self.file.write_at(buf, offset)).map_err(wrap)
     }
 
@@ -208,6 +252,10 @@ impl File for StdFile {
     }
 
     fn sync_data(&self) -> Result<()> {
+        // There is no medium behind a pipe, and the kernel says so.
+        if self.in_order {
+            return Ok(());
+        }
         self.file.sync_data().map_err(self.wrap(Operation::SyncData))
     }
 

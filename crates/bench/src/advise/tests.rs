@@ -334,12 +334,15 @@ fn a_trace_is_a_question() {
     assert!(missing.contains("nothing"), "{missing}");
 }
 
-/// Goal: who is run on a trace replays it, and the answer says how it came. Method: Cairn's own store on a trace with writes.
+/// Goal: who is run on a trace replays it, and the answer says how it came and that it is not whole. Method: Cairn's own store on a trace with writes
+/// and without an end.
 #[test]
 fn a_trace_is_replayed() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.trace");
     make_trace(&path, 4);
+    let file = StdFs::new().open(&path, cairn_vfs::OpenOptions::write()).unwrap();
+    file.set_len(file.len().unwrap() - 1).unwrap();
     let mut asked = from_trace(&path, None).unwrap();
     asked.constraints.stores = vec!["cairn".to_owned()];
     let advice = advise(&asked, &options(dir.path()), &Silent, &Stop::after(None)).unwrap();
@@ -352,6 +355,8 @@ fn a_trace_is_replayed() {
         "{:?}",
         advice.notes
     );
+    let told = advice.notes.iter().filter(|note| note.contains("the trace has no end")).count();
+    assert_eq!(told, 1, "{:?}", advice.notes);
     assert_eq!(advice.question.trace, Some(path));
     let again: Question = serde_json::from_str(&serde_json::to_string(&asked).unwrap()).unwrap();
     assert_eq!(again, asked);

@@ -56,9 +56,6 @@ impl Traced {
         let replay = replay(path, threads, None);
         let loaded = load(&replay)?;
         let mut notes = loaded.all_notes();
-        if let Some(dropped) = stats.dropped.filter(|dropped| *dropped > 0) {
-            notes.push(format!("{dropped} operations were not recorded"));
-        }
         let peak_per_sec = stats.arrival.as_ref().map(|arrival| arrival.peak_per_sec);
         if let Some(arrival) = &stats.arrival {
             notes.push(format!(

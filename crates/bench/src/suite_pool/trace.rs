@@ -123,6 +123,14 @@ pub fn read(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     Ok(trace)
 }
 
+/// What is wrong with a recorded trace, of which [`read`] takes what there is; `None` for a whole one, and for lists of pages.
+///
+/// Errors: as of [`read`].
+pub fn flaw(fs: &dyn Fs, path: &Path) -> Result<Option<String>> {
+    let is_one = cairn_trace::Trace::is_one(fs, path)?;
+    Ok(if is_one { cairn_trace::Trace::open(fs, path)?.ending().flaw() } else { None })
+}
+
 /// The keys of a recorded trace as pages, in the order of their uses.
 fn of_operations(fs: &dyn Fs, path: &Path) -> Result<Trace> {
     let recorded = cairn_trace::Trace::open(fs, path)?;
@@ -147,6 +155,8 @@ pub struct Replayed {
     pub distinct: usize,
     /// One for each number of frames, ascending.
     pub rows: Vec<Row>,
+    /// What is wrong with it: see [`flaw`].
+    pub flaw: Option<String>,
 }
 
 /// Replays one trace at several sizes. Cost: the requests times policies times sizes, some tens of nanoseconds each.
@@ -157,7 +167,7 @@ pub fn replay(path: &Path, trace: &Trace, policies: &[PolicyKind], sizes: &[Size
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let name = name.split('.').next().unwrap_or_default().to_owned();
     let rows = replay::table(trace, policies, &capacities);
-    Replayed { name, requests: trace.len(), distinct: trace.distinct(), rows }
+    Replayed { name, requests: trace.len(), distinct: trace.distinct(), rows, flaw: None }
 }
 
 /// Tables of hit ratios, one for each trace; the best policies of a row have a star.
@@ -166,6 +176,7 @@ pub fn to_text(all: &[Replayed]) -> String {
     for replayed in all {
         let Replayed { name, requests, distinct, .. } = replayed;
         out += &format!("{name}: {requests} requests of {distinct} pages; hits in %\n");
+        replayed.flaw.iter().for_each(|flaw| out += &format!("{flaw}\n"));
         out += &table(replayed, "", "*").to_text();
         out += "\n";
     }
@@ -216,6 +227,8 @@ struct JsonRow<'a> {
     hit_ratios: serde_json::Map<String, serde_json::Value>,
     optimum: f64,
     best: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flaw: Option<&'a str>,
 }
 
 /// A list with an object for each trace and number of frames; ratios from 0 to 1.
@@ -241,6 +254,7 @@ pub fn to_json(all: &[Replayed]) -> String {
                     .filter(|(_, outcome)| outcome.hits == most)
                     .map(|(kind, _)| kind.name())
                     .collect(),
+                flaw: replayed.flaw.as_deref(),
             });
         }
     }
@@ -273,6 +287,10 @@ pub fn to_run(all: &[Replayed], policies: &[PolicyKind]) -> Run {
         }
     }
     let names: Vec<&str> = all.iter().map(|replayed| replayed.name.as_str()).collect();
+    let mut data = format!("Recorded requests: {}. Replayed, not timed.", names.join(", "));
+    for replayed in all {
+        replayed.flaw.iter().for_each(|flaw| data += &format!(" {}: {flaw}.", replayed.name));
+    }
     Run {
         schema: SCHEMA_VERSION,
         suite: super::NAME.to_owned(),
@@ -282,7 +300,7 @@ pub fn to_run(all: &[Replayed], policies: &[PolicyKind]) -> Run {
         machine: probe::describe(Path::new(".")),
         probes: Vec::new(),
         contenders,
-        data: format!("Recorded requests: {}. Replayed, not timed.", names.join(", ")),
+        data,
         measurements,
         stopped: false,
     }

@@ -163,7 +163,7 @@ pub struct At {
     /// Keyspace
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub keyspace: String,
-    /// How merges are applied [default: as the keyspace was made]
+    /// How merges are applied; kept with a keyspace from the first writing command that names one [default: as it is kept]
     #[arg(long, value_enum, value_name = "NAME")]
     pub merge_operator: Option<Operator>,
 }
@@ -219,7 +219,7 @@ pub struct WriteArgs {
     /// Make the store and the keyspace where they are missing
     #[arg(long)]
     pub create: bool,
-    /// Entries of a keyspace that is made live so long
+    /// Entries of a keyspace that is made live so long; an error where it is there and was made otherwise
     #[arg(long, value_name = "SECONDS", requires = "create", value_parser = clap::value_parser!(u64).range(1..))]
     pub ttl: Option<u64>,
 }
@@ -356,7 +356,7 @@ pub struct DumpArgs {
     /// Where.
     #[command(flatten)]
     pub at: At,
-    /// File to write [default: standard output]
+    /// File to write, or - for standard output [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// What to write [default: by the extension of the file]

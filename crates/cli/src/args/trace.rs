@@ -21,8 +21,9 @@ pub enum TraceCommand {
 
 The program must open its stores through cairn_trace's wrappers (features kv and hash), which
 record where the environment names a file, as `cairn kv` does. It gets CAIRN_TRACE,
-CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1. Exit
-codes: 0 recorded and the program ended well, 1 else.")]
+CAIRN_TRACE_KEYS and CAIRN_TRACE_SAMPLE; a second store it opens is recorded to FILE.1. Ctrl-C, and
+a request to end, are left to the program, which is waited for. Exit codes: 0 recorded and the
+program ended well, 130 Ctrl-C ended it, 1 else, a trace without an end included.")]
     Record(RecordArgs),
     /// Make a trace of a CSV file, a list of pages, or a trace of RocksDB
     #[command(after_help = "Examples:
@@ -49,7 +50,7 @@ found out by how the input begins; gzip is unpacked.")]
     #[command(after_help = "Example:
   cairn trace dump app.trace --limit 20
 
-Keys that are not text, and hashed ones, are printed in hexadecimal.")]
+Keys that are not text, with control characters for instance, and hashed ones are in hexadecimal.")]
     Dump(DumpArgs),
 }
 

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_bench::results::Run;
-use cairn_vfs::{AtomicFile, Fs, OpenOptions};
+use cairn_vfs::{Fs, OpenOptions, OutputFile};
 
 use crate::error::{Error, Result};
 use crate::output::{Outcome, Output};
@@ -33,12 +33,12 @@ pub fn worker() -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Writes a file whole or not at all, durably.
+/// Writes a file whole or not at all, durably; a pipe or another device is written through.
 pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         fs.create_dir_all(dir)?;
     }
-    let file = AtomicFile::create(fs, path)?;
+    let file = OutputFile::create(fs, path)?;
     file.file().write_all_at(content, 0)?;
     Ok(file.commit()?)
 }

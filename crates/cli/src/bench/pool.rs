@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_bench::results::Run;
-use cairn_bench::suite_pool::trace::{self, Size};
+use cairn_bench::suite_pool::trace::{self, Replayed, Size};
 use cairn_bench::suite_pool::{self, Options, catalog, tables, text};
 use cairn_bench::{store, table};
 use cairn_pool::PolicyKind;
@@ -14,7 +14,7 @@ use super::outcome::{Shown, conclude, measure};
 use super::write_file;
 use crate::args::pool::{BenchPoolArgs, RenderArgs};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, note};
 
 /// Runs the suite, stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
@@ -55,8 +55,16 @@ fn replay(fs: &Arc<dyn Fs>, args: &BenchPoolArgs) -> Result<Outcome> {
     let traces: Vec<_> =
         args.trace.iter().map(|path| Ok((path, trace::read(&**fs, path)?))).collect::<Result<_>>()?;
     store::check_writable(&**fs, &args.run.results)?;
-    let replayed: Vec<_> =
-        traces.iter().map(|(path, requests)| trace::replay(path, requests, &policies, &sizes)).collect();
+    let flaws: Vec<Option<String>> =
+        args.trace.iter().map(|path| trace::flaw(&**fs, path)).collect::<cairn_bench::Result<_>>()?;
+    for (path, flaw) in args.trace.iter().zip(&flaws) {
+        flaw.iter().for_each(|flaw| note(&format!("{}: {flaw}", path.display())));
+    }
+    let replayed: Vec<Replayed> = traces
+        .iter()
+        .zip(flaws)
+        .map(|((path, requests), flaw)| Replayed { flaw, ..trace::replay(path, requests, &policies, &sizes) })
+        .collect();
     let run = trace::to_run(&replayed, &policies);
     let nothing = "the traces have no requests".to_owned();
     let text = |_: &Run| Ok(trace::to_text(&replayed));

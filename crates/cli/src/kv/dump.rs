@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cairn_vfs::{AppendWriter, AtomicFile, Fs};
+use cairn_vfs::{AppendWriter, Fs, OutputFile};
 use serde_json::json;
 
 use super::export::Export;
@@ -22,8 +22,8 @@ const BUFFER_BYTES: usize = 1 << 18;
 /// Where an export goes.
 #[derive(Debug)]
 enum Target {
-    /// A file that appears as a whole.
-    File { file: AtomicFile, writer: AppendWriter, progress: InputProgress, written: Arc<AtomicU64> },
+    /// A file that appears as a whole, or a device.
+    File { file: OutputFile, writer: AppendWriter, progress: InputProgress, written: Arc<AtomicU64> },
     /// Standard output.
     Output(Output),
 }
@@ -31,7 +31,7 @@ enum Target {
 impl Target {
     fn open(fs: &Arc<dyn Fs>, path: Option<&Path>) -> Result<Target> {
         let Some(path) = path else { return Ok(Target::Output(Output::new())) };
-        let file = AtomicFile::create(fs, path)?;
+        let file = OutputFile::create(fs, path)?;
         let writer = AppendWriter::new(Arc::clone(file.file()), 0, BUFFER_BYTES);
         let progress = InputProgress::new(None);
         let written = progress.counter();
@@ -73,12 +73,17 @@ impl Target {
 
 /// Exports the entries of a range, as they are now.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
-    let format = format_of(args)?;
+    // As for inputs, - is the standard stream.
+    let path = args.out.as_deref().filter(|path| path.as_os_str() != "-");
+    if args.json && path.is_none() {
+        return Err(Error::usage("--json says what was written to a file; standard output has the entries"));
+    }
+    let format = format_of(args.format, path)?;
     let range = Form { hex: args.hex }.range(&args.range)?;
     let store = store::read(fs, &args.at)?;
     // To a pipe there is nothing to put away: Ctrl-C may end it as it ends any command.
-    let interrupt = args.out.as_ref().map(|_| Interrupt::catch()).transpose()?;
-    let mut target = Target::open(fs, args.out.as_deref())?;
+    let interrupt = path.map(|_| Interrupt::catch()).transpose()?;
+    let mut target = Target::open(fs, path)?;
     let mut bytes = Vec::new();
     let mut export = Export::start(format, &mut bytes)?;
     let mut entries = 0_u64;
@@ -97,7 +102,7 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     export.finish(&mut bytes)?;
     target.write(&mut bytes)?;
     target.finish()?;
-    let Some(path) = &args.out else { return Ok(Outcome::Done) };
+    let Some(path) = path else { return Ok(Outcome::Done) };
     let mut out = Output::new();
     if args.json {
         out.json(&json!({ "file": path.display().to_string(), "entries": entries }))?;
@@ -108,11 +113,11 @@ pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-fn format_of(args: &DumpArgs) -> Result<DumpFormat> {
-    if let Some(format) = args.format {
+fn format_of(format: Option<DumpFormat>, path: Option<&Path>) -> Result<DumpFormat> {
+    if let Some(format) = format {
         return Ok(format);
     }
-    let Some(path) = &args.out else {
+    let Some(path) = path else {
         return Err(Error::usage("say what to write to standard output with --format"));
     };
     let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Keys and values as they are typed and shown.
 
 use cairn_kv::ReadOptions;
+use cairn_trace::kv::TracedKeyspace;
 use serde_json::{Map, Value};
 
 use crate::args::kv::RangeArgs;
@@ -74,10 +75,11 @@ impl KeyRange {
         self.to.as_ref().is_some_and(|to| *to <= self.from)
     }
 
-    /// Hands the entries to `each`, from the last one on when `reverse`, until it says false. All are of one moment.
+    /// Hands the entries to `each`, from the last one on when `reverse`, until it says false. All are of one moment. It is a scan of the trace, where one is
+    /// recorded.
     pub fn visit(
         &self,
-        keyspace: &cairn_kv::Keyspace,
+        keyspace: &TracedKeyspace,
         reverse: bool,
         mut each: impl FnMut(&[u8], &[u8]) -> Result<bool>,
     ) -> Result<()> {

@@ -45,6 +45,9 @@ pub fn run(fs: &Arc<dyn Fs>, command: KvCommand) -> Result<Outcome> {
         Error::Kv(error) if !knows_damage && error.kind() == ErrorKind::Corruption => {
             Error::usage(format!("{error}; `cairn kv verify` lists all damage, `repair` saves the rest"))
         }
+        Error::Kv(error @ cairn_kv::Error::NoMergeOperator { .. }) => {
+            Error::usage(format!("{error}; --merge-operator names it"))
+        }
         error => error,
     })
 }

@@ -1,6 +1,5 @@
 //! Opening stores that another program may have made.
 
-use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use cairn_vfs::{ErrorKind, Fs};
 
 use crate::args::kv::{At, Operator, WriteArgs};
 use crate::error::{Error, Result};
+use crate::output::note;
 
 /// The keyspace that every store has.
 const DEFAULT: &str = "default";
@@ -71,6 +71,19 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
         },
         Err(error) => return Err(error),
     };
+    if let Some(asked) = creates.and_then(|write| write.ttl)
+        && let Some(there) = known.iter().find(|known| known.name == at.keyspace)
+        && there.options.ttl != Some(Duration::from_secs(asked))
+    {
+        let lives = there.options.ttl.map_or_else(
+            || "whose entries live for ever".to_owned(),
+            |ttl| format!("whose entries live {} seconds", ttl.as_secs()),
+        );
+        return Err(Error::usage(format!(
+            "--ttl {asked}: there is a keyspace {:?} already, {lives}, as it was made",
+            at.keyspace
+        )));
+    }
     if let Some(write) = creates
         && known.iter().all(|known| known.name != at.keyspace)
     {
@@ -89,8 +102,7 @@ pub fn write(fs: &Arc<dyn Fs>, at: &At, write: Option<&WriteArgs>) -> Result<Sto
 fn traced(builder: Builder) -> Result<TracedDb> {
     let db = builder.open()?;
     let recorder = Recorder::from_env("cairn kv").unwrap_or_else(|error| {
-        // Nobody is left to be told where this fails.
-        let _ = writeln!(io::stderr(), "operations are not recorded: {error}");
+        note(&format!("operations are not recorded: {error}"));
         None
     });
     Ok(TracedDb::new(db, recorder))
@@ -139,6 +151,15 @@ fn builder(fs: &Arc<dyn Fs>, path: &Path, known: &[Known]) -> Builder {
     })
 }
 
+impl Drop for Store {
+    fn drop(&mut self) {
+        // The recorder's end by itself could tell nobody that the disk was full.
+        if let Some(Err(error)) = self.db.recorder().map(Recorder::finish) {
+            note(&format!("not all operations are recorded: {error}"));
+        }
+    }
+}
+
 impl Store {
     fn new(db: TracedDb, at: &At, known: &[Known], hint: &str) -> Result<Store> {
         let mergers = known.iter().filter(|known| known.options.merge_operator.is_some());
@@ -158,7 +179,9 @@ impl Store {
             return Ok(());
         }
         let name = keyspace.name();
-        Err(Error::usage(format!("keyspace {name:?} has no merge operator that is known here")))
+        Err(Error::usage(format!(
+            "keyspace {name:?} has no merge operator that is known here; --merge-operator names one"
+        )))
     }
 
     /// Ends a command that has written with `durability`: what went into no log goes to tables.

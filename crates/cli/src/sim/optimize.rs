@@ -102,7 +102,7 @@ fn front<'a>(tried: Vec<Tried<'a>>) -> Vec<Tried<'a>> {
 /// Searches, and shows the front.
 pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     let limits: Vec<Limit> = args.at_most.iter().map(|text| Limit::parse(text)).collect::<Result<_>>()?;
-    let Setup { config, notes } = setup(fs, &args.from)?;
+    let Setup { config, notes, .. } = setup(fs, &args.from)?;
     tell(&notes);
     let vary = VaryArgs {
         vary: match args.vary.vary.is_empty() {

@@ -1,6 +1,5 @@
 //! `cairn sim run`: one configuration.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use cairn_sim::import::{export_kv, export_rocksdb};
@@ -16,11 +15,11 @@ use super::table;
 use crate::args::sim::RunArgs;
 use crate::bench::write_file;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, note};
 
 /// Runs it and shows the results.
 pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
-    let Setup { config, notes } = setup(fs, &args.from)?;
+    let Setup { config, notes, flaw } = setup(fs, &args.from)?;
     tell(&notes);
     let mut out = Output::new();
     if let Some(path) = &args.export {
@@ -37,14 +36,18 @@ pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
     let replayed_hit = args.replay_cache.map(|lookups| replayed(&simulation, lookups));
     if args.json {
         let mut json = serde_json::to_value(&results).map_err(|error| Error::usage(error.to_string()))?;
-        if let (Some(hit), Value::Object(fields)) = (replayed_hit, &mut json) {
-            fields.insert("replayed_cache_hit".to_owned(), hit.into());
+        if let Value::Object(fields) = &mut json {
+            fields.extend(replayed_hit.map(|hit| ("replayed_cache_hit".to_owned(), hit.into())));
+            fields.extend(flaw.map(|flaw| ("trace_flaw".to_owned(), flaw.into())));
         }
         out.json(&json)?;
     } else {
         out.bytes(table::to_text(&results).as_bytes())?;
         if let Some(hit) = replayed_hit {
             out.line(format!("{:22} {:.1} % by a replayed cache", "cache hits", hit * 100.0))?;
+        }
+        if let Some(flaw) = flaw {
+            out.line(format!("{:22} {flaw}", "workload"))?;
         }
     }
     out.finish()?;
@@ -53,9 +56,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
 
 /// Notes on standard error.
 pub fn tell(notes: &[String]) {
-    for note in notes {
-        let _ = writeln!(std::io::stderr(), "note: {note}");
-    }
+    notes.iter().for_each(|text| note(text));
 }
 
 /// The options in the engine's own form.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cairn_sim::Config;
 use cairn_sim::import::{Imported, import_kv, import_rocksdb};
 use cairn_sim::traffic::Traffic;
+use cairn_trace::Trace;
 use cairn_vfs::Fs;
 use serde_json::Value;
 
@@ -21,6 +22,8 @@ pub struct Setup {
     pub config: Config,
     /// Lines for standard error.
     pub notes: Vec<String>,
+    /// Of these, what is wrong with the trace that the workload is of: a report says it as well.
+    pub flaw: Option<String>,
 }
 
 /// A text, from a file or standard input.
@@ -40,7 +43,7 @@ pub fn text_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
 
 /// The configuration that was typed.
 pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
-    let mut notes = Vec::new();
+    let (mut notes, mut flaw) = (Vec::new(), None);
     let mut config = match &args.config {
         Some(path) => Config::from_json(&text_of(fs, path)?, &path.display().to_string())?,
         None => Config::default(),
@@ -60,7 +63,10 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
         config.workload = profiles::workload(fs, name)?.workload;
     }
     if let Some(path) = &args.trace {
-        notes.extend(super::trace::apply(&**fs, path, &mut config)?);
+        let trace = Trace::open(&**fs, path)?;
+        flaw = trace.ending().flaw().map(|flaw| format!("{}: {flaw}", path.display()));
+        notes.extend(flaw.clone());
+        notes.extend(super::trace::apply(&trace, &mut config)?);
     }
     if let Some(rate) = &args.rate {
         config.workload.traffic = match rate.as_str() {
@@ -84,7 +90,7 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
         config = with(&config, path, &value_of(value))?;
     }
     config.check()?;
-    Ok(Setup { config, notes })
+    Ok(Setup { config, notes, flaw })
 }
 
 fn take(imported: Imported, notes: &mut Vec<String>) -> cairn_sim::Options {

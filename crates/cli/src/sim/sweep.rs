@@ -148,7 +148,7 @@ fn is_parquet(path: &Path) -> Result<bool> {
 pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
     // Before the runs, not after them.
     let parquet = args.out.as_deref().map(is_parquet).transpose()?;
-    let Setup { config, notes } = setup(fs, &args.from)?;
+    let Setup { config, notes, .. } = setup(fs, &args.from)?;
     tell(&notes);
     let (axes, points) = points(&config, &args.vary)?;
     let results = run_all(&points, args.vary.threads, &AtomicBool::new(false))?;

@@ -4,13 +4,11 @@
 //! neighbours. Rates are means over the recording. Of the reads the simulator takes a law: the zipf that is nearest to them.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::Path;
 
 use cairn_sim::config::{Reads, Workload};
 use cairn_sim::traffic::Traffic;
 use cairn_sim::{Config, Distribution};
 use cairn_trace::{Detail, KeyForm, Trace, stats};
-use cairn_vfs::Fs;
 
 use crate::error::{Error, Result};
 
@@ -35,8 +33,7 @@ struct Sums {
 }
 
 /// Puts the workload of a trace into `config`, and returns what the user should know of that.
-pub fn apply(fs: &dyn Fs, path: &Path, config: &mut Config) -> Result<Vec<String>> {
-    let trace = Trace::open(fs, path)?;
+pub fn apply(trace: &Trace, config: &mut Config) -> Result<Vec<String>> {
     let mut sums = Sums::default();
     let mut numbers: BTreeMap<(u32, &[u8]), u32> = BTreeMap::new();
     let mut writes: Vec<(u32, &[u8])> = Vec::new();
@@ -80,7 +77,7 @@ pub fn apply(fs: &dyn Fs, path: &Path, config: &mut Config) -> Result<Vec<String
     if sums.writes == 0 {
         return Err(Error::usage(format!(
             "{}: no writes, so a log-structured store has nothing to do",
-            path.display()
+            trace.path().display()
         )));
     }
     (0..).zip(numbers.values_mut()).for_each(|(at, number)| *number = at);
@@ -88,7 +85,7 @@ pub fn apply(fs: &dyn Fs, path: &Path, config: &mut Config) -> Result<Vec<String
     let seconds = trace.last_ns() as f64 / 1e9;
     let timed = trace.header().timed && seconds > 0.0;
     let rate = |count: u64| if timed { count as f64 / seconds } else { 0.0 };
-    let (reads, mut notes) = reads(&trace, &sums, &rate)?;
+    let (reads, mut notes) = reads(trace, &sums, &rate)?;
     config.workload = Workload {
         keys: numbers.len() as u64,
         key_bytes: (sums.key_bytes / sums.records.max(1)).max(1),
@@ -147,10 +144,11 @@ fn reads(trace: &Trace, sums: &Sums, rate: &dyn Fn(u64) -> f64) -> Result<(Reads
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use cairn_trace::{Options, Recorder};
-    use cairn_vfs::{ManualClock, MemFs};
+    use cairn_vfs::{Fs, ManualClock, MemFs};
 
     use super::*;
 
@@ -172,7 +170,8 @@ mod tests {
         }
         recorder.finish().unwrap();
         let mut config = Config::default();
-        let notes = apply(&*fs, Path::new("/t"), &mut config).unwrap();
+        let open = |path: &str| Trace::open(&*fs, Path::new(path)).unwrap();
+        let notes = apply(&open("/t"), &mut config).unwrap();
         let workload = &config.workload;
         assert_eq!(
             (workload.keys, workload.key_bytes, workload.key_radix, workload.value_bytes),
@@ -190,7 +189,7 @@ mod tests {
         let recorder = Recorder::create_in(&fs, Path::new("/reads"), Options::default()).unwrap();
         recorder.get(0, b"a", None);
         recorder.finish().unwrap();
-        let error = apply(&*fs, Path::new("/reads"), &mut config).unwrap_err().to_string();
+        let error = apply(&open("/reads"), &mut config).unwrap_err().to_string();
         assert!(error.contains("no writes"), "{error}");
     }
 }

@@ -25,10 +25,13 @@ impl Sink {
         Sink::Stdout(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()))
     }
 
-    /// A file, emptied first.
+    /// A file, emptied first; or a pipe or another device.
     pub fn file(fs: &Arc<dyn Fs>, path: &Path) -> Result<Sink> {
-        let file = fs.open(path, OpenOptions::create())?;
-        file.set_len(0)?;
+        let is_device = fs.metadata(path).is_ok_and(|found| !found.is_file && !found.is_dir);
+        let file = if is_device { fs.open_stream(path)? } else { fs.open(path, OpenOptions::create())? };
+        if !is_device {
+            file.set_len(0)?;
+        }
         Ok(Sink::File(AppendWriter::new(Arc::from(file), 0, BUFFER_BYTES)))
     }
 

@@ -34,6 +34,7 @@ const PART: u64 = 1_000;
 /// Prints a trace.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     let trace = Trace::open(&**fs, &args.trace)?;
+    super::tell_flaw(&trace);
     let form = match trace.header().keys {
         KeyForm::Hashed => Form::Hash,
         KeyForm::Raw if is_text(&trace, args.limit)? => Form::Text,
@@ -71,12 +72,16 @@ enum Form {
     Hash,
 }
 
-/// True where all keys that are to be shown can be read as text, and are read back as they are.
+/// True where all keys that are to be shown can be read as text, and are read back as they are. Numbers may be UTF-8 by chance, and have control
+/// characters then; of these, statements have what separates lines and words.
 fn is_text(trace: &Trace, limit: Option<u64>) -> Result<bool> {
     let most = usize::try_from(limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let readable = |key: &[u8]| std::str::from_utf8(key).is_ok();
     for event in trace.events().take(most) {
         let event = event?;
+        let separates =
+            |letter| matches!(event.detail, Detail::Statement(_)) && matches!(letter, '\n' | '\r' | '\t');
+        let is_control = |letter: char| letter.is_control() && !separates(letter);
+        let readable = |key: &[u8]| std::str::from_utf8(key).is_ok_and(|text| !text.contains(is_control));
         let end = match event.detail {
             // An end is read without the blanks around it, and not at all where there is nothing else.
             Detail::DeleteRange { end, .. } => readable(end) && !end.is_empty() && end.trim_ascii() == end,

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::args::trace::TraceCommand;
 use crate::error::Result;
-use crate::output::Outcome;
+use crate::output::{self, Outcome};
 
 /// Carries out one of them.
 pub fn run(fs: &Arc<dyn Fs>, command: TraceCommand) -> Result<Outcome> {
@@ -26,15 +26,10 @@ pub fn run(fs: &Arc<dyn Fs>, command: TraceCommand) -> Result<Outcome> {
     }
 }
 
-/// How a trace ends, in words; nothing of one that is complete.
-fn ending(trace: &Trace) -> Option<String> {
-    match trace.ending() {
-        Ending::Complete { dropped: 0 } => None,
-        Ending::Complete { dropped } => Some(format!("{dropped} operations were not recorded")),
-        Ending::Cut { offset } => {
-            Some(format!("no end: the program was killed or still runs; read up to byte {offset}"))
-        }
-        Ending::Damaged { offset } => Some(format!("damaged at byte {offset}, read up to there")),
+/// Says on standard error what is wrong with a trace, if anything is; for commands that go on with what there is of it.
+pub fn tell_flaw(trace: &Trace) {
+    if let Some(flaw) = trace.ending().flaw() {
+        output::note(&format!("{}: {flaw}", trace.path().display()));
     }
 }
 

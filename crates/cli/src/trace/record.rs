@@ -1,16 +1,17 @@
-//! `cairn trace record`: a program is run with the environment that makes its stores record.
+//! `cairn trace record`: a program is run with the environment that makes its stores record. Ctrl-C is the program's: what it recorded until then is told.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
 use cairn_bench::text;
-use cairn_trace::{ENV_KEYS, ENV_PATH, ENV_SAMPLE, Trace};
-use cairn_vfs::Fs;
+use cairn_trace::{ENV_KEYS, ENV_PATH, ENV_SAMPLE, Ending, Trace};
+use cairn_vfs::{Fs, OpenOptions};
 use serde_json::json;
 
 use crate::args::trace::{Keys, RecordArgs};
 use crate::error::{Error, Result};
+use crate::interrupt::Outlasted;
 use crate::output::{Outcome, Output};
 
 /// Runs the program and says what came of it.
@@ -21,28 +22,37 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
     let Some((program, arguments)) = args.program.split_first() else {
         return Err(Error::usage("no program: expected one after --"));
     };
+    let program = Path::new(program);
     let out = match args.out.is_absolute() {
         // The program may go elsewhere before it opens its stores.
         false => std::env::current_dir().map_err(|error| Error::usage(error.to_string()))?.join(&args.out),
         true => args.out.clone(),
     };
+    // What cannot be made is told before the program has done its work, not after it.
+    drop(fs.open(&args.out, OpenOptions::create_new())?);
+    fs.remove(&args.out)?;
     let before = all(fs, &args.out)?;
+    let interrupted = Outlasted::catch()?;
     let status = Command::new(program)
         .args(arguments)
         .env(ENV_PATH, &out)
         .env(ENV_KEYS, if args.keys == Keys::Raw { "raw" } else { "hashed" })
         .env(ENV_SAMPLE, args.sample.to_string())
         .status()
-        .map_err(|error| Error::usage(format!("{}: {error}", Path::new(program).display())))?;
+        .map_err(|error| Error::usage(format!("{}: {error}", program.display())))?;
     let mut traces = all(fs, &args.out)?;
     traces.retain(|path| !before.contains(path));
     let mut output = Output::new();
+    let mut endless = None;
     for path in &traces {
         let trace = Trace::open(&**fs, path)?;
+        if !matches!(trace.ending(), Ending::Complete { .. }) {
+            endless = trace.ending().flaw().map(|flaw| format!("{}: {flaw}", path.display()));
+        }
         if args.json {
             output.json(&super::summary(path, &trace))?;
         } else {
-            let ending = super::ending(&trace).map_or_else(String::new, |ending| format!("; {ending}"));
+            let ending = trace.ending().flaw().map_or_else(String::new, |ending| format!("; {ending}"));
             let (records, bytes) = (text::count(trace.records()), text::value(trace.bytes() as f64, "B"));
             output.line(format!("{}: {records} operations, {bytes}{ending}", path.display()))?;
         }
@@ -51,12 +61,19 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         output.json(&json!({ "trace": null }))?;
     }
     output.finish()?;
+    if !status.success() && interrupted.is_set() {
+        return Err(Error::Interrupted(format!("{} ended with {status}", program.display())));
+    }
     if !status.success() {
-        return Err(Error::usage(format!("{} ended with {status}", Path::new(program).display())));
+        return Err(Error::usage(format!("{} ended with {status}", program.display())));
     }
     if traces.is_empty() {
-        let what = "recorded nothing: it opens no store through cairn_trace";
-        return Err(Error::usage(format!("{} {what}", Path::new(program).display())));
+        let what = "recorded nothing: it opens no store through cairn_trace, or could not make its trace";
+        return Err(Error::usage(format!("{} {what}", program.display())));
+    }
+    // A program that ended well ends its traces, unless it could not write them.
+    if let Some(what) = endless {
+        return Err(Error::usage(what));
     }
     Ok(Outcome::Done)
 }

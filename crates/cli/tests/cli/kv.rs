@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::process::Stdio;
+use std::sync::Arc;
 
-use cairn_kv::{Db, KeyspaceOptions};
+use cairn_kv::{Db, KeyspaceOptions, MergeOperator};
 
 use crate::support::{Scratch, binary};
 
@@ -109,6 +110,37 @@ fn scans_keep_to_their_range() {
         assert_eq!(scan(empty), "", "{empty}");
     }
     scratch.run("kv scan s --prefix a --from b").failed(&["--prefix"]);
+}
+
+/// Goal: a file that is asked for is what the user means by its name: a pipe gets the bytes and stays, a link is followed, - is standard output, and
+/// errors name it. Method: an export and the simulator's, which write by different ways, to each.
+#[test]
+fn outputs_go_where_they_are_named() {
+    let scratch = store();
+    let csv = scratch.run("kv dump s --format csv").ended(0).text();
+    let conf = {
+        scratch.run("sim run --show-config --export conf").ended(0);
+        scratch.read("conf")
+    };
+    let commands =
+        [("kv dump s --format csv -o", csv.as_bytes()), ("sim run --show-config --export", &conf[..])];
+    for (command, content) in commands {
+        let ran = scratch.shell(&format!(
+            "rm -f pipe && mkfifo pipe && (timeout 30 cat pipe > got & cairn {command} pipe > /dev/null; wait) && test -p pipe"
+        ));
+        assert_eq!((ran.code, &scratch.read("got")[..]), (0, content), "{command}: {}", ran.err);
+        let ran = scratch.shell(&format!(
+            "rm -rf d link && mkdir d && echo old > d/f && ln -s d/f link && cairn {command} link > /dev/null && test -L link"
+        ));
+        assert_eq!((ran.code, &scratch.read("d/f")[..]), (0, content), "{command}: {}", ran.err);
+        scratch.run(&format!("{command} d")).failed(&["cannot open d:"]);
+    }
+    scratch.run("kv dump s --format csv -o no/x").failed(&["cannot open no/x:"]);
+    assert_eq!(scratch.run("kv dump s --format csv -o -").ended(0).text(), csv);
+    scratch.run("kv dump s -o -").failed(&["--format"]);
+    scratch.run("kv dump s --format csv -o - --json").failed(&["--json"]);
+    let names = scratch.names();
+    assert!(!names.iter().any(|name| name == "-" || name.contains(".tmp")), "{names:?}");
 }
 
 /// Goal: `load` reads back what `dump` wrote, whatever the bytes. Method: awkward entries through each format, by file
@@ -244,6 +276,53 @@ fn keyspaces_are_opened_as_they_were_made() {
     for words in ["cairn.add_u64", "live   1000000 seconds"] {
         assert!(scratch.run("kv stats s").ended(0).text().contains(words), "{words}");
     }
+}
+
+/// Goal: what was merged can be read by whoever comes later, also where the keyspace was made without an operator. Method: operands for such a keyspace, read
+/// without naming the operator, and with another one; a keyspace whose operator is a program's own.
+#[test]
+fn operators_are_kept() {
+    let scratch = Scratch::new();
+    scratch.run("kv put s a 1 --create").ended(0);
+    scratch.run("kv get s a --merge-operator append").ended(0);
+    let stats =
+        || scratch.run("kv stats s --json").ended(0).json()[0]["keyspaces"][0]["merge_operator"].clone();
+    assert!(stats().is_null(), "readers change nothing");
+    scratch.run_with("kv batch s --merge-operator append", b"merge zz one").ended(0);
+    assert_eq!(stats(), "cairn.append");
+    scratch.run_with("kv batch s", b"merge zz ,two").ended(0);
+    scratch.run("kv compact s").ended(0);
+    assert_eq!(scratch.run("kv scan s").ended(0).text(), "a\t1\nzz\tone,two\n");
+    scratch.run("kv put s b 2 --merge-operator add-u64").failed(&["cairn.append", "cairn.add_u64"]);
+
+    #[derive(Debug)]
+    struct Own;
+    impl MergeOperator for Own {
+        fn name(&self) -> &str {
+            "a program's"
+        }
+        fn merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Result<Vec<u8>, String> {
+            Ok(b"merged".to_vec())
+        }
+    }
+    let options = KeyspaceOptions { merge_operator: Some(Arc::new(Own)), ..KeyspaceOptions::default() };
+    let db = Db::builder(scratch.path("p")).default_keyspace(options).open().unwrap();
+    db.merge("m", "1").unwrap();
+    drop(db);
+    scratch.run("kv get p m").failed(&["\"m\"", "merge_operator", "--merge-operator"]);
+    scratch.run_with("kv batch p", b"merge m 1").failed(&["no merge operator", "--merge-operator"]);
+}
+
+/// Goal: a time to live that is asked for is not passed over. Method: keyspaces made without one and with one, written to with others.
+#[test]
+fn times_to_live_are_as_made() {
+    let scratch = store();
+    scratch.run("kv put s c d --ttl 1 --create").failed(&["--ttl 1", "\"default\"", "for ever"]);
+    assert_eq!(scratch.run("kv get s c").ended(0).text(), "5");
+    scratch.run("kv put s c d --keyspace brief --ttl 1000 --create").ended(0);
+    scratch.run("kv put s c e --keyspace brief --ttl 1000 --create").ended(0);
+    scratch.run("kv put s c f --keyspace brief --ttl 999 --create").failed(&["--ttl 999", "1000 seconds"]);
+    assert_eq!(scratch.run("kv get s c --keyspace brief").ended(0).text(), "e");
 }
 
 /// Goal: compaction removes what is deleted, in its range and its keyspace only. Method: entries counted before and after.

@@ -43,6 +43,16 @@ fn programs_are_recorded() {
             && bytes.len() > 100
     );
 
+    record("-o scans --keys raw -- PROGRAM kv scan s --prefix a").ended(0);
+    record("-o back --keys raw -- PROGRAM kv scan s --reverse --limit 1").ended(0);
+    record("-o all --keys raw -- PROGRAM kv dump s -o all.csv").ended(0);
+    for (trace, row) in
+        [("scans", "scan,0,a,1,,,2,,,"), ("back", "scan,0,b,1,,,1,,,true"), ("all", "scan,0,,0,,,3,,,")]
+    {
+        let dump = scratch.run(&format!("trace dump {trace}")).ended(0).text();
+        assert!(dump.lines().count() == 2 && dump.ends_with(&format!(",{row}\n")), "{trace}: {dump}");
+    }
+
     record("-o t -- PROGRAM kv get s a").failed(&["t is there already"]);
     let ran = record("-o none -- PROGRAM --version").ended(1);
     assert!(ran.err.contains("recorded nothing"), "{}", ran.err);
@@ -64,6 +74,11 @@ fn imports() {
     assert!(!scratch.path("b").exists());
     scratch.run("trace import bad.csv -o b --format tape").failed(&["tape", "rocksdb-block-cache"]);
     scratch.run("trace import nothing -o b").failed(&["nothing"]);
+    for format in ["rocksdb", "rocksdb-block-cache"] {
+        let words = format!("trace import requests.csv -o b --format {format}");
+        scratch.run(&words).failed(&["requests.csv", "does not begin as", format]);
+        assert!(!scratch.path("b").exists());
+    }
     // What is dumped is imported again as it was.
     let dump = scratch.run("trace dump t").ended(0).text();
     scratch.write("again.csv", &dump);
@@ -90,6 +105,14 @@ fn dumps_are_whole() {
     scratch.run("trace import again.csv -o again").ended(0);
     assert_eq!(scratch.run("trace dump again").ended(0).text(), dump);
     assert_eq!(scratch.run("trace stats again --json").ended(0).json()[0]["keys"], 3.0);
+    // Numbers of pages are UTF-8 by chance, with control characters.
+    scratch.write("pages.txt", "1\n2\n");
+    scratch.run("trace import pages.txt -o p").ended(0);
+    let dump = scratch.run("trace dump p").ended(0).text();
+    assert!(dump.contains("key_hex") && dump.contains(",0000000000000002,8,"), "{dump}");
+    scratch.write("tab.csv", "op,key\nput,\"a\tb\"\n");
+    scratch.run("trace import tab.csv -o tab").ended(0);
+    assert!(scratch.run("trace dump tab").ended(0).text().contains(",610962,3,"));
     scratch.write("odd.csv", "key_hex\nabc\n");
     scratch.run("trace import odd.csv -o odd").failed(&["line 2", "abc", "hexadecimal"]);
 }
@@ -116,6 +139,59 @@ fn a_trace_that_cannot_be_written_is_told() {
     assert!(ran.err.contains("not recorded") && ran.err.contains("/no/such/place"), "{}", ran.err);
 }
 
+/// Goal: a disk that fills up under a recording is told, by the program that records and by `record`, and does not touch the store. Method: a limit on the
+/// length of files that the first block goes beyond, and one that nothing fits in.
+#[test]
+fn full_disks_are_told() {
+    let scratch = Scratch::new();
+    let key = "k".repeat(2_000);
+    scratch.run(&format!("kv put s {key} value --create")).ended(0);
+    let record = |blocks: u32, trace: &str| {
+        let limited = format!("trap '' XFSZ; ulimit -f {blocks}; cairn kv get s {key}");
+        scratch.shell(&format!("cairn trace record -o {trace} --keys raw -- bash -c \"{limited}\""))
+    };
+    let ran = record(1, "t").ended(1);
+    assert!(ran.text().starts_with("value") && ran.text().contains("t: 0 operations"), "{}", ran.text());
+    for told in ["note: not all operations are recorded: cannot write", "t: the trace has no end", "error:"] {
+        assert!(ran.err.contains(told), "{told}: {}", ran.err);
+    }
+    let ran = record(0, "none").ended(1);
+    assert!(ran.err.contains("operations are not recorded: cannot write"), "{}", ran.err);
+    assert!(ran.err.contains("recorded nothing") && !scratch.path("none").exists(), "{}", ran.err);
+}
+
+/// Goal: a trace that cannot be made is told before the program runs. Method: a directory that is missing, and one in its place.
+#[test]
+fn programs_do_not_run_in_vain() {
+    let scratch = Scratch::new();
+    for (out, named) in [("no/t", "no/t"), (".", "is there already")] {
+        scratch.run(&format!("trace record -o {out} -- touch ran")).failed(&[named]);
+        assert!(scratch.names().is_empty(), "{:?}", scratch.names());
+    }
+}
+
+/// Goal: a server that Ctrl-C ends is recorded to its end, and what it recorded is told. Method: an interrupt of the whole group, as a terminal sends it, for a
+/// script that uses a store and ends well when it comes, late; and for one that it kills.
+#[test]
+fn ctrl_c_is_the_programs() {
+    let scratch = Scratch::new();
+    scratch.run("kv put s a 1 --create").ended(0);
+    scratch.write(
+        "well",
+        "trap 'sleep 0.5; cairn kv get s a; exit 0' INT; touch ready; while :; do sleep 0.05; done",
+    );
+    scratch.write("badly", "cairn kv get s a; touch ready; exec sleep 100");
+    for (script, code, told) in [("well", 0, ""), ("badly", 130, "interrupted: bash ended with signal: 2")] {
+        let ran = scratch.shell(&format!(
+            "set -m; rm -f ready; cairn trace record -o {script}.trace -- bash {script} & \
+             while ! test -e ready; do sleep 0.05; done; kill -INT -- -$!; wait $!"
+        ));
+        assert_eq!(ran.code, code, "{script}: {}", ran.err);
+        assert!(ran.text().contains(&format!("{script}.trace: 1 operations")), "{script}: {}", ran.text());
+        assert!(ran.err.contains(told), "{script}: {}", ran.err);
+    }
+}
+
 /// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a trace, one cut, something else.
 #[test]
 fn statistics() {
@@ -135,6 +211,54 @@ fn statistics() {
     let text = scratch.run("trace stats cut").ended(0).text();
     assert!(text.contains("has no end") && text.contains("6 operations"), "{text}");
     scratch.run("trace stats requests.csv").failed(&["requests.csv", "CAIRNTRC"]);
+}
+
+/// Goal: whoever goes by a trace that is not whole is told so, beside the results and in them. Method: a trace without its end, through every command
+/// that takes one; then one with a byte changed in its middle, and a whole one.
+#[test]
+fn flaws_are_told() {
+    let scratch = imported();
+    let bytes = scratch.read("t");
+    scratch.write("cut", &bytes[..bytes.len() - 3]);
+    let told = |words: &str, within: bool| {
+        let ran = scratch.run(words).ended(0);
+        assert!(ran.err.contains("cut: the trace has no end"), "{words}: {}", ran.err);
+        assert_eq!(ran.text().contains("the trace has no end"), within, "{words}: {}", ran.text());
+    };
+    told("trace dump cut", false);
+    let sim = "sim run --trace cut --set duration_secs=1";
+    told(sim, true);
+    told(&format!("{sim} --json"), true);
+    let pool = "bench pool --trace cut --sizes 1 --policies lru --results results";
+    told(pool, true);
+    told(&format!("{pool} --json"), true);
+    told("advise --trace cut --write-workload w.json", false);
+    let replay = "bench replay cut --dbs cairn --rounds 1 --no-probes --work-dir work --results results";
+    let ran = scratch.run(replay).ended(0);
+    assert!(
+        ran.err.contains("the trace has no end") && ran.text().contains("the trace has no"),
+        "{}",
+        ran.err
+    );
+    let ran = scratch.run(&format!("{replay} --limit 2")).ended(0);
+    assert!(!ran.text().contains("no end"), "what is missing is not asked for: {}", ran.text());
+
+    let rows: String = (0..30_000).map(|number| format!("{number},put,key {number},10\n")).collect();
+    scratch.write("long.csv", format!("time_us,op,key,value_size\n{rows}"));
+    scratch.run("trace import long.csv -o long").ended(0);
+    let ran = scratch.run("trace dump long --limit 1").ended(0);
+    assert_eq!(ran.err, "", "nothing to say of a whole one");
+    let mut bytes = scratch.read("long");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    scratch.write("long", bytes);
+    let ran = scratch.run("trace dump long").ended(0);
+    let lines = ran.text().lines().count();
+    assert!(
+        ran.err.contains("long: the trace is damaged at byte") && (2..30_000).contains(&lines),
+        "{}",
+        ran.err
+    );
 }
 
 /// Goal: a trace is replayed, its run is stored with a report, and the simulator and the policies take it. Method: Cairn's own stores, each in

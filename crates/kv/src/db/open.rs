@@ -74,6 +74,8 @@ pub(crate) fn open(builder: Builder, fs: Arc<dyn Fs>, clock: Arc<dyn Clock>) -> 
     let tables = Tables::new(Arc::clone(&fs), Arc::new(path), &options);
     let inner = assemble(fs, clock, options, lock_file, versions, &default, &named, Arc::new(tables))?;
     let inner = Arc::new(inner);
+    // ORDER: before anything can be merged that only this operator reads.
+    keep_operators(&inner)?;
     recovery::recover(&inner, &mut *rng)?;
     Background::start(&inner)?;
     let default = inner.keyspace(DEFAULT)?;
@@ -125,6 +127,22 @@ fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) ->
         versions.log_and_apply(edit, |_, _| {})?;
     }
     Ok(())
+}
+
+/// Keeps the names of operators with keyspaces that were made without one: what they merge, nobody reads without them.
+fn keep_operators(inner: &Inner) -> Result<()> {
+    let mut edit = VersionEdit::default();
+    for (id, stored) in inner.versions.keyspaces() {
+        let kept = StoredOptions::decode(&stored.options, &inner.path)?;
+        let given = StoredOptions::of(&inner.keyspace(id)?.options);
+        if kept.merge_operator.is_empty() && !given.merge_operator.is_empty() {
+            edit.options.push((id, given.encode()));
+        }
+    }
+    if edit.options.is_empty() {
+        return Ok(());
+    }
+    inner.versions.log_and_apply(edit, |_, _| {})
 }
 
 /// Errors: [`Error::Corruption`] when a file of the store is gone.

@@ -57,7 +57,7 @@ impl StoredOptions {
 
     /// Holds what the keyspace was made with against what it is opened with.
     ///
-    /// A keyspace without merge operator may get one. Opening without the operator is fine: reads that need it say so.
+    /// A keyspace without merge operator may get one, which is kept from then on. Opening without the operator is fine: reads that need it say so.
     /// Errors: [`Error::Invalid`] with both values.
     pub(crate) fn check(&self, name: &str, given: &StoredOptions) -> Result<()> {
         if self.ttl_secs != given.ttl_secs {

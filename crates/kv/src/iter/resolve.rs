@@ -64,7 +64,7 @@ impl Resolver {
 
     /// The operands applied to `base`.
     ///
-    /// Errors: [`Error::Invalid`] when the keyspace has no merge operator, or when it refuses the operands.
+    /// Errors: [`Error::NoMergeOperator`] when the keyspace was opened without one, [`Error::Invalid`] when it refuses the operands.
     pub(crate) fn merge(
         &self,
         key: &[u8],
@@ -76,7 +76,7 @@ impl Resolver {
             Error::invalid(format!("{}: key {} cannot be merged: {what}", store.display(), printable(key)))
         };
         let Some(operator) = operator else {
-            return Err(refuse("the keyspace was opened without a merge operator"));
+            return Err(Error::NoMergeOperator { path: store.to_owned(), key: printable(key) });
         };
         let operands: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
         operator.merge(key, base, &operands).map_err(|what| refuse(&what))

@@ -62,6 +62,15 @@ impl Format {
         }
     }
 
+    /// False where the input cannot be of this format, going by its first bytes. Of text, its lines tell.
+    fn fits(self, input: &[u8]) -> bool {
+        match self {
+            Format::RocksdbOperations => operations::is_one(input),
+            Format::RocksdbBlockCache => block_cache::is_one(input),
+            Format::Csv | Format::Pages | Format::RocksdbBlockCacheText => true,
+        }
+    }
+
     /// The format that an input begins as, if any.
     pub fn guess(input: &[u8]) -> Option<Format> {
         if operations::is_one(input) {
@@ -137,6 +146,10 @@ pub fn import(
             Format::ALL.map(Format::name).join(", ")
         ),
     })?;
+    if !format.fits(&input) {
+        let what = format!("does not begin as a trace of the format {} does", format.name());
+        return Err(Error::Input { input: name.to_owned(), place: None, what });
+    }
     if options.sample == 0 {
         return Err(Error::invalid("sample 0: expected the operations of one key in 1 or more"));
     }

@@ -33,6 +33,9 @@ fn a_program_is_recorded() {
     cursor.next().unwrap();
     assert_eq!(cursor.key(), b"d");
     drop(cursor);
+    let mut cursor = db.cursor_in("b".."c", None, &ReadOptions::default()).unwrap();
+    cursor.seek_first().unwrap();
+    drop(cursor);
     db.delete_range("a", "b").unwrap();
     db.delete("b").unwrap();
     db.flush().unwrap();
@@ -58,6 +61,7 @@ fn a_program_is_recorded() {
         (Kind::Get, 0, true, "x"),
         (Kind::Scan, 0, false, ""),
         (Kind::Scan, 0, false, "d"),
+        (Kind::Scan, 0, false, "b"),
         (Kind::Scan, 0, false, "b"),
         (Kind::DeleteRange, 0, false, "a"),
         (Kind::Delete, 0, false, "b"),

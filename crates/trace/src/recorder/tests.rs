@@ -173,6 +173,16 @@ fn recording_ends_quietly() {
     assert!(Trace::open(&*fs, Path::new(PATH)).unwrap().records() > 5_000);
 }
 
+/// Goal: a disk that is full from the start leaves no file that would pass for a damaged one. Method: a quota that a header does not fit.
+#[test]
+fn no_room_for_a_header() {
+    let faults = FaultFs::new(FaultOptions::seeded(1));
+    faults.set_quota(Some(8));
+    let fs: Arc<dyn Fs> = Arc::new(faults);
+    let error = Recorder::create_in(&fs, Path::new(PATH), raw()).unwrap_err();
+    assert!(error.is_full() && !fs.exists(Path::new(PATH)).unwrap(), "{error}");
+}
+
 /// Goal: threads do not lose anything. Method: four of them, batches among the operations.
 #[test]
 fn threads_record_together() {

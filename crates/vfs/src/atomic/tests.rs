@@ -192,7 +192,7 @@ fn leftovers_keep_their_bytes() {
 #[test]
 fn unknown_is_not_unpublished() {
     use crate::fault::{Fault, FaultFs, FaultOptions, Rule};
-    for nth in 0..3 {
+    for nth in 0..4 {
         let fault = FaultFs::new(FaultOptions::default());
         let fs: Arc<dyn Fs> = Arc::new(fault.clone());
         put(&fs, "a", b"");

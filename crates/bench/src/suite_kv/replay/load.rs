@@ -126,7 +126,12 @@ impl Loaded {
         for event in trace.events().take(most) {
             loading.add(&event?)?;
         }
-        Ok(loading.finish(trace))
+        let mut loaded = loading.finish(trace);
+        // What is missing at the end does not matter to who stops before it.
+        if trace.records() <= most as u64 {
+            loaded.notes.splice(0..0, trace.ending().flaw());
+        }
+        Ok(loaded)
     }
 
     /// What was traced.

@@ -29,7 +29,7 @@ use api::Shared;
 
 /// Serves until Ctrl-C.
 pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
-    let Setup { config, notes } = setup(fs, &args.from)?;
+    let Setup { config, notes, .. } = setup(fs, &args.from)?;
     tell(&notes);
     web::serve((Ipv4Addr::LOCALHOST, args.port).into(), "; metrics at /metrics", |address| {
         let hosts = Arc::new(Hosts::of(address.ip(), &[]));

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use cairn_vfs::sync::Arc;
-use cairn_vfs::{ErrorKind, Fs, MemFs};
+use cairn_vfs::{CrashImage, ErrorKind, FaultFs, FaultOptions, Fs, MemFs};
 
 use super::{STORE, builder, small};
 use crate::admin::list::list_keyspaces_in;
-use crate::{AddU64, KeyspaceOptions};
+use crate::{AddU64, Append, Error, KeyspaceOptions};
 
 /// Goal: the list has what a stranger needs to open the store: names, TTL, merge operators; also while it is open, and nothing is
 /// written. Method: a store with one keyspace of each kind, listed beside its writer and after; what it lists opens it.
@@ -27,6 +27,36 @@ fn tells_what_to_open_with() {
     builder(&fs).open().unwrap_err();
     let default = KeyspaceOptions { ttl: listed[0].ttl, ..small() };
     builder(&fs).default_keyspace(default).open().unwrap();
+}
+
+/// Goal: the operator that a keyspace made without one is first opened with is kept, before anything is merged by it; readers keep nothing, and a refused opening does not.
+/// Method: openings of both kinds; another operator, and none; power lost right after the opening.
+#[test]
+fn operators_are_kept_from_their_first_opening() {
+    let fault = FaultFs::new(FaultOptions::seeded(1));
+    let fs: Arc<dyn Fs> = Arc::new(fault.clone());
+    drop(builder(&fs).keyspace("counts", small()).open().unwrap());
+    let counting = || KeyspaceOptions { merge_operator: Some(Arc::new(AddU64)), ..small() };
+    let kept = |fs: &Arc<dyn Fs>| -> Vec<Option<String>> {
+        list_keyspaces_in(fs, STORE).unwrap().into_iter().map(|it| it.merge_operator).collect()
+    };
+    drop(builder(&fs).default_keyspace(counting()).read_only(true).open().unwrap());
+    let brief = KeyspaceOptions { ttl: Some(Duration::from_secs(1)), ..small() };
+    builder(&fs).keyspace("counts", counting()).default_keyspace(brief).open().unwrap_err();
+    assert_eq!(kept(&fs), [None, None]);
+    let db = builder(&fs).keyspace("counts", counting()).open().unwrap();
+    let named = Some("cairn.add_u64".to_owned());
+    let lost: Arc<dyn Fs> = Arc::new(fault.crash_point().image(CrashImage::None));
+    assert_eq!(kept(&lost), [None, named.clone()]);
+    db.keyspace("counts").unwrap().merge("n", 1_u64.to_le_bytes()).unwrap();
+    drop(db);
+    assert_eq!(kept(&fs), [None, named]);
+    let append = KeyspaceOptions { merge_operator: Some(Arc::new(Append)), ..small() };
+    let error = builder(&fs).keyspace("counts", append).open().unwrap_err();
+    assert!(error.to_string().contains("cairn.append"), "{error}");
+    let db = builder(&fs).keyspace("counts", small()).open().unwrap();
+    let error = db.keyspace("counts").unwrap().get("n").unwrap_err();
+    assert!(matches!(&error, Error::NoMergeOperator { key, .. } if key == "\"n\""), "{error}");
 }
 
 /// Goal: a damaged store is an error, not an empty list and not nothing. Method: a manifest emptied of all but its first

@@ -135,8 +135,8 @@ fn atomic_file_survives_errors() {
                     Err(_) => assert!(found == content(1) || found == content(2), "{fault:?} at {index}"),
                 }
                 // With the disk failing for good, the removal of the temporary file fails as well. And a builder
-                // whose lock fails (operation 1) cannot know whether the file is another's.
-                if !persistent && index != 1 {
+                // whose lock fails (operation 2) cannot know whether the file is another's.
+                if !persistent && index != 2 {
                     assert_eq!(files(fs), ["d/f"], "{fault:?} at {index}");
                 }
             });

@@ -1,0 +1,119 @@
+use std::fs;
+use std::io::{ErrorKind, Read};
+use std::os::unix::fs::{FileTypeExt, symlink};
+use std::path::PathBuf;
+
+use super::*;
+use crate::{Error, StdFs};
+
+fn disk() -> Arc<dyn Fs> {
+    Arc::new(StdFs::new())
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<()> {
+    let out = OutputFile::create(&disk(), path)?;
+    out.file().write_all_at(bytes, 0)?;
+    out.commit()
+}
+
+/// A pipe with a name, made by the system's command.
+fn pipe(path: &Path) {
+    assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
+}
+
+/// Goal: a pipe gets the bytes, in as many writes as it takes, and is still a pipe; to make a file in its place is refused. Method: more bytes than
+/// a pipe holds, to a reader.
+#[test]
+fn pipes_are_written_through() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("pipe");
+    pipe(&path);
+    let error = AtomicFile::create(&disk(), &path).unwrap_err();
+    assert!(error.kind() == crate::ErrorKind::Invalid && error.to_string().contains("pipe"), "{error}");
+    let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
+    let reader = {
+        let path = path.clone();
+        std::thread::spawn(move || {
+            let mut read = Vec::new();
+            fs::File::open(path).unwrap().read_to_end(&mut read).unwrap();
+            read
+        })
+    };
+    write(&path, &content).unwrap();
+    assert!(reader.join().unwrap() == content);
+    assert!(fs::metadata(&path).unwrap().file_type().is_fifo());
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing beside it");
+}
+
+/// Goal: a symbolic link stays one and what it leads to is replaced, whether or not that is there; a circle of links is an error. Method: links to a
+/// file, to nothing, to a link in another directory, to each other.
+#[test]
+fn links_are_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    fs::create_dir(at("d")).unwrap();
+    fs::write(at("d/file"), "old").unwrap();
+    let links = [("relative", "d/file"), ("missing", "d/new"), ("chain", "d/link"), ("d/link", "file")];
+    for (link, target) in links {
+        symlink(target, at(link)).unwrap();
+    }
+    symlink(at("d/file"), at("absolute")).unwrap();
+    let ends = [("relative", "d/file"), ("missing", "d/new"), ("chain", "d/file"), ("absolute", "d/file")];
+    for (link, target) in ends {
+        write(&at(link), link.as_bytes()).unwrap();
+        assert!(fs::symlink_metadata(at(link)).unwrap().is_symlink(), "{link}");
+        assert!(!fs::symlink_metadata(at(target)).unwrap().is_symlink(), "{target}");
+        assert_eq!(fs::read_to_string(at(target)).unwrap(), link);
+    }
+    let before = fs::File::open(at("d/file")).unwrap();
+    write(&at("relative"), b"whole").unwrap();
+    let replaced = fs::metadata(at("d/file")).unwrap();
+    assert_ne!(disk().metadata(&at("d/file")).unwrap().id.inode, inode(&before), "replaced, not overwritten");
+    assert_eq!(replaced.len(), 5);
+    symlink("b", at("a")).unwrap();
+    symlink("a", at("b")).unwrap();
+    assert!(write(&at("a"), b"").is_err());
+    let left: Vec<PathBuf> = disk().read_dir(dir.path()).unwrap();
+    assert!(left.iter().all(|path| path.extension().is_none()), "{left:?}");
+}
+
+fn inode(file: &fs::File) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(&file.metadata().unwrap())
+}
+
+/// Goal: an open file that a link of the kernel's stands for is written to where it is: whoever holds it sees it. Method: the test's own file by
+/// the number of its descriptor, with and without a name.
+#[test]
+fn open_files_stay_the_same() {
+    use std::os::fd::AsRawFd;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("held");
+    fs::write(&path, "what was there before").unwrap();
+    let mut held = fs::File::open(&path).unwrap();
+    for content in ["one", "another"] {
+        write(&PathBuf::from(format!("/dev/fd/{}", held.as_raw_fd())), content.as_bytes()).unwrap();
+        let mut read = String::new();
+        std::io::Seek::rewind(&mut held).unwrap();
+        held.read_to_string(&mut read).unwrap();
+        assert_eq!(read, content);
+        let _ = fs::remove_file(&path);
+    }
+}
+
+/// Goal: errors name what the user has named. Method: a directory, one that is missing, and something in the way of the temporary file.
+#[test]
+fn errors_name_what_was_asked_for() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let failure = |name: &str| -> Error { OutputFile::create(&disk(), &at(name)).unwrap_err() };
+    fs::create_dir(at("d")).unwrap();
+    symlink("d", at("to_d")).unwrap();
+    for (name, kind) in
+        [("d", ErrorKind::IsADirectory), ("to_d", ErrorKind::IsADirectory), ("no/x", ErrorKind::NotFound)]
+    {
+        let error = failure(name);
+        assert_eq!((&error.path, error.source.kind()), (&at(name), kind), "{error}");
+    }
+    fs::create_dir(at("x.tmp")).unwrap();
+    assert_eq!(failure("x").path, at("x.tmp"));
+}
