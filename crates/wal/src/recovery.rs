@@ -149,7 +149,7 @@ impl Recovery {
         let listing = Listing::read(&**fs, dir)?;
         let headers = Headers::read(&**fs, &listing)?;
         let log_id = headers.log_id();
-        let chain = headers.resolve(&**fs, &listing, from, options.mode)?;
+        let chain = headers.resolve(&**fs, &listing, from, options)?;
         let later = listing.segments.last().is_some_and(|(number, _)| *number >= from.segment());
         let mut damage = chain.damage;
         if from != Lsn::ZERO && !later {
