@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
 use cairn_vfs::{Fs, OpenOptions, Operation, Rng, SystemRng};
-use cairn_wal::{Recovery, RecoveryOptions};
+use cairn_wal::{Recovery, RecoveryOptions, Tail};
 
 use super::chain::read_chain;
 use super::foreign::{refuse_bytes, refuse_foreign};
@@ -51,6 +51,14 @@ impl Default for StoreOptions {
             log: cairn_wal::Options::default(),
         }
     }
+}
+
+/// What the log has, before anything is done about it.
+struct Found {
+    tail: Tail,
+    unfinished: Unfinished,
+    /// It has no record.
+    is_empty: bool,
 }
 
 /// An open database.
@@ -106,10 +114,11 @@ impl Store {
                 what: format!("frames is {frames}; {MIN_FRAMES} at least were expected"),
             });
         }
-        let directory = beside(path, "-log");
-        refuse_foreign(fs, path, options.page_size, &[&directory, &beside(path, "-pages")])?;
+        let (directory, copies) = (beside(path, "-log"), beside(path, "-pages"));
+        refuse_foreign(fs, path, options.page_size, &[&directory, &copies])?;
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
+        let Found { tail, mut unfinished, is_empty } = Store::read_log(fs, &directory)?;
         let log = Arc::new(WalLog::default());
         let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
         let pool = Pool::builder()
@@ -117,15 +126,23 @@ impl Store {
             .frames(options.frames)
             .background_writer(writer)
             .build()?;
-        let double = fs.open(&beside(path, "-pages"), OpenOptions::create())?;
+        // ORDER: nothing is made, of the log least of all, before it is seen that this is all of it. A segment that is made raises the log's end, and the next one to
+        // look would miss nothing.
+        if !fs.exists(&copies)? {
+            let bare = pool.open(fs.open(path, OpenOptions::read())?, FileOptions::new())?;
+            Store::check_log(&bare, &tail)?;
+        }
+        let double = fs.open(&copies, OpenOptions::create())?;
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double);
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
+        Store::check_log(&file, &tail)?;
         // The names of both files, before anything is said to be durable.
         fs.sync_parent(path)?;
-        let mut unfinished = Unfinished::default();
-        let is_new = Store::begin_log(fs, &directory, &log, options, rng, &mut unfinished)?;
-        let space = if is_new && file.pages_on_disk()? == 0 {
+        let settings = options.log.clone().background(options.background);
+        let (segments, appender) = cairn_wal::Log::open(fs, &settings, tail, rng)?;
+        log.begin(segments, appender);
+        let space = if is_empty && file.pages_on_disk()? == 0 {
             refuse_bytes(&*lock, options.page_size)?;
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             let space = Space::create(file, options.page_size, log)?;
@@ -134,7 +151,6 @@ impl Store {
             space
         } else {
             Store::replay(fs, &directory, &file, &mut unfinished)?;
-            Store::check_log(&log, &file)?;
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             Space::open(file, options.page_size, log)?
         };
@@ -142,15 +158,8 @@ impl Store {
         Ok((Store { space, pool, log, fs, path }, unfinished))
     }
 
-    /// Finds the log's end, makes durable what is before it, and opens it for appending. True when it has no record.
-    fn begin_log(
-        fs: &Arc<dyn Fs>,
-        directory: &Path,
-        log: &WalLog,
-        options: &StoreOptions,
-        rng: &mut dyn Rng,
-        unfinished: &mut Unfinished,
-    ) -> Result<bool> {
+    /// Reads the log to its end. Changes nothing.
+    fn read_log(fs: &Arc<dyn Fs>, directory: &Path) -> Result<Found> {
         let from = cairn_wal::Lsn::ZERO;
         let mut recovery = Recovery::open(fs, directory, from, &RecoveryOptions::default())?;
         let mut is_empty = true;
@@ -159,11 +168,7 @@ impl Store {
             is_empty = false;
             analysis.see(record.payload);
         }
-        *unfinished = analysis.finish();
-        let settings = options.log.clone().background(options.background);
-        let (segments, appender) = cairn_wal::Log::open(fs, &settings, recovery.finish()?, rng)?;
-        log.begin(segments, appender);
-        Ok(is_empty)
+        Ok(Found { tail: recovery.finish()?, unfinished: analysis.finish(), is_empty })
     }
 
     /// Does again what the pages have not. All of the log is durable by now, so pages may be written on the way.
@@ -190,16 +195,21 @@ impl Store {
         Ok(())
     }
 
-    /// Sees that the log is this database's, and all of it: positions would begin anew otherwise, and pages take their next changes for old ones.
+    /// Sees that the log is this database's, and all of it: positions would begin anew otherwise, and pages take their next changes for old ones. No page is written
+    /// before the log is durable up to its last change, so this holds after any crash.
     ///
-    /// Errors: [`Error::Corruption`].
-    fn check_log(log: &WalLog, file: &PoolFile) -> Result<()> {
-        let (last, end) = (file.read(0)?.lsn(), log.end());
-        if last <= end {
+    /// Errors: [`Error::Corruption`]; the pool's.
+    fn check_log(file: &PoolFile, tail: &Tail) -> Result<()> {
+        if file.pages_on_disk()? == 0 {
+            return Ok(());
+        }
+        let end = Lsn(tail.reached().get());
+        let first = file.read(0)?.lsn();
+        if first <= end {
             return Ok(());
         }
         let what = format!(
-            "its last change is at {last}, and the log ends at {end}: it was removed, or is another database's"
+            "its last change is at {first}, and the log ends at {end}: it was removed, or is another database's"
         );
         Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
     }

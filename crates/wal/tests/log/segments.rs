@@ -146,6 +146,42 @@ fn segments_that_are_gone() {
     each_is_missed(&files(&*fs), kept);
 }
 
+/// Goal: no position is handed out that somebody may have seen before, wherever an opening of a log without records is cut off. Method: all is released but the
+/// newest segment, which is empty, and cut as the log is left; crash images of each operation of the next opening.
+#[test]
+fn positions_only_rise() {
+    for is_left in [false, true] {
+        let fs = FaultFs::new(FaultOptions::seeded(5));
+        let disk = shared(&fs);
+        let (log, mut appender, _) = open(&disk, &small(), 1).unwrap();
+        append(&mut appender, 0..100).unwrap();
+        let seen = appender.rotate().unwrap();
+        log.sync_to(seen).unwrap();
+        log.release_before(seen).unwrap();
+        if is_left {
+            log.shrink(appender).unwrap();
+        }
+        drop(log);
+        let reached =
+            |disk: &Arc<dyn Fs>| recover(disk, Lsn::ZERO, Mode::TolerateTornTail).unwrap().tail.reached();
+        assert_eq!(reached(&disk), seen);
+        fs.capture_crash_points();
+        drop(open(&disk, &small(), 2).unwrap());
+        let mut images = 0;
+        for point in fs.take_crash_points() {
+            for (image, crashed) in point.images(5) {
+                let context = format!("{image} of {}, left: {is_left}", point.operation());
+                let crashed = shared(&crashed);
+                assert!(reached(&crashed) >= seen, "{context}: {}", reached(&crashed));
+                let (_log, appender, _) = open(&crashed, &small(), 3).unwrap();
+                assert!(appender.position() > seen, "{context}: {}", appender.position());
+                images += 1;
+            }
+        }
+        assert!(images > 30, "{images}");
+    }
+}
+
 /// Goal: opening takes over what earlier lives left: free files, prepared ones, segments before the start.
 #[test]
 fn leftovers() {
