@@ -119,7 +119,7 @@ impl Store {
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
         let Found { tail, mut unfinished, is_empty } = Store::read_log(fs, &directory)?;
-        let log = Arc::new(WalLog::default());
+        let log = Arc::new(WalLog::recovered(Lsn(tail.reached().get())));
         let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
         let pool = Pool::builder()
             .page_size(options.page_size)
@@ -130,13 +130,13 @@ impl Store {
         // look would miss nothing.
         if !fs.exists(&copies)? {
             let bare = pool.open(fs.open(path, OpenOptions::read())?, FileOptions::new())?;
-            Store::check_log(&bare, &tail)?;
+            Store::check_log(&bare, &tail, Store::newest_change)?;
         }
         let double = fs.open(&copies, OpenOptions::create())?;
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double);
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
-        Store::check_log(&file, &tail)?;
+        Store::check_log(&file, &tail, |file| Ok(file.logged()))?;
         // The names of both files, before anything is said to be durable.
         fs.sync_parent(path)?;
         let settings = options.log.clone().background(options.background);
@@ -196,22 +196,42 @@ impl Store {
     }
 
     /// Sees that the log is this database's, and all of it: positions would begin anew otherwise, and pages take their next changes for old ones. No page is written
-    /// before the log is durable up to its last change, so this holds after any crash.
+    /// before the log is durable up to its last change, so this holds after any crash. `logged` knows how far it was.
     ///
     /// Errors: [`Error::Corruption`]; the pool's.
-    fn check_log(file: &PoolFile, tail: &Tail) -> Result<()> {
+    fn check_log(file: &PoolFile, tail: &Tail, logged: impl FnOnce(&PoolFile) -> Result<Lsn>) -> Result<()> {
         if file.pages_on_disk()? == 0 {
             return Ok(());
         }
         let end = Lsn(tail.reached().get());
         let first = file.read(0)?.lsn();
-        if first <= end {
+        let any = logged(file)?;
+        let what = if first > end {
+            format!(
+                "its last change is at {first}, and the log ends at {end}: it was removed, or is another database's"
+            )
+        } else if any > end {
+            format!(
+                "the log was on the disk up to {any} when pages were written, and it ends at {end}: a part of it was removed, or it is another database's"
+            )
+        } else {
             return Ok(());
-        }
-        let what = format!(
-            "its last change is at {first}, and the log ends at {end}: it was removed, or is another database's"
-        );
+        };
         Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
+    }
+
+    /// The last change of any page, by a look at each: of a file that came without its double write, which would know how far the log was.
+    fn newest_change(file: &PoolFile) -> Result<Lsn> {
+        let mut newest = Lsn::NONE;
+        for page in file.scan(0..file.pages_on_disk()?) {
+            match page {
+                Ok(page) => newest = newest.max(page.lsn()),
+                // Whoever needs it is told.
+                Err(cairn_pool::Error::Corruption { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(newest)
     }
 
     /// A file that is there of a database, its log and its double write included: whoever makes one would take it for its own. Errors: the file system's.
