@@ -193,7 +193,10 @@ fn locks(s: &Subject<'_>) {
     let second = s.open("a", OpenOptions::read()).unwrap();
     first.try_lock().unwrap();
     first.try_lock().unwrap();
-    assert_eq!(failure(second.try_lock()), kind(ErrorKind::Busy, "WouldBlock"));
+    let busy = second.try_lock();
+    let told = format!("{} is open already, in another process or in this one", s.at("a").display());
+    assert_eq!(busy.as_ref().unwrap_err().to_string(), told);
+    assert_eq!(failure(busy), kind(ErrorKind::Busy, "WouldBlock"));
     drop(first);
     second.try_lock().unwrap();
     let other = s.put("b", b"");
