@@ -87,7 +87,7 @@ pub struct OpenArgs {
     /// What a commit promises
     #[arg(long, value_enum, default_value = "sync")]
     pub durability: Promise,
-    /// Refuse all changes
+    /// Refuse all changes; the database must be there
     #[arg(long)]
     pub read_only: bool,
     /// Threads of a query [default: all processors]
