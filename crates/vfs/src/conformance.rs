@@ -203,6 +203,20 @@ fn locks(s: &Subject<'_>) {
     other.try_lock().unwrap();
 }
 
+/// Of those that can do it.
+fn removal_of_directories(fs: &dyn Fs, root: &Path) {
+    let s = Subject { fs, root };
+    s.fs.create_dir_all(&s.at("x/y")).unwrap();
+    s.put("x/a", b"");
+    assert_eq!(failure(s.fs.remove_dir(&s.at("x"))).1, "DirectoryNotEmpty");
+    assert_eq!(failure(s.fs.remove_dir(&s.at("x/a"))), kind(ErrorKind::Io, "NotADirectory"));
+    assert_eq!(failure(s.fs.remove_dir(&s.at("no"))), kind(ErrorKind::NotFound, "NotFound"));
+    s.fs.remove_dir(&s.at("x/y")).unwrap();
+    s.fs.remove(&s.at("x/a")).unwrap();
+    s.fs.remove_dir(&s.at("x")).unwrap();
+    assert!(!s.fs.exists(&s.at("x")).unwrap());
+}
+
 type Test = fn(&Subject<'_>);
 
 /// Every test, each on a directory of its own.
@@ -229,6 +243,7 @@ pub(crate) fn check(fs: &dyn Fs, root: &Path) {
 fn std_fs_conforms() {
     let directory = tempfile::tempdir().unwrap();
     check(&StdFs::new(), directory.path());
+    removal_of_directories(&StdFs::new(), directory.path());
 }
 
 /// Goal: the disk in memory agrees with the real one on every method and error kind.
@@ -236,6 +251,9 @@ fn std_fs_conforms() {
 fn mem_fs_conforms() {
     check(&MemFs::new(), Path::new("/some/where"));
     check(&MemFs::new(), Path::new("relative"));
+    let fs = MemFs::new();
+    fs.create_dir_all(Path::new("/some")).unwrap();
+    removal_of_directories(&fs, Path::new("/some"));
 }
 
 /// Goal: so does the disk that loses power, as long as it does not; also while it records and captures.

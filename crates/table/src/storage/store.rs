@@ -253,6 +253,8 @@ impl Store {
             for name in fs.read_dir(&directory)? {
                 fs.remove(&directory.join(name))?;
             }
+            // Empty, it stands in nobody's way, and some file systems cannot do it.
+            let _ = fs.remove_dir(&directory);
         }
         for file in [path.to_owned(), beside(path, "-pages")] {
             if fs.exists(&file)? {
