@@ -284,7 +284,18 @@ impl FileState {
         match self.format {
             Format::Raw => Ok(Lsn::NONE),
             Format::Checked => verify(bytes, page)
+                .and_then(|lsn| self.reached(lsn).map(|()| lsn))
                 .map_err(|what| Error::corruption(self.file.path(), page, self.offset(page), what)),
+        }
+    }
+
+    /// No page is written before the log has what changed it, so a later change than the log's last is none of this log. Errors: what is wrong.
+    fn reached(&self, lsn: Lsn) -> Result<(), String> {
+        match self.write_ahead.as_ref().and_then(|log| log.end_before(lsn)) {
+            None => Ok(()),
+            Some(end) => Err(format!(
+                "its last change is at {lsn}, and the log ends at {end}: a part of it was lost, or it is another one"
+            )),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::page::PageId;
 use crate::pool::Inner;
 use crate::scan::Scan;
 use crate::translation::Translation;
-use crate::write_ahead::WriteAhead;
+use crate::write_ahead::{Lsn, WriteAhead};
 
 /// How a file's pages are kept.
 #[derive(Debug, Default)]
@@ -215,6 +215,12 @@ impl PoolFile {
     pub fn pages_on_disk(&self) -> Result<u32> {
         let pages = self.state.file.len()? / self.state.pool.arena.page_size() as u64;
         Ok(u32::try_from(pages).unwrap_or(u32::MAX))
+    }
+
+    /// How far the log was durable when pages were last written, as the double write remembers it: a log that ends before has lost something.
+    /// [`Lsn::NONE`] without a double write, and where nothing is known.
+    pub fn logged(&self) -> Lsn {
+        self.state.journal.as_ref().map_or(Lsn::NONE, |journal| lock(journal).logged())
     }
 
     /// Its path.

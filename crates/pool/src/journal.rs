@@ -2,13 +2,13 @@
 //!
 //! ```text
 //!   0                                                4096            4096 + page size
-//!   | magic 8 | version 4 | page size 4 | count 4 | 0 4 | count x (page 4, 0 4, check 8) | 0 | check 8 |  page | page | ...
+//!   | magic 8 | version 4 | page size 4 | count 4 | 0 4 | count x (page 4, 0 4, check 8) | 0 | logged 8 | check 8 |  page | page | ...
 //! ```
 //!
 //! Little endian. The check of a page is XXH3 of its copy, seeded with its number; the block's last eight bytes are XXH3 of all before.
 //!
 //! A batch is written here and synced before any of its pages is written in place, and the file is synced before the next batch takes the
-//! place of this one. So at any moment each page of the file is whole, or its copy here is. Opening writes the sound copies over the
+//! place of this one. `logged` is how far the log was durable then, which is beyond the last change of any page that was ever written. So at any moment each page of the file is whole, or its copy here is. Opening writes the sound copies over the
 //! pages: they are the last that were written, and writing them again changes nothing. The same is done before the next batch when a page could not be
 //! written in place: a part of it may have been.
 
@@ -18,6 +18,7 @@ use cairn_vfs::memory::Buffer;
 
 use crate::error::{Error, Result};
 use crate::format::{Format, verify};
+use crate::write_ahead::Lsn;
 use crate::write_back::BATCH;
 
 const MAGIC: &[u8; 8] = b"CAIRNDW\0";
@@ -26,7 +27,10 @@ const BLOCK: usize = 4096;
 const HEADER: usize = 24;
 const ENTRY: usize = 16;
 
-const _: () = assert!(HEADER + ENTRY * BATCH + 8 <= BLOCK);
+/// Where the log position is.
+const LOGGED: usize = BLOCK - 16;
+
+const _: () = assert!(HEADER + ENTRY * BATCH <= LOGGED);
 
 /// The journal of one file.
 #[derive(Debug)]
@@ -36,6 +40,7 @@ pub(crate) struct Journal {
     block: Buffer,
     /// Pages were written in place since the file was synced: the batch here is still needed.
     is_needed: bool,
+    logged: Lsn,
     /// Some of them may be there in part.
     is_torn: bool,
 }
@@ -64,7 +69,8 @@ impl Journal {
         format: Format,
     ) -> Result<Self> {
         let block = Buffer::new(BLOCK).map_err(Error::memory("the double write"))?;
-        let mut journal = Journal { file: journal, page_size, block, is_needed: false, is_torn: false };
+        let mut journal =
+            Journal { file: journal, page_size, block, is_needed: false, logged: Lsn::NONE, is_torn: false };
         if journal.mend(file, format)? {
             file.sync_data()?;
         }
@@ -90,6 +96,7 @@ impl Journal {
                 self.page_size
             )));
         }
+        self.logged = self.logged.max(Lsn(u64_at(content, LOGGED)));
         let entries: Vec<(u32, u64)> = content[HEADER..]
             .chunks_exact(ENTRY)
             .take(u32_at(content, 16) as usize)
@@ -129,12 +136,13 @@ impl Journal {
         Ok(has_written)
     }
 
-    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other. They may be written in place afterwards, by who keeps the journal
+    /// Writes and syncs copies of `pages`, which lie in `bytes` one after the other; the log is durable up to `logged`. They may be written in place afterwards, by who keeps the journal
     /// locked until that is done. `sync` makes `file` durable. Errors: those of either file; nothing may be written in place then.
     pub(crate) fn write(
         &mut self,
         pages: &[u32],
         bytes: &[u8],
+        logged: Lsn,
         (file, format): (&dyn File, Format),
         sync: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
@@ -146,12 +154,18 @@ impl Journal {
             sync()?;
             self.is_needed = false;
         }
+        self.logged = self.logged.max(logged);
         self.fill_block(pages, bytes);
         self.file.write_all_at(bytes, BLOCK as u64)?;
         self.file.write_all_at(&self.block, 0)?;
         self.file.sync_data()?;
         self.is_needed = true;
         Ok(())
+    }
+
+    /// How far the log was durable when the last batch was written.
+    pub(crate) fn logged(&self) -> Lsn {
+        self.logged
     }
 
     /// A page of the batch could not be written in place.
@@ -187,6 +201,7 @@ impl Journal {
             put(block, HEADER + at * ENTRY, &page.to_le_bytes());
             put(block, HEADER + at * ENTRY + 8, &xxh3_64_seeded(copy, u64::from(page)).to_le_bytes());
         }
+        put(block, LOGGED, &self.logged.0.to_le_bytes());
         let check = xxh3_64(&block[..BLOCK - 8]);
         put(block, BLOCK - 8, &check.to_le_bytes());
     }

@@ -26,4 +26,16 @@ pub trait WriteAhead: fmt::Debug + Send + Sync {
     ///
     /// Errors: the log's; the pages stay dirty and in memory.
     fn make_durable(&self, lsn: Lsn) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// Up to where the log is on stable storage by now, as far as it knows without waiting: what a double write remembers of it. The default knows nothing.
+    fn durable(&self) -> Lsn {
+        Lsn::NONE
+    }
+
+    /// Where the log ends, if it has never reached `lsn`. A page with such a change is not believed: by the rule above the log has lost what it had, or is another
+    /// one. Called when pages are read; must not wait. The default knows of no end.
+    fn end_before(&self, lsn: Lsn) -> Option<Lsn> {
+        let _ = lsn;
+        None
+    }
 }

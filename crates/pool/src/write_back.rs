@@ -273,7 +273,8 @@ impl FileState {
         let numbers: Vec<u32> = pages.iter().map(|page| page.page).collect();
         let copies = bytes.get(..pages.len() * self.pool.arena.page_size()).unwrap_or_default();
         let mut journal = lock(journal);
-        journal.write(&numbers, copies, (&*self.file, self.format), || self.sync())?;
+        let logged = self.write_ahead.as_ref().map_or(Lsn::NONE, |log| log.durable());
+        journal.write(&numbers, copies, logged, (&*self.file, self.format), || self.sync())?;
         Ok(Some(journal))
     }
 

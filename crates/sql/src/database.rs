@@ -12,7 +12,7 @@ use crate::connection::Connection;
 use crate::error::{Error, Result};
 use crate::query::General;
 use crate::sequence::Counters;
-use crate::sqlstate::OUT_OF_MEMORY;
+use crate::sqlstate::{OUT_OF_MEMORY, UNDEFINED_FILE};
 
 /// Pages in memory at the least: what threads that split nodes need.
 const LEAST_FRAMES: usize = 256;
@@ -245,7 +245,7 @@ impl Builder {
         self
     }
 
-    /// Refuses all changes with 25006.
+    /// Refuses all changes with 25006, and makes no database where there is none. Opening one recovers it all the same, and keeps others out.
     #[must_use]
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -254,9 +254,13 @@ impl Builder {
 
     /// Opens the database in this file, or makes one.
     ///
-    /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no database.
+    /// Errors: 58030 where the file system fails, XX001 where the file is damaged or is no database, 58P01 where there is none and [`Builder::read_only`] was asked for.
     pub fn open(&self, path: impl AsRef<Path>) -> Result<Database> {
         let path = path.as_ref();
+        if self.read_only && !self.fs.exists(path).map_err(cairn_table::Error::from)? {
+            let what = format!("{}: there is no such database", path.display());
+            return Err(Error::new(UNDEFINED_FILE, what));
+        }
         let mut options = Options::default();
         let frames = self.cache_bytes / options.store.page_size as u64;
         options.store.frames = usize::try_from(frames).unwrap_or(usize::MAX).max(LEAST_FRAMES);

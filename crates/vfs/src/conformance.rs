@@ -193,11 +193,28 @@ fn locks(s: &Subject<'_>) {
     let second = s.open("a", OpenOptions::read()).unwrap();
     first.try_lock().unwrap();
     first.try_lock().unwrap();
-    assert_eq!(failure(second.try_lock()), kind(ErrorKind::Busy, "WouldBlock"));
+    let busy = second.try_lock();
+    let told = format!("{} is open already, in another process or in this one", s.at("a").display());
+    assert_eq!(busy.as_ref().unwrap_err().to_string(), told);
+    assert_eq!(failure(busy), kind(ErrorKind::Busy, "WouldBlock"));
     drop(first);
     second.try_lock().unwrap();
     let other = s.put("b", b"");
     other.try_lock().unwrap();
+}
+
+/// Of those that can do it.
+fn removal_of_directories(fs: &dyn Fs, root: &Path) {
+    let s = Subject { fs, root };
+    s.fs.create_dir_all(&s.at("x/y")).unwrap();
+    s.put("x/a", b"");
+    assert_eq!(failure(s.fs.remove_dir(&s.at("x"))).1, "DirectoryNotEmpty");
+    assert_eq!(failure(s.fs.remove_dir(&s.at("x/a"))), kind(ErrorKind::Io, "NotADirectory"));
+    assert_eq!(failure(s.fs.remove_dir(&s.at("no"))), kind(ErrorKind::NotFound, "NotFound"));
+    s.fs.remove_dir(&s.at("x/y")).unwrap();
+    s.fs.remove(&s.at("x/a")).unwrap();
+    s.fs.remove_dir(&s.at("x")).unwrap();
+    assert!(!s.fs.exists(&s.at("x")).unwrap());
 }
 
 type Test = fn(&Subject<'_>);
@@ -226,6 +243,7 @@ pub(crate) fn check(fs: &dyn Fs, root: &Path) {
 fn std_fs_conforms() {
     let directory = tempfile::tempdir().unwrap();
     check(&StdFs::new(), directory.path());
+    removal_of_directories(&StdFs::new(), directory.path());
 }
 
 /// Goal: the disk in memory agrees with the real one on every method and error kind.
@@ -233,6 +251,9 @@ fn std_fs_conforms() {
 fn mem_fs_conforms() {
     check(&MemFs::new(), Path::new("/some/where"));
     check(&MemFs::new(), Path::new("relative"));
+    let fs = MemFs::new();
+    fs.create_dir_all(Path::new("/some")).unwrap();
+    removal_of_directories(&fs, Path::new("/some"));
 }
 
 /// Goal: so does the disk that loses power, as long as it does not; also while it records and captures.

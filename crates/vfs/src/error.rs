@@ -71,7 +71,7 @@ impl std::fmt::Display for Operation {
 
 /// A failed file-system operation.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot {operation} {}{}: {source}", path.display(), at(*offset))]
+#[error("{}", told(*operation, path, *offset, source))]
 pub struct Error {
     /// What was being done.
     pub operation: Operation,
@@ -81,6 +81,18 @@ pub struct Error {
     pub offset: Option<u64>,
     /// What the operating system said.
     pub source: io::Error,
+}
+
+fn told(operation: Operation, path: &Path, offset: Option<u64>, source: &io::Error) -> String {
+    let path = path.display();
+    // What the system says of a lock that somebody has, "temporarily unavailable", says nothing to who meets it.
+    if operation == Operation::Lock
+        && source.kind() == io::ErrorKind::WouldBlock
+        && source.raw_os_error().is_some()
+    {
+        return format!("{path} is open already, in another process or in this one");
+    }
+    format!("cannot {operation} {path}{}: {source}", at(offset))
 }
 
 fn at(offset: Option<u64>) -> String {

@@ -132,6 +132,11 @@ pub trait Fs: Debug + Send + Sync + 'static {
     /// Removes a name. The file lives on while it is open.
     fn remove(&self, path: &Path) -> Result<()>;
 
+    /// Removes an empty directory. The default has no such operation and says `Unsupported`: who calls it must be able to do without.
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        Err(Error::new(Operation::Remove, path, io::ErrorKind::Unsupported.into()))
+    }
+
     /// Creates a directory and its missing parents. Existing ones are fine.
     fn create_dir_all(&self, path: &Path) -> Result<()>;
 

@@ -144,6 +144,13 @@ impl Fs for MemFs {
         Ok(())
     }
 
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        let mut state = self.state();
+        let plan = state.tree.plan_remove_dir(path);
+        state.apply(&plan.map_err(|source| Error::new(Operation::Remove, path, source))?);
+        Ok(())
+    }
+
     fn create_dir_all(&self, path: &Path) -> Result<()> {
         let created = self.state().tree.create_dirs(path);
         created.map(|_| ()).map_err(|source| Error::new(Operation::CreateDir, path, source))

@@ -117,6 +117,10 @@ impl Fs for StdFs {
         fs::remove_file(path).map_err(|source| Error::new(Operation::Remove, path, source))
     }
 
+    fn remove_dir(&self, path: &Path) -> Result<()> {
+        fs::remove_dir(path).map_err(|source| Error::new(Operation::Remove, path, source))
+    }
+
     fn create_dir_all(&self, path: &Path) -> Result<()> {
         fs::create_dir_all(path).map_err(|source| Error::new(Operation::CreateDir, path, source))
     }

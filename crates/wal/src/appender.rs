@@ -45,7 +45,9 @@ impl Appender {
     /// Begins the first segment of this process.
     pub(crate) fn begin(shared: Arc<Shared>, previous: Option<Previous>) -> Result<Appender> {
         let prepared = shared.take_prepared(u64::from(shared.options.segment_bytes))?;
-        let (map, segment) = activate(&shared, prepared, previous)?;
+        // What was taken over.
+        let oldest = lock(&shared.sealed).front().map(|oldest| oldest.number);
+        let (map, segment) = activate(&shared, prepared, previous, oldest)?;
         let (seed, number, before) = (segment.seed, segment.number, previous.map_or(Lsn::ZERO, |p| p.end));
         Ok(Appender { map, seed, number, before, wake_at: 0, segment, shared })
     }
@@ -182,7 +184,8 @@ impl Appender {
             bytes: u64::from(self.segment.bytes),
             progress: Some(self.segment.progress.clone()),
         };
-        let (map, segment) = activate(&self.shared, prepared, Some(previous))?;
+        let oldest = lock(&self.shared.sealed).front().map_or(self.number, |oldest| oldest.number);
+        let (map, segment) = activate(&self.shared, prepared, Some(previous), Some(oldest))?;
         // Behind that: a segment can be released when there is one after it.
         lock(&self.shared.sealed).push_back(sealed);
         (self.map, self.seed, self.number, self.before) = (map, segment.seed, segment.number, end_here);
@@ -205,11 +208,13 @@ fn activate(
     shared: &Shared,
     mut prepared: Prepared,
     previous: Option<Previous>,
+    oldest: Option<u32>,
 ) -> Result<(AppendMap, Arc<Segment>)> {
     let number = prepared.number;
     // Another number of the same stream for each segment, as SplitMix64 makes them.
     let salt = shared.salt.wrapping_add(u64::from(number).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    let header = Header { number, log_id: shared.log_id, salt, previous };
+    let oldest = oldest.unwrap_or(number);
+    let header = Header { number, log_id: shared.log_id, salt, previous, oldest };
     let segment = Arc::new(Segment::new(&prepared, header));
     let written = match prepared.map.reserve(HEADER_BYTES as usize) {
         Some(mut slot) => {

@@ -17,7 +17,7 @@
 //!   32  previous salt   u64   of the segment before; 0 when there is none
 //!   40  previous end    u64   position: segment number << 32 | offset behind the last record; 0 when there is none
 //!   48  previous synced u32   see below, for that segment
-//!   52  zeros           u32
+//!   52  oldest          u32   number of the oldest segment of the log when this one was begun; 0 is not said
 //!   56  checksum        u64   xxh3-64 of the 56 bytes before
 //! ```
 //!
@@ -60,6 +60,9 @@ pub(crate) struct Header {
     pub(crate) salt: u64,
     /// The segment whose records come before these; `None` for the first.
     pub(crate) previous: Option<Previous>,
+    /// The oldest segment that had not been released when this one was begun, itself if there was none before; 0 where nothing
+    /// says so.
+    pub(crate) oldest: u32,
 }
 
 /// The segment before, as the writer left it.
@@ -91,7 +94,8 @@ impl Header {
         bytes.extend_from_slice(&MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
         bytes.extend_from_slice(&self.number.to_le_bytes());
-        for word in [self.log_id, self.salt, salt, end, u64::from(synced)] {
+        let said = u64::from(synced) | u64::from(self.oldest) << 32;
+        for word in [self.log_id, self.salt, salt, end, said] {
             bytes.extend_from_slice(&word.to_le_bytes());
         }
         bytes.extend_from_slice(&xxh3_64(&bytes).to_le_bytes());
@@ -119,16 +123,16 @@ impl Header {
         if version != VERSION {
             return Decoded::Version(version);
         }
-        let (end, synced) = (Lsn::from(word(bytes, 40)), word(bytes, 48));
-        let previous =
-            (end != Lsn::ZERO).then(|| Previous { salt: word(bytes, 32), end, synced: synced as u32 });
+        let (end, said) = (Lsn::from(word(bytes, 40)), word(bytes, 48));
+        let (synced, oldest) = (said as u32, (said >> 32) as u32);
+        let previous = (end != Lsn::ZERO).then(|| Previous { salt: word(bytes, 32), end, synced });
         let number = (word(bytes, 8) >> 32) as u32;
         // Nobody writes such a one, so that it must be forged; what follows need not think of it.
         let in_order = previous.is_none_or(|p| p.end.segment() < number && p.synced <= p.end.offset());
-        if number == 0 || !in_order || synced >> 32 != 0 {
+        if number == 0 || !in_order || oldest > number {
             return Decoded::Damaged;
         }
-        Decoded::Header(Header { number, log_id: word(bytes, 16), salt: word(bytes, 24), previous })
+        Decoded::Header(Header { number, log_id: word(bytes, 16), salt: word(bytes, 24), previous, oldest })
     }
 
     /// What goes into the checksums of the segment's records.
@@ -233,13 +237,13 @@ mod tests {
 
     fn header() -> Header {
         let previous = Previous { salt: 3, end: Lsn::new(6, 9000), synced: 8000 };
-        Header { number: 7, log_id: 1, salt: 2, previous: Some(previous) }
+        Header { number: 7, log_id: 1, salt: 2, previous: Some(previous), oldest: 5 }
     }
 
     /// Goal: a header reads back from either copy, and no flipped bit of one is taken for a header.
     #[test]
     fn header_round_trip() {
-        for header in [header(), Header { previous: None, ..header() }] {
+        for header in [header(), Header { previous: None, ..header() }, Header { oldest: 0, ..header() }] {
             let mut page = vec![1; HEADER_BYTES as usize];
             header.encode(&mut page);
             for at in HEADER_COPIES {
@@ -267,7 +271,7 @@ mod tests {
             Header::decode(&page, 0)
         };
         assert_eq!(forge(8, 2), Decoded::Version(2));
-        for (at, value) in [(12, 0), (12, 6), (44, 7), (48, 9008), (52, 1)] {
+        for (at, value) in [(12, 0), (12, 6), (44, 7), (48, 9008), (52, 8)] {
             assert_eq!(forge(at, value), Decoded::Damaged, "{value} at {at}");
         }
     }

@@ -1,17 +1,18 @@
 //! The shared end of a log: syncing, releasing, and opening it for writing.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use cairn_vfs::sync::atomic::Ordering;
 use cairn_vfs::sync::{Arc, Mutex, lock};
 use cairn_vfs::thread::JoinHandle;
-use cairn_vfs::{Fs, Rng, thread};
+use cairn_vfs::{FileId, Fs, Rng, thread};
 
 use crate::format::Previous;
 use crate::harden::harden;
 use crate::helper;
 use crate::recovery::Tail;
-use crate::shared::{Sealed, Shared};
+use crate::shared::{Files, Sealed, Shared};
 use crate::{Appender, Error, Lsn, Options, Result};
 
 /// A log that is open for writing, to those who do not append: any number of threads, through `&self`.
@@ -80,8 +81,15 @@ impl Log {
         if previous.is_some() {
             shared.raise_synced(tail.end);
         }
-        adopt(&shared, &tail)?;
+        let mut known = adopt(&shared, &tail)?;
         let appender = Appender::begin(Arc::clone(&shared), previous)?;
+        if let Some(empty) = &tail.empty {
+            // ORDER: a newer header is on stable storage before this one goes. How far the log has reached would be unknown otherwise, and whoever remembers positions
+            // would see them a second time.
+            shared.sync_to(appender.position())?;
+            known.remove(&fs.metadata(empty)?.id);
+            retire(&shared, &mut lock(&shared.files), &mut known, empty)?;
+        }
         let log = Log { shared, helper: Mutex::default() };
         if options.background {
             let shared = Arc::clone(&log.shared);
@@ -179,8 +187,8 @@ impl Drop for Log {
     }
 }
 
-/// Takes over the files of earlier processes: those of the log, and those that can be written again.
-fn adopt(shared: &Shared, tail: &Tail) -> Result<()> {
+/// Takes over the files of earlier processes: those of the log, and those that can be written again. Says which are known by now.
+fn adopt(shared: &Shared, tail: &Tail) -> Result<BTreeSet<FileId>> {
     let mut files = lock(&shared.files);
     files.next = tail.highest.checked_add(1).ok_or_else(|| Error::invalid("no segment numbers are left"))?;
     // A crash in the middle of a rename can leave a file with both names, and it must not be written as two.
@@ -191,19 +199,28 @@ fn adopt(shared: &Shared, tail: &Tail) -> Result<()> {
         let (number, path, end) = (old.number, old.path.clone(), old.end);
         lock(&shared.sealed).push_back(Sealed { number, path, end, bytes: metadata.len, progress: None });
     }
-    for path in &tail.dead {
-        let metadata = shared.fs.metadata(path)?;
-        let fits = metadata.len == u64::from(shared.options.segment_bytes);
-        let free = path.with_extension("free");
-        let wanted = files.free.len() < shared.options.recycled_max && !files.free.contains(&free);
-        if known.insert(metadata.id) && fits && wanted {
-            if free != *path {
-                shared.fs.rename(path, &free)?;
-            }
-            files.free.push(free);
-        } else {
-            shared.fs.remove(path)?;
-        }
+    if let Some(empty) = &tail.empty {
+        // Not to be written under a second name either.
+        known.insert(shared.fs.metadata(empty)?.id);
     }
-    Ok(())
+    for path in &tail.dead {
+        retire(shared, &mut files, &mut known, path)?;
+    }
+    Ok(known)
+}
+
+/// Keeps a file that is of the log no more to be written again, or removes it.
+fn retire(shared: &Shared, files: &mut Files, known: &mut BTreeSet<FileId>, path: &Path) -> Result<()> {
+    let metadata = shared.fs.metadata(path)?;
+    let fits = metadata.len == u64::from(shared.options.segment_bytes);
+    let free = path.with_extension("free");
+    let wanted = files.free.len() < shared.options.recycled_max && !files.free.contains(&free);
+    if known.insert(metadata.id) && fits && wanted {
+        if free != *path {
+            shared.fs.rename(path, &free)?;
+        }
+        files.free.push(free);
+        return Ok(());
+    }
+    Ok(shared.fs.remove(path)?)
 }

@@ -85,11 +85,12 @@ pub enum Mode {
 pub struct RecoveryOptions {
     pub(crate) mode: Mode,
     pub(crate) read_bytes: usize,
+    pub(crate) nothing_released: bool,
 }
 
 impl Default for RecoveryOptions {
     fn default() -> Self {
-        RecoveryOptions { mode: Mode::default(), read_bytes: 1 << 20 }
+        RecoveryOptions { mode: Mode::default(), read_bytes: 1 << 20, nothing_released: false }
     }
 }
 
@@ -106,6 +107,15 @@ impl RecoveryOptions {
     #[must_use]
     pub fn read_bytes(mut self, bytes: usize) -> Self {
         self.read_bytes = bytes.max(4096);
+        self
+    }
+
+    /// Whether the caller knows that nothing has been released since the newest segment was begun. A recovery from
+    /// [`Lsn::ZERO`](crate::Lsn::ZERO) takes segments that are not there for released ones; then it takes them for lost if they were there at
+    /// that time. Default false.
+    #[must_use]
+    pub fn nothing_released(mut self, known: bool) -> Self {
+        self.nothing_released = known;
         self
     }
 }

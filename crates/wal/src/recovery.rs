@@ -97,6 +97,9 @@ pub struct Tail {
     pub(crate) dir: PathBuf,
     pub(crate) log_id: Option<u64>,
     pub(crate) end: Lsn,
+    pub(crate) reached: Lsn,
+    /// The newest segment if it has no records: it is of the log no more, and nothing else says how far that reached.
+    pub(crate) empty: Option<PathBuf>,
     /// Of the last segment of the log, if it has one.
     pub(crate) salt: u64,
     /// The segments of the log, oldest first.
@@ -124,6 +127,11 @@ impl Tail {
         self.end
     }
 
+    /// The highest position that anybody can have seen of the log: its end, or where its newest segment begins that has no records.
+    pub fn reached(&self) -> Lsn {
+        self.reached
+    }
+
     /// Nobody needs the records up to `lsn` any more, as for [`Log::release_before`](crate::Log::release_before): segments
     /// without later ones are not taken over, which spares making them durable. The last one stays.
     pub fn release_before(&mut self, lsn: Lsn) {
@@ -149,7 +157,7 @@ impl Recovery {
         let listing = Listing::read(&**fs, dir)?;
         let headers = Headers::read(&**fs, &listing)?;
         let log_id = headers.log_id();
-        let chain = headers.resolve(&**fs, &listing, from, options.mode)?;
+        let chain = headers.resolve(&**fs, &listing, from, options)?;
         let later = listing.segments.last().is_some_and(|(number, _)| *number >= from.segment());
         let mut damage = chain.damage;
         if from != Lsn::ZERO && !later {
@@ -235,11 +243,13 @@ impl Recovery {
     /// Reads what is left and says where the log ends. Errors as [`Recovery::next`].
     pub fn finish(mut self) -> Result<Tail> {
         while self.next()?.is_some() {}
+        let reached = self.position();
         // The mark at the end has said what it had to say, and need not be made durable.
         self.offset = self.close_mark.unwrap_or(self.offset);
         // Nor does a segment that was begun and has no records.
+        let mut empty = None;
         if self.links.len() == self.index + 1 && self.offset == HEADER_BYTES {
-            self.links.pop();
+            empty = self.links.pop().map(|link| link.path);
             self.index = self.index.saturating_sub(1);
             self.offset = self.sealed_end;
         }
@@ -252,11 +262,13 @@ impl Recovery {
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
         // Free names first: a file with two names keeps that one.
         let all = self.listing.free.iter().chain(&self.listing.segments).map(|(_, path)| path);
-        let dead = all.filter(|path| !alive(path)).cloned().collect();
+        let dead = all.filter(|path| !alive(path) && empty.as_ref() != Some(*path)).cloned().collect();
         Ok(Tail {
             dir: self.dir.clone(),
             log_id: self.log_id,
             end: self.position(),
+            reached,
+            empty,
             salt: self.links.last().map_or(0, |link| link.header.salt),
             dead,
             stray: self.listing.stray.clone(),

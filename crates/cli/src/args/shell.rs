@@ -58,7 +58,7 @@ everything is written to its place.")]
 
 The file keeps a SCRAM-SHA-256 verifier, not the password. A server that uses it knows at once.")]
     Passwd(PasswdArgs),
-    /// Copy a database as it is at one moment, while others may change it
+    /// Copy a database that no other process has open
     #[command(after_help = "Example:\n  cairn sql backup my.db copy.db")]
     Backup(BackupArgs),
     /// Read everything and check it
@@ -87,7 +87,7 @@ pub struct OpenArgs {
     /// What a commit promises
     #[arg(long, value_enum, default_value = "sync")]
     pub durability: Promise,
-    /// Refuse all changes
+    /// Refuse all changes; the database must be there
     #[arg(long)]
     pub read_only: bool,
     /// Threads of a query [default: all processors]

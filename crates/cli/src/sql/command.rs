@@ -108,7 +108,7 @@ Statements end with a semicolon and may take several lines. Ctrl-C stops one, Ct
   .output [FILE]             results into a file, or back           \\o [FILE]
   .import [--tabs] [--header] FILE TABLE    rows of a CSV file into a table, made if absent
   .dump [PATTERN]            statements that make everything again
-  .backup FILE               a copy of the database, while others change it
+  .backup FILE               a copy of the database
   .settings                  settings of the session
   .quit                      the end                                \\q
 

@@ -21,7 +21,15 @@ pub fn open(fs: &Arc<dyn Fs>, path: Option<&Path>, args: &OpenArgs) -> Result<Da
     if let Some(threads) = args.threads {
         builder = builder.threads(threads.into());
     }
-    Ok(builder.open(path.unwrap_or(Path::new("memory.db")))?)
+    let Some(path) = path else {
+        let memory = Path::new("memory.db");
+        if args.read_only {
+            // One that is only read has to be there.
+            let _ = builder.clone().read_only(false).open(memory)?;
+        }
+        return Ok(builder.open(memory)?);
+    };
+    Ok(builder.open(path)?)
 }
 
 /// Opens a database file that is there.

@@ -33,6 +33,24 @@ fn statements_come_from_everywhere() {
     assert!(!scratch.names().contains(&"memory.db".to_owned()));
 }
 
+/// Goal: a database that is only to be read has to be there, and one that somebody else has open says so. Method: a name without a file; a lock that is held.
+#[test]
+fn databases_that_cannot_be_read() {
+    let scratch = scratch();
+    scratch.run("sql none.db --read-only -c select").failed(&["none.db: there is no such database"]);
+    assert!(!scratch.names().iter().any(|name| name.starts_with("none")), "{:?}", scratch.names());
+    scratch.shell("cairn sql --read-only -c 'SELECT 1'").ended(0);
+    scratch.shell("cairn sql --read-only -c 'CREATE TABLE t (a int)'").ended(1);
+    let fs: std::sync::Arc<dyn cairn_vfs::Fs> = std::sync::Arc::new(cairn_vfs::StdFs::new());
+    let file = fs.open(&scratch.path("my.db"), cairn_vfs::OpenOptions::read()).unwrap();
+    file.try_lock().unwrap();
+    for command in
+        ["backup my.db copy.db", "verify my.db", "dump my.db", "vacuum my.db", "my.db --read-only -c select"]
+    {
+        scratch.run(&format!("sql {command}")).failed(&["my.db is open already, in another process"]);
+    }
+}
+
 /// Goal: each mode shows numbers, text that its form has to guard, and NULL as it should. Method: the same rows in each of them.
 #[test]
 fn modes_show_rows() {

@@ -18,10 +18,11 @@ mod live;
 mod writer;
 
 use std::borrow::Cow;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cairn_vfs::{Create, File, Fs, OpenOptions, StdFs};
+use cairn_vfs::{Create, ErrorKind, File, Fs, OpenOptions, Operation, StdFs};
 
 use crate::table::{Found, GROUP, Reader, ReaderOptions, Tag, ValueReader};
 use crate::{Error, Result, names};
@@ -245,8 +246,15 @@ fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
 fn lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
     let options = OpenOptions { create: Create::IfMissing, ..OpenOptions::write() };
     let file = fs.open(&names::lock(path), options)?;
-    file.try_lock()?;
-    Ok(file)
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        // By the store's name: nobody who is told knows the lock's.
+        Err(error) if error.kind() == ErrorKind::Busy => {
+            let source = io::Error::new(io::ErrorKind::WouldBlock, "somebody is writing it already");
+            Err(cairn_vfs::Error::new(Operation::Lock, path, source).into())
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 #[cfg(test)]

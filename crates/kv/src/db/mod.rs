@@ -31,4 +31,5 @@ pub use controller::Stalls;
 pub use key_range::KeyRange;
 pub use keyspace::{Db, Keyspace, Snapshot};
 pub use range::{DbCursor, Pair, Range};
+pub(crate) use recovery::log_options;
 pub use stats::{KeyspaceStats, LevelStats, Stats};

@@ -123,7 +123,10 @@ fn create_missing(versions: &VersionSet, named: &[(String, KeyspaceOptions)]) ->
             continue;
         }
         let mut edit = VersionEdit::default();
-        edit.created.push(new_keyspace(versions.next_keyspace_id(), name, options));
+        let id = versions.next_keyspace_id();
+        edit.created.push(new_keyspace(id, name, options));
+        // Nothing of it is in the log so far. Without this the log would be needed from its beginning, which may have been released.
+        edit.keyspace(id).log_start = versions.keyspaces().iter().map(|(_, state)| state.log_start).min();
         versions.log_and_apply(edit, |_, _| {})?;
     }
     Ok(())

@@ -32,7 +32,7 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
         all[id.0 as usize] = Some(Replayed { keyspace: inner.keyspace(*id)?, start: state.log_start.into() });
     }
     let from = states.iter().map(|(_, state)| state.log_start).min().unwrap_or(0);
-    let mut log = Recovery::open(&inner.fs, &inner.path, from.into(), &RecoveryOptions::default())?;
+    let mut log = Recovery::open(&inner.fs, &inner.path, from.into(), &log_options())?;
     let last = thread::scope(|scope| replay_all(inner, &mut log, &mut all, scope))?;
     let mut tail = log.finish()?;
     {
@@ -56,6 +56,11 @@ pub(crate) fn recover(inner: &Arc<Inner>, rng: &mut dyn Rng) -> Result<()> {
     // Empty until here.
     let _ = inner.log.set(log);
     Ok(())
+}
+
+/// How the log is read. A store that needs it from its beginning has never released any of it: what is not there was lost.
+pub(crate) fn log_options() -> RecoveryOptions {
+    RecoveryOptions::default().nothing_released(true)
 }
 
 /// Replays record after record, and flushes what gets full beside the replay of what follows; gives back the last number.

@@ -22,6 +22,7 @@ mod errors;
 mod full;
 mod history;
 mod kill;
+mod missing;
 mod rot;
 mod shape;
 mod state;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use cairn_pool::{BackgroundWriter, FileOptions, Lsn, Pool, PoolFile};
 use cairn_vfs::{Fs, OpenOptions, Operation, Rng, SystemRng};
-use cairn_wal::{Recovery, RecoveryOptions};
+use cairn_wal::{Recovery, RecoveryOptions, Tail};
 
 use super::chain::read_chain;
 use super::foreign::{refuse_bytes, refuse_foreign};
@@ -51,6 +51,14 @@ impl Default for StoreOptions {
             log: cairn_wal::Options::default(),
         }
     }
+}
+
+/// What the log has, before anything is done about it.
+struct Found {
+    tail: Tail,
+    unfinished: Unfinished,
+    /// It has no record.
+    is_empty: bool,
 }
 
 /// An open database.
@@ -106,26 +114,35 @@ impl Store {
                 what: format!("frames is {frames}; {MIN_FRAMES} at least were expected"),
             });
         }
-        let directory = beside(path, "-log");
-        refuse_foreign(fs, path, options.page_size, &[&directory, &beside(path, "-pages")])?;
+        let (directory, copies) = (beside(path, "-log"), beside(path, "-pages"));
+        refuse_foreign(fs, path, options.page_size, &[&directory, &copies])?;
         let lock = fs.open(path, OpenOptions::create())?;
         lock.try_lock()?;
-        let log = Arc::new(WalLog::default());
+        let Found { tail, mut unfinished, is_empty } = Store::read_log(fs, &directory)?;
+        let log = Arc::new(WalLog::recovered(Lsn(tail.reached().get())));
         let writer = if options.background { BackgroundWriter::Above(0.25) } else { BackgroundWriter::Off };
         let pool = Pool::builder()
             .page_size(options.page_size)
             .frames(options.frames)
             .background_writer(writer)
             .build()?;
-        let double = fs.open(&beside(path, "-pages"), OpenOptions::create())?;
+        // ORDER: nothing is made, of the log least of all, before it is seen that this is all of it. A segment that is made raises the log's end, and the next one to
+        // look would miss nothing.
+        if !fs.exists(&copies)? {
+            let bare = pool.open(fs.open(path, OpenOptions::read())?, FileOptions::new())?;
+            Store::check_log(&bare, &tail, Store::newest_change)?;
+        }
+        let double = fs.open(&copies, OpenOptions::create())?;
         let write_ahead = Arc::clone(&log) as Arc<dyn cairn_pool::WriteAhead>;
         let settings = FileOptions::new().write_ahead(write_ahead).double_write(double);
         let file = pool.open(fs.open(path, OpenOptions::create())?, settings)?;
+        Store::check_log(&file, &tail, |file| Ok(file.logged()))?;
         // The names of both files, before anything is said to be durable.
         fs.sync_parent(path)?;
-        let mut unfinished = Unfinished::default();
-        let is_new = Store::begin_log(fs, &directory, &log, options, rng, &mut unfinished)?;
-        let space = if is_new && file.pages_on_disk()? == 0 {
+        let settings = options.log.clone().background(options.background);
+        let (segments, appender) = cairn_wal::Log::open(fs, &settings, tail, rng)?;
+        log.begin(segments, appender);
+        let space = if is_empty && file.pages_on_disk()? == 0 {
             refuse_bytes(&*lock, options.page_size)?;
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             let space = Space::create(file, options.page_size, log)?;
@@ -134,7 +151,6 @@ impl Store {
             space
         } else {
             Store::replay(fs, &directory, &file, &mut unfinished)?;
-            Store::check_log(&log, &file)?;
             let log: Arc<dyn Log> = Arc::<WalLog>::clone(&log);
             Space::open(file, options.page_size, log)?
         };
@@ -142,15 +158,8 @@ impl Store {
         Ok((Store { space, pool, log, fs, path }, unfinished))
     }
 
-    /// Finds the log's end, makes durable what is before it, and opens it for appending. True when it has no record.
-    fn begin_log(
-        fs: &Arc<dyn Fs>,
-        directory: &Path,
-        log: &WalLog,
-        options: &StoreOptions,
-        rng: &mut dyn Rng,
-        unfinished: &mut Unfinished,
-    ) -> Result<bool> {
+    /// Reads the log to its end. Changes nothing.
+    fn read_log(fs: &Arc<dyn Fs>, directory: &Path) -> Result<Found> {
         let from = cairn_wal::Lsn::ZERO;
         let mut recovery = Recovery::open(fs, directory, from, &RecoveryOptions::default())?;
         let mut is_empty = true;
@@ -159,11 +168,7 @@ impl Store {
             is_empty = false;
             analysis.see(record.payload);
         }
-        *unfinished = analysis.finish();
-        let settings = options.log.clone().background(options.background);
-        let (segments, appender) = cairn_wal::Log::open(fs, &settings, recovery.finish()?, rng)?;
-        log.begin(segments, appender);
-        Ok(is_empty)
+        Ok(Found { tail: recovery.finish()?, unfinished: analysis.finish(), is_empty })
     }
 
     /// Does again what the pages have not. All of the log is durable by now, so pages may be written on the way.
@@ -190,18 +195,43 @@ impl Store {
         Ok(())
     }
 
-    /// Sees that the log is this database's, and all of it: positions would begin anew otherwise, and pages take their next changes for old ones.
+    /// Sees that the log is this database's, and all of it: positions would begin anew otherwise, and pages take their next changes for old ones. No page is written
+    /// before the log is durable up to its last change, so this holds after any crash. `logged` knows how far it was.
     ///
-    /// Errors: [`Error::Corruption`].
-    fn check_log(log: &WalLog, file: &PoolFile) -> Result<()> {
-        let (last, end) = (file.read(0)?.lsn(), log.end());
-        if last <= end {
+    /// Errors: [`Error::Corruption`]; the pool's.
+    fn check_log(file: &PoolFile, tail: &Tail, logged: impl FnOnce(&PoolFile) -> Result<Lsn>) -> Result<()> {
+        if file.pages_on_disk()? == 0 {
             return Ok(());
         }
-        let what = format!(
-            "its last change is at {last}, and the log ends at {end}: it was removed, or is another database's"
-        );
+        let end = Lsn(tail.reached().get());
+        let first = file.read(0)?.lsn();
+        let any = logged(file)?;
+        let what = if first > end {
+            format!(
+                "its last change is at {first}, and the log ends at {end}: it was removed, or is another database's"
+            )
+        } else if any > end {
+            format!(
+                "the log was on the disk up to {any} when pages were written, and it ends at {end}: a part of it was removed, or it is another database's"
+            )
+        } else {
+            return Ok(());
+        };
         Err(Error::Corruption { file: file.path().to_owned(), page: 0, what })
+    }
+
+    /// The last change of any page, by a look at each: of a file that came without its double write, which would know how far the log was.
+    fn newest_change(file: &PoolFile) -> Result<Lsn> {
+        let mut newest = Lsn::NONE;
+        for page in file.scan(0..file.pages_on_disk()?) {
+            match page {
+                Ok(page) => newest = newest.max(page.lsn()),
+                // Whoever needs it is told.
+                Err(cairn_pool::Error::Corruption { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(newest)
     }
 
     /// A file that is there of a database, its log and its double write included: whoever makes one would take it for its own. Errors: the file system's.
@@ -223,6 +253,8 @@ impl Store {
             for name in fs.read_dir(&directory)? {
                 fs.remove(&directory.join(name))?;
             }
+            // Empty, it stands in nobody's way, and some file systems cannot do it.
+            let _ = fs.remove_dir(&directory);
         }
         for file in [path.to_owned(), beside(path, "-pages")] {
             if fs.exists(&file)? {

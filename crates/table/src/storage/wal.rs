@@ -12,8 +12,10 @@ use super::log::Log;
 use crate::{Error, Result};
 
 /// The log of a database. There is nothing to append to before [`WalLog::begin`]: recovery comes first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct WalLog {
+    /// Where it ended when it was recovered.
+    recovered: Lsn,
     open: OnceLock<Open>,
 }
 
@@ -22,13 +24,22 @@ struct Open {
     segments: Segments,
     /// Held for a reservation and the copy of the record.
     appender: Mutex<Appender>,
+    /// Where the first of its records begins.
+    begun: Lsn,
     /// Of all records.
     bytes: AtomicU64,
 }
 
 impl WalLog {
+    /// A log that was read to its end.
+    pub(crate) fn recovered(end: Lsn) -> WalLog {
+        WalLog { recovered: end, open: OnceLock::new() }
+    }
+
     pub(crate) fn begin(&self, segments: Segments, appender: Appender) {
-        let _ = self.open.set(Open { segments, appender: Mutex::new(appender), bytes: AtomicU64::new(0) });
+        let begun = Lsn(appender.position().get());
+        let (appender, bytes) = (Mutex::new(appender), AtomicU64::new(0));
+        let _ = self.open.set(Open { segments, appender, begun, bytes });
     }
 
     fn open(&self) -> Result<&Open> {
@@ -102,5 +113,23 @@ impl Log for WalLog {
 impl WriteAhead for WalLog {
     fn make_durable(&self, lsn: Lsn) -> Result<(), Box<dyn StdError + Send + Sync>> {
         Ok(self.sync_to(lsn)?)
+    }
+
+    fn durable(&self) -> Lsn {
+        self.synced()
+    }
+
+    fn end_before(&self, lsn: Lsn) -> Option<Lsn> {
+        if lsn <= self.recovered {
+            return None;
+        }
+        // What this process has written begins a segment. Nobody has been between the end of the last one and that.
+        match self.open.get() {
+            Some(open) if lsn >= open.begun => {
+                let synced = self.synced();
+                (lsn > synced).then_some(synced)
+            }
+            _ => Some(self.recovered),
+        }
     }
 }

@@ -6,6 +6,7 @@
 mod creation;
 mod harness;
 mod log;
+mod missing;
 mod transactions;
 
 use std::collections::BTreeMap;

@@ -5,14 +5,17 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use cairn_table::row::{Type, Value};
 use cairn_table::schema::ViewDef;
 use cairn_table::{ColumnStatistics, Isolation, TableStatistics};
-use cairn_vfs::{File, Fs, Metadata, OpenOptions};
+use cairn_vfs::{File, Fs, Metadata, OpenOptions, Operation};
 
 use crate::{Fixture, all, def, index, key};
+
+/// What is done, which may fail, before a file is opened.
+type Call = dyn Fn(&Path) -> cairn_vfs::Result<()> + Send + Sync;
 
 /// A file system that does something else at each file that is opened.
 struct Opening {
     fs: Arc<dyn Fs>,
-    call: Box<dyn Fn() + Send + Sync>,
+    call: Box<Call>,
 }
 
 impl std::fmt::Debug for Opening {
@@ -23,7 +26,7 @@ impl std::fmt::Debug for Opening {
 
 impl Fs for Opening {
     fn open(&self, path: &Path, options: OpenOptions) -> cairn_vfs::Result<Box<dyn File>> {
-        (self.call)();
+        (self.call)(path)?;
         self.fs.open(path, options)
     }
     fn metadata(&self, path: &Path) -> cairn_vfs::Result<Metadata> {
@@ -37,6 +40,9 @@ impl Fs for Opening {
     }
     fn remove(&self, path: &Path) -> cairn_vfs::Result<()> {
         self.fs.remove(path)
+    }
+    fn remove_dir(&self, path: &Path) -> cairn_vfs::Result<()> {
+        self.fs.remove_dir(path)
     }
     fn create_dir_all(&self, path: &Path) -> cairn_vfs::Result<()> {
         self.fs.create_dir_all(path)
@@ -84,12 +90,13 @@ fn backup() {
     let (db, table, next) = (fixture.db.clone(), Arc::clone(&parent), AtomicI32::new(100));
     let fs: Arc<dyn Fs> = Arc::new(Opening {
         fs: Arc::clone(&fixture.fs),
-        call: Box::new(move || {
+        call: Box::new(move |_| {
             let id = next.fetch_add(1, Ordering::SeqCst);
             let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
             transaction.insert(&table, &[Value::Int(id), Value::Int(id)]).unwrap();
             assert!(crate::set(&mut transaction, &table, 1, id).unwrap());
             transaction.commit(cairn_table::Durability::Buffered).unwrap();
+            Ok(())
         }),
     });
     fixture.db.backup(&fs, to).unwrap();
@@ -110,6 +117,29 @@ fn backup() {
     assert!(
         transaction.delete(&parent, &key(&parent, 2)).unwrap_err().to_string().contains("child_parent_fkey")
     );
+}
+
+/// Goal: a backup that fails leaves nothing behind, no folder either. Method: each file of the copy cannot be opened in its turn.
+#[test]
+fn backups_that_fail() {
+    let fixture = Fixture::new();
+    fixture.pairs(&[(1, 10), (2, 20)]);
+    let to = Path::new("/copy");
+    let there = || fixture.fs.read_dir(Path::new("/")).unwrap();
+    let before = there();
+    for file in 0.. {
+        let opened = AtomicI32::new(0);
+        let call = move |path: &Path| match opened.fetch_add(1, Ordering::SeqCst) == file {
+            true => Err(cairn_vfs::Error::new(Operation::Open, path, std::io::ErrorKind::StorageFull.into())),
+            false => Ok(()),
+        };
+        let fs: Arc<dyn Fs> = Arc::new(Opening { fs: Arc::clone(&fixture.fs), call: Box::new(call) });
+        if fixture.db.backup(&fs, to).is_ok() {
+            assert!(file > 3, "{file}");
+            break;
+        }
+        assert_eq!(there(), before, "file {file}");
+    }
 }
 
 /// Goal: a vacuum makes the file as short as what is in it, moves nothing out of its place as far as anybody can see, and leaves a sound database. Method: tables

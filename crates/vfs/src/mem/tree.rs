@@ -305,4 +305,13 @@ impl<F> Tree<F> {
         }
         Ok(place.set(None))
     }
+
+    /// Checks the removal of an empty directory's name.
+    pub(crate) fn plan_remove_dir(&self, path: &Path) -> io::Result<NameChange> {
+        let place = self.locate(path)?;
+        match self.names(place.target.ok_or(Errno::NOENT)?)?.is_empty() {
+            true => Ok(place.set(None)),
+            false => Err(Errno::NOTEMPTY.into()),
+        }
+    }
 }

@@ -12,7 +12,7 @@ use super::reader::{HeaderPage, Item, SegmentReader};
 use super::{Damage, found_by};
 use crate::files::Listing;
 use crate::format::{HEADER_BYTES, HEADER_COPIES, Header};
-use crate::{Error, Lsn, Mode, Result};
+use crate::{Error, Lsn, Mode, RecoveryOptions, Result};
 
 /// A segment with a sound header.
 #[derive(Debug, Clone)]
@@ -65,14 +65,21 @@ impl Headers {
     }
 
     /// The chain of segments with records behind `from`.
-    pub(super) fn resolve(mut self, fs: &dyn Fs, listing: &Listing, from: Lsn, mode: Mode) -> Result<Chain> {
+    pub(super) fn resolve(
+        mut self,
+        fs: &dyn Fs,
+        listing: &Listing,
+        from: Lsn,
+        options: &RecoveryOptions,
+    ) -> Result<Chain> {
+        let mode = options.mode;
         self.check_ids(mode)?;
         self.check_strictly(from, mode)?;
         let mut chain = Chain { links: Vec::new(), damage: std::mem::take(&mut self.half) };
         // Of the numbers below this. BOUND: it falls with each piece.
         let mut below = u32::MAX;
         loop {
-            let (piece, gap) = self.piece(listing, from, below);
+            let (piece, gap) = self.piece(listing, from, below, options.nothing_released);
             let Some(gap) = gap else {
                 chain.links.splice(0..0, piece);
                 return Ok(chain);
@@ -111,13 +118,26 @@ impl Headers {
 
     /// The segments that hang together with the newest one below a number, oldest first; and the end of the one that
     /// should be there before, and is not.
-    fn piece(&self, listing: &Listing, from: Lsn, below: u32) -> (Vec<Link>, Option<Lsn>) {
+    fn piece(
+        &self,
+        listing: &Listing,
+        from: Lsn,
+        below: u32,
+        nothing_released: bool,
+    ) -> (Vec<Link>, Option<Lsn>) {
         let mut links: Vec<Link> = Vec::new();
         let newest = self.sound.iter().rev().find(|link| link.header.number < below);
         let Some(newest) = newest.filter(|link| link.header.number >= from.segment()) else {
             return (links, None);
         };
         links.push(newest.clone());
+        // What the newest one found there had not been released by then.
+        let oldest = Some(newest.header.oldest).filter(|oldest| nothing_released && *oldest > 0);
+        let may_be_released = |number: u32| {
+            from == Lsn::ZERO
+                && oldest.is_none_or(|oldest| number < oldest)
+                && listing.segments.iter().all(|(n, _)| *n != number)
+        };
         let mut lowest = newest;
         let gap = loop {
             let Some(previous) = lowest.header.previous.filter(|previous| previous.end > from) else {
@@ -134,9 +154,7 @@ impl Headers {
                     lowest = link;
                 }
                 // Released, if nobody says that it should be there.
-                None if from == Lsn::ZERO && listing.segments.iter().all(|(n, _)| *n != number) => {
-                    break None;
-                }
+                None if may_be_released(number) => break None,
                 None => break Some(previous.end),
             }
         };

@@ -104,6 +104,84 @@ fn release_is_careful() {
     assert!(log.synced() < last);
 }
 
+/// Goal: where the caller knows that nothing was released, each segment before the newest is missed, the oldest as well; where one was, before the newest
+/// was begun, it is not. Method: take away each in turn, of a log and of one that was opened again with a part of it released.
+#[test]
+fn segments_that_are_gone() {
+    let fs = memory();
+    let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
+    let lsns = append(&mut appender, 0..300).unwrap();
+    log.sync().unwrap();
+    let recover_all = |files: &[(PathBuf, Vec<u8>)], known: bool| {
+        let options = RecoveryOptions::default().nothing_released(known);
+        let mut recovery = Recovery::open(&disk(files), Path::new(DIR), Lsn::ZERO, &options)?;
+        let mut count = 0;
+        while recovery.next()?.is_some() {
+            count += 1;
+        }
+        Ok::<_, Error>(count)
+    };
+    let each_is_missed = |whole: &[(PathBuf, Vec<u8>)], count: u64| {
+        assert_eq!(recover_all(whole, true).unwrap(), count);
+        for index in 0..whole.len() - 1 {
+            let mut rest = whole.to_vec();
+            let (gone, _) = rest.remove(index);
+            let error = recover_all(&rest, true).unwrap_err();
+            assert!(is_corruption(&error), "{}: {error}", gone.display());
+            assert!(recover_all(&rest, false).unwrap() < count, "{}", gone.display());
+        }
+    };
+    let whole = files(&*fs);
+    assert!(whole.len() > 4, "{:?}", names(&*fs));
+    each_is_missed(&whole, 300);
+    // Some are released, and a newer one says so.
+    log.release_before(lsns[150]).unwrap();
+    log.trim().unwrap();
+    appender.rotate().unwrap();
+    append(&mut appender, 300..301).unwrap();
+    log.sync().unwrap();
+    let first = files(&*fs).len();
+    assert!(first > 3 && first <= whole.len(), "{:?}", names(&*fs));
+    let kept = 301 - lsns.iter().take_while(|lsn| lsn.segment() < lsns[151].segment()).count() as u64;
+    each_is_missed(&files(&*fs), kept);
+}
+
+/// Goal: no position is handed out that somebody may have seen before, wherever an opening of a log without records is cut off. Method: all is released but the
+/// newest segment, which is empty, and cut as the log is left; crash images of each operation of the next opening.
+#[test]
+fn positions_only_rise() {
+    for is_left in [false, true] {
+        let fs = FaultFs::new(FaultOptions::seeded(5));
+        let disk = shared(&fs);
+        let (log, mut appender, _) = open(&disk, &small(), 1).unwrap();
+        append(&mut appender, 0..100).unwrap();
+        let seen = appender.rotate().unwrap();
+        log.sync_to(seen).unwrap();
+        log.release_before(seen).unwrap();
+        if is_left {
+            log.shrink(appender).unwrap();
+        }
+        drop(log);
+        let reached =
+            |disk: &Arc<dyn Fs>| recover(disk, Lsn::ZERO, Mode::TolerateTornTail).unwrap().tail.reached();
+        assert_eq!(reached(&disk), seen);
+        fs.capture_crash_points();
+        drop(open(&disk, &small(), 2).unwrap());
+        let mut images = 0;
+        for point in fs.take_crash_points() {
+            for (image, crashed) in point.images(5) {
+                let context = format!("{image} of {}, left: {is_left}", point.operation());
+                let crashed = shared(&crashed);
+                assert!(reached(&crashed) >= seen, "{context}: {}", reached(&crashed));
+                let (_log, appender, _) = open(&crashed, &small(), 3).unwrap();
+                assert!(appender.position() > seen, "{context}: {}", appender.position());
+                images += 1;
+            }
+        }
+        assert!(images > 30, "{images}");
+    }
+}
+
 /// Goal: opening takes over what earlier lives left: free files, prepared ones, segments before the start.
 #[test]
 fn leftovers() {

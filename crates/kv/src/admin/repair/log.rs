@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use cairn_vfs::sync::Arc;
-use cairn_wal::{Lsn, Mode, Recovery, RecoveryOptions};
+use cairn_wal::{Lsn, Mode, Recovery};
 
 use super::Repair;
 use super::plan::Plan;
 use crate::admin::capture::MemtableWriter;
 use crate::batch::{Malformed, Record};
+use crate::db::log_options;
 use crate::db::output::table_options;
 use crate::db::write::insert;
 use crate::kind::SEQNO_MAX;
@@ -26,7 +27,8 @@ impl Repair<'_> {
     /// Writes what the log has to tables, and says where the log ends.
     pub(super) fn salvage_log(&mut self, plan: &mut Plan) -> Result<Lsn> {
         let from = plan.keyspaces.values().map(|keyspace| keyspace.log_start).min().unwrap_or(0);
-        let options = RecoveryOptions::default().mode(Mode::Salvage);
+        // Without the manifest nobody knows what was released.
+        let options = log_options().nothing_released(!self.report.is_rebuilt).mode(Mode::Salvage);
         let mut log = match Recovery::open(&self.fs, self.dir, Lsn::from(from), &options) {
             Ok(log) => log,
             Err(error) => {

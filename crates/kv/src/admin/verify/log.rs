@@ -4,12 +4,13 @@ use std::path::Path;
 
 use cairn_vfs::Fs;
 use cairn_vfs::sync::Arc;
-use cairn_wal::{Lsn, Recovery, RecoveryOptions};
+use cairn_wal::{Lsn, Recovery};
 
 use super::VerifyReport;
 use crate::Error;
 use crate::Result;
 use crate::batch::{Malformed, Record};
+use crate::db::log_options;
 use crate::version::VersionSet;
 
 /// How often the log is read that a writer may be giving back meanwhile.
@@ -43,7 +44,7 @@ fn read(fs: &Arc<dyn Fs>, dir: &Path) -> Result<u64> {
     let starts =
         VersionSet::open_read_only(fs, dir)?.keyspaces().into_iter().map(|(_, state)| state.log_start);
     let from = Lsn::from(starts.min().unwrap_or(0));
-    let mut log = Recovery::open(fs, dir, from, &RecoveryOptions::default())?;
+    let mut log = Recovery::open(fs, dir, from, &log_options())?;
     let mut records = 0;
     while let Some(record) = log.next()? {
         let lsn = record.lsn;

@@ -1,0 +1,108 @@
+//! Databases whose log was taken away, or is not all that it was.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cairn_table::row::Value;
+use cairn_table::{Database, Durability, Isolation, Result};
+use cairn_vfs::{ErrorKind, FaultFs, FaultOptions, Fs, OpenOptions, SeededRng};
+
+use super::transactions::{Tables, content, def, key, options};
+
+const LOG: &str = "/db-log";
+const COPIES: &str = "/db-pages";
+
+fn open(disk: &FaultFs) -> Result<Database> {
+    let mut options = options();
+    // What has happened is in one segment, and no page is written before it has to be.
+    options.store.frames = 200;
+    options.store.log = cairn_wal::Options::default().segment_bytes(1 << 20).background(false);
+    options.checkpoint_bytes = u64::MAX;
+    let fs: Arc<dyn Fs> = Arc::new(disk.clone());
+    Database::open_seeded(&fs, Path::new("/db"), &options, &mut SeededRng::new(7).fork("salt"))
+}
+
+/// A database with rows of which some were changed and some removed, closed: all of it is in its pages, and since it was opened in its log.
+fn closed() -> (FaultFs, Tables) {
+    let disk = FaultFs::new(FaultOptions::seeded(1));
+    let db = open(&disk).unwrap();
+    let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+    let table = transaction.create_table(def("t")).unwrap();
+    for id in 0..100 {
+        transaction.insert(&table, &[Value::Int(id), Value::Int(0), Value::Text("w")]).unwrap();
+    }
+    transaction.commit(Durability::Sync).unwrap();
+    db.checkpoint().unwrap();
+    for id in 0..100 {
+        let mut transaction = db.begin(Isolation::ReadCommitted).unwrap();
+        let row = [Value::Int(id), Value::Int(1), Value::Text("ww")];
+        match id % 3 {
+            0 => assert!(transaction.delete(&table, &key(&table, id)).unwrap()),
+            _ => assert!(transaction.update(&table, &key(&table, id), &row).unwrap()),
+        }
+        transaction.commit(Durability::Sync).unwrap();
+    }
+    let found = content(&db).unwrap();
+    drop((table, db));
+    (disk, found)
+}
+
+/// All files and their bytes.
+fn files(disk: &FaultFs) -> Vec<(PathBuf, Vec<u8>)> {
+    disk.files().into_iter().map(|path| (path.clone(), disk.bytes_of(&path).unwrap())).collect()
+}
+
+/// Opens it again and again: each time it is told that the log is not all of it, and nothing is made or changed.
+fn is_refused(disk: &FaultFs, context: &str) {
+    let before = files(disk);
+    for attempt in 0..3 {
+        let error = open(disk).map(|_| ()).expect_err(context);
+        let told = error.kind() == ErrorKind::Corruption && error.to_string().contains("the log ends at");
+        assert!(told || error.to_string().contains("it ends at"), "{context}, {attempt}: {error}");
+        assert_eq!(files(disk), before, "{context}, {attempt}");
+    }
+}
+
+/// Goal: a database without its log is refused, however often it is opened, and nothing is left behind that would pass for a log. Method: take away the log; the
+/// log and the double write.
+#[test]
+fn a_log_that_is_gone() {
+    for with_copies in [true, false] {
+        let (disk, _) = closed();
+        for path in disk.read_dir(Path::new(LOG)).unwrap() {
+            disk.remove(&path).unwrap();
+        }
+        if !with_copies {
+            disk.remove(Path::new(COPIES)).unwrap();
+        }
+        is_refused(&disk, &format!("with copies: {with_copies}"));
+    }
+}
+
+/// Goal: a log that lost its end is missed, wherever it ends now: pages have changes that it has not. Method: cut the newest segment at many places, with the
+/// double write and without; where nothing is lost the database is as it was.
+#[test]
+fn a_log_that_was_shortened() {
+    let (mut refused, mut whole) = (0, 0);
+    for with_copies in [true, false] {
+        for cut in (0..).map(|step| 4096 + step * 488) {
+            let (disk, expected) = closed();
+            let newest = disk.read_dir(Path::new(LOG)).unwrap().into_iter().max().unwrap();
+            let bytes = disk.bytes_of(&newest).unwrap();
+            let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
+            disk.open(&newest, OpenOptions::write()).unwrap().set_len(cut).unwrap();
+            if !with_copies {
+                disk.remove(Path::new(COPIES)).unwrap();
+            }
+            if cut < end {
+                refused += 1;
+                is_refused(&disk, &format!("cut at {cut} of {end}, with copies: {with_copies}"));
+                continue;
+            }
+            whole += 1;
+            assert_eq!(content(&open(&disk).unwrap()).unwrap(), expected);
+            break;
+        }
+    }
+    assert!(refused > 40 && whole == 2, "{refused}");
+}
