@@ -102,6 +102,16 @@ pub fn run(mut command: Command, input: &[u8], stop: &Stop) -> Result<String> {
     Err(refuse(format!("ended with {status}: {}", last_words_of(&words))))
 }
 
+/// From here on this process ends when whoever has started it ends, in whatever way: a worker that nobody waits for would measure, and fill a
+/// disk, for hours. Where the system cannot do so, nothing changes.
+pub fn end_with_parent() {
+    #[cfg(target_os = "linux")]
+    {
+        // It ends with the thread that started it, which is the one that waits for it.
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    }
+}
+
 /// The end of what a program said, in one line, without the warnings that newer JVMs give on every start.
 fn last_words_of(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("WARNING:"));

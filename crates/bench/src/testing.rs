@@ -4,6 +4,19 @@ use std::collections::BTreeMap;
 
 use crate::results::{Case, Contender, Measurement, Run, SCHEMA_VERSION};
 use crate::stats;
+use crate::suite_hash::Progress;
+
+/// Remembers what a user is told.
+#[derive(Debug, Default)]
+pub(crate) struct Notes(pub std::cell::RefCell<Vec<String>>);
+
+impl Progress for Notes {
+    fn group(&self, _: usize, _: usize, _: &str) {}
+    fn step(&self, _: usize, _: usize, _: &str) {}
+    fn note(&self, line: &str) {
+        self.0.borrow_mut().push(line.to_owned());
+    }
+}
 
 /// A measurement of a contender, its medians computed from `samples`.
 pub(crate) fn measurement(

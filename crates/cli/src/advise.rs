@@ -22,10 +22,15 @@ use crate::trace::tell_flaw;
 
 /// Answers, writes a workload file, or checks how good answers are. Nobody keeping to the constraints is "not found".
 pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
+    let stop = Stop::after(None);
+    let ctrl_c = end_on_ctrl_c(&stop)?;
+    // Answers can be typed again, and a line that is waited for is not given up by a signal.
+    ctrl_c.end_at_once(true);
     let question = question(fs, args)?;
     if let Some(path) = &question.trace {
         tell_flaw(&Trace::open(&**fs, path)?);
     }
+    ctrl_c.end_at_once(false);
     let mut out = Output::new();
     if let Some(path) = &args.write_workload {
         write_file(fs, path, to_json(&question)?.as_bytes())?;
@@ -34,8 +39,6 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
         return Ok(Outcome::Done);
     }
     let options = options(args)?;
-    let stop = Stop::after(None);
-    end_on_ctrl_c(&stop)?;
     let bar = SuiteBar::new();
     if args.check {
         let mut workloads = advise::check::workloads();

@@ -8,6 +8,7 @@ pub mod history;
 pub mod index;
 pub mod kv;
 pub mod manual;
+pub mod number;
 pub mod pool;
 mod promise;
 mod run;
@@ -19,11 +20,13 @@ pub mod trace;
 #[cfg(feature = "ui")]
 pub mod ui;
 
+use std::any::TypeId;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use cairn_bench::suite_kv::Benchmark;
 use cairn_bench::workload::{DEFAULT_SEED, Distribution};
-use clap::{Args, Parser, Subcommand};
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use all::BenchAllArgs;
 use bytes::{parse_bytes, parse_size};
@@ -54,6 +57,28 @@ pub struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
+}
+
+impl Cli {
+    /// What was typed.
+    pub fn typed(words: impl IntoIterator<Item = OsString>) -> clap::error::Result<Cli> {
+        let mut command = takes_negative(<Cli as CommandFactory>::command());
+        let mut matches = command.try_get_matches_from_mut(words)?;
+        Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// A number with a minus sign is taken for the value of the option before it, which says what it expects: as an option of its own nobody knows it.
+fn takes_negative(command: clap::Command) -> clap::Command {
+    let takes_one = |arg: &Arg| {
+        let kind = arg.get_value_parser().type_id();
+        let is_number =
+            kind == TypeId::of::<u32>() || kind == TypeId::of::<u64>() || kind == TypeId::of::<usize>();
+        arg.get_action().takes_values() && (is_number || !arg.is_positional())
+    };
+    let command =
+        command.mut_args(|arg| if takes_one(&arg) { arg.allow_negative_numbers(true) } else { arg });
+    command.mut_subcommands(takes_negative)
 }
 
 /// The engines and the lab.
@@ -221,16 +246,16 @@ pub struct BenchHashArgs {
     #[arg(long, value_name = "TEXT", requires = "data")]
     pub source: Option<String>,
     /// Sizes of the synthetic stores, instead of the usual ones; several with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::whole::<u64>)]
     pub entries: Vec<u64>,
     /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
     #[arg(long, value_name = "NAME", default_value = "uniform")]
     pub distribution: Distribution,
     /// Repetitions of everything [default: 5]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u32>)]
     pub rounds: Option<u32>,
     /// Seed of keys, orders and shuffles [default: 12345]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::whole::<u64>)]
     pub seed: Option<u64>,
     #[command(flatten)]
     pub run: RunArgs,
@@ -250,22 +275,22 @@ Modes: seq, rand, batch, mt, sync-seq, sync-rand (together: dkv); sync-writers; 
 Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchKvArgs {
     /// Operations of each phase, records of YCSB and db_bench
-    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1_000_000, value_parser = number::whole::<u64>)]
     pub n: u64,
     /// Writes in a batch
-    #[arg(long, value_name = "COUNT", default_value_t = 50_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50_000, value_parser = number::whole::<u64>)]
     pub batch: u64,
     /// Threads of mt [default: 8], of YCSB and of db_bench's readers [default: 1]; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',')]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', value_parser = number::whole::<u32>)]
     pub threads: Vec<u32>,
     /// Operations of each thread in mt
-    #[arg(long, alias = "ops-per-threads", value_name = "COUNT", default_value_t = 200_000)]
+    #[arg(long, alias = "ops-per-threads", value_name = "COUNT", default_value_t = 200_000, value_parser = number::whole::<u64>)]
     pub ops_per_thread: u64,
     /// Most operations of a phase in the sync modes
-    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000, value_parser = number::whole::<u64>)]
     pub sync_n: u64,
     /// Seed of all draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     /// Stores to measure [default: cairn,rocksdb,leveldb,sqlite,lmdb,redb,fjall,sled]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
@@ -301,7 +326,7 @@ pub struct BenchKvArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub overwrite_size: Option<u64>,
     /// Turns of every store in every mode
-    #[arg(long, value_name = "COUNT", default_value_t = 3)]
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = number::whole::<u32>)]
     pub rounds: u32,
     /// Leave out the additional turn that times single operations
     #[arg(long)]

@@ -45,7 +45,7 @@ pub enum Error {
     Sim(#[from] cairn_sim::Error),
     /// The lab.
     #[error(transparent)]
-    Bench(#[from] cairn_bench::Error),
+    Bench(cairn_bench::Error),
     /// An input is not what it should be.
     #[error("{input}{}: {what}", place.as_ref().map(|place| format!(", {place}")).unwrap_or_default())]
     Input {
@@ -71,6 +71,16 @@ pub enum Error {
     /// Standard input does not give.
     #[error("cannot read standard input: {0}")]
     Stdin(#[source] io::Error),
+}
+
+impl From<cairn_bench::Error> for Error {
+    /// What the user has ended is no error of the lab.
+    fn from(error: cairn_bench::Error) -> Self {
+        match error {
+            cairn_bench::Error::Interrupted => Error::Interrupted("there is no result yet".to_owned()),
+            error => Error::Bench(error),
+        }
+    }
 }
 
 impl Error {

@@ -43,14 +43,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use cairn_vfs::{Fs, StdFs};
-use clap::Parser;
 
 use args::{BenchCommand, Cli, Command};
 use error::{Error, Result};
 use output::Outcome;
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::typed(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no errors and go to standard output. A closed one is nobody's problem.

@@ -23,7 +23,7 @@ mod error;
 pub mod hardware;
 pub mod histogram;
 pub mod import;
-mod json;
+pub mod json;
 pub mod keys;
 pub mod layout;
 pub mod merge;

@@ -4,6 +4,7 @@
 use std::io::{self, Read, Write};
 
 fn main() -> io::Result<()> {
+    cairn_bench::process::end_with_parent();
     let mut job = String::new();
     io::stdin().read_to_string(&mut job)?;
     io::stdout().write_all(cairn_bench::runner::worker::serve(&job).as_bytes())

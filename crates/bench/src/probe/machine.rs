@@ -61,9 +61,14 @@ fn caches() -> Option<String> {
 }
 
 fn memory() -> Option<String> {
+    Some(format!("{:.1} GiB", memory_bytes()? as f64 / (1u64 << 30) as f64))
+}
+
+/// Memory of the machine; `None` where the kernel does not tell.
+pub fn memory_bytes() -> Option<u64> {
     let total = procfs::field("/proc/meminfo", "MemTotal")?;
-    let kib: f64 = total.split_whitespace().next()?.parse().ok()?;
-    Some(format!("{:.1} GiB", kib / 1024.0 / 1024.0))
+    let kib: u64 = total.split_whitespace().next()?.parse().ok()?;
+    kib.checked_mul(1024)
 }
 
 fn system() -> Option<String> {

@@ -9,7 +9,7 @@ use std::path::Path;
 
 use cairn_vfs::{Clock, SystemClock};
 
-pub use machine::describe;
+pub use machine::{describe, memory_bytes};
 
 use crate::error::Result;
 use crate::results::Probe;

@@ -68,12 +68,19 @@ impl Begun {
 }
 
 /// True when a suite was told to stop, which is no error: what it has is kept, and the user told.
-pub(crate) fn was_stopped(ended: Result<()>, progress: &dyn Progress) -> Result<bool> {
+pub(crate) fn was_stopped(ended: Result<()>, recorder: &Recorder, progress: &dyn Progress) -> Result<bool> {
     match ended {
         Err(Error::Interrupted) => {
-            progress.note("stopped early; what was measured so far is kept");
+            note_stopped(recorder, progress);
             Ok(true)
         }
         ended => ended.map(|()| false),
+    }
+}
+
+/// Tells the user that a run that was told to stop keeps what it has. Of a run that has nothing whoever called it says more.
+pub(crate) fn note_stopped(recorder: &Recorder, progress: &dyn Progress) {
+    if !recorder.is_empty() {
+        progress.note("stopped early; what was measured so far is kept");
     }
 }

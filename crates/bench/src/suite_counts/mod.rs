@@ -64,7 +64,8 @@ pub fn run(options: &Options, progress: &dyn Progress, stop: &Stop) -> Result<Ru
     let cases: Vec<CountCase> = CountCase::ALL.into_iter().filter(wanted).collect();
     let begun = Begun::new(NAME, &options.work_dir, None)?;
     let mut recorder = Recorder::new(1);
-    let stopped = was_stopped(count_all(options, &cases, &mut recorder, progress, stop), progress)?;
+    let stopped =
+        was_stopped(count_all(options, &cases, &mut recorder, progress, stop), &recorder, progress)?;
     let mut all = settings([("files", "in memory"), ("background", "none"), ("seed", "1")]);
     all.insert("counted by".to_owned(), version);
     let skipped = recorder.explain(CONTENDER, &mut all);

@@ -29,7 +29,7 @@ use crate::error::{Error, Result};
 use crate::peers::sparkey_java::{self, SparkeyJava};
 use crate::process::Stop;
 use crate::results::{Contender, Run};
-use crate::runner::begun::{Begun, Ended};
+use crate::runner::begun::{Begun, Ended, note_stopped};
 
 /// The suite's name in stored runs.
 pub const NAME: &str = "hash";
@@ -108,7 +108,6 @@ pub fn run_with(
             Ok(()) => {}
             Err(Error::Interrupted) => {
                 stopped = true;
-                progress.note("stopped early; what was measured so far is kept");
                 break;
             }
             Err(error) => progress.note(&format!("{}: {error}", group.name())),
@@ -116,6 +115,9 @@ pub fn run_with(
         if let Some(baseline) = run.baseline() {
             begun.probes.push(baseline);
         }
+    }
+    if stopped {
+        note_stopped(&recorder, progress);
     }
     let ended = Ended {
         mode: options.mode.to_string(),

@@ -378,7 +378,8 @@ fn builds_by_java_are_checked() {
     assert!(run.measurements.iter().all(|m| m.case.operation == "build"));
 }
 
-/// Goal: a run that is stopped keeps what it has. Method: stop at the fifth step and at the twelfth.
+/// Goal: a run that is stopped keeps what it has, and does not say so when it has nothing. Method: stop at the fifth step, at the twelfth, and before
+/// the first.
 #[test]
 fn stopping_keeps_what_there_is() {
     let work = work_dir();
@@ -392,8 +393,10 @@ fn stopping_keeps_what_there_is() {
         assert!(run.stopped && log.notes.borrow().iter().any(|note| note.contains("stopped early")));
     }
     let over = Stop::after(Some(Duration::ZERO));
-    let run = run_toys(&toy_options(&work), vec![Toy::new("toy", Fault::None)], &Log::default(), &over);
+    let log = Log::default();
+    let run = run_toys(&toy_options(&work), vec![Toy::new("toy", Fault::None)], &log, &over);
     assert!(run.measurements.is_empty() && run.stopped);
+    assert!(!log.notes.borrow().iter().any(|note| note.contains("kept")), "{:?}", log.notes);
 }
 
 /// Goal: every real store of this program runs through the suite and answers right, in each compression that it

@@ -80,7 +80,7 @@ pub(super) fn measure(options: &Options, progress: &dyn Progress, stop: &Stop) -
     if let Err(reason) = &bench.cairn {
         progress.note(&format!("cairn is left out: {reason}"));
     }
-    let stopped = was_stopped(bench.all(), progress)?;
+    let stopped = was_stopped(bench.all(), &bench.recorder, progress)?;
     let rows: Vec<String> =
         plan(options).iter().map(|set| format!("{} of {} rows", set.name, set.rows)).collect();
     let contenders = bench.contenders(&version);

@@ -49,7 +49,7 @@ use crate::error::{Error, Result};
 use crate::histogram::Latencies;
 use crate::process::Stop;
 use crate::results::{Case, Contender, Run};
-use crate::runner::begun::{Begun, Ended};
+use crate::runner::begun::{Begun, Ended, note_stopped};
 use crate::runner::job::{Job, JobResult};
 use crate::scratch::Scratch;
 use crate::suite_hash::Progress;
@@ -99,9 +99,7 @@ fn run_planned(
             Ok(()) => {}
             Err(Error::Interrupted) => {
                 stopped = true;
-                if !suite.recorder.is_empty() {
-                    progress.note("stopped early; what was measured so far is kept");
-                }
+                note_stopped(&suite.recorder, progress);
                 break;
             }
             Err(error) => progress.note(&format!("{}: {error}", group.name)),

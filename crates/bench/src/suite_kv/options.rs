@@ -179,7 +179,6 @@ impl Options {
             ("batch", self.batch),
             ("ops-per-thread", self.ops_per_thread),
             ("sync-n", self.sync_n),
-            ("rounds", u64::from(self.rounds)),
         ] {
             if value == 0 || value > most {
                 return Err(Error::invalid(format!("{name} {value}: expected 1 to {most}")));
@@ -203,8 +202,11 @@ impl Options {
         Ok(())
     }
 
-    /// The part of [`Options::check`] that is about stores and what they are opened with.
+    /// The part of [`Options::check`] that is about stores, their turns, and what they are opened with.
     pub(super) fn check_stores(&self) -> Result<()> {
+        if self.rounds == 0 {
+            return Err(Error::invalid(format!("rounds 0: expected 1 to {}", u32::MAX)));
+        }
         if self.dbs.is_empty() {
             return Err(Error::invalid("no dbs: expected at least one"));
         }

@@ -84,7 +84,7 @@ pub fn run_with(
     let cases = plan(options);
     let mut suite = Suite::new(options, catalog, progress, stop, scratch, &cases)?;
     begun.probes.extend(suite.load_generation()?);
-    let stopped = was_stopped(suite.all(&cases), progress)?;
+    let stopped = was_stopped(suite.all(&cases), &suite.recorder, progress)?;
     let ended = Ended {
         mode: format!("{} iterations, {} buffers", options.iterations, options.buffers),
         seed: options.seed,

@@ -384,8 +384,10 @@ fn wrong_stores_are_caught() {
 fn runs_end_early() {
     let stop = Stop::default();
     stop.ask();
-    let run = run(&filtered("pin:t2"), &Silent, &stop).unwrap();
+    let notes = crate::testing::Notes::default();
+    let run = run(&filtered("pin:t2"), &notes, &stop).unwrap();
     assert!(run.stopped && run.measurements.is_empty());
+    assert!(!notes.0.borrow().iter().any(|note| note.contains("kept")), "there is nothing: {notes:?}");
 }
 
 /// Goal: options that make no sense are refused by name.

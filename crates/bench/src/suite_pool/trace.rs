@@ -5,8 +5,8 @@
 use std::io::Read;
 use std::path::Path;
 
-use cairn_pool::PolicyKind;
 use cairn_pool::replay::{self, Row, Trace};
+use cairn_pool::{Frame, PolicyKind};
 use cairn_vfs::{Clock, Fs, OpenOptions, SystemClock};
 use flate2::read::MultiGzDecoder;
 use serde::Serialize;
@@ -28,6 +28,9 @@ pub const DATASET: &str = "trace";
 
 /// A file that unpacks to more than this is taken for a mistake.
 const TEXT_BYTES_MAX: u64 = 8 << 30;
+
+/// What the hungriest policy keeps of a frame and of the pages that it remembers beside it, rounded up.
+const FRAME_BYTES: u64 = 256;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
@@ -52,11 +55,16 @@ impl Size {
         Size::Percent(50.0),
     ];
 
-    /// `5%` or `1000`. Errors: [`Error::Invalid`] with what was expected.
+    /// `5%` or `1000`. Errors: [`Error::Invalid`] with what was expected; so are more pages than policies could know of in this machine's memory.
     pub fn parse(word: &str) -> Result<Size> {
+        Size::parse_up_to(word, frames_max())
+    }
+
+    fn parse_up_to(word: &str, frames_max: usize) -> Result<Size> {
         let refuse = || {
             Error::invalid(format!(
-                "size {word:?}: expected a share of the trace's pages such as 5%, or a number of pages from 1"
+                "--sizes {word:?}: expected a share of the trace's pages such as 5%, or a number of pages from 1 to {frames_max}, \
+                 which is what the memory of this machine allows"
             ))
         };
         match word.strip_suffix('%') {
@@ -65,7 +73,7 @@ impl Size {
                 if percent > 0.0 && percent <= 100.0 { Ok(Size::Percent(percent)) } else { Err(refuse()) }
             }
             None => match word.parse() {
-                Ok(frames) if frames > 0 => Ok(Size::Frames(frames)),
+                Ok(frames) if (1..=frames_max).contains(&frames) => Ok(Size::Frames(frames)),
                 _ => Err(refuse()),
             },
         }
@@ -77,6 +85,13 @@ impl Size {
             Size::Frames(frames) => frames,
         }
     }
+}
+
+/// The most frames that a pool is replayed with here.
+fn frames_max() -> usize {
+    // Where the system does not tell, as much as any machine has that this is built for.
+    let memory = probe::memory_bytes().unwrap_or(1 << 30);
+    usize::try_from(memory / FRAME_BYTES).unwrap_or(usize::MAX).clamp(1, Frame::MAX as usize)
 }
 
 /// Reads a trace: text, or the same with gzip, whatever the file is called; or one of `cairn trace`, each of whose keys stands for a
@@ -392,6 +407,18 @@ mod tests {
         assert_eq!(Size::parse("100").unwrap(), Size::Frames(100));
         for wrong in ["", "0", "0%", "101%", "-1%", "five", "%", "1.5", "NaN%"] {
             assert!(Size::parse(wrong).unwrap_err().to_string().contains("5%"), "{wrong}");
+        }
+    }
+
+    /// Goal: a size whose policies memory does not hold is refused, with the option and what would be taken, and not tried. Method: the
+    /// largest and one more; numbers that no machine has the memory for, and one that is no number of this machine.
+    #[test]
+    fn sizes_beyond_memory_are_refused() {
+        assert_eq!(Size::parse_up_to("4096", 4096).unwrap(), Size::Frames(4096));
+        let error = Size::parse_up_to("4097", 4096).unwrap_err().to_string();
+        assert!(error.contains("--sizes \"4097\"") && error.contains("to 4096"), "{error}");
+        for wrong in ["99999999999999", "18446744073709551616"] {
+            assert!(Size::parse(wrong).unwrap_err().to_string().contains("--sizes"), "{wrong}");
         }
     }
 

@@ -79,7 +79,7 @@ pub fn run_with(options: &Options, catalog: SqlCatalog, progress: &dyn Progress,
         recorder: Recorder::new(options.seed),
         rng: SeededRng::new(options.seed),
     };
-    let stopped = was_stopped(suite.all(), progress)?;
+    let stopped = was_stopped(suite.all(), &suite.recorder, progress)?;
     let ended = Ended {
         mode: format!("{} iterations, {} rounds", options.iterations, options.rounds),
         seed: options.seed,

@@ -224,8 +224,10 @@ fn a_stopped_run_says_so() {
     let scratch = Scratch::temporary("sqlsuite").unwrap();
     let stop = Stop::default();
     stop.ask();
-    let run = run(&options(&scratch), &Silent, &stop).unwrap();
+    let notes = crate::testing::Notes::default();
+    let run = run(&options(&scratch), &notes, &stop).unwrap();
     assert!(run.stopped && run.measurements.is_empty());
+    assert!(!notes.0.borrow().iter().any(|note| note.contains("kept")), "there is nothing: {notes:?}");
 }
 
 /// Goal: days have the dates that they have.

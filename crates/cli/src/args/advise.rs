@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::Promise;
 use super::bytes::{parse_bytes, parse_size};
+use super::number;
 
 /// `cairn advise`.
 #[derive(Debug, Args)]
@@ -40,7 +41,7 @@ pub struct AdviseArgs {
     )]
     pub trace: Option<PathBuf>,
     /// Entries in the store
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub records: Option<u64>,
     /// Bytes of a key
     #[arg(long, value_parser = parse_size, value_name = "SIZE")]
@@ -49,28 +50,28 @@ pub struct AdviseArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub value_size: Option<u64>,
     /// Share of lookups; shares need not add up to 100
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = number::real)]
     pub read: Option<f64>,
     /// Share of writes of keys that are there
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = number::real)]
     pub update: Option<f64>,
     /// Share of writes of new keys
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = number::real)]
     pub insert: Option<f64>,
     /// Share of scans
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = number::real)]
     pub scan: Option<f64>,
     /// Share of lookups that are followed by a write of the same key
-    #[arg(long, value_name = "SHARE")]
+    #[arg(long, value_name = "SHARE", value_parser = number::real)]
     pub read_modify_write: Option<f64>,
     /// The longest scan, in entries
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub scan_records: Option<u64>,
     /// How keys are drawn: uniform, sequential, 'zipfian [THETA]', 'latest [THETA]', 'hot set [FRACTION] [PROBABILITY]'
     #[arg(long, value_name = "NAME")]
     pub distribution: Option<Distribution>,
     /// Threads of the program
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u32>)]
     pub threads: Option<u32>,
     /// What a write promises when it returns
     #[arg(long, value_enum)]
@@ -82,7 +83,7 @@ pub struct AdviseArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", help_heading = "Constraints")]
     pub disk: Option<u64>,
     /// Microseconds that 99 of 100 operations may take
-    #[arg(long, value_name = "MICROSECONDS", help_heading = "Constraints")]
+    #[arg(long, value_name = "MICROSECONDS", help_heading = "Constraints", value_parser = number::real)]
     pub p99: Option<f64>,
     /// The only stores to choose from
     #[arg(long, alias = "stores", value_name = "NAMES", value_delimiter = ',', help_heading = "Constraints")]
@@ -91,7 +92,7 @@ pub struct AdviseArgs {
     #[arg(long, value_enum, value_name = "EFFORT", default_value = "usual")]
     pub effort: EffortArg,
     /// Seed of all draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = cairn_bench::workload::DEFAULT_SEED)]
+    #[arg(long, value_name = "NUMBER", default_value_t = cairn_bench::workload::DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     /// Where stores are made: the disk that is meant [default: below CAIRN_CACHE]
     #[arg(long, value_name = "DIR")]

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::number;
 use super::run::RunArgs;
 
 /// What a run is told when it begins, and keeps.
@@ -50,10 +51,10 @@ pub struct BenchAllArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub suites: Vec<String>,
     /// Times the usual numbers of records, rows and operations
-    #[arg(long, value_name = "FACTOR")]
+    #[arg(long, value_name = "FACTOR", value_parser = number::real)]
     pub scale: Option<f64>,
     /// Turns of everybody in everything [default: 3 quick, 5 full]
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u32>)]
     pub rounds: Option<u32>,
     /// CSV or TSV file with a header line, for the constant store
     #[arg(long, value_name = "FILE", requires = "key")]
@@ -65,7 +66,7 @@ pub struct BenchAllArgs {
     #[arg(long, value_name = "TEXT", requires = "data")]
     pub source: Option<String>,
     /// Seed of all data, draws and shuffles [default: 12345]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::whole::<u64>)]
     pub seed: Option<u64>,
     /// Go on with the run in this directory, with its settings
     #[arg(long, value_name = "DIR", conflicts_with_all = SETTINGS)]

@@ -1,5 +1,7 @@
 //! Sizes in bytes as people write them.
 
+use crate::output::human;
+
 /// Reads a size such as `64`, `512MiB`, `2G`: units are powers of 1024, the `iB` may be left out.
 pub fn parse_bytes(text: &str) -> Result<u64, String> {
     let refuse = || format!("{text:?}: expected a number with B, KiB, MiB, GiB or TiB, such as 512MiB");
@@ -22,6 +24,17 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
     usize::try_from(parse_bytes(text)?).map_err(|_| format!("{text:?}: too large for this machine"))
 }
 
+/// The same, from `least` to `most`.
+pub fn bytes_between(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync + 'static {
+    move |text| match parse_bytes(text)? {
+        bytes if (least..=most).contains(&bytes) => Ok(bytes),
+        _ => Err(format!("expected {} to {}", human(least), human(most))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -36,6 +49,11 @@ mod tests {
         }
         for wrong in ["", "MiB", "1.5GiB", "-1", "99999999999999999999", "20000000TiB", "1x"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
+        }
+        let some = bytes_between(16, 1 << 30);
+        assert_eq!((some("16"), some("1GiB")), (Ok(16), Ok(1 << 30)));
+        for wrong in ["15", "1073741825", "4GiB"] {
+            assert_eq!(some(wrong), Err("expected 16 B to 1.0 GiB".to_owned()), "{wrong}");
         }
     }
 }

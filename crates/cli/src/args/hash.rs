@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::BenchHashArgs;
-use super::bytes::parse_bytes;
+use super::bytes::{bytes_between, parse_bytes};
+use super::number;
 
 /// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.
 #[derive(Debug, Subcommand)]
@@ -118,16 +119,16 @@ pub struct WriteArgs {
     #[arg(long, value_enum)]
     pub compression: Option<Codec>,
     /// Level of zstd
-    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = clap::value_parser!(i32).range(1..=22))]
+    #[arg(long, value_name = "NUMBER", default_value_t = 3, value_parser = number::between::<i32>(1, 22))]
     pub level: i32,
     /// Sparkey only: records of this size are compressed together [default: as the log has it, 4KiB in a new one]
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
+    #[arg(long, value_parser = bytes_between(16, 1 << 30), value_name = "SIZE")]
     pub block_bytes: Option<u64>,
     /// Memory for records waiting to be sorted; what is over goes to a temporary file
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "1GiB")]
     pub memory: u64,
     /// Threads that sort and compress [default: all processors]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<u16>(1, 1024))]
     pub threads: Option<u16>,
 }
 
@@ -218,7 +219,7 @@ pub struct ScanArgs {
     /// Store to read
     pub store: PathBuf,
     /// Stop after this many entries
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub limit: Option<u64>,
     /// Print a JSON object an entry
     #[arg(long, conflicts_with = "binary")]

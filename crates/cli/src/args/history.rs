@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cairn_bench::history::HISTORY_DIR;
 use clap::Args;
 
+use super::number;
 use super::run::RunArgs;
 
 /// Where the history is.
@@ -40,7 +41,7 @@ pub struct HistoryArgs {
     #[arg(long, conflicts_with = "html")]
     pub runs: bool,
     /// Only the last so many points of each series
-    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = number::whole::<usize>)]
     pub last: usize,
     /// Write a page with charts to this file
     #[arg(long, value_name = "FILE")]
@@ -95,7 +96,7 @@ pub struct CountsArgs {
     /// Only cases with this in their name: kv put, kv get, kv scan, hash build, hash get, trace record
     pub filter: Option<String>,
     /// Operations of the shorter of the two processes of a case
-    #[arg(long, value_name = "COUNT", default_value_t = 20_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 20_000, value_parser = number::whole::<u64>)]
     pub n: u64,
     #[command(flatten)]
     pub run: RunArgs,

@@ -4,6 +4,7 @@ use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::bytes::parse_bytes;
+use super::number;
 use super::run::RunArgs;
 
 /// `cairn bench index`.
@@ -31,13 +32,13 @@ pub struct BenchIndexArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub contenders: Vec<String>,
     /// Times the guide's rows
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = number::real)]
     pub scale: f64,
     /// Turns of everybody with every query
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
     pub rounds: u32,
     /// How long a turn asks, at least three times
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.1)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.1, value_parser = number::real)]
     pub seconds: f64,
     /// Leave out what a server that has just been started takes for the first query of each set
     #[arg(long)]
@@ -46,7 +47,7 @@ pub struct BenchIndexArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "64MiB")]
     pub shared_buffers: u64,
     /// Seed of data and orders
-    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     #[command(flatten)]
     pub run: RunArgs,

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::hash::Format;
+use super::number;
 use super::{BenchKvArgs, Promise};
 
 /// Commands on key-value stores. A STORE is a directory.
@@ -161,7 +163,7 @@ pub struct At {
     /// Directory of the store
     pub store: PathBuf,
     /// Keyspace
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = NonEmptyStringValueParser::new())]
     pub keyspace: String,
     /// How merges are applied; kept with a keyspace from the first writing command that names one [default: as it is kept]
     #[arg(long, value_enum, value_name = "NAME")]
@@ -220,7 +222,7 @@ pub struct WriteArgs {
     #[arg(long)]
     pub create: bool,
     /// Entries of a keyspace that is made live so long; an error where it is there and was made otherwise
-    #[arg(long, value_name = "SECONDS", requires = "create", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", requires = "create", value_parser = number::from::<u64>(1))]
     pub ttl: Option<u64>,
 }
 
@@ -292,7 +294,7 @@ pub struct ScanArgs {
     #[arg(long)]
     pub reverse: bool,
     /// Stop after this many entries
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub limit: Option<u64>,
     /// Print no values
     #[arg(long)]
@@ -462,7 +464,7 @@ pub struct BackupPurgeArgs {
     /// Directory of the backups
     pub backups: PathBuf,
     /// How many to keep
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<usize>)]
     pub keep: usize,
     /// Print JSON
     #[arg(long)]
@@ -477,7 +479,7 @@ pub struct RestoreArgs {
     /// Directory for the store, new or empty
     pub store: PathBuf,
     /// Which backup [default: the newest]
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::whole::<u64>)]
     pub id: Option<u64>,
     /// Print JSON
     #[arg(long)]
@@ -503,13 +505,13 @@ pub struct RepairArgs {
     /// Directory of the store
     pub store: PathBuf,
     /// Keyspace that --merge-operator and --ttl are about, needed only when the manifest is lost
-    #[arg(long, value_name = "NAME", default_value = "default")]
+    #[arg(long, value_name = "NAME", default_value = "default", value_parser = NonEmptyStringValueParser::new())]
     pub keyspace: String,
     /// The merge operator of the keyspace
     #[arg(long, value_enum, value_name = "NAME")]
     pub merge_operator: Option<Operator>,
     /// How long entries of the keyspace live
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "SECONDS", value_parser = number::from::<u64>(1))]
     pub ttl: Option<u64>,
     /// Print JSON
     #[arg(long)]

@@ -6,6 +6,7 @@ use cairn_bench::workload::DEFAULT_SEED;
 use clap::Args;
 
 use super::bytes::parse_bytes;
+use super::number;
 use super::run::RunArgs;
 
 /// `cairn bench pool`.
@@ -25,10 +26,10 @@ of phase 5: pin:t8, pin:t8:optimistic, hotset:t8_k4, hotset:t8_k4:optimistic; pi
 pin:t256. Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchPoolArgs {
     /// Samples of each case
-    #[arg(default_value_t = 50)]
+    #[arg(default_value_t = 50, value_parser = number::whole::<u32>)]
     pub iterations: u32,
     /// Pages in memory, outside of the cases that say otherwise
-    #[arg(default_value_t = 12)]
+    #[arg(default_value_t = 12, value_parser = number::whole::<usize>)]
     pub buffers: usize,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
@@ -43,16 +44,16 @@ pub struct BenchPoolArgs {
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "4KiB")]
     pub page_size: u64,
     /// Turns of everybody in every case; the samples are shared among them
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
     pub rounds: u32,
     /// Seed of all draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     /// Open files past the kernel's page cache
     #[arg(long)]
     pub direct: bool,
     /// Threads of the cases with many; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "2,4,8,16,32,64,128,256")]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "2,4,8,16,32,64,128,256", value_parser = number::whole::<u32>)]
     pub threads: Vec<u32>,
     /// Replay recorded requests instead of measuring: one page number a line, plain or gzip, or a trace of `cairn trace`; several files with blanks
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["iterations", "buffers", "filter", "peers", "rounds", "direct", "threads", "collect", "time_limit"])]

@@ -5,12 +5,13 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::bytes::parse_bytes;
+use super::number;
 
 /// How long a run may be, where it is made, and where it goes.
 #[derive(Debug, Args)]
 pub struct RunArgs {
-    /// End after this many seconds with what there is
-    #[arg(long, value_name = "SECONDS")]
+    /// End after this many seconds with what there is [default: when all is measured]
+    #[arg(long, value_name = "SECONDS", value_parser = number::from::<u64>(1))]
     pub time_limit: Option<u64>,
     /// Directory on the disk to measure; files are made there [default: work in $CAIRN_CACHE, or in ~/.cache/cairn]
     #[arg(long, value_name = "DIR")]

@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::Promise;
-use super::bytes::parse_bytes;
+use super::bytes::bytes_between;
+use super::number;
 
 /// A shell on a database, or one of the other things to do with one. A DATABASE is a file, with its log in a folder beside it.
 #[derive(Debug, Args)]
@@ -82,7 +83,7 @@ Exit codes: 0 sound, 1 damaged or error."
 #[derive(Debug, Clone, Args)]
 pub struct OpenArgs {
     /// Memory for pages
-    #[arg(long, alias = "cache", value_parser = parse_bytes, value_name = "SIZE", default_value = "128MiB")]
+    #[arg(long, alias = "cache", value_parser = bytes_between(0, 1 << 40), value_name = "SIZE", default_value = "128MiB")]
     pub cache_size: u64,
     /// What a commit promises
     #[arg(long, value_enum, default_value = "sync")]
@@ -91,7 +92,7 @@ pub struct OpenArgs {
     #[arg(long)]
     pub read_only: bool,
     /// Threads of a query [default: all processors]
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<u16>(1, 1024))]
     pub threads: Option<u16>,
     /// Longest time of a statement, such as 30s or 500ms [default: none]
     #[arg(long, value_parser = parse_time, value_name = "TIME")]
@@ -159,13 +160,13 @@ pub struct ServeArgs {
     /// Database file; made if absent
     pub database: PathBuf,
     /// Address to listen on; may be given several times [default: 127.0.0.1:5432, unless --socket is given]
-    #[arg(long, value_name = "ADDRESS:PORT")]
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = number::address_and_port)]
     pub listen: Vec<SocketAddr>,
     /// Folder of the socket file .s.PGSQL.PORT; may be given several times
     #[arg(long, value_name = "DIR")]
     pub socket: Vec<PathBuf>,
     /// Port in the name of the socket file
-    #[arg(long, value_name = "PORT", default_value_t = 5432)]
+    #[arg(long, value_name = "PORT", default_value_t = 5432, value_parser = number::whole::<u16>)]
     pub socket_port: u16,
     /// Certificates for TLS, PEM
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -186,13 +187,13 @@ pub struct ServeArgs {
     #[arg(long)]
     pub open_to_everybody: bool,
     /// Sessions at a time
-    #[arg(long, value_name = "COUNT", default_value_t = 100)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100, value_parser = number::from::<usize>(1))]
     pub max_connections: usize,
-    /// Longest message, and so the largest value
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "64MiB")]
+    /// Longest message, and so the largest value; from 1KiB to 1GiB
+    #[arg(long, value_parser = bytes_between(1 << 10, 1 << 30), value_name = "SIZE", default_value = "64MiB")]
     pub max_message: u64,
-    /// Longest text of a statement
-    #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "16MiB")]
+    /// Longest text of a statement; from 1KiB to 1GiB
+    #[arg(long, value_parser = bytes_between(1 << 10, 1 << 30), value_name = "SIZE", default_value = "16MiB")]
     pub max_statement: u64,
     /// Longest time to log in
     #[arg(long, value_parser = parse_time, value_name = "TIME", default_value = "60s")]

@@ -6,6 +6,13 @@ use cairn_bench::suite_sim::Share;
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::bytes::parse_bytes;
+use super::number;
+
+/// Configurations of a sweep: more would be a mistake in typing. Said in the help of --samples.
+pub const CONFIGS_MAX: usize = 1_000_000;
+
+/// Lookups that are replayed: some seconds. Said in the help of --replay-cache.
+const REPLAYED_MAX: u64 = 100_000_000;
 
 /// Commands of the simulator.
 #[derive(Debug, Subcommand)]
@@ -104,16 +111,16 @@ pub struct ConfigArgs {
     #[arg(long, value_name = "MB")]
     pub rate: Option<String>,
     /// Different keys
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub keys: Option<u64>,
     /// Virtual seconds
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = number::real)]
     pub seconds: Option<f64>,
     /// Size of the block cache, such as 512MiB
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE")]
     pub cache_size: Option<u64>,
     /// Equal seeds give equal results
-    #[arg(long, value_name = "NUMBER")]
+    #[arg(long, value_name = "NUMBER", value_parser = number::whole::<u64>)]
     pub seed: Option<u64>,
     /// Any setting by its path, such as options.ttl=3600; can be repeated
     #[arg(long, value_name = "PATH=VALUE")]
@@ -131,8 +138,8 @@ pub struct RunArgs {
     /// Write the options that the run had: as an OPTIONS file for RocksDB, as JSON for kv
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
-    /// Check the cache's hit rate by replaying this many lookups against an LRU
-    #[arg(long, value_name = "COUNT")]
+    /// Check the cache's hit rate by replaying this many lookups against an LRU, at most 100,000,000
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<usize>(1, REPLAYED_MAX))]
     pub replay_cache: Option<usize>,
     /// Print the results as JSON, with the series over virtual time
     #[arg(long)]
@@ -145,11 +152,11 @@ pub struct VaryArgs {
     /// A setting and its values: PATH=A,B,C or PATH=LOW..HIGH; can be repeated
     #[arg(long, value_name = "PATH=VALUES")]
     pub vary: Vec<String>,
-    /// Points of a Latin hypercube over the settings, instead of the whole grid
-    #[arg(long, value_name = "COUNT")]
+    /// Points of a Latin hypercube over the settings, instead of the whole grid; at most 1,000,000
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<usize>(1, CONFIGS_MAX as u64))]
     pub samples: Option<usize>,
-    /// Threads [default: all processors]
-    #[arg(long, value_name = "COUNT")]
+    /// Threads, at most 1024 [default: all processors]
+    #[arg(long, value_name = "COUNT", value_parser = number::between::<usize>(1, 1024))]
     pub threads: Option<usize>,
 }
 
@@ -269,6 +276,6 @@ pub struct UiArgs {
     #[command(flatten)]
     pub from: ConfigArgs,
     /// The port on 127.0.0.1; 0 for a free one
-    #[arg(long, value_name = "PORT", default_value_t = 8087)]
+    #[arg(long, value_name = "PORT", default_value_t = 8087, value_parser = number::whole::<u16>)]
     pub port: u16,
 }

@@ -5,6 +5,7 @@ use clap::Args;
 
 use super::Promise;
 use super::bytes::parse_bytes;
+use super::number;
 use super::run::RunArgs;
 
 /// `cairn bench sql`.
@@ -26,7 +27,7 @@ sum', 'aggregates of groups', 'bulk load'. Peers that are not here are left out 
 says why. Ctrl-C ends the run with what it has; a second one ends it at once.")]
 pub struct BenchSqlArgs {
     /// Samples of each of the guide's cases, all rounds together
-    #[arg(default_value_t = 50)]
+    #[arg(default_value_t = 50, value_parser = number::whole::<u32>)]
     pub iterations: u32,
     /// Only cases with this in their name, see below. Ignored with --json
     pub filter: Option<String>,
@@ -37,37 +38,37 @@ pub struct BenchSqlArgs {
     #[arg(long, value_enum, default_value_t = Promise::Sync)]
     pub durability: Promise,
     /// Rows of the table that most cases work on
-    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000, value_parser = number::whole::<u32>)]
     pub rows: u32,
     /// Rows of the bulk load
-    #[arg(long, value_name = "COUNT", default_value_t = 200_000)]
+    #[arg(long, value_name = "COUNT", default_value_t = 200_000, value_parser = number::whole::<u32>)]
     pub load_rows: u32,
     /// Client threads of reads and writes, and clients of pgbench; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,8")]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,8", value_parser = number::whole::<u32>)]
     pub threads: Vec<u32>,
     /// Client threads of durable commits; several numbers with commas
-    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,16")]
+    #[arg(long, value_name = "COUNT", value_delimiter = ',', default_value = "1,16", value_parser = number::whole::<u32>)]
     pub writers: Vec<u32>,
     /// Client threads of the mixed load
-    #[arg(long, value_name = "COUNT", default_value_t = 16)]
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = number::whole::<u32>)]
     pub clients: u32,
     /// Bytes of pages that may be kept in memory
     #[arg(long, value_parser = parse_bytes, value_name = "SIZE", default_value = "256MiB")]
     pub cache_size: u64,
     /// Turns of everybody in every case
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
     pub rounds: u32,
     /// How long a turn measures, outside of the guide's cases
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.3)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.3, value_parser = number::real)]
     pub seconds: f64,
     /// Only TPC-H: all 22 queries at this scale factor, 1 being 6 M rows, a run of each query in every round
-    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "pgbench", "iterations"])]
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "pgbench", "iterations"], value_parser = number::real)]
     pub tpch: Option<f64>,
     /// Only pgbench, at this scale factor, 1 being 100,000 accounts: against Cairn's server and PostgreSQL
-    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "iterations"])]
+    #[arg(long, value_name = "SCALE", conflicts_with_all = ["filter", "iterations"], value_parser = number::whole::<u32>)]
     pub pgbench: Option<u32>,
     /// Seed of all data, draws and shuffles
-    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     #[command(flatten)]
     pub run: RunArgs,

@@ -8,6 +8,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Arg, Command, CommandFactory, Parser};
 
+use std::any::TypeId;
+use std::net::{IpAddr, SocketAddr};
+
 use super::Cli;
 use super::manual::EXIT_CODES;
 use crate::manual::{Behind, pages};
@@ -117,6 +120,40 @@ fn none(wrong: &[String]) {
 #[test]
 fn arguments_are_consistent() {
     Cli::command().debug_assert();
+}
+
+/// Goal: what is no number is refused by the option that it was meant for, with what is expected. Method: a word, and a negative number where none can be,
+/// for every option that takes a number or an address.
+#[test]
+fn numbers_are_refused_by_name() {
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (path, command) in commands() {
+        for option in options(&command) {
+            let kind = option.get_value_parser().type_id();
+            let is_whole = kind == TypeId::of::<u16>()
+                || kind == TypeId::of::<u32>()
+                || kind == TypeId::of::<u64>()
+                || kind == TypeId::of::<usize>();
+            let is_other = kind == TypeId::of::<f64>()
+                || kind == TypeId::of::<i32>()
+                || kind == TypeId::of::<IpAddr>()
+                || kind == TypeId::of::<SocketAddr>();
+            let name = format!("--{}", option.get_long().unwrap());
+            for value in ["-1", "word"].into_iter().filter(|value| is_whole || is_other && *value == "word") {
+                count += 1;
+                let line = format!("{path} {name} {value}");
+                let said = match Cli::typed(line.split(' ').map(Into::into)) {
+                    Ok(_) => "nothing is refused".to_owned(),
+                    Err(error) => error.to_string(),
+                };
+                if !said.contains(&format!("'{value}' for '{name} <")) || !said.contains("expected") {
+                    wrong.push(format!("{line}: {said}"));
+                }
+            }
+        }
+    }
+    assert!(count > 100, "{count}");
+    none(&wrong);
 }
 
 /// Goal: every command says what it is for and shows what to type, in one form. Method: the first line is a phrase without a full stop;

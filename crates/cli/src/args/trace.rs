@@ -8,6 +8,7 @@ use cairn_trace::KeyForm;
 use cairn_trace::import::Format;
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::number;
 use super::{MemoryArgs, Promise, RunArgs};
 
 /// Commands on traces.
@@ -82,7 +83,7 @@ pub struct RecordArgs {
     #[arg(long, value_enum, default_value = "hashed")]
     pub keys: Keys,
     /// Record the operations of one key in so many
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::from::<u32>(1))]
     pub sample: u32,
     /// Say what was recorded as JSON
     #[arg(long)]
@@ -107,7 +108,7 @@ pub struct ImportArgs {
     #[arg(long, value_enum, default_value = "raw")]
     pub keys: Keys,
     /// Take the operations of one key in so many
-    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::from::<u32>(1))]
     pub sample: u32,
     /// Say what was imported as JSON
     #[arg(long)]
@@ -128,10 +129,10 @@ pub struct StatsArgs {
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Parts that the time is cut into
-    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    #[arg(long, value_name = "COUNT", default_value_t = 60, value_parser = number::between::<u16>(1, 10_000))]
     pub windows: u16,
     /// Keys that are followed one by one; of more, a sample of this size is
-    #[arg(long, value_name = "COUNT", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1 << 20, value_parser = number::whole::<usize>)]
     pub keys_max: usize,
     /// Print JSON
     #[arg(long)]
@@ -144,7 +145,7 @@ pub struct DumpArgs {
     /// Trace to read
     pub trace: PathBuf,
     /// Stop after this many operations
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub limit: Option<u64>,
 }
 
@@ -170,19 +171,19 @@ pub struct BenchReplayArgs {
     #[arg(long, value_name = "SPEED", default_value = "full", value_parser = speed)]
     pub speed: Speed,
     /// Threads that share the keys
-    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = number::whole::<u32>)]
     pub threads: u32,
     /// Replay the first so many operations only
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = number::whole::<u64>)]
     pub limit: Option<u64>,
     /// Turns of every store; of fewer than five an interval holds less than it says
-    #[arg(long, value_name = "COUNT", default_value_t = 5)]
+    #[arg(long, value_name = "COUNT", default_value_t = 5, value_parser = number::whole::<u32>)]
     pub rounds: u32,
     /// Leave out the additional turn that times single operations
     #[arg(long)]
     pub no_latencies: bool,
     /// Seed of the order in which stores take turns
-    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED)]
+    #[arg(long, value_name = "NUMBER", default_value_t = DEFAULT_SEED, value_parser = number::whole::<u64>)]
     pub seed: u64,
     #[command(flatten)]
     pub memory: MemoryArgs,

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::history::HistoryAt;
+use super::number;
 
 /// `cairn ui`.
 #[derive(Debug, Args)]
@@ -36,10 +37,10 @@ pub struct UiArgs {
     #[arg(long, value_name = "FILE")]
     pub watch: Option<PathBuf>,
     /// The port; 0 for a free one
-    #[arg(long, default_value_t = 8088)]
+    #[arg(long, default_value_t = 8088, value_parser = number::whole::<u16>)]
     pub port: u16,
     /// The address to listen on; others than this machine's own let the network in
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1", value_parser = number::address)]
     pub listen: IpAddr,
     /// A further name that the page may be asked for by; can be repeated
     #[arg(long, value_name = "NAME")]

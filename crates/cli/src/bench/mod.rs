@@ -23,6 +23,7 @@ use crate::output::{Outcome, Output};
 
 /// Carries out one job from standard input; started by the lab in a fresh process.
 pub fn worker() -> Result<Outcome> {
+    cairn_bench::process::end_with_parent();
     let mut job = String::new();
     io::stdin().lock().read_to_string(&mut job).map_err(Error::Stdin)?;
     // Before standard output is taken: a store that prints something must not wait for that for ever.

@@ -28,6 +28,8 @@ pub(super) struct Shown<'a> {
 }
 
 /// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results go is tried before, not after an hour of it.
+///
+/// Errors: as the suite's; when it was ended before it had anything, [`Error::Interrupted`] if that was Ctrl-C, else a usage error.
 pub(super) fn measure(
     fs: &Arc<dyn Fs>,
     args: &RunArgs,
@@ -36,19 +38,24 @@ pub(super) fn measure(
     store::check_writable(&**fs, &args.results)?;
     let stop = Stop::after(args.time_limit.map(Duration::from_secs));
     end_on_ctrl_c(&stop)?;
-    Ok(suite(&SuiteBar::new(), &stop)?)
+    let run = suite(&SuiteBar::new(), &stop)?;
+    if run.measurements.is_empty() && run.stopped {
+        let what = "no turn was over, so there is nothing to report and nothing was stored";
+        return Err(match (stop.is_asked(), args.time_limit) {
+            (false, Some(seconds)) => {
+                Error::usage(format!("--time-limit {seconds}: the time was up and {what}"))
+            }
+            _ => Error::Interrupted(what.to_owned()),
+        });
+    }
+    Ok(run)
 }
 
 /// Stores a run that is over, reports on it and shows it.
 ///
-/// Errors: [`Error::Interrupted`] when it was ended before it had anything; a usage error when nothing was measured, or when a dashboard would get
-/// a list with gaps.
+/// Errors: a usage error when nothing was measured, or when a dashboard would get a list with gaps.
 pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &Shown<'_>) -> Result<Outcome> {
     run.machine.push(("command".to_owned(), command_line(env::args_os())));
-    if run.measurements.is_empty() && run.stopped {
-        let what = "no turn was over, so there is nothing to report and nothing was stored";
-        return Err(Error::Interrupted(what.to_owned()));
-    }
     if run.measurements.is_empty() {
         return Err(Error::usage(shown.nothing.clone()));
     }

@@ -16,6 +16,7 @@ use cairn_vfs::Fs;
 use super::outcome::{Shown, conclude, measure};
 use crate::args::BenchHashArgs;
 use crate::error::{Error, Result};
+use crate::interrupt;
 use crate::output::Outcome;
 
 /// Runs the suite, stores what it measured and shows it.
@@ -90,19 +91,35 @@ fn small_matrix() -> Matrix {
     }
 }
 
+/// Ctrl-C during a run.
+#[derive(Debug, Clone)]
+pub(crate) struct CtrlC {
+    ends_at_once: Arc<AtomicBool>,
+}
+
+impl CtrlC {
+    /// From here on the first one ends the process: nothing has begun that could be put away.
+    pub fn end_at_once(&self, at_once: bool) {
+        self.ends_at_once.store(at_once, Ordering::Relaxed);
+    }
+}
+
 /// The first Ctrl-C asks the run to end with what it has, a second one ends the process. Other signals are left as they
 /// are: SIGTERM and a closed terminal end the process at once, and under `nohup` the latter stays ignored.
-pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<()> {
-    let (stop, asked) = (stop.clone(), AtomicBool::new(false));
+pub(crate) fn end_on_ctrl_c(stop: &Stop) -> Result<CtrlC> {
+    let (stop, ends_at_once) = (stop.clone(), Arc::new(AtomicBool::new(false)));
+    let ctrl_c = CtrlC { ends_at_once: Arc::clone(&ends_at_once) };
     ctrlc::set_handler(move || {
-        if asked.swap(true, Ordering::Relaxed) {
-            // 128 + SIGINT, as shells count.
-            process::exit(130);
+        // Behind the terminal's ^C, in a line that may have begun.
+        let _ = writeln!(io::stderr());
+        if ends_at_once.swap(true, Ordering::Relaxed) {
+            process::exit(i32::from(interrupt::EXIT_CODE));
         }
         stop.ask();
-        let _ = writeln!(io::stderr(), "\nending with what is measured; once more to end at once");
+        let _ = writeln!(io::stderr(), "ending with what is measured; once more to end at once");
     })
-    .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))
+    .map_err(|error| Error::usage(format!("Ctrl-C cannot be caught: {error}")))?;
+    Ok(ctrl_c)
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ impl Change {
         match kind_of(&**fs, path)? {
             Kind::Cairn => {
                 let mut delta =
-                    StoreBuilder::append_in(fs, path, table_options(args, codec), &mut rng(path)?)?;
+                    StoreBuilder::append_in(fs, path, table_options(args, codec)?, &mut rng(path)?)?;
                 delta.set_progress(Box::new(BuildBar::new()));
                 Ok(Change::Table(Box::new(delta)))
             }
@@ -67,7 +67,7 @@ impl Change {
             Change::Sparkey(mut log) => {
                 // The log stays locked until its index is there.
                 log.flush()?;
-                sparkey::build_index_in(fs, path, &index_options(args))?;
+                sparkey::build_index_in(fs, path, &index_options(args)?)?;
                 summarize_pair(fs, path)
             }
         }
@@ -218,12 +218,12 @@ pub fn rewrite(fs: &Arc<dyn Fs>, args: &RewriteArgs) -> Result<Outcome> {
     }
     let written = match (Store::open(fs, &args.store)?, kind) {
         (Store::Sparkey(store), _) => {
-            store.rewrite_in(fs, out, &log_options(&write, codec)?, &index_options(&write))?;
+            store.rewrite_in(fs, out, &log_options(&write, codec)?, &index_options(&write)?)?;
             summarize_pair(fs, out)?
         }
         (store, Kind::Cairn) if same_file(&**fs, &args.store, out)? => {
             drop(store);
-            let options = table_options(&write, codec);
+            let options = table_options(&write, codec)?;
             let done = generations::compact_in(fs, &args.store, options, &mut rng(out)?)?;
             json!({
                 "store": out.display().to_string(),

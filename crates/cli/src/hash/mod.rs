@@ -18,7 +18,7 @@ use crate::output::Outcome;
 #[cfg(feature = "ui")]
 pub use info::{of_pair, of_table};
 #[cfg(feature = "ui")]
-pub use store::{Store, kind_of};
+pub use store::{Store, kind_of, same_file};
 
 /// Carries out one of them.
 pub fn run(fs: &Arc<dyn Fs>, command: HashCommand) -> Result<Outcome> {

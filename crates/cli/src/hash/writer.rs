@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::args::hash::{Codec, Kind, WriteArgs};
 use crate::error::{Error, Result};
 use crate::input::Sink;
+use crate::output::human;
 use crate::progress::BuildBar;
 
 /// Writes one store.
@@ -40,7 +41,7 @@ impl Writer {
     ) -> Result<Writer> {
         match kind {
             Kind::Cairn => {
-                let options = table_options(args, codec);
+                let options = table_options(args, codec)?;
                 let mut builder = StoreBuilder::create_in(fs, path, options, &mut rng(path)?)?;
                 builder.set_progress(Box::new(BuildBar::new()));
                 Ok(Writer::Table { builder: Box::new(builder), path: path.to_owned() })
@@ -135,7 +136,7 @@ impl PairWriter {
             log,
             old_log,
             fs: fs.clone(),
-            index_options: index_options(args),
+            index_options: index_options(args)?,
             building,
             path: path.to_owned(),
         })
@@ -172,8 +173,9 @@ pub fn summarize_pair(fs: &Arc<dyn Fs>, path: &Path) -> Result<Value> {
     }))
 }
 
-/// The options of a table.
-pub fn table_options(args: &WriteArgs, codec: Codec) -> BuildOptions {
+/// The options of a table. Errors: less memory than it can be built with.
+pub fn table_options(args: &WriteArgs, codec: Codec) -> Result<BuildOptions> {
+    check_memory(args, BuildOptions::MEMORY_BYTES_MIN)?;
     let compression = match codec {
         Codec::None => table::Compression::None,
         Codec::Snappy => table::Compression::Snappy,
@@ -185,10 +187,18 @@ pub fn table_options(args: &WriteArgs, codec: Codec) -> BuildOptions {
         },
     };
     let options = BuildOptions::default().compression(compression).memory_bytes(args.memory);
-    match args.threads {
+    Ok(match args.threads {
         Some(threads) => options.threads(usize::from(threads)),
         None => options,
+    })
+}
+
+fn check_memory(args: &WriteArgs, least: u64) -> Result<()> {
+    let given = args.memory;
+    if given < least {
+        return Err(Error::usage(format!("--memory {given}: expected at least {}", human(least))));
     }
+    Ok(())
 }
 
 /// The options of a log, whose commits are durable.
@@ -205,9 +215,10 @@ pub fn log_options(args: &WriteArgs, codec: Codec) -> Result<LogOptions> {
     })
 }
 
-/// The options of an index.
-pub fn index_options(args: &WriteArgs) -> IndexOptions {
-    IndexOptions::default().construction(Construction::Auto { memory_bytes: args.memory })
+/// The options of an index. Errors: less memory than it can be built with.
+pub fn index_options(args: &WriteArgs) -> Result<IndexOptions> {
+    check_memory(args, IndexOptions::MEMORY_BYTES_MIN)?;
+    Ok(IndexOptions::default().construction(Construction::Auto { memory_bytes: args.memory }))
 }
 
 /// The system's randomness, for seeds and ids of what is written to `path`.

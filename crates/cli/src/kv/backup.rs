@@ -12,10 +12,17 @@ use super::store;
 use super::upkeep::{COPY_BESIDE, check_sound, damages};
 use crate::args::kv::{BackupCreateArgs, BackupPurgeArgs, BackupsArgs, RestoreArgs};
 use crate::error::{Error, Result};
+use crate::hash::same_file;
 use crate::output::{Outcome, Output, counted, human};
 
 /// Backs up a store.
 pub fn create(fs: &Arc<dyn Fs>, args: &BackupCreateArgs) -> Result<Outcome> {
+    if same_file(&**fs, &args.store, &args.backups)? {
+        let store = args.store.display();
+        return Err(Error::usage(format!(
+            "{store} is the store itself: backups need a directory of their own"
+        )));
+    }
     let db = store::whole(fs, &args.store, args.read_only, COPY_BESIDE)?;
     let info = Backups::open_in(fs, &args.backups)?.create(&db)?;
     show(&[info], args.json)

@@ -20,7 +20,7 @@ use crate::output::{Outcome, Output};
 /// Makes the profile.
 pub fn run(fs: &Arc<dyn Fs>, args: &CalibrateArgs) -> Result<Outcome> {
     let mut hardware = match &args.base {
-        Some(name) => profiles::hardware(fs, name)?.hardware,
+        Some(name) => profiles::hardware(fs, "--base", name)?.hardware,
         None => Hardware::default(),
     };
     if args.db_bench.is_none() && args.log.is_none() {

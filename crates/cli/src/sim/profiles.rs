@@ -16,15 +16,15 @@ use crate::output::{Outcome, Output};
 /// A hardware profile with the codec that it stands for, if any.
 pub type HardwareProfile = built_in::HardwareProfile;
 
-/// By name or from a file. Errors: neither; the file is wrong.
-pub fn hardware(fs: &Arc<dyn Fs>, name: &str) -> Result<HardwareProfile> {
+/// By name or from a file, as `option` says. Errors: neither; the file is wrong.
+pub fn hardware(fs: &Arc<dyn Fs>, option: &str, name: &str) -> Result<HardwareProfile> {
     if let Some(profile) = built_in::hardware(name) {
         return Ok(profile?);
     }
     let path = Path::new(name);
     if !fs.exists(path)? {
         let known = built_in::hardware_names().join(", ");
-        return Err(Error::usage(format!("--hardware {name}: no such profile or file; known: {known}")));
+        return Err(Error::usage(format!("{option} {name}: no such profile or file; known: {known}")));
     }
     Ok(HardwareProfile::from_json(&read_text(fs, path)?, name)?)
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use cairn_sim::Config;
 use cairn_sim::import::{Imported, import_kv, import_rocksdb};
+use cairn_sim::json::in_words;
 use cairn_sim::traffic::Traffic;
 use cairn_trace::Trace;
 use cairn_vfs::Fs;
@@ -57,7 +58,7 @@ pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
         config.options = take(imported, &mut notes);
     }
     if let Some(name) = &args.hardware {
-        profiles::apply_hardware(&mut config, &profiles::hardware(fs, name)?);
+        profiles::apply_hardware(&mut config, &profiles::hardware(fs, "--hardware", name)?);
     }
     if let Some(name) = &args.workload {
         config.workload = profiles::workload(fs, name)?.workload;
@@ -130,7 +131,12 @@ pub fn with(config: &Config, path: &str, value: &Value) -> Result<Config> {
             parent.insert(name.to_owned(), value.clone());
         }
     }
-    serde_json::from_value(whole).map_err(|error| Error::usage(format!("{path}={value}: {error}")))
+    serde_json::from_value(whole).map_err(|error| {
+        let is_size =
+            value.as_str().is_some_and(|text| text.starts_with(|first: char| first.is_ascii_digit()));
+        let units = if is_size { "; units of sizes are B, KiB, MiB, GiB and TiB" } else { "" };
+        Error::usage(format!("{path}={value}: {}{units}", in_words(&error.to_string())))
+    })
 }
 
 #[cfg(test)]

@@ -10,11 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::setup::{value_of, with};
-use crate::args::sim::VaryArgs;
+use crate::args::sim::{CONFIGS_MAX, VaryArgs};
 use crate::error::{Error, Result};
-
-/// Configurations of a sweep: more would be a mistake in typing.
-const CONFIGS_MAX: usize = 1_000_000;
 
 /// A setting and what it may be.
 #[derive(Debug, Clone, PartialEq)]
@@ -108,7 +105,7 @@ pub fn points(config: &Config, args: &VaryArgs) -> Result<(Vec<Axis>, Vec<Point>
         return Err(Error::usage("--vary PATH=VALUES: at least one setting must vary"));
     }
     let shares = match args.samples {
-        Some(count) => hypercube(axes.len(), count.min(CONFIGS_MAX), config.seed),
+        Some(count) => hypercube(axes.len(), count, config.seed),
         None => grid(&axes)?,
     };
     let mut points = Vec::with_capacity(shares.len());
@@ -178,8 +175,9 @@ pub fn run_all(points: &[Point], threads: Option<usize>, is_ended: &AtomicBool) 
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(point) = points.get(at).filter(|_| !is_ended.load(Ordering::Relaxed)) else { return };
-            match Simulation::run(&point.config) {
-                Ok(mut results) => {
+            match run_one(&point.config, is_ended) {
+                Ok(None) => return,
+                Ok(Some(mut results)) => {
                     // A thousand series would be gigabytes, and a sweep shows totals.
                     results.series.clear();
                     if let Some(slot) = done.lock().unwrap_or_else(|it| it.into_inner()).get_mut(at) {
@@ -187,7 +185,7 @@ pub fn run_all(points: &[Point], threads: Option<usize>, is_ended: &AtomicBool) 
                     }
                 }
                 Err(error) => {
-                    *failure.lock().unwrap_or_else(|it| it.into_inner()) = Some(error.into());
+                    *failure.lock().unwrap_or_else(|it| it.into_inner()) = Some(error);
                     return;
                 }
             }
@@ -205,6 +203,17 @@ pub fn run_all(points: &[Point], threads: Option<usize>, is_ended: &AtomicBool) 
     let done = done.into_inner().unwrap_or_else(|it| it.into_inner());
     let all: Option<Vec<Results>> = done.into_iter().collect();
     all.ok_or_else(|| Error::Interrupted("the sweep".to_owned()))
+}
+
+/// The results of a run; `None` when it was ended before it was over.
+fn run_one(config: &Config, is_ended: &AtomicBool) -> Result<Option<Results>> {
+    let mut simulation = Simulation::new(config)?;
+    while simulation.step() {
+        if is_ended.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(simulation.results()))
 }
 
 #[cfg(test)]
@@ -245,5 +254,30 @@ mod tests {
         let results = run_all(&points, Some(3), &AtomicBool::new(false)).unwrap();
         let rates: Vec<f64> = results.iter().map(|it| it.user_mb_per_sec.round()).collect();
         assert_eq!(rates, [5.0, 10.0, 20.0, 40.0]);
+    }
+
+    /// Goal: who ends a sweep does not wait for the run that is being made. Method: a run of a million flushes, ended from elsewhere.
+    #[test]
+    fn a_run_is_ended_within() {
+        let long = [
+            "duration_secs=2592000",
+            "options.write_buffer_size=4096",
+            "options.target_file_size_base=4096",
+            "options.max_bytes_for_level_base=4096",
+            "options.block_size=256",
+        ];
+        let config = long.iter().fold(Config::default(), |config, setting| {
+            let (path, value) = setting.split_once('=').unwrap();
+            with(&config, path, &value_of(value)).unwrap()
+        });
+        let points = [Point { values: Vec::new(), config }];
+        let is_ended = AtomicBool::new(false);
+        let ran = thread::scope(|scope| {
+            let ran = scope.spawn(|| run_all(&points, Some(1), &is_ended));
+            cairn_vfs::Clock::sleep(&cairn_vfs::SystemClock::new(), std::time::Duration::from_millis(50));
+            is_ended.store(true, Ordering::Relaxed);
+            ran.join().unwrap()
+        });
+        assert!(matches!(ran, Err(Error::Interrupted(_))));
     }
 }

@@ -116,18 +116,19 @@ impl Shell {
                 self.settle(done, source)?;
             }
         }
-        if let Some(rest) = splitter.rest() {
+        // A person who leaves in the middle of a statement has not asked for it; at the end of a script only the semicolon is missing.
+        if let Some(rest) = splitter.rest().filter(|_| !self.is_interactive) {
             let done = self.statement(&rest, source);
             self.settle(done, source)?;
         }
         Ok(())
     }
 
-    /// After a statement or command: an error is told, and ends everything or nothing.
+    /// After a statement or command: an error is told, and ends everything or nothing. That its rows cannot be written is one as well.
     fn settle<T>(&mut self, done: Result<T>, source: &dyn Source) -> Result<Option<T>> {
-        self.out.flush()?;
+        let flushed = self.out.flush();
         self.asked.forget();
-        match done {
+        match done.and_then(|value| flushed.map(|()| value)) {
             Ok(value) => Ok(Some(value)),
             Err(error) if error.is_closed_pipe() => Err(error),
             Err(error) if self.is_interactive || self.keeps_going => {
@@ -298,9 +299,7 @@ impl Shell {
     }
 
     fn redirect(&mut self, to: Sink) -> Result<()> {
-        self.out.flush()?;
-        self.out = to;
-        Ok(())
+        std::mem::replace(&mut self.out, to).flush()
     }
 
     /// Runs the statements of a file. As far as a person is concerned, an error ends the file and not the shell.

@@ -16,7 +16,12 @@ pub enum Sink {
     /// Standard output.
     Stdout(BufWriter<io::Stdout>),
     /// A file.
-    File(AppendWriter),
+    File {
+        /// Writes it.
+        writer: AppendWriter,
+        /// Why it cannot be written any more.
+        failure: Option<String>,
+    },
 }
 
 impl Sink {
@@ -32,14 +37,15 @@ impl Sink {
         if !is_device {
             file.set_len(0)?;
         }
-        Ok(Sink::File(AppendWriter::new(Arc::from(file), 0, BUFFER_BYTES)))
+        Ok(Sink::File { writer: AppendWriter::new(Arc::from(file), 0, BUFFER_BYTES), failure: None })
     }
 
-    /// Writes bytes.
+    /// Writes bytes. After an error of a file each write has that error again.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         match self {
             Sink::Stdout(out) => out.write_all(bytes).map_err(Error::Output),
-            Sink::File(file) => Ok(file.write_all(bytes)?),
+            Sink::File { failure: Some(why), .. } => Err(Error::usage(why.clone())),
+            Sink::File { writer, failure } => noted(writer.write_all(bytes), failure),
         }
     }
 
@@ -53,11 +59,19 @@ impl Sink {
         self.text(&format!("{line}\n"))
     }
 
-    /// Hands everything on.
+    /// Hands everything on. Whoever wrote what failed has been told.
     pub fn flush(&mut self) -> Result<()> {
         match self {
             Sink::Stdout(out) => out.flush().map_err(Error::Output),
-            Sink::File(file) => Ok(file.flush()?),
+            Sink::File { failure: Some(_), .. } => Ok(()),
+            Sink::File { writer, failure } => noted(writer.flush(), failure),
         }
     }
+}
+
+fn noted(done: cairn_vfs::Result<()>, failure: &mut Option<String>) -> Result<()> {
+    done.map_err(|error| {
+        *failure = Some(error.to_string());
+        error.into()
+    })
 }

@@ -34,6 +34,9 @@ const LOOK: Duration = Duration::from_millis(500);
 /// How often a process that is about to end is asked whether it has.
 const POLL: Duration = Duration::from_millis(5);
 
+/// What a run has to end with what it has, when this program ends.
+const GRACE: Duration = Duration::from_millis(600);
+
 /// Of a watched file, the last bytes when it is first looked at, and what is read at a time.
 const READ_BYTES_MAX: u64 = 1 << 20;
 
@@ -99,12 +102,12 @@ impl Job {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks a run to end with what it has.
-    fn interrupt(&self) {
+    /// Asks a run to end with what it has, or ends it.
+    fn signal(&self, signal: Signal) {
         // The number is ours as long as it stands there: only then nobody has waited for the process.
         if let Some(process) = *self.process() {
             // Fails only where it has ended by itself.
-            let _ = kill_process(process, Signal::INT);
+            let _ = kill_process(process, signal);
         }
     }
 }
@@ -140,9 +143,16 @@ impl Jobs {
         found.ok_or_else(|| Refused::missing(format!("there is no run {id}")))
     }
 
-    /// Asks all to end with what they have.
-    pub fn stop_all(&self) {
-        self.all().iter().for_each(|job| job.interrupt());
+    /// Asks all to end with what they have, and ends those that do not within a moment: nobody would know of them any more.
+    pub fn end_all(&self) {
+        let all = self.all();
+        all.iter().for_each(|job| job.signal(Signal::INT));
+        let clock = SystemClock::new();
+        let end = clock.now() + GRACE;
+        while clock.now() < end && all.iter().any(|job| job.process().is_some()) {
+            clock.sleep(POLL);
+        }
+        all.iter().for_each(|job| job.signal(Signal::KILL));
     }
 
     fn start(&self, arguments: &[String]) -> Result<Value, Refused> {
@@ -361,7 +371,7 @@ pub async fn stop(
         return Err(Refused::new(StatusCode::FORBIDDEN, "this page only looks"));
     }
     let job = shared.jobs.find(asked.id)?;
-    job.interrupt();
+    job.signal(Signal::INT);
     Ok(Json(job.describe()))
 }
 

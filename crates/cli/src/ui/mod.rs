@@ -82,7 +82,7 @@ pub fn run(fs: &Arc<dyn Fs>, args: &UiArgs) -> Result<Outcome> {
         }
         Ok((router(Arc::clone(&shared), Arc::new(guard)), place))
     });
-    shared.jobs.stop_all();
+    shared.jobs.end_all();
     served.map(|()| Outcome::Done)
 }
 

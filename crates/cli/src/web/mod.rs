@@ -31,7 +31,7 @@ pub fn serve(
     let fail = |what: &str, error: std::io::Error| Error::usage(format!("{what}: {error}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| fail("no runtime", error))?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let listener = tokio::net::TcpListener::bind(address).await;
         let listener = listener.map_err(|error| fail(&address.to_string(), error))?;
         let address = listener.local_addr().map_err(|error| fail("no address", error))?;
@@ -43,7 +43,10 @@ pub fn serve(
             result = async { axum::serve(listener, app).await } => result.map_err(|error| fail("the server", error)),
             ended = asked_to_end() => ended.map_err(|error| fail("signals cannot be caught", error)),
         }
-    })
+    });
+    // Dropping it would wait for what runs on threads of its own: a simulation, a check of a whole store. Pages only read, so nothing is lost.
+    runtime.shutdown_background();
+    served
 }
 
 async fn asked_to_end() -> std::io::Result<()> {

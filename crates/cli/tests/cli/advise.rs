@@ -36,6 +36,27 @@ fn no_answer() {
     scratch.run("advise missing.json").failed(&["missing.json"]);
 }
 
+/// Goal: Ctrl-C ends it with 130, as the book says, and no error is made of it. Method: while stores are measured, and while it asks, on a terminal as `script`
+/// gives one.
+#[test]
+fn ctrl_c_ends_it() {
+    let scratch = Scratch::new();
+    let measured =
+        "cairn advise --read 1 --update 1 --dbs cairn,sqlite --effort full --work-dir work & pid=$!
+        until [ -e work ]; do kill -0 $pid || exit 99; done
+        kill -INT $pid; wait $pid";
+    // Without jobs of its own a shell starts what is in the background with Ctrl-C ignored.
+    let ran = scratch.shell(&format!("set -m; {measured}")).ended(130);
+    assert!(ran.err.contains("error: interrupted: "), "{}", ran.err);
+    let asked = "mkfifo keys; TERM=dumb script -qefc 'cairn advise' /dev/null <keys >said & pid=$!
+        exec 3>keys
+        until grep -q Entries said; do kill -0 $pid || exit 99; done
+        printf '\\003' >&3; wait $pid";
+    scratch.shell(asked).ended(130);
+    let said = String::from_utf8(scratch.read("said")).unwrap();
+    assert!(!said.contains("error") && !said.contains("Bytes of a value"), "{said}");
+}
+
 /// Goal: a trace is a question: its workload is written to a file, and who is run replays it. Method: a trace of an imported file; words that would contradict it.
 #[test]
 fn a_trace_asks() {

@@ -114,14 +114,17 @@ fn a_kv_run_goes_all_the_way() {
     assert!(!names.iter().any(|name| name.contains("dataset=seq")), "{names:?}");
 }
 
-/// Goal: a run that ends within its first turn says that it has nothing.
+/// Goal: a run that ends within its first turn says that it has nothing, and is not taken for one that somebody has ended. Method: hours of work in a
+/// second; no time at all.
 #[test]
 fn a_kv_run_that_ends_at_once() {
     let scratch = Scratch::new();
-    let line = "bench kv --n 1000 --dbs cairn --modes seq --time-limit 0 --results runs --work-dir w";
-    let ran = scratch.run(line).ended(130);
-    assert!(ran.err.contains("nothing to report") && !ran.err.contains("kept"), "{}", ran.err);
+    let line = "bench kv --n 400000000 --dbs cairn --modes seq --results runs --work-dir w --no-probes";
+    let ran = scratch.run(&format!("{line} --time-limit 1")).ended(1);
+    assert!(ran.err.contains("--time-limit 1") && ran.err.contains("nothing was stored"), "{}", ran.err);
+    assert!(!ran.err.contains("kept") && !ran.err.contains("interrupted"), "{}", ran.err);
     assert!(ran.out.is_empty());
+    scratch.run(&format!("{line} --time-limit 0")).failed(&["--time-limit", "from 1"]);
 }
 
 /// Goal: what the key-value suite cannot do is an error before any work.
@@ -243,6 +246,11 @@ fn traces_are_replayed() {
     scratch.run("bench pool --trace loop.txt bad.txt").failed(&["bad.txt", "line 3", "x7"]);
     scratch.run("bench pool --trace none.txt").failed(&["none.txt"]);
     scratch.run("bench pool --trace loop.txt --sizes 0").failed(&["\"0\"", "5%"]);
+    scratch.run("bench pool --trace loop.txt --sizes 99999999999999").failed(&[
+        "--sizes",
+        "99999999999999",
+        "memory",
+    ]);
     scratch.run("bench pool 50 12 --trace loop.txt").failed(&["--trace"]);
 }
 

@@ -220,8 +220,11 @@ fn impossible_inputs_are_refused() {
     scratch.run("hash build - --format binary --key k -o s.cairn").failed(&["--key"]);
     scratch.run("hash build - --format jsonl -o s.cairn").failed(&["--key"]);
     scratch.run("hash build a.csv -o store").failed(&[".cairn, .spi or .spl", "--to"]);
-    scratch.run("hash build a.csv -o s.cairn --memory 1MiB").failed(&["memory", "16777216"]);
-    scratch.run("hash build a.csv -o s.spi --compression zstd --block-bytes 2").failed(&["block_bytes"]);
+    scratch.run("hash build a.csv -o s.cairn --memory 1MiB").failed(&["--memory", "16.0 MiB"]);
+    scratch
+        .run("hash build a.csv -o s.spi --compression zstd --block-bytes 2")
+        .failed(&["--block-bytes", "16 B to 1.0 GiB"]);
+    scratch.run("hash get a.csv x").failed(&["a.csv", "not a Cairn table"]);
     assert_eq!(
         scratch.names().iter().filter(|name| !name.ends_with(".lock")).count(),
         2,

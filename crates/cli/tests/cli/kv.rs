@@ -459,6 +459,11 @@ fn what_cannot_be_opened_is_said() {
     for command in ["get file a", "put file a b --create", "verify file", "repair file", "backup list file"] {
         scratch.run(&format!("kv {command}")).failed(&["file is a file, expected a directory"]);
     }
+    scratch.run("kv backup create s s").failed(&["s is the store itself"]);
+    scratch.run("kv get s a --keyspace=").failed(&["--keyspace <NAME>"]);
+    scratch
+        .run("kv scan s --limit -1")
+        .failed(&["'-1' for '--limit <COUNT>'", "expected a whole number from 0"]);
     scratch.run("kv get s a --keyspace x").failed(&["no keyspace \"x\" in s", "default, k"]);
     scratch.run("kv put s a b --keyspace x").failed(&["--create"]);
     assert_eq!(scratch.names(), before);

@@ -89,6 +89,14 @@ fn mistakes_are_named() {
     scratch.run("sim run --rate fast").failed(&["fast"]);
     scratch.run("sim run --hardware toaster").failed(&["toaster"]);
     scratch.run("sim sweep --vary options.max_background_jobs=1..4").failed(&["--samples"]);
+    for count in ["0", "1000001", "99999999999", "-1"] {
+        let line = format!("sim sweep --vary seed=1..9 --samples {count}");
+        scratch.run(&line).failed(&["--samples", "from 1 to 1000000"]);
+    }
+    scratch.run("sim calibrate --base nope").failed(&["--base nope", "known: "]);
+    let unit = "sim run --set options.write_buffer_size=1PiB";
+    scratch.run(unit).failed(&["options.write_buffer_size", "expected a whole number", "TiB"]);
+    scratch.run("sim run --replay-cache 99999999999").failed(&["--replay-cache", "from 1 to 100000000"]);
     scratch.run("sim sweep --vary options.nothing=1,2").failed(&["nothing"]);
     scratch.run("sim optimize --at-most width=3").failed(&["width"]);
     scratch.run("sim validate --filter nosuchcase").failed(&["nosuchcase", "leveled uniform"]);

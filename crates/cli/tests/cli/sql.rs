@@ -105,7 +105,55 @@ fn errors_are_told() {
     );
     scratch.run("sql nowhere/my.db").failed(&["nowhere"]);
     scratch.run("sql my.db --mode nonsense").failed(&["nonsense"]);
+    for (option, least) in
+        [("--max-connections", "from 1"), ("--max-message", "1.0 KiB to"), ("--max-statement", "1.0 KiB to")]
+    {
+        scratch.run(&format!("sql serve my.db {option} 0")).failed(&[option, least]);
+    }
+    scratch.run("sql my.db --cache-size 100TiB").failed(&["--cache-size", "to 1.0 TiB"]);
     scratch.run("sql backup absent.db copy.db").failed(&["absent.db", "no such database"]);
+}
+
+/// Goal: a file that cannot take the rows is told with the reason, once, and ends a script at the statement whose rows they are. Method: a limit of the
+/// system for files, rows that exceed it, at once and by a buffer; the script that goes on writes to standard output again.
+#[test]
+fn a_full_disk_is_told() {
+    let scratch = scratch();
+    scratch.write(
+        "small.sql",
+        ".output out.txt\nSELECT * FROM generate_series(1, 1000);\n.output\nSELECT 'after';\n",
+    );
+    scratch.write(
+        "large.sql",
+        ".output out.txt\nSELECT * FROM generate_series(1, 100000);\n.output\nSELECT 'after';\n",
+    );
+    for script in ["small.sql", "large.sql"] {
+        let limited = format!("trap '' XFSZ; ulimit -f 2; cairn sql -f {script}");
+        let ran = scratch.shell(&limited).ended(1);
+        assert!(ran.err.contains("out.txt") && ran.err.contains("File too large"), "{}", ran.err);
+        assert!(!ran.text().contains("after") && ran.err.matches("error:").count() == 1, "{}", ran.err);
+        let ran = scratch.shell(&format!("{limited} --keep-going")).ended(1);
+        assert!(ran.text().contains("after") && ran.err.contains("File too large"), "{}", ran.err);
+        assert!(ran.err.ends_with("error: 1 statement failed\n"), "{}", ran.err);
+    }
+}
+
+/// Goal: the end of a person's input leaves the shell, as in psql, and nothing runs that was not ended; that of a script's runs its last statement. Method: a
+/// terminal, as `script` gives one; the end in the middle of a statement and of a text.
+#[test]
+fn leaving_runs_nothing() {
+    let scratch = scratch();
+    let typed = |text: &str| {
+        let line = "CAIRN_HISTORY=h TERM=dumb script -qec 'cairn sql my.db' /dev/null";
+        scratch.shell(&format!("printf '%b' \"{text}\" | {line}")).ended(0).text()
+    };
+    assert!(typed("select 6 * 7;\\n").contains("42"));
+    for unfinished in ["select 6 * 7\\n", "select 6 * 7, '\\n", "delete from t\\n"] {
+        let said = typed(unfinished);
+        assert!(!said.contains("42") && !said.contains("error"), "{said}");
+    }
+    let count = scratch.run_with("sql my.db -t -m csv", b"select count(*) > 0 from t").ended(0).text();
+    assert_eq!(count.trim(), "t");
 }
 
 /// Goal: commands of sqlite3 and psql list, describe and change what is shown.

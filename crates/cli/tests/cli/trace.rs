@@ -279,6 +279,7 @@ fn traces_are_used() {
         names.iter().any(|name| name.starts_with("replay::get/dataset=t/") && name.ends_with("latency")),
         "{names:?}"
     );
+    scratch.run("bench replay t --dbs cairn --rounds 0").failed(&["rounds 0"]);
     scratch.run("bench replay t --dbs cairn --speed fast").failed(&["fast", "recorded"]);
     scratch.run("bench replay requests.csv --dbs cairn").failed(&["requests.csv"]);
     let shown = scratch.run("sim run --trace t --show-config").ended(0).text();

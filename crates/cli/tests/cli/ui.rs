@@ -2,7 +2,8 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -17,13 +18,60 @@ struct Server {
 
 impl Server {
     fn start(scratch: &Scratch, arguments: &str) -> Server {
-        let mut command = scratch.command(&format!("ui {arguments} --port 0"));
+        Server::start_as(scratch, &format!("ui {arguments}"))
+    }
+
+    /// Of `cairn ui`, or of `cairn sim ui`, which has no token.
+    fn start_as(scratch: &Scratch, line: &str) -> Server {
+        let mut command = scratch.command(&format!("{line} --port 0"));
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stderr.take().unwrap()).read_line(&mut line).unwrap();
         let url = line.split_whitespace().next().unwrap().strip_prefix("http://").unwrap();
-        let (address, token) = url.split_once("/?token=").unwrap();
+        let (address, token) = url.split_once("/?token=").unwrap_or((url, ""));
         Server { address: address.to_owned(), token: token.to_owned(), child }
+    }
+
+    /// Asks for the frames of a simulation that has a million flushes between two of them, and goes on when it has begun.
+    fn begin_simulation(&self, path: &str) -> TcpStream {
+        let config = "%7B%22duration_secs%22:2592000,%22options%22:%7B%22write_buffer_size%22:4096,%22target_file_size_base%22:4096,\
+                      %22max_bytes_for_level_base%22:4096,%22block_size%22:256%7D%7D";
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!(
+            "GET {path}?config={config} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\n\r\n",
+            self.address, self.token
+        );
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).unwrap();
+        assert_eq!(&status, b"HTTP/1.1 200");
+        until("the simulation runs", || self.works());
+        stream
+    }
+
+    /// Whether it needs most of a processor for a moment.
+    fn works(&self) -> bool {
+        let before = self.ticks();
+        std::thread::sleep(Duration::from_millis(300));
+        // Hundredths of a second: a fifth of the time is enough beside other tests, and a server that waits has none.
+        self.ticks() - before >= 6
+    }
+
+    /// Processor time so far, in hundredths of a second.
+    fn ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    /// Ends it with a signal, as Ctrl-C and service managers do; how long it took.
+    fn end(&mut self, signal: &str) -> Duration {
+        let start = Instant::now();
+        Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
+        until("the server ends", || self.child.try_wait().unwrap().is_some());
+        let took = start.elapsed();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0));
+        took
     }
 
     /// A request as it is: status, headers and body of the answer.
@@ -209,4 +257,51 @@ fn nothing_is_started_without_leave() {
         assert_eq!(post(&running, body), 400, "{body}");
     }
     assert_eq!(running.get("/api/jobs").1, Value::Array(Vec::new()));
+}
+
+/// Waits for what comes to be, not for long.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Goal: a page that has gone away costs nothing more, and who ends the server does not wait for a simulation. Method: both servers, a run that
+/// would take minutes, with its page gone and with it there, each signal.
+#[test]
+fn nobody_waits_for_a_simulation() {
+    let scratch = Scratch::new();
+    for (line, path, signal) in [("sim ui", "/api/stream", "-INT"), ("ui", "/sim/api/stream", "-TERM")] {
+        let mut server = Server::start_as(&scratch, line);
+        drop(server.begin_simulation(path));
+        until("the simulation of a page that is gone has ended", || !server.works());
+        let _page = server.begin_simulation(path);
+        let took = server.end(signal);
+        assert!(took < Duration::from_secs(1), "{line}: {took:?}");
+    }
+}
+
+/// Goal: a benchmark that the page has started is over when the server is. Method: one that is
+/// stopped, and so does not hear that it should end; its process afterwards.
+#[test]
+fn no_benchmark_stays_behind() {
+    let scratch = Scratch::new();
+    let mut server = Server::start(&scratch, "--allow-run");
+    let bearer = format!("Bearer {}", server.token);
+    let headers = [("Authorization", bearer.as_str()), ("x-cairn", "test")];
+    let (status, _, said) = server.send("POST /api/jobs", &headers, r#"{"suite":"pool"}"#);
+    assert_eq!(status, 200, "{said}");
+    let children = format!("/proc/{0}/task/{0}/children", server.child.id());
+    let job = std::fs::read_to_string(children).unwrap().trim().to_owned();
+    let stat = format!("/proc/{job}/stat");
+    assert!(std::path::Path::new(&stat).exists(), "{job:?}");
+    Command::new("kill").args(["-STOP", &job]).status().unwrap();
+    let took = server.end("-TERM");
+    assert!(took < Duration::from_secs(2), "{took:?}");
+    // Nobody has waited for it: until the system does it may be there as a zombie.
+    let is_over = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
+    until("the benchmark is over", is_over);
 }

@@ -30,7 +30,6 @@ use crate::{Error, Result, names};
 const PARTITION_RECORDS_MIN: u64 = 4096;
 /// Above this size, in bytes, records are spread over more partitions while there are any.
 const PARTITION_BYTES_MAX: u64 = 4 << 20;
-const MEMORY_BYTES_MIN: u64 = 16 << 20;
 /// zstd trains none that is smaller, and the samples for a larger one would take more than 100 MiB.
 const DICTIONARY_BYTES: std::ops::RangeInclusive<u32> = 256..=1 << 20;
 /// Share of the memory for records; the rest is for sorting and for output on its way to the disk.
@@ -130,9 +129,9 @@ impl Builder {
         if !(0.1..=0.95).contains(&options.fill) {
             return Err(Error::invalid(format!("fill is {}, expected 0.1 to 0.95", options.fill)));
         }
-        if options.memory_bytes < MEMORY_BYTES_MIN {
-            let what =
-                format!("memory is {} bytes, expected at least {MEMORY_BYTES_MIN}", options.memory_bytes);
+        if options.memory_bytes < BuildOptions::MEMORY_BYTES_MIN {
+            let least = BuildOptions::MEMORY_BYTES_MIN;
+            let what = format!("memory is {} bytes, expected at least {least}", options.memory_bytes);
             return Err(Error::invalid(what));
         }
         if options.threads == 0 {

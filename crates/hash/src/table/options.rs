@@ -69,6 +69,9 @@ impl Default for BuildOptions {
 }
 
 impl BuildOptions {
+    /// The least memory that [`BuildOptions::memory_bytes`] can be.
+    pub const MEMORY_BYTES_MIN: u64 = 16 << 20;
+
     /// How values are stored. Default: as they are.
     #[must_use]
     pub fn compression(mut self, compression: Compression) -> Self {

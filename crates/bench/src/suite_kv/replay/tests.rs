@@ -217,6 +217,10 @@ fn refusals_and_notes() {
     for bad in [Replay { threads: 0, ..Replay::new(&path("pages")) }, Replay { speed: Some(0.0), ..slow }] {
         assert!(bad.load().is_err());
     }
+    let no_turns = Options { rounds: 0, ..options(&scratch) };
+    let replay = Replay::new(&path("pages"));
+    let error = run_with(&no_turns, &replay, planted(Fault::None), &Silent, &Stop::default());
+    assert!(error.unwrap_err().to_string().contains("rounds 0"));
     let mut making = Making::new(&path("odd"), KeyForm::Raw, true);
     making.add(b"SELECT 1", Detail::Statement(1), false);
     making.add(b"a", Detail::DeleteRange { end: b"b", end_bytes: 1 }, false);

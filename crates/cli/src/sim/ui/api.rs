@@ -1,14 +1,14 @@
 //! What the page asks for.
 
 use std::convert::Infallible;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::response::sse::{Event, Sse};
 use cairn_sim::import::{import_rocksdb, rocksdb_changes};
-use cairn_sim::{Config, Options, Results, Simulation, profiles};
+use cairn_sim::{Config, Options, Results, Simulation, json, profiles};
 use futures_util::stream::{self, Stream};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -120,6 +120,10 @@ pub async fn stream(
         };
         let mut frames = Frames::default();
         loop {
+            // Frames can be hours apart: that the page has gone away is seen between them.
+            if sender.is_closed() {
+                return;
+            }
             let goes_on = simulation.step();
             for frame in frames.take(&simulation) {
                 if send("frame", &frame).is_err() {
@@ -154,17 +158,25 @@ pub struct SweepAsked {
     samples: Option<usize>,
 }
 
+/// Ends runs when the request that waits for them is dropped: its page has gone away.
+struct EndsRuns(Arc<AtomicBool>);
+
+impl Drop for EndsRuns {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// A small sweep: values and figures of each configuration.
 pub async fn sweep(State(shared): State<Arc<Shared>>, body: String) -> Result<Json<Value>, Refused> {
-    let asked: SweepAsked = serde_json::from_str(&body).map_err(refuse)?;
+    let asked: SweepAsked = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.config.to_string())?;
-    if asked.samples.is_some_and(|samples| samples > SWEEP_MAX) {
-        return Err(refuse(format!(
-            "samples is {}, expected at most {SWEEP_MAX}",
-            asked.samples.unwrap_or(0)
-        )));
+    if let Some(samples) = asked.samples.filter(|samples| !(1..=SWEEP_MAX).contains(samples)) {
+        return Err(refuse(format!("samples is {samples}, expected 1 to {SWEEP_MAX}")));
     }
     let turn = Arc::clone(&shared.runs).acquire_owned().await.map_err(refuse)?;
+    let is_ended = Arc::new(AtomicBool::new(false));
+    let _ends = EndsRuns(Arc::clone(&is_ended));
     let work = move || {
         let _turn = turn;
         let args = VaryArgs { vary: asked.vary, samples: asked.samples, threads: None };
@@ -172,7 +184,7 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, body: String) -> Result<Js
         if points.len() > SWEEP_MAX {
             return Err(refuse(format!("{} configurations, expected at most {SWEEP_MAX}", points.len())));
         }
-        let results = run_all(&points, None, &AtomicBool::new(false)).map_err(refuse)?;
+        let results = run_all(&points, None, &is_ended).map_err(refuse)?;
         let rows: Vec<Value> = points
             .iter()
             .zip(&results)
@@ -192,7 +204,7 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, body: String) -> Result<Js
 
 /// The options of a configuration in the engine's own form; with `before`, only what differs from it.
 pub async fn export(body: String) -> Result<String, Refused> {
-    let asked: Value = serde_json::from_str(&body).map_err(refuse)?;
+    let asked: Value = json::parse(&body, "the request").map_err(refuse)?;
     let config = config_of(&asked.get("config").cloned().unwrap_or_default().to_string())?;
     match asked.get("before") {
         Some(before) if before.is_object() => {

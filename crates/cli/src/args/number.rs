@@ -1,0 +1,113 @@
+//! Numbers and addresses as people type them. What is none is told with what was expected, not with what a parser found.
+
+use std::net::{IpAddr, SocketAddr};
+use std::num::IntErrorKind;
+
+/// A whole number that is not negative.
+pub trait Whole: TryFrom<u64> + Clone + Send + Sync + 'static {
+    /// The largest.
+    const MOST: u64;
+}
+
+impl Whole for u16 {
+    const MOST: u64 = u16::MAX as u64;
+}
+
+impl Whole for u32 {
+    const MOST: u64 = u32::MAX as u64;
+}
+
+impl Whole for i32 {
+    const MOST: u64 = i32::MAX as u64;
+}
+
+impl Whole for u64 {
+    const MOST: u64 = u64::MAX;
+}
+
+impl Whole for usize {
+    const MOST: u64 = usize::MAX as u64;
+}
+
+/// Reads any whole number.
+pub fn whole<T: Whole>(text: &str) -> Result<T, String> {
+    read(text, 0, T::MOST)
+}
+
+/// Reads whole numbers from `least` on.
+pub fn from<T: Whole>(least: u64) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    between(least, T::MOST)
+}
+
+/// Reads whole numbers from `least` to `most`.
+pub fn between<T: Whole>(
+    least: u64,
+    most: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| read(text, least, most)
+}
+
+fn read<T: Whole>(text: &str, least: u64, most: u64) -> Result<T, String> {
+    let number = text.parse::<u64>();
+    // Only who is beyond the largest of all has to hear of it.
+    let is_beyond = matches!(&number, Err(error) if *error.kind() == IntErrorKind::PosOverflow);
+    let number = number.ok().filter(|number| (least..=most).contains(number));
+    number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match most {
+        u64::MAX if !is_beyond => format!("expected a whole number from {least}"),
+        _ => format!("expected a whole number from {least} to {most}"),
+    })
+}
+
+/// Reads any number.
+pub fn real(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+    number.ok_or_else(|| "expected a number, such as 2.5".to_owned())
+}
+
+/// Reads an address of this machine.
+pub fn address(text: &str) -> Result<IpAddr, String> {
+    text.parse().map_err(|_| "expected an address in numbers, such as 127.0.0.1 or ::1".to_owned())
+}
+
+/// Reads an address with a port.
+pub fn address_and_port(text: &str) -> Result<SocketAddr, String> {
+    let expected = "expected an address in numbers with a port, such as 127.0.0.1:5432 or [::1]:5432";
+    text.parse().map_err(|_| expected.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: what is in the range is read, and the range is said where something else is typed. Method: both ends, one beyond each, what is no whole number.
+    #[test]
+    fn whole_numbers_are_read() {
+        assert_eq!((whole("0"), whole(&u64::MAX.to_string())), (Ok(0u64), Ok(u64::MAX)));
+        assert_eq!((between(1, 5)("1"), between(1, 5)("5")), (Ok(1u32), Ok(5)));
+        for wrong in ["0", "6", "-1", "", "1.5", "1e3", "five", "99999999999999999999"] {
+            assert_eq!(
+                between::<u32>(1, 5)(wrong),
+                Err("expected a whole number from 1 to 5".to_owned()),
+                "{wrong}"
+            );
+        }
+        assert_eq!(whole::<u16>("65536"), Err("expected a whole number from 0 to 65535".to_owned()));
+        assert_eq!(from::<u64>(1)("0"), Err("expected a whole number from 1".to_owned()));
+        assert_eq!(from::<u64>(1)("-1"), Err("expected a whole number from 1".to_owned()));
+        assert!(whole::<u64>("18446744073709551616").unwrap_err().ends_with("to 18446744073709551615"));
+    }
+
+    /// Goal: numbers and addresses are read, and nothing that only looks like one.
+    #[test]
+    fn numbers_and_addresses_are_read() {
+        assert_eq!((real("2.5"), real("-1"), real("1e3")), (Ok(2.5), Ok(-1.0), Ok(1000.0)));
+        for wrong in ["", "x", "NaN", "inf", "1,5", "5%"] {
+            assert!(real(wrong).unwrap_err().contains("2.5"), "{wrong}");
+        }
+        assert!(address("::1").is_ok() && address("localhost").unwrap_err().contains("127.0.0.1"));
+        assert!(
+            address_and_port("[::1]:1").is_ok()
+                && address_and_port("127.0.0.1").unwrap_err().contains("5432")
+        );
+    }
+}
