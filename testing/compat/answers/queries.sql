@@ -845,3 +845,9 @@ select nullif(s, 'x'), nullif(id, '2') from (select s, id from t) q order by 2;
 -- z|3
 -- NULL|4
 -- y|NULL
+
+select count(*)::float / 3, count(*)::float(53) / 3, cast(1 as float) / 3 from t;
+-- 1.3333333333333333|1.3333333333333333|0.3333333333333333
+
+select pg_typeof(x::float), pg_typeof(x::float(24)) from (select count(*) as x from t) q;
+-- double precision|real

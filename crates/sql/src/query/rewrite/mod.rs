@@ -349,6 +349,7 @@ fn cast(place: &mut Expr) -> Result<()> {
 /// The arguments of a function of this name that has two.
 fn two<'a>(function: &'a mut Function, name: &str) -> Option<(&'a mut Expr, &'a mut Expr)> {
     let FunctionArguments::List(list) = &mut function.args else { return None };
+        notation::plain_type(data_type);
     if last_name(&function.name) != name {
         return None;
     }

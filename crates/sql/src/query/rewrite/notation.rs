@@ -2,6 +2,7 @@
 
 use std::ops::DerefMut;
 
+use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo, Value,
@@ -10,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_ESCAPE_SEQUENCE, INVALID_TEXT_REPRESENTATION};
 use crate::syntax::build::{call, null, string, take, text, with_type};
-use crate::syntax::last_name;
+use crate::syntax::{column_type, last_name};
 
 /// What puts backslashes into patterns that are known when the query runs.
 pub(in crate::query) const ESCAPED: &str = "cairn_like_pattern";
@@ -229,7 +230,7 @@ pub(super) fn numeric(scale: u8) -> DataType {
     DataType::Numeric(ExactNumberInfo::PrecisionAndScale(38, scale.into()))
 }
 
-/// Times in microseconds, without zones.
+/// Times in microseconds, without zones; and floats of as many bits as PostgreSQL gives them: DataFusion's FLOAT is a real.
 pub(super) fn plain_type(kind: &mut DataType) {
     match kind {
         DataType::Timestamp(precision, zone) => (*precision, *zone) = (Some(6), TimezoneInfo::None),
@@ -240,7 +241,6 @@ pub(super) fn plain_type(kind: &mut DataType) {
 
 /// The name of a type in SQL, for parameters of it.
 pub(super) fn sql_type(kind: &ColumnType) -> Option<DataType> {
-    use cairn_table::row::Type;
     Some(match kind.kind {
         Type::Boolean => DataType::Boolean,
         Type::SmallInt => DataType::SmallInt(None),
@@ -281,3 +281,7 @@ mod tests {
         }
     }
 }
+        DataType::Float(_) if column_type(kind).is_ok_and(|kind| kind.kind == Type::Double) => {
+            *kind = DataType::DoublePrecision;
+        }
+        DataType::Array(ast::ArrayElemTypeDef::SquareBracket(item, _)) => plain_type(item),
