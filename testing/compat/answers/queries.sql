@@ -851,3 +851,6 @@ select count(*)::float / 3, count(*)::float(53) / 3, cast(1 as float) / 3 from t
 
 select pg_typeof(x::float), pg_typeof(x::float(24)) from (select count(*) as x from t) q;
 -- double precision|real
+
+select id from t order by id limit 1::smallint offset 1::smallint;
+-- 2

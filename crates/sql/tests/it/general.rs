@@ -674,3 +674,21 @@ fn conditions_without_columns_are_above_the_row_of_nothing() {
         ["1", "2"]
     );
 }
+
+/// Goal: LIMIT and OFFSET take parameters of any integer type. Method: a general query with smallint parameters, as clients send small numbers; twice, as the second run has a plan.
+#[test]
+fn counts_of_small_integers() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key)");
+    run(&mut c, "insert into a select g from generate_series(1, 9) as g(g)");
+    let sql = "select x.id from a x join a y using (id) order by 1 limit $1 offset $2";
+    for types in ["smallint, smallint", "int, smallint", "smallint, bigint"] {
+        run(&mut c, &format!("prepare p ({types}) as {sql}"));
+        for _ in 0..2 {
+            assert_eq!(ask(&mut c, "execute p (2, 3)"), ["4", "5"], "{types}");
+        }
+        run(&mut c, "deallocate p");
+    }
+    let params = [Datum::SmallInt(2), Datum::SmallInt(3)];
+    assert_eq!(rows(&mut c, sql, &params).unwrap(), ["4", "5"]);
+}
