@@ -854,3 +854,77 @@ select pg_typeof(x::float), pg_typeof(x::float(24)) from (select count(*) as x f
 
 select id from t order by id limit 1::smallint offset 1::smallint;
 -- 2
+
+select id from (values (1)) a(id) full join (values (2)) b(id) using (id) order by 1;
+-- 1
+-- 2
+
+select * from t full join u using (id) order by id;
+-- 1|10|9223372036854775807|x|1|100
+-- 2|20|9223372036854775807|y|1|50
+-- 3|NULL|5|z|2|NULL
+-- 4|10|NULL|NULL|NULL|7
+
+select * from t natural right join (select id, v from u where id > 2) w order by id;
+-- 3|NULL|5|z|NULL
+-- 4|10|NULL|NULL|7
+
+select id, count(*), max(v) from t right join (select id + 2 as id, v from u) w using (id) group by id having id > 3 order by id;
+-- 4|1|50
+-- 5|1|NULL
+-- 6|1|7
+
+select t.id, w.id, id from t full join (select id + 2 as id from u) w using (id) order by 3;
+-- 1|NULL|1
+-- 2|NULL|2
+-- 3|3|3
+-- 4|4|4
+-- NULL|5|5
+-- NULL|6|6
+
+select id + 1 as next from t full join (select id + 2 as id from u) w using (id) where id > 2 order by id desc;
+-- 7
+-- 6
+-- 5
+-- 4
+
+select id, sum(a) over (order by id) from t full join (select id + 2 as id from u) w using (id) order by id;
+-- 1|10
+-- 2|30
+-- 3|30
+-- 4|40
+-- 5|40
+-- 6|40
+
+with p as (select id, a from t), q(id, z) as (select id, v from u) select * from p full join q using (id) where id < 3 order by id;
+-- 1|10|100
+-- 2|20|50
+
+select t.s from t join u using (id) where id < 3 and exists (select 1 from u w where w.id = id) order by id;
+-- x
+-- y
+
+select t.id from t left join u using (id) where id in (select tid from u) order by id;
+-- 1
+-- 2
+
+select * from t full join u using (id) full join (values (4, 8), (5, 9)) as w(id, z) using (id) where id > 3 order by id;
+-- 4|10|NULL|NULL|NULL|7|8
+-- 5|NULL|NULL|NULL|NULL|NULL|9
+
+select distinct id from (t full join (select id + 2 as id from u) w using (id)) order by 1;
+-- 1
+-- 2
+-- 3
+-- 4
+-- 5
+-- 6
+
+select id from t join u using (missing);
+-- fails 42703
+
+select * from (select * from t where id < 3) p full join (select * from u where id > 1) q using (id) order by 1;
+-- 1|10|9223372036854775807|x|NULL|NULL
+-- 2|20|9223372036854775807|y|1|50
+-- 3|NULL|NULL|NULL|2|NULL
+-- 4|NULL|NULL|NULL|NULL|7

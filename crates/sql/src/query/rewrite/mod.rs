@@ -7,6 +7,7 @@ mod quantified;
 mod rows;
 mod scope;
 mod subqueries;
+mod using;
 
 use std::ops::ControlFlow;
 
@@ -45,7 +46,7 @@ use crate::syntax::{column_type, last_name};
 ///
 /// Errors: what nothing here can say.
 pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>], lookup: Lookup<'_>) -> Result<()> {
-    let own = scope::own_names(tree);
+    let own = scope::own_names(tree, lookup);
     match tree.visit(&mut Rewriter { types, lookup: Lookup { own: &own, ..lookup } }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
@@ -80,6 +81,9 @@ impl VisitorMut for Rewriter<'_> {
         }
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             names::name_results(&mut cte.query.body);
+        }
+        if let Err(error) = using::merge(query, self.lookup) {
+            return ControlFlow::Break(Box::new(error));
         }
         if let ast::SetExpr::Values(values) = &mut *query.body {
             notation::one_type(&mut values.rows);
