@@ -928,3 +928,56 @@ select * from (select * from t where id < 3) p full join (select * from u where 
 -- 2|20|9223372036854775807|y|1|50
 -- 3|NULL|NULL|NULL|2|NULL
 -- 4|NULL|NULL|NULL|NULL|7
+
+select round(count(*)::numeric / 7 * 100, 2), round(sum(id) / 7.0, 10), round(1.0 / 3 * 3, 12) from u;
+-- 57.14|1.4285714286|1.000000000000
+
+select pg_typeof(avg(id)), round(avg(id), 4), round(avg(id) / 7, 12), avg(v::float8) from t full join u using (id);
+-- numeric|2.5000|0.357142857143|52.333333333333336
+
+select a, round(avg(id), 10), pg_typeof(avg(id)) from t group by a having avg(id) > 1.5 order by a;
+-- 10|2.5000000000|numeric
+-- 20|2.0000000000|numeric
+-- NULL|3.0000000000|numeric
+
+select id, round(avg(v) over (order by id), 6), round(avg(v) over (order by id rows between 1 preceding and current row), 6) from u order by id;
+-- 1|100.000000|100.000000
+-- 2|75.000000|75.000000
+-- 3|75.000000|50.000000
+-- 4|52.333333|7.000000
+
+select round(avg(distinct tid), 3), round(avg(id) filter (where id > 2), 3), avg(id) filter (where id > 9) from u;
+-- 1.500|3.500|NULL
+
+select tid, grouping(tid), round(avg(v), 3) from u group by rollup(tid) order by 1, 2;
+-- 1|0|75.000
+-- 2|0|NULL
+-- NULL|0|7.000
+-- NULL|1|52.333
+
+select id, (select round(avg(v), 2) from u where tid = t.id) from t order by id;
+-- 1|75.00
+-- 2|NULL
+-- 3|NULL
+-- 4|NULL
+
+select round(avg(q.x) / 3, 8) from (select avg(id) as x from t union all select avg(v) from u) q;
+-- 9.13888889
+
+select sum(id) / 0.0 from t;
+-- fails 22012
+
+select id, f = 0.3, f > 0.0, f < 1e17, f in (0.1, 0.5), f between 0.1 and 0.5, r = 0.1, r = 0.5 from ty order by id;
+-- 1|f|t|t|t|t|f|f
+-- 2|f|t|f|f|f|f|t
+-- 3|f|t|f|f|f|NULL|NULL
+-- 4|f|t|t|f|t|f|f
+
+select 1e-16 > 0.0::float8, 0.1::float8 + 0.2 = 0.3, 'nan'::float8 > 1.5, 'infinity'::float8 > 1e30 from (select count(*) from t) q;
+-- t|f|t|t
+
+select id, case f when 0.1 then 'a' when 0.5 then 'b' end, f * 1.5, pg_typeof(r * 2), pg_typeof(f + 1.5) from ty order by id;
+-- 1|a|0.15000000000000002|double precision|double precision
+-- 2|NULL|1.5e+17|double precision|double precision
+-- 3|NULL|NaN|double precision|double precision
+-- 4|NULL|0.45000000000000007|double precision|double precision

@@ -24,6 +24,7 @@ mod own;
 mod plan;
 mod provider;
 mod read;
+mod quotients;
 mod rewrite;
 mod scan;
 mod sequences;
