@@ -981,3 +981,32 @@ select id, case f when 0.1 then 'a' when 0.5 then 'b' end, f * 1.5, pg_typeof(r 
 -- 2|NULL|1.5e+17|double precision|double precision
 -- 3|NULL|NaN|double precision|double precision
 -- 4|NULL|0.45000000000000007|double precision|double precision
+
+select p.id from ty p join ty q using (id) where p.by = '\x4142';
+-- 1
+
+select count(*) filter (where by > '\x01'), max(case when by = '\x4142' then 1 else 0 end) from ty having max(length(by)) > 0 or '\x00' = '\x00';
+-- 2|1
+
+select id from ty where '\x00' in (select by from ty) order by id;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select by from ty where id = 1 union all select '\x00';
+-- \x4142
+-- \x00
+
+select case when id = 1 then by else '\xff' end, nullif(by, '\x00') from ty where id in (select id from ty) order by id;
+-- \x4142|\x4142
+-- \xff|NULL
+-- \xff|NULL
+-- \xff|\xff01
+
+select d from ty union select '2025-01-01' order by 1;
+-- 2023-12-31
+-- 2024-01-01
+-- 2024-02-01
+-- 2025-01-01
+-- NULL

@@ -250,6 +250,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         let (Some(pattern), Some(escape)) = (pattern, escape) else {
             return Ok(ScalarValue::Utf8View(None));
         };
+    state.register_udf(Arc::new(single::bare()))?;
         Ok(ScalarValue::Utf8View(Some(escaped(&pattern, &escape).map_err(external)?)))
     })))?;
     let bytes = |values: &[ScalarValue]| {

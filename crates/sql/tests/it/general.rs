@@ -692,3 +692,24 @@ fn counts_of_small_integers() {
     let params = [Datum::SmallInt(2), Datum::SmallInt(3)];
     assert_eq!(rows(&mut c, sql, &params).unwrap(), ["4", "5"]);
 }
+
+/// Goal: VALUES of an INSERT may have subqueries of one value. Method: one row, several, none found, more than one found.
+#[test]
+fn subqueries_in_values() {
+    let mut c = database().connect();
+    run(&mut c, "create table emp (id int primary key, name text, hired date)");
+    run(&mut c, "insert into emp values (1, 'ann', '2024-01-01'), (2, 'bob', '2024-02-01')");
+    run(&mut c, "create table dept (id int primary key, name text, since date)");
+    run(&mut c, "insert into dept values (70, (select name from emp where id = 1), '2020-01-01')");
+    run(
+        &mut c,
+        "insert into dept (id, name) values (71, (select name from emp where id = 9)), ((select max(id) + 100 from emp), 'x')",
+    );
+    run(&mut c, "insert into dept values (72, 'y', (select max(hired) from emp)) on conflict do nothing");
+    assert_eq!(
+        ask(&mut c, "select * from dept order by id"),
+        ["70|ann|2020-01-01", "71|NULL|NULL", "72|y|2024-02-01", "102|x|NULL"]
+    );
+    assert_eq!(fails(&mut c, "insert into dept values (73, (select name from emp), null)"), "21000");
+    assert_eq!(ask(&mut c, "values ((select count(*) from dept), 'z'), (2, 'w') order by 2"), ["2|w", "4|z"]);
+}

@@ -21,7 +21,7 @@ pub(super) use names::{result_names, shown};
 pub(super) use notation::{ESCAPED, escaped};
 pub(super) use scope::Lookup;
 use subqueries::Around;
-pub(super) use subqueries::{MAYBE, ONE};
+pub(super) use subqueries::{BARE, MAYBE, ONE};
 
 /// What casting to texts of a length is called.
 pub(super) const VARCHAR: &str = "cairn_varchar";
@@ -94,6 +94,10 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_select(&mut self, select: &mut ast::Select) -> ControlFlow<Self::Break> {
         match self.select(select) {
+            let name = if values.rows.len() == 1 { MAYBE } else { BARE };
+            for expr in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
+                subqueries::maybe(expr, name, self.lookup);
+            }
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
         }
@@ -145,7 +149,7 @@ impl Rewriter<'_> {
                 continue;
             };
             subqueries::values(expr, &around)?;
-            subqueries::maybe(expr, self.lookup);
+            subqueries::maybe(expr, MAYBE, self.lookup);
             subqueries::each_own(expr, count_instead_of_exists);
         }
         for condition in select.selection.iter_mut().chain(&mut select.having) {
