@@ -1010,3 +1010,27 @@ select d from ty union select '2025-01-01' order by 1;
 -- 2024-02-01
 -- 2025-01-01
 -- NULL
+
+select timestamptz '2024-07-01 12:00+00' at time zone 'Europe/Berlin', pg_typeof(timestamptz '2024-07-01 12:00+00' at time zone 'Europe/Berlin');
+-- 2024-07-01 14:00:00|timestamp without time zone
+
+select (timestamp '2024-07-01 12:00' at time zone 'Europe/Berlin')::text, pg_typeof(timestamp '2024-07-01 12:00' at time zone 'Europe/Berlin');
+-- 2024-07-01 10:00:00+00|timestamp with time zone
+
+select (timestamp '2024-03-31 02:30' at time zone 'Europe/Berlin')::text, (timestamp '2024-10-27 02:30' at time zone 'Europe/Berlin')::text;
+-- 2024-03-31 01:30:00+00|2024-10-27 01:30:00+00
+
+select (timestamp '2024-03-10 02:30' at time zone 'America/New_York')::text, (timestamp '2024-11-03 01:30' at time zone 'America/New_York')::text;
+-- 2024-03-10 07:30:00+00|2024-11-03 06:30:00+00
+
+select tz at time zone '+02', tz at time zone interval '2 hours', tz at time zone 'america/new_york', tz at time zone 'EST', timezone('CET', tz) from ty where id = 1;
+-- 2024-06-01 08:00:00|2024-06-01 12:00:00|2024-06-01 06:00:00|2024-06-01 05:00:00|2024-06-01 11:00:00
+
+select tz at time zone 'UTC+3', tz at time zone '<+03>-3', (ts at time zone 'UTC')::text, (ts at time zone '-05:30')::text from ty where id = 1;
+-- 2024-06-01 07:00:00|2024-06-01 13:00:00|2024-06-01 10:00:00+00|2024-06-01 04:30:00+00
+
+select tz at time zone 'Nowhere/City' from ty;
+-- fails 22023
+
+select '2024-07-01 12:00+02' at time zone 'UTC', date '2024-01-01' at time zone 'Asia/Tokyo';
+-- 2024-07-01 10:00:00|2024-01-01 09:00:00

@@ -241,6 +241,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for function in [own::part(), own::to_time(), own::to_varchar(), encode(), to_hex()] {
         state.register_udf(Arc::new(function))?;
     }
+    state.register_udf(Arc::new(super::zones::at_zone()))?;
     state.register_expr_planner(Arc::new(own::Times))?;
     state.register_udf(Arc::new(single::one()))?;
     state.register_udf(Arc::new(single::maybe()))?;

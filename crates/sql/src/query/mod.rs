@@ -35,6 +35,7 @@ mod stream;
 mod sums;
 mod value;
 
+mod zones;
 pub(crate) use change::Change;
 pub(crate) use engine::{Engine, General};
 pub(crate) use errors::{arrow_error, external};

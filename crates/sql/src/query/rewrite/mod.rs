@@ -33,6 +33,9 @@ pub(super) const TIME: &str = "cairn_time";
 pub(super) const SPAN: &str = "cairn_span";
 
 /// What gives the parts of a moment that have a fraction.
+/// What `AT TIME ZONE` is.
+pub(super) const AT_ZONE: &str = "timezone";
+
 pub(super) const PART: &str = "cairn_part";
 
 use super::read::{NUMERIC, ZONED};
@@ -203,6 +206,10 @@ impl Rewriter<'_> {
                 if let Some(value) = notation::interval(interval) {
                     let kind = DataType::Interval { fields: None, precision: None };
                     *expr = with_type(text(&value), kind);
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                *expr = call(AT_ZONE, vec![take(time_zone), take(timestamp)]);
+                Ok(())
+            }
                 }
                 Ok(())
             }
