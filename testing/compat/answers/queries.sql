@@ -1034,3 +1034,30 @@ select tz at time zone 'Nowhere/City' from ty;
 
 select '2024-07-01 12:00+02' at time zone 'UTC', date '2024-01-01' at time zone 'Asia/Tokyo';
 -- 2024-07-01 10:00:00|2024-01-01 09:00:00
+
+select x similar to 'a%', x similar to 'a_', x similar to '%(b|d)%', x not similar to 'b%', x similar to 'a.c', x similar to '[a-c]{3}' from (select 'abc' as x from t where id = 1) q;
+-- t|f|t|t|f|t
+
+select x similar to 'a\%', x similar to 'a' || '%', x similar to null from (select 'a%' as x from t where id = 1) q;
+-- t|t|NULL
+
+select id, sum(id) over w2 from u window w1 as (partition by tid), w2 as (w1 order by id) order by id;
+-- 1|1
+-- 2|3
+-- 3|3
+-- 4|4
+
+select id, sum(id) over (w1 order by id), count(*) over w1 from u window w1 as (partition by tid) order by id;
+-- 1|1|2
+-- 2|3|2
+-- 3|3|1
+-- 4|4|1
+
+select sum(id) over (w1 partition by v) from u window w1 as (partition by tid);
+-- fails 42P20
+
+select x similar to 'a#%' escape '#' from (select 'a%' as x from t where id = 1) q;
+-- t
+
+select x similar to '[[:alpha:]]+', x similar to '[^a-b]+', x similar to '(a|z)bc?', x similar to 'ab' from (select 'abc' as x from t where id = 1) q;
+-- t|f|t|f

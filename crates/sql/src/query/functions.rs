@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use super::errors::external;
 use super::own;
 use super::read;
-use super::rewrite::{ESCAPED, escaped};
+use super::rewrite::{ESCAPED, SIMILAR, escaped, similar};
 use super::single;
 use crate::datum::Datum;
 use crate::error::Error;
@@ -259,6 +259,13 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
         match Datum::parse(&text, &cairn_table::row::Type::Blob.into()) {
             Ok(Datum::Blob(bytes)) => Ok(ScalarValue::BinaryView(Some(bytes))),
             Ok(_) => Ok(ScalarValue::BinaryView(None)),
+    state.register_udf(Arc::new(RowFunction::new(SIMILAR, &[2], DataType::Utf8View, |values| {
+        let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
+        let (Some(pattern), Some(escape)) = (pattern, escape) else {
+            return Ok(ScalarValue::Utf8View(None));
+        };
+        Ok(ScalarValue::Utf8View(Some(similar(&pattern, &escape).map_err(external)?)))
+    })))?;
             Err(error) => Err(external(error)),
         }
     };

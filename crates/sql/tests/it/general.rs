@@ -713,3 +713,23 @@ fn subqueries_in_values() {
     assert_eq!(fails(&mut c, "insert into dept values (73, (select name from emp), null)"), "21000");
     assert_eq!(ask(&mut c, "values ((select count(*) from dept), 'z'), (2, 'w') order by 2"), ["2|w", "4|z"]);
 }
+
+/// Goal: what would have given wrong rows is refused. Method: each once.
+#[test]
+fn refused_rather_than_wrong() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key)");
+    for sql in [
+        "select id from a order by id fetch first 1 row with ties",
+        "select json_agg(id) from a",
+        "set timezone = 'America/New_York'",
+        "set time zone 'Europe/Berlin'",
+    ] {
+        assert_eq!(fails(&mut c, sql), "0A000", "{sql}");
+    }
+    for zone in ["UTC", "Etc/UTC", "GMT", "utc", "0", "+00:00"] {
+        run(&mut c, &format!("set timezone = '{zone}'"));
+    }
+    run(&mut c, "set time zone local");
+    run(&mut c, "reset timezone");
+}
