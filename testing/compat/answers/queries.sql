@@ -1061,3 +1061,25 @@ select x similar to 'a#%' escape '#' from (select 'a%' as x from t where id = 1)
 
 select x similar to '[[:alpha:]]+', x similar to '[^a-b]+', x similar to '(a|z)bc?', x similar to 'ab' from (select 'abc' as x from t where id = 1) q;
 -- t|f|t|f
+
+select pg_typeof(max(tz)), max(tz)::text, count(distinct id) from ty;
+-- timestamp with time zone|2024-07-01 12:00:00+00|4
+
+select id, max(tz)::text, (min(tz) over ())::text, (lag(tz) over (order by id))::text, (select max(tz) from ty)::text from ty group by id, tz order by id;
+-- 1|2024-06-01 10:00:00+00|2023-01-01 00:00:00+00|NULL|2024-07-01 12:00:00+00
+-- 2|2024-07-01 12:00:00+00|2023-01-01 00:00:00+00|2024-06-01 10:00:00+00|2024-07-01 12:00:00+00
+-- 3|NULL|2023-01-01 00:00:00+00|2024-07-01 12:00:00+00|2024-07-01 12:00:00+00
+-- 4|2023-01-01 00:00:00+00|2023-01-01 00:00:00+00|NULL|2024-07-01 12:00:00+00
+
+select id from ty group by id having max(tz) >= '2024-06-01 12:00+02' order by id;
+-- 1
+-- 2
+
+select id from ty group by id having max(tz) > '2024-06-01 12:00+02' order by id;
+-- 2
+
+select id, (select tz from ty y where y.id = x.id)::text, (select tz from ty limit 1) < '2024-06-01 11:00+01' from ty x order by id;
+-- 1|2024-06-01 10:00:00+00|f
+-- 2|2024-07-01 12:00:00+00|f
+-- 3|NULL|f
+-- 4|2023-01-01 00:00:00+00|f

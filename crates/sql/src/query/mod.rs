@@ -13,6 +13,7 @@ mod extremes;
 mod filter;
 mod functions;
 mod join_keys;
+mod keeps;
 mod kept;
 mod keys;
 mod literals;
@@ -23,8 +24,8 @@ mod numbers;
 mod own;
 mod plan;
 mod provider;
-mod read;
 mod quotients;
+mod read;
 mod rewrite;
 mod scan;
 mod sequences;
@@ -34,8 +35,8 @@ mod spans;
 mod stream;
 mod sums;
 mod value;
-
 mod zones;
+
 pub(crate) use change::Change;
 pub(crate) use engine::{Engine, General};
 pub(crate) use errors::{arrow_error, external};
