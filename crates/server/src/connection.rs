@@ -123,6 +123,10 @@ fn settle(shared: &Shared, connection: &mut cairn_sql::Connection, startup: &Sta
             Ok(()) => {}
             // Clients set what they would like of a server that has it.
             Err(error) if error.sqlstate() == cairn_sql::sqlstate::UNDEFINED_OBJECT => {}
+            // Of where they are they tell without being asked. They hear that it is UTC here.
+            Err(error)
+                if name.eq_ignore_ascii_case("timezone")
+                    && error.sqlstate() == cairn_sql::sqlstate::FEATURE_NOT_SUPPORTED => {}
             Err(error) => return Err(error.into()),
         }
     }

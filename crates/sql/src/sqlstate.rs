@@ -55,6 +55,7 @@ pub const CANNOT_COERCE: &str = "42846";
 pub const UNDEFINED_FUNCTION: &str = "42883";
 pub const UNDEFINED_TABLE: &str = "42P01";
 pub const UNDEFINED_PARAMETER: &str = "42P02";
+pub const WINDOWING_ERROR: &str = "42P20";
 pub const DUPLICATE_SCHEMA: &str = "42P06";
 pub const DUPLICATE_TABLE: &str = "42P07";
 pub const INVALID_COLUMN_REFERENCE: &str = "42P10";

@@ -845,3 +845,241 @@ select nullif(s, 'x'), nullif(id, '2') from (select s, id from t) q order by 2;
 -- z|3
 -- NULL|4
 -- y|NULL
+
+select count(*)::float / 3, count(*)::float(53) / 3, cast(1 as float) / 3 from t;
+-- 1.3333333333333333|1.3333333333333333|0.3333333333333333
+
+select pg_typeof(x::float), pg_typeof(x::float(24)) from (select count(*) as x from t) q;
+-- double precision|real
+
+select id from t order by id limit 1::smallint offset 1::smallint;
+-- 2
+
+select id from (values (1)) a(id) full join (values (2)) b(id) using (id) order by 1;
+-- 1
+-- 2
+
+select * from t full join u using (id) order by id;
+-- 1|10|9223372036854775807|x|1|100
+-- 2|20|9223372036854775807|y|1|50
+-- 3|NULL|5|z|2|NULL
+-- 4|10|NULL|NULL|NULL|7
+
+select * from t natural right join (select id, v from u where id > 2) w order by id;
+-- 3|NULL|5|z|NULL
+-- 4|10|NULL|NULL|7
+
+select id, count(*), max(v) from t right join (select id + 2 as id, v from u) w using (id) group by id having id > 3 order by id;
+-- 4|1|50
+-- 5|1|NULL
+-- 6|1|7
+
+select t.id, w.id, id from t full join (select id + 2 as id from u) w using (id) order by 3;
+-- 1|NULL|1
+-- 2|NULL|2
+-- 3|3|3
+-- 4|4|4
+-- NULL|5|5
+-- NULL|6|6
+
+select id + 1 as next from t full join (select id + 2 as id from u) w using (id) where id > 2 order by id desc;
+-- 7
+-- 6
+-- 5
+-- 4
+
+select id, sum(a) over (order by id) from t full join (select id + 2 as id from u) w using (id) order by id;
+-- 1|10
+-- 2|30
+-- 3|30
+-- 4|40
+-- 5|40
+-- 6|40
+
+with p as (select id, a from t), q(id, z) as (select id, v from u) select * from p full join q using (id) where id < 3 order by id;
+-- 1|10|100
+-- 2|20|50
+
+select t.s from t join u using (id) where id < 3 and exists (select 1 from u w where w.id = id) order by id;
+-- x
+-- y
+
+select t.id from t left join u using (id) where id in (select tid from u) order by id;
+-- 1
+-- 2
+
+select * from t full join u using (id) full join (values (4, 8), (5, 9)) as w(id, z) using (id) where id > 3 order by id;
+-- 4|10|NULL|NULL|NULL|7|8
+-- 5|NULL|NULL|NULL|NULL|NULL|9
+
+select distinct id from (t full join (select id + 2 as id from u) w using (id)) order by 1;
+-- 1
+-- 2
+-- 3
+-- 4
+-- 5
+-- 6
+
+select id from t join u using (missing);
+-- fails 42703
+
+select * from (select * from t where id < 3) p full join (select * from u where id > 1) q using (id) order by 1;
+-- 1|10|9223372036854775807|x|NULL|NULL
+-- 2|20|9223372036854775807|y|1|50
+-- 3|NULL|NULL|NULL|2|NULL
+-- 4|NULL|NULL|NULL|NULL|7
+
+select round(count(*)::numeric / 7 * 100, 2), round(sum(id) / 7.0, 10), round(1.0 / 3 * 3, 12) from u;
+-- 57.14|1.4285714286|1.000000000000
+
+select pg_typeof(avg(id)), round(avg(id), 4), round(avg(id) / 7, 12), avg(v::float8) from t full join u using (id);
+-- numeric|2.5000|0.357142857143|52.333333333333336
+
+select a, round(avg(id), 10), pg_typeof(avg(id)) from t group by a having avg(id) > 1.5 order by a;
+-- 10|2.5000000000|numeric
+-- 20|2.0000000000|numeric
+-- NULL|3.0000000000|numeric
+
+select id, round(avg(v) over (order by id), 6), round(avg(v) over (order by id rows between 1 preceding and current row), 6) from u order by id;
+-- 1|100.000000|100.000000
+-- 2|75.000000|75.000000
+-- 3|75.000000|50.000000
+-- 4|52.333333|7.000000
+
+select round(avg(distinct tid), 3), round(avg(id) filter (where id > 2), 3), avg(id) filter (where id > 9) from u;
+-- 1.500|3.500|NULL
+
+select tid, grouping(tid), round(avg(v), 3) from u group by rollup(tid) order by 1, 2;
+-- 1|0|75.000
+-- 2|0|NULL
+-- NULL|0|7.000
+-- NULL|1|52.333
+
+select id, (select round(avg(v), 2) from u where tid = t.id) from t order by id;
+-- 1|75.00
+-- 2|NULL
+-- 3|NULL
+-- 4|NULL
+
+select round(avg(q.x) / 3, 8) from (select avg(id) as x from t union all select avg(v) from u) q;
+-- 9.13888889
+
+select sum(id) / 0.0 from t;
+-- fails 22012
+
+select id, f = 0.3, f > 0.0, f < 1e17, f in (0.1, 0.5), f between 0.1 and 0.5, r = 0.1, r = 0.5 from ty order by id;
+-- 1|f|t|t|t|t|f|f
+-- 2|f|t|f|f|f|f|t
+-- 3|f|t|f|f|f|NULL|NULL
+-- 4|f|t|t|f|t|f|f
+
+select 1e-16 > 0.0::float8, 0.1::float8 + 0.2 = 0.3, 'nan'::float8 > 1.5, 'infinity'::float8 > 1e30 from (select count(*) from t) q;
+-- t|f|t|t
+
+select id, case f when 0.1 then 'a' when 0.5 then 'b' end, f * 1.5, pg_typeof(r * 2), pg_typeof(f + 1.5) from ty order by id;
+-- 1|a|0.15000000000000002|double precision|double precision
+-- 2|NULL|1.5e+17|double precision|double precision
+-- 3|NULL|NaN|double precision|double precision
+-- 4|NULL|0.45000000000000007|double precision|double precision
+
+select p.id from ty p join ty q using (id) where p.by = '\x4142';
+-- 1
+
+select count(*) filter (where by > '\x01'), max(case when by = '\x4142' then 1 else 0 end) from ty having max(length(by)) > 0 or '\x00' = '\x00';
+-- 2|1
+
+select id from ty where '\x00' in (select by from ty) order by id;
+-- 1
+-- 2
+-- 3
+-- 4
+
+select by from ty where id = 1 union all select '\x00';
+-- \x4142
+-- \x00
+
+select case when id = 1 then by else '\xff' end, nullif(by, '\x00') from ty where id in (select id from ty) order by id;
+-- \x4142|\x4142
+-- \xff|NULL
+-- \xff|NULL
+-- \xff|\xff01
+
+select d from ty union select '2025-01-01' order by 1;
+-- 2023-12-31
+-- 2024-01-01
+-- 2024-02-01
+-- 2025-01-01
+-- NULL
+
+select timestamptz '2024-07-01 12:00+00' at time zone 'Europe/Berlin', pg_typeof(timestamptz '2024-07-01 12:00+00' at time zone 'Europe/Berlin');
+-- 2024-07-01 14:00:00|timestamp without time zone
+
+select (timestamp '2024-07-01 12:00' at time zone 'Europe/Berlin')::text, pg_typeof(timestamp '2024-07-01 12:00' at time zone 'Europe/Berlin');
+-- 2024-07-01 10:00:00+00|timestamp with time zone
+
+select (timestamp '2024-03-31 02:30' at time zone 'Europe/Berlin')::text, (timestamp '2024-10-27 02:30' at time zone 'Europe/Berlin')::text;
+-- 2024-03-31 01:30:00+00|2024-10-27 01:30:00+00
+
+select (timestamp '2024-03-10 02:30' at time zone 'America/New_York')::text, (timestamp '2024-11-03 01:30' at time zone 'America/New_York')::text;
+-- 2024-03-10 07:30:00+00|2024-11-03 06:30:00+00
+
+select tz at time zone '+02', tz at time zone interval '2 hours', tz at time zone 'america/new_york', tz at time zone 'EST', timezone('CET', tz) from ty where id = 1;
+-- 2024-06-01 08:00:00|2024-06-01 12:00:00|2024-06-01 06:00:00|2024-06-01 05:00:00|2024-06-01 11:00:00
+
+select tz at time zone 'UTC+3', tz at time zone '<+03>-3', (ts at time zone 'UTC')::text, (ts at time zone '-05:30')::text from ty where id = 1;
+-- 2024-06-01 07:00:00|2024-06-01 13:00:00|2024-06-01 10:00:00+00|2024-06-01 04:30:00+00
+
+select tz at time zone 'Nowhere/City' from ty;
+-- fails 22023
+
+select '2024-07-01 12:00+02' at time zone 'UTC', date '2024-01-01' at time zone 'Asia/Tokyo';
+-- 2024-07-01 10:00:00|2024-01-01 09:00:00
+
+select x similar to 'a%', x similar to 'a_', x similar to '%(b|d)%', x not similar to 'b%', x similar to 'a.c', x similar to '[a-c]{3}' from (select 'abc' as x from t where id = 1) q;
+-- t|f|t|t|f|t
+
+select x similar to 'a\%', x similar to 'a' || '%', x similar to null from (select 'a%' as x from t where id = 1) q;
+-- t|t|NULL
+
+select id, sum(id) over w2 from u window w1 as (partition by tid), w2 as (w1 order by id) order by id;
+-- 1|1
+-- 2|3
+-- 3|3
+-- 4|4
+
+select id, sum(id) over (w1 order by id), count(*) over w1 from u window w1 as (partition by tid) order by id;
+-- 1|1|2
+-- 2|3|2
+-- 3|3|1
+-- 4|4|1
+
+select sum(id) over (w1 partition by v) from u window w1 as (partition by tid);
+-- fails 42P20
+
+select x similar to 'a#%' escape '#' from (select 'a%' as x from t where id = 1) q;
+-- t
+
+select x similar to '[[:alpha:]]+', x similar to '[^a-b]+', x similar to '(a|z)bc?', x similar to 'ab' from (select 'abc' as x from t where id = 1) q;
+-- t|f|t|f
+
+select pg_typeof(max(tz)), max(tz)::text, count(distinct id) from ty;
+-- timestamp with time zone|2024-07-01 12:00:00+00|4
+
+select id, max(tz)::text, (min(tz) over ())::text, (lag(tz) over (order by id))::text, (select max(tz) from ty)::text from ty group by id, tz order by id;
+-- 1|2024-06-01 10:00:00+00|2023-01-01 00:00:00+00|NULL|2024-07-01 12:00:00+00
+-- 2|2024-07-01 12:00:00+00|2023-01-01 00:00:00+00|2024-06-01 10:00:00+00|2024-07-01 12:00:00+00
+-- 3|NULL|2023-01-01 00:00:00+00|2024-07-01 12:00:00+00|2024-07-01 12:00:00+00
+-- 4|2023-01-01 00:00:00+00|2023-01-01 00:00:00+00|NULL|2024-07-01 12:00:00+00
+
+select id from ty group by id having max(tz) >= '2024-06-01 12:00+02' order by id;
+-- 1
+-- 2
+
+select id from ty group by id having max(tz) > '2024-06-01 12:00+02' order by id;
+-- 2
+
+select id, (select tz from ty y where y.id = x.id)::text, (select tz from ty limit 1) < '2024-06-01 11:00+01' from ty x order by id;
+-- 1|2024-06-01 10:00:00+00|f
+-- 2|2024-07-01 12:00:00+00|f
+-- 3|NULL|f
+-- 4|2023-01-01 00:00:00+00|f

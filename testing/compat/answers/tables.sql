@@ -7,3 +7,5 @@ create table n (x int);
 insert into n values (10), (null);
 create table iv (id int primary key, x interval);
 insert into iv values (1, '1 day'), (2, '24:00:00'), (3, '30 days'), (4, '1 mon'), (5, null), (6, '-1 day'), (7, '2 days'), (8, null);
+create table ty (id int primary key, by bytea, d date, tz timestamptz, ts timestamp, f float8, r real);
+insert into ty values (1, '\x4142', '2024-01-01', '2024-06-01 10:00+00', '2024-06-01 10:00', 0.1, 0.1), (2, '\x00', '2024-02-01', '2024-07-01 12:00+00', null, 1e17, 0.5), (3, null, null, null, null, 'nan', null), (4, '\xff01', '2023-12-31', '2023-01-01 00:00+00', '2023-01-01', 0.30000000000000004, 'infinity');

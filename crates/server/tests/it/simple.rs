@@ -89,6 +89,21 @@ fn first_messages() {
     assert_eq!(client.until_end(), "E FATAL 28000\nend\n");
 }
 
+/// Goal: who says at the start where they are is connected, and told of UTC; who says it later is refused. Method: the settings of JDBC and of libpq's PGTZ.
+#[test]
+fn clients_of_other_time_zones() {
+    let host = Host::new();
+    for name in ["TimeZone", "timezone"] {
+        let mut client = host.connect();
+        client.send_raw(&startup(&[("user", "ann"), ("database", "test"), (name, "America/New_York")]));
+        let told = client.until_ready();
+        assert!(told.starts_with("R 0\n") && told.ends_with("Z I\n"), "{told}");
+        assert_eq!(client.query("show timezone"), "T TimeZone:25\nD UTC\nC SHOW\nZ I\n");
+        assert_eq!(client.query("set timezone = 'Europe/Berlin'"), "E ERROR 0A000\nZ I\n");
+        assert_eq!(client.query("set timezone = 'UTC'"), "C SET\nZ I\n");
+    }
+}
+
 /// Goal: messages cut into single bytes are messages all the same.
 #[test]
 fn bytes_come_one_by_one() {

@@ -111,8 +111,14 @@ impl Session {
         let mut sequences = Vec::new();
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let search_path = self.context.settings.search_path.clone();
-        let mut constraints =
-            Constraints { catalog: &catalog, search_path: &search_path, def: &mut def, id: Some(table.id()) };
+        let there = self.sequence_names()?;
+        let mut constraints = Constraints {
+            catalog: &catalog,
+            search_path: &search_path,
+            def: &mut def,
+            sequences: &there,
+            id: Some(table.id()),
+        };
         constraints.add_column(column, &mut sequences)?;
         let shared = Arc::clone(&self.shared);
         for (name, sequence) in sequences {
@@ -326,8 +332,13 @@ impl Session {
         let mut def = table.def().clone();
         let catalog = Arc::clone(self.transaction()?.view().catalog());
         let search_path = self.context.settings.search_path.clone();
-        let mut constraints =
-            Constraints { catalog: &catalog, search_path: &search_path, def: &mut def, id: Some(table.id()) };
+        let mut constraints = Constraints {
+            catalog: &catalog,
+            search_path: &search_path,
+            def: &mut def,
+            sequences: &[],
+            id: Some(table.id()),
+        };
         constraints.add(constraint)?;
         let new = self.redefine(table, def)?;
         match constraint {

@@ -95,6 +95,8 @@ impl Constraints<'_> {
         let base = format!("{}_{}_seq", self.def.name, column.name);
         let taken = |name: &str| {
             sequences.iter().any(|((_, other), _)| other == name)
+                // That of a table which has another name by now still has its own.
+                || self.sequences.iter().any(|(schema, other)| *schema == self.def.schema && other == name)
                 || self.catalog.has_name(&self.def.schema, name)
         };
         let name = super::free_name(base, taken);

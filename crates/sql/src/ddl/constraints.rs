@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::{free_name, has_constraint};
 use crate::direct::table_of;
 use crate::error::{Error, Result};
+use crate::sequence::Name;
 use crate::sqlstate::{
     DATATYPE_MISMATCH, DUPLICATE_OBJECT, INVALID_FOREIGN_KEY, INVALID_TABLE_DEFINITION, UNDEFINED_COLUMN,
     UNDEFINED_TABLE,
@@ -23,6 +24,8 @@ pub(super) struct Constraints<'a> {
     pub catalog: &'a Catalog,
     pub search_path: &'a [String],
     pub def: &'a mut TableDef,
+    /// The sequences that are there, whose names no other gets.
+    pub sequences: &'a [Name],
     /// The table's own number, where it has one.
     pub id: Option<u32>,
 }

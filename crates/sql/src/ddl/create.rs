@@ -13,7 +13,7 @@ use crate::direct::Checks;
 use crate::error::{Error, Result};
 use crate::outcome::CommandTag;
 use crate::query::{Query, arrow_error};
-use crate::sequence::{HIDDEN, Sequence};
+use crate::sequence::{HIDDEN, Name, Sequence};
 use crate::session::Session;
 use crate::sqlstate::{DUPLICATE_SCHEMA, DUPLICATE_TABLE, INVALID_SCHEMA_NAME, INVALID_TABLE_DEFINITION};
 use crate::syntax::{TableName, column_type, ident, qualified};
@@ -77,10 +77,22 @@ impl Session {
             let what = format!("tables can have at most {MOST_COLUMNS} columns");
             return Err(Error::new(crate::sqlstate::TOO_MANY_COLUMNS, what));
         }
+        if let Some(like) = &create.like {
+            let (ast::CreateTableLikeKind::Parenthesized(like) | ast::CreateTableLikeKind::Plain(like)) =
+                like;
+            let with_defaults = matches!(like.defaults, Some(ast::CreateTableLikeDefaults::Including));
+            let columns = self.table_named(&like.name)?.def().columns.clone();
+            def.columns.extend(columns.into_iter().map(|mut column| {
+                column.default = column.default.filter(|_| with_defaults);
+                column
+            }));
+        }
         let mut sequences = Vec::new();
         let search_path = self.context.settings.search_path.clone();
         let catalog = Arc::clone(self.transaction()?.view().catalog());
-        let mut constraints = Constraints { catalog: &catalog, search_path: &search_path, def, id: None };
+        let there = self.sequence_names()?;
+        let mut constraints =
+            Constraints { catalog: &catalog, search_path: &search_path, def, sequences: &there, id: None };
         for column in &create.columns {
             constraints.add_column(column, &mut sequences)?;
         }
@@ -88,6 +100,14 @@ impl Session {
             constraints.add(constraint)?;
         }
         Ok(sequences)
+    }
+
+    /// The names of all sequences.
+    ///
+    /// Errors: those of reading them.
+    pub(super) fn sequence_names(&mut self) -> Result<Vec<Name>> {
+        let all = crate::sequence::all(self.transaction()?.view())?;
+        Ok(all.into_iter().map(|(name, _)| name).collect())
     }
 
     fn make(&mut self, def: TableDef, sequences: Vec<OwnSequence>) -> Result<Arc<Table>> {

@@ -173,6 +173,7 @@ pub(crate) fn name_of(expr: &Expr) -> String {
             _ => "case".to_owned(),
         },
         Expr::Extract { .. } => "extract".to_owned(),
+        Expr::AtTimeZone { .. } => "timezone".to_owned(),
         Expr::Substring { .. } => "substring".to_owned(),
         Expr::Position { .. } => "position".to_owned(),
         Expr::Trim { trim_where, .. } => match trim_where {

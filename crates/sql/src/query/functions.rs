@@ -13,9 +13,10 @@ use datafusion::logical_expr::{
 };
 
 use super::errors::external;
+use super::keeps::keeping;
 use super::own;
 use super::read;
-use super::rewrite::{ESCAPED, escaped};
+use super::rewrite::{ESCAPED, SIMILAR, escaped, similar};
 use super::single;
 use crate::datum::Datum;
 use crate::error::Error;
@@ -241,9 +242,15 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for function in [own::part(), own::to_time(), own::to_varchar(), encode(), to_hex()] {
         state.register_udf(Arc::new(function))?;
     }
+    for name in ["min", "max", "array_agg"] {
+        let of = state.udaf(name)?;
+        state.register_udaf(Arc::new(keeping(of)))?;
+    }
+    state.register_udf(Arc::new(super::zones::at_zone()))?;
     state.register_expr_planner(Arc::new(own::Times))?;
     state.register_udf(Arc::new(single::one()))?;
     state.register_udf(Arc::new(single::maybe()))?;
+    state.register_udf(Arc::new(single::bare()))?;
     state.register_udf(Arc::new(own::to("cairn_uuid", cairn_table::row::Type::Uuid.into())))?;
     state.register_udf(Arc::new(RowFunction::new(ESCAPED, &[2], DataType::Utf8View, |values| {
         let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
@@ -251,6 +258,13 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
             return Ok(ScalarValue::Utf8View(None));
         };
         Ok(ScalarValue::Utf8View(Some(escaped(&pattern, &escape).map_err(external)?)))
+    })))?;
+    state.register_udf(Arc::new(RowFunction::new(SIMILAR, &[2], DataType::Utf8View, |values| {
+        let (pattern, escape) = (values.first().and_then(text_of), values.get(1).and_then(text_of));
+        let (Some(pattern), Some(escape)) = (pattern, escape) else {
+            return Ok(ScalarValue::Utf8View(None));
+        };
+        Ok(ScalarValue::Utf8View(Some(similar(&pattern, &escape).map_err(external)?)))
     })))?;
     let bytes = |values: &[ScalarValue]| {
         let Some(text) = values.first().and_then(text_of) else { return Ok(ScalarValue::BinaryView(None)) };

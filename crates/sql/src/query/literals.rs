@@ -4,7 +4,7 @@
 //! has no type of its own: beside something that has one it is read as that, by our reading of texts. DataFusion would compare both as texts, or read the literal by
 //! Arrow's rules, which take offsets from UTC into account where there is no zone.
 
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field};
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
@@ -16,7 +16,7 @@ use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, Sort, Wi
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Union, Values, WindowFrame,
+    Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Union, Values, WindowFrame,
     WindowFrameBound, WindowFrameUnits,
 };
 use datafusion::optimizer::AnalyzerRule;
@@ -52,6 +52,11 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
             other => Ok(other),
         };
     }
+    if let LogicalPlan::Values(Values { values, schema }) = &plan
+        && values.iter().flatten().any(has_subquery)
+    {
+        return in_plan(selected(values, schema)?, outer);
+    }
     if let LogicalPlan::Values(Values { values, .. }) = plan {
         let rows =
             values.into_iter().map(|row| row.into_iter().map(narrow_in).collect::<Result<Vec<Expr>>>());
@@ -60,7 +65,8 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
     let plan = plan.map_children(|child| in_plan(child, outer).map(Transformed::yes))?.data;
     if let LogicalPlan::Union(union) = plan {
         // It would keep the types that it had.
-        return Ok(LogicalPlan::Union(Union::try_new_with_loose_types(union.inputs)?));
+        let inputs = with_one_type(union.inputs)?;
+        return Ok(LogicalPlan::Union(Union::try_new_with_loose_types(inputs)?));
     }
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = &plan {
@@ -77,6 +83,65 @@ fn in_plan(plan: LogicalPlan, outer: &[DFSchema]) -> Result<LogicalPlan> {
         Ok(done.update_data(|expr| name.restore(expr)))
     })?;
     spans::in_groups(changed.data.recompute_schema()?)
+}
+
+fn has_subquery(expr: &Expr) -> bool {
+    let is_one = |expr: &Expr| {
+        Ok(matches!(
+            expr,
+            Expr::ScalarSubquery(_) | Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_)
+        ))
+    };
+    expr.exists(is_one).unwrap_or(true)
+}
+
+/// Rows of VALUES as a SELECT each: DataFusion computes VALUES when no subquery has run yet.
+fn selected(rows: &[Vec<Expr>], schema: &DFSchema) -> Result<LogicalPlan> {
+    let mut rows = rows.iter().map(|row| {
+        let named = row.iter().zip(schema.fields()).map(|(expr, field)| expr.clone().alias(field.name()));
+        LogicalPlanBuilder::empty(true).project(named.collect::<Vec<Expr>>())?.build().map(Arc::new)
+    });
+    match rows.len() {
+        1 => rows
+            .next()
+            .map_or_else(|| LogicalPlanBuilder::empty(false).build(), |row| row.map(Arc::unwrap_or_clone)),
+        _ => Ok(LogicalPlan::Union(Union::try_new_with_loose_types(rows.collect::<Result<_>>()?)?)),
+    }
+}
+
+/// What is in quotes, as one of the columns of a query.
+fn quoted(plan: &LogicalPlan, at: usize) -> Option<&Expr> {
+    let LogicalPlan::Projection(projection) = plan else { return None };
+    let item = projection.expr.get(at)?;
+    let plain = match item {
+        Expr::Alias(alias) => &*alias.expr,
+        other => other,
+    };
+    matches!(plain, Expr::Literal(ScalarValue::Utf8(Some(_)), _)).then_some(plain)
+}
+
+/// Gives what is in quotes the type that another part of a UNION has in its column.
+fn with_one_type(mut inputs: Vec<Arc<LogicalPlan>>) -> Result<Vec<Arc<LogicalPlan>>> {
+    let columns = inputs.first().map_or(0, |input| input.schema().fields().len());
+    for at in 0..columns {
+        let typed_by = |input: &Arc<LogicalPlan>| match quoted(input, at) {
+            Some(_) => None,
+            None => known_kind(input.schema().fields().get(at)?),
+        };
+        let Some(kind) = inputs.iter().find_map(typed_by) else { continue };
+        for input in &mut inputs {
+            let Some(value) = quoted(input, at).cloned() else { continue };
+            let LogicalPlan::Projection(projection) = &**input else { continue };
+            let name = input.schema().field(at).name().clone();
+            let mut items = projection.expr.clone();
+            if let Some(item) = items.get_mut(at) {
+                *item = typed(Box::new(value), &kind)?.alias(name);
+            }
+            let projection = Projection::try_new(items, Arc::clone(&projection.input))?;
+            *input = Arc::new(LogicalPlan::Projection(projection));
+        }
+    }
+    Ok(inputs)
 }
 
 /// A subquery, with what it refers to around it.
@@ -156,6 +221,26 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
             let when_then_expr = when_then_expr.into_iter().map(pair).collect::<Result<Vec<_>>>()?;
             Transformed::yes(Expr::Case(Case { expr: Some(of), when_then_expr, else_expr }))
         }
+        Expr::Case(Case { expr: None, when_then_expr, else_expr }) => {
+            let results = when_then_expr.iter().map(|(_, then)| &**then).chain(else_expr.as_deref());
+            let Some(kind) = type_among(results, schema) else {
+                return Ok(Transformed::no(Expr::Case(Case { expr: None, when_then_expr, else_expr })));
+            };
+            let pairs = when_then_expr.into_iter().map(|(when, then)| Ok((when, typed(then, &kind)?)));
+            let when_then_expr = pairs.collect::<Result<Vec<_>>>()?;
+            let else_expr = else_expr.map(|other| typed(other, &kind)).transpose()?;
+            Transformed::yes(Expr::Case(Case { expr: None, when_then_expr, else_expr }))
+        }
+        Expr::InSubquery(mut within) => {
+            let kind = within.subquery.subquery.schema().fields().first().and_then(|field| known_kind(field));
+            match kind {
+                Some(kind) => {
+                    within.expr = typed(within.expr, &kind)?;
+                    Transformed::yes(Expr::InSubquery(within))
+                }
+                None => Transformed::no(Expr::InSubquery(within)),
+            }
+        }
         Expr::WindowFunction(function) => window(function, schema),
         other => Transformed::no(other),
     })
@@ -206,6 +291,19 @@ fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnTyp
         return None;
     }
     let (_, field) = expr.to_field(schema).ok()?;
+    if is_arithmetic(op) && !field.data_type().is_numeric() {
+        return None;
+    }
+    known_kind(&field)
+}
+
+/// The type that something in quotes is read as among others, whose type is the result's.
+fn type_among<'e>(mut all: impl Iterator<Item = &'e Expr>, schema: &DFSchema) -> Option<ColumnType> {
+    all.find_map(|expr| type_beside(expr, Operator::Eq, schema))
+}
+
+/// The type of a field, where what is in quotes beside it is read as that.
+fn known_kind(field: &Field) -> Option<ColumnType> {
     let is_known = matches!(
         field.data_type(),
         DataType::Boolean
@@ -218,10 +316,13 @@ fn type_beside(expr: &Expr, op: Operator, schema: &DFSchema) -> Option<ColumnTyp
             | DataType::Date32
             | DataType::Time64(_)
             | DataType::Timestamp(..)
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
             | DataType::Utf8View
     );
-    let mut kind = kind_of(&field);
-    if !is_known || kind.kind == Type::Text || (is_arithmetic(op) && !field.data_type().is_numeric()) {
+    let mut kind = kind_of(field);
+    if !is_known || kind.kind == Type::Text {
         return None;
     }
     // Its digits are its own.

@@ -70,6 +70,25 @@ pub(super) fn literal(expr: Expr, state: &SessionState) -> datafusion::error::Re
     simplifier.simplify(simplifier.coerce(expr, &schema)?)
 }
 
+/// Counts of LIMIT and OFFSET as what DataFusion's operators take, where they are known: it leaves casts of casts as they are.
+fn with_counts(plan: LogicalPlan, state: &SessionState) -> datafusion::error::Result<LogicalPlan> {
+    let counted = |expr: Box<Expr>| {
+        let waits = expr.exists(|expr| Ok(matches!(expr, Expr::Placeholder(_))))?;
+        if waits || matches!(*expr, Expr::Literal(..)) {
+            return Ok(expr);
+        }
+        let count = datafusion::logical_expr::Cast::new(expr, DataType::Int64);
+        literal(Expr::Cast(count), state).map(Box::new)
+    };
+    let changed = plan.transform_up_with_subqueries(|plan| {
+        let LogicalPlan::Limit(mut limit) = plan else { return Ok(Transformed::no(plan)) };
+        limit.skip = limit.skip.map(counted).transpose()?;
+        limit.fetch = limit.fetch.map(counted).transpose()?;
+        Ok(Transformed::yes(LogicalPlan::Limit(limit)))
+    })?;
+    Ok(changed.data)
+}
+
 impl Query {
     /// Plans a query or EXPLAIN.
     ///
@@ -104,6 +123,7 @@ impl Query {
         let names = Names::new(&engine.state, &catalog, &search_path, target, Arc::new(world), counting);
         let plan = names.plan(tree).map_err(datafusion_error)?;
         let plan = with_time(plan).and_then(with_open_decimals).map_err(datafusion_error)?;
+        let plan = with_counts(plan, &engine.state).map_err(datafusion_error)?;
         let parameters = parameters(&plan, types)?;
         let waits = has_placeholders(&plan).map_err(datafusion_error)?;
         // A plan that waits for parameters may be one that the optimizer cannot do anything with yet.
@@ -184,6 +204,7 @@ impl Query {
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
         let plan = self.plan.clone().with_param_values(values).map_err(datafusion_error)?;
+        let plan = with_counts(plan, &engine.state).map_err(datafusion_error)?;
         let plan =
             if self.optimized { plan } else { engine.state.optimize(&plan).map_err(datafusion_error)? };
         let _within = handle.enter();

@@ -1,15 +1,18 @@
 //! Subqueries of one value.
 
+use std::collections::HashMap;
+
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::take;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use cairn_vfs::sync::Arc;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::errors::external;
-use super::rewrite::{MAYBE, ONE};
+use super::rewrite::{BARE, MAYBE, ONE};
 use crate::error::Error;
 use crate::sqlstate::CARDINALITY_VIOLATION;
 
@@ -44,6 +47,14 @@ impl ScalarUDFImpl for One {
         }
     }
 
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let Some(field) = args.arg_fields.first() else { return Err(no_list()) };
+        let DataType::List(item) = field.data_type() else { return Err(no_list()) };
+        // What their type does not say of the values is said of the list.
+        let metadata = field.metadata().clone();
+        Ok(Arc::new(item.as_ref().clone().with_name(ONE).with_nullable(true).with_metadata(metadata)))
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let lists = args.args.first().ok_or_else(no_list)?.to_array(args.number_rows)?;
         let lists: &arrow::array::ListArray = lists.as_list_opt().ok_or_else(no_list)?;
@@ -66,17 +77,32 @@ impl ScalarUDFImpl for One {
 /// Its argument, which may be NULL whatever its type says.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Maybe {
+    /// Whether what a field says beyond its type is left out: DataFusion wants the same of all rows of VALUES.
+    is_bare: bool,
     signature: Signature,
 }
 
 /// See [`MAYBE`].
 pub(super) fn maybe() -> ScalarUDF {
-    ScalarUDF::from(Maybe { signature: Signature::any(1, Volatility::Immutable) })
+    ScalarUDF::from(Maybe { is_bare: false, signature: Signature::any(1, Volatility::Immutable) })
+}
+
+/// See [`BARE`].
+pub(super) fn bare() -> ScalarUDF {
+    ScalarUDF::from(Maybe { is_bare: true, signature: Signature::any(1, Volatility::Immutable) })
 }
 
 impl ScalarUDFImpl for Maybe {
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let of = args.arg_fields.first();
+        let of = of.map_or_else(|| Field::new(MAYBE, DataType::Null, true), |field| field.as_ref().clone());
+        // What its type does not say of it is still true.
+        let of = if self.is_bare { of.with_metadata(HashMap::new()) } else { of };
+        Ok(Arc::new(of.with_name(self.name()).with_nullable(true)))
+    }
+
     fn name(&self) -> &str {
-        MAYBE
+        if self.is_bare { BARE } else { MAYBE }
     }
 
     fn signature(&self) -> &Signature {

@@ -9,10 +9,12 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, WindowFunctionDefinition};
 use datafusion::optimizer::AnalyzerRule;
 
+use super::quotients::exactly;
+
 /// Holds every bigint; the sum has ten digits more.
 const WIDE: DataType = DataType::Decimal128(28, 0);
 
-/// Puts casts into sums, before it is decided what types expressions have.
+/// Puts casts into sums, before it is decided what types expressions have; and what depends on the types of sums behind that.
 #[derive(Debug)]
 pub(super) struct WideSums;
 
@@ -30,7 +32,7 @@ impl AnalyzerRule for WideSums {
             // What is above has other types now.
             changed.map_data(LogicalPlan::recompute_schema)
         })?;
-        Ok(changed.data)
+        exactly(changed.data)
     }
 
     fn name(&self) -> &str {
@@ -38,7 +40,7 @@ impl AnalyzerRule for WideSums {
     }
 }
 
-fn widened(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+pub(super) fn widened(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let arguments = match &mut expr {
         Expr::AggregateFunction(function) if function.func.name() == "sum" => &mut function.params.args,
         Expr::WindowFunction(function) => match &function.fun {

@@ -246,11 +246,37 @@ impl Settings {
                 {
                     return Err(Error::unsupported(format_args!("the encoding {value}")));
                 }
+                if name == "timezone" && !is_utc(&value) {
+                    return Err(Error::unsupported(format_args!("the time zone {value}")));
+                }
                 Arc::make_mut(&mut self.others).insert(name, value);
             }
         }
         Ok(())
     }
+}
+
+/// Whether clocks of a time zone show what those of UTC do.
+pub(crate) fn is_utc(zone: &str) -> bool {
+    const NAMES: [&str; 13] = [
+        "utc",
+        "gmt",
+        "uct",
+        "z",
+        "zulu",
+        "universal",
+        "greenwich",
+        "default",
+        "local",
+        "gmt0",
+        "gmt+0",
+        "gmt-0",
+        "",
+    ];
+    let zone = zone.trim().to_ascii_lowercase();
+    let zone = zone.strip_prefix("etc/").unwrap_or(&zone);
+    // No hours to either side.
+    NAMES.contains(&zone) || zone.bytes().all(|byte| matches!(byte, b'0' | b'+' | b'-' | b':' | b'.'))
 }
 
 pub(crate) fn isolation_name(isolation: Isolation) -> &'static str {

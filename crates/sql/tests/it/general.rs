@@ -674,3 +674,62 @@ fn conditions_without_columns_are_above_the_row_of_nothing() {
         ["1", "2"]
     );
 }
+
+/// Goal: LIMIT and OFFSET take parameters of any integer type. Method: a general query with smallint parameters, as clients send small numbers; twice, as the second run has a plan.
+#[test]
+fn counts_of_small_integers() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key)");
+    run(&mut c, "insert into a select g from generate_series(1, 9) as g(g)");
+    let sql = "select x.id from a x join a y using (id) order by 1 limit $1 offset $2";
+    for types in ["smallint, smallint", "int, smallint", "smallint, bigint"] {
+        run(&mut c, &format!("prepare p ({types}) as {sql}"));
+        for _ in 0..2 {
+            assert_eq!(ask(&mut c, "execute p (2, 3)"), ["4", "5"], "{types}");
+        }
+        run(&mut c, "deallocate p");
+    }
+    let params = [Datum::SmallInt(2), Datum::SmallInt(3)];
+    assert_eq!(rows(&mut c, sql, &params).unwrap(), ["4", "5"]);
+}
+
+/// Goal: VALUES of an INSERT may have subqueries of one value. Method: one row, several, none found, more than one found.
+#[test]
+fn subqueries_in_values() {
+    let mut c = database().connect();
+    run(&mut c, "create table emp (id int primary key, name text, hired date)");
+    run(&mut c, "insert into emp values (1, 'ann', '2024-01-01'), (2, 'bob', '2024-02-01')");
+    run(&mut c, "create table dept (id int primary key, name text, since date)");
+    run(&mut c, "insert into dept values (70, (select name from emp where id = 1), '2020-01-01')");
+    run(
+        &mut c,
+        "insert into dept (id, name) values (71, (select name from emp where id = 9)), ((select max(id) + 100 from emp), 'x')",
+    );
+    run(&mut c, "insert into dept values (72, 'y', (select max(hired) from emp)) on conflict do nothing");
+    assert_eq!(
+        ask(&mut c, "select * from dept order by id"),
+        ["70|ann|2020-01-01", "71|NULL|NULL", "72|y|2024-02-01", "102|x|NULL"]
+    );
+    assert_eq!(fails(&mut c, "insert into dept values (73, (select name from emp), null)"), "21000");
+    assert_eq!(ask(&mut c, "values ((select count(*) from dept), 'z'), (2, 'w') order by 2"), ["2|w", "4|z"]);
+}
+
+/// Goal: what would have given wrong rows is refused. Method: each once.
+#[test]
+fn refused_rather_than_wrong() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key)");
+    for sql in [
+        "select id from a order by id fetch first 1 row with ties",
+        "select json_agg(id) from a",
+        "set timezone = 'America/New_York'",
+        "set time zone 'Europe/Berlin'",
+    ] {
+        assert_eq!(fails(&mut c, sql), "0A000", "{sql}");
+    }
+    for zone in ["UTC", "Etc/UTC", "GMT", "utc", "0", "+00:00"] {
+        run(&mut c, &format!("set timezone = '{zone}'"));
+    }
+    run(&mut c, "set time zone local");
+    run(&mut c, "reset timezone");
+}

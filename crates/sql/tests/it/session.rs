@@ -328,3 +328,44 @@ fn sequences_of_others() {
     }
     assert_eq!(ask(&mut a, "select count(*), max(id) from s"), ["3600|3600"]);
 }
+
+/// Goal: columns that count get sequences with names of their own. Method: tables that have another name by now, whose sequences still have theirs.
+#[test]
+fn sequences_of_renamed_tables() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id serial, v int)");
+    run(&mut c, "alter table a rename to b");
+    run(&mut c, "create table a (id serial, v int)");
+    run(&mut c, "alter table a rename to d");
+    run(&mut c, "create table a (id int generated always as identity, v int)");
+    run(&mut c, "alter table b rename column id to other");
+    run(&mut c, "alter table b add column id serial");
+    run(&mut c, "alter table a rename to e");
+    run(&mut c, "create table a (v int)");
+    run(&mut c, "alter table a add column id serial");
+    for table in ["a", "b", "d", "e"] {
+        run(&mut c, &format!("insert into {table} (v) values (1), (2)"));
+        assert_eq!(ask(&mut c, &format!("select id from {table} order by 1")), ["1", "2"], "{table}");
+    }
+    assert_eq!(
+        ask(&mut c, "select relname from pg_class where relkind = 'S' order by 1"),
+        ["a_id_seq", "a_id_seq1", "a_id_seq2", "a_id_seq3", "b_id_seq"]
+    );
+}
+
+/// Goal: a table like another has its columns. Method: names, types, NOT NULL; defaults where they are asked for, and no keys.
+#[test]
+fn tables_like_others() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, v varchar(3) not null default 'x', d numeric(8,2))");
+    run(&mut c, "create table b (like a)");
+    assert_eq!(fails(&mut c, "insert into b values (1, null)"), "23502");
+    assert_eq!(fails(&mut c, "insert into b (id) values (1)"), "23502");
+    assert_eq!(fails(&mut c, "insert into b values (1, 'long')"), "22001");
+    run(&mut c, "insert into b values (1, 'y', 2.345), (1, 'y', 1)");
+    assert_eq!(ask(&mut c, "select * from b order by d"), ["1|y|1.00", "1|y|2.35"]);
+    run(&mut c, "create table c (like a including defaults)");
+    run(&mut c, "insert into c (id) values (1)");
+    assert_eq!(ask(&mut c, "select * from c"), ["1|x|NULL"]);
+    assert_eq!(fails(&mut c, "create table d (like nothing)"), "42P01");
+}

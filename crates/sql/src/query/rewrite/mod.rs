@@ -7,6 +7,8 @@ mod quantified;
 mod rows;
 mod scope;
 mod subqueries;
+mod using;
+mod windows;
 
 use std::ops::ControlFlow;
 
@@ -17,10 +19,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 pub(super) use names::{result_names, shown};
-pub(super) use notation::{ESCAPED, escaped};
+pub(super) use notation::{ESCAPED, SIMILAR, escaped, similar};
 pub(super) use scope::Lookup;
 use subqueries::Around;
-pub(super) use subqueries::{MAYBE, ONE};
+pub(super) use subqueries::{BARE, MAYBE, ONE};
 
 /// What casting to texts of a length is called.
 pub(super) const VARCHAR: &str = "cairn_varchar";
@@ -30,6 +32,9 @@ pub(super) const TIME: &str = "cairn_time";
 
 /// What gives the length of an interval.
 pub(super) const SPAN: &str = "cairn_span";
+
+/// What `AT TIME ZONE` is.
+pub(super) const AT_ZONE: &str = "timezone";
 
 /// What gives the parts of a moment that have a fraction.
 pub(super) const PART: &str = "cairn_part";
@@ -45,7 +50,7 @@ use crate::syntax::{column_type, last_name};
 ///
 /// Errors: what nothing here can say.
 pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>], lookup: Lookup<'_>) -> Result<()> {
-    let own = scope::own_names(tree);
+    let own = scope::own_names(tree, lookup);
     match tree.visit(&mut Rewriter { types, lookup: Lookup { own: &own, ..lookup } }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(*error),
@@ -65,6 +70,9 @@ impl VisitorMut for Rewriter<'_> {
             return ControlFlow::Break(Box::new(Error::unsupported("FOR UPDATE in this query")));
         }
         if let Some(fetch) = query.fetch.take() {
+            if fetch.with_ties {
+                return ControlFlow::Break(Box::new(Error::unsupported("FETCH FIRST … WITH TIES")));
+            }
             let limit = fetch.quantity.or_else(|| Some(number(1)));
             match &mut query.limit_clause {
                 Some(ast::LimitClause::LimitOffset { limit: place, .. }) => *place = limit,
@@ -81,8 +89,15 @@ impl VisitorMut for Rewriter<'_> {
         for cte in query.with.iter_mut().flat_map(|with| &mut with.cte_tables) {
             names::name_results(&mut cte.query.body);
         }
+        if let Err(error) = self.query(query) {
+            return ControlFlow::Break(Box::new(error));
+        }
         if let ast::SetExpr::Values(values) = &mut *query.body {
             notation::one_type(&mut values.rows);
+            let name = if values.rows.len() == 1 { MAYBE } else { BARE };
+            for expr in values.rows.iter_mut().flat_map(|row| row.iter_mut()) {
+                subqueries::maybe(expr, name, self.lookup);
+            }
         }
         names::unique_names(&mut query.body, self.lookup);
         ControlFlow::Continue(())
@@ -131,8 +146,18 @@ impl VisitorMut for Rewriter<'_> {
 }
 
 impl Rewriter<'_> {
+    /// Sees to what ORDER BY shares with the query that it is of.
+    fn query(&self, query: &mut ast::Query) -> Result<()> {
+        using::merge(query, self.lookup)?;
+        match &mut *query.body {
+            ast::SetExpr::Select(select) => windows::spell_out(select, query.order_by.as_mut()),
+            _ => Ok(()),
+        }
+    }
+
     /// Sees to the subqueries of a SELECT.
     fn select(&self, select: &mut ast::Select) -> Result<()> {
+        windows::spell_out(select, None)?;
         groups::spell_out(&mut select.group_by);
         let around = Around { lookup: self.lookup, tables: self.lookup.tables(select) };
         for item in &mut select.projection {
@@ -141,7 +166,7 @@ impl Rewriter<'_> {
                 continue;
             };
             subqueries::values(expr, &around)?;
-            subqueries::maybe(expr, self.lookup);
+            subqueries::maybe(expr, MAYBE, self.lookup);
             subqueries::each_own(expr, count_instead_of_exists);
         }
         for condition in select.selection.iter_mut().chain(&mut select.having) {
@@ -153,6 +178,9 @@ impl Rewriter<'_> {
     fn expr(&self, expr: &mut Expr) -> Result<()> {
         match expr {
             Expr::Function(called) => {
+                if let name @ ("json_agg" | "jsonb_agg") = last_name(&called.name).as_str() {
+                    return Err(Error::unsupported(name));
+                }
                 let other = remainder(called).or_else(|| null_if(called)).or_else(|| date_part(called));
                 if let Some(other) = other {
                     *expr = other;
@@ -176,6 +204,10 @@ impl Rewriter<'_> {
                 if let Some(part) = part_with_fraction(&field.to_string()) {
                     *expr = call(PART, vec![text(part), take(of)]);
                 }
+                Ok(())
+            }
+            Expr::AtTimeZone { timestamp, time_zone } => {
+                *expr = call(AT_ZONE, vec![take(time_zone), take(timestamp)]);
                 Ok(())
             }
             Expr::Cast { .. } => cast(expr),
@@ -253,6 +285,21 @@ impl Rewriter<'_> {
                 *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
                 Ok(())
             }
+            Expr::SimilarTo { negated, expr: of, pattern, escape_char } => {
+                let escape = match escape_char.take() {
+                    Some(escape) => escape.value.into_string().unwrap_or_default(),
+                    None => "\\".to_owned(),
+                };
+                let pattern = match string(pattern) {
+                    Some(given) => text(&similar(given, &escape)?),
+                    None => call(SIMILAR, vec![take(pattern), text(&escape)]),
+                };
+                let op =
+                    if *negated { BinaryOperator::PGRegexNotMatch } else { BinaryOperator::PGRegexMatch };
+                *expr =
+                    nested(Expr::BinaryOp { left: Box::new(nested(take(of))), op, right: Box::new(pattern) });
+                Ok(())
+            }
             Expr::Like { pattern, escape_char: escape @ Some(_), .. }
             | Expr::ILike { pattern, escape_char: escape @ Some(_), .. } => {
                 let character = escape.take().and_then(|value| value.value.into_string()).unwrap_or_default();
@@ -302,6 +349,7 @@ fn length_of(kind: &DataType) -> Option<i64> {
 fn cast(place: &mut Expr) -> Result<()> {
     let Expr::Cast { expr, data_type, .. } = place else { return Ok(()) };
     if let DataType::Array(_) = data_type {
+        notation::plain_type(data_type);
         return Ok(());
     }
     if notation::is_zoned(data_type) {
@@ -442,7 +490,6 @@ fn function(function: &mut Function) {
         "ceiling" => "ceil",
         "pow" => "power",
         "every" => "bool_and",
-        "json_agg" | "jsonb_agg" => "array_agg",
         "variance" => "var_samp",
         _ => return,
     };

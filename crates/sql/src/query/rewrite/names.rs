@@ -10,7 +10,7 @@ use crate::syntax::build::take;
 use crate::syntax::{ident, last_name};
 
 /// What stands between a name and the number that makes it differ: nobody's name has it.
-const MARK: char = '\u{1}';
+pub(super) const MARK: char = '\u{1}';
 
 /// Gives results of one SELECT that have the same name names of their own.
 pub(super) fn unique_names(body: &mut ast::SetExpr, lookup: Lookup<'_>) {

@@ -2,6 +2,7 @@
 
 use std::ops::DerefMut;
 
+use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{
     self, BinaryOperator, DataType, ExactNumberInfo, Expr, TimezoneInfo, Value,
@@ -10,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 use crate::sqlstate::{INVALID_ESCAPE_SEQUENCE, INVALID_TEXT_REPRESENTATION};
 use crate::syntax::build::{call, null, string, take, text, with_type};
-use crate::syntax::last_name;
+use crate::syntax::{column_type, last_name};
 
 /// What puts backslashes into patterns that are known when the query runs.
 pub(in crate::query) const ESCAPED: &str = "cairn_like_pattern";
@@ -165,6 +166,61 @@ pub(in crate::query) fn escaped(pattern: &str, escape: &str) -> Result<String> {
     Ok(escaped)
 }
 
+/// What makes patterns of SIMILAR TO regular expressions when the query runs.
+pub(in crate::query) const SIMILAR: &str = "cairn_similar_pattern";
+
+/// A pattern of SIMILAR TO as a regular expression: of the whole text, with `%` and `_`, and without signs that only regular expressions have.
+///
+/// Errors: 22025 for more than one escape character.
+pub(in crate::query) fn similar(pattern: &str, escape: &str) -> Result<String> {
+    let mut characters = escape.chars();
+    let (escape, rest) = (characters.next(), characters.next());
+    if rest.is_some() {
+        return Err(Error::new(INVALID_ESCAPE_SEQUENCE, "invalid escape string")
+            .with_hint("Escape string must be empty or one character."));
+    }
+    let mut regular = String::from("(?s)^(?:");
+    let mut within = false;
+    let mut characters = pattern.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            _ if Some(character) == escape => {
+                regular.push('\\');
+                regular.extend(characters.next());
+            }
+            ']' if within => {
+                within = false;
+                regular.push(']');
+            }
+            '\\' => regular.push_str("\\\\"),
+            '[' if within && characters.peek() == Some(&':') => {
+                // A class of characters, as `[:alpha:]`.
+                regular.push('[');
+                for class in characters.by_ref() {
+                    regular.push(class);
+                    if class == ']' {
+                        break;
+                    }
+                }
+            }
+            // Sets within sets are none here.
+            '[' if within => regular.push_str("\\["),
+            other if within => regular.push(other),
+            '[' => {
+                within = true;
+                regular.push('[');
+            }
+            '%' => regular.push_str(".*"),
+            '_' => regular.push('.'),
+            '(' => regular.push_str("(?:"),
+            '.' | '^' | '$' => regular.extend(['\\', character]),
+            other => regular.push(other),
+        }
+    }
+    regular.push_str(")$");
+    Ok(regular)
+}
+
 /// Gives what is only in quotes the type that another row of VALUES says in its column.
 pub(super) fn one_type(rows: &mut [impl DerefMut<Target = Vec<Expr>>]) {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
@@ -229,9 +285,13 @@ pub(super) fn numeric(scale: u8) -> DataType {
     DataType::Numeric(ExactNumberInfo::PrecisionAndScale(38, scale.into()))
 }
 
-/// Times in microseconds, without zones.
+/// Times in microseconds, without zones; and floats of as many bits as PostgreSQL gives them: DataFusion's FLOAT is a real.
 pub(super) fn plain_type(kind: &mut DataType) {
     match kind {
+        DataType::Float(_) if column_type(kind).is_ok_and(|kind| kind.kind == Type::Double) => {
+            *kind = DataType::DoublePrecision;
+        }
+        DataType::Array(ast::ArrayElemTypeDef::SquareBracket(item, _)) => plain_type(item),
         DataType::Timestamp(precision, zone) => (*precision, *zone) = (Some(6), TimezoneInfo::None),
         DataType::Datetime(_) => *kind = DataType::Timestamp(Some(6), TimezoneInfo::None),
         _ => {}
@@ -240,7 +300,6 @@ pub(super) fn plain_type(kind: &mut DataType) {
 
 /// The name of a type in SQL, for parameters of it.
 pub(super) fn sql_type(kind: &ColumnType) -> Option<DataType> {
-    use cairn_table::row::Type;
     Some(match kind.kind {
         Type::Boolean => DataType::Boolean,
         Type::SmallInt => DataType::SmallInt(None),

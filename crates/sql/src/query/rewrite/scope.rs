@@ -13,25 +13,52 @@ use crate::syntax::{ident, last_name, qualified};
 pub(in crate::query) struct Lookup<'a> {
     pub catalog: &'a Catalog,
     pub search_path: &'a [String],
-    /// Names that the statement gives to queries of its own: they are none of the catalog's.
-    pub own: &'a [String],
+    /// Names that the statement gives to queries of its own, and their columns: they are none of the catalog's.
+    pub own: &'a [Own],
 }
 
-/// The names of WITH in a statement.
-pub(super) fn own_names(tree: &ast::Statement) -> Vec<String> {
-    struct Names(Vec<String>);
+/// A name of WITH, and the columns that it has where they are known.
+pub(in crate::query) type Own = (String, Option<Vec<String>>);
+
+/// The names of WITH in a statement. Of one that is given twice nothing is known.
+pub(super) fn own_names(tree: &ast::Statement, lookup: Lookup<'_>) -> Vec<Own> {
+    struct Names(Vec<ast::Cte>);
     impl ast::Visitor for Names {
         type Break = ();
 
         fn pre_visit_query(&mut self, query: &ast::Query) -> ControlFlow<()> {
-            let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
-            self.0.extend(ctes.map(|cte| ident(&cte.alias.name)));
+            self.0.extend(query.with.iter().flat_map(|with| &with.cte_tables).cloned());
             ControlFlow::Continue(())
         }
     }
     let mut names = Names(Vec::new());
     let _ = ast::Visit::visit(tree, &mut names);
-    names.0
+    let mut own: Vec<Own> = names.0.iter().map(|cte| (ident(&cte.alias.name), None)).collect();
+    for (at, cte) in names.0.iter().enumerate() {
+        let (name, is_known_once) = (ident(&cte.alias.name), |own: &[Own], name: &String| {
+            own.iter().filter(|(other, _)| other == name).count() == 1
+        });
+        if !is_known_once(&own, &name) {
+            continue;
+        }
+        // Those before it are known by now.
+        let columns = Lookup { own: &own, ..lookup }.results(&cte.query.body);
+        let columns = renamed(&cte.alias, columns);
+        if let Some((_, place)) = own.get_mut(at) {
+            *place = columns;
+        }
+    }
+    own
+}
+
+/// Columns under the names that an alias gives them.
+fn renamed(alias: &ast::TableAlias, columns: Option<Vec<String>>) -> Option<Vec<String>> {
+    if alias.columns.is_empty() {
+        return columns;
+    }
+    let own = alias.columns.iter().map(|column| ident(&column.name));
+    let rest = columns.unwrap_or_default().into_iter().skip(alias.columns.len());
+    Some(own.chain(rest).collect())
 }
 
 /// A table of a SELECT.
@@ -57,14 +84,10 @@ impl Lookup<'_> {
             .collect()
     }
 
-    fn table(&self, factor: &TableFactor) -> From {
+    pub(super) fn table(&self, factor: &TableFactor) -> From {
         let renamed = |alias: &Option<ast::TableAlias>, columns: Option<Vec<String>>| match alias {
-            Some(alias) if !alias.columns.is_empty() => {
-                let own = alias.columns.iter().map(|column| ident(&column.name));
-                let rest = columns.unwrap_or_default().into_iter().skip(alias.columns.len());
-                Some(own.chain(rest).collect())
-            }
-            _ => columns,
+            Some(alias) => renamed(alias, columns),
+            None => columns,
         };
         let called = |alias: &Option<ast::TableAlias>| alias.as_ref().map(|alias| ident(&alias.name));
         match factor {
@@ -85,8 +108,10 @@ impl Lookup<'_> {
     /// The columns of a table or view of this name; `None` where it is none that is known, as a name of WITH.
     fn columns(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
         let name = qualified(name).ok()?;
-        if name.schema.is_none() && self.own.contains(&name.name) {
-            return None;
+        if name.schema.is_none()
+            && let Some((_, columns)) = self.own.iter().find(|(own, _)| *own == name.name)
+        {
+            return columns.clone();
         }
         let schemas: Vec<&str> = match &name.schema {
             Some(schema) => vec![schema],
@@ -102,20 +127,33 @@ impl Lookup<'_> {
         own.or_else(|| system_columns(&name)).filter(|columns| !columns.is_empty())
     }
 
-    /// What the results of a query are called; `None` where there is a star.
+    /// What the results of a query are called; `None` where its text does not tell.
     fn results(&self, body: &ast::SetExpr) -> Option<Vec<String>> {
         match body {
-            ast::SetExpr::Select(select) => select
-                .projection
-                .iter()
-                .map(|item| match item {
-                    ast::SelectItem::UnnamedExpr(expr) => Some(crate::direct::name_of(expr)),
-                    ast::SelectItem::ExprWithAlias { alias, .. } => Some(ident(alias)),
-                    _ => None,
-                })
-                .collect(),
+            ast::SetExpr::Select(select) => {
+                let mut all = Vec::with_capacity(select.projection.len());
+                for item in &select.projection {
+                    match item {
+                        ast::SelectItem::UnnamedExpr(expr) => all.push(crate::direct::name_of(expr)),
+                        ast::SelectItem::ExprWithAlias { alias, .. } => all.push(ident(alias)),
+                        // Which columns joins merge is seen to elsewhere.
+                        ast::SelectItem::Wildcard(_) => match select.from.as_slice() {
+                            [from] if from.joins.is_empty() => {
+                                all.extend(self.table(&from.relation).columns?)
+                            }
+                            _ => return None,
+                        },
+                        _ => return None,
+                    }
+                }
+                Some(all)
+            }
             ast::SetExpr::SetOperation { left, .. } => self.results(left),
             ast::SetExpr::Query(query) => self.results(&query.body),
+            ast::SetExpr::Values(values) => {
+                let width = values.rows.iter().map(|row| row.len()).max()?;
+                Some((1..=width).map(|at| format!("column{at}")).collect())
+            }
             _ => None,
         }
     }

@@ -37,6 +37,9 @@ pub(in crate::query) const ONE: &str = "cairn_one";
 /// What gives its argument, or NULL.
 pub(in crate::query) const MAYBE: &str = "cairn_maybe";
 
+/// As [`MAYBE`], of which nothing is known but its type.
+pub(in crate::query) const BARE: &str = "cairn_maybe_bare";
+
 /// Names that nobody else has: what is asked for outside is not to be taken for something in the subquery.
 const TABLE: &str = "cairn subquery";
 const COLUMN: &str = "cairn value";
@@ -363,12 +366,12 @@ pub(super) fn case(when: Vec<(Expr, Expr)>, otherwise: Expr) -> Expr {
 }
 
 /// A subquery of one value among results: it may give none, which DataFusion forgets where its column cannot be NULL.
-pub(super) fn maybe(expr: &mut Expr, lookup: Lookup<'_>) {
+pub(super) fn maybe(expr: &mut Expr, name: &str, lookup: Lookup<'_>) {
     each_own(expr, |expr| {
         if let Expr::Subquery(query) = expr
             && !lookup.looks_outside(query)
         {
-            *expr = call(MAYBE, vec![take(expr)]);
+            *expr = call(name, vec![take(expr)]);
         }
     });
 }

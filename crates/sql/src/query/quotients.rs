@@ -1,0 +1,419 @@
+//! Numerics beside other numbers, as PostgreSQL has them: quotients have digits enough and the last one is rounded, `avg` of whole numbers is a numeric, and what
+//! stands beside a floating-point number becomes one.
+//!
+//! DataFusion cuts quotients off four digits behind their operands', has floating-point averages of integers, and compares a floating-point number with a numeric by
+//! making a numeric of it: `0.1::float8 + 0.2 = 0.3`, and no number above 10^15 can be compared at all.
+
+use std::hash::Hash;
+
+use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array};
+use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DataType, Decimal128Type, i256};
+use cairn_table::row::Type;
+use cairn_vfs::sync::Arc;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, ScalarValue};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, ScalarFunction};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    Aggregate, Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, Projection,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Union, Volatility, Window,
+    WindowFunctionDefinition,
+};
+
+use super::errors::external;
+use super::own::cast;
+use super::sums::widened;
+use crate::batch::{data_type, kind_of};
+use crate::datum::{Datum, OPEN, pow10};
+use crate::error::Error;
+use crate::sqlstate::{DIVISION_BY_ZERO, NUMERIC_VALUE_OUT_OF_RANGE};
+
+/// Digits behind the point that a quotient has where there is room for them, and has at least. PostgreSQL's has sixteen that count, which one type for all rows cannot say.
+const DIGITS: (u8, u8) = (18, 20);
+
+/// Sees to a plan in which sums have their types, before DataFusion decides on those of everything else.
+pub(super) fn exactly(plan: LogicalPlan) -> Result<LogicalPlan> {
+    Ok(plan.transform_up_with_subqueries(in_plan)?.data)
+}
+
+fn in_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Union(union) = plan {
+        // It would keep the types that it had.
+        let union = Union::try_new_with_loose_types(union.inputs)?;
+        return Ok(Transformed::yes(LogicalPlan::Union(union)));
+    }
+    let mut schema = merge_schema(&plan.inputs());
+    if let LogicalPlan::TableScan(scan) = &plan {
+        let own = DFSchema::try_from_qualified_schema(scan.table_name.clone(), &scan.source.schema())?;
+        schema.merge(&own);
+    }
+    let names = NamePreserver::new(&plan);
+    let changed = plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let done = expr.transform_up(|expr| in_expr(expr, &schema))?;
+        Ok(done.update_data(|expr| name.restore(expr)))
+    })?;
+    let plan = match changed.data {
+        LogicalPlan::Join(mut join) => {
+            for (left, right) in &mut join.on {
+                if is_mixed(left, right, &schema) {
+                    *left = double(std::mem::take(left), &schema);
+                    *right = double(std::mem::take(right), &schema);
+                }
+            }
+            LogicalPlan::Join(join)
+        }
+        plan => plan,
+    };
+    let plan = averages(plan.recompute_schema()?, &schema)?;
+    Ok(Transformed::yes(plan))
+}
+
+fn type_of(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
+    expr.get_type(schema).ok()
+}
+
+/// Whether one of two numbers is a floating-point number of which the other would make something else.
+fn is_mixed(left: &Expr, right: &Expr, schema: &DFSchema) -> bool {
+    let (Some(left), Some(right)) = (type_of(left, schema), type_of(right, schema)) else { return false };
+    let mixed = |one: &DataType, other: &DataType| match one {
+        DataType::Float64 => other.is_decimal(),
+        // An integer beside a real is none: both become what holds both.
+        DataType::Float32 => other.is_decimal() || other.is_integer(),
+        _ => false,
+    };
+    mixed(&left, &right) || mixed(&right, &left)
+}
+
+/// A number as a floating-point number; what is none stays.
+fn double(expr: Expr, schema: &DFSchema) -> Expr {
+    if let Expr::Literal(ScalarValue::Decimal128(Some(unscaled), _, scale), metadata) = &expr
+        && let Ok(scale) = u8::try_from(*scale)
+        && let Ok(value) = (Datum::Decimal { unscaled: *unscaled, scale }).to_string().parse()
+    {
+        return Expr::Literal(ScalarValue::Float64(Some(value)), metadata.clone());
+    }
+    match expr.to_field(schema) {
+        Ok((_, field)) if field.data_type().is_decimal() => cast(expr, kind_of(&field), Type::Double.into()),
+        Ok((_, field)) if field.data_type().is_integer() || *field.data_type() == DataType::Float32 => {
+            Expr::Cast(Cast::new(Box::new(expr), data_type(&Type::Double.into())))
+        }
+        _ => expr,
+    }
+}
+
+fn in_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    let boxed = |expr: Box<Expr>| Box::new(double(*expr, schema));
+    Ok(match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op, right })
+            if (op.is_numerical_operators() || op.supports_propagation())
+                && is_mixed(&left, &right, schema) =>
+        {
+            Transformed::yes(Expr::BinaryExpr(BinaryExpr { left: boxed(left), op, right: boxed(right) }))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::Divide | Operator::Multiply), right }) => {
+            match exact(&left, op, &right, schema) {
+                Some(exact) => Transformed::yes(exact),
+                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+            }
+        }
+        Expr::Between(Between { expr, negated, low, high })
+            if is_mixed(&expr, &low, schema) || is_mixed(&expr, &high, schema) =>
+        {
+            let (expr, low, high) = (boxed(expr), boxed(low), boxed(high));
+            Transformed::yes(Expr::Between(Between { expr, negated, low, high }))
+        }
+        Expr::InList(InList { expr, list, negated })
+            if list.iter().any(|item| is_mixed(&expr, item, schema)) =>
+        {
+            let list = list.into_iter().map(|item| double(item, schema)).collect();
+            Transformed::yes(Expr::InList(InList { expr: boxed(expr), list, negated }))
+        }
+        Expr::Case(Case { expr: Some(of), when_then_expr, else_expr })
+            if when_then_expr.iter().any(|(when, _)| is_mixed(&of, when, schema)) =>
+        {
+            let when_then_expr = when_then_expr.into_iter().map(|(when, then)| (boxed(when), then)).collect();
+            Transformed::yes(Expr::Case(Case { expr: Some(boxed(of)), when_then_expr, else_expr }))
+        }
+        other => Transformed::no(other),
+    })
+}
+
+/// How many digits a number has, and how many of them are behind the point; `None` for what is neither a numeric nor an integer.
+fn digits(expr: &Expr, schema: &DFSchema) -> Option<(u8, u8)> {
+    let of = |value: u64| value.checked_ilog10().map_or(1, |log| log as u8 + 1);
+    match expr {
+        Expr::Literal(ScalarValue::Int32(Some(value)), _) => {
+            return Some((of(value.unsigned_abs().into()), 0));
+        }
+        Expr::Literal(ScalarValue::Int64(Some(value)), _) => return Some((of(value.unsigned_abs()), 0)),
+        _ => {}
+    }
+    Some(match type_of(expr, schema)? {
+        DataType::Int16 => (5, 0),
+        DataType::Int32 => (10, 0),
+        DataType::Int64 => (19, 0),
+        DataType::Decimal128(precision, scale) => (precision, u8::try_from(scale).ok()?),
+        _ => return None,
+    })
+}
+
+/// Digits behind the point for a quotient with so many before it, of numbers that have so many behind theirs.
+fn places(before: u8, behind: u8) -> u8 {
+    let (least, most) = DIGITS;
+    DECIMAL128_MAX_PRECISION.saturating_sub(before).clamp(least, most).max(behind)
+}
+
+/// Digits behind the point for an average of numbers with so many digits. Those that may have more before the point than there is room for keep what DataFusion gives them: four more.
+fn places_of_average((precision, scale): (u8, u8)) -> u8 {
+    let before = precision.saturating_sub(scale);
+    let room = DECIMAL128_MAX_PRECISION.saturating_sub(before);
+    match scale > 0 && room < OPEN.1 {
+        true => room.max(scale + 4).min(DECIMAL128_MAX_PRECISION),
+        false => places(before, scale),
+    }
+}
+
+/// A quotient of numerics, or a product that DataFusion would give so many digits behind the point that there is no room before it.
+fn exact(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let is_decimal = |expr| type_of(expr, schema).is_some_and(|kind| kind.is_decimal());
+    if !is_decimal(left) && !is_decimal(right) {
+        return None;
+    }
+    let (a, b) = (digits(left, schema)?, digits(right, schema)?);
+    let (exact, scale) = match op {
+        Operator::Divide => {
+            (Exact::Quotient, places(a.0.saturating_sub(a.1).saturating_add(b.1), a.1.max(b.1)))
+        }
+        _ if a.1.saturating_add(b.1) > DIGITS.1 => (Exact::Product, DIGITS.1.max(a.1).max(b.1)),
+        _ => return None,
+    };
+    Some(exact.of(scale, [(left.clone(), a), (right.clone(), b)], schema))
+}
+
+/// What is computed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Exact {
+    Quotient,
+    Product,
+}
+
+impl Exact {
+    /// Of two numbers with so many digits.
+    fn of(self, scale: u8, of: [(Expr, (u8, u8)); 2], schema: &DFSchema) -> Expr {
+        let args = of.map(|(expr, (precision, scale))| match type_of(&expr, schema) {
+            Some(kind) if kind.is_integer() => {
+                Expr::Cast(Cast::new(Box::new(expr), DataType::Decimal128(precision, scale as i8)))
+            }
+            _ => expr,
+        });
+        let signature = Signature::any(2, Volatility::Immutable);
+        let function = ScalarUDF::from(ExactFunction { exact: self, scale, signature });
+        Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), args.to_vec()))
+    }
+
+    /// Of `a / 10^m` and `b / 10^n`.
+    fn value(self, (a, m): (i128, i32), (b, n): (i128, i32), scale: u8) -> Result<i128> {
+        let (numerator, denominator, exponent) = match self {
+            Exact::Quotient if b == 0 => {
+                return Err(external(Error::new(DIVISION_BY_ZERO, "division by zero")));
+            }
+            Exact::Quotient => (Some(a), b, i32::from(scale) + n - m),
+            Exact::Product => (a.checked_mul(b), 1, i32::from(scale) - m - n),
+        };
+        let narrow = numerator.and_then(|numerator| {
+            let unit = pow10(exponent.unsigned_abs())?;
+            match exponent >= 0 {
+                true => Some((numerator.checked_mul(unit)?, denominator)),
+                false => Some((numerator, denominator.checked_mul(unit)?)),
+            }
+        });
+        let value = match narrow {
+            Some((numerator, denominator)) => {
+                let (quotient, rest) = (numerator / denominator, numerator % denominator);
+                let up = rest.unsigned_abs() >= denominator.unsigned_abs() - rest.unsigned_abs();
+                let sign = if (numerator < 0) == (denominator < 0) { 1 } else { -1 };
+                Some(quotient + if up && rest != 0 { sign } else { 0 })
+            }
+            None => self.wide(a, b, exponent),
+        };
+        let most = pow10(DECIMAL128_MAX_PRECISION.into()).unwrap_or(i128::MAX);
+        let fits = value.filter(|value| value.unsigned_abs() < most.unsigned_abs());
+        fits.ok_or_else(|| external(Error::new(NUMERIC_VALUE_OUT_OF_RANGE, "numeric out of range")))
+    }
+
+    /// With twice the bits.
+    fn wide(self, a: i128, b: i128, exponent: i32) -> Option<i128> {
+        let (a, b) = (i256::from_i128(a), i256::from_i128(b));
+        let (numerator, denominator) = match self {
+            Exact::Quotient => (a, b),
+            Exact::Product => (a.checked_mul(b)?, i256::ONE),
+        };
+        let unit = i256::from_i128(10).checked_pow(exponent.unsigned_abs())?;
+        let (numerator, denominator) = match exponent >= 0 {
+            true => (numerator.checked_mul(unit)?, denominator),
+            false => (numerator, denominator.checked_mul(unit)?),
+        };
+        let (quotient, rest) = (numerator.checked_div(denominator)?, numerator.checked_rem(denominator)?);
+        let (is_below, is_by_less) = (numerator < i256::ZERO, denominator < i256::ZERO);
+        let positive = |value: i256| if value < i256::ZERO { value.wrapping_neg() } else { value };
+        let (rest, whole) = (positive(rest), positive(denominator));
+        let up = rest != i256::ZERO && rest >= whole.wrapping_sub(rest);
+        let sign = if is_below == is_by_less { 1 } else { -1 };
+        quotient.to_i128()?.checked_add(if up { sign } else { 0 })
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ExactFunction {
+    exact: Exact,
+    scale: u8,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ExactFunction {
+    fn name(&self) -> &str {
+        match self.exact {
+            Exact::Quotient => "cairn_quotient",
+            Exact::Product => "cairn_product",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Decimal128(DECIMAL128_MAX_PRECISION, self.scale as i8))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let constant = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let rows = if constant { 1 } else { args.number_rows };
+        let [left, right] = args.args.as_slice() else {
+            return Err(DataFusionError::Internal(format!("{} of {} numbers", self.name(), args.args.len())));
+        };
+        let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
+        let result: ArrayRef = match (left.data_type(), right.data_type()) {
+            (DataType::Decimal128(_, m), DataType::Decimal128(_, n)) => {
+                let (m, n) = (i32::from(*m), i32::from(*n));
+                let both = left.as_primitive::<Decimal128Type>().iter();
+                let both = both.zip(right.as_primitive::<Decimal128Type>());
+                let value = |(a, b): (Option<i128>, Option<i128>)| match a.zip(b) {
+                    Some((a, b)) => self.exact.value((a, m), (b, n), self.scale).map(Some),
+                    None => Ok(None),
+                };
+                let values = both.map(value).collect::<Result<Decimal128Array>>()?;
+                Arc::new(values.with_precision_and_scale(DECIMAL128_MAX_PRECISION, self.scale as i8)?)
+            }
+            // What is known to be NULL may have lost its type.
+            _ => arrow::array::new_null_array(&args.return_field.data_type().clone(), rows),
+        };
+        match constant {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&result, 0)?)),
+            false => Ok(ColumnarValue::Array(result)),
+        }
+    }
+}
+
+/// Averages of integers and numerics as what they are: a sum by a count.
+fn averages(plan: LogicalPlan, schema: &DFSchema) -> Result<LogicalPlan> {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) if has_averages(&aggregate.aggr_expr, schema) => {
+            let Aggregate { input, group_expr, aggr_expr, schema: shown, .. } = aggregate;
+            let before = shown.fields().len().saturating_sub(aggr_expr.len());
+            // Which grouping set a row is of, nobody asks for; `grouping` is computed below.
+            let is_shown = |column: &Column| column.name != Aggregate::INTERNAL_GROUPING_ID;
+            let kept = shown.columns().into_iter().take(before).filter(is_shown).map(Expr::Column).collect();
+            let (totals, results) = split(aggr_expr, schema);
+            let plan = LogicalPlan::Aggregate(Aggregate::try_new(input, group_expr, totals)?);
+            with_quotients(plan, kept, results)
+        }
+        LogicalPlan::Window(window) if has_averages(&window.window_expr, schema) => {
+            let Window { input, window_expr, .. } = window;
+            let kept: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+            let (totals, results) = split(window_expr, schema);
+            let plan = LogicalPlan::Window(Window::try_new(totals, input)?);
+            with_quotients(plan, kept, results)
+        }
+        plan => Ok(plan),
+    }
+}
+
+fn has_averages(all: &[Expr], schema: &DFSchema) -> bool {
+    all.iter().any(|expr| average(expr, schema).is_some())
+}
+
+/// Computes results of totals.
+fn with_quotients(plan: LogicalPlan, kept: Vec<Expr>, results: Vec<Total>) -> Result<LogicalPlan> {
+    let schema = Arc::clone(plan.schema());
+    let column = |name: String| Expr::Column(Column::new_unqualified(name));
+    let computed = results.into_iter().map(|total| match total {
+        Total::Same(name) => column(name),
+        Total::Average { name, sum, count, scale } => {
+            let (sum, count) = (column(sum), column(count));
+            match (digits(&sum, &schema), digits(&count, &schema)) {
+                (Some(a), Some(b)) => Exact::Quotient.of(scale, [(sum, a), (count, b)], &schema).alias(name),
+                _ => sum.alias(name),
+            }
+        }
+    });
+    let all = kept.into_iter().chain(computed).collect();
+    Ok(LogicalPlan::Projection(Projection::try_new(all, Arc::new(plan))?))
+}
+
+/// What becomes of one aggregate, by the names of columns.
+enum Total {
+    Same(String),
+    Average { name: String, sum: String, count: String, scale: u8 },
+}
+
+/// Aggregates with sums and counts in the place of averages, each once, and what is computed of them.
+fn split(all: Vec<Expr>, schema: &DFSchema) -> (Vec<Expr>, Vec<Total>) {
+    let mut totals: Vec<Expr> = Vec::with_capacity(all.len());
+    let mut put = |expr: Expr| {
+        let name = expr.schema_name().to_string();
+        if !totals.iter().any(|total| total.schema_name().to_string() == name) {
+            totals.push(expr);
+        }
+        name
+    };
+    let mut results = Vec::with_capacity(all.len());
+    for expr in all {
+        let name = expr.schema_name().to_string();
+        results.push(match average(&expr, schema) {
+            Some((sum, count, scale)) => Total::Average { name, sum: put(sum), count: put(count), scale },
+            None => Total::Same(put(expr)),
+        });
+    }
+    (totals, results)
+}
+
+/// The sum and the count of an average, and how many digits behind the point that has; `None` for other expressions, and for averages of floating-point numbers.
+fn average(expr: &Expr, schema: &DFSchema) -> Option<(Expr, Expr, u8)> {
+    match expr {
+        Expr::Alias(alias) => average(&alias.expr, schema),
+        Expr::AggregateFunction(function) if function.func.name() == "avg" => {
+            let [of] = function.params.args.as_slice() else { return None };
+            let digits = digits(of, schema)?;
+            let (mut sum, mut count) = (function.clone(), function.clone());
+            (sum.func, count.func) = (sum_udaf(), count_udaf());
+            let sum = widened(Expr::AggregateFunction(sum), schema).data;
+            Some((sum, Expr::AggregateFunction(count), places_of_average(digits)))
+        }
+        Expr::WindowFunction(function) if function.fun.name() == "avg" => {
+            let [of] = function.params.args.as_slice() else { return None };
+            let digits = digits(of, schema)?;
+            let (mut sum, mut count) = (function.clone(), function.clone());
+            sum.fun = WindowFunctionDefinition::AggregateUDF(sum_udaf());
+            count.fun = WindowFunctionDefinition::AggregateUDF(count_udaf());
+            let sum = widened(Expr::WindowFunction(sum), schema).data;
+            Some((sum, Expr::WindowFunction(count), places_of_average(digits)))
+        }
+        _ => None,
+    }
+}
