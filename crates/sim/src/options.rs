@@ -382,16 +382,25 @@ impl Options {
         matches!(priority, CompactionPri::OldestLargestSeqFirst | CompactionPri::OldestSmallestSeqFirst)
     }
 
-    /// Target size of files in a level.
-    pub fn target_file_size(&self, level: usize) -> u64 {
-        match self.compaction_style {
-            CompactionStyle::Universal if level == 0 && self.engine == Engine::Rocksdb => u64::MAX,
-            CompactionStyle::Leveled if level > 1 && self.engine == Engine::Rocksdb => {
-                let factor = self.target_file_size_multiplier.saturating_pow(level as u32 - 1);
-                self.target_file_size_base.saturating_mul(factor)
-            }
-            _ => self.target_file_size_base,
+    /// Target size of files in a level; `base` is the level that level 0 goes to. RocksDB counts levels from it when their sizes are dynamic.
+    pub fn target_file_size(&self, level: usize, base: usize) -> u64 {
+        if self.engine == Engine::CairnKv || self.compaction_style == CompactionStyle::Fifo {
+            return self.target_file_size_base;
         }
+        let is_leveled = self.compaction_style == CompactionStyle::Leveled;
+        if !is_leveled && level == 0 {
+            return u64::MAX;
+        }
+        let is_dynamic = is_leveled && self.level_compaction_dynamic_level_bytes && level >= base;
+        let place = if is_dynamic { level - base } else { level };
+        let factor = self.target_file_size_multiplier.saturating_pow(place.saturating_sub(1) as u32);
+        self.target_file_size_base.saturating_mul(factor)
+    }
+
+    /// Whether files of leveled trees end at boundaries of the next level: an option before RocksDB 9, and always since, whatever the option says.
+    pub fn aligns_files(&self) -> bool {
+        let is_rocksdb = self.engine == Engine::Rocksdb && self.compaction_style == CompactionStyle::Leveled;
+        is_rocksdb && (self.level_compaction_dynamic_file_size || self.rocksdb_version >= 9)
     }
 
     /// Codec of a file written to `level`. `is_last` when nothing is below. `base` is the level that level 0 goes to.
@@ -432,5 +441,47 @@ impl Options {
             }
             _ => bits,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Goal: files of deeper levels are larger by the multiplier, counted from the base level where sizes are dynamic. Method: RocksDB's rule by
+    /// hand: the base level and the one behind it have the base size.
+    #[test]
+    fn file_sizes_count_from_the_base_level() {
+        let options = Options { target_file_size_multiplier: 2, ..Options::default() };
+        let sizes = |options: &Options, base: usize| -> Vec<u64> {
+            (1..7)
+                .map(|level| options.target_file_size(level, base) / options.target_file_size_base)
+                .collect()
+        };
+        assert_eq!(sizes(&options, 1), [1, 2, 4, 8, 16, 32]);
+        let dynamic = Options { level_compaction_dynamic_level_bytes: true, ..options.clone() };
+        // What is above the base level does not count: nothing is written there.
+        assert_eq!(sizes(&dynamic, 4).get(3..), Some(&[1, 1, 2][..]));
+        assert_eq!(sizes(&dynamic, 6).get(5..), Some(&[1][..]));
+        let universal = Options { compaction_style: CompactionStyle::Universal, ..options };
+        assert_eq!(universal.target_file_size(0, 1), u64::MAX);
+        assert_eq!(sizes(&universal, 1).last(), Some(&32));
+        assert_eq!(sizes(&Options { target_file_size_multiplier: 2, ..Options::cairn_kv() }, 1), [1; 6]);
+    }
+
+    /// Goal: since version 9 RocksDB takes no notice of the option that turns aligned files off. Method: both values, versions and styles.
+    #[test]
+    fn files_are_always_aligned_since_version_9() {
+        let aligned = |rocksdb_version: u32, level_compaction_dynamic_file_size: bool| {
+            Options { rocksdb_version, level_compaction_dynamic_file_size, ..Options::default() }
+                .aligns_files()
+        };
+        assert_eq!([aligned(7, true), aligned(7, false)], [true, false]);
+        assert_eq!([aligned(8, true), aligned(8, false)], [true, false]);
+        assert_eq!([aligned(9, true), aligned(11, false)], [true, true]);
+        assert!(
+            !Options { compaction_style: CompactionStyle::Universal, ..Options::default() }.aligns_files()
+        );
+        assert!(!Options::cairn_kv().aligns_files());
     }
 }

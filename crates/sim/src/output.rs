@@ -97,9 +97,20 @@ impl Builder {
         // Sampling takes one key in S and scales both, so that gaps stay what they are.
         let gap = f64::from(last.id() - first.id() + 1) / entries.len() as f64;
         let deepest = tree.last_used().max(level);
-        let bytes = layout::entry_bytes(&config.workload, options, gap, options.filter_bits(level, deepest));
+        let bits = options.filter_bits(level, deepest);
+        let bytes = if options.engine == Engine::CairnKv && !is_last {
+            let (oldest, newest) = seq_range(&entries);
+            let lengths =
+                if has_tombstones { layout::varint_bytes(config.workload.value_bytes) } else { 0.0 };
+            let numbers = layout::number_bytes((newest - oldest) as f64 * self.sample) + lengths;
+            layout::kv_entry_bytes(&config.workload, options, gap, bits, numbers)
+        } else {
+            layout::entry_bytes(&config.workload, options, gap, bits)
+        };
         let base = base_level(tree, options);
-        let compression = options.compression_at(level, base, is_last);
+        // RocksDB looks at levels, not at ranges of keys.
+        let is_bottom = if options.engine == Engine::Rocksdb { level >= tree.last_used() } else { is_last };
+        let compression = options.compression_at(level, base, is_bottom);
         let ratio = config.hardware.codec(compression).ratio;
         let put = bytes.put(ratio) * self.sample;
         let tombstone = if has_tombstones { bytes.tombstone(ratio) * self.sample } else { put };
@@ -252,7 +263,7 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
     let is_leveled = options.compaction_style == CompactionStyle::Leveled;
     match options.engine {
         Engine::Rocksdb => {
-            let at_boundaries = is_leveled && options.level_compaction_dynamic_file_size;
+            let at_boundaries = options.aligns_files();
             CutRule {
                 target_bytes: target,
                 most_bytes: if at_boundaries && !is_last { 2.0 * target } else { target },

@@ -67,7 +67,8 @@ pub(super) fn complete<'t>(
     let mut inputs = by_run(tree, level, &upper);
     inputs.push((output_level, output_run, lower));
     let draft = Draft { reason, inputs, output_level, output_run };
-    draft.finish(tree, kind, options.target_file_size(output_level))
+    let base = super::base_level(tree, options);
+    draft.finish(tree, kind, options.target_file_size(output_level, base))
 }
 
 /// More files of the first level: all that overlap the whole input, if that needs no more files below; else those that are

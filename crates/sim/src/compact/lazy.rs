@@ -49,7 +49,7 @@ fn unite(tree: &Tree, options: &Options) -> Option<Job> {
     let last = options.num_levels - 1;
     let inputs = tree.level(last).runs.iter().map(|run| (last, run.id, run.files.iter().collect()));
     let draft = Draft { reason: Reason::Runs, inputs: inputs.collect(), output_level: last, output_run: 0 };
-    draft.finish(tree, Kind::Merge, options.target_file_size(last))
+    draft.finish(tree, Kind::Merge, options.target_file_size(last, 1))
 }
 
 /// All runs of a level into the next one; merged with it where that is the last.
@@ -70,7 +70,7 @@ fn down(tree: &Tree, options: &Options, level: usize, reason: Reason) -> Option<
     Draft { reason, inputs, output_level: next, output_run }.finish(
         tree,
         kind,
-        options.target_file_size(next),
+        options.target_file_size(next, 1),
     )
 }
 

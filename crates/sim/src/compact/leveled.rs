@@ -91,7 +91,7 @@ fn moves_from_zero(tree: &Tree, options: &Options, base: usize) -> Option<Job> {
     let output_run = tree.level(base).runs.first().map_or(0, |run| run.id);
     let inputs = by_run(tree, 0, &chosen);
     let draft = Draft { reason: Reason::LevelZero, inputs, output_level: base, output_run };
-    draft.finish(tree, Kind::Move, options.target_file_size(base))
+    draft.finish(tree, Kind::Move, options.target_file_size(base, base))
 }
 
 /// Within level 0 when the base level is so large that merging level 0 into it would cost too much.

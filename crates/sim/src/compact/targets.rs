@@ -20,7 +20,8 @@ impl Targets {
     /// it has, each level above the multiplier-th part, down to the base level, which has at most `max_bytes_for_level_base`.
     pub fn new(tree: &Tree, options: &Options) -> Targets {
         if options.level_compaction_dynamic_level_bytes {
-            Targets::dynamic(tree, options)
+            let sizes: Vec<u64> = (0..options.num_levels).map(|level| tree.level(level).bytes()).collect();
+            Targets::dynamic(&sizes, options)
         } else {
             let mut bytes = vec![u64::MAX; options.num_levels];
             let mut target = options.max_bytes_for_level_base as f64;
@@ -32,10 +33,10 @@ impl Targets {
         }
     }
 
-    fn dynamic(tree: &Tree, options: &Options) -> Targets {
+    /// Dynamic ones of levels of these sizes.
+    pub(crate) fn dynamic(sizes: &[u64], options: &Options) -> Targets {
         let last = options.num_levels - 1;
         let mut bytes = vec![u64::MAX; options.num_levels];
-        let sizes: Vec<u64> = (0..=last).map(|level| tree.level(level).bytes()).collect();
         let first_used = (1..=last).find(|&level| sizes.get(level).is_some_and(|&size| size > 0));
         let largest = sizes.iter().skip(1).copied().max().unwrap_or(0);
         let Some(first_used) = first_used else { return Targets { base: last, bytes } };

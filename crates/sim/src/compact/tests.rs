@@ -124,6 +124,25 @@ fn universal_rules_in_order() {
     assert_eq!(pick(&tree(&[10, 10, 10]), &options, 0.0), None);
 }
 
+/// Goal: space is compared in whole percent by Cairn, and exactly by RocksDB. Method: newer runs of a hundred and a half percent of the oldest, which is
+/// more than a hundred for one of them only; and of a hundred and one.
+#[test]
+fn space_is_compared_in_whole_percent_by_cairn() {
+    let pick_of = |newer: u64, engine: Engine| {
+        let mut options =
+            Options { compaction_style: CompactionStyle::Universal, engine, ..Options::default() };
+        options.compaction_options_universal.max_size_amplification_percent = 100;
+        options.compaction_options_universal.min_merge_width = 5;
+        let mut runs: Vec<_> = (0..3).map(|at| (0, vec![file(10 + at, 0, 99, newer / 3)])).collect();
+        runs.push((6, vec![file(1, 0, 99, 1000 * MIB)]));
+        pick(&tree_of(&runs), &options, 0.0).map(|job| job.reason)
+    };
+    assert_eq!(pick_of(1005 * MIB, Engine::CairnKv), None);
+    assert_eq!(pick_of(1013 * MIB, Engine::CairnKv), Some(Reason::SpaceAmplification));
+    assert_eq!(pick_of(1005 * MIB, Engine::Rocksdb), Some(Reason::SpaceAmplification));
+    assert_eq!(pick_of(990 * MIB, Engine::Rocksdb), None);
+}
+
 /// Goal: FIFO drops the oldest files down to its size. Method: five files against room for three.
 #[test]
 fn fifo_drops_the_oldest() {

@@ -32,6 +32,11 @@ pub(super) fn pick(tree: &Tree, options: &Options) -> Option<Job> {
     None
 }
 
+/// What a run counts for among those that are merged: Cairn does not weigh tombstones.
+fn weight(run: &Run, options: &Options) -> u64 {
+    if options.engine == Engine::CairnKv { run.bytes() } else { run.compensated_bytes() }
+}
+
 /// Everything down to the oldest run, when the rest is too large beside it.
 fn by_space(tree: &Tree, options: &Options, runs: &[(usize, &Run)]) -> Option<Job> {
     let (_, oldest) = runs.last().filter(|(_, run)| !run.is_compacting())?;
@@ -41,11 +46,15 @@ fn by_space(tree: &Tree, options: &Options, runs: &[(usize, &Run)]) -> Option<Jo
     if from == newer || (from > 0 && options.engine == Engine::CairnKv) {
         return None;
     }
-    let bytes: u64 = runs.iter().take(newer).skip(from).map(|(_, run)| run.compensated_bytes()).sum();
+    let bytes: u64 = runs.iter().take(newer).skip(from).map(|(_, run)| weight(run, options)).sum();
     let percent = options.compaction_options_universal.max_size_amplification_percent;
     let wide = u128::from(bytes) * 100;
     let limit = u128::from(percent) * u128::from(oldest.bytes());
-    let is_wide = if options.engine == Engine::CairnKv { wide > limit } else { wide >= limit };
+    let is_wide = match options.engine {
+        // In whole percent.
+        Engine::CairnKv => wide / u128::from(oldest.bytes().max(1)) > u128::from(percent),
+        Engine::Rocksdb => wide >= limit,
+    };
     is_wide.then(|| merge(tree, options, runs, from, runs.len(), Reason::SpaceAmplification)).flatten()
 }
 
@@ -60,14 +69,14 @@ fn similar(
     let most = most.min(universal.max_merge_width);
     for from in 0..runs.len() {
         let Some((_, first)) = runs.get(from).filter(|(_, run)| !run.is_compacting()) else { continue };
-        let mut sum = first.compensated_bytes();
+        let mut sum = weight(first, options);
         let mut to = from + 1;
         while let Some((_, next)) = runs.get(to).filter(|(_, run)| to - from < most && !run.is_compacting()) {
             let fits = |ratio: u64| sum as f64 * (100.0 + ratio as f64) / 100.0 >= next.bytes() as f64;
             if !ratio.is_none_or(fits) {
                 break;
             }
-            sum += next.compensated_bytes();
+            sum += weight(next, options);
             to += 1;
         }
         if to - from >= universal.min_merge_width.max(2) {
@@ -95,5 +104,5 @@ fn merge(
     let output_run = if output_level == 0 { newest } else { 0 };
     let inputs = inputs.iter().map(|(level, run)| (*level, run.id, run.files.iter().collect())).collect();
     let draft = Draft { reason, inputs, output_level, output_run };
-    draft.finish(tree, Kind::Merge, options.target_file_size(output_level))
+    draft.finish(tree, Kind::Merge, options.target_file_size(output_level, 1))
 }

@@ -127,7 +127,12 @@ impl Simulation {
         let targets = Targets::new(&self.tree, options);
         let fits = |level: &usize| targets.of(*level) as f64 >= bytes as f64 * 0.9;
         let level = if is_static { (1..last).find(fits).unwrap_or(last) } else { last };
-        let target = options.target_file_size(level);
+        let mut sizes = vec![0; options.num_levels];
+        if let Some(slot) = sizes.get_mut(last) {
+            *slot = bytes;
+        }
+        let base = Targets::dynamic(&sizes, options).base;
+        let target = options.target_file_size(level, base);
         let (files, _) = self.builder.files(&self.config, &self.tree, level, entries, target, true, age);
         self.tree.add(level, 0, files);
         self.flow.forget_levels();
