@@ -138,6 +138,22 @@ impl KeyStream {
         }
     }
 
+    /// A stream that reads what this one writes: of the same popularity, without new keys, with draws of its own.
+    pub fn reader(&self, seed: u64) -> KeyStream {
+        let mut reader = KeyStream { rng: Rng::new(seed), ..self.clone() };
+        if let Distribution::Latest { inserts, .. } = &mut reader.kind {
+            *inserts = 0.0;
+        }
+        reader
+    }
+
+    /// Goes to where the newest key of a writer is: readers of the latest keys stay behind it.
+    pub fn follow(&mut self, writer: &KeyStream) {
+        if matches!((&self.kind, &writer.kind), (Distribution::Latest { .. }, Distribution::Latest { .. })) {
+            self.at = writer.at % self.ids;
+        }
+    }
+
     /// How many ids there are.
     pub fn ids(&self) -> u64 {
         self.ids
@@ -313,6 +329,25 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Goal: who reads the latest keys asks for those that were written last, and adds none. Method: a writer that has gone on, and the share of lookups
+    /// of what it wrote last before and after its reader has followed.
+    #[test]
+    fn readers_of_the_latest_follow_the_writer() {
+        let kind = Distribution::Latest { theta: 0.99, inserts: 0.5 };
+        let mut writer = KeyStream::new(&kind, 10_000, 1, 3);
+        let mut reader = writer.reader(4);
+        (0..10_000).for_each(|_| drop(writer.next_id()));
+        let newest = writer.scatter.of(writer.at) as u32;
+        let count = |reader: &mut KeyStream| (0..2000).filter(|_| reader.next_id() == newest).count();
+        assert!(count(&mut reader) < 10);
+        reader.follow(&writer);
+        let before = reader.at;
+        assert!(count(&mut reader) > 100);
+        assert_eq!(reader.at, before);
+        let shares = reader.popularity();
+        assert_eq!(shares.iter().copied().fold(0.0, f64::max), shares[newest as usize]);
     }
 
     /// Goal: popularity is what the stream does. Method: counts of 300,000 draws against the shares of the hottest ids.

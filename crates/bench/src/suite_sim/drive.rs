@@ -72,6 +72,7 @@ pub(super) fn paced(
         store.flush()?;
         store.settle()?;
         if has_reads && is_read_moment(done, done + count, config.writes) {
+            reader.keys.follow(writes.keys());
             reader.look(store, &alive, WARMING)?;
             looks.push(reader.look(store, &alive, COUNTED)?);
         }
@@ -154,7 +155,8 @@ impl Reader<'_> {
     fn new<'d>(config: &Config, data: &'d Data) -> Reader<'d> {
         let workload = &config.workload;
         let kind = workload.reads.distribution.as_ref().unwrap_or(&workload.distribution);
-        let keys = KeyStream::new(kind, workload.keys, 1, Rng::new(config.seed).next_u64());
+        let seed = Rng::new(config.seed).next_u64();
+        let keys = KeyStream::new(kind, workload.keys, 1, seed).reader(seed);
         Reader { keys, data }
     }
 

@@ -90,7 +90,11 @@ impl ReadModel {
     /// Cost: a few nanoseconds for each followed key and sorted run.
     pub fn new(config: &Config, tree: &Tree, keys: &KeyStream, sample: u64, utilization: f64) -> ReadModel {
         let popularity = match &config.workload.reads.distribution {
-            Some(kind) => KeyStream::new(kind, config.workload.keys, sample, config.seed).popularity(),
+            Some(kind) => {
+                let mut reads = KeyStream::new(kind, config.workload.keys, sample, config.seed);
+                reads.follow(keys);
+                reads.popularity()
+            }
             None => keys.popularity(),
         };
         let probes = Probes::new(config, tree, &popularity, sample);
