@@ -167,8 +167,6 @@ pub struct CutRule {
     pub compaction_bytes_max: f64,
     /// Ends files early at boundaries of the next level.
     pub at_boundaries: bool,
-    /// Ends a file before this id; 0 for none.
-    pub split: u32,
 }
 
 /// Bytes of entries while a file is written.
@@ -257,19 +255,28 @@ impl Grandparents<'_> {
 /// Ends a file at the most size; at a boundary of the next level when it would overlap too much there, would take in a
 /// file of the next level that the merge else skips, or has half of its target size, five percent more for each boundary
 /// behind it and nine tenths at most. (RocksDB since 7.8, `compaction_outputs.cc`.)
-pub fn cut(entries: &[Entry], next_level: &[File], rule: &CutRule, weights: &Weights) -> Vec<(usize, u64)> {
+///
+/// `splits` are ids, ascending, before which a file ends in any case.
+pub fn cut(
+    entries: &[Entry],
+    next_level: &[File],
+    rule: &CutRule,
+    splits: &[u32],
+    weights: &Weights,
+) -> Vec<(usize, u64)> {
     let mut next =
         Grandparents { files: next_level, at: 0, in_gap: true, seen: false, overlapped: 0.0, crossed: 0 };
     let mut cuts = Vec::new();
     let mut bytes = 0.0;
     let mut boundary = 0;
-    let mut split = if rule.split > 0 { u64::from(rule.split) } else { u64::MAX };
+    let mut splits = splits.iter().map(|&id| u64::from(id));
+    let mut split = splits.next().unwrap_or(u64::MAX);
     let mut index = 0;
     while let Some(&entry) = entries.get(index) {
         let is_split = u64::from(entry.id()) >= split;
         let mut ends = bytes >= rule.most_bytes || is_split;
-        if is_split {
-            split = u64::MAX;
+        while u64::from(entry.id()) >= split {
+            split = splits.next().unwrap_or(u64::MAX);
         }
         if u64::from(entry.id()) >= boundary {
             let before = next.overlapped;
@@ -362,7 +369,6 @@ mod tests {
             most_bytes: 2.0 * target,
             compaction_bytes_max: 1e9,
             at_boundaries: true,
-            split: 0,
         }
     }
 
@@ -373,7 +379,7 @@ mod tests {
         let ids: Vec<u32> = (0..1000).collect();
         let all = entries(&ids, 0);
         let ends = |next: &[File], rule: &CutRule| {
-            cut(&all, next, rule, &WEIGHTS).iter().map(|cut| cut.0).collect::<Vec<_>>()
+            cut(&all, next, rule, &[], &WEIGHTS).iter().map(|cut| cut.0).collect::<Vec<_>>()
         };
         assert_eq!(ends(&[], &rule(200.0)), vec![400, 800, 1000]);
         // At 130 two boundaries are crossed: 60 % of 200 are enough. At 110 they were not.
@@ -384,7 +390,8 @@ mod tests {
         assert_eq!(ends(&next, &wide), vec![400, 800, 1000]);
         let tight = CutRule { compaction_bytes_max: 120.0, ..rule(200.0) };
         assert!(ends(&next, &tight)[0] <= 130);
-        assert_eq!(ends(&[], &CutRule { split: 150, ..rule(200.0) }), vec![150, 550, 950, 1000]);
+        let split = cut(&all, &[], &rule(200.0), &[150, 500, 500], &WEIGHTS);
+        assert_eq!(split.iter().map(|cut| cut.0).collect::<Vec<_>>(), vec![150, 500, 900, 1000]);
     }
 
     proptest! {
@@ -420,7 +427,7 @@ mod tests {
             let bounds: Vec<u32> = bounds.into_iter().collect();
             let next: Vec<File> = bounds.chunks_exact(2).map(|pair| file(pair[0], pair[1], 100)).collect();
             let rule = rule(f64::from(target));
-            let cuts = cut(&all, &next, &rule, &WEIGHTS);
+            let cuts = cut(&all, &next, &rule, &[], &WEIGHTS);
             prop_assert_eq!(cuts.last().map(|cut| cut.0), Some(all.len()));
             let mut from = 0;
             for (to, bytes) in cuts {

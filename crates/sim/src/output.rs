@@ -115,14 +115,21 @@ impl Builder {
         let put = bytes.put(ratio) * self.sample;
         let tombstone = if has_tombstones { bytes.tombstone(ratio) * self.sample } else { put };
         let weights = Weights { put, tombstone, file: layout::file_bytes() };
-        let mut rule = cut_rule(config, level, target_bytes, is_last);
-        if options.compaction_pri == CompactionPri::RoundRobin {
-            // The next turn begins with a file.
-            rule.split = tree.level(level).cursor();
-        }
+        let rule = cut_rule(config, level, target_bytes, is_last);
         let next = tree.level(level + 1);
         let next = if next.runs.len() == 1 && level > 0 { next.only() } else { &[] };
-        let cuts = cut(&entries, next, &rule, &weights);
+        let is_leveled = options.compaction_style == CompactionStyle::Leveled;
+        let splits = match (options.engine, options.compaction_pri) {
+            (Engine::CairnKv, _) if is_leveled && level > 0 => {
+                overlap_splits(next, (first.id(), last.id()), overlap_bytes_max(options))
+            }
+            // The next turn begins with a file.
+            (Engine::Rocksdb, CompactionPri::RoundRobin) => {
+                Some(tree.level(level).cursor()).filter(|&id| id > 0).into_iter().collect()
+            }
+            _ => Vec::new(),
+        };
+        let cuts = cut(&entries, next, &rule, &splits, &weights);
         let value = config.workload.value_bytes as f64 * self.sample * ratio.min(1.0);
         if entries.len() < entries.capacity() / 8 * 7 {
             // Who has left out much leaves room.
@@ -248,6 +255,21 @@ fn is_bottommost(tree: &Tree, job: &Job) -> bool {
     })
 }
 
+/// Where Cairn's merges end a file: at the first file of the next level after which so many bytes of that level have gone by since the last such place,
+/// whatever was written between them.
+fn overlap_splits(next: &[File], range: (u32, u32), bytes_max: u64) -> Vec<u32> {
+    let mut splits = Vec::new();
+    let mut bytes = 0;
+    for file in next.iter().filter(|file| file.overlaps(range.0, range.1)) {
+        if bytes >= bytes_max && file.smallest > range.0 {
+            splits.push(file.smallest);
+            bytes = 0;
+        }
+        bytes += file.bytes;
+    }
+    splits
+}
+
 fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> CutRule {
     let options = &config.options;
     let target = target_bytes as f64;
@@ -257,7 +279,6 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
             most_bytes: f64::INFINITY,
             compaction_bytes_max: f64::INFINITY,
             at_boundaries: false,
-            split: 0,
         };
     }
     let is_leveled = options.compaction_style == CompactionStyle::Leveled;
@@ -273,19 +294,13 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
                     f64::INFINITY
                 },
                 at_boundaries,
-                split: 0,
             }
         }
         Engine::CairnKv => CutRule {
             target_bytes: target,
             most_bytes: target,
-            compaction_bytes_max: if is_leveled {
-                overlap_bytes_max(options) as f64 + target / 2.0
-            } else {
-                f64::INFINITY
-            },
+            compaction_bytes_max: f64::INFINITY,
             at_boundaries: false,
-            split: 0,
         },
     }
 }
@@ -293,4 +308,20 @@ fn cut_rule(config: &Config, level: usize, target_bytes: u64, is_last: bool) -> 
 /// Whether a job writes bytes.
 pub fn writes(job: &Job) -> bool {
     job.kind == Kind::Merge
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compact::tests::file;
+
+    /// Goal: Cairn's merges end files where so much of the next level has gone by, counted from the last such place. Method: files of 40 bytes against
+    /// 100, whole and from the middle on.
+    #[test]
+    fn splits_count_what_goes_by_below() {
+        let next: Vec<File> = (0..8).map(|at| file(u64::from(at), at * 10, at * 10 + 9, 40)).collect();
+        assert_eq!(overlap_splits(&next, (0, 99), 100), [30, 60]);
+        assert_eq!(overlap_splits(&next, (25, 69), 100), [50]);
+        assert_eq!(overlap_splits(&[], (0, 99), 100), [] as [u32; 0]);
+    }
 }

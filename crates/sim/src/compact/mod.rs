@@ -10,7 +10,7 @@ mod leveled;
 mod order;
 mod targets;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod universal;
 
 use std::fmt;

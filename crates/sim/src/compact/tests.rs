@@ -7,7 +7,7 @@ use crate::tree::Entry;
 const MIB: u64 = 1 << 20;
 
 /// A file of these bytes over these ids.
-pub(super) fn file(number: u64, smallest: u32, largest: u32, bytes: u64) -> File {
+pub(crate) fn file(number: u64, smallest: u32, largest: u32, bytes: u64) -> File {
     let mut ids = vec![smallest];
     if largest > smallest {
         ids.push(largest);
