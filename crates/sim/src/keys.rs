@@ -338,7 +338,9 @@ mod tests {
         let kind = Distribution::Latest { theta: 0.99, inserts: 0.5 };
         let mut writer = KeyStream::new(&kind, 10_000, 1, 3);
         let mut reader = writer.reader(4);
-        (0..10_000).for_each(|_| drop(writer.next_id()));
+        for _ in 0..10_000 {
+            let _ = writer.next_id();
+        }
         let newest = writer.scatter.of(writer.at) as u32;
         let count = |reader: &mut KeyStream| (0..2000).filter(|_| reader.next_id() == newest).count();
         assert!(count(&mut reader) < 10);

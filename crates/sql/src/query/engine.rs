@@ -27,6 +27,7 @@ use super::multisets::Multisets;
 use super::numbers::Numbers;
 use super::read::ReadTexts;
 use super::share::ShareTotals;
+use super::sorted_once::{self, SortedOnce};
 use super::sums::WideSums;
 use crate::batch::BATCH_ROWS;
 use crate::database::Shared;
@@ -104,6 +105,9 @@ fn optimizer_rules() -> Vec<Arc<dyn OptimizerRule + Send + Sync>> {
     let mut rules = Optimizer::new().rules;
     let constants = rules.iter().position(|rule| rule.name() == "simplify_expressions");
     rules.insert(constants.map_or(0, |at| at + 1), Arc::new(Days));
+    if let Some(sorts) = rules.iter_mut().find(|rule| rule.name() == sorted_once::INSTEAD_OF) {
+        *sorts = Arc::new(SortedOnce);
+    }
     rules.push(Arc::new(LateColumns));
     rules
 }

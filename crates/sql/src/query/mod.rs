@@ -33,6 +33,7 @@ mod scan;
 mod sequences;
 mod share;
 mod single;
+mod sorted_once;
 mod spans;
 mod stream;
 mod sums;
