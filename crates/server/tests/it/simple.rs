@@ -98,7 +98,7 @@ fn clients_of_other_time_zones() {
         client.send_raw(&startup(&[("user", "ann"), ("database", "test"), (name, "America/New_York")]));
         let told = client.until_ready();
         assert!(told.starts_with("R 0\n") && told.ends_with("Z I\n"), "{told}");
-        assert_eq!(client.query("show timezone"), "T TimeZone:25\nD UTC\nC SHOW\nZ I\n");
+        assert_eq!(client.query("show timezone"), "T timezone:25\nD UTC\nC SHOW 1\nZ I\n");
         assert_eq!(client.query("set timezone = 'Europe/Berlin'"), "E ERROR 0A000\nZ I\n");
         assert_eq!(client.query("set timezone = 'UTC'"), "C SET\nZ I\n");
     }

@@ -87,11 +87,11 @@ fn merges(from: &mut ast::TableWithJoins) -> (bool, bool) {
 ///
 /// Errors: 42703 and 42702 for columns of USING; 0A000 where too little is known of the tables.
 pub(super) fn merge(query: &mut ast::Query, lookup: Lookup<'_>) -> Result<()> {
-    let mut order = match &mut query.order_by {
+    let order = match &mut query.order_by {
         Some(ast::OrderBy { kind: ast::OrderByKind::Expressions(order), .. }) => Some(order),
         _ => None,
     };
-    in_body(&mut query.body, order.as_deref_mut().map_or(&mut [], Vec::as_mut_slice), lookup)
+    in_body(&mut query.body, order.map_or(&mut [], Vec::as_mut_slice), lookup)
 }
 
 fn in_body(body: &mut SetExpr, order: &mut [ast::OrderByExpr], lookup: Lookup<'_>) -> Result<()> {
