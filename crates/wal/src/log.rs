@@ -83,12 +83,15 @@ impl Log {
         }
         let mut known = adopt(&shared, &tail)?;
         let appender = Appender::begin(Arc::clone(&shared), previous)?;
-        if let Some(empty) = &tail.empty {
-            // ORDER: a newer header is on stable storage before this one goes. How far the log has reached would be unknown otherwise, and whoever remembers positions
-            // would see them a second time.
+        if !tail.cut.is_empty() {
+            // ORDER: a newer header is on stable storage before these go. How far the log has reached would be unknown otherwise, and whoever remembers positions
+            // would see them a second time. And where the newest of them outlives the one before it, as after a crash among these removals it could, it would be taken
+            // for the log's newest segment whose predecessors have all been released.
             shared.sync_to(appender.position())?;
-            known.remove(&fs.metadata(empty)?.id);
-            retire(&shared, &mut lock(&shared.files), &mut known, empty)?;
+            for path in &tail.cut {
+                known.remove(&fs.metadata(path)?.id);
+                retire(&shared, &mut lock(&shared.files), &mut known, path)?;
+            }
         }
         let log = Log { shared, helper: Mutex::default() };
         if options.background {
@@ -199,9 +202,9 @@ fn adopt(shared: &Shared, tail: &Tail) -> Result<BTreeSet<FileId>> {
         let (number, path, end) = (old.number, old.path.clone(), old.end);
         lock(&shared.sealed).push_back(Sealed { number, path, end, bytes: metadata.len, progress: None });
     }
-    if let Some(empty) = &tail.empty {
+    for path in &tail.cut {
         // Not to be written under a second name either.
-        known.insert(shared.fs.metadata(empty)?.id);
+        known.insert(shared.fs.metadata(path)?.id);
     }
     for path in &tail.dead {
         retire(shared, &mut files, &mut known, path)?;

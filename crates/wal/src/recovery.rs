@@ -98,8 +98,9 @@ pub struct Tail {
     pub(crate) log_id: Option<u64>,
     pub(crate) end: Lsn,
     pub(crate) reached: Lsn,
-    /// The newest segment if it has no records: it is of the log no more, and nothing else says how far that reached.
-    pub(crate) empty: Option<PathBuf>,
+    /// Segments behind the end, of the log no more: the newest if it has no records, and what was given up. The headers of newer ones say where the log
+    /// goes on before them, and nothing else says how far it reached, so none goes before there is a new header.
+    pub(crate) cut: Vec<PathBuf>,
     /// Of the last segment of the log, if it has one.
     pub(crate) salt: u64,
     /// The segments of the log, oldest first.
@@ -247,9 +248,8 @@ impl Recovery {
         // The mark at the end has said what it had to say, and need not be made durable.
         self.offset = self.close_mark.unwrap_or(self.offset);
         // Nor does a segment that was begun and has no records.
-        let mut empty = None;
         if self.links.len() == self.index + 1 && self.offset == HEADER_BYTES {
-            empty = self.links.pop().map(|link| link.path);
+            self.links.pop();
             self.index = self.index.saturating_sub(1);
             self.offset = self.sealed_end;
         }
@@ -262,13 +262,16 @@ impl Recovery {
         let alive = |path: &PathBuf| segments.iter().any(|old| old.path == *path);
         // Free names first: a file with two names keeps that one.
         let all = self.listing.free.iter().chain(&self.listing.segments).map(|(_, path)| path);
-        let dead = all.filter(|path| !alive(path) && empty.as_ref() != Some(*path)).cloned().collect();
+        let last = segments.last().map_or(0, |old| old.number);
+        let behind = self.listing.segments.iter().filter(|(number, _)| *number > last);
+        let cut: Vec<PathBuf> = behind.map(|(_, path)| path.clone()).collect();
+        let dead = all.filter(|path| !alive(path) && !cut.contains(path)).cloned().collect();
         Ok(Tail {
             dir: self.dir.clone(),
             log_id: self.log_id,
             end: self.position(),
             reached,
-            empty,
+            cut,
             salt: self.links.last().map_or(0, |link| link.header.salt),
             dead,
             stray: self.listing.stray.clone(),
