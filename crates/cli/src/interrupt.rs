@@ -1,7 +1,7 @@
 //! Ctrl-C in commands that have something to put away.
 
 use std::io::{self, Write};
-use std::process;
+use std::process::{self, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -50,10 +50,21 @@ impl Outlasted {
         Ok(Outlasted(asked))
     }
 
-    /// Whether it was pressed.
-    pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+    /// Whether it was pressed until a program had ended so. What the program ended by counts as well: it may have ended before this process has heard of it.
+    pub fn was_pressed(&self, ended: ExitStatus) -> bool {
+        self.0.load(Ordering::Relaxed) || is_by_ctrl_c(ended)
     }
+}
+
+#[cfg(unix)]
+fn is_by_ctrl_c(ended: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    ended.signal() == Some(i32::from(EXIT_CODE) - 128)
+}
+
+#[cfg(not(unix))]
+fn is_by_ctrl_c(_: ExitStatus) -> bool {
+    false
 }
 
 /// Ctrl-C where it ends a statement, and the program only where nobody is there to go on.

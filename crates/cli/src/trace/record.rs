@@ -61,7 +61,7 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordArgs) -> Result<Outcome> {
         output.json(&json!({ "trace": null }))?;
     }
     output.finish()?;
-    if !status.success() && interrupted.is_set() {
+    if !status.success() && interrupted.was_pressed(status) {
         return Err(Error::Interrupted(format!("{} ended with {status}", program.display())));
     }
     if !status.success() {

@@ -190,6 +190,10 @@ fn ctrl_c_is_the_programs() {
         assert!(ran.text().contains(&format!("{script}.trace: 1 operations")), "{script}: {}", ran.text());
         assert!(ran.err.contains(told), "{script}: {}", ran.err);
     }
+    // It may end before this process has heard of Ctrl-C itself: here it never does.
+    scratch.write("alone", "cairn kv get s a; kill -INT $$");
+    let ran = scratch.shell("cairn trace record -o alone.trace -- bash alone");
+    assert_eq!(ran.code, 130, "{}", ran.err);
 }
 
 /// Goal: statistics come as text, JSON and a page, and of damaged files what can be had. Method: a trace, one cut, something else.

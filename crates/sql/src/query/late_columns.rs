@@ -13,7 +13,9 @@
 //!                                                            the table: id, name, address
 //! ```
 
-use datafusion::common::{Column, Constraint, JoinType};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, JoinType};
+use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, Sort, TableScan, TableScanBuilder,
@@ -21,6 +23,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use cairn_vfs::sync::Arc;
+
+use super::provider::Provider;
 
 /// Rows that are worth looking up at most.
 const ROWS: usize = 1_000;
@@ -38,12 +42,7 @@ impl OptimizerRule for LateColumns {
         Some(ApplyOrder::TopDown)
     }
 
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _: &dyn OptimizerConfig,
-    ) -> Result<datafusion::common::tree_node::Transformed<LogicalPlan>> {
-        use datafusion::common::tree_node::Transformed;
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Sort(sort) = &plan else { return Ok(Transformed::no(plan)) };
         if sort.fetch.is_none_or(|rows| rows > ROWS) {
             return Ok(Transformed::no(plan));
@@ -240,12 +239,10 @@ fn unaliased(expr: &Expr) -> &Expr {
     }
 }
 
-/// The columns of a table's primary key.
-fn primary_key(scan: &TableScan) -> Option<&[usize]> {
-    scan.source.constraints()?.iter().find_map(|constraint| match constraint {
-        Constraint::PrimaryKey(columns) => Some(columns.as_slice()),
-        Constraint::Unique(_) => None,
-    })
+/// The columns of a table's primary key; `None` where it has none.
+fn primary_key(scan: &TableScan) -> Option<Vec<usize>> {
+    let key = source_as_provider(&scan.source).ok()?.downcast_ref::<Provider>()?.primary_key();
+    (!key.is_empty()).then_some(key)
 }
 
 /// The table's column that a column of a plan is, as it is: no row of the plan has NULL in the place of the table's row.

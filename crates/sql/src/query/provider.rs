@@ -4,11 +4,11 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use async_trait::async_trait;
 use cairn_table::Table;
 use cairn_table::row::Type;
-use cairn_table::schema::{ColumnType, KeyColumn};
+use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
-use datafusion::common::{ColumnStatistics, Constraint, Constraints, DFSchema, Statistics};
+use datafusion::common::{ColumnStatistics, DFSchema, Statistics};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -26,12 +26,11 @@ use crate::expr::Node;
 /// The column that says which row it is, for statements that change rows.
 pub(super) const ROW_KEY: &str = "ctid";
 
-/// A table.
+/// A table. DataFusion is told of no constraints: what it derives from them is more than they say (`rewrite/dependents.rs`).
 #[derive(Debug)]
 pub(super) struct Provider {
     table: Arc<Table>,
     schema: SchemaRef,
-    constraints: Constraints,
 }
 
 impl Provider {
@@ -43,17 +42,7 @@ impl Provider {
         if with_key {
             fields.push(Field::new(ROW_KEY, DataType::BinaryView, false));
         }
-        let own = (!def.primary_key.is_empty())
-            .then(|| Constraint::PrimaryKey(def.primary_key.iter().map(|key| key.column).collect()));
-        // There may be any number of NULLs in a unique column, and DataFusion would take them for one another's rows.
-        let is_never_null =
-            |key: &KeyColumn| def.columns.get(key.column).is_some_and(|column| !column.nullable);
-        let unique =
-            def.indexes.iter().filter(|index| index.unique && index.columns.iter().all(is_never_null));
-        let unique =
-            unique.map(|index| Constraint::Unique(index.columns.iter().map(|key| key.column).collect()));
-        let constraints = Constraints::new_unverified(own.into_iter().chain(unique).collect());
-        Provider { table: Arc::clone(table), schema: Arc::new(Schema::new(fields)), constraints }
+        Provider { table: Arc::clone(table), schema: Arc::new(Schema::new(fields)) }
     }
 }
 
@@ -61,10 +50,6 @@ impl Provider {
 impl TableProvider for Provider {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
-    }
-
-    fn constraints(&self) -> Option<&Constraints> {
-        Some(&self.constraints)
     }
 
     fn table_type(&self) -> TableType {
@@ -151,6 +136,11 @@ impl Provider {
 
     pub fn table_id(&self) -> u32 {
         self.table.id()
+    }
+
+    /// The columns of the table's primary key.
+    pub fn primary_key(&self) -> Vec<usize> {
+        self.table.def().primary_key.iter().map(|key| key.column).collect()
     }
 
     fn kind(&self, column: usize) -> ColumnType {

@@ -14,38 +14,44 @@ pub(crate) fn groups(select: &Select) -> bool {
     }
 }
 
+const AGGREGATES: &[&str] = &[
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "array_agg",
+    "string_agg",
+    "json_agg",
+    "jsonb_agg",
+    "bool_and",
+    "bool_or",
+    "every",
+    "bit_and",
+    "bit_or",
+    "first_value",
+    "last_value",
+    "stddev",
+    "stddev_samp",
+    "stddev_pop",
+    "variance",
+    "var_samp",
+    "var_pop",
+    "corr",
+    "median",
+];
+
+/// Whether an expression is an aggregate.
+pub(crate) fn is_call_of_aggregate(expr: &Expr) -> bool {
+    matches!(expr, Expr::Function(function)
+        if function.over.is_none() && AGGREGATES.contains(&last_name(&function.name).as_str()))
+}
+
 /// Whether an expression has an aggregate in it.
 pub(crate) fn is_aggregate(expr: &Expr) -> bool {
-    const AGGREGATES: &[&str] = &[
-        "count",
-        "sum",
-        "min",
-        "max",
-        "avg",
-        "array_agg",
-        "string_agg",
-        "json_agg",
-        "jsonb_agg",
-        "bool_and",
-        "bool_or",
-        "every",
-        "bit_and",
-        "bit_or",
-        "first_value",
-        "last_value",
-        "stddev",
-        "stddev_samp",
-        "stddev_pop",
-        "variance",
-        "var_samp",
-        "var_pop",
-        "corr",
-        "median",
-    ];
     let mut found = false;
     let _ = visit_expressions(expr, |expr| {
-        found |= matches!(expr, Expr::Function(function)
-            if function.over.is_none() && AGGREGATES.contains(&last_name(&function.name).as_str()));
+        found |= is_call_of_aggregate(expr);
         ControlFlow::<()>::Continue(())
     });
     found

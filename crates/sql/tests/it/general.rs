@@ -733,21 +733,3 @@ fn refused_rather_than_wrong() {
     run(&mut c, "set time zone local");
     run(&mut c, "reset timezone");
 }
-
-/// A primary key tells the columns of its own table, and no others of groups that it is among: nothing that rows are sorted by is left out for it.
-#[test]
-fn groups_by_two_keys_are_sorted_by_both() {
-    let mut c = database().connect();
-    run(&mut c, "create table node (id int primary key, up int)");
-    run(&mut c, "insert into node select g, 2 - g % 2 from generate_series(1, 12) as s(g)");
-    let groups = "from node as p join node as q on q.up = p.id group by p.id, q.id";
-    let all: Vec<String> =
-        (1..=2).flat_map(|up| (up..=12).step_by(2).map(move |id| format!("{up}|{id}|1"))).collect();
-    assert_eq!(ask(&mut c, &format!("select p.id, q.id, count(*) {groups} order by p.id, q.id")), all);
-    assert_eq!(ask(&mut c, &format!("select p.id, q.id, count(*) {groups} order by 3, 1, 2, 1")), all);
-    let last: Vec<&String> = all.iter().rev().take(8).collect();
-    let backward = format!("select p.id, q.id, count(*) {groups} order by 3 desc, 1 desc, 2 desc limit 8");
-    assert_eq!(ask(&mut c, &backward).iter().collect::<Vec<_>>(), last);
-    let twice = "select p.id, p.up from node as p join node as q on q.up = p.id group by p.id, p.up, p.id order by p.id, p.up, p.id";
-    assert_eq!(ask(&mut c, twice), ["1|1", "2|2"]);
-}

@@ -16,6 +16,7 @@ mod copy;
 mod dependents;
 mod direct;
 mod general;
+mod groups;
 mod joins;
 mod large;
 mod late_columns;

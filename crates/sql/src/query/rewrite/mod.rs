@@ -1,5 +1,6 @@
 //! What PostgreSQL says and DataFusion does not understand, said otherwise.
 
+mod dependents;
 mod groups;
 mod names;
 mod notation;
@@ -149,6 +150,7 @@ impl Rewriter<'_> {
     /// Sees to what ORDER BY shares with the query that it is of.
     fn query(&self, query: &mut ast::Query) -> Result<()> {
         using::merge(query, self.lookup)?;
+        dependents::list(query, self.lookup);
         match &mut *query.body {
             ast::SetExpr::Select(select) => windows::spell_out(select, query.order_by.as_mut()),
             _ => Ok(()),

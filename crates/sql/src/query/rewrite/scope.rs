@@ -6,7 +6,7 @@ use cairn_table::Catalog;
 use datafusion::sql::sqlparser::ast::{self, Expr, TableFactor};
 
 use crate::pg_catalog::system_columns;
-use crate::syntax::{ident, last_name, qualified};
+use crate::syntax::{TableName, ident, last_name, qualified};
 
 /// Where names of tables are looked up.
 #[derive(Debug, Clone, Copy)]
@@ -105,6 +105,29 @@ impl Lookup<'_> {
         }
     }
 
+    /// The places of the columns that a table of the catalog has its primary key of; none of anything else.
+    pub(super) fn primary_key(&self, factor: &TableFactor) -> Vec<usize> {
+        let TableFactor::Table { name, args: None, .. } = factor else { return Vec::new() };
+        let Ok(name) = qualified(name) else { return Vec::new() };
+        let is_own = name.schema.is_none() && self.own.iter().any(|(own, _)| *own == name.name);
+        // What is found first counts, and may be a view.
+        let is_it = |schema: &&str| {
+            self.catalog.table(schema, &name.name).is_some()
+                || self.catalog.view(schema, &name.name).is_some()
+        };
+        let schema = self.schemas(&name).into_iter().find(is_it).filter(|_| !is_own);
+        let table = schema.and_then(|schema| self.catalog.table(schema, &name.name));
+        table.map_or_else(Vec::new, |table| table.def().primary_key.iter().map(|key| key.column).collect())
+    }
+
+    /// Where a name may be.
+    fn schemas<'n>(&'n self, name: &'n TableName) -> Vec<&'n str> {
+        match &name.schema {
+            Some(schema) => vec![schema],
+            None => self.search_path.iter().map(String::as_str).collect(),
+        }
+    }
+
     /// The columns of a table or view of this name; `None` where it is none that is known, as a name of WITH.
     fn columns(&self, name: &ast::ObjectName) -> Option<Vec<String>> {
         let name = qualified(name).ok()?;
@@ -113,11 +136,7 @@ impl Lookup<'_> {
         {
             return columns.clone();
         }
-        let schemas: Vec<&str> = match &name.schema {
-            Some(schema) => vec![schema],
-            None => self.search_path.iter().map(String::as_str).collect(),
-        };
-        let own = schemas.iter().find_map(|schema| {
+        let own = self.schemas(&name).into_iter().find_map(|schema| {
             let table = self.catalog.table(schema, &name.name);
             let columns = table.map(|table| {
                 table.def().columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>()

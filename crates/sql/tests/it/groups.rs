@@ -1,0 +1,128 @@
+//! Goal: groups are made by all that they are to be made by, sorted by all that they are to be sorted by, and a primary key among them tells the columns of its own table and no others. Method: two tables that refer to
+//! each other's rows, and answers that follow from how they were made.
+
+use crate::support::{ask, database, fails, run};
+
+fn nodes() -> cairn_sql::Connection {
+    let mut c = database().connect();
+    run(&mut c, "create table node (id int primary key, up int, name text)");
+    run(&mut c, "insert into node select g, 2 - g % 2, 'n' || g from generate_series(1, 12) as s(g)");
+    c
+}
+
+const PAIRS: &str = "from node as p join node as q on q.up = p.id group by p.id, q.id";
+
+/// Rows of pairs: those above have odd and even ones below.
+fn pairs() -> Vec<String> {
+    (1..=2).flat_map(|up| (up..=12).step_by(2).map(move |id| format!("{up}|{id}|1"))).collect()
+}
+
+#[test]
+fn groups_by_two_keys_are_sorted_by_both() {
+    let (mut c, all) = (nodes(), pairs());
+    assert_eq!(ask(&mut c, &format!("select p.id, q.id, count(*) {PAIRS} order by p.id, q.id")), all);
+    assert_eq!(ask(&mut c, &format!("select p.id, q.id, count(*) {PAIRS} order by 3, 1, 2, 1")), all);
+    let last: Vec<&String> = all.iter().rev().take(8).collect();
+    let backward = format!("select p.id, q.id, count(*) {PAIRS} order by 3 desc, 1 desc, 2 desc limit 8");
+    assert_eq!(ask(&mut c, &backward).iter().collect::<Vec<_>>(), last);
+    let twice = "select p.id, p.up from node as p join node as q on q.up = p.id group by p.id, p.up, p.id order by p.id, p.up, p.id";
+    assert_eq!(ask(&mut c, twice), ["1|1", "2|2"]);
+}
+
+/// Of groups of groups none is left out, whether or not what they are made by is shown.
+#[test]
+fn groups_of_groups_by_two_keys() {
+    let mut c = nodes();
+    let inner = format!("(select p.id as pid, q.id as qid, count(*) as n {PAIRS}) as g");
+    assert_eq!(
+        ask(&mut c, &format!("select count(*) from (select distinct pid, qid from {inner}) as d")),
+        ["12"]
+    );
+    let sums = ask(&mut c, &format!("select pid, sum(n) from {inner} group by pid, qid order by pid"));
+    assert_eq!(sums, [vec!["1|1"; 6], vec!["2|1"; 6]].concat());
+    let sums = ask(&mut c, &format!("select pid, sum(n) from {inner} group by pid order by pid"));
+    assert_eq!(sums, ["1|6", "2|6"]);
+    assert_eq!(
+        ask(&mut c, &format!("select pid, qid, sum(n) from {inner} group by pid, qid order by 1, 2")),
+        pairs()
+    );
+}
+
+/// What a primary key tells need not be listed, wherever it is looked at; what it does not tell has to be.
+#[test]
+fn columns_that_a_key_tells() {
+    let mut c = nodes();
+    run(&mut c, "create table pair (a int, b int, note text, primary key (b, a))");
+    run(&mut c, "insert into pair select g % 3, g / 3, 'p' || g from generate_series(0, 11) as s(g)");
+    run(&mut c, "create view seen as select * from node");
+    let six = ["1|n1|6", "2|n2|6"];
+    for (sql, expected) in [
+        (
+            "select p.id, p.name, count(*) from node p join node q on q.up = p.id group by p.id order by 1",
+            &six[..],
+        ),
+        (
+            "select p.id, p.name, count(*) from node p join node q on q.up = p.id group by 1 order by p.name",
+            &six,
+        ),
+        (
+            "select p.id as k, p.name, count(*) from node p join node q on q.up = p.id group by k order by p.name",
+            &six,
+        ),
+        (
+            "select p.id, p.name, count(*) from node p join node q on q.up = p.id group by (p.id) having p.name > 'n' order by p.up",
+            &six,
+        ),
+        (
+            "select q.id, q.name, count(*) as many from pair join node q on q.id = pair.a group by q.id order by upper(q.name)",
+            &["1|n1|4", "2|n2|4"],
+        ),
+        (
+            "select p.*, count(*) from node p join node q on q.up = p.id group by p.id order by id",
+            &["1|1|n1|6", "2|2|n2|6"],
+        ),
+        (
+            "select id, up, name || '!' as called from node where id < 3 group by id order by called",
+            &["1|1|n1!", "2|2|n2!"],
+        ),
+        ("select * from node where id < 3 group by id order by id", &["1|1|n1", "2|2|n2"]),
+        (
+            "select note, count(*) from pair join node on up = a group by pair.a, pair.b having b = 1 order by note",
+            &["p4|6", "p5|6"],
+        ),
+        (
+            "select p.id, max(p.name), min(q.name) from node p join node q on q.up = p.id group by p.id order by 1",
+            &["1|n1|n1", "2|n2|n10"],
+        ),
+        // Of rows that the join has not found all columns are NULL.
+        (
+            "select p.id, p.name, count(*) from pair left join node p on p.id = pair.a group by p.id order by 1",
+            &["1|n1|4", "2|n2|4", "NULL|NULL|4"],
+        ),
+        (
+            "select id, p.name, count(*) from node p join node q using (id) where id < 3 group by id order by id",
+            &["1|n1|1", "2|n2|1"],
+        ),
+        (
+            "select p.id, (select max(q.name) from node q where q.up = p.up and q.id < 4) from node p where p.id in (1, 2) group by p.id order by 1",
+            &["1|n3", "2|n2"],
+        ),
+        (
+            "select id, name from node where id = 1 group by id union all select up, name from node where id = 2 group by id order by 2",
+            &["1|n1", "2|n2"],
+        ),
+    ] {
+        assert_eq!(ask(&mut c, sql), expected, "{sql}");
+    }
+    for sql in [
+        "select p.id, q.name from node p join node q on q.up = p.id group by p.id",
+        "select note from pair group by a",
+        "select id, name from seen group by id",
+        "with w as (select * from node) select id, name from w group by id",
+        "select d.id, d.name from (select * from node) d group by d.id",
+        "select up, name from node group by up",
+        "select p.id from node p join node q on q.up = p.id group by p.id order by q.id",
+    ] {
+        assert_eq!(fails(&mut c, sql), "42803", "{sql}");
+    }
+}
