@@ -36,7 +36,7 @@ impl Grouped {
         (limit, offset): (Option<Node>, Option<Node>),
         binder: &mut Binder<'_>,
     ) -> Result<(Select, Vec<Column>)> {
-        if parts.locks {
+        if parts.locks.is_some() {
             return Err(Failure::Unknown);
         }
         let slot_of = |expr: &Expr, binder: &mut Binder<'_>| match binder.compiler(scope).output(expr) {
@@ -81,7 +81,7 @@ impl Grouped {
             access: Some(access),
             joined: None,
             condition: None,
-            locks: false,
+            locks: None,
             output: Output::Groups(Grouped { columnar, items }),
             sort,
             limit,

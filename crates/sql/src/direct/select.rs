@@ -4,16 +4,18 @@ use cairn_table::Table;
 use cairn_table::row::{Order, Type};
 use cairn_vfs::sync::Arc;
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, LimitClause, OrderBy, OrderByKind, Query, Select as SelectTree, SelectFlavor,
-    SelectItem, SetExpr, Value,
+    Expr, GroupByExpr, LimitClause, LockClause, NonBlock, OrderBy, OrderByKind, Query, Select as SelectTree,
+    SelectFlavor, SelectItem, SetExpr, Value,
 };
 
 use super::columnar::Columnar;
 use super::join::{Level, Tables};
 use super::{Access, Aggregate, Binder, Grouped, Wanted};
+use crate::error::Error;
 use crate::expr::{Failure, Node, Scope};
 use crate::outcome::Column;
-use crate::syntax::ident;
+use crate::sqlstate::UNDEFINED_TABLE;
+use crate::syntax::{ident, last_name};
 
 type Result<T, E = Failure> = std::result::Result<T, E>;
 
@@ -30,7 +32,7 @@ pub(crate) struct Select {
     /// Without FROM; with FOR UPDATE, for another look at rows that are locked.
     pub condition: Option<Node>,
     /// FOR UPDATE.
-    pub locks: bool,
+    pub locks: Option<Locks>,
     pub output: Output,
     pub sort: Option<Sort>,
     pub limit: Option<Node>,
@@ -58,10 +60,38 @@ pub(crate) struct Sort {
     pub keys: Vec<(Node, Order)>,
 }
 
+/// What FOR UPDATE does about a row that somebody else has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Locks {
+    Wait,
+    /// NOWAIT.
+    Fail,
+    /// SKIP LOCKED.
+    Skip,
+}
+
+impl Locks {
+    /// Of several, the one that waits least, as in PostgreSQL.
+    fn of(clauses: &[LockClause]) -> Option<Locks> {
+        let of_one = |clause: &LockClause| match clause.nonblock {
+            None => Locks::Wait,
+            Some(NonBlock::SkipLocked) => Locks::Skip,
+            Some(NonBlock::Nowait) => Locks::Fail,
+        };
+        let mut all = clauses.iter().map(of_one);
+        let first = all.next()?;
+        Some(all.fold(first, |one, other| match (one, other) {
+            (Locks::Fail, _) | (_, Locks::Fail) => Locks::Fail,
+            (Locks::Skip, _) | (_, Locks::Skip) => Locks::Skip,
+            (Locks::Wait, Locks::Wait) => Locks::Wait,
+        }))
+    }
+}
+
 /// The parts of a query that this path looks at; others are for the general path.
 pub(super) struct Parts<'a> {
     /// FOR UPDATE and the like.
-    pub locks: bool,
+    pub locks: Option<Locks>,
     pub select: &'a SelectTree,
     pub groups: &'a [Expr],
     pub order: Option<&'a OrderBy>,
@@ -73,7 +103,6 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
     let SetExpr::Select(select) = &*query.body else { return None };
     let plain_query = query.with.is_none()
         && query.fetch.is_none()
-        && query.locks.iter().all(|lock| lock.nonblock.is_none())
         && query.for_clause.is_none()
         && query.settings.is_none()
         && query.format_clause.is_none()
@@ -107,7 +136,7 @@ fn parts(query: &Query) -> Option<Parts<'_>> {
         }
         Some(_) => return None,
     };
-    let locks = !query.locks.is_empty();
+    let locks = Locks::of(&query.locks);
     Some(Parts { locks, select, groups, order: query.order_by.as_ref(), limit, offset })
 }
 
@@ -128,6 +157,7 @@ impl Select {
             return join(&parts, binder);
         }
         let (table, alias) = binder.only_table(&parts.select.from)?;
+        check_of(&query.locks, alias.as_deref().unwrap_or(&table.def().name))?;
         let scope = Scope::of_table(&table, alias.as_deref());
         let conjuncts = match &parts.select.selection {
             Some(expr) => binder.compiler(&scope).condition(expr)?.conjuncts(),
@@ -138,7 +168,7 @@ impl Select {
         if !parts.groups.is_empty() {
             return Grouped::plan(&parts, (&table, &scope), conjuncts, (limit, offset), binder);
         }
-        if !parts.locks
+        if parts.locks.is_none()
             && let Some((aggregates, columns)) = Aggregate::all(&parts.select.projection, &scope, binder)?
         {
             if parts.order.is_some() || limit.is_some() || offset.is_some() {
@@ -161,14 +191,11 @@ impl Select {
             .collect();
         let wanted = Wanted { columns: &looked_at, order: by_columns.as_deref().unwrap_or_default() };
         let has_condition = !conjuncts.is_empty();
-        let condition = if parts.locks { Node::all(conjuncts.clone()) } else { None };
+        let condition = if parts.locks.is_some() { Node::all(conjuncts.clone()) } else { None };
         let (access, mut ordered) = Access::plan(&table, conjuncts, &wanted);
         ordered &= by_columns.is_some();
         let sort = if ordered { None } else { Some(Sort { keys: order }) };
-        if parts.locks && sort.is_some() {
-            return Err(Failure::Unknown);
-        }
-        let is_large = !parts.locks && table.rows() > LARGE;
+        let is_large = parts.locks.is_none() && table.rows() > LARGE;
         // Sorting much takes a sort that can go to the disk.
         let sorts_much = sort.is_some() && access.range.prefix.is_empty() && access.range.any_of.is_none();
         if is_large && !access.range.is_point && (access.is_full() && has_condition || sorts_much) {
@@ -190,6 +217,18 @@ impl Select {
             columnar: None,
         };
         Ok((select, columns))
+    }
+}
+
+/// Sees that the tables of FOR UPDATE OF are the only one that there is.
+fn check_of(clauses: &[LockClause], only: &str) -> Result<()> {
+    let mut named = clauses.iter().filter_map(|clause| clause.of.as_ref()).map(last_name);
+    match named.find(|name| name != only) {
+        None => Ok(()),
+        Some(other) => {
+            let what = format!("relation \"{other}\" in FOR UPDATE clause not found in FROM clause");
+            Err(Error::new(UNDEFINED_TABLE, what).into())
+        }
     }
 }
 
@@ -246,7 +285,7 @@ fn without_table(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, 
         access: None,
         joined: None,
         condition,
-        locks: false,
+        locks: None,
         output: Output::Nodes(nodes),
         sort: None,
         limit,
@@ -259,7 +298,7 @@ fn without_table(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, 
 
 /// Several tables, each found by the keys that those before it give.
 fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Column>)> {
-    if parts.locks {
+    if parts.locks.is_some() {
         return Err(Failure::Unknown);
     }
     let tables = Tables::of(&parts.select.from, binder)?;
@@ -308,7 +347,7 @@ fn join(parts: &Parts<'_>, binder: &mut Binder<'_>) -> Result<(Select, Vec<Colum
         access: Some(ordered.last),
         joined: Some((ordered.levels, ordered.params)),
         condition: None,
-        locks: false,
+        locks: None,
         output,
         sort: if order.is_empty() { None } else { Some(Sort { keys: order }) },
         limit,
@@ -347,7 +386,7 @@ fn aggregate(table: &Arc<Table>, conjuncts: Vec<Node>, aggregates: Vec<Aggregate
         access: Some(access),
         joined: None,
         condition: None,
-        locks: false,
+        locks: None,
         output: Output::Aggregates(aggregates),
         sort: None,
         limit: None,

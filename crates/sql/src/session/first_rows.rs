@@ -11,22 +11,22 @@ use crate::expr::{Env, compare};
 const AT_ONCE: usize = 1024;
 
 /// What a row is sorted by, and the row.
-type Sortable = (Vec<Datum>, Vec<Datum>);
+type Sortable<T> = (Vec<Datum>, T);
 
-/// Rows from which the first few are wanted, in an order or as they come.
+/// Rows, or what stands for them, from which the first few are wanted, in an order or as they come.
 #[derive(Debug)]
-pub(super) struct FirstRows<'s> {
+pub(super) struct FirstRows<'s, T> {
     sort: Option<&'s Sort>,
     skip: usize,
     left: usize,
-    rows: Vec<Sortable>,
+    rows: Vec<Sortable<T>>,
 }
 
 fn to_len(count: u64) -> usize {
     usize::try_from(count).unwrap_or(usize::MAX)
 }
 
-impl<'s> FirstRows<'s> {
+impl<'s, T> FirstRows<'s, T> {
     /// Those of LIMIT behind those of OFFSET.
     pub fn new(sort: Option<&'s Sort>, skip: u64, left: u64) -> Self {
         FirstRows { sort, skip: to_len(skip), left: to_len(left), rows: Vec::new() }
@@ -44,7 +44,7 @@ impl<'s> FirstRows<'s> {
     /// Takes a row. `env` is what the expressions of the order look at.
     ///
     /// Errors: theirs.
-    pub fn push(&mut self, env: &Env<'_>, row: Vec<Datum>) -> Result<()> {
+    pub fn push(&mut self, env: &Env<'_>, row: T) -> Result<()> {
         let Some(sort) = self.sort else {
             self.rows.push((Vec::new(), row));
             return Ok(());
@@ -60,7 +60,7 @@ impl<'s> FirstRows<'s> {
     }
 
     /// The rows that are wanted, in their order.
-    pub fn finish(mut self) -> Vec<Vec<Datum>> {
+    pub fn finish(mut self) -> Vec<T> {
         if let Some(sort) = self.sort {
             self.rows.sort_by(|a, b| order_of(sort, a, b));
         }
@@ -68,7 +68,7 @@ impl<'s> FirstRows<'s> {
     }
 }
 
-fn order_of(sort: &Sort, (a, _): &Sortable, (b, _): &Sortable) -> Ordering {
+fn order_of<T>(sort: &Sort, (a, _): &Sortable<T>, (b, _): &Sortable<T>) -> Ordering {
     let by = sort.keys.iter().zip(a.iter().zip(b)).map(|((_, order), (a, b))| {
         let null_first = if order.nulls_first { Ordering::Less } else { Ordering::Greater };
         match (a.is_null(), b.is_null()) {

@@ -8,6 +8,7 @@ mod prepare;
 mod rules;
 mod run;
 mod settings;
+mod staged;
 mod transaction;
 mod utility;
 

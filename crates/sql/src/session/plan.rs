@@ -3,6 +3,7 @@
 use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
+use super::staged::Staged;
 use crate::copy::Copy;
 use crate::direct;
 use crate::outcome::Column;
@@ -34,6 +35,8 @@ pub(crate) enum Plan {
     Query(Query),
     /// A change whose rows come from the general path.
     Change(Change),
+    /// One whose subqueries lock rows.
+    Staged(Staged),
     Copy(Copy),
     Show(String),
     /// All others, which are short work from their trees.

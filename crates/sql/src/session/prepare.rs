@@ -6,6 +6,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 use datafusion::sql::sqlparser::ast::{self, Statement as Tree};
 
+use super::staged::Staged;
 use super::{Plan, Planned, Session};
 use crate::copy::Copy;
 use crate::direct::{Binder, Delete, Insert, Select, Update};
@@ -17,7 +18,7 @@ use crate::statement::{Statement, StatementKind};
 use crate::syntax::{DEEP, Parsed, Plain, deep, ident, one};
 
 /// What planning found out.
-type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
+pub(super) type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
 
 impl Session {
     /// Prepares the one statement of a text.
@@ -117,6 +118,26 @@ impl Session {
         {
             return Ok(found);
         }
+        if parsed.depth <= DEEP
+            && let Some(found) = Staged::plan(self, tree, types)?
+        {
+            return Ok(found);
+        }
+        self.plan_general(tree, types)
+    }
+
+    /// A plan of a tree from which [`Staged`] has taken its subqueries.
+    pub(super) fn plan_unstaged(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Found> {
+        // The direct path may give a query up while it runs, and then asks for its text.
+        if !matches!(tree, Tree::Query(_))
+            && let Some(found) = self.plan_direct(tree, types)?
+        {
+            return Ok(found);
+        }
+        self.plan_general(tree, types)
+    }
+
+    fn plan_general(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Found> {
         match tree {
             Tree::Query(_) | Tree::Explain { .. } => {
                 let (query, params, columns) = Query::plan(self, tree, types)?;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc as StdArc;
 
+use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::first_rows::FirstRows;
@@ -10,14 +11,15 @@ use super::{Plan, Planned, Session};
 use crate::copy::Started as CopyStarted;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{
-    Access, Aggregate, Cursor, Grouped, InsertRun, JoinCursor, LeafRows, Level, Output, Ranges, Select, Sort,
-    cells,
+    Access, Aggregate, Cursor, Grouped, InsertRun, JoinCursor, LeafRows, Level, Locks, Output, Ranges,
+    Select, Sort, cells,
 };
 use crate::error::{Error, Result};
 use crate::expr::{Cells, Env, Val, assign, is_assignable};
 use crate::outcome::{CommandTag, CopyIn, CopyOut, Outcome, Rows, Source};
 use crate::sqlstate::{
-    FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, PROTOCOL_VIOLATION, QUERY_CANCELED, READ_ONLY_SQL_TRANSACTION,
+    FEATURE_NOT_SUPPORTED, INTERNAL_ERROR, LOCK_NOT_AVAILABLE, PROTOCOL_VIOLATION, QUERY_CANCELED,
+    READ_ONLY_SQL_TRANSACTION,
 };
 use crate::statement::Statement;
 
@@ -89,7 +91,15 @@ impl Session {
         if strict && !statement.is_as_prepared(planned) {
             return Err(Error::new(FEATURE_NOT_SUPPORTED, "cached plan must not change result type"));
         }
-        let given = params;
+        self.start_planned(statement, planned, params)
+    }
+
+    fn start_planned(
+        &mut self,
+        statement: &Statement,
+        planned: &mut StdArc<Planned>,
+        given: &[Datum],
+    ) -> Result<Started> {
         let bound = StdArc::clone(planned);
         let params = &*bind(given, &bound.parameters)?;
         match &bound.plan {
@@ -99,7 +109,7 @@ impl Session {
                     // More than the direct path does in memory; it is not tried again.
                     let general = self.replan_general(statement)?;
                     *planned = general;
-                    self.start(statement, planned, given, strict)
+                    self.start_planned(statement, planned, given)
                 }
             },
             Plan::Insert(insert) => {
@@ -130,6 +140,20 @@ impl Session {
                 self.check_writable(change.verb())?;
                 let (count, results) = change.run(self, params)?;
                 Ok(changed(change.tag(), count, results, change.returns()))
+            }
+            Plan::Staged(staged) => {
+                let ((plan, kinds, _), params) = staged.start(self, params)?;
+                let parameters = kinds.into_iter().map(|kind| kind.unwrap_or_else(|| Type::Text.into()));
+                let filled = Planned {
+                    catalog: bound.catalog,
+                    settings: bound.settings,
+                    plan,
+                    parameters: parameters.collect(),
+                    columns: StdArc::clone(&bound.columns),
+                    kind: bound.kind,
+                };
+                *planned = StdArc::new(filled);
+                self.start_planned(statement, planned, &params)
             }
             Plan::Copy(copy) => {
                 if copy.writes() {
@@ -182,8 +206,8 @@ impl Session {
         params: &[Datum],
     ) -> Result<Started> {
         let Some(access) = &select.access else { return self.select_values(select, params) };
-        if select.locks {
-            return self.locked(select, access, params);
+        if select.locks.is_some() {
+            return Ok(Started::Rows(Source::datums(self.lock_rows(select, params)?), "SELECT", false));
         }
         if let Some((levels, count)) = &select.joined {
             return self.joined(select, (levels, access, *count), params);
@@ -331,22 +355,42 @@ impl Session {
         Ok(Some(Started::Rows(Source::datums(rows.finish()), "SELECT", false)))
     }
 
-    /// FOR UPDATE: rows are given as they are once they are locked.
-    fn locked(&mut self, select: &Select, access: &Access, params: &[Datum]) -> Result<Started> {
+    /// FOR UPDATE: rows are locked one by one until there are as many as are asked for, and given as they are once they are locked.
+    pub(super) fn lock_rows(&mut self, select: &Select, params: &[Datum]) -> Result<Vec<Vec<Datum>>> {
+        let (Some(access), Some(locks)) = (&select.access, select.locks) else { return Ok(Vec::new()) };
         self.check_writable("SELECT FOR UPDATE")?;
         let (skip, left) = self.limits(select, params)?;
         let (transaction, context) = self.parts()?;
         let env = Env::new(Cells::None, params, context);
-        let mut keys = Vec::new();
         let mut cursor = Cursor::new(access, transaction.view(), &env, Vec::new(), Default::default())?;
-        while (keys.len() as u64) < left.saturating_add(skip) && cursor.advance(access, &env)? {
-            keys.push(cursor.row(access)?.key().to_vec());
-        }
-        drop(cursor);
+        let mut sorted = match &select.sort {
+            Some(sort) => Some(keys_in_order(&mut cursor, access, sort, &env)?.into_iter()),
+            None => None,
+        };
         let mut buffer = cairn_table::RowBuf::default();
-        let mut rows = Vec::new();
-        for key in keys.iter().skip(usize::try_from(skip).unwrap_or(usize::MAX)) {
-            if !transaction.lock(&access.table, key, &mut buffer)? {
+        let (mut rows, mut key) = (Vec::new(), Vec::new());
+        let mut skipped = 0;
+        while (rows.len() as u64) < left {
+            match &mut sorted {
+                Some(keys) => match keys.next() {
+                    Some(next) => key = next,
+                    None => break,
+                },
+                None if cursor.advance(access, &env)? => {
+                    key.clear();
+                    key.extend_from_slice(cursor.row(access)?.key());
+                }
+                None => break,
+            }
+            let found = match locks {
+                Locks::Wait => transaction.lock(&access.table, &key, &mut buffer)?,
+                Locks::Skip | Locks::Fail => match transaction.try_lock(&access.table, &key, &mut buffer)? {
+                    Some(found) => found,
+                    None if locks == Locks::Skip => continue,
+                    None => return Err(not_available(access)),
+                },
+            };
+            if !found {
                 continue;
             }
             let row = buffer.row(&access.table);
@@ -356,9 +400,13 @@ impl Session {
             {
                 continue;
             }
-            rows.push(values_of(&select.output, row, &env)?);
+            if skipped < skip {
+                skipped += 1;
+            } else {
+                rows.push(values_of(&select.output, row, &env)?);
+            }
         }
-        Ok(Started::Rows(Source::datums(rows), "SELECT", false))
+        Ok(rows)
     }
 
     fn sorted(&mut self, select: &Select, access: &Access, sort: &Sort, params: &[Datum]) -> Result<Started> {
@@ -491,4 +539,20 @@ fn bind<'p>(params: &'p [Datum], types: &[ColumnType]) -> Result<Cow<'p, [Datum]
     };
     let bound = params.iter().zip(types).map(convert).collect::<Result<Vec<_>>>()?;
     Ok(Cow::Owned(bound))
+}
+
+/// The keys of the rows that a cursor finds, in another order than its own.
+fn keys_in_order(cursor: &mut Cursor, access: &Access, sort: &Sort, env: &Env<'_>) -> Result<Vec<Vec<u8>>> {
+    let mut rows = FirstRows::new(Some(sort), 0, u64::MAX);
+    while cursor.advance(access, env)? {
+        let row = cursor.row(access)?;
+        let env = Env { row: Cells::Row(row), ..*env };
+        rows.push(&env, row.key().to_vec())?;
+    }
+    Ok(rows.finish())
+}
+
+fn not_available(access: &Access) -> Error {
+    let table = &access.table.def().name;
+    Error::new(LOCK_NOT_AVAILABLE, format!("could not obtain lock on row in relation \"{table}\""))
 }

@@ -49,6 +49,17 @@ pub(crate) struct Open {
     pub fresh: bool,
 }
 
+impl Open {
+    /// It can only be taken back from here on. Where there is no savepoint to go back to that is done at once: others need not wait for what it has locked until its client says ROLLBACK. Errors: as [`Session::rollback`].
+    fn fail(&mut self) -> Result<()> {
+        let was_failed = std::mem::replace(&mut self.failed, true);
+        if !was_failed && self.savepoints.is_empty() {
+            self.transaction.abandon()?;
+        }
+        Ok(())
+    }
+}
+
 /// A savepoint.
 #[derive(Debug)]
 struct Named {
@@ -181,11 +192,8 @@ impl Session {
                     self.rollback()
                 }
             }
-            Some(open) => {
-                open.failed |= !succeeded;
-                Ok(())
-            }
-            None => Ok(()),
+            Some(open) if !succeeded => open.fail(),
+            Some(_) | None => Ok(()),
         }
     }
 
@@ -205,7 +213,8 @@ impl Session {
     /// A part of what is open, and of more than a statement, has failed: it can only be taken back.
     pub fn fail_block(&mut self) {
         if let Some(open) = self.open.as_mut().filter(|open| open.span != Span::Statement) {
-            open.failed = true;
+            // Of an error the next call hears: it marks the database.
+            let _ = open.fail();
         }
     }
 

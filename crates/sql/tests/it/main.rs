@@ -20,6 +20,7 @@ mod groups;
 mod joins;
 mod large;
 mod late_columns;
+mod locking;
 mod lookups;
 mod records;
 mod references;

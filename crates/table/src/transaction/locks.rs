@@ -22,24 +22,40 @@ impl Transaction {
     /// [`Error::SerializationFailure`] when somebody has changed it since the snapshot.
     pub(super) fn claim(&mut self, tree: u32, key: &[u8], mode: Mode, is_strict: bool) -> Result<Arc<[u8]>> {
         let state = self.known();
-        let snapshot =
-            (is_strict && self.isolation != Isolation::ReadCommitted).then_some(self.view.snapshot.csn);
         loop {
-            match self.view.db.rows.claim(tree, key, &state, mode, snapshot) {
-                Claim::Mine { key, is_new } => {
-                    if is_new {
-                        self.claims.push((tree, Arc::clone(&key)));
-                    }
-                    return Ok(key);
-                }
-                Claim::Wait(others) => {
+            match self.try_claim(&state, tree, key, mode, is_strict)? {
+                Ok(key) => return Ok(key),
+                Err(others) => {
                     let waited = self.wait_for(&state, &others);
                     waited.inspect_err(|_| self.view.db.rows.give_up(tree, key, &state))?;
                 }
-                Claim::Changed => {
-                    self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
-                    return Err(Error::SerializationFailure { what: "due to concurrent update" });
+            }
+        }
+    }
+
+    /// The row's key where it has the row now, or else those who have it; then it is in line for the row until it gives up. Errors: [`Error::SerializationFailure`] as of [`Transaction::claim`].
+    #[inline]
+    fn try_claim(
+        &mut self,
+        state: &Arc<State>,
+        tree: u32,
+        key: &[u8],
+        mode: Mode,
+        is_strict: bool,
+    ) -> Result<std::result::Result<Arc<[u8]>, Vec<Arc<State>>>> {
+        let snapshot =
+            (is_strict && self.isolation != Isolation::ReadCommitted).then_some(self.view.snapshot.csn);
+        match self.view.db.rows.claim(tree, key, state, mode, snapshot) {
+            Claim::Mine { key, is_new } => {
+                if is_new {
+                    self.claims.push((tree, Arc::clone(&key)));
                 }
+                Ok(Ok(key))
+            }
+            Claim::Wait(others) => Ok(Err(others)),
+            Claim::Changed => {
+                self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
+                Err(Error::SerializationFailure { what: "due to concurrent update" })
             }
         }
     }
@@ -87,6 +103,21 @@ impl Transaction {
     pub fn lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<bool> {
         self.check_table(table)?;
         self.claim(table.tree.root(), key, Mode::Exclusive, true)?;
+        self.locked(table, key, row)
+    }
+
+    /// As [`Transaction::lock`], and waits for nobody: `None` when somebody else has the row.
+    pub fn try_lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<Option<bool>> {
+        self.check_table(table)?;
+        let (state, tree) = (self.known(), table.tree.root());
+        if self.try_claim(&state, tree, key, Mode::Exclusive, true)?.is_err() {
+            self.view.db.rows.give_up(tree, key, &state);
+            return Ok(None);
+        }
+        self.locked(table, key, row).map(Some)
+    }
+
+    fn locked(&mut self, table: &Table, key: &[u8], row: &mut RowBuf) -> Result<bool> {
         let Some(bytes) = self.current(&table.tree, key)? else { return Ok(false) };
         let whole = self.whole(&bytes)?;
         row.set(key, whole.as_deref().unwrap_or(&bytes));

@@ -35,6 +35,20 @@ impl Transaction {
         self.spare(true)
     }
 
+    /// Undoes its changes and lets go of all that others wait for, though it is not ended yet: for one that can only be rolled back. It is not to be read with after this.
+    ///
+    /// Errors: as [`Transaction::rollback`].
+    pub fn abandon(&mut self) -> Result<()> {
+        self.is_over = true;
+        self.abort()?;
+        self.forget();
+        if let Some(snapshot) = Arc::get_mut(&mut self.view.snapshot) {
+            snapshot.let_go();
+        }
+        self.view.db.tidy_up(CLEAN);
+        Ok(())
+    }
+
     fn spare(mut self: Box<Self>, tidies_up: bool) -> Result<Option<Spare>> {
         self.forget();
         let is_alone = Arc::get_mut(&mut self.view.snapshot).map(|snapshot| snapshot.let_go()).is_some();
