@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::sqlstate::{NUMERIC_VALUE_OUT_OF_RANGE, SYNTAX_ERROR, UNDEFINED_PARAMETER};
 
 /// Parameters that a statement may have at most, as the wire protocol counts them.
-const MOST_PARAMETERS: usize = 65_535;
+pub(crate) const MOST_PARAMETERS: usize = 65_535;
 
 /// A literal; those in quotes and NULL have no type yet.
 pub(super) fn literal(value: &Value) -> Result<Typed, Failure> {

@@ -30,7 +30,7 @@ pub(crate) use outside::{Deed, scale_of_pattern};
 pub(crate) use scope::Scope;
 pub(crate) use time::extract;
 
-pub(crate) use literal::parameter;
+pub(crate) use literal::{MOST_PARAMETERS, parameter};
 
 #[cfg(test)]
 mod tests;

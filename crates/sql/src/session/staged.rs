@@ -1,6 +1,6 @@
 //! Statements with subqueries that lock rows: `UPDATE job SET .. WHERE id IN (SELECT id FROM job .. LIMIT 1 FOR UPDATE SKIP LOCKED)`.
 //!
-//! What DataFusion plans only reads. So these subqueries are run first, by the direct path, and the statement is planned each time with parameters in their places: as many as there are rows.
+//! What DataFusion plans only reads. So these subqueries are run first, by the direct path, and the statement is planned each time with parameters in their places: a list or a value in an expression, VALUES in WITH and FROM.
 //! What they find is the same whatever row the statement is at, since a subquery that looks at the statement's own row is refused.
 
 use std::ops::ControlFlow;
@@ -15,8 +15,9 @@ use super::{Plan, Session};
 use crate::datum::Datum;
 use crate::direct::{Binder, Select};
 use crate::error::{Error, Result};
-use crate::expr::{Failure, parameter};
-use crate::sqlstate::{CARDINALITY_VIOLATION, SYNTAX_ERROR};
+use crate::expr::{Failure, MOST_PARAMETERS, parameter};
+use crate::sqlstate::{CARDINALITY_VIOLATION, STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
+use crate::syntax::{Plain, one, quote_ident};
 
 /// A statement whose subqueries lock rows.
 #[derive(Debug)]
@@ -30,9 +31,20 @@ pub(crate) struct Staged {
 #[derive(Debug)]
 struct Subquery {
     select: Select,
-    kind: ColumnType,
-    /// It stands for one value, not for a list.
-    is_scalar: bool,
+    names: Vec<String>,
+    kinds: Vec<ColumnType>,
+    place: Place,
+}
+
+/// Where a subquery stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Behind IN.
+    List,
+    /// For one value.
+    Value,
+    /// In WITH, or in FROM.
+    Rows,
 }
 
 impl Staged {
@@ -40,7 +52,8 @@ impl Staged {
     ///
     /// Errors: whatever is wrong with it.
     pub fn plan(session: &mut Session, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Option<Found>> {
-        let mut finder = Finder { queries: Vec::new(), params: types.len() };
+        let mut finder =
+            Finder { queries: Vec::new(), params: types.len(), of_expressions: Vec::new(), depth: 0 };
         let _ = tree.visit(&mut finder);
         if finder.queries.is_empty() {
             return Ok(None);
@@ -52,15 +65,16 @@ impl Staged {
             params: types.to_vec(),
         };
         let mut subqueries = Vec::new();
-        for (query, is_scalar) in &finder.queries {
+        for (query, place) in &finder.queries {
             let (select, columns) = Select::plan(query, &mut binder).map_err(|failure| match failure {
                 Failure::Unknown => Error::unsupported("FOR UPDATE in this subquery"),
                 Failure::Error(error) => error,
             })?;
-            let [column] = &columns[..] else {
+            if *place != Place::Rows && columns.len() != 1 {
                 return Err(Error::new(SYNTAX_ERROR, "subquery must return only one column"));
-            };
-            subqueries.push(Subquery { select, kind: column.kind.clone(), is_scalar: *is_scalar });
+            }
+            let (names, kinds) = columns.into_iter().map(|column| (column.name, column.kind)).unzip();
+            subqueries.push(Subquery { select, names, kinds, place: *place });
         }
         let mut params = binder.params;
         params.resize(finder.params.max(params.len()), None);
@@ -79,17 +93,22 @@ impl Staged {
         let (mut all, mut counts) = (params.to_vec(), Vec::new());
         all.resize(self.params.len(), Datum::Null);
         for subquery in &self.subqueries {
-            let mut values: Vec<Datum> =
-                session.lock_rows(&subquery.select, params)?.into_iter().flatten().collect();
-            if subquery.is_scalar && values.len() > 1 {
+            let mut rows = session.lock_rows(&subquery.select, params)?;
+            if subquery.place == Place::Value && rows.len() > 1 {
                 let what = "more than one row returned by a subquery used as an expression";
                 return Err(Error::new(CARDINALITY_VIOLATION, what));
             }
-            if subquery.is_scalar && values.is_empty() {
-                values.push(Datum::Null);
+            counts.push(rows.len());
+            if subquery.stands_for(rows.len()) > rows.len() {
+                rows.push(vec![Datum::Null; subquery.kinds.len()]);
             }
-            counts.push(values.len());
-            all.extend(values);
+            all.extend(rows.into_iter().flatten());
+            if all.len() > MOST_PARAMETERS {
+                let what = format!("a subquery locks more than the {MOST_PARAMETERS} rows that it may");
+                return Err(
+                    Error::new(STATEMENT_TOO_COMPLEX, what).with_hint("Lock them in parts, with LIMIT.")
+                );
+            }
         }
         Ok((self.fill(session, &counts)?, all))
     }
@@ -98,36 +117,68 @@ impl Staged {
     fn fill(&self, session: &mut Session, counts: &[usize]) -> Result<Found> {
         let mut types = self.params.clone();
         for (subquery, count) in self.subqueries.iter().zip(counts) {
-            types.extend(std::iter::repeat_n(Some(subquery.kind.clone()), *count));
+            let row = subquery.kinds.iter().cloned().map(Some);
+            types.extend(std::iter::repeat_n(row, subquery.stands_for(*count)).flatten());
         }
         let mut tree = self.tree.clone();
-        let mut filler = Filler { counts: counts.iter(), next: self.params.len() + 1 };
+        let filled = self.subqueries.iter().zip(counts.iter().copied());
+        let mut filler = Filler { left: filled, next: self.params.len() + 1, depth: 0 };
         let _ = VisitMut::visit(&mut *tree, &mut filler);
         session.plan_unstaged(&tree, &types)
     }
 }
 
-/// The subquery of an expression that locks rows, and whether it stands for one value.
-fn locking(expr: &Expr) -> Option<(&Query, bool)> {
-    let (query, is_scalar) = match expr {
-        Expr::InSubquery { subquery, .. } => (subquery, false),
-        Expr::Subquery(subquery) => (subquery, true),
+impl Subquery {
+    /// How many rows of parameters there are for so many rows: one of NULLs where there is none and something has to be there.
+    fn stands_for(&self, rows: usize) -> usize {
+        if self.place == Place::List { rows } else { rows.max(1) }
+    }
+}
+
+/// The subquery of an expression that locks rows.
+fn locking(expr: &Expr) -> Option<(&Query, Place)> {
+    let (query, place) = match expr {
+        Expr::InSubquery { subquery, .. } => (subquery, Place::List),
+        Expr::Subquery(subquery) => (subquery, Place::Value),
         _ => return None,
     };
-    (!query.locks.is_empty()).then_some((query, is_scalar))
+    (!query.locks.is_empty()).then_some((query, place))
 }
 
 /// Finds them, and how many parameters there are.
 struct Finder {
-    queries: Vec<(Query, bool)>,
+    queries: Vec<(Query, Place)>,
     params: usize,
+    /// Where those of expressions are, which are visited as queries as well.
+    of_expressions: Vec<*const Query>,
+    /// How many queries it is within.
+    depth: usize,
 }
 
 impl Visitor for Finder {
     type Break = ();
 
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        self.depth += 1;
+        if self.depth > 1
+            && !query.locks.is_empty()
+            && !self.of_expressions.contains(&std::ptr::from_ref(query))
+        {
+            self.queries.push((query.clone(), Place::Rows));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        self.queries.extend(locking(expr).map(|(query, is_scalar)| (query.clone(), is_scalar)));
+        if let Some((query, place)) = locking(expr) {
+            self.of_expressions.push(query);
+            self.queries.push((query.clone(), place));
+        }
         if let Expr::Value(value) = expr
             && let Value::Placeholder(name) = &value.value
             && let Ok(number) = parameter(name)
@@ -139,36 +190,79 @@ impl Visitor for Finder {
 }
 
 /// Puts parameters into their places, in the order in which they are found.
-struct Filler<'c> {
-    counts: std::slice::Iter<'c, usize>,
+struct Filler<'s, I: Iterator<Item = (&'s Subquery, usize)>> {
+    /// Those that are still to come, and how many rows they have.
+    left: I,
+    /// The number of the next parameter.
     next: usize,
+    depth: usize,
 }
 
-impl Filler<'_> {
-    fn placeholder(&mut self) -> Expr {
+impl<'s, I: Iterator<Item = (&'s Subquery, usize)>> Filler<'s, I> {
+    fn placeholder(&mut self) -> String {
         let name = format!("${}", self.next);
         self.next += 1;
-        Expr::Value(Value::Placeholder(name).into())
+        name
+    }
+
+    /// What stands for an expression's subquery of so many rows.
+    fn list(&mut self, subquery: &Subquery, rows: usize) -> Vec<Expr> {
+        let value = |name| Expr::Value(Value::Placeholder(name).into());
+        (0..subquery.stands_for(rows)).map(|_| value(self.placeholder())).collect()
+    }
+
+    /// What stands for a query of so many rows. `None` for none, which there is not.
+    fn rows(&mut self, subquery: &Subquery, rows: usize) -> Option<Query> {
+        let row = |filler: &mut Self| {
+            let values: Vec<String> = subquery.kinds.iter().map(|_| filler.placeholder()).collect();
+            format!("({})", values.join(", "))
+        };
+        let values: Vec<String> = (0..subquery.stands_for(rows)).map(|_| row(self)).collect();
+        let names: Vec<_> = subquery.names.iter().map(|name| quote_ident(name)).collect();
+        let condition = if rows == 0 { " WHERE false" } else { "" };
+        let (values, names) = (values.join(", "), names.join(", "));
+        let text = format!("SELECT * FROM (VALUES {values}) AS locked({names}){condition}");
+        match &*one(&text).ok()?.statement {
+            Plain::Tree(Tree::Query(query)) => Some((**query).clone()),
+            _ => None,
+        }
     }
 }
 
-impl VisitorMut for Filler<'_> {
+impl<'s, I: Iterator<Item = (&'s Subquery, usize)>> VisitorMut for Filler<'s, I> {
     type Break = ();
 
-    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if locking(expr).is_none() {
-            return ControlFlow::Continue(());
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.depth += 1;
+        if self.depth > 1
+            && !query.locks.is_empty()
+            && let Some((subquery, rows)) = self.left.next()
+            && let Some(filled) = self.rows(subquery, rows)
+        {
+            *query = filled;
         }
-        let count = self.counts.next().copied().unwrap_or_default();
-        let list: Vec<Expr> = (0..count).map(|_| self.placeholder()).collect();
-        *expr = match (std::mem::replace(expr, Expr::Value(Value::Null.into())), list) {
-            // Of no rows none is it, be it NULL itself.
-            (Expr::InSubquery { negated, .. }, list) if list.is_empty() => {
-                Expr::Value(Value::Boolean(negated).into())
-            }
-            (Expr::InSubquery { expr, negated, .. }, list) => Expr::InList { expr, list, negated },
-            (_, list) => list.into_iter().next().unwrap_or_else(|| Expr::Value(Value::Null.into())),
-        };
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if locking(expr).is_some()
+            && let Some((subquery, rows)) = self.left.next()
+        {
+            let list = self.list(subquery, rows);
+            *expr = match (std::mem::replace(expr, Expr::Value(Value::Null.into())), list) {
+                // Of no rows none is it, be it NULL itself.
+                (Expr::InSubquery { negated, .. }, list) if list.is_empty() => {
+                    Expr::Value(Value::Boolean(negated).into())
+                }
+                (Expr::InSubquery { expr, negated, .. }, list) => Expr::InList { expr, list, negated },
+                (_, list) => list.into_iter().next().unwrap_or_else(|| Expr::Value(Value::Null.into())),
+            };
+        }
         ControlFlow::Continue(())
     }
 }

@@ -85,8 +85,23 @@ fn jobs_taken_and_marked() {
         ),
         ["4", "5"]
     );
+    let next = "with next(number, n) as (select id, note from job where state = $1 order by id for update skip locked)";
+    let state = |state: &str| [Datum::Text(state.into())];
+    let found = |session: &mut cairn_sql::Connection, what: &str, of: &str| {
+        rows(session, &format!("{next} {what}"), &state(of)).unwrap()
+    };
+    assert_eq!(found(&mut a, "select n, number + 1 from next", "run"), ["n1|2", "n3|4", "n4|5", "n5|6"]);
+    assert!(found(&mut a, "select n, number + 1 from next", "new").is_empty());
+    assert_eq!(
+        ask(
+            &mut a,
+            "select s.id, j.note from (select id from job where id = 3 for update) as s join job j on j.id = s.id"
+        ),
+        ["3|n3"]
+    );
     run(&mut b, "begin");
     run(&mut b, "update job set note = 'b' where id = 4");
+    assert_eq!(found(&mut a, "select count(*) from next", "run"), ["3"]);
     assert_eq!(fails(&mut a, "delete from job where id in (select id from job for update nowait)"), "55P03");
     assert_eq!(ask(&mut a, "select count(*) from job"), ["4"]);
     run(&mut b, "rollback");
@@ -97,7 +112,8 @@ fn jobs_taken_and_marked() {
             "42P01",
         ),
         ("update job set note = '' where id in (select k.id from job k, job l for update)", "0A000"),
-        ("select * from (select id from job for update) as s", "0A000"),
+        ("select * from job j, lateral (select id from job k where k.id = j.id for update) as l", "42P01"),
+        ("select * from (select count(*) from job for update) as s", "0A000"),
     ] {
         assert_eq!(fails(&mut a, sql), code, "{sql}");
     }
