@@ -132,7 +132,7 @@ fn commit(held: &mut Vec<cairn_wal::Reservation>) -> Result<()> {
 }
 
 /// Writes a little and reads everything back.
-fn goes_on(fs: &Arc<dyn Fs>, found: &[u64], context: &str) {
+pub(super) fn goes_on(fs: &Arc<dyn Fs>, found: &[u64], context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}: {error}") };
     let (log, mut appender, again) = open(fs, &small(), 99).unwrap_or_else(|error| fail(error));
     assert!(again == found, "{context}: a second recovery differs");

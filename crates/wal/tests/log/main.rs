@@ -15,6 +15,7 @@ use cairn_wal::{Appender, Damage, Error, Log, Lsn, Mode, Options, Recovery, Reco
 mod basics;
 mod between;
 mod crash;
+mod cut_off;
 mod errors;
 mod process;
 mod rot;
