@@ -5,7 +5,9 @@ use cairn_sim::options::{CompactionPri, CompactionStyle, Compression, Options};
 use cairn_sim::traffic::Traffic;
 use cairn_sim::{Config, Distribution, Mode, Preload, Workload};
 
-const MIB: u64 = 1 << 20;
+use super::held_out::add_held_out;
+
+pub(super) const MIB: u64 = 1 << 20;
 
 /// A configuration to be run for real and in the model.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,6 +18,8 @@ pub struct Case {
     pub base: Option<String>,
     /// With time; else paced.
     pub is_timed: bool,
+    /// No rule of the model was written by it.
+    pub is_held_out: bool,
     /// The configuration.
     pub config: Config,
 }
@@ -45,34 +49,49 @@ fn base(quick: bool) -> Config {
     }
 }
 
-const BASE: &str = "leveled uniform";
+pub(super) const BASE: &str = "leveled uniform";
 
-struct List {
+/// Cases so far.
+pub(super) struct List {
     quick: bool,
     cases: Vec<Case>,
 }
 
 impl List {
     /// A case that differs from another one by what `change` does.
-    fn add(&mut self, name: &str, from: Option<&str>, change: impl FnOnce(&mut Config)) {
+    pub(super) fn add(&mut self, name: &str, from: Option<&str>, change: impl FnOnce(&mut Config)) {
         let known = from.and_then(|from| self.cases.iter().find(|case| case.name == from));
         let mut config = known.map_or_else(|| base(self.quick), |case| case.config.clone());
         change(&mut config);
         config.name = name.to_owned();
         let base = from.map(str::to_owned);
-        self.cases.push(Case { name: name.to_owned(), base, is_timed: false, config });
+        self.cases.push(Case { name: name.to_owned(), base, is_timed: false, is_held_out: false, config });
     }
 }
 
-/// Paced cases of both engines.
+/// Paced cases of both engines, which the model's rules were checked by while they were written.
 pub fn cases(quick: bool) -> Vec<Case> {
+    usual(quick).cases
+}
+
+/// Paced cases of both engines that no rule of the model was written by. Their bases are those of [`cases`].
+pub fn held_out_cases(quick: bool) -> Vec<Case> {
+    let mut list = usual(quick);
+    let usual = list.cases.len();
+    add_held_out(&mut list);
+    let mut cases = list.cases.split_off(usual);
+    cases.iter_mut().for_each(|case| case.is_held_out = true);
+    cases
+}
+
+fn usual(quick: bool) -> List {
     let mut list = List { quick, cases: Vec::new() };
     add_styles(&mut list);
     add_keys(&mut list);
     add_sizes(&mut list);
     add_reads(&mut list);
     add_cairn(&mut list);
-    list.cases
+    list
 }
 
 fn add_styles(list: &mut List) {
@@ -167,7 +186,7 @@ fn add_reads(list: &mut List) {
 }
 
 /// Cairn's own options, with the sizes that the case had.
-fn cairn(it: &mut Config) {
+pub(super) fn cairn(it: &mut Config) {
     let base = it.options.clone();
     it.options = Options {
         write_buffer_size: base.write_buffer_size,
@@ -244,7 +263,7 @@ pub fn timed_cases(quick: bool) -> Vec<Case> {
         config.writes_per_flush = unit * 4 / 5 / config.entry_bytes();
         config.name = name.to_owned();
         change(&mut config);
-        cases.push(Case { name: name.to_owned(), base: None, is_timed: true, config });
+        cases.push(Case { name: name.to_owned(), base: None, is_timed: true, is_held_out: false, config });
     };
     add("timed leveled at 8 MB/s", &|it| it.workload.traffic = Traffic::Constant { mb_per_sec: 8.0 });
     add("timed leveled unlimited", &|_| {});
@@ -281,6 +300,36 @@ mod tests {
                 }
             }
             timed_cases(quick).iter().for_each(|case| case.config.check().unwrap());
+        }
+    }
+
+    /// Goal: what is held out is valid, named apart, on a base that is there, and nothing that the model was written by. Method: both sizes; configurations
+    /// without their names, each against all others.
+    #[test]
+    fn held_out_cases_are_others() {
+        let unnamed = |case: &Case| Config { name: String::new(), ..case.config.clone() };
+        for quick in [true, false] {
+            let (usual, held_out) = (cases(quick), held_out_cases(quick));
+            assert!(held_out.len() >= 100, "{}", held_out.len());
+            assert!(held_out.iter().all(|case| case.is_held_out && !case.is_timed));
+            assert!(usual.iter().chain(&timed_cases(quick)).all(|case| !case.is_held_out));
+            let configs: Vec<Config> = usual.iter().chain(&held_out).map(unnamed).collect();
+            for (at, case) in held_out.iter().enumerate() {
+                case.config.check().unwrap();
+                assert_eq!(case.config.sampling(), 1);
+                let before = || usual.iter().chain(&held_out[..at]);
+                assert!(before().all(|other| other.name != case.name), "{}", case.name);
+                let equal = configs[..usual.len() + at].iter().position(|other| *other == unnamed(case));
+                assert_eq!(
+                    equal.and_then(|at| before().nth(at)).map(|other| &other.name),
+                    None,
+                    "{}",
+                    case.name
+                );
+                if let Some(base) = &case.base {
+                    assert!(usual.iter().any(|other| other.name == *base), "{base}");
+                }
+            }
         }
     }
 }

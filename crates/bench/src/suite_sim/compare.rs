@@ -91,6 +91,9 @@ pub struct Comparison {
     pub case: String,
     /// The case that it differs from in one setting.
     pub base: Option<String>,
+    /// No rule of the model was written by it.
+    #[serde(default)]
+    pub held_out: bool,
     /// The real store.
     pub version: String,
     /// Its figures.
@@ -104,6 +107,19 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Without figures yet.
+    fn of(case: &Case, version: &str) -> Comparison {
+        Comparison {
+            case: case.name.clone(),
+            base: case.base.clone(),
+            held_out: case.is_held_out,
+            version: version.to_owned(),
+            verdicts: Vec::new(),
+            spread: 0.0,
+            config: None,
+        }
+    }
+
     /// A figure of it.
     pub fn verdict(&self, quantity: Quantity) -> Option<&Verdict> {
         self.verdicts.iter().find(|verdict| verdict.quantity == quantity)
@@ -233,8 +249,7 @@ pub(super) fn paced(
         verdicts.push(Verdict::new(Quantity::Blocks, costs.blocks, blocks, Some(0.03)));
         verdicts.push(Verdict::new(Quantity::CacheHit, costs.cache_hit, hit, Some(0.03)));
     }
-    let (case, base) = (case.name.clone(), case.base.clone());
-    Comparison { case, base, version: version.to_owned(), verdicts, spread, config: None }
+    Comparison { verdicts, spread, ..Comparison::of(case, version) }
 }
 
 pub(super) fn timed(
@@ -250,9 +265,7 @@ pub(super) fn timed(
         Verdict::new(Quantity::StallShare, stalls.0, stalls.1, Some(0.05)),
         Verdict::new(Quantity::WriteAmplification, amplification.0, amplification.1, None),
     ];
-    let (case, base) = (case.name.clone(), case.base.clone());
-    let config = Some(Box::new(config));
-    Comparison { case, base, version: version.to_owned(), verdicts, spread: 0.0, config }
+    Comparison { verdicts, config: Some(Box::new(config)), ..Comparison::of(case, version) }
 }
 
 /// Write amplification of each case against that of its base.
@@ -295,6 +308,7 @@ mod tests {
         let case = |name: &str, base: Option<&str>, predicted: f64, measured: f64| Comparison {
             case: name.to_owned(),
             base: base.map(str::to_owned),
+            held_out: false,
             version: String::new(),
             verdicts: vec![Verdict::new(Quantity::WriteAmplification, predicted, measured, None)],
             spread: if name == "e" { 0.04 } else { 0.0 },

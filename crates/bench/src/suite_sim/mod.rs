@@ -11,6 +11,7 @@ mod costs;
 mod data;
 mod drive;
 mod files;
+mod held_out;
 mod kv;
 mod page;
 mod share;
@@ -20,7 +21,7 @@ mod timed;
 
 use std::path::{Path, PathBuf};
 
-pub use cases::{Case, cases, timed_cases};
+pub use cases::{Case, cases, held_out_cases, timed_cases};
 pub use compare::{Comparison, Quantity, Sign, Summary, Verdict};
 pub use cores::{measure_cores, measure_sleep_extra_us};
 pub use costs::measure_costs;
@@ -115,7 +116,9 @@ pub struct Options {
     pub only: Option<String>,
     /// Only cases of these names; none for all of them.
     pub names: Vec<String>,
-    /// Timed runs too.
+    /// [`held_out_cases`] instead of [`cases`].
+    pub held_out: bool,
+    /// Timed runs too, none of which is held out.
     pub timed: bool,
     /// Only this part of the cases that are left; all of them when absent.
     pub part: Option<Share>,
@@ -175,28 +178,7 @@ pub fn find_rocksdb() -> Result<()> {
 pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usize, &str)) -> Result<Report> {
     let parent = options.work_dir.clone().unwrap_or_else(std::env::temp_dir);
     sweep(&parent, LABEL)?;
-    let mut chosen = cases(options.quick);
-    if options.timed {
-        chosen.extend(timed_cases(options.quick));
-    }
-    if !options.names.is_empty() {
-        chosen.retain(|case| options.names.contains(&case.name));
-    }
-    if let Some(word) = &options.only {
-        chosen.retain(|case| case.name.contains(word.as_str()));
-        if chosen.is_empty() {
-            let all = cases(options.quick);
-            let known: Vec<&str> = all.iter().map(|case| case.name.as_str()).collect();
-            return Err(Error::invalid(format!(
-                "no case is called like {word:?}; known: {}",
-                known.join(", ")
-            )));
-        }
-    }
-    if let Some(part) = options.part {
-        let mut at = 0..;
-        chosen.retain(|_| at.next().is_some_and(|at| part.has(at)));
-    }
+    let chosen = chosen(options)?;
     let opener = Opener::new(options)?;
     let mut report =
         Report { versions: Vec::new(), comparisons: Vec::new(), signs: Vec::new(), skipped: Vec::new() };
@@ -217,6 +199,33 @@ pub fn validate(options: &Options, stop: &Stop, tell: &mut dyn FnMut(usize, usiz
     }
     report.signs = compare::signs(&report.comparisons);
     Ok(report)
+}
+
+/// The cases that the options ask for. Errors: none is called so; timed ones that are held out.
+fn chosen(options: &Options) -> Result<Vec<Case>> {
+    if options.held_out && options.timed {
+        return Err(Error::invalid("no timed case is held out"));
+    }
+    let mut chosen = if options.held_out { held_out_cases(options.quick) } else { cases(options.quick) };
+    if options.timed {
+        chosen.extend(timed_cases(options.quick));
+    }
+    if !options.names.is_empty() {
+        chosen.retain(|case| options.names.contains(&case.name));
+    }
+    if let Some(word) = &options.only {
+        let known: Vec<String> = chosen.iter().map(|case| case.name.clone()).collect();
+        chosen.retain(|case| case.name.contains(word.as_str()));
+        if chosen.is_empty() {
+            let known = known.join(", ");
+            return Err(Error::invalid(format!("no case is called like {word:?}; known: {known}")));
+        }
+    }
+    if let Some(part) = options.part {
+        let mut at = 0..;
+        chosen.retain(|_| at.next().is_some_and(|at| part.has(at)));
+    }
+    Ok(chosen)
 }
 
 /// The first figure of a case, as soon as it is known: runs are long.

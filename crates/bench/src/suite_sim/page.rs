@@ -67,6 +67,9 @@ pub fn to_text(report: &Report) -> String {
     }
     let right = report.signs.iter().filter(|sign| sign.holds()).count();
     let _ = writeln!(text, "{:30} {right} of {} right", "signs of one-setting changes", report.signs.len());
+    if let Some(note) = held_out(report) {
+        let _ = writeln!(text, "{note}");
+    }
     for sign in report.signs.iter().filter(|sign| !sign.holds()) {
         let (predicted, measured) = (sign.predicted * 100.0, sign.measured * 100.0);
         let _ = writeln!(
@@ -79,6 +82,14 @@ pub fn to_text(report: &Report) -> String {
         let _ = writeln!(text, "skipped: {line}");
     }
     text
+}
+
+/// How many cases nothing was fitted to, if any.
+fn held_out(report: &Report) -> Option<String> {
+    let count = report.comparisons.iter().filter(|it| it.held_out).count();
+    let all = report.comparisons.len();
+    (count > 0)
+        .then(|| format!("{count} of {all} cases are held out: no rule of the model was written by them."))
 }
 
 /// What the badge says: the worst error of write amplification, in whole percent.
@@ -103,6 +114,9 @@ pub fn to_page(report: &Report) -> String {
              write takes in all when everything is at work, which a pilot run of two seconds tells, leveled whatever the case; and \
              from what the host of a virtual machine gave to others meanwhile. No other figure of a run goes into its \
              prediction.\n\n";
+    if let Some(note) = held_out(report) {
+        let _ = writeln!(page, "{note}\n");
+    }
     page += "| quantity | within the limit | mean error | worst error |\n|---|---|---|---|\n";
     for (title, chosen) in ROWS {
         if let Some(summary) = Summary::of(&report.comparisons, chosen) {

@@ -8,7 +8,8 @@ const LIMIT: f64 = 0.04;
 fn validated(names: &[&str]) -> Vec<Comparison> {
     let opener = Opener::new(&Options::default()).unwrap();
     let parent = std::env::temp_dir();
-    let chosen = cases(true).into_iter().filter(|case| names.contains(&case.name.as_str()));
+    let all = cases(true).into_iter().chain(held_out_cases(true));
+    let chosen = all.filter(|case| names.contains(&case.name.as_str()));
     let all: Vec<Comparison> = chosen
         .map(|mut case| {
             // A third of the quick form's keys and sizes.
@@ -48,6 +49,34 @@ fn check(comparisons: &[Comparison]) {
 #[test]
 fn kv_does_what_its_model_says() {
     check(&validated(&["kv lazy leveled"]));
+}
+
+/// Goal: the model was not fitted to what it is checked by. Method: a paced run of sizes and a ratio that no rule was written by.
+#[test]
+fn kv_does_what_its_model_says_of_what_is_held_out() {
+    let all = validated(&["held kv lazy memtable 2x, ratio 3"]);
+    check(&all);
+    assert!(all.iter().all(|comparison| comparison.held_out));
+}
+
+/// Goal: options choose what is run. Method: the usual list, what is held out, a word and a part of it; and what there is not.
+#[test]
+fn options_choose_cases() {
+    let names = |options: Options| {
+        let chosen = chosen(&options).map_err(|error| error.to_string())?;
+        Ok::<_, String>(chosen.into_iter().map(|case| case.name).collect::<Vec<_>>())
+    };
+    let of = |cases: Vec<Case>| cases.into_iter().map(|case| case.name).collect::<Vec<_>>();
+    let held_out = || Options { quick: true, held_out: true, ..Options::default() };
+    assert_eq!(names(Options::default()).unwrap(), of(cases(false)));
+    assert_eq!(names(held_out()).unwrap(), of(held_out_cases(true)));
+    let fifo = ["held fifo large", "held fifo that compacts", "held kv fifo"];
+    assert_eq!(names(Options { only: Some("fifo".to_owned()), ..held_out() }).unwrap(), fifo);
+    let part = Options { only: Some("fifo".to_owned()), part: Some("2/2".parse().unwrap()), ..held_out() };
+    assert_eq!(names(part).unwrap(), fifo[1..2]);
+    let error = names(Options { only: Some("leveled uniform".to_owned()), ..held_out() }).unwrap_err();
+    assert!(error.contains("held one range") && !error.contains("small memtables"), "{error}");
+    assert!(names(Options { timed: true, ..held_out() }).is_err());
 }
 
 /// Goal: the model of RocksDB does what RocksDB does, and turns the same way when a setting changes. Method: paced runs of two distributions, and of files by

@@ -54,6 +54,7 @@ error, 2 no configuration is within the limits.")]
   cairn sim validate --quick
   cairn sim validate --timed --page docs/src/benchmarks/simulator.md
   cairn sim validate --filter zipfian --json
+  cairn sim validate --held-out --quick
   cairn sim validate --part 2/6 --json > part-2.json
   cairn sim validate --merge part-1.json part-2.json --page simulator.md
 
@@ -220,6 +221,9 @@ pub struct ValidateArgs {
     /// Smaller stores: a few minutes instead of a quarter of an hour
     #[arg(long)]
     pub quick: bool,
+    /// Instead of the usual cases, over a hundred that no rule of the model was written by
+    #[arg(long, conflicts_with = "timed")]
+    pub held_out: bool,
     /// Timed runs too; they want a quiet machine
     #[arg(long)]
     pub timed: bool,
@@ -230,7 +234,7 @@ pub struct ValidateArgs {
     #[arg(long, value_name = "K/N")]
     pub part: Option<Share>,
     /// Run nothing: put together what --json has printed of several parts
-    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "timed", "filter", "part"])]
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["quick", "held_out", "timed", "filter", "part"])]
     pub merge: Vec<PathBuf>,
     /// The shared library of RocksDB
     #[arg(long, value_name = "FILE")]

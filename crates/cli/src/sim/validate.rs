@@ -40,6 +40,7 @@ fn measured(args: &ValidateArgs) -> Result<Report> {
         quick: args.quick,
         only: args.filter.clone(),
         names: Vec::new(),
+        held_out: args.held_out,
         timed: args.timed,
         part: args.part,
         library: args.library.clone(),

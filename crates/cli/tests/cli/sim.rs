@@ -100,6 +100,8 @@ fn mistakes_are_named() {
     scratch.run("sim sweep --vary options.nothing=1,2").failed(&["nothing"]);
     scratch.run("sim optimize --at-most width=3").failed(&["width"]);
     scratch.run("sim validate --filter nosuchcase").failed(&["nosuchcase", "leveled uniform"]);
+    scratch.run("sim validate --held-out --filter nosuchcase").failed(&["nosuchcase", "held one range"]);
+    scratch.run("sim validate --held-out --timed").failed(&["--held-out", "--timed"]);
     if cfg!(feature = "peers") {
         scratch.run("sim validate --library nowhere.so --filter fifo").failed(&["nowhere.so"]);
     }
