@@ -4,22 +4,63 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Error, Result};
 
-/// Parses JSON. Errors: [`Error::Parse`] with the line, and the setting that the place belongs to.
+/// What a parser says of a text that is no JSON, and a user's words for it.
+const SYNTAX: [(&str, &str); 9] = [
+    ("EOF while parsing an object", "the text ends within an object"),
+    ("EOF while parsing a list", "the text ends within a list"),
+    ("EOF while parsing a string", "the text ends within quotes"),
+    ("EOF while parsing a value", "the text ends where a value is expected"),
+    ("expected value", "expected a value"),
+    ("expected ident", "expected true, false or null"),
+    ("key must be a string", "expected a name in double quotes"),
+    ("trailing characters", "expected nothing more"),
+    ("trailing comma", "a comma with nothing behind it"),
+];
+
+/// Parses JSON. Errors: [`Error::Parse`] with the line, and the path of the setting that the place belongs to.
 pub fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|error| {
-        let (line, column) = (error.line().max(1), error.column());
+        let line = error.line().max(1);
         let message = error.to_string();
         let what = in_words(message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what));
-        let what = match setting_before(text, line, column) {
-            Some(name) if !what.contains(&format!("`{name}`")) => format!("{name}: {what}"),
-            _ => what,
-        };
-        Error::parse(file, line, what)
+        let mut path = path_at(text, line, error.column());
+        // A setting that is told by its name need not be told twice.
+        let (parent, name) = path.rsplit_once('.').unwrap_or(("", &path));
+        if what.contains(&format!("`{name}`")) {
+            path = parent.to_owned();
+        }
+        Error::parse(file, line, if path.is_empty() { what } else { format!("{path}: {what}") })
     })
+}
+
+/// The line of the setting with this path, such as `workload.mix.read` or `stores[1]`; `None` where the text has none.
+pub fn line_of(text: &str, path: &str) -> Option<usize> {
+    let mut place = Place::default();
+    while place.at < text.len() {
+        place.step(text);
+        if place.path() == path {
+            return Some(text.get(..place.at)?.matches('\n').count() + 1);
+        }
+    }
+    None
 }
 
 /// What a parser says of a value, in a user's words.
 pub fn in_words(message: &str) -> String {
+    if let Some((_, words)) = SYNTAX.iter().find(|(said, _)| *said == message) {
+        return (*words).to_owned();
+    }
+    if let Some(name) = message.strip_prefix("missing field ") {
+        return format!("{name} is missing");
+    }
+    if let Some(name) = message.strip_prefix("duplicate field ") {
+        return format!("{name} is there twice");
+    }
+    if let Some((_, expected)) =
+        message.strip_prefix("invalid length ").and_then(|wrong| wrong.split_once(", expected "))
+    {
+        return format!("found a list, expected {}", expected_words(expected));
+    }
     let wrong = message.strip_prefix("invalid type: ").or_else(|| message.strip_prefix("invalid value: "));
     match wrong.and_then(|wrong| wrong.rsplit_once(", expected ")) {
         Some((found, expected)) => {
@@ -58,9 +99,19 @@ fn expected_words(expected: &str) -> String {
         "a string" => "a text",
         "a sequence" => "a list",
         "string or map" => "a name, or an object",
-        _ if ["struct ", "enum ", "internally tagged enum ", "a map"]
-            .iter()
-            .any(|it| expected.starts_with(it)) =>
+        "path string" => "a path",
+        _ if expected.starts_with("unit variant ") => "a name",
+        _ if [
+            "struct ",
+            "tuple struct ",
+            "enum ",
+            "internally tagged enum ",
+            "adjacently tagged enum ",
+            "a map",
+            "map",
+        ]
+        .iter()
+        .any(|it| expected.starts_with(it)) =>
         {
             "an object with settings"
         }
@@ -69,20 +120,83 @@ fn expected_words(expected: &str) -> String {
     words.to_owned()
 }
 
-/// The last key of an object that begins before the place.
-fn setting_before(text: &str, line: usize, column: usize) -> Option<String> {
+/// The path of the setting that a parser's place belongs to, from the outermost; empty outside of all.
+fn path_at(text: &str, line: usize, column: usize) -> String {
     let start: usize = text.split_inclusive('\n').take(line - 1).map(str::len).sum();
-    let rest = text.get(start..)?;
-    let end = rest.char_indices().nth(column).map_or(rest.len(), |(at, _)| at);
-    let head = text.get(..start + end)?;
-    let colon = head.rfind("\":").or_else(|| head.rfind("\" :"))?;
-    let name = head.get(..colon)?;
-    Some(name.get(name.rfind('"')? + 1..)?.to_owned())
+    let end = text.len().min(start + column);
+    let mut place = Place::default();
+    while place.at < end {
+        place.step(text);
+    }
+    place.path()
+}
+
+/// How far a text has been read, and what is open there. What is no JSON is passed over.
+#[derive(Debug, Default)]
+struct Place<'a> {
+    at: usize,
+    open: Vec<Around<'a>>,
+}
+
+#[derive(Debug)]
+enum Around<'a> {
+    /// An object: the name that was read last, and whether the next text is a name.
+    Object(Option<&'a str>, bool),
+    /// A list, and how many elements are over.
+    List(usize),
+}
+
+impl<'a> Place<'a> {
+    /// Goes on by a byte, or by a text in quotes.
+    fn step(&mut self, text: &'a str) {
+        match text.as_bytes().get(self.at) {
+            Some(b'{') => self.open.push(Around::Object(None, true)),
+            Some(b'[') => self.open.push(Around::List(0)),
+            Some(b'}' | b']') => drop(self.open.pop()),
+            Some(b',') => match self.open.last_mut() {
+                Some(Around::Object(name, is_name)) => (*name, *is_name) = (None, true),
+                Some(Around::List(over)) => *over += 1,
+                None => {}
+            },
+            Some(b'"') => {
+                let from = self.at + 1;
+                let rest = text.get(from..).unwrap_or_default();
+                let mut is_escaped = false;
+                let quote = rest.bytes().position(|byte| {
+                    let is_end = byte == b'"' && !is_escaped;
+                    is_escaped = byte == b'\\' && !is_escaped;
+                    is_end
+                });
+                let len = quote.unwrap_or(rest.len());
+                if let Some(Around::Object(name, is_name @ true)) = self.open.last_mut() {
+                    (*name, *is_name) = (rest.get(..len), false);
+                }
+                self.at = from + len;
+            }
+            _ => {}
+        }
+        self.at += 1;
+    }
+
+    fn path(&self) -> String {
+        let mut path = String::new();
+        for around in &self.open {
+            match around {
+                Around::Object(Some(name), _) => {
+                    path += if path.is_empty() { "" } else { "." };
+                    path += name;
+                }
+                Around::Object(None, _) => {}
+                Around::List(over) => path += &format!("[{over}]"),
+            }
+        }
+        path
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::in_words;
+    use super::*;
     use crate::config::Config;
 
     /// Goal: nobody has to know the program's types. Method: each kind of mistake, as the parser tells it.
@@ -105,6 +219,13 @@ mod tests {
             ),
             ("invalid type: map, expected a boolean", "found an object, expected true or false"),
             ("unknown variant `a`, expected `b` or `c`", "unknown name `a`, expected `b` or `c`"),
+            ("missing field `kind`", "`kind` is missing"),
+            ("duplicate field `seed`", "`seed` is there twice"),
+            (
+                "invalid length 0, expected struct Options with 3 elements",
+                "found a list, expected an object with settings",
+            ),
+            ("EOF while parsing an object", "the text ends within an object"),
         ] {
             assert_eq!(in_words(message), words);
         }
@@ -116,16 +237,50 @@ mod tests {
     #[test]
     fn errors_name_line_and_setting() {
         let cases = [
-            ("{\n \"options\": {\n  \"write_buffer_size\": -1\n }\n}", 3, "write_buffer_size"),
-            ("{\n \"seed\": 1,\n \"sead\": 2\n}", 3, "sead"),
-            ("{\n \"duration_secs\": \"long\"\n}", 2, "duration_secs"),
-            ("{\n \"workload\": {\"keys\": 1e400}\n}", 2, "keys"),
-            ("{\n \"seed\": 1\n", 2, ""),
+            (
+                "{\n \"options\": {\n  \"write_buffer_size\": -1\n }\n}",
+                3,
+                "options.write_buffer_size: found -1",
+            ),
+            ("{\n \"seed\": 1,\n \"sead\": 2\n}", 3, "unknown setting `sead`"),
+            ("{\n \"options\": {\"ttl\": 1, \"tll\": 2}\n}", 2, "options: unknown setting `tll`"),
+            ("{\n \"duration_secs\": \"long\"\n}", 2, "duration_secs: found the text \"long\""),
+            ("{\n \"workload\": {\"keys\": 1e400}\n}", 2, "workload.keys: "),
+            ("{\n \"workload\": {\"traffic\": {}\n}\n}", 2, "workload.traffic: `kind` is missing"),
+            ("{\n \"seed\": 1\n", 2, "the text ends within an object"),
+            ("[1]", 1, "expected an object with settings"),
+            ("{\"seed\": 1,\n\"seed\": 2}", 2, "`seed` is there twice"),
         ];
-        for (text, line, name) in cases {
+        for (text, line, what) in cases {
             let error = Config::from_json(text, "run.json").unwrap_err().to_string();
-            assert!(error.starts_with(&format!("run.json, line {line}")) || name.is_empty(), "{error}");
-            assert!(error.contains(name), "{error}");
+            assert!(error.starts_with(&format!("run.json, line {line}: {what}")), "{error}");
         }
+    }
+
+    /// Goal: a place has its path, whatever is in the texts before it. Method: quotes, colons and brackets within texts, lists, what is closed; and the lines of paths.
+    #[test]
+    fn places_have_paths() {
+        let text =
+            "{\"a\": \"{\\\"x\\\": [\",\n \"b\": {\"c\": 1},\n \"d\": [{\"e\": 2}, {\n\"f\": 3}, 4]\n}";
+        serde_json::from_str::<serde_json::Value>(text).unwrap();
+        let path = |of: &str| {
+            let end = text.find(of).unwrap() + of.len();
+            let line = text[..end].matches('\n').count() + 1;
+            path_at(text, line, end - text[..end].rfind('\n').map_or(0, |at| at + 1))
+        };
+        for (of, expected) in [
+            ("{", ""),
+            ("[", "a"),
+            ("1", "b.c"),
+            ("1}", "b"),
+            ("2", "d[0].e"),
+            ("3", "d[1].f"),
+            ("4", "d[2]"),
+            ("4]\n}", ""),
+        ] {
+            assert_eq!(path(of), expected, "{of}");
+        }
+        let lines = ["a", "b", "b.c", "d[0].e", "d[1].f", "d[2]", "c"].map(|path| line_of(text, path));
+        assert_eq!(lines, [Some(1), Some(2), Some(2), Some(3), Some(4), Some(4), None]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cairn_sim::json;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -100,19 +101,40 @@ impl Workload {
 
     /// Errors: [`Error::Invalid`] naming the field.
     pub fn check(&self) -> Result<()> {
-        let within = |name: &str, value: u64, least: u64, most: u64| {
-            if (least..=most).contains(&value) {
-                return Ok(());
-            }
-            Err(Error::invalid(format!("{name} {value}: expected {least} to {most}")))
-        };
-        within("records", self.records, 100, u64::from(u32::MAX))?;
-        within("key_bytes", self.key_bytes as u64, 12, 1024)?;
-        within("value_bytes", self.value_bytes as u64, 8, 1 << 24)?;
-        within("threads", u64::from(self.threads), 1, 256)?;
-        within("scan_records", self.scan_records, 1, 1_000_000)?;
+        if let Some(Fault { field, found, expected }) = self.fault() {
+            return Err(Error::invalid(format!("{field} {found}: expected {expected}")));
+        }
         self.spec().check()
     }
+
+    fn fault(&self) -> Option<Fault> {
+        let bounds = [
+            ("records", self.records, 100, u64::from(u32::MAX)),
+            ("key_bytes", self.key_bytes as u64, 12, 1024),
+            ("value_bytes", self.value_bytes as u64, 8, 1 << 24),
+            ("threads", u64::from(self.threads), 1, 256),
+            ("scan_records", self.scan_records, 1, 1_000_000),
+        ];
+        let outside = bounds.into_iter().find(|(_, value, least, most)| !(least..=most).contains(&value));
+        if let Some((field, value, least, most)) = outside {
+            return Some(Fault { field, found: value.to_string(), expected: format!("{least} to {most}") });
+        }
+        let Mix { read, update, scan, insert, read_modify_write } = self.mix;
+        let shares = [read, update, scan, insert, read_modify_write];
+        let can_be = shares.iter().all(|share| share.is_finite() && *share >= 0.0);
+        if can_be && shares.iter().sum::<f64>() > 0.0 {
+            return None;
+        }
+        let found = shares.map(|share| share.to_string()).join(", ");
+        Some(Fault { field: "mix", found, expected: "shares of 0 or more, one of them over 0".to_owned() })
+    }
+}
+
+/// A field that cannot be as it is.
+struct Fault {
+    field: &'static str,
+    found: String,
+    expected: String,
 }
 
 /// What the answer must keep to.
@@ -127,6 +149,13 @@ pub struct Constraints {
     pub p99_micros: Option<f64>,
     /// The only stores to choose from; all when empty.
     pub stores: Vec<String>,
+}
+
+impl Constraints {
+    fn fault(&self) -> Option<Fault> {
+        let micros = self.p99_micros.filter(|micros| !micros.is_finite() || *micros <= 0.0)?;
+        Some(Fault { field: "p99_micros", found: micros.to_string(), expected: "a number over 0".to_owned() })
+    }
 }
 
 /// Workload and constraints: the content of a workload file.
@@ -145,18 +174,35 @@ pub struct Question {
 impl Question {
     /// Reads a workload file, in JSON. `file` is for messages.
     ///
-    /// Errors: [`Error::Invalid`] with line and column for what is no JSON, and for fields that there are not; those of [`Workload::check`].
+    /// Errors: [`Error::Input`] with the line, the field and what was expected of it.
     pub fn from_json(text: &str, file: &str) -> Result<Question> {
-        let question: Question =
-            serde_json::from_str(text).map_err(|error| Error::invalid(format!("{file}: {error}")))?;
-        question.workload.check().map_err(|error| Error::invalid(format!("{file}: {error}")))?;
+        let refuse = |line, what| Error::Input {
+            file: PathBuf::from(file),
+            line: line.map(|line: usize| line as u64),
+            what,
+        };
+        let question: Question = json::parse(text, file).map_err(|error| match error {
+            cairn_sim::Error::Parse { line, what, .. } => refuse(Some(line), what),
+            other => refuse(None, other.to_string()),
+        })?;
+        let faults = [("workload", question.workload.fault()), ("constraints", question.constraints.fault())];
+        for (section, fault) in faults {
+            if let Some(Fault { field, found, expected }) = fault {
+                let path = format!("{section}.{field}");
+                let what = format!("{path}: found {found}, expected {expected}");
+                return Err(refuse(json::line_of(text, &path), what));
+            }
+        }
+        question.workload.check().map_err(|error| refuse(None, error.to_string()))?;
         Ok(question)
     }
 }
 
 /// Distributions as people write them.
 mod as_words {
-    use serde::{Deserialize, Deserializer, Serializer, de};
+    use std::fmt;
+
+    use serde::{Deserializer, Serializer, de};
 
     use crate::workload::Distribution;
 
@@ -165,7 +211,21 @@ mod as_words {
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Distribution, D::Error> {
-        let words = String::deserialize(from)?;
-        words.parse().map_err(de::Error::custom)
+        from.deserialize_str(Words)
+    }
+
+    /// Parses while the text is read, so that the parser tells where an error is.
+    struct Words;
+
+    impl de::Visitor<'_> for Words {
+        type Value = Distribution;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a distribution such as \"zipfian 0.99\"")
+        }
+
+        fn visit_str<E: de::Error>(self, words: &str) -> Result<Distribution, E> {
+            words.parse().map_err(E::custom)
+        }
     }
 }

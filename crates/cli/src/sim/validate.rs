@@ -56,8 +56,8 @@ fn measured(args: &ValidateArgs) -> Result<Report> {
 fn read(fs: &Arc<dyn Fs>, files: &[PathBuf]) -> Result<Vec<Report>> {
     let one = |file: &PathBuf| {
         let text = read_text(fs, file)?;
-        serde_json::from_str(&text)
-            .map_err(|error| Error::usage(format!("{}: no report of sim validate: {error}", file.display())))
+        let report = cairn_sim::json::parse(&text, &file.display().to_string());
+        report.map_err(|error| Error::usage(format!("{error}; a report of sim validate --json was expected")))
     };
     files.iter().map(one).collect()
 }

@@ -314,7 +314,10 @@ impl Asked {
     /// What would be typed behind `cairn`. Everything but the word is ours, and that cannot be taken for an option.
     fn arguments(&self, results: &Path) -> Result<Vec<String>, Refused> {
         let known = SUITES.iter().find(|(name, ..)| *name == self.suite);
-        let (name, fixed, _) = known.ok_or_else(|| refuse(format!("there is no suite {:?}", self.suite)))?;
+        let (name, fixed, _) = known.ok_or_else(|| {
+            let names: Vec<&str> = SUITES.iter().map(|(name, ..)| *name).collect();
+            refuse(format!("suite: found the text {:?}, expected one of {}", self.suite, names.join(", ")))
+        })?;
         let word = self.word.trim();
         if word.len() > WORD_BYTES_MAX || word.chars().any(char::is_control) {
             return Err(refuse(format!("a word of at most {WORD_BYTES_MAX} bytes in one line was expected")));
@@ -351,7 +354,7 @@ pub async fn start(State(shared): State<Arc<Shared>>, body: String) -> Result<Js
         let what = "this page only looks: `cairn ui --allow-run` lets it start benchmarks";
         return Err(Refused::new(StatusCode::FORBIDDEN, what));
     }
-    let asked: Asked = serde_json::from_str(&body).map_err(refuse)?;
+    let asked: Asked = cairn_sim::json::parse(&body, "the request").map_err(refuse)?;
     let arguments = asked.arguments(&shared.jobs.results)?;
     shared.jobs.start(&arguments).map(Json)
 }

@@ -32,7 +32,10 @@ fn no_answer() {
     scratch.run("advise --read 1 --p99 0").failed(&["p99"]);
     scratch.run("advise --check --filter walks").failed(&["walks", "'short scans'"]);
     scratch.write("w.json", "{\"workload\": {\"recrods\": 5}}");
-    scratch.run("advise w.json").failed(&["w.json", "recrods", "line 1"]);
+    scratch.run("advise w.json").failed(&["w.json, line 1: workload: unknown setting `recrods`"]);
+    scratch.write("w.json", "{\"workload\": {\n\"records\": {}}}");
+    let expected = "w.json, line 2: workload.records: found an object, expected a whole number from 0";
+    scratch.run("advise w.json").failed(&[expected]);
     scratch.run("advise missing.json").failed(&["missing.json"]);
 }
 

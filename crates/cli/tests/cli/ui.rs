@@ -242,19 +242,29 @@ fn nothing_is_started_without_leave() {
     let scratch = Scratch::new();
     let post = |server: &Server, body: &str| {
         let bearer = format!("Bearer {}", server.token);
-        server.send("POST /api/jobs", &[("Authorization", &bearer), ("x-cairn", "test")], body).0
+        let headers = [("Authorization", bearer.as_str()), ("x-cairn", "test")];
+        let (status, _, said) = server.send("POST /api/jobs", &headers, body);
+        let said: Value = serde_json::from_str(&said).unwrap();
+        (status, said["error"].as_str().unwrap().to_owned())
     };
     let looking = Server::start(&scratch, "");
-    assert_eq!(post(&looking, r#"{"suite":"hash"}"#), 403);
+    assert_eq!(post(&looking, r#"{"suite":"hash"}"#).0, 403);
     let running = Server::start(&scratch, "--allow-run");
-    for body in [
-        "",
-        "[]",
-        r#"{"suite":"record"}"#,
-        r#"{"suite":"kv","word":"--work-dir=/"}"#,
-        r#"{"suite":"hash","more":1}"#,
+    for (body, expected) in [
+        ("", "the request, line 1: the text ends where a value is expected"),
+        ("[]", "the request, line 1: found a list, expected an object with settings"),
+        ("{}", "the request, line 1: `suite` is missing"),
+        (r#"{"suite":5}"#, "the request, line 1: suite: found 5, expected a text"),
+        (r#"{"suite":"record"}"#, "suite: found the text \"record\", expected one of hash, kv, "),
+        (r#"{"suite":"kv","word":"--work-dir=/"}"#, "\"--work-dir=/\" is no list"),
+        (
+            "{\"suite\":\"hash\",\n\"seconds\":\"9\"}",
+            "line 2: seconds: found the text \"9\", expected a whole number",
+        ),
+        (r#"{"suite":"hash","more":1}"#, "line 1: unknown setting `more`, expected one of `suite`, "),
     ] {
-        assert_eq!(post(&running, body), 400, "{body}");
+        let (status, said) = post(&running, body);
+        assert!(status == 400 && said.contains(expected), "{body}: {said}");
     }
     assert_eq!(running.get("/api/jobs").1, Value::Array(Vec::new()));
 }

@@ -10,6 +10,7 @@ use crate::workload::Distribution;
 
 /// The shares of a workload's operations; they need not add up to one.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Mix {
     /// Lookups of one record.
     pub read: f64,
