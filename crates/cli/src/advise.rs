@@ -16,7 +16,7 @@ use crate::args::advise::{AdviseArgs, EffortArg};
 use crate::bench::run::end_on_ctrl_c;
 use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, is_stdout};
 use crate::progress::SuiteBar;
 use crate::trace::tell_flaw;
 
@@ -34,7 +34,9 @@ pub fn run(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Outcome> {
     let mut out = Output::new();
     if let Some(path) = &args.write_workload {
         write_file(fs, path, to_json(&question)?.as_bytes())?;
-        out.line(path.display())?;
+        if !is_stdout(path) {
+            out.line(path.display())?;
+        }
         out.finish()?;
         return Ok(Outcome::Done);
     }

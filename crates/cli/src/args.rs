@@ -3,6 +3,7 @@
 pub mod advise;
 pub mod all;
 pub mod bytes;
+mod file;
 pub mod hash;
 pub mod history;
 pub mod index;
@@ -351,7 +352,7 @@ pub struct ReadmeArgs {
 pub struct ReportArgs {
     /// Stored run, or directory of a run over all suites [default: the newest stored run in benchmark-results]
     pub run: Option<PathBuf>,
-    /// File to write [default: beside the run]
+    /// File to write, - for standard output [default: beside the run]
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// An earlier run to compare with

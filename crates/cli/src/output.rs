@@ -1,7 +1,9 @@
 //! Standard output: text, raw bytes, or JSON; and the label of errors.
 
 use std::env;
-use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::Path;
 
 use serde_json::{Map, Value};
 
@@ -23,18 +25,43 @@ impl Outcome {
     }
 }
 
+/// Whether a file that was asked for by this name is standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
 /// Standard output, buffered. Call [`Output::finish`] at the end: what is buffered when it is dropped may be lost.
-#[derive(Debug)]
 pub struct Output {
-    out: BufWriter<StdoutLock<'static>>,
+    out: BufWriter<Box<dyn Write>>,
     is_terminal: bool,
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output").field("is_terminal", &self.is_terminal).finish_non_exhaustive()
+    }
 }
 
 impl Output {
     /// Takes standard output for this command.
     pub fn new() -> Self {
         let is_terminal = io::stdout().is_terminal();
-        Output { out: BufWriter::with_capacity(1 << 16, io::stdout().lock()), is_terminal }
+        Output { out: BufWriter::with_capacity(1 << 16, Box::new(io::stdout().lock())), is_terminal }
+    }
+
+    /// What a command says beside a file that `option` asks for: standard output, but standard error where the file goes there, named `-`.
+    ///
+    /// Errors: the command's results are asked for as JSON, which has standard output to itself.
+    pub fn beside(option: &str, file: Option<&Path>, json: bool) -> Result<Self> {
+        if !file.is_some_and(is_stdout) {
+            return Ok(Output::new());
+        }
+        if json {
+            let what = format!("{option} -: standard output has the results as JSON, so this needs a file");
+            return Err(Error::usage(what));
+        }
+        let is_terminal = io::stderr().is_terminal();
+        Ok(Output { out: BufWriter::new(Box::new(io::stderr())), is_terminal })
     }
 
     /// Whether a person is reading.

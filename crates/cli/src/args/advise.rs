@@ -100,7 +100,7 @@ pub struct AdviseArgs {
     /// The answer with everything that it rests on, as JSON
     #[arg(long)]
     pub json: bool,
-    /// Write what was asked into a workload file, and do no more
+    /// Write what was asked into a workload file, or with - to standard output, and do no more
     #[arg(long, value_name = "FILE")]
     pub write_workload: Option<PathBuf>,
     /// How good the advice is: fourteen workloads are answered, then everybody is run on them [about half an hour]

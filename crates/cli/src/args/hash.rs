@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::BenchHashArgs;
 use super::bytes::{bytes_between, parse_bytes};
-use super::number;
+use super::{file, number};
 
 /// Commands on constant stores. A STORE is a `.cairn` file with its deltas, or a Sparkey pair by either name.
 #[derive(Debug, Subcommand)]
@@ -166,7 +166,7 @@ pub struct BuildArgs {
     #[command(flatten)]
     pub input: InputArgs,
     /// Store to write
-    #[arg(short, long, value_name = "STORE")]
+    #[arg(short, long, value_name = "STORE", value_parser = file::to_make())]
     pub out: PathBuf,
     /// Format of the store [default: by the extension, .cairn, or .spi or .spl]
     #[arg(long, value_enum)]
@@ -277,7 +277,7 @@ pub struct RewriteArgs {
     /// Store to read
     pub store: PathBuf,
     /// Store to write [default: in place]
-    #[arg(short, long, value_name = "STORE")]
+    #[arg(short, long, value_name = "STORE", value_parser = file::to_make())]
     pub out: Option<PathBuf>,
     /// How. A compression and a size of blocks that are not said stay as the store has them.
     #[command(flatten)]
@@ -293,6 +293,7 @@ pub struct ConvertArgs {
     /// Store to read
     pub from: PathBuf,
     /// Store to write
+    #[arg(value_parser = file::to_make())]
     pub to: PathBuf,
     /// How.
     #[command(flatten)]

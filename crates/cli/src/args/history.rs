@@ -43,7 +43,7 @@ pub struct HistoryArgs {
     /// Only the last so many points of each series
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = number::whole::<usize>)]
     pub last: usize,
-    /// Write a page with charts to this file
+    /// Write a page with charts to this file, or with - to standard output
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Print JSON

@@ -19,7 +19,7 @@ pub struct RunArgs {
     /// Directory for the result file
     #[arg(long, value_name = "DIR", default_value = cairn_bench::store::RESULTS_DIR)]
     pub results: PathBuf,
-    /// File for the HTML report [default: beside the result file]
+    /// File for the HTML report, - for standard output [default: beside the result file]
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Leave out the probes of memory and disk, which take some seconds

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueEnum};
 
 use super::Promise;
 use super::bytes::bytes_between;
-use super::number;
+use super::{file, number};
 
 /// A shell on a database, or one of the other things to do with one. A DATABASE is a file, with its log in a folder beside it.
 #[derive(Debug, Args)]
@@ -233,6 +233,7 @@ pub struct BackupArgs {
     /// Database to copy
     pub database: PathBuf,
     /// File to write; must be absent
+    #[arg(value_parser = file::to_make())]
     pub to: PathBuf,
 }
 

@@ -136,7 +136,7 @@ pub struct RunArgs {
     /// Print the whole configuration and do not run it
     #[arg(long)]
     pub show_config: bool,
-    /// Write the options that the run had: as an OPTIONS file for RocksDB, as JSON for kv
+    /// Write the options that the run had, to a file or with - to standard output: as an OPTIONS file for RocksDB, as JSON for kv
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Check the cache's hit rate by replaying this many lookups against an LRU, at most 100,000,000
@@ -168,7 +168,7 @@ pub struct SweepArgs {
     pub from: ConfigArgs,
     #[command(flatten)]
     pub vary: VaryArgs,
-    /// A .csv or .parquet file [default: CSV to standard output]
+    /// A .csv or .parquet file, or - for CSV to standard output [default: -]
     #[arg(short, long, alias = "output", value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Print JSON, a line for each configuration
@@ -207,7 +207,7 @@ pub struct OptimizeArgs {
     /// The most that an objective may be, such as space_amp=1.3; can be repeated
     #[arg(long, alias = "limit", value_name = "OBJECTIVE=MOST")]
     pub at_most: Vec<String>,
-    /// Write the changes of the first configuration of the front, as an OPTIONS file or as kv options
+    /// Write the changes of the first configuration of the front, to a file or with - to standard output, as an OPTIONS file or as kv options
     #[arg(long, value_name = "FILE")]
     pub export: Option<PathBuf>,
     /// Print JSON
@@ -242,7 +242,7 @@ pub struct ValidateArgs {
     /// Where stores are made
     #[arg(long, value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
-    /// Write a page with tables and a chart
+    /// Write a page with tables and a chart to this file, or with - to standard output
     #[arg(long, value_name = "FILE")]
     pub page: Option<PathBuf>,
     /// Print JSON
@@ -268,7 +268,7 @@ pub struct CalibrateArgs {
     /// Where the disk is measured [default: the working directory]
     #[arg(long, alias = "dir", value_name = "DIR")]
     pub work_dir: Option<PathBuf>,
-    /// Where the profile goes [default: standard output]
+    /// Where the profile goes, - for standard output [default: -]
     #[arg(short, long, alias = "output", value_name = "FILE")]
     pub out: Option<PathBuf>,
 }

@@ -8,8 +8,7 @@ use cairn_trace::KeyForm;
 use cairn_trace::import::Format;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::number;
-use super::{MemoryArgs, Promise, RunArgs};
+use super::{MemoryArgs, Promise, RunArgs, file, number};
 
 /// Commands on traces.
 #[derive(Debug, Subcommand)]
@@ -77,7 +76,7 @@ impl From<Keys> for KeyForm {
 #[derive(Debug, Args)]
 pub struct RecordArgs {
     /// Trace to write; it must not exist
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = file::to_make())]
     pub out: PathBuf,
     /// How keys are kept
     #[arg(long, value_enum, default_value = "hashed")]
@@ -99,7 +98,7 @@ pub struct ImportArgs {
     /// File to read, or - for standard input
     pub input: PathBuf,
     /// Trace to write; it must not exist
-    #[arg(short, long, value_name = "FILE")]
+    #[arg(short, long, value_name = "FILE", value_parser = file::to_make())]
     pub out: PathBuf,
     /// What the input is: csv, pages, rocksdb, rocksdb-block-cache, rocksdb-block-cache-text [default: found out]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
@@ -125,7 +124,7 @@ fn format(word: &str) -> Result<Format, String> {
 pub struct StatsArgs {
     /// Trace to read
     pub trace: PathBuf,
-    /// Write a page with charts to this file
+    /// Write a page with charts to this file, or with - to standard output
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
     /// Parts that the time is cut into

@@ -17,7 +17,7 @@ use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
 use crate::args::all::BenchAllArgs;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, counted};
+use crate::output::{Outcome, Output, counted, is_stdout};
 use crate::progress::AllBar;
 
 /// The report's file in a run's directory.
@@ -25,6 +25,7 @@ const REPORT: &str = "report.html";
 
 /// Begins a run, or goes on with one; stores what it measured and shows it.
 pub fn run(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Outcome> {
+    drop(beside(args)?);
     let stop = Stop::after(args.run.time_limit.map(Duration::from_secs));
     end_on_ctrl_c(&stop)?;
     let mut journal = match &args.resume {
@@ -39,6 +40,10 @@ pub fn run(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Outcome> {
     };
     let whole = Whole::of(&plans, &journal);
     conclude(fs, args, &journal, &whole, (&ending, stop.is_asked()))
+}
+
+fn beside(args: &BenchAllArgs) -> Result<Output> {
+    Output::beside("--report", args.run.report.as_deref(), args.run.json)
 }
 
 fn begin(fs: &Arc<dyn Fs>, args: &BenchAllArgs) -> Result<Journal> {
@@ -122,13 +127,15 @@ fn conclude(
         whole.keep(journal)?;
         let report = args.run.report.clone().unwrap_or_else(|| journal.dir().join(REPORT));
         write_file(fs, &report, render_whole(whole, journal.dir()).as_bytes())?;
-        let mut out = Output::new();
+        let mut out = beside(args)?;
         if args.run.json {
             out.bytes(to_json(whole)?.as_bytes())?;
         } else {
             out.bytes(text::to_text(whole).as_bytes())?;
             out.line(format!("\nresults: {}", journal.dir().display()))?;
-            out.line(format!("report:  {}", report.display()))?;
+            if !is_stdout(&report) {
+                out.line(format!("report:  {}", report.display()))?;
+            }
             if ending.stopped {
                 out.line(format!("go on:   {go_on}"))?;
             }

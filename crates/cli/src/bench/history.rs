@@ -13,7 +13,7 @@ use super::outcome::{Shown, conclude, measure};
 use super::write_file;
 use crate::args::history::{CompareArgs, CountsArgs, HistoryArgs, RecordRunArgs};
 use crate::error::Result;
-use crate::output::{Outcome, Output, counted};
+use crate::output::{Outcome, Output, counted, is_stdout};
 
 /// Missing figures that are named.
 const MISSING_SHOWN: usize = 10;
@@ -44,8 +44,8 @@ pub fn record(fs: &Arc<dyn Fs>, args: &RecordRunArgs) -> Result<Outcome> {
 
 /// Shows trends, or the runs.
 pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
+    let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;
     let history = History::open(fs, &args.at.history, false)?;
-    let mut out = Output::new();
     if args.runs {
         let suite = args.words.first().map(String::as_str);
         let runs: Vec<history::Kept> = history.runs(suite)?.into_iter().map(|(kept, _)| kept).collect();
@@ -65,7 +65,7 @@ pub fn history(fs: &Arc<dyn Fs>, args: &HistoryArgs) -> Result<Outcome> {
         out.json(&json!(series))?;
     } else {
         out.bytes(history::trends_text(&series).as_bytes())?;
-        if let Some(page) = &args.html {
+        if let Some(page) = args.html.as_ref().filter(|page| !is_stdout(page)) {
             out.line(format!("\npage: {}", page.display()))?;
         }
     }

@@ -19,7 +19,7 @@ use cairn_bench::results::Run;
 use cairn_vfs::{Fs, OpenOptions, OutputFile};
 
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, is_stdout};
 
 /// Carries out one job from standard input; started by the lab in a fresh process.
 pub fn worker() -> Result<Outcome> {
@@ -36,6 +36,11 @@ pub fn worker() -> Result<Outcome> {
 
 /// Writes a file whole or not at all, durably; a pipe or another device is written through.
 pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
+    if is_stdout(path) {
+        let mut out = Output::new();
+        out.bytes(content)?;
+        return out.finish();
+    }
     if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
         fs.create_dir_all(dir)?;
     }

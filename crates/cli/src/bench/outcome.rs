@@ -14,7 +14,7 @@ use super::run::{command_line, end_on_ctrl_c};
 use super::write_file;
 use crate::args::RunArgs;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, is_stdout};
 use crate::progress::SuiteBar;
 
 /// What is printed of a run.
@@ -27,7 +27,7 @@ pub(super) struct Shown<'a> {
     pub text: &'a dyn Fn(&Run) -> Result<String>,
 }
 
-/// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results go is tried before, not after an hour of it.
+/// Measures, with a progress bar, until it is done, the time is up, or Ctrl-C. Where results and the report go is tried before, not after an hour of it.
 ///
 /// Errors: as the suite's; when it was ended before it had anything, [`Error::Interrupted`] if that was Ctrl-C, else a usage error.
 pub(super) fn measure(
@@ -35,6 +35,7 @@ pub(super) fn measure(
     args: &RunArgs,
     suite: impl FnOnce(&SuiteBar, &Stop) -> cairn_bench::Result<Run>,
 ) -> Result<Run> {
+    drop(Output::beside("--report", args.report.as_deref(), args.json)?);
     store::check_writable(&**fs, &args.results)?;
     let stop = Stop::after(args.time_limit.map(Duration::from_secs));
     end_on_ctrl_c(&stop)?;
@@ -62,14 +63,16 @@ pub(super) fn conclude(fs: &Arc<dyn Fs>, args: &RunArgs, mut run: Run, shown: &S
     let saved = store::save(fs, &args.results, &run)?;
     let report = args.report.clone().unwrap_or_else(|| saved.with_extension("html"));
     write_file(fs, &report, render_html(&run, None).as_bytes())?;
-    let mut out = Output::new();
+    let mut out = Output::beside("--report", args.report.as_deref(), args.json)?;
     if args.json {
         out.bytes((shown.json)(&run).as_bytes())?;
     } else {
         out.bytes((shown.text)(&run)?.as_bytes())?;
         out.line("")?;
         out.line(format!("results: {}", saved.display()))?;
-        out.line(format!("report:  {}", report.display()))?;
+        if !is_stdout(&report) {
+            out.line(format!("report:  {}", report.display()))?;
+        }
     }
     out.finish()?;
     if run.stopped && args.json {

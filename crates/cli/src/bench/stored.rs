@@ -10,7 +10,7 @@ use cairn_vfs::Fs;
 use super::write_file;
 use crate::args::{ReadmeArgs, ReportArgs};
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, is_stdout};
 
 /// Runs that were kept for good, below the directory of all runs.
 pub const STORED: &str = "stored";
@@ -69,8 +69,11 @@ pub fn report(fs: &Arc<dyn Fs>, args: &ReportArgs) -> Result<Outcome> {
     written(&target)
 }
 
-/// Says which file was written.
+/// Says which file was written, where it was one.
 fn written(target: &Path) -> Result<Outcome> {
+    if is_stdout(target) {
+        return Ok(Outcome::Done);
+    }
     let mut out = Output::new();
     out.line(target.display())?;
     out.finish()?;

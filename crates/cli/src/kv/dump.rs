@@ -13,7 +13,7 @@ use super::store;
 use crate::args::kv::{DumpArgs, DumpFormat};
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
-use crate::output::{Outcome, Output, counted};
+use crate::output::{Outcome, Output, counted, is_stdout};
 use crate::progress::InputProgress;
 
 /// Bytes that are written at once.
@@ -74,7 +74,7 @@ impl Target {
 /// Exports the entries of a range, as they are now.
 pub fn dump(fs: &Arc<dyn Fs>, args: &DumpArgs) -> Result<Outcome> {
     // As for inputs, - is the standard stream.
-    let path = args.out.as_deref().filter(|path| path.as_os_str() != "-");
+    let path = args.out.as_deref().filter(|path| !is_stdout(path));
     if args.json && path.is_none() {
         return Err(Error::usage("--json says what was written to a file; standard output has the entries"));
     }

@@ -101,6 +101,7 @@ fn front<'a>(tried: Vec<Tried<'a>>) -> Vec<Tried<'a>> {
 
 /// Searches, and shows the front.
 pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
+    let mut out = Output::beside("--export", args.export.as_deref(), args.json)?;
     let limits: Vec<Limit> = args.at_most.iter().map(|text| Limit::parse(text)).collect::<Result<_>>()?;
     let Setup { config, notes, .. } = setup(fs, &args.from)?;
     tell(&notes);
@@ -150,7 +151,6 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     }
     let shown =
         Shown { axes: &axes, args, front: &front, binding, tried: count, config: &config, ours: &ours };
-    let mut out = Output::new();
     if args.json {
         out.json(&shown.json())?
     } else {

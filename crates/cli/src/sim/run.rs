@@ -15,13 +15,16 @@ use super::table;
 use crate::args::sim::RunArgs;
 use crate::bench::write_file;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output, note};
+use crate::output::{Outcome, Output, is_stdout, note};
 
 /// Runs it and shows the results.
 pub fn run(fs: &Arc<dyn Fs>, args: &RunArgs) -> Result<Outcome> {
+    let mut out = Output::beside("--export", args.export.as_deref(), args.json)?;
+    if args.show_config && args.export.as_deref().is_some_and(is_stdout) {
+        return Err(Error::usage("--export -: standard output has the configuration, so this needs a file"));
+    }
     let Setup { config, notes, flaw } = setup(fs, &args.from)?;
     tell(&notes);
-    let mut out = Output::new();
     if let Some(path) = &args.export {
         write_file(fs, path, exported(&config)?.as_bytes())?;
     }

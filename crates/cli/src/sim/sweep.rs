@@ -20,7 +20,7 @@ use super::vary::{Axis, Point, points, run_all};
 use crate::args::sim::SweepArgs;
 use crate::bench::write_file;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, is_stdout};
 
 /// A name, and how the figure is read from a result.
 pub type Figure = (&'static str, fn(&Results) -> f64);
@@ -140,7 +140,11 @@ fn is_parquet(path: &Path) -> Result<bool> {
     match path.extension().and_then(|it| it.to_str()) {
         Some("parquet") => Ok(true),
         Some("csv") => Ok(false),
-        _ => Err(Error::usage(format!("--out {}: expected a name with .csv or .parquet", path.display()))),
+        _ if is_stdout(path) => Ok(false),
+        _ => Err(Error::usage(format!(
+            "--out {}: expected a name with .csv or .parquet, or -",
+            path.display()
+        ))),
     }
 }
 
@@ -148,12 +152,12 @@ fn is_parquet(path: &Path) -> Result<bool> {
 pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
     // Before the runs, not after them.
     let parquet = args.out.as_deref().map(is_parquet).transpose()?;
+    let mut out = Output::beside("--out", args.out.as_deref(), args.json)?;
     let Setup { config, notes, .. } = setup(fs, &args.from)?;
     tell(&notes);
     let (axes, points) = points(&config, &args.vary)?;
     let results = run_all(&points, args.vary.threads, &AtomicBool::new(false))?;
     let sheet = Sheet::new(&axes, &points, &results);
-    let mut out = Output::new();
     if args.json {
         for line in sheet.json() {
             out.json(&line)?;

@@ -17,6 +17,7 @@ use crate::progress::SuiteBar;
 
 /// Runs all cases, or takes what runs have told, and tells whether predictions were within their limits.
 pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
+    let mut out = Output::beside("--page", args.page.as_deref(), args.json)?;
     let report = match Report::merged(read(fs, &args.merge)?) {
         Some(report) => report,
         None => measured(&args)?,
@@ -24,7 +25,6 @@ pub fn run(fs: &Arc<dyn Fs>, args: ValidateArgs) -> Result<Outcome> {
     if let Some(page) = &args.page {
         write_file(fs, page, suite_sim::to_page(&report).as_bytes())?;
     }
-    let mut out = Output::new();
     if args.json {
         out.json(&serde_json::to_value(&report).map_err(|error| Error::usage(error.to_string()))?)?;
     } else {

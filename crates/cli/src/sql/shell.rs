@@ -229,7 +229,10 @@ impl Shell {
             }
             Command::Echo(text) => out.line(text)?,
             Command::Read(path) => self.read(Path::new(&path))?,
-            Command::Output(None) => self.redirect(Sink::stdout())?,
+            Command::Output(path) if path.as_ref().is_none_or(|path| path == "-") => {
+                self.redirect(Sink::stdout())?;
+            }
+            Command::Output(None) => {}
             Command::Output(Some(path)) => {
                 let sink = Sink::file(&self.fs, Path::new(&path))?;
                 self.redirect(sink)?;

@@ -10,15 +10,15 @@ use cairn_vfs::Fs;
 use crate::args::trace::StatsArgs;
 use crate::bench::write_file;
 use crate::error::{Error, Result};
-use crate::output::{Outcome, Output};
+use crate::output::{Outcome, Output, is_stdout};
 
 /// Takes the statistics of a trace and shows them.
 pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
+    let mut out = Output::beside("--html", args.html.as_deref(), args.json)?;
     let trace = Trace::open(&**fs, &args.trace)?;
     let options = Options { windows: usize::from(args.windows), keys_max: args.keys_max };
     let stats = stats::of(&trace, &options)?;
     let name = args.trace.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let mut out = Output::new();
     if let Some(page) = &args.html {
         write_file(fs, page, report::render_trace(&name, &stats).as_bytes())?;
     }
@@ -26,7 +26,7 @@ pub fn stats(fs: &Arc<dyn Fs>, args: &StatsArgs) -> Result<Outcome> {
         out.json(&serde_json::to_value(&stats).map_err(|error| Error::usage(error.to_string()))?)?;
     } else {
         out.bytes(trace_text::to_text(&name, &stats).as_bytes())?;
-        if let Some(page) = &args.html {
+        if let Some(page) = args.html.as_ref().filter(|page| !is_stdout(page)) {
             out.line(format!("\npage: {}", page.display()))?;
         }
     }

@@ -76,6 +76,9 @@ fn regressions_fail() {
         "{trend}"
     );
     assert!(String::from_utf8(scratch.read("trend.html")).unwrap().starts_with("<!doctype html>"));
+    let page = scratch.run("bench history throughput --history h --html -").ended(0);
+    assert_eq!(page.out, scratch.read("trend.html"));
+    assert!(trend.starts_with(&page.err), "{}", page.err);
     let json = scratch.run("bench history --history h --last 3 --json").ended(0).json();
     assert_eq!(json[0][0]["points"].as_array().unwrap().len(), 3);
     scratch.run("bench history nothing-like-this --history h").ended(2);

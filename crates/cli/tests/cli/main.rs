@@ -15,6 +15,7 @@ mod reading;
 mod sim;
 #[cfg(feature = "sql")]
 mod sql;
+mod stdout;
 mod support;
 mod trace;
 #[cfg(feature = "ui")]
