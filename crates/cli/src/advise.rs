@@ -16,6 +16,7 @@ use crate::args::advise::{AdviseArgs, EffortArg};
 use crate::bench::run::end_on_ctrl_c;
 use crate::bench::{read_text, write_file};
 use crate::error::{Error, Result};
+use crate::input::name_of;
 use crate::output::{Outcome, Output, is_stdout};
 use crate::progress::SuiteBar;
 use crate::trace::tell_flaw;
@@ -102,7 +103,7 @@ fn options(args: &AdviseArgs) -> Result<Options> {
 /// What is asked: the file, and over it what was typed; answers on a terminal where there is neither.
 fn question(fs: &Arc<dyn Fs>, args: &AdviseArgs) -> Result<Question> {
     let mut question = match (&args.workload, &args.trace) {
-        (Some(path), _) => Question::from_json(&read_text(fs, path)?, &path.display().to_string())?,
+        (Some(path), _) => Question::from_json(&read_text(fs, path)?, &name_of(path))?,
         (None, Some(path)) => advise::from_trace(path, args.threads)?,
         (None, None) => Question::default(),
     };

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::checks::no_file;
 use crate::{Error, ErrorKind, File, Fs, OpenOptions, Operation, Result};
 
 /// How often the temporary file may be renamed away between our open and our lock before we give up. Each time
@@ -33,11 +34,7 @@ impl AtomicFile {
     pub fn create(fs: &Arc<dyn Fs>, path: &Path) -> Result<AtomicFile> {
         match target(fs, path)? {
             Some(target) => AtomicFile::build(fs, path, &target),
-            None => {
-                let what = "it is a pipe or another device, expected a file";
-                let source = io::Error::new(io::ErrorKind::InvalidInput, what);
-                Err(Error::new(Operation::Open, path, source))
-            }
+            None => Err(no_file(path)),
         }
     }
 

@@ -1,14 +1,20 @@
 //! Argument checks that every file system makes alike, so that an engine meets the same error on each.
 
 use std::io;
+use std::path::Path;
 
-use crate::{Access, Create, OpenOptions};
+use crate::{Access, Create, Error, OpenOptions, Operation};
 
 /// Alignment of offsets, lengths and buffers under direct I/O.
 pub(crate) const DIRECT_ALIGNMENT: usize = 4096;
 
 fn invalid(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, what)
+}
+
+/// A pipe or the like in the place of a file.
+pub(crate) fn no_file(path: &Path) -> Error {
+    Error::new(Operation::Open, path, invalid("it is a pipe or another device, expected a file"))
 }
 
 pub(crate) fn check_open(options: OpenOptions) -> io::Result<()> {

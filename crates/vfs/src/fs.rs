@@ -103,7 +103,7 @@ pub enum Advice {
 
 /// A file system. Cheap to clone behind an [`Arc`](std::sync::Arc); safe to use from many threads.
 pub trait Fs: Debug + Send + Sync + 'static {
-    /// Opens a file.
+    /// Opens a file. Never waits. `Invalid` for a pipe, a terminal and the like, which have no offsets: see [`Fs::open_stream`].
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>>;
 
     /// Opens what stands behind `path` to write through it from its beginning: a pipe, a terminal, another device. Waits until a pipe has

@@ -12,7 +12,7 @@ use rustix::fs::{FallocateFlags, FlockOperation, OFlags};
 use rustix::io::Errno;
 
 use crate::append_map::Region;
-use crate::checks::{check_offset, check_open, check_writable};
+use crate::checks::{check_offset, check_open, check_writable, no_file};
 use crate::{Access, Advice, Create, Error, File, FileId, Fs, Map, Metadata, OpenOptions, Operation};
 use crate::{ReadRequest, Result, WriteRequest};
 
@@ -40,6 +40,10 @@ impl Fs for StdFs {
     fn open(&self, path: &Path, options: OpenOptions) -> Result<Box<dyn File>> {
         let wrap = |source| Error::new(Operation::Open, path, source);
         check_open(options).map_err(wrap)?;
+        // The open of a pipe would wait until its other end is opened.
+        if fs::metadata(path).is_ok_and(|found| has_no_offsets(found.file_type())) {
+            return Err(no_file(path));
+        }
         let mut open = fs::OpenOptions::new();
         open.read(true).write(options.access == Access::ReadWrite);
         match options.create {
@@ -72,8 +76,7 @@ impl Fs for StdFs {
         open.write(true).truncate(true);
         let file = repeat(|| open.open(path)).map_err(wrap)?;
         let metadata = file.metadata().map_err(wrap)?;
-        let kind = metadata.file_type();
-        let in_order = !kind.is_file() && !kind.is_block_device();
+        let in_order = has_no_offsets(metadata.file_type());
         let (id, access, direct) = (id_of(&metadata), Access::ReadWrite, false);
         Ok(Box::new(StdFile { file, path: path.to_owned(), id, access, direct, in_order }))
     }
@@ -142,6 +145,11 @@ impl Fs for StdFs {
             .and_then(|directory| directory.sync_all())
             .map_err(|source| Error::new(Operation::SyncDir, path, source))
     }
+}
+
+/// True of pipes, terminals and the like: they take and give bytes in the order in which they come.
+fn has_no_offsets(kind: fs::FileType) -> bool {
+    !kind.is_file() && !kind.is_dir() && !kind.is_block_device()
 }
 
 /// An open descriptor.

@@ -16,9 +16,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cairn_bench::results::Run;
-use cairn_vfs::{Fs, OpenOptions, OutputFile};
+use cairn_vfs::{Fs, OutputFile};
 
 use crate::error::{Error, Result};
+use crate::input::{name_of, read_whole};
 use crate::output::{Outcome, Output, is_stdout};
 
 /// Carries out one job from standard input; started by the lab in a fresh process.
@@ -49,12 +50,10 @@ pub fn write_file(fs: &Arc<dyn Fs>, path: &Path, content: &[u8]) -> Result<()> {
     Ok(file.commit()?)
 }
 
-/// A page of text, whole.
+/// A page of text, whole: of a file, of a pipe, or of standard input for `-`.
 pub fn read_text(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
-    let file = fs.open(path, OpenOptions::read())?;
-    let mut text = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut text, 0)?;
-    let refuse = |what: String| Error::Input { input: path.display().to_string(), place: None, what };
+    let text = read_whole(fs, path, u64::MAX - 1)?;
+    let refuse = |what: String| Error::Input { input: name_of(path), place: None, what };
     String::from_utf8(text).map_err(|error| refuse(error.to_string()))
 }
 

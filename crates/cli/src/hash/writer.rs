@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cairn_hash::generations::StoreBuilder;
 use cairn_hash::sparkey::{self, Construction, IndexOptions, LogLock, LogOptions, LogWriter};
 use cairn_hash::table::{self, BuildOptions};
-use cairn_vfs::{Fs, Operation, SystemRng};
+use cairn_vfs::{Fs, OpenOptions, Operation, SystemRng};
 use serde_json::{Value, json};
 
 use crate::args::hash::{Codec, Kind, WriteArgs};
@@ -124,6 +124,11 @@ impl Drop for Building {
 
 impl PairWriter {
     fn create(fs: &Arc<dyn Fs>, path: &Path, args: &WriteArgs, codec: Codec) -> Result<PairWriter> {
+        let index = sparkey::index_path(path);
+        if fs.metadata(&index).is_ok_and(|found| !found.is_file) {
+            // A directory or a pipe: its open says so. The log's is tried by its lock.
+            drop(fs.open(&index, OpenOptions::read())?);
+        }
         let old_log = LogLock::take(fs, path)?;
         let mut building = sparkey::log_path(path).with_extension("").into_os_string();
         building.push(".building");

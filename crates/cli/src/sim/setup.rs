@@ -1,7 +1,5 @@
 //! From what was typed to a configuration.
 
-use std::io::Read;
-use std::path::Path;
 use std::sync::Arc;
 
 use cairn_sim::Config;
@@ -16,6 +14,7 @@ use super::profiles;
 use crate::args::sim::ConfigArgs;
 use crate::bench::read_text;
 use crate::error::{Error, Result};
+use crate::input::name_of;
 
 /// The configuration, and what the user should know of how it came about.
 pub struct Setup {
@@ -27,34 +26,19 @@ pub struct Setup {
     pub flaw: Option<String>,
 }
 
-/// A text, from a file or standard input.
-pub fn text_of(fs: &Arc<dyn Fs>, path: &Path) -> Result<String> {
-    if path.as_os_str() != "-" {
-        return read_text(fs, path);
-    }
-    let mut text = String::new();
-    let refuse = |error: std::io::Error| Error::Input {
-        input: "standard input".to_owned(),
-        place: None,
-        what: error.to_string(),
-    };
-    std::io::stdin().read_to_string(&mut text).map_err(refuse)?;
-    Ok(text)
-}
-
 /// The configuration that was typed.
 pub fn setup(fs: &Arc<dyn Fs>, args: &ConfigArgs) -> Result<Setup> {
     let (mut notes, mut flaw) = (Vec::new(), None);
     let mut config = match &args.config {
-        Some(path) => Config::from_json(&text_of(fs, path)?, &path.display().to_string())?,
+        Some(path) => Config::from_json(&read_text(fs, path)?, &name_of(path))?,
         None => Config::default(),
     };
     if let Some(path) = &args.options {
-        let imported = import_rocksdb(&text_of(fs, path)?, &args.family, &path.display().to_string())?;
+        let imported = import_rocksdb(&read_text(fs, path)?, &args.family, &path.display().to_string())?;
         config.options = take(imported, &mut notes);
     }
     if let Some(path) = &args.kv_options {
-        let imported = import_kv(&text_of(fs, path)?, &path.display().to_string())?;
+        let imported = import_kv(&read_text(fs, path)?, &path.display().to_string())?;
         config.options = take(imported, &mut notes);
     }
     if let Some(name) = &args.hardware {

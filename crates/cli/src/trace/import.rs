@@ -1,6 +1,5 @@
 //! `cairn trace import`: a trace of other people's files.
 
-use std::io::{self, Read};
 use std::sync::Arc;
 
 use cairn_bench::text;
@@ -11,6 +10,8 @@ use serde_json::Value;
 
 use crate::args::trace::ImportArgs;
 use crate::error::{Error, Result};
+use crate::input::stream::is_pipe;
+use crate::input::{is_stdin, name_of, read_whole};
 use crate::output::{Outcome, Output};
 
 /// Imports, and says what came of it.
@@ -60,10 +61,8 @@ pub fn import(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<Outcome> {
 }
 
 fn read(fs: &Arc<dyn Fs>, args: &ImportArgs) -> Result<(String, Vec<u8>)> {
-    if args.input.as_os_str() == "-" {
-        let mut input = Vec::new();
-        io::stdin().lock().read_to_end(&mut input).map_err(Error::Stdin)?;
-        return Ok(("standard input".to_owned(), input));
+    if is_stdin(&args.input) || is_pipe(&args.input) {
+        return Ok((name_of(&args.input), read_whole(fs, &args.input, u64::MAX - 1)?));
     }
     let file = fs.open(&args.input, OpenOptions::read())?;
     let mut input = vec![0; usize::try_from(file.len()?).unwrap_or(usize::MAX)];

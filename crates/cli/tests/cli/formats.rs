@@ -262,6 +262,35 @@ fn pipes_are_inputs() {
         .failed(&["Parquet", "give a file"]);
 }
 
+/// Goal: what is no file is no store, for whoever writes or reads one, and no trace: each is told so at once and the pipe stays. Method: a named pipe that nobody has open
+/// at its other end.
+#[test]
+fn pipes_are_no_stores() {
+    let scratch = Scratch::new();
+    write_inputs(&scratch);
+    scratch.run("hash build in.csv -o file.cairn --key id --value name").ended(0);
+    scratch.shell("mkfifo pipe.cairn pipe.spi log.spl pipe").ended(0);
+    let names = scratch.names();
+    for (words, pipe) in [
+        ("hash build in.csv --key id -o pipe.cairn", "pipe.cairn"),
+        ("hash build in.csv --key id -o pipe.spi", "pipe.spi"),
+        ("hash build in.csv --key id -o log.spi", "log.spl"),
+        ("hash convert file.cairn pipe.cairn", "pipe.cairn"),
+        ("hash rewrite file.cairn -o pipe.cairn", "pipe.cairn"),
+        ("hash append pipe.cairn in.csv --key id", "pipe.cairn"),
+        ("hash get pipe.cairn 1", "pipe.cairn"),
+        ("hash info pipe.spi", "pipe.sp"),
+        ("trace stats pipe", "pipe"),
+        ("trace import requests.csv -o pipe", "pipe"),
+    ] {
+        let ran = scratch.shell(&format!("timeout 20 cairn {words}")).ended(1);
+        assert!(ran.err.starts_with("error: ") && ran.err.contains(pipe), "{words}: {}", ran.err);
+        assert_eq!(scratch.names(), names, "{words}: {}", ran.err);
+    }
+    let text = "timeout 20 cairn sim run <(echo '{\"seed\": 7}') --show-config";
+    assert!(scratch.shell(text).ended(0).text().contains("\"seed\": 7"));
+}
+
 /// Goal: a store never takes the place of what it is built from. Method: the same name, another way to write it,
 /// either file of a pair, and standard input that the shell has opened; the input compared after each.
 #[test]

@@ -244,6 +244,10 @@ fn belongs(delta: &Reader, number: u64, below: &Reader) -> Result<()> {
 
 /// Holds the store at `path` against other writers until dropped.
 fn lock(fs: &Arc<dyn Fs>, path: &Path) -> Result<Box<dyn File>> {
+    if fs.metadata(path).is_ok_and(|found| !found.is_file) {
+        // A directory or a pipe: its open says so, and it gets no lock beside it.
+        drop(fs.open(path, OpenOptions::read())?);
+    }
     let options = OpenOptions { create: Create::IfMissing, ..OpenOptions::write() };
     let file = fs.open(&names::lock(path), options)?;
     match file.try_lock() {

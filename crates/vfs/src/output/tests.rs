@@ -4,7 +4,7 @@ use std::os::unix::fs::{FileTypeExt, symlink};
 use std::path::PathBuf;
 
 use super::*;
-use crate::{Error, StdFs};
+use crate::{Error, OpenOptions, StdFs};
 
 fn disk() -> Arc<dyn Fs> {
     Arc::new(StdFs::new())
@@ -21,7 +21,7 @@ fn pipe(path: &Path) {
     assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success());
 }
 
-/// Goal: a pipe gets the bytes, in as many writes as it takes, and is still a pipe; to make a file in its place is refused. Method: more bytes than
+/// Goal: a pipe gets the bytes, in as many writes as it takes, and is still a pipe; to make a file in its place, or to open it as one, is refused at once. Method: more bytes than
 /// a pipe holds, to a reader.
 #[test]
 fn pipes_are_written_through() {
@@ -30,6 +30,10 @@ fn pipes_are_written_through() {
     pipe(&path);
     let error = AtomicFile::create(&disk(), &path).unwrap_err();
     assert!(error.kind() == crate::ErrorKind::Invalid && error.to_string().contains("pipe"), "{error}");
+    for options in [OpenOptions::read(), OpenOptions::write(), OpenOptions::create()] {
+        let error = disk().open(&path, options).unwrap_err();
+        assert!(error.kind() == crate::ErrorKind::Invalid && error.path == path, "{error}");
+    }
     let content: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
     let reader = {
         let path = path.clone();
