@@ -2,12 +2,18 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use serde_json::Value;
 
 use crate::support::Scratch;
+
+/// How long anything may take to come about.
+const WAIT: Duration = Duration::from_secs(20);
 
 /// A server over a scratch directory.
 struct Server {
@@ -45,30 +51,33 @@ impl Server {
         let mut status = [0; 12];
         stream.read_exact(&mut status).unwrap();
         assert_eq!(&status, b"HTTP/1.1 200");
-        until("the simulation runs", || self.works());
+        self.wait_for_simulations(path, 1);
         stream
     }
 
-    /// Whether it needs most of a processor for a moment.
-    fn works(&self) -> bool {
-        let before = self.ticks();
-        std::thread::sleep(Duration::from_millis(300));
-        // Hundredths of a second: a fifth of the time is enough beside other tests, and a server that waits has none.
-        self.ticks() - before >= 6
-    }
-
-    /// Processor time so far, in hundredths of a second.
-    fn ticks(&self) -> u64 {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
-        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    /// Waits until so many simulations are at work behind a path, as the server's metrics have it.
+    #[track_caller]
+    fn wait_for_simulations(&self, path: &str, count: usize) {
+        let line = format!("\ncairn_sim_running {count}\n");
+        let metrics = format!("GET {}", path.replace("/api/stream", "/metrics"));
+        let bearer = format!("Bearer {}", self.token);
+        let start = Instant::now();
+        loop {
+            let (status, _, text) = self.send(&metrics, &[("Authorization", &bearer)], "");
+            assert_eq!(status, 200, "{text}");
+            if text.contains(&line) {
+                return;
+            }
+            assert!(start.elapsed() < WAIT, "not within {WAIT:?}: {count} simulations, {text}");
+        }
     }
 
     /// Ends it with a signal, as Ctrl-C and service managers do; how long it took.
     fn end(&mut self, signal: &str) -> Duration {
+        let process = Process::of(self.child.id());
         let start = Instant::now();
         Command::new("kill").args([signal, &self.child.id().to_string()]).status().unwrap();
-        until("the server ends", || self.child.try_wait().unwrap().is_some());
+        assert!(process.ends(), "the server goes on for {WAIT:?}");
         let took = start.elapsed();
         assert_eq!(self.child.wait().unwrap().code(), Some(0));
         took
@@ -269,13 +278,20 @@ fn nothing_is_started_without_leave() {
     assert_eq!(running.get("/api/jobs").1, Value::Array(Vec::new()));
 }
 
-/// Waits for what comes to be, not for long.
-#[track_caller]
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let start = Instant::now();
-    while !is_so() {
-        assert!(start.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
-        std::thread::sleep(Duration::from_millis(20));
+/// A process, ours or not, as long as it is held even after its end.
+struct Process(OwnedFd);
+
+impl Process {
+    /// Of one that is there.
+    fn of(id: u32) -> Process {
+        let id = Pid::from_raw(id.try_into().unwrap()).unwrap();
+        Process(pidfd_open(id, PidfdFlags::empty()).unwrap())
+    }
+
+    /// Waits for its end: nobody need have waited for it as its parent does. False when it takes too long.
+    fn ends(&self) -> bool {
+        let limit = WAIT.try_into().unwrap();
+        poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit)).unwrap() == 1
     }
 }
 
@@ -287,7 +303,7 @@ fn nobody_waits_for_a_simulation() {
     for (line, path, signal) in [("sim ui", "/api/stream", "-INT"), ("ui", "/sim/api/stream", "-TERM")] {
         let mut server = Server::start_as(&scratch, line);
         drop(server.begin_simulation(path));
-        until("the simulation of a page that is gone has ended", || !server.works());
+        server.wait_for_simulations(path, 0);
         let _page = server.begin_simulation(path);
         let took = server.end(signal);
         assert!(took < Duration::from_secs(1), "{line}: {took:?}");
@@ -306,12 +322,9 @@ fn no_benchmark_stays_behind() {
     assert_eq!(status, 200, "{said}");
     let children = format!("/proc/{0}/task/{0}/children", server.child.id());
     let job = std::fs::read_to_string(children).unwrap().trim().to_owned();
-    let stat = format!("/proc/{job}/stat");
-    assert!(std::path::Path::new(&stat).exists(), "{job:?}");
+    let process = Process::of(job.parse().unwrap());
     Command::new("kill").args(["-STOP", &job]).status().unwrap();
     let took = server.end("-TERM");
     assert!(took < Duration::from_secs(2), "{took:?}");
-    // Nobody has waited for it: until the system does it may be there as a zombie.
-    let is_over = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
-    until("the benchmark is over", is_over);
+    assert!(process.ends(), "the benchmark goes on for {WAIT:?}");
 }

@@ -1,7 +1,7 @@
 //! What the page asks for.
 
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::Json;
@@ -37,13 +37,35 @@ const SECS_MAX: f64 = 30.0 * 86400.0;
 pub struct Shared {
     start: Config,
     runs: Arc<Semaphore>,
+    running: Arc<AtomicUsize>,
     last: Mutex<Option<Results>>,
+}
+
+/// A run that is at work, until it is dropped.
+struct AtWork(Arc<AtomicUsize>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Shared {
     /// `start` is what the page begins with.
     pub fn new(start: Config) -> Shared {
-        Shared { start, runs: Arc::new(Semaphore::new(RUNS_MAX)), last: Mutex::new(None) }
+        let runs = Arc::new(Semaphore::new(RUNS_MAX));
+        Shared { start, runs, running: Arc::default(), last: Mutex::new(None) }
+    }
+
+    /// A run begins its work.
+    fn begin(&self) -> AtWork {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        AtWork(Arc::clone(&self.running))
+    }
+
+    /// Runs and sweeps that are at work now.
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::Relaxed)
     }
 
     /// The results of the last run, for metrics.
@@ -107,7 +129,7 @@ pub async fn stream(
     // Bounded: a slow page makes the run wait, one that has gone away ends it.
     let (sender, receiver) = mpsc::channel::<Event>(64);
     tokio::task::spawn_blocking(move || {
-        let _turn = turn;
+        let (_turn, _at_work) = (turn, shared.begin());
         let send = |kind: &str, value: &Value| {
             sender.blocking_send(Event::default().event(kind).data(value.to_string()))
         };
@@ -178,7 +200,7 @@ pub async fn sweep(State(shared): State<Arc<Shared>>, body: String) -> Result<Js
     let is_ended = Arc::new(AtomicBool::new(false));
     let _ends = EndsRuns(Arc::clone(&is_ended));
     let work = move || {
-        let _turn = turn;
+        let (_turn, _at_work) = (turn, shared.begin());
         let args = VaryArgs { vary: asked.vary, samples: asked.samples, threads: None };
         let (axes, points) = points(&config, &args).map_err(refuse)?;
         if points.len() > SWEEP_MAX {

@@ -1,4 +1,4 @@
-//! The last run's figures in Prometheus' text form.
+//! The last run's figures in Prometheus' text form, and how many are at work.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::api::Shared;
 
 /// `/metrics`.
 pub async fn metrics(State(shared): State<Arc<Shared>>) -> impl IntoResponse {
-    let text = to_text(shared.last().as_ref());
+    let text = to_text(shared.running(), shared.last().as_ref());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text)
 }
 
@@ -44,11 +44,14 @@ const GAUGES: [Gauge; 14] = [
     }),
 ];
 
-fn to_text(results: Option<&Results>) -> String {
+fn to_text(running: usize, results: Option<&Results>) -> String {
     let mut text = String::new();
-    let Some(results) = results else { return "# no run yet\n".to_owned() };
+    // Writing to a string cannot fail.
+    let _ =
+        writeln!(text, "# HELP cairn_sim_running Runs and sweeps at work\n# TYPE cairn_sim_running gauge");
+    let _ = writeln!(text, "cairn_sim_running {running}");
+    let Some(results) = results else { return text + "# no run yet\n" };
     for (name, help, figure) in GAUGES {
-        // Writing to a string cannot fail.
         let _ = writeln!(text, "# HELP cairn_sim_{name} {help}\n# TYPE cairn_sim_{name} gauge");
         let _ = writeln!(text, "cairn_sim_{name} {}", figure(results));
     }
@@ -82,14 +85,15 @@ mod tests {
     fn metrics_have_the_text_form() {
         let config = cairn_sim::Config { duration_secs: 60.0, ..cairn_sim::Config::default() };
         let results = cairn_sim::Simulation::run(&config).unwrap();
-        let text = to_text(Some(&results));
+        let text = to_text(2, Some(&results));
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let (name, value) = line.rsplit_once(' ').unwrap();
             assert!(name.starts_with("cairn_sim_"), "{line}");
             assert!(value.parse::<f64>().unwrap().is_finite(), "{line}");
         }
         assert!(text.contains("cairn_sim_level_bytes{level=\"0\"}"));
-        assert!(to_text(None).starts_with('#'));
+        assert!(text.contains("cairn_sim_running 2\n"));
+        assert!(to_text(0, None).ends_with("cairn_sim_running 0\n# no run yet\n"));
     }
 
     /// Goal: the dashboard asks for metrics that there are. Method: every name in its expressions.
