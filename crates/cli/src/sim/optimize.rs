@@ -103,7 +103,7 @@ fn front<'a>(tried: Vec<Tried<'a>>) -> Vec<Tried<'a>> {
 pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
     let mut out = Output::beside("--export", args.export.as_deref(), args.json)?;
     let limits: Vec<Limit> = args.at_most.iter().map(|text| Limit::parse(text)).collect::<Result<_>>()?;
-    let Setup { config, notes, .. } = setup(fs, &args.from)?;
+    let Setup { config, notes, flaw } = setup(fs, &args.from)?;
     tell(&notes);
     let vary = VaryArgs {
         vary: match args.vary.vary.is_empty() {
@@ -149,8 +149,16 @@ pub fn run(fs: &Arc<dyn Fs>, args: &OptimizeArgs) -> Result<Outcome> {
         };
         write_file(fs, path, text.as_bytes())?;
     }
-    let shown =
-        Shown { axes: &axes, args, front: &front, binding, tried: count, config: &config, ours: &ours };
+    let shown = Shown {
+        axes: &axes,
+        args,
+        front: &front,
+        binding,
+        tried: count,
+        config: &config,
+        ours: &ours,
+        flaw: flaw.as_deref(),
+    };
     if args.json {
         out.json(&shown.json())?
     } else {
@@ -168,6 +176,8 @@ struct Shown<'a> {
     tried: usize,
     config: &'a Config,
     ours: &'a Results,
+    /// What is wrong with the trace that all of them are of.
+    flaw: Option<&'a str>,
 }
 
 impl Shown<'_> {
@@ -182,12 +192,16 @@ impl Shown<'_> {
             json!({ "settings": settings, "objectives": objectives(&it.point.config, it.results) })
         });
         let limits = self.binding.iter().map(|(limit, out)| json!({ "limit": limit, "keeps_out": out }));
-        json!({
+        let mut found = json!({
             "tried": self.tried,
             "now": objectives(self.config, self.ours),
             "front": front.collect::<Vec<_>>(),
             "limits": limits.collect::<Vec<_>>(),
-        })
+        });
+        if let (Value::Object(fields), Some(flaw)) = (&mut found, self.flaw) {
+            fields.insert("trace_flaw".to_owned(), flaw.into());
+        }
+        found
     }
 
     fn text(&self) -> String {
@@ -201,6 +215,9 @@ impl Shown<'_> {
             self.tried,
             scores(self.config, self.ours)
         );
+        if let Some(flaw) = self.flaw {
+            text += &format!("workload    {flaw}\n");
+        }
         if self.front.is_empty() {
             text += "no configuration is within the limits\n";
         }

@@ -52,15 +52,18 @@ struct Sheet {
 }
 
 impl Sheet {
-    fn new(axes: &[Axis], points: &[Point], results: &[Results]) -> Sheet {
+    /// With a last column for what is wrong with the trace that all of them are of, where something is.
+    fn new(axes: &[Axis], points: &[Point], results: &[Results], flaw: Option<&str>) -> Sheet {
         let mut names: Vec<String> = axes.iter().map(|axis| axis.path.clone()).collect();
         names.extend(["outcome", "bound"].map(str::to_owned));
         names.extend(FIGURES.map(|(name, _)| name.to_owned()));
+        names.extend(flaw.map(|_| "trace_flaw".to_owned()));
         let row = |(point, results): (&Point, &Results)| {
             let mut row = point.values.clone();
             row.push(outcome(results.outcome).into());
             row.push(if results.is_cpu_bound { "cpu" } else { "io" }.into());
             row.extend(FIGURES.map(|(_, figure)| figure(results).into()));
+            row.extend(flaw.map(Value::from));
             row
         };
         Sheet { names, rows: points.iter().zip(results).map(row).collect() }
@@ -153,11 +156,11 @@ pub fn run(fs: &Arc<dyn Fs>, args: &SweepArgs) -> Result<Outcome> {
     // Before the runs, not after them.
     let parquet = args.out.as_deref().map(is_parquet).transpose()?;
     let mut out = Output::beside("--out", args.out.as_deref(), args.json)?;
-    let Setup { config, notes, .. } = setup(fs, &args.from)?;
+    let Setup { config, notes, flaw } = setup(fs, &args.from)?;
     tell(&notes);
     let (axes, points) = points(&config, &args.vary)?;
     let results = run_all(&points, args.vary.threads, &AtomicBool::new(false))?;
-    let sheet = Sheet::new(&axes, &points, &results);
+    let sheet = Sheet::new(&axes, &points, &results, flaw.as_deref());
     if args.json {
         for line in sheet.json() {
             out.json(&line)?;

@@ -233,6 +233,16 @@ fn flaws_are_told() {
     let sim = "sim run --trace cut --set duration_secs=1";
     told(sim, true);
     told(&format!("{sim} --json"), true);
+    for command in ["sweep", "optimize"] {
+        let sim = format!("sim {command} --trace cut --set duration_secs=1 --vary seed=1,2");
+        told(&sim, true);
+        let ran = scratch.run(&format!("{sim} --json")).ended(0);
+        for line in ran.json() {
+            assert!(line["trace_flaw"].as_str().unwrap().contains("the trace has no end"), "{line}");
+        }
+        let whole = scratch.run(&sim.replace("cut", "t")).ended(0);
+        assert!(!whole.text().contains("flaw") && !whole.text().contains("trace"), "{}", whole.text());
+    }
     let pool = "bench pool --trace cut --sizes 1 --policies lru --results results";
     told(pool, true);
     told(&format!("{pool} --json"), true);
