@@ -12,6 +12,7 @@ mod testing;
 mod aggregates;
 mod answers;
 mod catalog;
+mod conditions;
 mod copy;
 mod dependents;
 mod direct;
@@ -25,6 +26,8 @@ mod lookups;
 mod records;
 mod references;
 mod session;
+mod subqueries;
 mod support;
+mod values;
 
 examples! { sql_first_steps = "../../../../examples/sql_first_steps.rs" }

@@ -1,0 +1,104 @@
+//! Goal: subqueries see the columns that they name, have names themselves, and stand where PostgreSQL lets them. Method: small scripts.
+
+use cairn_sql::Datum;
+
+use crate::support::{ask, database, fails, rows, run};
+
+/// Goal: a table of a query around a subquery is found where a column of the subquery's own has its name, by name or alias, in a namespace, within another subquery, and in UPDATE and DELETE; and what is
+/// called so is the table that is meant. Method: EXISTS, values, lists, beside the same with other names.
+#[test]
+fn columns_with_names_of_tables() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, x int)");
+    run(&mut c, "create table b (id int primary key, a int, e int)");
+    run(&mut c, "insert into a values (1, 5), (2, 6), (3, 7)");
+    run(&mut c, "insert into b values (1, 1, 3), (2, 1, 3), (3, 2, 1)");
+    for (sql, expected) in [
+        ("select id from a where exists (select 1 from b where b.a = a.id) order by 1", &["1", "2"][..]),
+        ("select a.id, (select count(*) from b where a = a.id) from a order by 1", &["1|2", "2|1", "3|0"]),
+        (
+            "select e.id from a e where e.x > (select max(b.id) from b where b.e = e.id) order by 1",
+            &["1", "3"],
+        ),
+        ("select id from a where id in (select a from b where a.x = 5)", &["1"]),
+        ("select id from public.a where exists (select 1 from b where b.a = a.id and e = 1)", &["2"]),
+        (
+            "select t.id from b t where exists (select 1 from a where exists (select 1 from b where a = a.id and b.id = 3) and a.id = t.a)",
+            &["3"],
+        ),
+        ("select b.id from a, b where a.id = b.a and b.e = a.id order by 1", &[]),
+    ] {
+        assert_eq!(ask(&mut c, sql), expected, "{sql}");
+    }
+    run(&mut c, "update a set x = 0 where exists (select 1 from b where b.a = a.id and b.e = 1)");
+    assert_eq!(ask(&mut c, "select id from a where x = 0"), ["2"]);
+    assert_eq!(run(&mut c, "delete from a where not exists (select 1 from b where b.a = a.id)"), 1);
+    // Two tables that are called so, and a name of WITH: neither is guessed.
+    let sql = "select id from a where exists (select 1 from b where b.a = a.id)";
+    assert_eq!(ask(&mut c, &format!("{sql} and id < 3 order by 1")), ["1", "2"]);
+    c.execute(&format!("with a as (select 9 as id) {sql}"), &[]).unwrap_err();
+}
+
+/// Goal: the value of a subquery is called what its first column is, as in PostgreSQL. Method: one of each kind.
+#[test]
+fn names_of_subqueries() {
+    let mut c = database().connect();
+    let sql = "select (select count(*) from t), (select v as w from t), (select 1), (select v from t union select 2), \
+               ((select max(v) from t))";
+    run(&mut c, "create table t (v int)");
+    let statement = c.prepare(sql).unwrap();
+    let names: Vec<&str> = statement.columns().iter().map(|column| column.name.as_str()).collect();
+    assert_eq!(names, ["count", "w", "?column?", "v", "max"]);
+}
+
+/// Goal: a condition without columns keeps or drops the row of an aggregate without groups. Method: parameters, subqueries and HAVING, true and false; with groups; correlated, where a
+/// limit would be in the way.
+#[test]
+fn conditions_without_columns_are_above_the_row_of_nothing() {
+    let mut c = database().connect();
+    run(&mut c, "create table a (id int primary key, x int)");
+    run(&mut c, "insert into a values (1, 10), (2, 20), (3, null)");
+    for (value, expected) in [(true, vec!["20"]), (false, vec![])] {
+        let given = [Datum::Boolean(value)];
+        let lone = "(select max(x) as most from a join (values (1), (2)) as v(i) on i = id) as q";
+        for sql in [
+            format!("select most from {lone} where $1::boolean"),
+            format!("select most from {lone} where $1::boolean and most > 1"),
+            format!("select most from {lone} where (select $1::boolean)"),
+            format!("select most from {lone} where $1::boolean = any (select true from a)"),
+            format!("select n from (select most as n from {lone}) as r where $1::boolean"),
+            "select max(x) from a join (values (1), (2)) as v(i) on i = id having $1::boolean".to_owned(),
+            "select max(x) from a where id < 3 group by id > 5 having $1::boolean".to_owned(),
+        ] {
+            assert_eq!(rows(&mut c, &sql, &given).unwrap(), expected, "{sql} {value}");
+        }
+    }
+    assert_eq!(
+        ask(
+            &mut c,
+            "select id from a where x = (select max(x) from a as b where b.id = a.id and 1 < 2) order by id"
+        ),
+        ["1", "2"]
+    );
+}
+
+/// Goal: VALUES of an INSERT may have subqueries of one value. Method: one row, several, none found, more than one found.
+#[test]
+fn subqueries_in_values() {
+    let mut c = database().connect();
+    run(&mut c, "create table emp (id int primary key, name text, hired date)");
+    run(&mut c, "insert into emp values (1, 'ann', '2024-01-01'), (2, 'bob', '2024-02-01')");
+    run(&mut c, "create table dept (id int primary key, name text, since date)");
+    run(&mut c, "insert into dept values (70, (select name from emp where id = 1), '2020-01-01')");
+    run(
+        &mut c,
+        "insert into dept (id, name) values (71, (select name from emp where id = 9)), ((select max(id) + 100 from emp), 'x')",
+    );
+    run(&mut c, "insert into dept values (72, 'y', (select max(hired) from emp)) on conflict do nothing");
+    assert_eq!(
+        ask(&mut c, "select * from dept order by id"),
+        ["70|ann|2020-01-01", "71|NULL|NULL", "72|y|2024-02-01", "102|x|NULL"]
+    );
+    assert_eq!(fails(&mut c, "insert into dept values (73, (select name from emp), null)"), "21000");
+    assert_eq!(ask(&mut c, "values ((select count(*) from dept), 'z'), (2, 'w') order by 2"), ["2|w", "4|z"]);
+}

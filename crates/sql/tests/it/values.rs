@@ -1,0 +1,277 @@
+//! Goal: literals, numbers and moments of general queries have PostgreSQL's types and values, as on the direct path. Method: small scripts.
+
+use cairn_sql::{Datum, Type};
+
+use crate::support::{ask, database, fails, rows, run};
+
+/// Arithmetic that does not fit is an error and not another number; casts and rounding are those of the direct path.
+#[test]
+fn numbers_at_their_ends() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table a (id int primary key, s smallint, i int, b bigint, f double precision, n numeric(10, 2))",
+    );
+    run(&mut c, "create table one (id int primary key)");
+    run(&mut c, "insert into one values (1)");
+    run(
+        &mut c,
+        "insert into a values (1, 32767, 2147483647, 9223372036854775807, 2.5, 2.5), (2, -32768, -2147483648, -9223372036854775808, -2.5, -2.5), (3, 1, 1, 1, 1e300, 99999999.99), (4, null, null, null, null, null)",
+    );
+    for (of, row) in [
+        ("i + 1", 1),
+        ("i - 1", 2),
+        ("i * 2", 1),
+        ("-i", 2),
+        ("b + 1", 1),
+        ("b * 2", 2),
+        ("-b", 2),
+        ("s + s", 1),
+        ("f::int", 3),
+        ("f::bigint", 3),
+        ("n::smallint", 3),
+        ("'NaN'::double precision::int", 3),
+    ] {
+        let direct = format!("select {of} from a where id = {row}");
+        let general = format!("select {of} from a join one on one.id > 0 where a.id = {row}");
+        assert_eq!(fails(&mut c, &direct), "22003", "{direct}");
+        assert_eq!(fails(&mut c, &general), "22003", "{general}");
+    }
+    for of in [
+        "f::int",
+        "n::int",
+        "round(f)",
+        "(f + 1)::bigint",
+        "(n + 1)::bigint",
+        "i + 1 - 1",
+        "-s::int",
+        "round(f) + 1",
+        "i / 2 * 2",
+    ] {
+        for row in [1, 2, 4] {
+            if of == "i + 1 - 1" && row != 4 {
+                continue;
+            }
+            let direct = ask(&mut c, &format!("select {of} from a where id = {row}"));
+            let general =
+                ask(&mut c, &format!("select {of} from a join one on one.id > 0 where a.id = {row}"));
+            assert_eq!(direct, general, "{of} of row {row}");
+        }
+    }
+    run(&mut c, "create table t (id int primary key, v int)");
+    run(&mut c, "insert into t values (1, 2147483647)");
+    assert_eq!(fails(&mut c, "update t set v = t.v + one.id from one where one.id = t.id"), "22003");
+    assert_eq!(
+        ask(
+            &mut c,
+            "select i - 1 as x, count(*) from a join one on true where i > 0 group by i - 1 order by i - 1"
+        ),
+        ["0|1", "2147483646|1"]
+    );
+    assert_eq!(fails(&mut c, "select i * 2, count(*) from a group by i * 2"), "22003");
+}
+
+/// Goal: literals have PostgreSQL's types in general queries. Method: numbers at the ends of their types, and what is in quotes beside every type, in every place that has
+/// an opinion on types: subqueries, unions, VALUES, recursion, CASE.
+#[test]
+fn literals() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table t (id int primary key, d numeric(10, 2), u uuid, s smallint, b boolean, x date, r real)",
+    );
+    run(
+        &mut c,
+        "insert into t values (1, 1.25, '11111111-2222-3333-4444-5555555555aa', 7, true, '2024-02-29', 0.5)",
+    );
+    for from in ["t", "(select * from t) t"] {
+        for (condition, count) in [
+            ("d = '1.254'", 0),
+            ("d = '1.250'", 1),
+            ("d < '1.254'", 1),
+            ("d between '1.249' and '1.2501'", 1),
+            ("u = '{11111111222233334444-5555555555AA}'", 1),
+            ("u in ('11111111-2222-3333-4444-5555555555AA')", 1),
+            ("s = '7'", 1),
+            ("b = 'yes'", 1),
+            ("x = '2024-2-29' and x < '2024-03-01'", 1),
+            ("r = '0.5'", 1),
+            ("s = any('{1, \"7\"}')", 1),
+            ("'a,b' = any('{\"a,b\",c}')", 1),
+            ("s is distinct from '8'", 1),
+            ("id + '1' = 2", 1),
+        ] {
+            let asked = format!("select count(*) from {from} where {condition}");
+            assert_eq!(ask(&mut c, &asked), [count.to_string()], "{asked}");
+        }
+        for (condition, sqlstate) in
+            [("s = 'seven'", "22P02"), ("s = '70000'", "22003"), ("u = 'u'", "22P02")]
+        {
+            let asked = format!("select count(*) from {from} where {condition}");
+            assert_eq!(fails(&mut c, &asked), sqlstate, "{asked}");
+        }
+    }
+    for from in ["t", "(select * from t) t"] {
+        let asked = format!("select count(*) from {from} where d = $1 and d + $2 = 2.379");
+        let decimal = |unscaled, scale| Datum::Decimal { unscaled, scale };
+        for (d, count) in [(decimal(125, 2), "1"), (decimal(1_254, 3), "0")] {
+            assert_eq!(rows(&mut c, &asked, &[d, decimal(1_129, 3)]).unwrap(), [count], "{from}");
+        }
+        let uuid = Datum::Uuid(0x1111_1111_2222_3333_4444_5555_5555_55aa_u128.to_be_bytes());
+        let asked = format!("select count(*) from {from} where u = $1");
+        assert_eq!(rows(&mut c, &asked, &[uuid]).unwrap(), ["1"], "{from}");
+    }
+    let of_type = |c: &mut cairn_sql::Connection, sql: &str| c.prepare(sql).unwrap().columns()[0].kind.kind;
+    for (sql, kind) in [
+        ("select max(x) from (select 1 as x) y", Type::Int),
+        ("select max(x) from (values (1), (2)) y (x)", Type::Int),
+        ("select max(x) from (values (1), (3000000000)) y (x)", Type::BigInt),
+        ("select x from (select 1 as x union all select 2) y group by x", Type::Int),
+        ("select case when id > 0 then 1 else 2 end from (select * from t) t", Type::Int),
+        ("select sum(1) from (select * from t) t", Type::BigInt),
+        ("select count(*) + 1 from (select * from t) t", Type::BigInt),
+    ] {
+        assert_eq!(of_type(&mut c, sql), kind, "{sql}");
+    }
+    for (sql, rows) in [
+        (
+            "with recursive r (n) as (select 1 union all select n + 1 from r where n < 4) select sum(n) from r",
+            "10",
+        ),
+        ("select (select count(*) from t where t.id = y.x) from (select 1 as x) y", "1"),
+        ("select count(*) from (select 1 as x) y where exists (select 1 from t where t.id = y.x)", "1"),
+        ("select count(*) from (select 1 as x) y where y.x in (select id from t where t.s = y.x + 6)", "1"),
+        ("select case s when '7' then 'seven' else 'other' end from (select * from t) t", "seven"),
+        ("select count(*) from t a join t b on a.id = b.id - 0 and b.id = 1", "1"),
+        ("select substr('abc', 2, 1) || lag(id, 1, 9) over () from (select * from t) t", "b9"),
+        ("select x from (values (1), (2), (3)) y (x) order by x limit 1 offset 1", "2"),
+    ] {
+        assert_eq!(ask(&mut c, sql), [rows], "{sql}");
+    }
+}
+
+/// Goal: a text goes into no column of another type without a cast, wherever it comes from; what is only in quotes and parameters do. Method: INSERT and UPDATE by queries, beside what the
+/// direct path says of the same.
+#[test]
+fn texts_into_columns() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, n int, d date, v varchar(3))");
+    run(&mut c, "create table s (id int primary key, x text)");
+    run(&mut c, "insert into s values (1, '5'), (2, '6')");
+    for refused in [
+        "insert into t (id, n) select id, x from s",
+        "insert into t (id, n) select id, x || '' from s",
+        "insert into t (id, n) select 1, '5' union select 2, '6'",
+        "insert into t (id, n) select distinct 1, '5' from s",
+        "insert into t (id, n) select id, y from (select id, '5' as y from s) q",
+        "insert into t (id, n) values (1, (select x from s where id = 1))",
+        "insert into t (id, d) select id, case when id = 1 then '2024-01-01' end from s",
+        "update t set n = x from s where s.id = t.id",
+        "update t set n = (select x from s where s.id = t.id)",
+    ] {
+        assert_eq!(fails(&mut c, refused), "42804", "{refused}");
+    }
+    run(&mut c, "insert into t (id, n, d) select id, '5', '2024-01-01' from s");
+    run(&mut c, "insert into t select 3, null, '2024-01-02', x from s where id = 1");
+    run(&mut c, "insert into t (id, v, n) select s.*, ('7') from (select id + 3, x from s) s");
+    let insert = "insert into t (id, n, d) select id + 5, $1, $2 from s where id = 1";
+    let given = [Datum::Int(8), Datum::Text("2024-01-03".to_owned())];
+    assert_eq!(c.execute(insert, &given).unwrap(), 1);
+    assert_eq!(
+        ask(&mut c, "select * from t order by id"),
+        [
+            "1|5|2024-01-01|NULL",
+            "2|5|2024-01-01|NULL",
+            "3|NULL|2024-01-02|5",
+            "4|7|NULL|5",
+            "5|7|NULL|6",
+            "6|8|2024-01-03|NULL"
+        ]
+    );
+    assert_eq!(run(&mut c, "update t set n = '9', d = null from s where s.id = t.id"), 2);
+    assert_eq!(ask(&mut c, "select n, d from t where id < 3"), ["9|NULL", "9|NULL"]);
+    assert_eq!(fails(&mut c, "insert into t (id, n) select 9, 'nine'"), "22P02");
+    assert_eq!(fails(&mut c, "insert into t (id, v) select 9, 'long text' from s"), "22001");
+}
+
+/// Goal: digits that somebody has written are kept or refused, not rounded away without a word, where a column does not say how many it has. Method: each way in; what is computed
+/// is rounded, and columns that say how many digits they have round.
+#[test]
+fn digits_of_numerics() {
+    let mut c = database().connect();
+    run(&mut c, "create table t (id int primary key, n numeric, m numeric(12, 3))");
+    for (at, kept) in
+        ["1.1234567890", "1.12345678900000", "-9999999999999999999999999999.5", "1e-10"].iter().enumerate()
+    {
+        run(&mut c, &format!("insert into t (id, n) values ({at}, {kept})"));
+        run(&mut c, &format!("insert into t (id, n) select {}, '{kept}'", at + 10));
+    }
+    assert_eq!(
+        ask(&mut c, "select n from t where id < 10 order by id"),
+        ["1.1234567890", "1.1234567890", "-9999999999999999999999999999.5000000000", "0.0000000001"]
+    );
+    for refused in [
+        "insert into t (id, n) values (20, 1.12345678901)",
+        "insert into t (id, n) values (20, -1.12345678901)",
+        "insert into t (id, n) values (20, '1.12345678901')",
+        "insert into t (id, n) select 20, '1.12345678901'",
+        "insert into t (id, n) select id + 20, '1e-11' from t",
+        "update t set n = 0.00000000001 where id = 1",
+    ] {
+        assert_eq!(fails(&mut c, refused), "22003", "{refused}");
+    }
+    let decimal = Datum::Decimal { unscaled: 112_345_678_901, scale: 11 };
+    for refused in ["insert into t (id, n) values (20, $1)", "update t set n = $1 where id = 1"] {
+        let error = c.execute(refused, std::slice::from_ref(&decimal)).unwrap_err();
+        assert_eq!(error.sqlstate(), "22003", "{refused}");
+        assert!(error.hint().unwrap().contains("numeric(precision, scale)"), "{error:?}");
+    }
+    c.execute("insert into t (id, m) values (20, $1)", std::slice::from_ref(&decimal)).unwrap();
+    run(&mut c, "insert into t (id, m) values (21, 1.12345678901), (22, '1.12345678901')");
+    run(&mut c, "insert into t (id, n) values (23, 1.0 / 3)");
+    run(&mut c, "insert into t (id, n) select 24, id / 3.0::double precision from t where id = 1");
+    assert_eq!(
+        ask(&mut c, "select n, m from t where id >= 20 order by id"),
+        ["NULL|1.123", "NULL|1.123", "NULL|1.123", "0.3333333333|NULL", "0.3333333333|NULL"]
+    );
+}
+
+/// Goal: parts of moments have their fractions wherever they are asked for. Method: the same part on both paths.
+#[test]
+fn parts_of_moments_have_fractions() {
+    let mut c = database().connect();
+    run(
+        &mut c,
+        "create table a (id int primary key, at timestamp, zoned timestamptz, t time, d date, s interval)",
+    );
+    run(
+        &mut c,
+        "insert into a values (1, '2024-02-29 12:34:56.789', '2024-02-29 12:34:59.999999+00', '23:59:58.5', '2024-02-29', '3 days 04:05:06.25'), (2, null, null, null, null, null)",
+    );
+    let parts = [
+        ("extract(second from at)", "56.789000"),
+        ("extract(seconds from zoned)", "59.999999"),
+        ("extract(second from t)", "58.500000"),
+        ("extract(second from s)", "6.250000"),
+        ("date_part('second', at)", "56.789"),
+        ("extract(second from at)::int", "57"),
+        ("extract(epoch from s)", "273906.250000"),
+        ("extract(epoch from at)", "1709210096.789000"),
+        ("date_part('epoch', at)", "1709210096.789"),
+    ];
+    for (part, expected) in parts {
+        let (direct, general) = (
+            ask(&mut c, &format!("select {part} from a where id = 1")),
+            ask(&mut c, &format!("select {part} from a join (values (1)) as v(i) on i = a.id")),
+        );
+        assert_eq!((direct, general), (vec![expected.to_owned()], vec![expected.to_owned()]), "{part}");
+    }
+    assert_eq!(
+        ask(&mut c, "select extract(second from at), count(*) over () from a order by id"),
+        ["56.789000|2", "NULL|2"]
+    );
+    assert_eq!(
+        ask(&mut c, "select extract(year from at) from a join (values (1)) as v(i) on i = id"),
+        ["2024"]
+    );
+}
