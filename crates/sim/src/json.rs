@@ -23,7 +23,8 @@ pub fn parse<T: DeserializeOwned>(text: &str, file: &str) -> Result<T> {
         let line = error.line().max(1);
         let message = error.to_string();
         let what = in_words(message.rsplit_once(" at line ").map_or(message.as_str(), |(what, _)| what));
-        let mut path = path_at(text, line, error.column());
+        // Where the text ends nothing is told of what came last.
+        let mut path = if error.is_eof() { String::new() } else { path_at(text, line, error.column()) };
         // A setting that is told by its name need not be told twice.
         let (parent, name) = path.rsplit_once('.').unwrap_or(("", &path));
         if what.contains(&format!("`{name}`")) {
@@ -247,8 +248,8 @@ mod tests {
             ("{\n \"duration_secs\": \"long\"\n}", 2, "duration_secs: found the text \"long\""),
             ("{\n \"workload\": {\"keys\": 1e400}\n}", 2, "workload.keys: "),
             ("{\n \"workload\": {\"traffic\": {}\n}\n}", 2, "workload.traffic: `kind` is missing"),
-            ("{\n \"seed\": 1\n", 2, "the text ends within an object"),
-            ("[1]", 1, "expected an object with settings"),
+            ("{\n \"seed\": 1\n", 3, "the text ends within an object"),
+            ("5", 1, "found 5, expected an object with settings"),
             ("{\"seed\": 1,\n\"seed\": 2}", 2, "`seed` is there twice"),
         ];
         for (text, line, what) in cases {

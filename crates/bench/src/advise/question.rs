@@ -176,10 +176,9 @@ impl Question {
     ///
     /// Errors: [`Error::Input`] with the line, the field and what was expected of it.
     pub fn from_json(text: &str, file: &str) -> Result<Question> {
-        let refuse = |line, what| Error::Input {
-            file: PathBuf::from(file),
-            line: line.map(|line: usize| line as u64),
-            what,
+        let refuse = |line: Option<usize>, what: String| {
+            let line = line.map(|line| line as u64);
+            Error::Input { file: PathBuf::from(file), line, what }
         };
         let question: Question = json::parse(text, file).map_err(|error| match error {
             cairn_sim::Error::Parse { line, what, .. } => refuse(Some(line), what),

@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_dashboard_knows_the_metrics() {
         let config = cairn_sim::Config { duration_secs: 60.0, ..cairn_sim::Config::default() };
-        let text = to_text(Some(&cairn_sim::Simulation::run(&config).unwrap()));
+        let text = to_text(0, Some(&cairn_sim::Simulation::run(&config).unwrap()));
         let dashboard: serde_json::Value =
             serde_json::from_str(include_str!("../../../../../docs/grafana/simulator.json")).unwrap();
         let panels = dashboard["panels"].as_array().unwrap();
