@@ -5,6 +5,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use cairn_sql::Subject;
 use cairn_vfs::ErrorKind;
 
 use crate::sqlstate;
@@ -123,6 +124,8 @@ pub struct Failure {
     pub hint: Option<String>,
     /// Where in the statement: the character, from 1.
     pub position: Option<usize>,
+    /// The constraint that was violated, its table, the column.
+    pub subject: Box<Subject>,
 }
 
 impl Failure {
@@ -134,6 +137,7 @@ impl Failure {
             detail: None,
             hint: None,
             position: None,
+            subject: Box::default(),
         }
     }
 
@@ -170,6 +174,7 @@ impl From<cairn_sql::Error> for Failure {
             detail: error.detail().map(str::to_owned),
             hint: error.hint().map(str::to_owned),
             position: error.position(),
+            subject: Box::new(error.subject().clone()),
         }
     }
 }

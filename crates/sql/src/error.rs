@@ -17,7 +17,48 @@ struct Inner {
     detail: Option<String>,
     hint: Option<String>,
     position: Option<usize>,
+    subject: Subject,
     source: Option<cairn_table::Error>,
+}
+
+/// What of the database an error is about, as far as it says. Of constraints that were violated: their names, and the tables that have them; of NULL where there may be none: the column.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Subject {
+    /// The namespace of the table.
+    pub schema: Option<String>,
+    /// The table. Of a foreign key it is the one that refers, whichever was to be changed.
+    pub table: Option<String>,
+    /// The column.
+    pub column: Option<String>,
+    /// The constraint or unique index.
+    pub constraint: Option<String>,
+}
+
+impl Subject {
+    pub(crate) fn constraint(schema: &str, table: &str, name: &str) -> Subject {
+        Subject { constraint: Some(name.to_owned()), ..Subject::table(schema, table) }
+    }
+
+    pub(crate) fn column(schema: &str, table: &str, name: &str) -> Subject {
+        Subject { column: Some(name.to_owned()), ..Subject::table(schema, table) }
+    }
+
+    fn table(schema: &str, table: &str) -> Subject {
+        Subject { schema: Some(schema.to_owned()), table: Some(table.to_owned()), ..Subject::default() }
+    }
+
+    fn of(error: &cairn_table::Error) -> Subject {
+        use cairn_table::Error as E;
+        match error {
+            E::UniqueViolation { schema, table, index, .. } => Subject::constraint(schema, table, index),
+            E::NotNull { schema, table, column } => Subject::column(schema, table, column),
+            E::ForeignKeyViolation { child, constraint, .. } => {
+                Subject::constraint(&child.schema, &child.table, constraint)
+            }
+            _ => Subject::default(),
+        }
+    }
 }
 
 /// The result of a statement.
@@ -32,6 +73,7 @@ impl Error {
             detail: None,
             hint: None,
             position: None,
+            subject: Subject::default(),
             source: None,
         }))
     }
@@ -62,6 +104,13 @@ impl Error {
         self
     }
 
+    /// Adds what of the database it is about.
+    #[must_use]
+    pub(crate) fn about(mut self, subject: Subject) -> Self {
+        self.0.subject = subject;
+        self
+    }
+
     /// The code: five characters, PostgreSQL's.
     pub fn sqlstate(&self) -> &'static str {
         self.0.sqlstate
@@ -85,6 +134,11 @@ impl Error {
     /// Where in the statement: the character, counted from 1.
     pub fn position(&self) -> Option<usize> {
         self.0.position
+    }
+
+    /// What of the database it is about: the constraint that was violated, its table, the column.
+    pub fn subject(&self) -> &Subject {
+        &self.0.subject
     }
 
     /// What the caller may do about it.
@@ -164,6 +218,7 @@ impl From<cairn_table::Error> for Error {
         };
         let mut error = Error::new(sqlstate, source.to_string());
         error.0.detail = detail;
+        error.0.subject = Subject::of(&source);
         error.0.source = Some(source);
         error
     }

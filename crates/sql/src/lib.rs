@@ -31,7 +31,7 @@ pub use cairn_table::schema::ColumnType;
 pub use connection::{Canceller, Connection};
 pub use database::{Builder, Database, Durability};
 pub use datum::{Datum, DatumRef, FromDatum};
-pub use error::{Error, Result};
+pub use error::{Error, Result, Subject};
 pub use outcome::{Column, CommandTag, CopyIn, CopyOut, Outcome, RowView, Rows};
 pub use sequence::Sequence;
 pub use session::{Notice, TransactionStatus};

@@ -5,6 +5,15 @@ use std::sync::Arc;
 
 use cairn_vfs::ErrorKind;
 
+/// A table by its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relation {
+    /// Its namespace.
+    pub schema: String,
+    /// Its name there.
+    pub table: String,
+}
+
 /// A failed operation on a database.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
@@ -76,6 +85,8 @@ pub enum Error {
     /// Two rows with the same values in columns where there may be only one.
     #[error("duplicate key value violates unique constraint \"{index}\"")]
     UniqueViolation {
+        /// The namespace of the table.
+        schema: String,
         /// The table.
         table: String,
         /// The index or primary key.
@@ -86,6 +97,8 @@ pub enum Error {
     /// NULL where there may be none.
     #[error("null value in column \"{column}\" of relation \"{table}\" violates not-null constraint")]
     NotNull {
+        /// The namespace of the table.
+        schema: String,
         /// The table.
         table: String,
         /// The column.
@@ -100,8 +113,10 @@ pub enum Error {
         table: String,
         /// The constraint.
         constraint: String,
+        /// The table that refers, and has the constraint.
+        child: Box<Relation>,
         /// The other table: ` on table "b"`, or nothing.
-        on: String,
+        on: Box<str>,
         /// The columns and values, and what is with them.
         detail: String,
     },

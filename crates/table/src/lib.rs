@@ -32,7 +32,7 @@ pub use blocks::{Block, BlockScan, ByteValues, ColumnBuf, ColumnValues, Validity
 pub use catalog::{Catalog, ColumnStatistics, OwnedValue, PUBLIC, RowRef, Table, TableStatistics};
 pub use check::CheckReport;
 pub use database::{Database, Durability, Isolation, Options, Stats};
-pub use error::{Error, Result};
+pub use error::{Error, Relation, Result};
 pub use mvcc::Canceller;
 pub use storage::{Direction, StreamForm};
 pub use survey::{LevelSurvey, Survey, TableSurvey, TreeSurvey};

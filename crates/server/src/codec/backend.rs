@@ -266,6 +266,17 @@ pub fn failure(out: &mut Vec<u8>, severity: Severity, failure: &Failure) {
     if let Some(position) = failure.position {
         field(b'P', &position.to_string());
     }
+    let subject = &failure.subject;
+    for (code, text) in [
+        (b's', &subject.schema),
+        (b't', &subject.table),
+        (b'c', &subject.column),
+        (b'n', &subject.constraint),
+    ] {
+        if let Some(text) = text {
+            field(code, text);
+        }
+    }
     out.push(0);
     end(out, at);
 }

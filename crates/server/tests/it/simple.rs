@@ -146,3 +146,43 @@ fn nothing_stays_of_what_fails() {
         assert_eq!(client.query("SELECT a FROM t"), "T a:23\nC SELECT 0\nZ I\n", "{wrong}");
     }
 }
+
+/// Goal: a client is told the schema, table, column and constraint that an error is about, as PostgreSQL tells them. Method: each kind of constraint, violated from either side.
+#[test]
+fn errors_say_what_they_are_about() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE SCHEMA s");
+    client.query("CREATE TABLE p (id int PRIMARY KEY, code text UNIQUE)");
+    client.query(
+        "CREATE TABLE s.c (id int PRIMARY KEY, n int NOT NULL CONSTRAINT small CHECK (n < 10), p int CONSTRAINT to_p REFERENCES p)",
+    );
+    client.query("CREATE UNIQUE INDEX by_n ON s.c (n)");
+    client.query("INSERT INTO p VALUES (1, 'a'), (2, 'b')");
+    client.query("INSERT INTO s.c VALUES (1, 1, 1)");
+    for (sql, about) in [
+        ("INSERT INTO p VALUES (1, 'c')", "C23505 spublic tp np_pkey"),
+        ("INSERT INTO p VALUES (3, 'a')", "C23505 spublic tp np_code_key"),
+        ("INSERT INTO s.c VALUES (2, 1, NULL)", "C23505 ss tc nby_n"),
+        ("UPDATE s.c SET n = NULL", "C23502 ss tc cn"),
+        ("INSERT INTO s.c SELECT 2, NULL, 1 FROM p", "C23502 ss tc cn"),
+        ("INSERT INTO s.c VALUES (2, NULL) ON CONFLICT DO NOTHING", "C23502 ss tc cn"),
+        ("INSERT INTO p (code) VALUES ('x')", "C23502 spublic tp cid"),
+        ("INSERT INTO s.c VALUES (2, 77, 1)", "C23514 ss tc nsmall"),
+        ("INSERT INTO s.c VALUES (2, 2, 77)", "C23503 ss tc nto_p"),
+        ("DELETE FROM p WHERE id = 1", "C23503 ss tc nto_p"),
+        ("ALTER TABLE s.c ADD CONSTRAINT tiny CHECK (n < 0)", "C23514 ss tc ntiny"),
+        ("SELECT 1 / 0", "C22012"),
+    ] {
+        client.send(&[query(sql)]);
+        let (tag, body) = client.receive().unwrap();
+        assert_eq!(tag, b'E', "{sql}");
+        let fields = body.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+        let told: Vec<String> = fields
+            .filter(|field| matches!(field[0], b'C' | b's' | b't' | b'c' | b'n'))
+            .map(|field| String::from_utf8_lossy(field).into_owned())
+            .collect();
+        assert_eq!(told.join(" "), about, "{sql}");
+        client.until_ready();
+    }
+}

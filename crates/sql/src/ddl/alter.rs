@@ -15,7 +15,7 @@ use super::constraints::{Constraints, column_of};
 use super::dependents::Relation;
 use crate::datum::{Datum, DatumRef};
 use crate::direct::{Checks, default_of};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Subject};
 use crate::expr::{Cells, Compiler, Env, Node, Scope, assign};
 use crate::outcome::CommandTag;
 use crate::session::Session;
@@ -391,12 +391,12 @@ impl Session {
             transaction.view().scan(table, None, (Unbounded, Unbounded), cairn_table::Direction::Forward)?;
         while let Some(row) = scan.next()? {
             checks.hold(table, &Env::new(Cells::Row(row), &[], context)).map_err(|error| {
-                let name = error.message().rsplit('"').nth(1).unwrap_or_default().to_owned();
+                let Some(name) = &error.subject().constraint else { return error };
                 let what = format!(
                     "check constraint \"{name}\" of relation \"{}\" is violated by some row",
                     table.def().name
                 );
-                if error.sqlstate() == CHECK_VIOLATION { Error::new(CHECK_VIOLATION, what) } else { error }
+                Error::new(CHECK_VIOLATION, what).about(error.subject().clone())
             })?;
         }
         Ok(())
@@ -471,7 +471,8 @@ impl Session {
                     values.iter().map(|value| DatumRef::from_value(*value, 0).to_string()).collect();
                 let detail =
                     format!("Key ({}) is not present in table \"{}\".", shown.join(", "), parent.def().name);
-                return Err(Error::new(FOREIGN_KEY_VIOLATION, what).with_detail(detail));
+                let subject = Subject::constraint(&table.def().schema, &table.def().name, &key.name);
+                return Err(Error::new(FOREIGN_KEY_VIOLATION, what).with_detail(detail).about(subject));
             }
         }
         Ok(())

@@ -258,8 +258,10 @@ impl<'a> InsertRun<'a> {
                 let wrong =
                     |(column, value): &(&ColumnDef, &Value<'_>)| !column.nullable && **value == Value::Null;
                 if let Some((column, _)) = columns.into_iter().find(wrong) {
-                    let (table, column) = (insert.table.def().name.clone(), column.name.clone());
-                    return Err(cairn_table::Error::NotNull { table, column }.into());
+                    let def = insert.table.def();
+                    let (schema, table) = (def.schema.clone(), def.name.clone());
+                    let column = column.name.clone();
+                    return Err(cairn_table::Error::NotNull { schema, table, column }.into());
                 }
                 if !self.insert_or(conflict, &env, &values, transaction)? {
                     return Ok(());

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::SelectItem;
 
 use super::Binder;
 use crate::datum::{Datum, DatumRef, kept};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Subject};
 use crate::expr::{Compiler, Env, Failure, Node, Scope, Val, assign};
 use crate::outcome::Column;
 use crate::sqlstate::CHECK_VIOLATION;
@@ -92,7 +92,8 @@ impl Checks {
                 let def = table.def();
                 let what =
                     format!("new row for relation \"{}\" violates check constraint \"{name}\"", def.name);
-                return Err(Error::new(CHECK_VIOLATION, what).with_detail(failing_row(def, env)));
+                let error = Error::new(CHECK_VIOLATION, what).with_detail(failing_row(def, env));
+                return Err(error.about(Subject::constraint(&def.schema, &def.name, name)));
             }
         }
         Ok(())

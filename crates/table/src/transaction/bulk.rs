@@ -6,7 +6,7 @@
 use cairn_vfs::sync::Arc;
 
 use super::Transaction;
-use super::dml::{check_values, duplicate};
+use super::dml::{check_values, duplicate, null_in};
 use crate::catalog::{LONG, Table};
 use crate::row::Value;
 use crate::sorter::Sorter;
@@ -201,12 +201,8 @@ impl Build {
                 .iter()
                 .map(|key| key.column)
                 .find(|&column| values.get(column) == Some(&Value::Null));
-            let column =
-                column.and_then(|column| table.def().columns.get(column)).map(|column| column.name.clone());
-            return Err(Error::NotNull {
-                table: table.def().name.clone(),
-                column: column.unwrap_or_default(),
-            });
+            let column = column.and_then(|column| table.def().columns.get(column));
+            return Err(null_in(table.def(), column.map_or("", |column| &column.name)));
         }
         if !table.encode_row(values, &mut record) {
             return Err(Error::Invalid {

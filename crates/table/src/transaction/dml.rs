@@ -8,7 +8,7 @@ use crate::catalog::{Index, LONG, RowRef, Table};
 use crate::database::Isolation;
 use crate::mvcc::Mode;
 use crate::row::{Order, Type, Value};
-use crate::schema::ColumnType;
+use crate::schema::{ColumnType, TableDef};
 use crate::storage::{Direction, Tree, write_chain};
 use crate::{Error, Result};
 
@@ -349,6 +349,7 @@ pub(super) fn duplicate(table: &Table, index: Option<&Index>, values: &[Value<'_
     };
     let columns: Vec<usize> = columns.iter().map(|key| key.column).collect();
     Error::UniqueViolation {
+        schema: table.def().schema.clone(),
         table: table.def().name.clone(),
         index: name,
         key: named(table, &columns, values),
@@ -371,12 +372,17 @@ pub(super) fn shown<'v>(table: &Table, columns: &[usize], values: impl Iterator<
     format!("({})=({})", names.join(", "), values.join(", "))
 }
 
+/// That a column has NULL and may not.
+pub(super) fn null_in(def: &TableDef, column: &str) -> Error {
+    Error::NotNull { schema: def.schema.clone(), table: def.name.clone(), column: column.to_owned() }
+}
+
 fn key_is_null(table: &Table, values: &[Value<'_>]) -> Error {
     let is_null = |column: &usize| values.get(*column).is_none_or(|value| *value == Value::Null);
     let column = table.def().primary_key.iter().map(|key| key.column).find(is_null);
     let column = column.and_then(|column| table.def().columns.get(column));
     match column {
-        Some(column) => Error::NotNull { table: table.def().name.clone(), column: column.name.clone() },
+        Some(column) => null_in(table.def(), &column.name),
         None => Error::Invalid { what: format!("the key of table {} cannot be made", table.def().name) },
     }
 }
@@ -392,7 +398,7 @@ pub(super) fn check_values(table: &Table, values: &[Value<'_>]) -> Result<()> {
     for (column, value) in def.columns.iter().zip(values) {
         if *value == Value::Null {
             if !column.nullable {
-                return Err(Error::NotNull { table: def.name.clone(), column: column.name.clone() });
+                return Err(null_in(def, &column.name));
             }
             continue;
         }

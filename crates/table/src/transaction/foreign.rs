@@ -17,7 +17,7 @@ use crate::row::Value;
 use crate::schema::{ForeignKeyDef, Referential};
 use crate::storage::{ColumnSet, Direction, Tree};
 use crate::view::View;
-use crate::{Error, Result};
+use crate::{Error, Relation, Result};
 
 /// A row that others may refer to has gone, or has other values in the columns that they refer to. Nobody else refers to it from now on: its key is claimed.
 #[derive(Debug)]
@@ -178,7 +178,8 @@ impl Transaction {
             change: "insert or update",
             table: table.def().name.clone(),
             constraint: key.name.clone(),
-            on: String::new(),
+            child: relation(table),
+            on: "".into(),
             detail: format!(
                 "Key {} is not present in table \"{}\".",
                 named(table, &key.columns, values),
@@ -346,7 +347,8 @@ impl Transaction {
             change: "update or delete",
             table: table.def().name.clone(),
             constraint: key.name.clone(),
-            on: format!(" on table \"{}\"", child.def().name),
+            child: relation(child),
+            on: format!(" on table \"{}\"", child.def().name).into(),
             detail: format!(
                 "Key {} is still referenced from table \"{}\".",
                 shown(table, &key.references, removed.old.iter().map(OwnedValue::value)),
@@ -435,4 +437,9 @@ pub(crate) fn after(start: &[u8]) -> Option<Vec<u8>> {
         }
     }
     None
+}
+
+/// What a table is called.
+fn relation(table: &Table) -> Box<Relation> {
+    Box::new(Relation { schema: table.def().schema.clone(), table: table.def().name.clone() })
 }
