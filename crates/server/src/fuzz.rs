@@ -14,7 +14,7 @@ use crate::codec::frontend::Message;
 use crate::net::transport::Transport;
 use crate::net::wire::Wire;
 use crate::startup::{Opened, open};
-use crate::types::{self, binary, text};
+use crate::types::{self, binary, list, text};
 
 /// What a client sends, in pieces of different lengths; what it is sent goes nowhere.
 #[derive(Debug)]
@@ -103,9 +103,9 @@ pub fn messages(data: &[u8]) {
 
 /// A parameter as each type.
 fn values(at: usize, is_binary: bool, bytes: &[u8]) {
-    const TYPES: [u32; 22] = [
+    const TYPES: [u32; 25] = [
         0, 16, 17, 18, 19, 20, 21, 23, 25, 26, 114, 700, 701, 1042, 1043, 1082, 1083, 1114, 1186, 1700, 2950,
-        3802,
+        3802, 1007, 1009, 2951,
     ];
     let type_oid = TYPES[at % TYPES.len()];
     let kind = types::kind_of(type_oid).unwrap_or(ColumnType::decimal(38, 10));
@@ -114,7 +114,10 @@ fn values(at: usize, is_binary: bool, bytes: &[u8]) {
         let mut out = Vec::new();
         text::encode(&mut out, value.borrow());
         out.clear();
-        binary::encode(&mut out, &kind, value.borrow());
+        match kind.element() {
+            Some(element) => list::encode(&mut out, &element, &value.to_string()),
+            None => binary::encode(&mut out, &kind, value.borrow()),
+        }
         if is_binary && type_oid != 26 && type_oid != 3802 {
             let again = binary::decode(type_oid, &kind, &out).map(|value| format!("{value:?}"));
             assert_eq!(again, Ok(format!("{value:?}")), "what was read can be written and read");

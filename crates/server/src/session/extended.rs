@@ -211,7 +211,9 @@ fn parameters(bind: &Bind<'_>, prepared: &Prepared) -> Result<Vec<Datum>, Failur
         Some(bytes) if bind.parameter_formats.is_binary(at) => binary::decode(*type_oid, kind, bytes),
         Some(bytes) => match types::kind_of(*type_oid) {
             // The client's type may be another one than the statement's: the text is of the client's.
-            Some(told) if told.kind != kind.kind => text::decode(&told, bytes),
+            Some(told) if (told.kind, told.is_list) != (kind.kind, kind.is_list) => {
+                text::decode(&told, bytes)
+            }
             _ => text::decode(kind, bytes),
         },
     })

@@ -5,7 +5,7 @@ use cairn_sql::{ColumnType, Datum, DatumRef, Type};
 use crate::error::Failure;
 use crate::sqlstate;
 
-use super::{numeric, oid, text};
+use super::{list, numeric, oid, text};
 
 /// Days from 1970-01-01 to 2000-01-01.
 const EPOCH_DAYS: i32 = 10_957;
@@ -77,6 +77,10 @@ pub fn decode(type_oid: u32, kind: &ColumnType, bytes: &[u8]) -> Result<Datum, F
         let message = format!("incorrect binary data format for a parameter of type {what}");
         Failure::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
     };
+    if let Some(element) = what.element() {
+        let type_oid = super::element_oid_of(type_oid).unwrap_or_else(|| super::oid_of(&element));
+        return list::decode(type_oid, &element, bytes);
+    }
     let range = || Failure::new(sqlstate::NUMERIC_VALUE_OUT_OF_RANGE, format!("{what} out of range"));
     if type_oid == oid::NUMERIC || (type_oid == 0 && kind.kind == Type::Decimal) {
         return numeric::decode(bytes);

@@ -1,4 +1,4 @@
-//! Lists in binary, from their texts.
+//! Lists in binary: those of results from their texts, and those that are parameters.
 //!
 //! ```text
 //! | dimensions i32 | has NULL i32 | type of elements u32 | length i32, 1 i32 | ... | length i32, bytes | ... |      length -1 is NULL
@@ -6,7 +6,11 @@
 
 use cairn_sql::{ColumnType, Datum};
 
-use super::{binary, oid_of};
+use crate::codec::cursor::Cursor;
+use crate::error::Failure;
+use crate::sqlstate;
+
+use super::{binary, kind_of, oid_of};
 
 /// A list that was read from its text.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -41,6 +45,44 @@ pub fn encode(out: &mut Vec<u8>, element: &ColumnType, text: &str) {
             place.copy_from_slice(&length.to_be_bytes());
         }
     }
+}
+
+/// Reads a list whose items have the type with this number.
+///
+/// Errors: 22P03 for bytes that are no such list, 0A000 for lists of lists, and those of the items.
+pub fn decode(type_oid: u32, element: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
+    let malformed = || {
+        let message = format!("incorrect binary data format for a parameter of type {element}[]");
+        Failure::new(sqlstate::INVALID_BINARY_REPRESENTATION, message)
+    };
+    let mut cursor = Cursor::new(bytes, "an array");
+    let mut header = || cursor.i32().map_err(|_| malformed());
+    let (dimensions, _, given) = (header()?, header()?, header()? as u32);
+    let told = |type_oid: u32| kind_of(type_oid).map(|kind| kind.kind);
+    if given != type_oid && told(given) != told(type_oid) {
+        return Err(malformed());
+    }
+    let count = match dimensions {
+        0 => 0,
+        1 => {
+            let (count, _first) = (header()?, header()?);
+            usize::try_from(count).map_err(|_| malformed())?
+        }
+        _ => {
+            let message = "an array of arrays is not supported as a parameter";
+            return Err(Failure::new(sqlstate::FEATURE_NOT_SUPPORTED, message));
+        }
+    };
+    // BOUND: each item takes four bytes at least.
+    let mut items = Vec::with_capacity(count.min(bytes.len() / 4));
+    for _ in 0..count {
+        items.push(match cursor.value().map_err(|_| malformed())? {
+            Some(bytes) => binary::decode(given, element, bytes)?,
+            None => Datum::Null,
+        });
+    }
+    cursor.finish().map_err(|_| malformed())?;
+    Ok(Datum::List(items))
 }
 
 /// Reads `{...}`; `None` for what is no list.
@@ -126,5 +168,36 @@ mod tests {
         let elements: Vec<Option<&str>> = list.elements.iter().map(Option::as_deref).collect();
         assert_eq!(elements, [Some("a,\"b"), None, Some("NULL"), Some("c")]);
         assert_eq!(read("{1"), None);
+    }
+
+    /// Goal: what clients send for lists is read, and nothing else. Method: lists as they are written, each cut off anywhere, of other items, and of lists.
+    #[test]
+    fn lists_from_clients() {
+        for (kind, type_oid, text) in [
+            (Type::Int, 23, "{7,NULL,-1}"),
+            (Type::BigInt, 20, "{}"),
+            (Type::Text, 25, "{\"a b\",\"\",NULL}"),
+            (Type::Uuid, 2950, "{00000000-0000-0000-0000-0000000000ff}"),
+        ] {
+            let kind = ColumnType::from(kind);
+            let mut bytes = Vec::new();
+            encode(&mut bytes, &kind, text);
+            assert_eq!(decode(type_oid, &kind, &bytes).unwrap().to_string(), text);
+            for end in 0..bytes.len() {
+                assert_eq!(
+                    decode(type_oid, &kind, &bytes[..end]).unwrap_err().sqlstate,
+                    "22P03",
+                    "{text} {end}"
+                );
+            }
+        }
+        let mut bytes = Vec::new();
+        encode(&mut bytes, &Type::Int.into(), "{1}");
+        assert_eq!(decode(25, &Type::Text.into(), &bytes).unwrap_err().sqlstate, "22P03");
+        encode(&mut bytes, &Type::Int.into(), "{1}");
+        assert_eq!(decode(23, &Type::Int.into(), &bytes).unwrap_err().sqlstate, "22P03");
+        bytes.clear();
+        encode(&mut bytes, &Type::Int.into(), "{{1},{2}}");
+        assert_eq!(decode(23, &Type::Int.into(), &bytes).unwrap_err().sqlstate, "0A000");
     }
 }

@@ -36,8 +36,11 @@ pub mod oid {
     pub const JSONB: u32 = 3802;
 }
 
-/// The number of a column's type.
+/// The number of a column's type, or of a parameter's.
 pub fn oid_of(kind: &ColumnType) -> u32 {
+    if let Some(element) = kind.element() {
+        return list_oid_of(&element);
+    }
     match kind.kind {
         Type::Boolean => oid::BOOL,
         Type::SmallInt => oid::INT2,
@@ -82,8 +85,48 @@ fn list_oid_of(element: &ColumnType) -> u32 {
     }
 }
 
+/// Digits behind the point that a list of numerics is said to have.
+const NUMERIC_SCALE: u8 = 10;
+
+/// The number of the type that lists of a type have for items; `None` for types that are no lists.
+pub fn element_oid_of(list_oid: u32) -> Option<u32> {
+    Some(match list_oid {
+        1000 => oid::BOOL,
+        1001 => oid::BYTEA,
+        1002 => oid::CHAR,
+        1003 => oid::NAME,
+        1005 => oid::INT2,
+        1007 => oid::INT4,
+        1016 => oid::INT8,
+        1021 => oid::FLOAT4,
+        1022 => oid::FLOAT8,
+        1028 => oid::OID,
+        199 => oid::JSON,
+        3807 => oid::JSONB,
+        1009 => oid::TEXT,
+        1014 => oid::BPCHAR,
+        1015 => oid::VARCHAR,
+        1182 => oid::DATE,
+        1183 => oid::TIME,
+        1115 => oid::TIMESTAMP,
+        1185 => oid::TIMESTAMPTZ,
+        1187 => oid::INTERVAL,
+        1231 => oid::NUMERIC,
+        2951 => oid::UUID,
+        _ => return None,
+    })
+}
+
 /// The type that a number stands for; `None` for 0 and for those that are left to the statement.
 pub fn kind_of(type_oid: u32) -> Option<ColumnType> {
+    if let Some(element) = element_oid_of(type_oid) {
+        // Each of its numerics has the digits that it has.
+        let element = match element {
+            oid::NUMERIC => ColumnType::decimal(38, NUMERIC_SCALE),
+            other => kind_of(other)?,
+        };
+        return Some(element.list_of());
+    }
     Some(match type_oid {
         oid::BOOL => Type::Boolean.into(),
         oid::BYTEA => Type::Blob.into(),

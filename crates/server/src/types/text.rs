@@ -90,6 +90,12 @@ pub fn decode(kind: &ColumnType, bytes: &[u8]) -> Result<Datum, Failure> {
         let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
         return Err(Failure::new(sqlstate::CHARACTER_NOT_IN_REPERTOIRE, message));
     }
+    if kind.is_list {
+        // Each numeric of a list keeps the digits that it has.
+        let mut open = kind.clone();
+        open.decimal = None;
+        return Ok(Datum::parse(text, &open)?);
+    }
     // What `FromStr` takes, casts take too; what it refuses may still have blanks around it.
     match kind.kind {
         Type::Text if !kind.is_json => return Ok(Datum::Text(text.to_owned())),

@@ -204,3 +204,59 @@ fn numeric_parameters_have_the_digits_of_their_values() {
         row("x", "1.50")
     );
 }
+
+/// Goal: lists are parameters, as text and binary, of types that the client says or leaves to the statement. Method: int4[], int8[], text[] and uuid[], with NULL, without items, and NULL itself.
+#[test]
+fn lists_as_parameters() {
+    let host = Host::new();
+    let mut client = host.session();
+    client.query("CREATE TABLE t (a int PRIMARY KEY, b text, c uuid)");
+    client.query("INSERT INTO t VALUES (1, 'x', '00000000-0000-0000-0000-0000000000aa'), (2, 'y', NULL), (3, 'z', NULL)");
+    // Dimensions, whether there are NULLs, the items' type; how many there are, counted from 1; the items.
+    let list = |type_oid: i32, items: &[Option<&[u8]>]| {
+        let mut bytes = [1, 1, type_oid, items.len() as i32, 1].map(i32::to_be_bytes).concat();
+        for item in items {
+            bytes.extend(item.map_or(-1, |item| item.len() as i32).to_be_bytes());
+            bytes.extend(item.unwrap_or_default());
+        }
+        bytes
+    };
+    let select = |column: &str, type_oid: u32| {
+        parse("", &format!("SELECT b FROM t WHERE {column} = ANY($1) ORDER BY a"), &[type_oid])
+    };
+    let run = |is_binary, value: Option<&[u8]>| {
+        [bind("", "", is_binary, &[value]), execute("", 0), sync()].concat()
+    };
+    let (three, wide) = (3_i32.to_be_bytes(), 1_i64.to_be_bytes());
+    let mut uuid = [0; 16];
+    uuid[15] = 0xaa;
+    for (column, type_oid, value, expected) in [
+        ("a", 1007, list(23, &[Some(&three), None]), "D z\n"),
+        ("a", 1016, list(20, &[Some(&wide)]), "D x\n"),
+        ("a", 1005, list(21, &[Some(&[0, 2])]), "D y\n"),
+        ("b", 1009, list(25, &[Some(b"z"), Some(b"x")]), "D x\nD z\n"),
+        ("b", 1015, list(1043, &[Some(b"z")]), "D z\n"),
+        ("c", 2951, list(2950, &[Some(&uuid)]), "D x\n"),
+        ("a", 1007, [0, 0, 23].map(i32::to_be_bytes).concat(), ""),
+    ] {
+        let told = client.ask(&[select(column, type_oid), run(true, Some(&value))]);
+        let rows = expected.lines().count();
+        assert_eq!(told, format!("1\n2\n{expected}C SELECT {rows}\nZ I\n"), "{column} {type_oid}");
+    }
+    for (column, type_oid, value, expected) in [
+        ("a", 1007, "{1,NULL,3}", "D x\nD z\n"),
+        ("a", 0, "{1,3}", "D x\nD z\n"),
+        ("b", 0, "{\"x\",y}", "D x\nD y\n"),
+        ("c", 0, "{00000000-0000-0000-0000-0000000000aa}", "D x\n"),
+        ("a", 1231, "{1.0,2.5}", "D x\n"),
+    ] {
+        let told = client.ask(&[select(column, type_oid), run(false, Some(value.as_bytes()))]);
+        let rows = expected.lines().count();
+        assert_eq!(told, format!("1\n2\n{expected}C SELECT {rows}\nZ I\n"), "{column} {value}");
+    }
+    assert_eq!(client.ask(&[select("a", 1007), run(true, None)]), "1\n2\nC SELECT 0\nZ I\n");
+    assert_eq!(client.ask(&[select("a", 1007), run(true, Some(b"abc"))]), "1\nE ERROR 22P03\nZ I\n");
+    assert_eq!(client.ask(&[select("a", 1007), run(false, Some(b"abc"))]), "1\nE ERROR 22P02\nZ I\n");
+    assert_eq!(client.ask(&[select("b", 1007), sync()]), "E ERROR 42883\nZ I\n");
+    assert_eq!(client.ask(&[select("a", 0), describe(b'S', ""), sync()]), "1\nt 1007\nT b:25\nZ I\n");
+}

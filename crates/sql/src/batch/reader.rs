@@ -15,7 +15,7 @@ use cairn_table::schema::ColumnType;
 use cairn_vfs::sync::Arc;
 
 use super::{data_type, kind_of};
-use crate::datum::{Datum, DatumRef};
+use crate::datum::{Datum, DatumRef, put_item};
 
 /// A batch whose columns are what their types say.
 #[derive(Debug)]
@@ -99,7 +99,7 @@ fn nested(array: &ArrayRef, row: usize) -> Result<String, ArrowError> {
         }
         match &reader {
             _ if values.is_null(at) => text.push_str("NULL"),
-            Some(reader) => element(&reader.get(at).to_string(), &mut text),
+            Some(reader) => put_item(&reader.get(at).to_string(), &mut text),
             None => text.push_str(&nested(&values, at)?),
         }
     }
@@ -114,22 +114,6 @@ fn elements(array: &ArrayRef, row: usize) -> Option<ArrayRef> {
         .map(|lists| lists.value(row))
         .or_else(|| any.downcast_ref::<LargeListArray>().map(|lists| lists.value(row)))
         .or_else(|| any.downcast_ref::<FixedSizeListArray>().map(|lists| lists.value(row)))
-}
-
-/// An element, in quotes if it would be taken for something else.
-fn element(value: &str, to: &mut String) {
-    let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_ascii_whitespace();
-    if !value.is_empty() && !value.eq_ignore_ascii_case("null") && !value.contains(special) {
-        return to.push_str(value);
-    }
-    to.push('"');
-    for c in value.chars() {
-        if matches!(c, '"' | '\\') {
-            to.push('\\');
-        }
-        to.push(c);
-    }
-    to.push('"');
 }
 
 impl Reader {

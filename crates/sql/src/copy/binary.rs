@@ -188,6 +188,8 @@ pub(super) fn put(value: DatumRef<'_>, to: &mut Vec<u8>) {
             to.extend(months.to_be_bytes());
         }
         DatumRef::Uuid(bytes) => to.extend(bytes),
+        // No column has any; results have the texts of theirs.
+        DatumRef::List(_) => to.extend(value.to_string().as_bytes()),
     }
     let len = (to.len() - start - 4) as u32;
     if let Some(place) = to.get_mut(start..start + 4) {

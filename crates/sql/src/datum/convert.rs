@@ -12,7 +12,8 @@ pub trait FromDatum: Sized {
 
 fn mismatch<T>(datum: DatumRef<'_>) -> Error {
     let what = match datum.type_of() {
-        None => "NULL".to_owned(),
+        None if datum.is_null() => "NULL".to_owned(),
+        None => format!("the list {datum}"),
         Some(kind) => format!("the {kind:?} {datum}"),
     };
     Error::new(DATATYPE_MISMATCH, format!("{what} cannot be read as {}", std::any::type_name::<T>()))

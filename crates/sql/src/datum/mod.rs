@@ -3,13 +3,15 @@
 mod calendar;
 mod convert;
 mod json;
+mod list;
 mod number;
 mod parse;
 mod text;
 
 pub(crate) use calendar::{civil_from_days, days_from_civil, days_in_month};
 pub use convert::FromDatum;
-pub(crate) use number::{OPEN, kept, pow10, rescale, rescale_exact};
+pub(crate) use list::{items, put_item};
+pub(crate) use number::{OPEN, kept, pow10, rescale, rescale_exact, too_fine};
 pub(crate) use parse::{parse_decimal, parse_decimal_exactly};
 
 use cairn_table::row::{Interval, Type, Value};
@@ -60,6 +62,8 @@ pub enum Datum {
     },
     /// 128 bits.
     Uuid([u8; 16]),
+    /// Values of one type, NULL among them: for parameters that are lists. No column has any.
+    List(Vec<Datum>),
 }
 
 /// A value whose text and bytes are borrowed from wherever they are.
@@ -89,6 +93,7 @@ pub enum DatumRef<'a> {
         micros: i64,
     },
     Uuid([u8; 16]),
+    List(&'a [Datum]),
 }
 
 impl Datum {
@@ -110,6 +115,7 @@ impl Datum {
             Datum::Timestamp(value) => DatumRef::Timestamp(value),
             Datum::Interval { months, days, micros } => DatumRef::Interval { months, days, micros },
             Datum::Uuid(value) => DatumRef::Uuid(value),
+            Datum::List(ref items) => DatumRef::List(items),
         }
     }
 
@@ -118,7 +124,7 @@ impl Datum {
         matches!(self, Datum::Null)
     }
 
-    /// What its bytes are; `None` for NULL.
+    /// What its bytes are; `None` for NULL, and for lists: their items have types.
     pub fn type_of(&self) -> Option<Type> {
         self.borrow().type_of()
     }
@@ -143,6 +149,7 @@ impl<'a> DatumRef<'a> {
             DatumRef::Timestamp(value) => Datum::Timestamp(value),
             DatumRef::Interval { months, days, micros } => Datum::Interval { months, days, micros },
             DatumRef::Uuid(value) => Datum::Uuid(value),
+            DatumRef::List(items) => Datum::List(items.to_vec()),
         }
     }
 
@@ -151,10 +158,10 @@ impl<'a> DatumRef<'a> {
         matches!(self, DatumRef::Null)
     }
 
-    /// What its bytes are; `None` for NULL.
+    /// What its bytes are; `None` for NULL, and for lists: their items have types.
     pub fn type_of(&self) -> Option<Type> {
         Some(match self {
-            DatumRef::Null => return None,
+            DatumRef::Null | DatumRef::List(_) => return None,
             DatumRef::Boolean(_) => Type::Boolean,
             DatumRef::SmallInt(_) => Type::SmallInt,
             DatumRef::Int(_) => Type::Int,
@@ -198,7 +205,8 @@ impl<'a> DatumRef<'a> {
     #[inline]
     pub(crate) fn to_value(self) -> Value<'a> {
         match self {
-            DatumRef::Null => Value::Null,
+            // No column keeps lists, and nothing is equal to one.
+            DatumRef::Null | DatumRef::List(_) => Value::Null,
             DatumRef::Boolean(value) => Value::Boolean(value),
             DatumRef::SmallInt(value) => Value::SmallInt(value),
             DatumRef::Int(value) => Value::Int(value),

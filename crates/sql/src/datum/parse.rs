@@ -24,6 +24,9 @@ impl Datum {
             let what = format!("invalid input syntax for type {}: \"{text}\"", name_of(kind));
             Error::new(INVALID_TEXT_REPRESENTATION, what)
         };
+        if let Some(element) = kind.element() {
+            return Datum::parse_list(text, &element);
+        }
         let trimmed = text.trim();
         Ok(match kind.kind {
             Type::Boolean => Datum::Boolean(boolean(trimmed).ok_or_else(invalid)?),

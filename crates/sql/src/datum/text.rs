@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Formatter, Write};
 
-use super::{Datum, DatumRef, civil_from_days};
+use super::{Datum, DatumRef, civil_from_days, put_item};
 
 const SECOND: i64 = 1_000_000;
 const DAY: i64 = 86_400 * SECOND;
@@ -51,6 +51,21 @@ impl Display for DatumRef<'_> {
                     hex(f, bytes.get(part.0..part.1).unwrap_or_default())?;
                 }
                 Ok(())
+            }
+            DatumRef::List(items) => {
+                let mut text = String::from("{");
+                for (at, item) in items.iter().enumerate() {
+                    if at > 0 {
+                        text.push(',');
+                    }
+                    match item {
+                        Datum::Null => text.push_str("NULL"),
+                        Datum::List(_) => text.push_str(&item.to_string()),
+                        item => put_item(&item.to_string(), &mut text),
+                    }
+                }
+                text.push('}');
+                f.write_str(&text)
             }
         }
     }

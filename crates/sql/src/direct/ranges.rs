@@ -5,14 +5,14 @@
 
 use std::ops::Bound;
 
-use cairn_table::row::{KeyFormat, Value};
+use cairn_table::row::{KeyFormat, Type, Value};
 use cairn_table::schema::{ColumnType, KeyColumn};
 use cairn_table::{KeyRange, RowBuf, Table, View};
 
 use super::access::{Access, RangePlan};
 use crate::datum::{Datum, DatumRef, pow10, rescale_exact};
 use crate::error::Result;
-use crate::expr::{Env, Node};
+use crate::expr::{Env, Node, values_of};
 
 /// What there is to read.
 #[derive(Debug, PartialEq)]
@@ -200,14 +200,30 @@ fn exact<'a>(value: DatumRef<'a>, kind: &ColumnType) -> Option<Value<'a>> {
     }
 }
 
+/// As [`exact`], of an item of a list: whole numbers may be of another width than the column's.
+fn item<'a>(value: &'a Datum, kind: &ColumnType) -> Option<Value<'a>> {
+    let whole = match *value {
+        Datum::SmallInt(value) => i64::from(value),
+        Datum::Int(value) => i64::from(value),
+        Datum::BigInt(value) => value,
+        ref other => return exact(other.borrow(), kind),
+    };
+    match (kind.kind, kind.decimal) {
+        (Type::SmallInt, _) => whole.try_into().ok().map(Value::SmallInt),
+        (Type::Int, _) => whole.try_into().ok().map(Value::Int),
+        (Type::BigInt, _) => Some(Value::BigInt(whole)),
+        (Type::Decimal, Some((_, scale))) => rescale_exact(whole.into(), 0, scale).map(Value::Decimal),
+        _ => exact(value.borrow(), kind),
+    }
+}
+
 /// All keys that begin so.
 pub(super) fn all_with(prefix: &[u8]) -> KeyRange {
     (Bound::Included(prefix.to_vec()), Bound::Excluded([prefix, &[AFTER_ALL]].concat()))
 }
 
 fn any_of(list: &[Node], column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) -> Result<Ranges> {
-    let values = list.iter().map(|node| Ok(node.eval(env)?.get().to_owned()));
-    let ranges = ranges_with(prefix, column, &values.collect::<Result<Vec<Datum>>>()?);
+    let ranges = ranges_with(prefix, column, &values_of(list, env)?);
     Ok(if ranges.is_empty() { Ranges::None } else { Ranges::Some(ranges) })
 }
 
@@ -215,7 +231,7 @@ fn any_of(list: &[Node], column: &Column<'_>, env: &Env<'_>, prefix: &[u8]) -> R
 fn ranges_with(prefix: &[u8], column: &Column<'_>, values: &[Datum]) -> Vec<KeyRange> {
     let mut keys = Vec::with_capacity(values.len());
     for value in values {
-        let Some(value) = exact(value.borrow(), column.kind) else { continue };
+        let Some(value) = item(value, column.kind) else { continue };
         let mut key = prefix.to_vec();
         if encode(&value, column, &mut key) {
             keys.push(key);

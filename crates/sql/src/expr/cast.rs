@@ -4,7 +4,7 @@ use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
 
 use super::Val;
-use crate::datum::{Datum, DatumRef, pow10, rescale};
+use crate::datum::{Datum, DatumRef, items, pow10, rescale};
 use crate::error::{Error, Result};
 use crate::sqlstate::{
     CANNOT_COERCE, DATETIME_FIELD_OVERFLOW, NUMERIC_VALUE_OUT_OF_RANGE, STRING_DATA_RIGHT_TRUNCATION,
@@ -43,6 +43,9 @@ pub(super) fn rank(kind: Type) -> Option<u8> {
 ///
 /// Errors: 22003 for numbers out of range, those of [`Datum::parse`] for texts, 42846 where there is no such cast.
 pub(crate) fn cast<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
+    if let Some(element) = to.element() {
+        return list(datum, &element, to);
+    }
     let Some(length) = to.length else { return convert(datum, to) };
     let end = |text: &str| text.char_indices().nth(length as usize).map_or(text.len(), |(at, _)| at);
     if let DatumRef::Text(text) = datum {
@@ -75,6 +78,9 @@ pub(crate) fn assign<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>
 }
 
 fn convert<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
+    if let DatumRef::List(_) = datum {
+        return Err(Error::new(CANNOT_COERCE, format!("cannot cast a list to type {}", name_of(to))));
+    }
     let Some(from) = datum.type_of() else { return Ok(Val::NULL) };
     if from == to.kind && from != Type::Decimal && !(to.is_json && from == Type::Text) {
         return Ok(datum.into());
@@ -102,6 +108,28 @@ fn convert<'a>(datum: DatumRef<'a>, to: &ColumnType) -> Result<Val<'a>> {
                 return Err(Error::new(CANNOT_COERCE, what));
             }
         },
+    })
+}
+
+/// A list, or its text, as one of values of another type.
+fn list<'a>(datum: DatumRef<'a>, element: &ColumnType, to: &ColumnType) -> Result<Val<'a>> {
+    Ok(match datum {
+        DatumRef::Null => Val::NULL,
+        DatumRef::List(items) => {
+            let item = |item: &Datum| cast(item.borrow(), element).map(Val::into_datum);
+            Datum::List(items.iter().map(item).collect::<Result<_>>()?).into()
+        }
+        DatumRef::Text(text) => {
+            let item = |item: Option<String>| match item {
+                Some(text) => cast(DatumRef::Text(&text), element).map(Val::into_datum),
+                None => Ok(Datum::Null),
+            };
+            Datum::List(items(text)?.into_iter().map(item).collect::<Result<_>>()?).into()
+        }
+        other => {
+            let from = other.type_of().map_or("unknown", |kind| name_of(&kind.into()));
+            return Err(Error::new(CANNOT_COERCE, format!("cannot cast type {from} to {}", name_of(to))));
+        }
     })
 }
 

@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::{Comparison, Env, Node};
-use crate::datum::{DatumRef, pow10};
+use crate::datum::{Datum, DatumRef, pow10};
 use crate::error::Result;
 
 /// The order of two values of one type, neither of them NULL. Not-a-number is after every number.
@@ -86,18 +86,75 @@ pub(super) fn any<'a>(nodes: &'a [Node], env: &Env<'a>) -> Result<Option<bool>> 
     Ok(result)
 }
 
+/// Whether a value is one of a list's. A node that gives a list stands for the items of it.
 pub(super) fn is_in<'a>(operand: &'a Node, list: &'a [Node], env: &Env<'a>) -> Result<Option<bool>> {
     let operand = operand.eval(env)?;
-    if operand.is_null() {
-        return Ok(None);
-    }
     let mut result = Some(false);
     for node in list {
-        match Comparison::Equal.of(operand.get(), node.eval(env)?.get()) {
+        let value = node.eval(env)?;
+        let found = match value.get() {
+            DatumRef::List(items) => is_among(operand.get(), items),
+            value => Comparison::Equal.of(operand.get(), value),
+        };
+        match found {
             Some(true) => return Ok(Some(true)),
             Some(false) => {}
             None => result = None,
         }
     }
     Ok(result)
+}
+
+/// Whether a value is an item of a list. NULL is no item of an empty one.
+fn is_among(value: DatumRef<'_>, items: &[Datum]) -> Option<bool> {
+    let mut result = Some(false);
+    for item in items {
+        match is_equal(value, item.borrow()) {
+            Some(true) => return Some(true),
+            Some(false) => {}
+            None => result = None,
+        }
+    }
+    result
+}
+
+/// Whether two values are equal, of which numbers may be of different widths.
+fn is_equal(left: DatumRef<'_>, right: DatumRef<'_>) -> Option<bool> {
+    if let (Some(left), Some(right)) = (whole(left), whole(right)) {
+        return Some(left == right);
+    }
+    match (left, right) {
+        (DatumRef::Decimal { unscaled, scale }, other) | (other, DatumRef::Decimal { unscaled, scale }) => {
+            match whole(other) {
+                Some(other) => Some(compare_decimals(unscaled, scale, other.into(), 0).is_eq()),
+                None => Comparison::Equal.of(left, right),
+            }
+        }
+        _ => Comparison::Equal.of(left, right),
+    }
+}
+
+/// The number that an integer of any width is.
+fn whole(value: DatumRef<'_>) -> Option<i64> {
+    match value {
+        DatumRef::SmallInt(value) => Some(value.into()),
+        DatumRef::Int(value) => Some(value.into()),
+        DatumRef::BigInt(value) => Some(value),
+        _ => None,
+    }
+}
+
+/// What these nodes give, with the items of a list in its place.
+///
+/// Errors: those of computing them.
+pub(crate) fn values_of(list: &[Node], env: &Env<'_>) -> Result<Vec<Datum>> {
+    let mut values = Vec::with_capacity(list.len());
+    for node in list {
+        let value = node.eval(env)?;
+        match value.get() {
+            DatumRef::List(items) => values.extend_from_slice(items),
+            value => values.push(value.to_owned()),
+        }
+    }
+    Ok(values)
 }

@@ -44,6 +44,14 @@ pub(super) fn common(a: &ColumnType, b: &ColumnType) -> Option<ColumnType> {
     })
 }
 
+/// That two types have no such operator; `None` where values of both can be made the same type.
+pub(crate) fn undefined_operator(symbol: &str, left: &ColumnType, right: &ColumnType) -> Option<Error> {
+    match (common(left, right), undefined(symbol, left, right)) {
+        (None, Failure::Error(error)) => Some(error),
+        _ => None,
+    }
+}
+
 pub(super) fn undefined(symbol: &str, left: &ColumnType, right: &ColumnType) -> Failure {
     let what = format!("operator does not exist: {} {symbol} {}", name_of(left), name_of(right));
     let hint =

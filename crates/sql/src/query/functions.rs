@@ -248,6 +248,7 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     }
     state.register_udf(Arc::new(super::zones::at_zone()))?;
     state.register_expr_planner(Arc::new(own::Times))?;
+    state.register_udf(Arc::new(super::lists::among()))?;
     state.register_udf(Arc::new(single::one()))?;
     state.register_udf(Arc::new(single::maybe()))?;
     state.register_udf(Arc::new(single::bare()))?;

@@ -18,6 +18,7 @@ mod keeps;
 mod kept;
 mod keys;
 mod late_columns;
+mod lists;
 mod literals;
 mod lone_rows;
 mod multisets;

@@ -26,6 +26,7 @@ use super::errors::datafusion_error;
 use super::functions::NOW;
 use super::give_way::Over;
 use super::kept::{Kept, Running};
+use super::lists::{self, ListUse};
 use super::names::Names;
 use super::provider::Provider;
 use super::rewrite::{Lookup, result_names, rewrite, shown};
@@ -48,6 +49,8 @@ const OPEN_SCALE: i8 = 10;
 #[derive(Debug)]
 pub(crate) struct Query {
     plan: LogicalPlan,
+    /// Lists that are parameters, whose items take their places in the plan of a run.
+    lists: Vec<ListUse>,
     /// Nothing in it waits for parameters, so that the optimizer has seen all of it.
     optimized: bool,
     /// Nothing in it is different from run to run but what is in the tables.
@@ -117,23 +120,31 @@ impl Query {
         } else {
             World::new(session, Arc::default())?
         };
-        rewrite(&mut tree, types, Lookup { catalog: &catalog, search_path: &search_path, own: &[] })?;
+        let lists =
+            rewrite(&mut tree, types, Lookup { catalog: &catalog, search_path: &search_path, own: &[] })?;
         let counting = Counting::of(session);
         let engine = session.engine()?;
         let names = Names::new(&engine.state, &catalog, &search_path, target, Arc::new(world), counting);
         let plan = names.plan(tree).map_err(datafusion_error)?;
         let plan = with_time(plan).and_then(with_open_decimals).map_err(datafusion_error)?;
         let plan = with_counts(plan, &engine.state).map_err(datafusion_error)?;
-        let parameters = parameters(&plan, types)?;
-        let waits = has_placeholders(&plan).map_err(datafusion_error)?;
+        let (plan, types) = lists::types(plan, &lists, types).map_err(datafusion_error)?;
+        let parameters = parameters(&plan, &types)?;
+        let waits = !lists.is_empty() || has_placeholders(&plan).map_err(datafusion_error)?;
+        let open_plan = (!lists.is_empty()).then(|| plan.clone());
         // A plan that waits for parameters may be one that the optimizer cannot do anything with yet.
         let (plan, optimized) = match engine.state.optimize(&plan) {
             Ok(optimized) => (optimized, true),
             Err(_) if waits => (plan, false),
             Err(error) => return Err(datafusion_error(error)),
         };
-        let columns: Vec<Column> = plan
-            .schema()
+        let schema = Arc::clone(plan.schema());
+        // What is among the items of a list is for the optimizer to see.
+        let (plan, optimized) = match open_plan {
+            Some(open_plan) => (open_plan, false),
+            None => (plan, optimized),
+        };
+        let columns: Vec<Column> = schema
             .fields()
             .iter()
             .map(|field| Column {
@@ -149,7 +160,7 @@ impl Query {
         let kinds = columns.iter().map(|column| column.kind.clone()).collect();
         let open = parameters.iter().cloned().map(Some).collect();
         let (is_fixed, kept) = (optimized && !waits, Mutex::new(None));
-        Ok((Query { plan, optimized, is_fixed, kept, parameters, kinds, verb }, open, columns))
+        Ok((Query { plan, lists, optimized, is_fixed, kept, parameters, kinds, verb }, open, columns))
     }
 
     /// Runs it.
@@ -203,7 +214,8 @@ impl Query {
         let values = self.values(session, params)?;
         let handle = session.shared.runtime()?;
         let engine = session.engine()?;
-        let plan = self.plan.clone().with_param_values(values).map_err(datafusion_error)?;
+        let plan = lists::spell_out(self.plan.clone(), &self.lists, params).map_err(datafusion_error)?;
+        let plan = plan.with_param_values(values).map_err(datafusion_error)?;
         let plan = with_counts(plan, &engine.state).map_err(datafusion_error)?;
         let plan =
             if self.optimized { plan } else { engine.state.optimize(&plan).map_err(datafusion_error)? };
@@ -222,12 +234,23 @@ impl Query {
     fn values(&self, session: &Session, params: &[Datum]) -> Result<ParamValues> {
         let mut values: HashMap<String, datafusion::common::metadata::ScalarAndMetadata> = HashMap::new();
         for (at, kind) in self.parameters.iter().enumerate() {
+            // Its items are in the plan.
+            if !self.has_place(at) {
+                continue;
+            }
             let value = params.get(at).map_or(DatumRef::Null, Datum::borrow);
             values.insert((at + 1).to_string(), scalar(value, kind).map_err(datafusion_error)?.into());
         }
         let now = ScalarValue::TimestampMicrosecond(Some(session.context.transaction_time()), None);
         values.insert(NOW.to_owned(), now.into());
         Ok(ParamValues::Map(values))
+    }
+
+    /// Whether a parameter stands in the plan, and not as a list of [`Query::lists`] only.
+    fn has_place(&self, parameter: usize) -> bool {
+        let is_list = self.lists.iter().any(|list| list.parameter == parameter);
+        let name = format!("${}", parameter + 1);
+        !is_list || self.plan.get_parameter_fields().is_ok_and(|fields| fields.contains_key(&name))
     }
 
     pub fn verb(&self) -> &'static str {

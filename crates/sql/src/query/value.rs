@@ -6,13 +6,20 @@ use cairn_table::schema::ColumnType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 
+use super::errors::external;
 use crate::batch::{data_type, too_long_span};
-use crate::datum::{Datum, DatumRef};
+use crate::datum::{Datum, DatumRef, OPEN, rescale_exact, too_fine};
+use crate::error::Error;
+use crate::sqlstate::DATATYPE_MISMATCH;
+use crate::types::name_of;
 
 /// A value as one of DataFusion's, of the Arrow type that a column of this type has.
 ///
 /// Errors: intervals beyond what Arrow's nanoseconds hold.
 pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> Result<ScalarValue> {
+    if let Some(element) = kind.element() {
+        return list(datum, &element);
+    }
     let (precision, scale) = kind.decimal.map_or((38, 0), |(precision, scale)| (precision, scale));
     Ok(match datum {
         DatumRef::Null => ScalarValue::try_from(&data_type(kind)).unwrap_or(ScalarValue::Null),
@@ -39,7 +46,33 @@ pub(super) fn scalar(datum: DatumRef<'_>, kind: &ColumnType) -> Result<ScalarVal
             ScalarValue::IntervalMonthDayNano(Some(IntervalMonthDayNano { months, days, nanoseconds }))
         }
         DatumRef::Uuid(_) => ScalarValue::Utf8View(Some(datum.to_string())),
+        DatumRef::List(_) => {
+            let what = Error::new(DATATYPE_MISMATCH, format!("a list is no {}", name_of(kind)));
+            return Err(external(what));
+        }
     })
+}
+
+/// A list as one of DataFusion's.
+fn list(datum: DatumRef<'_>, element: &ColumnType) -> Result<ScalarValue> {
+    let element = match (element.kind, element.decimal) {
+        (Type::Decimal, None) => &ColumnType::decimal(OPEN.0, OPEN.1),
+        _ => element,
+    };
+    let kind = data_type(element);
+    let DatumRef::List(items) = datum else {
+        return ScalarValue::try_from(&DataType::new_list(kind, true));
+    };
+    let item = |item: &Datum| match (item.borrow(), element.decimal) {
+        // In a list all have the same digits, and none loses any.
+        (DatumRef::Decimal { unscaled, scale }, Some((precision, to))) => {
+            let unscaled = rescale_exact(unscaled, scale, to).ok_or_else(|| external(too_fine()))?;
+            Ok(ScalarValue::Decimal128(Some(unscaled), precision, to as i8))
+        }
+        (item, _) => scalar(item, element),
+    };
+    let items = items.iter().map(item).collect::<Result<Vec<_>>>()?;
+    Ok(ScalarValue::List(ScalarValue::new_list(&items, &kind, true)))
 }
 
 /// As [`scalar`], of a table's own value.
@@ -99,6 +132,7 @@ pub(super) fn datum(value: &ScalarValue, kind: &ColumnType) -> Option<Datum> {
 /// The type that a parameter of this Arrow type is taken as.
 pub(super) fn parameter_type(kind: &DataType) -> ColumnType {
     match kind {
+        DataType::List(item) | DataType::LargeList(item) => parameter_type(item.data_type()).list_of(),
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond | TimeUnit::Nanosecond, _) => {
             Type::Timestamp.into()
         }

@@ -516,26 +516,18 @@ fn bind<'p>(params: &'p [Datum], types: &[ColumnType]) -> Result<Cow<'p, [Datum]
         );
         return Err(Error::new(PROTOCOL_VIOLATION, what));
     }
-    let fits = |(datum, kind): (&Datum, &ColumnType)| datum.type_of().is_none_or(|of| of == kind.kind);
+    let fits = |(datum, kind): (&Datum, &ColumnType)| match datum {
+        Datum::List(items) => kind.is_list && items.iter().all(|item| is_of(item, kind)),
+        datum => datum.is_null() || !kind.is_list && is_of(datum, kind),
+    };
     if params.iter().zip(types).all(fits) {
         return Ok(Cow::Borrowed(params));
     }
-    let convert = |(datum, kind): (&Datum, &ColumnType)| -> Result<Datum> {
-        let Some(from) = datum.type_of() else { return Ok(Datum::Null) };
-        let from = ColumnType::new(from);
-        match datum {
-            Datum::Text(text) => Datum::parse(text, kind),
-            Datum::Decimal { .. } if kind.kind == from.kind => Ok(datum.clone()),
-            _ if !is_assignable(&from, kind) => Err(Error::new(
-                crate::sqlstate::DATATYPE_MISMATCH,
-                format!(
-                    "a parameter is of type {}, but the statement takes {}",
-                    crate::types::name_of(&from),
-                    crate::types::name_of(kind)
-                ),
-            )),
-            _ => assign(datum.borrow(), kind).map(Val::into_datum),
+    let convert = |(datum, kind): (&Datum, &ColumnType)| match (datum, kind.element()) {
+        (Datum::List(items), Some(element)) => {
+            items.iter().map(|item| bound(item, &element)).collect::<Result<_>>().map(Datum::List)
         }
+        _ => bound(datum, kind),
     };
     let bound = params.iter().zip(types).map(convert).collect::<Result<Vec<_>>>()?;
     Ok(Cow::Owned(bound))
@@ -555,4 +547,29 @@ fn keys_in_order(cursor: &mut Cursor, access: &Access, sort: &Sort, env: &Env<'_
 fn not_available(access: &Access) -> Error {
     let table = &access.table.def().name;
     Error::new(LOCK_NOT_AVAILABLE, format!("could not obtain lock on row in relation \"{table}\""))
+}
+
+/// Whether a value that is no list is what values of a type are, or NULL.
+fn is_of(datum: &Datum, kind: &ColumnType) -> bool {
+    datum.is_null() || datum.type_of() == Some(kind.kind)
+}
+
+/// A parameter, or an item of one, as a statement takes it.
+fn bound(datum: &Datum, kind: &ColumnType) -> Result<Datum> {
+    let mismatch = |from: &str| {
+        let to = crate::types::name_of(kind);
+        let what = format!("a parameter is of type {from}, but the statement takes {to}");
+        Error::new(crate::sqlstate::DATATYPE_MISMATCH, what)
+    };
+    let Some(from) = datum.type_of() else {
+        return if datum.is_null() { Ok(Datum::Null) } else { Err(mismatch("list")) };
+    };
+    let from = ColumnType::new(from);
+    match datum {
+        Datum::Text(text) => Datum::parse(text, kind),
+        _ if kind.is_list => Err(mismatch(crate::types::name_of(&from))),
+        Datum::Decimal { .. } if kind.kind == from.kind => Ok(datum.clone()),
+        _ if !is_assignable(&from, kind) => Err(mismatch(crate::types::name_of(&from))),
+        _ => assign(datum.borrow(), kind).map(Val::into_datum),
+    }
 }

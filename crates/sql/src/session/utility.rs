@@ -106,7 +106,7 @@ impl Session {
                 }
                 let types = data_types
                     .iter()
-                    .map(|kind| crate::syntax::column_type(kind).map(Some))
+                    .map(|kind| crate::syntax::parameter_type(kind).map(Some))
                     .collect::<Result<Vec<_>>>()?;
                 // From its text: a statement keeps that to be planned anew.
                 let prepared = self.prepare(&statement.to_string(), &types)?;

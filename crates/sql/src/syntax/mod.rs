@@ -15,7 +15,7 @@ pub(crate) use limits::{DEEP, deep};
 pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};
 pub use parse::split;
 pub(crate) use parse::{Parsed, Plain, Tree, expression, one, parse};
-pub(crate) use types::{column_type, is_serial};
+pub(crate) use types::{column_type, is_serial, parameter_type};
 pub(crate) use words::{COLUMN_WORDS, TYPE_WORDS};
 pub use words::{RESERVED_WORDS, quote_ident};
 

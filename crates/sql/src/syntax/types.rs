@@ -2,7 +2,9 @@
 
 use cairn_table::row::Type;
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::{CharacterLength, DataType, ExactNumberInfo, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{
+    ArrayElemTypeDef, CharacterLength, DataType, ExactNumberInfo, TimezoneInfo,
+};
 
 use super::last_name;
 use crate::datum::OPEN;
@@ -64,6 +66,16 @@ pub(crate) fn column_type(kind: &DataType) -> Result<ColumnType> {
         DataType::Custom(name, _) => custom(&last_name(name))?,
         other => return Err(Error::unsupported(format_args!("the type {other}"))),
     })
+}
+
+/// The type that parameters of this name have: that of a column, or lists of it.
+///
+/// Errors: as [`column_type`].
+pub(crate) fn parameter_type(kind: &DataType) -> Result<ColumnType> {
+    match kind {
+        DataType::Array(ArrayElemTypeDef::SquareBracket(of, _)) => Ok(column_type(of)?.list_of()),
+        other => column_type(other),
+    }
 }
 
 fn custom(name: &str) -> Result<ColumnType> {

@@ -22,6 +22,7 @@ mod joins;
 mod large;
 mod late_columns;
 mod locking;
+mod lists;
 mod lookups;
 mod records;
 mod references;

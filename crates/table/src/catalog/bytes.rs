@@ -144,7 +144,8 @@ fn get_type(from: &mut Reader<'_>) -> Option<ColumnType> {
     let length = from.option(Reader::u32)?;
     let decimal = from.option(|from| Some((from.u8()?, from.u8()?)))?;
     let more = from.u8().filter(|more| *more < 4)?;
-    Some(ColumnType { kind, length, decimal, is_json: more & 1 != 0, is_zoned: more & 2 != 0 })
+    let (is_json, is_zoned) = (more & 1 != 0, more & 2 != 0);
+    Some(ColumnType { kind, length, decimal, is_json, is_zoned, is_list: false })
 }
 
 fn put_key(to: &mut Writer, key: &KeyColumn) {

@@ -20,34 +20,41 @@ pub struct ColumnType {
     pub is_json: bool,
     /// Timestamps whose texts may say how far they are from UTC. They are kept in UTC; for others what a text says of that counts for nothing.
     pub is_zoned: bool,
+    /// Lists of such values. Statements may take them as parameters; no column is of such a type.
+    pub is_list: bool,
 }
 
 impl ColumnType {
     /// A type without further limits; decimals have 38 digits, none of them after the point.
     pub const fn new(kind: Type) -> Self {
         let decimal = if matches!(kind, Type::Decimal) { Some((38, 0)) } else { None };
-        ColumnType { kind, length: None, decimal, is_json: false, is_zoned: false }
+        ColumnType { kind, length: None, decimal, is_json: false, is_zoned: false, is_list: false }
     }
 
     /// Text of at most this many characters.
     pub const fn varchar(length: u32) -> Self {
-        ColumnType { kind: Type::Text, length: Some(length), decimal: None, is_json: false, is_zoned: false }
+        ColumnType { length: Some(length), ..ColumnType::new(Type::Text) }
     }
 
     /// Numbers of `precision` digits, `scale` of them after the point.
     pub const fn decimal(precision: u8, scale: u8) -> Self {
-        ColumnType {
-            kind: Type::Decimal,
-            length: None,
-            decimal: Some((precision, scale)),
-            is_json: false,
-            is_zoned: false,
-        }
+        ColumnType { decimal: Some((precision, scale)), ..ColumnType::new(Type::Decimal) }
     }
 
     /// Timestamps whose texts may have an offset from UTC.
     pub const fn zoned() -> Self {
         ColumnType { is_zoned: true, ..ColumnType::new(Type::Timestamp) }
+    }
+
+    /// Lists of values of this type.
+    #[must_use]
+    pub const fn list_of(self) -> Self {
+        ColumnType { is_list: true, ..self }
+    }
+
+    /// What its values are lists of; `None` where they are no lists.
+    pub fn element(&self) -> Option<ColumnType> {
+        self.is_list.then(|| ColumnType { is_list: false, ..self.clone() })
     }
 
     /// Whether a foreign key may have a column of this type for one of the other: the same numbers are integers of any width, but no decimals of another scale.
@@ -59,7 +66,7 @@ impl ColumnType {
 
     /// JSON, kept as text.
     pub const fn json() -> Self {
-        ColumnType { kind: Type::Text, length: None, decimal: None, is_json: true, is_zoned: false }
+        ColumnType { is_json: true, ..ColumnType::new(Type::Text) }
     }
 }
 
@@ -72,6 +79,9 @@ impl From<Type> for ColumnType {
 impl fmt::Display for ColumnType {
     /// As it is declared in SQL.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(element) = self.element() {
+            return write!(f, "{element}[]");
+        }
         if self.is_json {
             return f.write_str("json");
         }

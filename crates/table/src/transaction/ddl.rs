@@ -418,6 +418,12 @@ fn check_def(def: &TableDef) -> Result<()> {
         if columns.iter().take(at).any(|other| other.name == column.name) {
             return Err(Error::AlreadyExists { what: "column", name: column.name.clone() });
         }
+        if column.kind.is_list {
+            return invalid(format!(
+                "column {} is of type {}: no column has lists",
+                column.name, column.kind
+            ));
+        }
         if let Some((precision, scale)) = column.kind.decimal
             && (!(1..=38).contains(&precision) || scale > precision)
         {

@@ -11,7 +11,7 @@ use super::chosen::Chosen;
 use super::members::Members;
 use crate::datum::{Datum, DatumRef, pow10};
 use crate::error::Result;
-use crate::expr::{Comparison, Env, Node};
+use crate::expr::{Comparison, Env, Node, values_of};
 
 /// A condition on a column whose other side does not depend on the row.
 #[derive(Debug)]
@@ -130,13 +130,10 @@ impl Filter {
                     },
                 }
             }
-            Test::OneOf(list) => {
-                let values = list.iter().map(|node| Ok(node.eval(env)?.into_datum()));
-                match self.list(&values.collect::<Result<Vec<Datum>>>()?) {
-                    Some(check) => check,
-                    None => return Ok(Meaning::Unknown),
-                }
-            }
+            Test::OneOf(list) => match self.list(&values_of(list, env)?) {
+                Some(check) => check,
+                None => return Ok(Meaning::Unknown),
+            },
         };
         Ok(Meaning::Check(Bound { column: self.column, check }))
     }
@@ -196,11 +193,16 @@ struct Place {
 impl Place {
     /// `None` for values of other types.
     fn of(value: DatumRef<'_>, kind: &ColumnType) -> Option<Place> {
+        let whole = |value: i64| DatumRef::Decimal { unscaled: value.into(), scale: 0 };
         let exact = |value: i64| Some(Place { floor: value.into(), is_exact: true });
         match (kind.kind, value) {
             (Type::SmallInt | Type::Int | Type::BigInt, DatumRef::SmallInt(value)) => exact(value.into()),
             (Type::SmallInt | Type::Int | Type::BigInt, DatumRef::Int(value)) => exact(value.into()),
             (Type::SmallInt | Type::Int | Type::BigInt, DatumRef::BigInt(value)) => exact(value),
+            // Of a list, whose numbers may be of another type than the column's.
+            (Type::Decimal, DatumRef::SmallInt(value)) => Place::of(whole(value.into()), kind),
+            (Type::Decimal, DatumRef::Int(value)) => Place::of(whole(value.into()), kind),
+            (Type::Decimal, DatumRef::BigInt(value)) => Place::of(whole(value), kind),
             (Type::Date, DatumRef::Date(value)) => exact(value.into()),
             (Type::Time, DatumRef::Time(value)) => exact(value),
             (Type::Timestamp, DatumRef::Timestamp(value)) => exact(value),

@@ -13,7 +13,8 @@ use crate::syntax::column_type;
 
 impl Compiler<'_> {
     pub(super) fn cast(&mut self, expr: &Expr, data_type: &ast::DataType) -> Result<Typed> {
-        if matches!(data_type, ast::DataType::Regclass | ast::DataType::Custom(..)) {
+        if matches!(data_type, ast::DataType::Regclass | ast::DataType::Custom(..) | ast::DataType::Array(_))
+        {
             return Err(Failure::Unknown);
         }
         let typed = self.compile(expr)?;

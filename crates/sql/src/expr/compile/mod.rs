@@ -3,6 +3,7 @@
 mod calls;
 mod casts;
 mod constant;
+mod lists;
 mod predicates;
 
 pub(crate) use constant::NoContext;
@@ -177,6 +178,8 @@ impl<'a> Compiler<'a> {
             Expr::IsNotDistinctFrom(left, right) => self.distinct(left, right, true),
             Expr::Between { expr, negated, low, high } => self.between(expr, *negated, low, high),
             Expr::InList { expr, list, negated } => self.in_list(expr, list, *negated),
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => self.among(left, right, false),
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => self.among(left, right, true),
             Expr::Like { negated, any: false, expr, pattern, escape_char } => {
                 self.like(expr, pattern, escape_char.as_ref(), false, *negated)
             }
@@ -235,6 +238,10 @@ impl<'a> Compiler<'a> {
             self.params.resize(number + 1, None);
         }
         let kind = self.params.get(number).cloned().flatten();
+        // Lists are known beside ANY and ALL only.
+        if kind.as_ref().is_some_and(|kind| kind.is_list) {
+            return Err(Failure::Unknown);
+        }
         Ok(Typed { node: Node::Param(number), kind })
     }
 

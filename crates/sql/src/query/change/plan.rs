@@ -84,12 +84,13 @@ fn check_types(table: &Table, columns: &[usize], given: &[Column], open: &[Open]
         // What is only in quotes is read as what it goes into.
         let is_open = matches!(open.get(place), Some(Open::Literal | Open::Parameter(_)));
         let is_read = is_open && given.kind.kind == Type::Text;
-        if !is_read && !crate::expr::is_assignable(&given.kind, &column.kind) {
+        let list = given.element.as_ref().map(|element| element.clone().list_of());
+        if list.is_some() || !is_read && !crate::expr::is_assignable(&given.kind, &column.kind) {
             let what = format!(
                 "column \"{}\" is of type {} but expression is of type {}",
                 column.name,
                 crate::types::name_of(&column.kind),
-                crate::types::name_of(&given.kind)
+                crate::types::name_of(list.as_ref().unwrap_or(&given.kind))
             );
             let error = Error::new(crate::sqlstate::DATATYPE_MISMATCH, what);
             return Err(error.with_hint("You will need to rewrite or cast the expression."));

@@ -1,5 +1,6 @@
 //! What PostgreSQL says and DataFusion does not understand, said otherwise.
 
+mod arrays;
 mod dependents;
 mod groups;
 mod names;
@@ -40,6 +41,7 @@ pub(super) const AT_ZONE: &str = "timezone";
 /// What gives the parts of a moment that have a fraction.
 pub(super) const PART: &str = "cairn_part";
 
+use super::lists::ListUse;
 use super::read::{NUMERIC, ZONED};
 use crate::error::{Error, Result};
 use crate::pg_catalog::count_instead_of_exists;
@@ -47,13 +49,18 @@ use crate::sqlstate::UNDEFINED_OBJECT;
 use crate::syntax::build::{call, nested, null, number, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
 
-/// Rewrites a statement whose parameters have these types, as far as they are known.
+/// Rewrites a statement whose parameters have these types, as far as they are known. Gives the lists that are parameters.
 ///
 /// Errors: what nothing here can say.
-pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>], lookup: Lookup<'_>) -> Result<()> {
+pub(super) fn rewrite(
+    tree: &mut Tree,
+    types: &[Option<ColumnType>],
+    lookup: Lookup<'_>,
+) -> Result<Vec<ListUse>> {
     let own = scope::own_names(tree, lookup);
-    match tree.visit(&mut Rewriter { types, lookup: Lookup { own: &own, ..lookup } }) {
-        ControlFlow::Continue(()) => Ok(()),
+    let mut rewriter = Rewriter { types, lookup: Lookup { own: &own, ..lookup }, lists: Vec::new() };
+    match tree.visit(&mut rewriter) {
+        ControlFlow::Continue(()) => Ok(rewriter.lists),
         ControlFlow::Break(error) => Err(*error),
     }
 }
@@ -61,6 +68,7 @@ pub(super) fn rewrite(tree: &mut Tree, types: &[Option<ColumnType>], lookup: Loo
 struct Rewriter<'a> {
     types: &'a [Option<ColumnType>],
     lookup: Lookup<'a>,
+    lists: Vec<ListUse>,
 }
 
 impl VisitorMut for Rewriter<'_> {
@@ -113,7 +121,10 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         subqueries::scalar(expr, self.lookup);
-        ControlFlow::Continue(())
+        match arrays::mark(expr, &mut self.lists) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(Box::new(error)),
+        }
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut ast::TableFactor) -> ControlFlow<Self::Break> {
@@ -183,7 +194,9 @@ impl Rewriter<'_> {
                 if let name @ ("json_agg" | "jsonb_agg") = last_name(&called.name).as_str() {
                     return Err(Error::unsupported(name));
                 }
-                let other = remainder(called).or_else(|| null_if(called)).or_else(|| date_part(called));
+                let other = remainder(called)
+                    .or_else(|| null_if(called))
+                    .or_else(|| date_part(called));
                 if let Some(other) = other {
                     *expr = other;
                     return Ok(());
@@ -277,13 +290,13 @@ impl Rewriter<'_> {
             Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. }
                 if !matches!(**right, Expr::Subquery(_)) =>
             {
-                *expr = notation::member(take(left), take(right))?;
+                *expr = arrays::member(take(left), take(right))?;
                 Ok(())
             }
             Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right }
                 if !matches!(**right, Expr::Subquery(_)) =>
             {
-                let member = nested(notation::member(take(left), take(right))?);
+                let member = nested(arrays::member(take(left), take(right))?);
                 *expr = Expr::UnaryOp { op: ast::UnaryOperator::Not, expr: Box::new(member) };
                 Ok(())
             }
@@ -311,6 +324,7 @@ impl Rewriter<'_> {
                 if let Value::Placeholder(placeholder) = &value.value {
                     let at = crate::expr::parameter(placeholder)?;
                     let name = match self.types.get(at) {
+                        Some(Some(kind)) if kind.is_list => None,
                         Some(Some(kind)) if kind.is_zoned => Some(ZONED),
                         Some(Some(kind)) if kind.kind == cairn_table::row::Type::Time => Some(TIME),
                         _ => None,

@@ -9,99 +9,12 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
-use crate::sqlstate::{INVALID_ESCAPE_SEQUENCE, INVALID_TEXT_REPRESENTATION};
-use crate::syntax::build::{call, null, string, take, text, with_type};
+use crate::sqlstate::INVALID_ESCAPE_SEQUENCE;
+use crate::syntax::build::{call, string, take, text, with_type};
 use crate::syntax::{column_type, last_name};
 
 /// What puts backslashes into patterns that are known when the query runs.
 pub(in crate::query) const ESCAPED: &str = "cairn_like_pattern";
-
-/// `x = ANY(list)`.
-///
-/// Errors: 22P02 for an array in quotes that is none.
-pub(super) fn member(left: Expr, right: Expr) -> Result<Expr> {
-    let inner = match right {
-        Expr::Nested(inner) => *inner,
-        Expr::Cast { expr, data_type: DataType::Array(_), .. } => *expr,
-        other => other,
-    };
-    if let Some(list) = string(&inner) {
-        let item = |item: Option<String>| item.map_or_else(null, |item| text(&item));
-        let list: Vec<Expr> = array_items(list)?.into_iter().map(item).collect();
-        return Ok(Expr::InList { expr: Box::new(left), list, negated: false });
-    }
-    Ok(match inner {
-        Expr::Array(array) => Expr::InList { expr: Box::new(left), list: array.elem, negated: false },
-        array => call("array_has", vec![array, left]),
-    })
-}
-
-/// The items of an array as PostgreSQL writes one: `{1,"a, \"b\"",NULL}`.
-///
-/// Errors: 22P02 for what is none, arrays of arrays too.
-fn array_items(array: &str) -> Result<Vec<Option<String>>> {
-    let malformed = || {
-        Error::new(INVALID_TEXT_REPRESENTATION, format!("malformed array literal: \"{array}\"")).with_detail(
-            "An array is written as {item,item}, with quotes around items that hold commas or braces.",
-        )
-    };
-    let inner =
-        array.trim().strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).ok_or_else(malformed)?;
-    let mut items = Vec::new();
-    let mut rest = inner.trim_start();
-    if rest.is_empty() {
-        return Ok(items);
-    }
-    loop {
-        let (item, behind) = match rest.strip_prefix('"') {
-            Some(quoted) => {
-                let (item, behind) = quoted_item(quoted).ok_or_else(malformed)?;
-                (Some(item), behind)
-            }
-            None => plain_item(rest).ok_or_else(malformed)?,
-        };
-        items.push(item);
-        rest = match behind.trim_start() {
-            "" => return Ok(items),
-            behind => behind.strip_prefix(',').ok_or_else(malformed)?.trim_start(),
-        };
-    }
-}
-
-/// What is in quotes, and what is behind the second.
-fn quoted_item(text: &str) -> Option<(String, &str)> {
-    let mut item = String::new();
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return Some((item, text.get(at + 1..)?)),
-            '\\' => item.push(characters.next()?.1),
-            other => item.push(other),
-        }
-    }
-    None
-}
-
-/// An item without quotes, which NULL is none of, and what is behind it.
-fn plain_item(text: &str) -> Option<(Option<String>, &str)> {
-    let mut item = String::new();
-    let mut end = text.len();
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            ',' => {
-                end = at;
-                break;
-            }
-            '"' | '{' | '}' => return None,
-            '\\' => item.push(characters.next()?.1),
-            other => item.push(other),
-        }
-    }
-    let item = item.trim_end();
-    let is_null = item.eq_ignore_ascii_case("null");
-    (!item.is_empty()).then(|| ((!is_null).then(|| item.to_owned()), text.get(end..).unwrap_or_default()))
-}
 
 /// An operator by its symbol, as `OPERATOR(pg_catalog.~)` has it.
 pub(super) fn operator(symbol: &str) -> Result<BinaryOperator> {
@@ -291,7 +204,11 @@ pub(super) fn plain_type(kind: &mut DataType) {
         DataType::Float(_) if column_type(kind).is_ok_and(|kind| kind.kind == Type::Double) => {
             *kind = DataType::DoublePrecision;
         }
-        DataType::Array(ast::ArrayElemTypeDef::SquareBracket(item, _)) => plain_type(item),
+        DataType::Array(ast::ArrayElemTypeDef::SquareBracket(item, _)) => match &**item {
+            // A uuid is its text there.
+            DataType::Uuid => **item = DataType::Text,
+            _ => plain_type(item),
+        },
         DataType::Timestamp(precision, zone) => (*precision, *zone) = (Some(6), TimezoneInfo::None),
         DataType::Datetime(_) => *kind = DataType::Timestamp(Some(6), TimezoneInfo::None),
         _ => {}
@@ -300,6 +217,11 @@ pub(super) fn plain_type(kind: &mut DataType) {
 
 /// The name of a type in SQL, for parameters of it.
 pub(super) fn sql_type(kind: &ColumnType) -> Option<DataType> {
+    if let Some(element) = kind.element() {
+        // A uuid is its text there.
+        let item = if element.kind == Type::Uuid { DataType::Text } else { sql_type(&element)? };
+        return Some(DataType::Array(ast::ArrayElemTypeDef::SquareBracket(Box::new(item), None)));
+    }
     Some(match kind.kind {
         Type::Boolean => DataType::Boolean,
         Type::SmallInt => DataType::SmallInt(None),
@@ -317,26 +239,4 @@ pub(super) fn sql_type(kind: &ColumnType) -> Option<DataType> {
         Type::Interval => DataType::Interval { fields: None, precision: None },
         _ => return None,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::array_items;
-
-    /// Goal: arrays in quotes are read as PostgreSQL reads them. Method: quotes, escapes, NULL, spaces, and what is no array.
-    #[test]
-    fn arrays() {
-        let items = |array: &str| -> Vec<String> {
-            array_items(array).unwrap().into_iter().map(|item| item.unwrap_or("<null>".to_owned())).collect()
-        };
-        assert_eq!(items("{}"), Vec::<String>::new());
-        assert_eq!(items(" { 1, 2 ,3 } "), ["1", "2", "3"]);
-        assert_eq!(
-            items(r#"{"a,b",c d,"\"\\{",NULL,"NULL",""}"#),
-            ["a,b", "c d", "\"\\{", "<null>", "NULL", ""]
-        );
-        for wrong in ["", "1,2", "{1", "{1,}", "{,1}", "{\"a}", "{a\"b}", "{{1},{2}}", "{\"a\"b}", "{a\\"] {
-            assert_eq!(array_items(wrong).unwrap_err().sqlstate(), "22P02", "{wrong}");
-        }
-    }
 }
