@@ -15,7 +15,7 @@ use crate::expr::Failure;
 use crate::outcome::Column;
 use crate::query::{Change, Query};
 use crate::statement::{Statement, StatementKind};
-use crate::syntax::{DEEP, Parsed, Plain, deep, ident, one};
+use crate::syntax::{DEEP, Parsed, Plain, change_of, deep, ident, one};
 
 /// What planning found out.
 pub(super) type Found = (Plan, Vec<Option<ColumnType>>, Vec<Column>);
@@ -138,14 +138,14 @@ impl Session {
     }
 
     fn plan_general(&mut self, tree: &Tree, types: &[Option<ColumnType>]) -> Result<Found> {
+        if let Some((change, with)) = change_of(tree) {
+            let (change, params, columns) = Change::plan(self, change, with, types)?;
+            return Ok((Plan::Change(change), params, columns));
+        }
         match tree {
             Tree::Query(_) | Tree::Explain { .. } => {
                 let (query, params, columns) = Query::plan(self, tree, types)?;
                 Ok((Plan::Query(query), params, columns))
-            }
-            Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => {
-                let (change, params, columns) = Change::plan(self, tree, types)?;
-                Ok((Plan::Change(change), params, columns))
             }
             Tree::Copy { .. } => {
                 let (copy, columns) = Copy::plan(self, tree)?;
@@ -217,8 +217,8 @@ pub(super) fn kind_of(statement: &Plain) -> StatementKind {
     match statement {
         Plain::Empty => StatementKind::Empty,
         Plain::Tree(tree) => match tree {
+            tree if change_of(tree).is_some() => StatementKind::Change,
             Tree::Query(_) | Tree::Explain { .. } | Tree::ShowVariable { .. } => StatementKind::Query,
-            Tree::Insert(_) | Tree::Update(_) | Tree::Delete(_) => StatementKind::Change,
             Tree::Copy { .. } => StatementKind::Copy,
             Tree::StartTransaction { .. }
             | Tree::Commit { .. }

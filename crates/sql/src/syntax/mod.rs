@@ -1,6 +1,7 @@
 //! From text to syntax trees.
 
 pub(crate) mod build;
+mod change;
 mod limits;
 mod names;
 mod parse;
@@ -11,6 +12,7 @@ mod symmetric;
 mod types;
 mod words;
 
+pub(crate) use change::change_of;
 pub(crate) use limits::{DEEP, deep};
 pub(crate) use names::{TableName, fold, ident, last_name, name_parts, qualified};
 pub use parse::split;

@@ -30,5 +30,6 @@ mod session;
 mod subqueries;
 mod support;
 mod values;
+mod with;
 
 examples! { sql_first_steps = "../../../../examples/sql_first_steps.rs" }

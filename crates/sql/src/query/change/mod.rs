@@ -9,9 +9,11 @@
 mod open;
 mod plan;
 mod rows;
+mod star;
+mod with;
 
 use cairn_table::schema::ColumnType;
-use datafusion::sql::sqlparser::ast::Statement as Tree;
+use datafusion::sql::sqlparser::ast::{Statement as Tree, With};
 
 use self::rows::Rows;
 use super::plan::Query;
@@ -45,18 +47,23 @@ enum Kind {
 type Changed = (u64, Vec<Vec<Datum>>);
 
 impl Change {
-    /// Plans a change.
+    /// Plans a change, with the WITH before it.
     ///
     /// Errors: whatever is wrong with it.
     pub fn plan(
         session: &mut Session,
         tree: &Tree,
+        with: Option<&With>,
         types: &[Option<ColumnType>],
     ) -> Result<(Change, Vec<Option<ColumnType>>, Vec<Column>)> {
+        with.map_or(Ok(()), with::only_reads)?;
         match tree {
-            Tree::Insert(insert) => plan::insert(session, insert, types),
-            Tree::Update(update) => plan::update(session, update, types),
-            Tree::Delete(delete) => plan::delete(session, delete, types),
+            Tree::Insert(insert) => match with {
+                Some(with) => plan::insert(session, &with::inserted(insert, with), types),
+                None => plan::insert(session, insert, types),
+            },
+            Tree::Update(update) => plan::update(session, update, with, types),
+            Tree::Delete(delete) => plan::delete(session, delete, with, types),
             other => Err(Error::unsupported(other)),
         }
     }

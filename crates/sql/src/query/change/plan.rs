@@ -11,6 +11,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::open::Open;
 use super::rows::Rows;
+use super::star::leave_out_key;
+use super::with::leaves_name;
 use super::{Change, Kind};
 use crate::direct::{Binder, Checks, Insert, Returning, is_default};
 use crate::error::{Error, Result};
@@ -99,13 +101,22 @@ fn check_types(table: &Table, columns: &[usize], given: &[Column], open: &[Open]
     Ok(())
 }
 
-/// A SELECT over these tables, to be filled.
+/// A SELECT over these tables, the first of which is changed.
 fn select(
+    session: &mut Session,
+    table: &Table,
     items: Vec<SelectItem>,
     from: Vec<TableWithJoins>,
     selection: Option<Expr>,
-    with: Option<ast::With>,
+    with: Option<&ast::With>,
 ) -> Result<Tree> {
+    let catalog = Arc::clone(session.transaction()?.view().catalog());
+    let path = &session.context.settings.search_path;
+    let (mut items, mut from, mut selection, mut with) = (items, from, selection, with.cloned());
+    leave_out_key(&mut items, table, &catalog, path);
+    leave_out_key(&mut from, table, &catalog, path);
+    leave_out_key(&mut selection, table, &catalog, path);
+    leave_out_key(&mut with, table, &catalog, path);
     let parsed = one("SELECT 1")?;
     let Plain::Tree(Tree::Query(template)) = &*parsed.statement else {
         return Err(Error::unsupported("SELECT"));
@@ -162,11 +173,13 @@ fn returning(
 pub(super) fn update(
     session: &mut Session,
     update: &ast::Update,
+    with: Option<&ast::With>,
     types: &[Option<ColumnType>],
 ) -> Result<(Change, Vec<Option<ColumnType>>, Vec<Column>)> {
     if update.or.is_some() || !update.order_by.is_empty() || update.limit.is_some() {
         return Err(Error::unsupported("this form of UPDATE"));
     }
+    leaves_name(with, &update.table.relation)?;
     let (table, called) = target(session, &update.table.relation)?;
     let (mut items, mut columns, mut open) = (vec![key_item(&called)], Vec::new(), Vec::new());
     let mut set = |name: &ast::ObjectName, value: &Expr| -> Result<()> {
@@ -206,7 +219,7 @@ pub(super) fn update(
     if let Some(UpdateTableFromKind::BeforeSet(more) | UpdateTableFromKind::AfterSet(more)) = &update.from {
         from.extend(more.iter().cloned());
     }
-    let tree = select(items, from, update.selection.clone(), None)?;
+    let tree = select(session, &table, items, from, update.selection.clone(), with)?;
     let types = &Open::parameters(&open, &table, &columns, types);
     let (query, params, given) = Query::plan_for(session, tree, types, Some(table.id()))?;
     check_types(&table, &columns, given.get(1..).unwrap_or_default(), &open)?;
@@ -219,6 +232,7 @@ pub(super) fn update(
 pub(super) fn delete(
     session: &mut Session,
     delete: &ast::Delete,
+    with: Option<&ast::With>,
     types: &[Option<ColumnType>],
 ) -> Result<(Change, Vec<Option<ColumnType>>, Vec<Column>)> {
     if !delete.tables.is_empty() || !delete.order_by.is_empty() || delete.limit.is_some() {
@@ -226,10 +240,12 @@ pub(super) fn delete(
     }
     let (ast::FromTable::WithFromKeyword(from) | ast::FromTable::WithoutKeyword(from)) = &delete.from;
     let [only] = from.as_slice() else { return Err(Error::unsupported("DELETE from several tables")) };
+    leaves_name(with, &only.relation)?;
     let (table, called) = target(session, &only.relation)?;
     let mut from = vec![only.clone()];
     from.extend(delete.using.iter().flatten().cloned());
-    let tree = select(vec![key_item(&called)], from, delete.selection.clone(), None)?;
+    let items = vec![key_item(&called)];
+    let tree = select(session, &table, items, from, delete.selection.clone(), with)?;
     let (query, params, _) = Query::plan_for(session, tree, types, Some(table.id()))?;
     let (returning, results) = returning(session, delete.returning.as_deref(), &table, &called, types)?;
     let rows = Rows { table, may_repeat: delete.using.is_some() };

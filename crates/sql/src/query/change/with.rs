@@ -1,0 +1,52 @@
+//! WITH before INSERT, UPDATE and DELETE: it goes to the query that finds the rows.
+
+use datafusion::sql::sqlparser::ast::{Insert, ObjectNamePart, SetExpr, TableFactor, With};
+
+use crate::error::{Error, Result};
+use crate::syntax::ident;
+
+/// Sees that no query of a WITH changes anything.
+///
+/// Errors: 0A000.
+pub(super) fn only_reads(with: &With) -> Result<()> {
+    let changes = |body: &SetExpr| {
+        matches!(body, SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_))
+    };
+    match with.cte_tables.iter().any(|cte| changes(&cte.query.body)) {
+        true => Err(Error::unsupported("a statement that changes rows in WITH")),
+        false => Ok(()),
+    }
+}
+
+/// An INSERT whose query has the WITH that stands before it, ahead of its own.
+pub(super) fn inserted(insert: &Insert, with: &With) -> Insert {
+    let mut insert = insert.clone();
+    if let Some(source) = &mut insert.source {
+        source.with = Some(match source.with.take() {
+            None => with.clone(),
+            Some(own) => {
+                let mut both = with.clone();
+                both.recursive |= own.recursive;
+                both.cte_tables.extend(own.cte_tables);
+                both
+            }
+        });
+    }
+    insert
+}
+
+/// Sees that no query of a WITH is called as the table that is changed: what that name means depends on where it stands.
+///
+/// Errors: 0A000.
+pub(super) fn leaves_name(with: Option<&With>, target: &TableFactor) -> Result<()> {
+    let TableFactor::Table { name, .. } = target else { return Ok(()) };
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return Ok(()) };
+    let name = ident(name);
+    let mut names = with.into_iter().flat_map(|with| &with.cte_tables).map(|cte| ident(&cte.alias.name));
+    match names.any(|other| other == name) {
+        true => Err(Error::unsupported(format_args!(
+            "a WITH query \"{name}\" beside a change of the table \"{name}\""
+        ))),
+        false => Ok(()),
+    }
+}

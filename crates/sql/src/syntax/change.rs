@@ -1,0 +1,17 @@
+//! Statements that change rows, with what stands before them.
+
+use datafusion::sql::sqlparser::ast::{SetExpr, Statement, With};
+
+/// The INSERT, UPDATE or DELETE that a statement is, and the WITH before it. `None` for other statements.
+pub(crate) fn change_of(tree: &Statement) -> Option<(&Statement, Option<&With>)> {
+    match tree {
+        Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) => Some((tree, None)),
+        Statement::Query(query) => match &*query.body {
+            SetExpr::Insert(change) | SetExpr::Update(change) | SetExpr::Delete(change) => {
+                Some((change, query.with.as_ref()))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
