@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 use super::errors::external;
 use super::keeps::keeping;
 use super::own;
+use super::ranks;
 use super::read;
 use super::rewrite::{ESCAPED, SIMILAR, escaped, similar};
 use super::single;
@@ -245,6 +246,10 @@ pub(super) fn register(state: &mut SessionState) -> Result<()> {
     for name in ["min", "max", "array_agg"] {
         let of = state.udaf(name)?;
         state.register_udaf(Arc::new(keeping(of)))?;
+    }
+    for (name, kind) in ranks::RANKS {
+        let of = state.udwf(name)?;
+        state.register_udwf(Arc::new(ranks::rank(of, kind)))?;
     }
     state.register_udf(Arc::new(super::zones::at_zone()))?;
     state.register_expr_planner(Arc::new(own::Times))?;

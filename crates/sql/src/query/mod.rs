@@ -28,6 +28,7 @@ mod own;
 mod plan;
 mod provider;
 mod quotients;
+mod ranks;
 mod read;
 mod rewrite;
 mod scan;
