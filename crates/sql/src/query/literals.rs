@@ -12,7 +12,9 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::{Between, BinaryExpr, Case, InList, Sort, WindowFunction};
+use datafusion::logical_expr::expr::{
+    Between, BinaryExpr, Case, InList, ScalarFunction, Sort, WindowFunction,
+};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
@@ -240,6 +242,16 @@ fn with_types(expr: Expr, schema: &DFSchema, outer: &[DFSchema]) -> Result<Trans
                 }
                 None => Transformed::no(Expr::InSubquery(within)),
             }
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args })
+            if matches!(func.name(), "coalesce" | "greatest" | "least") =>
+        {
+            let Some(kind) = type_among(args.iter(), schema) else {
+                return Ok(Transformed::no(Expr::ScalarFunction(ScalarFunction { func, args })));
+            };
+            let args = args.into_iter().map(|arg| Ok(*typed(Box::new(arg), &kind)?));
+            let args = args.collect::<Result<Vec<Expr>>>()?;
+            Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args }))
         }
         Expr::WindowFunction(function) => window(function, schema),
         other => Transformed::no(other),

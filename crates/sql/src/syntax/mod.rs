@@ -6,6 +6,7 @@ mod limits;
 mod names;
 mod parse;
 mod precedence;
+mod quotes;
 pub(crate) mod shape;
 mod switches;
 mod symmetric;

@@ -128,6 +128,7 @@ fn tokenize(sql: &str) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = tokens.map_err(|error| {
         Error::new(SYNTAX_ERROR, error.message.clone()).at(offset_in_chars(sql, error.location))
     })?;
+    super::quotes::join(&mut tokens);
     super::switches::spell_out(&mut tokens);
     symmetric::spell_out(&mut tokens);
     Ok(tokens)
@@ -169,10 +170,11 @@ fn parse_one<'a>(sql: &str, text: &'a str, tokens: &[TokenWithSpan]) -> Result<P
         let parser = Parser::new(&DIALECT).with_recursion_limit(2 * MOST_BRACKETS);
         let mut parser = parser.with_tokens_with_locations(tokens.to_vec());
         let mut statement = parser.parse_statement()?;
-        if tokens
-            .iter()
-            .any(|token| matches!(&token.token, Token::Word(word) if word.keyword == Keyword::DISTINCT))
-        {
+        let binds = |token: &TokenWithSpan| match &token.token {
+            Token::Word(word) => word.keyword == Keyword::DISTINCT,
+            token => *token == Token::Caret,
+        };
+        if tokens.iter().any(binds) {
             precedence::correct(&mut statement);
         }
         if symmetric::is_in(tokens) {

@@ -1,4 +1,4 @@
-//! IS DISTINCT FROM binds tighter than AND, OR and NOT. The parser takes everything behind FROM for its right side; here it is put right.
+//! What binds tighter than the parser thinks. IS DISTINCT FROM does than AND, OR and NOT: the parser takes everything behind FROM for its right side. And a sign does than `^`. Here both are put right.
 
 use std::ops::ControlFlow;
 
@@ -6,7 +6,7 @@ use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Statement, UnaryOperator, Value, visit_expressions_mut,
 };
 
-/// Puts statements right that have IS DISTINCT FROM in them.
+/// Puts statements right that have IS DISTINCT FROM or `^` in them.
 pub(super) fn correct(statement: &mut Statement) {
     let _ = visit_expressions_mut(statement, |expr| {
         correct_expr(expr);
@@ -39,7 +39,37 @@ pub(super) fn correct_expr(expr: &mut Expr) {
                 right: Box::new(leaf),
             });
         }
+        // `-2 ^ 2`
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr: power } if is_power(power) => {
+            let power = take(power);
+            let sign = take(expr);
+            *expr = with_base(power, |base| match sign {
+                Expr::UnaryOp { op, .. } => Expr::UnaryOp { op, expr: Box::new(base) },
+                other => other,
+            });
+        }
+        // `2 ^ -2 ^ 2`, of which the change within has left `2 ^ ((-2) ^ 2)`
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } if is_power(right) => {
+            let (first, rest) = (take(left), take(right));
+            *expr = with_base(rest, |base| power(first, base));
+        }
         _ => {}
+    }
+}
+
+fn power(base: Expr, exponent: Expr) -> Expr {
+    Expr::BinaryOp { left: Box::new(base), op: BinaryOperator::PGExp, right: Box::new(exponent) }
+}
+
+fn is_power(expr: &Expr) -> bool {
+    matches!(expr, Expr::BinaryOp { op: BinaryOperator::PGExp, .. })
+}
+
+/// Changes the first operand of `a ^ b ^ c`.
+fn with_base(expr: Expr, change: impl FnOnce(Expr) -> Expr) -> Expr {
+    match expr {
+        Expr::BinaryOp { left, op: BinaryOperator::PGExp, right } => power(with_base(*left, change), *right),
+        base => change(base),
     }
 }
 

@@ -24,6 +24,7 @@ mod late_columns;
 mod locking;
 mod lists;
 mod lookups;
+mod notations;
 mod ranks;
 mod records;
 mod references;

@@ -1,13 +1,15 @@
-//! Arrays: what is looked for in them.
+//! Arrays: what is looked for in them, and functions of theirs that are others in DataFusion.
 
-use datafusion::sql::sqlparser::ast::{self, BinaryOperator, DataType, Expr, Value};
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, DataType, Expr, Function, FunctionArguments, Ident, ObjectName, Value,
+};
 
 use super::notation::{is_open_numeric, operator};
 use crate::datum::items;
 use crate::error::{Error, Result};
 use crate::query::lists::{AMONG, ListUse};
 use crate::syntax::build::{call, nested, null, number, string, take, text};
-use crate::syntax::column_type;
+use crate::syntax::{column_type, last_name};
 
 /// `x = ANY(list)`.
 ///
@@ -91,5 +93,36 @@ fn means(op: &BinaryOperator, meant: &BinaryOperator) -> bool {
             names.last().is_some_and(|symbol| operator(symbol).is_ok_and(|op| op == *meant))
         }
         op => op == meant,
+    }
+}
+
+/// `array_remove` and `array_replace` are of all items that are equal. DataFusion's of these names are of the first one only, and none of its takes NULL for equal to NULL, as PostgreSQL does here.
+///
+/// Errors: 0A000 for what may be NULL.
+pub(super) fn all_equal(function: &mut Function) -> Result<()> {
+    let name = match last_name(&function.name).as_str() {
+        "array_remove" => "array_remove_all",
+        "array_replace" => "array_replace_all",
+        _ => return Ok(()),
+    };
+    if let FunctionArguments::List(list) = &function.args
+        && let Some(ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(old))) = list.args.get(1)
+        && !is_there(old)
+    {
+        let what = format_args!("{}() of what may be NULL", function.name);
+        return Err(Error::unsupported(what));
+    }
+    function.name = ObjectName::from(vec![Ident::new(name)]);
+    Ok(())
+}
+
+/// Whether something is a literal that is not NULL.
+fn is_there(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_there(inner),
+        Expr::UnaryOp { op: ast::UnaryOperator::Minus | ast::UnaryOperator::Plus, expr } => is_there(expr),
+        Expr::Value(value) => !matches!(value.value, Value::Null | Value::Placeholder(_)),
+        Expr::TypedString(_) => true,
+        _ => false,
     }
 }

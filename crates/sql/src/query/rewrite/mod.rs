@@ -121,6 +121,7 @@ impl VisitorMut for Rewriter<'_> {
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         subqueries::scalar(expr, self.lookup);
+        rows::are_null(expr);
         match arrays::mark(expr, &mut self.lists) {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => ControlFlow::Break(Box::new(error)),
@@ -196,11 +197,13 @@ impl Rewriter<'_> {
                 }
                 let other = remainder(called)
                     .or_else(|| null_if(called))
+                    .or_else(|| coalesce(called))
                     .or_else(|| date_part(called));
                 if let Some(other) = other {
                     *expr = other;
                     return Ok(());
                 }
+                arrays::all_equal(called)?;
                 function(called);
                 Ok(())
             }
@@ -459,6 +462,33 @@ fn null_if(function: &mut Function) -> Option<Expr> {
     let (left, right) = (Box::new(nested(of.clone())), Box::new(take(other)));
     let same = Expr::BinaryOp { left, op: BinaryOperator::Eq, right };
     Some(subqueries::case(vec![(same, null())], take(of)))
+}
+
+/// `coalesce(a, 'b')` as a CASE, for the same reason: DataFusion wants to know its type before what is in quotes has one. Of columns only, which are there twice then.
+fn coalesce(function: &mut Function) -> Option<Expr> {
+    if last_name(&function.name) != "coalesce" {
+        return None;
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let arguments = list.args.iter().map(|argument| match argument {
+        ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        _ => None,
+    });
+    let mut arguments = arguments.collect::<Option<Vec<Expr>>>()?;
+    let last = arguments.pop().filter(|last| string(last).is_some())?;
+    if arguments.is_empty() || !arguments.iter().all(is_column) {
+        return None;
+    }
+    let when = |argument: Expr| (Expr::IsNotNull(Box::new(nested(argument.clone()))), argument);
+    Some(subqueries::case(arguments.into_iter().map(when).collect(), last))
+}
+
+fn is_column(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_column(inner),
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
+        _ => false,
+    }
 }
 
 /// Leaves out what something is sorted by for the second time: DataFusion's operators cannot count then.

@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, visit_expressions};
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, UnaryOperator, visit_expressions,
+};
 
 use crate::error::{Error, Result};
 use crate::sqlstate::{STATEMENT_TOO_COMPLEX, SYNTAX_ERROR};
@@ -17,6 +19,46 @@ pub(super) fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) => bare(inner),
         other => other,
+    }
+}
+
+/// `ROW (a, b) IS NULL` holds where all of them are NULL, and IS NOT NULL where none is.
+pub(super) fn are_null(expr: &mut Expr) {
+    let (row, is_null) = match expr {
+        Expr::IsNull(row) => (row, true),
+        Expr::IsNotNull(row) => (row, false),
+        _ => return,
+    };
+    let Some(columns) = columns_of(row) else { return };
+    // A row within a row is a value, whatever is in it.
+    if columns.iter().any(|column| columns_of(column).is_some()) {
+        return;
+    }
+    let test = |column: Expr| match is_null {
+        true => Expr::IsNull(Box::new(nested(column))),
+        false => Expr::IsNotNull(Box::new(nested(column))),
+    };
+    if let Ok(all) = joined(BinaryOperator::And, columns.into_iter().map(test)) {
+        *expr = all;
+    }
+}
+
+/// What is in a row.
+fn columns_of(expr: &Expr) -> Option<Vec<Expr>> {
+    match bare(expr) {
+        Expr::Tuple(columns) => Some(columns.clone()),
+        Expr::Function(called) if last_name(&called.name) == "row" => match &called.args {
+            FunctionArguments::List(list) => list
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                    _ => None,
+                })
+                .collect(),
+            _ => None,
+        },
+        _ => None,
     }
 }
 
