@@ -102,6 +102,9 @@ fn jobs_taken_and_marked() {
     run(&mut b, "begin");
     run(&mut b, "update job set note = 'b' where id = 4");
     assert_eq!(found(&mut a, "select count(*) from next", "run"), ["3"]);
+    let mark = "update job set note = n || '!' from next where id = number returning id, job.note";
+    assert_eq!(found(&mut a, mark, "run"), ["1|n1!", "3|n3!", "5|n5!"]);
+    assert!(found(&mut a, mark, "new").is_empty());
     assert_eq!(fails(&mut a, "delete from job where id in (select id from job for update nowait)"), "55P03");
     assert_eq!(ask(&mut a, "select count(*) from job"), ["4"]);
     run(&mut b, "rollback");
