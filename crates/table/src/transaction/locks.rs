@@ -17,6 +17,14 @@ use crate::{Error, Result};
 /// other. No tree has such a number: files end before.
 const KEY: u32 = 1 << 31;
 
+/// What came of asking for a row.
+enum Tried {
+    /// Its key.
+    Mine(Arc<[u8]>),
+    /// Those who have it.
+    Held(Vec<Arc<State>>),
+}
+
 impl Transaction {
     /// Keeps others from changing a row. Waits for who has it. Errors: [`Error::Deadlock`], [`Error::LockTimeout`], [`Error::Cancelled`]; with `is_strict`,
     /// [`Error::SerializationFailure`] when somebody has changed it since the snapshot.
@@ -24,8 +32,8 @@ impl Transaction {
         let state = self.known();
         loop {
             match self.try_claim(&state, tree, key, mode, is_strict)? {
-                Ok(key) => return Ok(key),
-                Err(others) => {
+                Tried::Mine(key) => return Ok(key),
+                Tried::Held(others) => {
                     let waited = self.wait_for(&state, &others);
                     waited.inspect_err(|_| self.view.db.rows.give_up(tree, key, &state))?;
                 }
@@ -33,7 +41,7 @@ impl Transaction {
         }
     }
 
-    /// The row's key where it has the row now, or else those who have it; then it is in line for the row until it gives up. Errors: [`Error::SerializationFailure`] as of [`Transaction::claim`].
+    /// As [`Transaction::claim`], without waiting: while others have the row, it is in line for it until it gives up. Errors: [`Error::SerializationFailure`] as of [`Transaction::claim`].
     #[inline]
     fn try_claim(
         &mut self,
@@ -42,7 +50,7 @@ impl Transaction {
         key: &[u8],
         mode: Mode,
         is_strict: bool,
-    ) -> Result<std::result::Result<Arc<[u8]>, Vec<Arc<State>>>> {
+    ) -> Result<Tried> {
         let snapshot =
             (is_strict && self.isolation != Isolation::ReadCommitted).then_some(self.view.snapshot.csn);
         match self.view.db.rows.claim(tree, key, state, mode, snapshot) {
@@ -50,9 +58,9 @@ impl Transaction {
                 if is_new {
                     self.claims.push((tree, Arc::clone(&key)));
                 }
-                Ok(Ok(key))
+                Ok(Tried::Mine(key))
             }
-            Claim::Wait(others) => Ok(Err(others)),
+            Claim::Wait(others) => Ok(Tried::Held(others)),
             Claim::Changed => {
                 self.view.db.counts.conflicts.fetch_add(1, Ordering::Relaxed);
                 Err(Error::SerializationFailure { what: "due to concurrent update" })
@@ -110,7 +118,7 @@ impl Transaction {
     pub fn try_lock(&mut self, table: &Arc<Table>, key: &[u8], row: &mut RowBuf) -> Result<Option<bool>> {
         self.check_table(table)?;
         let (state, tree) = (self.known(), table.tree.root());
-        if self.try_claim(&state, tree, key, Mode::Exclusive, true)?.is_err() {
+        if let Tried::Held(_) = self.try_claim(&state, tree, key, Mode::Exclusive, true)? {
             self.view.db.rows.give_up(tree, key, &state);
             return Ok(None);
         }

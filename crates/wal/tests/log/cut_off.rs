@@ -14,8 +14,11 @@ enum Loss {
     Header,
 }
 
+/// Files with their bytes.
+type Files = Vec<(PathBuf, Vec<u8>)>;
+
 /// The disk after that loss, the numbers of the records that are left, and the segments that are cut off.
-fn torn(loss: Loss) -> (Vec<(PathBuf, Vec<u8>)>, Vec<u64>, Vec<PathBuf>) {
+fn torn(loss: Loss) -> (Files, Vec<u64>, Vec<PathBuf>) {
     let fs = memory();
     let (log, mut appender, _) = open(&fs, &small(), 1).unwrap();
     let mut lsns: Vec<Lsn> = Vec::new();
